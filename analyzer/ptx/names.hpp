@@ -1,0 +1,56 @@
+// The closed vocabularies of PTX: scalar types, state spaces, special registers, opcodes, modifiers.
+// Every enumerator is spelled as in PTX with '_' for '.', '::' (see names.cpp for the exact text).
+// Source: PTX ISA 9.0, chapters 5 (state spaces, types), 9 (instructions), 10 (special registers).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ptxkit::ptx {
+
+enum class Type : uint8_t {
+#define PTX_TYPE(id, text, bits) id,
+#include "analyzer/ptx/types.def"
+#undef PTX_TYPE
+};
+
+enum class TypeKind : uint8_t { none, bits, unsigned_int, signed_int, floating, predicate, packed, opaque };
+
+std::string_view text(Type type);             // "u32"
+unsigned bit_width(Type type);                // 32; pred is 1, opaque types are 64, none is 0
+inline unsigned byte_width(Type type) { return (bit_width(type) + 7) / 8; }
+TypeKind kind(Type type);
+
+// `shared` is shared::cta, as PTX has it; `generic` is what an instruction without a space uses.
+enum class Space : uint8_t { generic, reg, sreg, constant, global, local, param, shared, shared_cluster, tex };
+std::string_view text(Space space);           // "shared::cluster"; "" for generic
+
+enum class SpecialRegister : uint8_t {
+#define PTX_SPECIAL(id, text, type, vector) id,
+#include "analyzer/ptx/special_registers.def"
+#undef PTX_SPECIAL
+  none,
+};
+std::string_view text(SpecialRegister special);   // "%tid"
+Type type(SpecialRegister special);
+bool is_vector(SpecialRegister special);          // %tid has .x .y .z
+
+// First word of an instruction: ld, mad, shfl, wgmma, ...; `unknown` where the ISA table has no such word.
+enum class Op : uint16_t {
+#define PTX_OP(id, text) id,
+#include "analyzer/ptx/opcodes.def"
+#undef PTX_OP
+  unknown,
+};
+std::string_view text(Op op);
+
+// What follows the opcode between dots and is neither type nor state space: sync, wide, rn, volatile, ca, v4, eq ...
+enum class Mod : uint16_t {
+#define PTX_MOD(id, text) id,
+#include "analyzer/ptx/modifiers.def"
+#undef PTX_MOD
+  unknown,
+};
+std::string_view text(Mod mod);
+
+}  // namespace ptxkit::ptx

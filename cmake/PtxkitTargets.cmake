@@ -1,0 +1,50 @@
+# The three kinds of target this project has, with the options every one of them shares:
+#   ptxkit_library(NAME sources... [LINK libs...])
+#   ptxkit_program(NAME sources... [LINK libs...])      lands in <build>/bin
+#   ptxkit_test(NAME sources... [LINK libs...] [LABELS labels...])   GoogleTest, one ctest entry per case
+
+include(GoogleTest)
+find_package(PkgConfig REQUIRED)
+
+add_library(ptxkit_options INTERFACE)
+target_include_directories(ptxkit_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_compile_options(ptxkit_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+if(PTXKIT_SANITIZE)
+  target_compile_options(ptxkit_options INTERFACE -fsanitize=${PTXKIT_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(ptxkit_options INTERFACE -fsanitize=${PTXKIT_SANITIZE})
+endif()
+
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+if(PTXKIT_STATIC)
+  set(PTXKIT_FMT fmt::fmt-header-only)   # Debian ships no libfmt.a
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  target_link_options(ptxkit_options INTERFACE -static-libstdc++ -static-libgcc)
+else()
+  set(PTXKIT_FMT fmt::fmt)
+endif()
+
+function(ptxkit_library name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ptxkit_options ${arg_LINK})
+endfunction()
+
+function(ptxkit_program name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ptxkit_options ${arg_LINK})
+endfunction()
+
+function(ptxkit_test name)
+  cmake_parse_arguments(arg "" "" "LINK;LABELS" ${ARGN})
+  find_package(GTest REQUIRED)
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ptxkit_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}"
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,75 @@
+#include "support/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace ptxkit {
+namespace {
+
+tl::unexpected<Error> system_error(const std::string& path, const char* doing) {
+  return fail(std::string("cannot ") + doing + ": " + std::strerror(errno), path);
+}
+
+bool write_all(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path) {
+  const bool is_stdin = path == "-";
+  const int descriptor = is_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return system_error(path, "open");
+  std::string content;
+  struct stat info {};
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) content.reserve(static_cast<size_t>(info.st_size) + 1);
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      auto error = system_error(path, "read");
+      if (!is_stdin) ::close(descriptor);
+      return error;
+    }
+    if (count == 0) break;
+    content.append(buffer, static_cast<size_t>(count));
+  }
+  if (!is_stdin) ::close(descriptor);
+  return content;
+}
+
+Result<void> write_file(const std::string& path, std::string_view content) {
+  if (path == "-") {
+    if (!write_all(STDOUT_FILENO, content)) return system_error("standard output", "write");
+    return {};
+  }
+  std::string temporary = path + ".XXXXXX";
+  const int descriptor = ::mkstemp(temporary.data());
+  if (descriptor < 0) return system_error(path, "create a temporary file beside it");
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  const bool written = write_all(descriptor, content) && ::fchmod(descriptor, 0666 & ~mask) == 0;
+  const int write_errno = errno;
+  const bool closed = ::close(descriptor) == 0;
+  if (!written || !closed || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    if (!written) errno = write_errno;
+    auto error = system_error(path, "write");
+    ::unlink(temporary.c_str());
+    return error;
+  }
+  return {};
+}
+
+}  // namespace ptxkit

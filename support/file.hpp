@@ -1,0 +1,19 @@
+// Whole files in and out. Writing never leaves a half-written file: temporary beside it, then rename.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/result.hpp"
+
+namespace ptxkit {
+
+// The whole of `path`; "-" is standard input. Errors name the path and the system's reason.
+Result<std::string> read_file(const std::string& path);
+
+// Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed.
+Result<void> write_file(const std::string& path, std::string_view content);
+
+}  // namespace ptxkit

@@ -1,0 +1,29 @@
+// Result<T>: the return type of everything that input can make fail (a file, a PTX text, a frame, a driver).
+// Misuse of an API is an exception or a failed PTXKIT_CHECK instead; see check.hpp.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <tl/expected.hpp>
+
+namespace ptxkit {
+
+// What went wrong, where, and what to do about it: three sentences' worth, each may be empty but `what`.
+// Written in lower case without a final period, as compilers write diagnostics.
+struct Error {
+  std::string what;   // "block 3: checksum mismatch, expected 0x1234abcd, found 0x9876fedc"
+  std::string where;  // "archive.lz4, byte 65547"
+  std::string todo;   // "run `ptx-pack -t` on the original, or decompress with --keep-going"
+
+  std::string message() const;  // "where: what; todo"
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std::string todo = {}) {
+  return tl::unexpected<Error>(Error{std::move(what), std::move(where), std::move(todo)});
+}
+
+}  // namespace ptxkit
