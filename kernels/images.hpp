@@ -1,0 +1,50 @@
+// The kernels a program carries: PTX text, launch facts and the analyzer's verdict, embedded at build time.
+//
+// `kernelc` writes the PTX, `ptx-debug` judges it, and a generated source holds the outcome, so whoever links this
+// needs neither LLVM nor a file beside the binary. A verdict counts only for the text it was given for: its hash is
+// XXH128 of exactly `ptx`, and a loader has to compare.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace ptxkit::kernels {
+
+enum class ParameterType : uint8_t { pointer, u32, u64 };
+
+// One .param slot of an entry, in order.
+struct KernelParameter {
+  std::string_view name;
+  ParameterType type;
+  uint32_t pointee_alignment_bytes;  // pointers only: what the kernel relies on; 0 otherwise
+};
+
+// What `ptx-debug analyze --falsify` said of one PTX text.
+struct Verdict {
+  std::string_view xxh128_hex;  // of the text, 32 lower-case digits, high half first
+  uint32_t score;               // 0..100
+  uint32_t critical_count;
+  std::string_view tool_version;
+};
+
+struct KernelImage {
+  std::string_view name;     // the entry, e.g. "lz4_compress_page"
+  std::string_view target;   // "sm_75", "sm_80", "sm_90"
+  std::string_view variant;  // "release" or "debug" (with markers)
+  std::string_view ptx;      // ends with a NUL that is not part of the view
+  uint32_t block_threads;    // .reqntid
+  std::span<const KernelParameter> parameters;
+  std::optional<Verdict> verdict;  // absent: not judged; a loader refuses such an image
+};
+
+// All images, sorted by name, variant, target.
+std::span<const KernelImage> kernel_images();
+
+// The image a device of compute capability `major.minor` runs best: the newest target that is not newer than the
+// device. nullptr when there is none.
+const KernelImage* find_kernel_image(std::string_view name, uint32_t major, uint32_t minor,
+                                     std::string_view variant = "release");
+
+}  // namespace ptxkit::kernels
