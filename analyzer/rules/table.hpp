@@ -1,0 +1,19 @@
+// The falsification catalogue as data: every rule F001 to F101 once, in order. Reports, scores, `ptx-debug rules` and
+// the pages in docs/rules/ read it; a rule's code is elsewhere (rules/analyze.hpp lists the implementations).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "analyzer/rules/rule.hpp"
+
+namespace ptxkit::rules {
+
+std::span<const RuleInfo> catalogue();           // 101 rows, F001 first
+const RuleInfo* find_rule(std::string_view id);  // "F051"; nullptr where there is no such rule
+
+std::string_view text(Verdict verdict);    // "survived", "refuted", "undecided", "n/a"
+std::string_view text(Severity severity);  // "critical"
+std::string_view text(Tier tier);          // "proved"
+
+}  // namespace ptxkit::rules

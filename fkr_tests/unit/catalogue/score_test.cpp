@@ -1,0 +1,70 @@
+// The catalogue's formula and precedence of exit codes.
+#include "analyzer/rules/score.hpp"
+
+#include <gtest/gtest.h>
+
+namespace ptxkit::rules {
+namespace {
+
+RuleResult result(Verdict verdict, bool loses_points = false) { return {verdict, loses_points, {}, {}}; }
+constexpr RuleInfo kTwoPoints{"F021", "X", "Y", 2, Severity::critical, false, "z"};
+constexpr RuleInfo kMustProve{"F051", "X", "Y", 3, Severity::critical, true, "z"};
+
+TEST(Score, only_survivors_earn_and_only_losses_lose) {
+  Score score;
+  score.add(kTwoPoints, result(Verdict::not_applicable));
+  score.add(kTwoPoints, result(Verdict::undecided));
+  score.add(kTwoPoints, result(Verdict::refuted));  // info sites only
+  EXPECT_TRUE(score.empty());
+  score.add(kTwoPoints, result(Verdict::survived));
+  EXPECT_EQ(score.percent(), 100);
+  score.add(kTwoPoints, result(Verdict::refuted, true));
+  EXPECT_EQ(score.percent(), 50);
+  score.add(kTwoPoints, result(Verdict::undecided, true));
+  EXPECT_NEAR(score.percent(), 100.0 / 3, 1e-9);
+}
+
+TEST(Score, undecided_loses_where_the_rule_must_prove) {
+  Score score;
+  score.add(kMustProve, result(Verdict::undecided));
+  EXPECT_EQ(score.lost, 3u);
+  EXPECT_EQ(score.percent(), 0);
+}
+
+TEST(Score, the_worst_kernel_is_compared_exactly) {
+  const Score scores[] = {{9, 1}, {89, 11}, {8, 1}, {}};
+  EXPECT_EQ(worst(scores)->earned, 8u);  // 88.9 % is under 89 %
+  EXPECT_FALSE(worst({}).has_value());
+  EXPECT_TRUE((Score{0, 1}).worse_than(Score{}));
+  EXPECT_FALSE((Score{}).worse_than(Score{0, 1}));
+  EXPECT_FALSE((Score{1, 1}).worse_than(Score{2, 2}));
+}
+
+TEST(Status, limits_are_inclusive_and_critical_wins) {
+  EXPECT_EQ(exit_code(status_of({9, 1}, false, {})), 0);
+  EXPECT_EQ(exit_code(status_of({899, 101}, false, {})), 1);
+  EXPECT_EQ(exit_code(status_of({7, 3}, false, {})), 1);
+  EXPECT_EQ(exit_code(status_of({699, 301}, false, {})), 2);
+  EXPECT_EQ(exit_code(status_of({0, 5}, false, {})), 2);
+  EXPECT_EQ(exit_code(status_of({}, false, {})), 0);
+  EXPECT_EQ(exit_code(status_of({100, 0}, true, {})), 3);
+  EXPECT_EQ(exit_code(status_of({0, 5}, true, 90)), 3);
+}
+
+TEST(Status, the_minimum_raises_the_bar_but_never_lowers_it) {
+  EXPECT_EQ(exit_code(status_of({95, 5}, false, 96)), 2);
+  EXPECT_EQ(exit_code(status_of({95, 5}, false, 95)), 0);
+  EXPECT_EQ(exit_code(status_of({6, 4}, false, 10)), 2);
+  EXPECT_EQ(exit_code(status_of({8, 2}, false, 10)), 1);
+}
+
+TEST(Status, the_strongest_condition_wins_over_files) {
+  EXPECT_GT(Status::unreadable, Status::unparsable);
+  EXPECT_GT(Status::unparsable, Status::critical);
+  EXPECT_GT(Status::critical, Status::poor);
+  EXPECT_EQ(exit_code(std::max(Status::critical, Status::unreadable)), 11);
+  EXPECT_EQ(exit_code(std::max(Status::critical, Status::unparsable)), 10);
+}
+
+}  // namespace
+}  // namespace ptxkit::rules
