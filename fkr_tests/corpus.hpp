@@ -1,0 +1,77 @@
+// Real files and generated pages for tests.
+//
+// The corpus is a folder of files that the repository does not hold: $PTXKIT_CORPUS, or ../shared/corpus beside the
+// repository. A test that needs it and does not find it skips and says so: PTXKIT_REQUIRE_CORPUS().
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#define PTXKIT_REQUIRE_CORPUS()                                                                   \
+  if (::ptxkit::testing::corpus_files().empty()) {                                                \
+    GTEST_SKIP() << "no corpus: set PTXKIT_CORPUS to a folder of files, or put one at ../shared/corpus"; \
+  }
+
+namespace ptxkit::testing {
+
+using Bytes = std::vector<uint8_t>;
+
+// Every regular file of the corpus, sorted by path; empty when there is no corpus.
+inline std::vector<std::filesystem::path> corpus_files() {
+  const char* named = std::getenv("PTXKIT_CORPUS");
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(named ? named : "../shared/corpus", error)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// The first `limit_bytes` of a file.
+inline Bytes read_prefix(const std::filesystem::path& path, size_t limit_bytes) {
+  std::ifstream stream(path, std::ios::binary);
+  Bytes bytes(limit_bytes);
+  stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(limit_bytes));
+  bytes.resize(static_cast<size_t>(stream.gcount()));
+  return bytes;
+}
+
+inline Bytes random_bytes(size_t count, uint32_t seed) {
+  std::mt19937 generator(seed);
+  Bytes bytes(count);
+  for (auto& byte : bytes) byte = static_cast<uint8_t>(generator());
+  return bytes;
+}
+
+inline Bytes ramp_bytes(size_t count) {
+  Bytes bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(i % 256);
+  return bytes;
+}
+
+// Random bytes over a small alphabet with copies of earlier pieces: short and long matches, near and far.
+inline Bytes matchable_bytes(size_t count, uint32_t seed) {
+  std::mt19937 generator(seed);
+  Bytes bytes;
+  while (bytes.size() < count) {
+    const size_t length = 1 + generator() % (generator() % 8 == 0 ? 300 : 20);
+    if (bytes.empty() || generator() % 3 == 0) {
+      for (size_t i = 0; i < length; ++i) bytes.push_back(static_cast<uint8_t>(generator() % 64));
+    } else {
+      const size_t distance = 1 + generator() % std::min<size_t>(bytes.size(), generator() % 2 ? 16 : 60000);
+      for (size_t i = 0; i < length; ++i) bytes.push_back(bytes[bytes.size() - distance]);
+    }
+  }
+  bytes.resize(count);
+  return bytes;
+}
+
+}  // namespace ptxkit::testing

@@ -1,0 +1,17 @@
+// A run of bytes is zero when its first byte is and every byte equals the one before it: one memcmp of the run against
+// itself, one byte on.
+#include "kernels/pages/zero_page_reference.hpp"
+
+#include <cstring>
+
+namespace ptxkit::kernels {
+
+bool is_zero(std::span<const uint8_t> bytes) {
+  return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+PageFlag zero_page_reference(std::span<const uint8_t> bytes) {
+  return is_zero(bytes) ? PageFlag::zero : PageFlag::compressed;
+}
+
+}  // namespace ptxkit::kernels
