@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#define PTXKIT_REQUIRE_CORPUS()                                                                   \
-  if (::ptxkit::testing::corpus_files().empty()) {                                                \
+#define PTXKIT_REQUIRE_CORPUS()                                                                          \
+  if (::ptxkit::testing::corpus_files().empty()) {                                                       \
     GTEST_SKIP() << "no corpus: set PTXKIT_CORPUS to a folder of files, or put one at ../shared/corpus"; \
   }
 

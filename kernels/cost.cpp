@@ -26,11 +26,13 @@ std::optional<Number> parse_number(std::string_view text) {
 }
 
 tl::unexpected<Error> bad_expression(std::string_view text) {
-  return fail(fmt::format("cost expression `{}` is not one of: integer, N, N*integer, N*integer+integer, N/integer", text));
+  return fail(
+      fmt::format("cost expression `{}` is not one of: integer, N, N*integer, N*integer+integer, N/integer", text));
 }
 
 tl::unexpected<Error> bad_line(size_t line, std::string what) {
-  return fail(std::move(what), fmt::format("line {}", line), "the block is written by the kernel's definition; rebuild it");
+  return fail(std::move(what), fmt::format("line {}", line),
+              "the block is written by the kernel's definition; rebuild it");
 }
 
 Result<std::vector<CostBuffer>> parse_buffers(std::string_view text) {
@@ -142,7 +144,8 @@ Result<KernelCost> parse_kernel_cost(std::string_view ptx) {
     if (comment) line = trim(line.substr(2));
     if (comment && !inside && line.substr(0, 8) == "@pz_cost") {
       if (found) return bad_line(line_number, "a second @pz_cost block; expected one kernel");
-      if (trim(line.substr(8)) != "{") return bad_line(line_number, fmt::format("expected `@pz_cost {{`, found `{}`", line));
+      if (trim(line.substr(8)) != "{")
+        return bad_line(line_number, fmt::format("expected `@pz_cost {{`, found `{}`", line));
       inside = found = true;
       continue;
     }
@@ -155,7 +158,8 @@ Result<KernelCost> parse_kernel_cost(std::string_view ptx) {
     if (line.empty()) continue;
     if (line.back() == ',') line = trim(line.substr(0, line.size() - 1));
     const size_t colon = line.find(':');
-    if (colon == std::string_view::npos) return bad_line(line_number, fmt::format("expected `key: value`, found `{}`", line));
+    if (colon == std::string_view::npos)
+      return bad_line(line_number, fmt::format("expected `key: value`, found `{}`", line));
     if (auto set = set_field(cost, trim(line.substr(0, colon)), trim(line.substr(colon + 1))); !set) {
       return bad_line(line_number, set.error().what);
     }

@@ -43,7 +43,7 @@ struct KernelCost {
   double threads_per_element = 0;  // > 0; an element is a byte of input
   uint32_t passes = 1;
   std::vector<CostBuffer> buffers;
-  uint64_t local_mem_bytes = 0;    // per thread
+  uint64_t local_mem_bytes = 0;  // per thread
   std::string note;
 
   // Sum of all buffers.

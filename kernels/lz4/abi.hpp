@@ -56,23 +56,23 @@ enum class PageFlag : uint8_t {
 // beyond src_sizes[i] bytes of it. Bytes of that room past dst_sizes[i] are unspecified. Reads are aligned words, so
 // up to three bytes past an item, to the next multiple of four, are read and ignored.
 struct Lz4CompressParameters {
-  uint64_t src;             // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
-  uint64_t src_sizes;       // const u32*
-  uint64_t dst;             // u8*, 16-byte aligned, item_count * dst_stride_16 * 16 bytes
-  uint64_t dst_sizes;       // u32*
-  uint64_t flags;           // u8*, PageFlag
-  uint32_t src_stride_16;   // units of 16 bytes
-  uint32_t dst_stride_16;   // units of 16 bytes
+  uint64_t src;            // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
+  uint64_t src_sizes;      // const u32*
+  uint64_t dst;            // u8*, 16-byte aligned, item_count * dst_stride_16 * 16 bytes
+  uint64_t dst_sizes;      // u32*
+  uint64_t flags;          // u8*, PageFlag
+  uint32_t src_stride_16;  // units of 16 bytes
+  uint32_t dst_stride_16;  // units of 16 bytes
   uint32_t item_count;
 };
 
 // `zero_page`: flags[i] = PageFlag::zero or PageFlag::compressed (that is, 2 or 0). Items as above, of any size that
 // fits the stride; an item larger than the stride gets PageFlag::refused.
 struct ZeroPageParameters {
-  uint64_t src;             // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
-  uint64_t src_sizes;       // const u32*
-  uint64_t flags;           // u8*, PageFlag
-  uint32_t src_stride_16;   // units of 16 bytes
+  uint64_t src;            // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
+  uint64_t src_sizes;      // const u32*
+  uint64_t flags;          // u8*, PageFlag
+  uint32_t src_stride_16;  // units of 16 bytes
   uint32_t item_count;
 };
 
@@ -105,12 +105,18 @@ struct Lz4DecompressParameters {
 // One line for a person: lower case, without a final period.
 constexpr std::string_view status_text(Lz4Status status) {
   switch (status) {
-    case Lz4Status::ok: return "decoded";
-    case Lz4Status::input_overrun: return "the block ends inside a sequence";
-    case Lz4Status::output_overrun: return "the block decodes to more bytes than its room";
-    case Lz4Status::offset_zero: return "a match has offset 0";
-    case Lz4Status::offset_out_of_range: return "a match starts before the first output byte";
-    case Lz4Status::item_too_large: return "the block or its room is larger than 16777215 bytes";
+    case Lz4Status::ok:
+      return "decoded";
+    case Lz4Status::input_overrun:
+      return "the block ends inside a sequence";
+    case Lz4Status::output_overrun:
+      return "the block decodes to more bytes than its room";
+    case Lz4Status::offset_zero:
+      return "a match has offset 0";
+    case Lz4Status::offset_out_of_range:
+      return "a match starts before the first output byte";
+    case Lz4Status::item_too_large:
+      return "the block or its room is larger than 16777215 bytes";
   }
   return "unknown status";
 }

@@ -9,14 +9,14 @@
 
 namespace ptxkit::kernels {
 
-inline constexpr uint32_t kMinMatch = 4;          // a token's match nibble counts from here
+inline constexpr uint32_t kMinMatch = 4;  // a token's match nibble counts from here
 inline constexpr uint32_t kMaxOffset = 65535;
-inline constexpr uint32_t kNibbleMax = 15;        // a nibble of 15 continues in bytes of 255 and one that is less
-inline constexpr uint32_t kLastLiterals = 5;      // the last bytes are literals
-inline constexpr uint32_t kLastMatchStart = 12;   // no match starts closer to the end than this
+inline constexpr uint32_t kNibbleMax = 15;       // a nibble of 15 continues in bytes of 255 and one that is less
+inline constexpr uint32_t kLastLiterals = 5;     // the last bytes are literals
+inline constexpr uint32_t kLastMatchStart = 12;  // no match starts closer to the end than this
 inline constexpr uint32_t kHashMultiplier = 2654435761u;  // 2^32 / golden ratio (Knuth, TAOCP 6.4)
-inline constexpr uint32_t kWindow = 32;           // positions examined together, one a lane
-inline constexpr uint16_t kEmptySlot = 0xFFFF;    // 0 is a position; 65535 is none, it is within the last twelve
+inline constexpr uint32_t kWindow = 32;                   // positions examined together, one a lane
+inline constexpr uint16_t kEmptySlot = 0xFFFF;  // 0 is a position; 65535 is none, it is within the last twelve
 
 // One instance of the compressor.
 struct Lz4CompressVariant {

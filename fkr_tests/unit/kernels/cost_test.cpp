@@ -28,8 +28,10 @@ TEST(CostExpression, EveryFormOfTheGrammar) {
 }
 
 TEST(CostExpression, AnythingElseIsAnError) {
-  for (const char* text : {"", "M", "n", "N+", "N*", "N*x", "N*2+", "N*2+x", "N/0", "N/", "N/x", "N*2*3", "N-1", "2*N", "N N",
-                           "-1", "1.5", "0x10", "N*2 + 1", "18446744073709551616", "N+1"}) {
+  for (const char* text :
+       {"",    "M",     "n",   "N+",  "N*",  "N*x", "N*2+", "N*2+x", "N/0",     "N/",
+        "N/x", "N*2*3", "N-1", "2*N", "N N", "-1",  "1.5",  "0x10",  "N*2 + 1", "18446744073709551616",
+        "N+1"}) {
     const auto parsed = parse_cost_expression(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_THAT(parsed.error().message(), HasSubstr("is not one of: integer, N, N*integer"));
@@ -42,8 +44,9 @@ TEST(CostExpression, OverflowIsAnError) {
 }
 
 std::string block(std::string_view buffers, std::string_view threads = "1") {
-  return "// @pz_cost {\n//   threads_per_element: " + std::string(threads) + ",\n//   passes: 2,\n//   buffers: " +
-         std::string(buffers) + ",\n//   local_mem: 16,\n//   note: \"a, b\"\n// }\n.version 8.0\n";
+  return "// @pz_cost {\n//   threads_per_element: " + std::string(threads) +
+         ",\n//   passes: 2,\n//   buffers: " + std::string(buffers) +
+         ",\n//   local_mem: 16,\n//   note: \"a, b\"\n// }\n.version 8.0\n";
 }
 
 TEST(KernelCost, FieldsOfABlock) {
@@ -92,7 +95,8 @@ TEST(KernelCost, ErrorsSayWhereAndWhat) {
   EXPECT_THAT(message_of(block("N")), HasSubstr("expected `name=expression` in buffers, found `N`"));
   EXPECT_THAT(message_of(block("a=N", "0")), HasSubstr("threads_per_element is a number above 0, found `0`"));
   EXPECT_THAT(message_of("// @pz_cost {\n// speed: 1\n// }\n"), HasSubstr("line 2: unknown key `speed`"));
-  EXPECT_THAT(message_of("// @pz_cost {\n// passes: 1\n.version 8.0\n"), HasSubstr("line 3: the @pz_cost block is not closed"));
+  EXPECT_THAT(message_of("// @pz_cost {\n// passes: 1\n.version 8.0\n"),
+              HasSubstr("line 3: the @pz_cost block is not closed"));
   EXPECT_THAT(message_of("// @pz_cost {\n// passes: 1\n"), HasSubstr("not closed"));
   EXPECT_THAT(message_of("// @pz_cost {\n// passes 1\n// }\n"), HasSubstr("expected `key: value`, found `passes 1`"));
   EXPECT_THAT(message_of("// @pz_cost {\n// passes: 0\n// }\n"), HasSubstr("passes is an integer above 0"));

@@ -1,10 +1,10 @@
 // The scalar LZ4 against liblz4: what one writes the other reads, and the ratio is not below liblz4's.
-#include <gtest/gtest.h>
-#include <lz4.h>
-
 #include <cmath>
 #include <memory>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <lz4.h>
 
 #include "fkr_tests/corpus.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
@@ -52,9 +52,14 @@ void expect_round_trip(const Bytes& raw, const Lz4CompressVariant& variant) {
       EXPECT_EQ(decode_with_liblz4(compressed.bytes, raw.size()), raw);
       EXPECT_EQ(decode(compressed.bytes, raw.size()), raw);
       break;
-    case PageFlag::incompressible: EXPECT_EQ(compressed.bytes, raw); break;
-    case PageFlag::zero: EXPECT_EQ(raw, Bytes(raw.size(), 0)); break;
-    case PageFlag::refused: FAIL() << "refused " << raw.size() << " bytes";
+    case PageFlag::incompressible:
+      EXPECT_EQ(compressed.bytes, raw);
+      break;
+    case PageFlag::zero:
+      EXPECT_EQ(raw, Bytes(raw.size(), 0));
+      break;
+    case PageFlag::refused:
+      FAIL() << "refused " << raw.size() << " bytes";
   }
 }
 
@@ -111,8 +116,9 @@ size_t liblz4_size(const Bytes& raw, size_t block) {
   for (size_t at = 0; at < raw.size(); at += block) {
     const size_t size = std::min(block, raw.size() - at);
     Bytes out(static_cast<size_t>(LZ4_compressBound(static_cast<int>(size))));
-    const int got = LZ4_compress_default(reinterpret_cast<const char*>(raw.data() + at), reinterpret_cast<char*>(out.data()),
-                                         static_cast<int>(size), static_cast<int>(out.size()));
+    const int got =
+        LZ4_compress_default(reinterpret_cast<const char*>(raw.data() + at), reinterpret_cast<char*>(out.data()),
+                             static_cast<int>(size), static_cast<int>(out.size()));
     total += std::min(size, static_cast<size_t>(got));
   }
   return total;
@@ -183,8 +189,9 @@ TEST(Lz4DecompressReference, ReadsWhatLiblz4Writes) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     const Bytes raw = ptxkit::testing::matchable_bytes(seed < 18 ? 1000 * seed : 4 << 20, seed);
     Bytes block(static_cast<size_t>(LZ4_compressBound(static_cast<int>(raw.size()))));
-    const int size = LZ4_compress_default(reinterpret_cast<const char*>(raw.data()), reinterpret_cast<char*>(block.data()),
-                                          static_cast<int>(raw.size()), static_cast<int>(block.size()));
+    const int size =
+        LZ4_compress_default(reinterpret_cast<const char*>(raw.data()), reinterpret_cast<char*>(block.data()),
+                             static_cast<int>(raw.size()), static_cast<int>(block.size()));
     block.resize(static_cast<size_t>(size));
     EXPECT_EQ(decode(block, raw.size()), raw) << seed;
   }

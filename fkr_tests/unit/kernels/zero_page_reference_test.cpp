@@ -1,8 +1,8 @@
 #include "kernels/pages/zero_page_reference.hpp"
 
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace ptxkit::kernels {
 namespace {
