@@ -1,0 +1,34 @@
+#include "runtime/codec/backend.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/lz4/abi.hpp"
+
+namespace ptxkit::codec {
+
+std::string_view name_of(Encoder encoder) { return encoder == Encoder::fast ? "fast" : "reproducible"; }
+
+std::string_view name_of(Operation operation) {
+  switch (operation) {
+    case Operation::compress_fast: return "the fast encoder";
+    case Operation::compress_reproducible: return "the reproducible encoder";
+    case Operation::compress_linked: return "compression of linked blocks";
+    case Operation::decompress: return "decompression";
+    case Operation::decompress_linked: return "decompression of linked blocks";
+  }
+  return "?";
+}
+
+std::string_view text(ItemStatus status) {
+  switch (status) {
+    case ItemStatus::malformed: return "not a valid LZ4 block";
+    case ItemStatus::unsupported: return "the backend lacks the operation that this item needs";
+    default: return kernels::status_text(static_cast<kernels::Lz4Status>(status));
+  }
+}
+
+tl::unexpected<Error> Backend::lacks(Operation operation) const {
+  return fail(fmt::format("the {} backend lacks {}", name(), name_of(operation)), {}, "use --backend cpu");
+}
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,150 @@
+// Raw bytes to one frame. A batch keeps 64 KiB of room before its raw bytes, so that the first block of a batch of linked blocks has its
+// history adjacent, as liblz4 likes it.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/lz4_block.hpp"
+#include "runtime/codec/pipeline.hpp"
+#include "runtime/codec/stream.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+constexpr unsigned kBatchesInFlight = 3;
+
+struct Batch {
+  // Not value-initialised: pages that a small input never touches cost nothing.
+  std::unique_ptr<std::uint8_t[]> storage, output;
+  std::size_t history_bytes = 0;  // before raw
+  Bytes raw;
+  std::vector<CompressItem> items;
+  std::vector<std::uint8_t> encoded;  // what the writer builds
+};
+
+class Compressor {
+ public:
+  Compressor(format::ByteSource& source, format::ByteSink& sink, Backend& backend, const CompressOptions& options)
+      : source_(source), sink_(sink), backend_(backend), options_(options), block_bytes_(options.header.block_bytes()) {
+    const std::size_t wanted = backend.preferred_batch_bytes(block_bytes_);
+    batch_bytes_ = std::max<std::size_t>(1, wanted / block_bytes_) * block_bytes_;
+  }
+
+  Result<StreamTotals> run() {
+    std::vector<std::uint8_t> bytes;
+    format::append_frame_header(options_.header, bytes);
+    if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
+    auto done = run_pipeline<Batch>(
+        kBatchesInFlight, [this](Batch& batch) { return read(batch); },
+        [this](Batch& batch) { return backend_.compress(batch.items, options_.encoder); },
+        [this](Batch& batch) { return write(batch); });
+    if (!done) return tl::unexpected(done.error());
+    bytes.clear();
+    format::append_frame_end(options_.header, hash_.value(), bytes);
+    if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
+    totals_.frame_count = 1;
+    return totals_;
+  }
+
+ private:
+  Result<bool> read(Batch& batch) {
+    constexpr std::size_t kRoom = format::kHistoryBytes;
+    if (!batch.storage) {
+      batch.storage = std::make_unique_for_overwrite<std::uint8_t[]>(kRoom + batch_bytes_);
+      batch.output = std::make_unique_for_overwrite<std::uint8_t[]>(batch_bytes_);
+    }
+    std::uint8_t* const raw = batch.storage.get() + kRoom;
+    const auto count = source_.read(MutableBytes(raw, batch_bytes_));
+    if (!count) return tl::unexpected(count.error());
+    read_bytes_ += *count;
+    if (const auto& announced = options_.header.content_bytes;
+        announced && (read_bytes_ > *announced || (*count < batch_bytes_ && read_bytes_ < *announced))) {
+      return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}{}", *announced,
+                              read_bytes_ > *announced ? "at least " : "", read_bytes_),
+                  source_.name(), "compress it again when nobody writes to it");
+    }
+    if (*count == 0) return false;
+    batch.raw = Bytes(raw, *count);
+    if (options_.header.content_checksum) hash_.update(batch.raw);
+    batch.history_bytes = 0;
+    if (!options_.header.independent_blocks) {
+      batch.history_bytes = history_.size();
+      if (!history_.empty()) std::memcpy(raw - history_.size(), history_.data(), history_.size());
+      const Bytes all(raw - batch.history_bytes, batch.history_bytes + *count);
+      const Bytes tail = all.last(std::min<std::size_t>(all.size(), kRoom));
+      history_.assign(tail.begin(), tail.end());
+    }
+    split(batch);
+    return true;
+  }
+
+  void split(Batch& batch) const {
+    batch.items.clear();
+    for (std::size_t begin = 0; begin < batch.raw.size(); begin += block_bytes_) {
+      CompressItem item;
+      item.raw = batch.raw.subspan(begin, std::min<std::size_t>(block_bytes_, batch.raw.size() - begin));
+      item.output = MutableBytes(batch.output.get() + begin, item.raw.size());
+      if (!options_.header.independent_blocks) {
+        const std::size_t history_bytes = std::min<std::size_t>(batch.history_bytes + begin, format::kHistoryBytes);
+        item.history = Bytes(item.raw.data() - history_bytes, history_bytes);
+      }
+      batch.items.push_back(item);
+    }
+  }
+
+  Result<void> write(Batch& batch) {
+    batch.encoded.clear();
+    for (const CompressItem& item : batch.items) {
+      PTXKIT_CHECK(item.status == ItemStatus::ok, "an encoder refused a block that the stream cut to its limits");
+      std::uint32_t length = item.compressed_bytes;
+      bool stored = item.flag == ChunkFlag::incompressible;
+      if (item.flag == ChunkFlag::zero) {
+        const auto zeros = encode_zeros(static_cast<std::uint32_t>(item.raw.size()), item.output);
+        stored = !zeros;
+        length = zeros.value_or(0);
+      }
+      format::append_block(options_.header, stored ? item.raw : Bytes(item.output.first(length)), stored, batch.encoded);
+    }
+    totals_.block_count += batch.items.size();
+    totals_.raw_bytes += batch.raw.size();
+    return send(batch.encoded);
+  }
+
+  Result<void> send(Bytes bytes) {
+    totals_.stored_bytes += bytes.size();
+    auto written = sink_.write(bytes);
+    if (written && options_.progress) options_.progress(totals_.raw_bytes, totals_.stored_bytes);
+    return written;
+  }
+
+  format::ByteSource& source_;
+  format::ByteSink& sink_;
+  Backend& backend_;
+  const CompressOptions& options_;
+  std::size_t block_bytes_;
+  std::size_t batch_bytes_;
+  // The reader's:
+  std::uint64_t read_bytes_ = 0;
+  std::vector<std::uint8_t> history_;
+  format::ContentHash hash_;
+  // The writer's:
+  StreamTotals totals_;
+};
+
+}  // namespace
+
+Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
+                                     const CompressOptions& options) {
+  const Operation encode = options.encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
+  if (!backend.supports(encode)) return backend.lacks(encode);
+  if (!options.header.independent_blocks && !backend.supports(Operation::compress_linked)) {
+    return backend.lacks(Operation::compress_linked);
+  }
+  return Compressor(source, sink, backend, options).run();
+}
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,45 @@
+// Whole streams: raw bytes to an LZ4 frame and back, through any backend, with bounded memory.
+//
+// Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers. The content
+// checksum is computed where the raw bytes pass in order: by the reader when compressing, by the writer when decompressing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "runtime/codec/backend.hpp"
+#include "runtime/format/lz4_frame.hpp"
+
+namespace ptxkit::codec {
+
+// Called between batches, from the thread that called, with raw and stored bytes so far.
+using Progress = std::function<void(std::uint64_t raw_bytes, std::uint64_t stored_bytes)>;
+
+struct StreamTotals {
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t stored_bytes = 0;  // of the LZ4 stream, headers included
+  std::uint64_t frame_count = 0;
+  std::uint64_t block_count = 0;
+};
+
+struct CompressOptions {
+  format::FrameHeader header;  // when it has content_bytes, the input must hold exactly so many
+  Encoder encoder = Encoder::fast;
+  Progress progress;
+};
+
+struct DecompressOptions {
+  Progress progress;
+};
+
+// One frame holding all of `source`.
+Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
+                                     const CompressOptions& options);
+
+// All frames of `source`, one after another. Raw bytes that were right before the first error have been written when it is returned:
+// the caller decides whether to keep them.
+Result<StreamTotals> decompress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
+                                       const DecompressOptions& options = {});
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/stream.hpp"
+#include "support/file.hpp"
+#include "tools/ptx-pack/jobs.hpp"
+
+namespace ptxkit::pack {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kLeastTime{1};
+
+// Runs `job` for a second at least and returns the shortest run, in seconds.
+template <class Job>
+Result<double> fastest(Job job) {
+  double best = 1e300;
+  const auto begin = Clock::now();
+  do {
+    const auto run_begin = Clock::now();
+    if (Result<void> done = job(); !done) return tl::unexpected(done.error());
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - run_begin).count());
+  } while (Clock::now() - begin < kLeastTime);
+  return best;
+}
+
+}  // namespace
+
+Result<void> bench_file(const std::string& path, codec::Backend& backend, codec::Encoder encoder,
+                        const format::FrameHeader& header) {
+  auto content = read_file(path);
+  if (!content) return tl::unexpected(content.error());
+  if (content->empty()) return fail("expected an input with at least one byte", path);
+  const codec::Bytes raw(reinterpret_cast<const std::uint8_t*>(content->data()), content->size());
+  std::vector<std::uint8_t> frame, decoded;
+  const auto compress_seconds = fastest([&]() -> Result<void> {
+    format::MemorySource source(raw, path);
+    format::MemorySink sink;
+    codec::CompressOptions options{.header = header, .encoder = encoder, .progress = {}};
+    if (auto done = codec::compress_stream(source, sink, backend, options); !done) return tl::unexpected(done.error());
+    frame = sink.take();
+    return {};
+  });
+  if (!compress_seconds) return tl::unexpected(compress_seconds.error());
+  const auto decompress_seconds = fastest([&]() -> Result<void> {
+    format::MemorySource source(frame, path);
+    format::MemorySink sink;
+    if (auto done = codec::decompress_stream(source, sink, backend); !done) return tl::unexpected(done.error());
+    decoded = sink.take();
+    return {};
+  });
+  if (!decompress_seconds) return tl::unexpected(decompress_seconds.error());
+  if (!std::equal(decoded.begin(), decoded.end(), raw.begin(), raw.end())) {
+    return fail("the decompressed bytes differ from the input", path, "keep the input and report this as a bug");
+  }
+  const double raw_size = static_cast<double>(raw.size());
+  fmt::print("{}: {} -> {} (ratio {:.3f}), compress {:.1f} MB/s, decompress {:.1f} MB/s, {} encoder, {}\n", path, raw.size(),
+             frame.size(), raw_size / static_cast<double>(frame.size()), raw_size / *compress_seconds / 1e6,
+             raw_size / *decompress_seconds / 1e6, codec::name_of(encoder), backend.description());
+  return {};
+}
+
+}  // namespace ptxkit::pack

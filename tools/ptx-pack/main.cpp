@@ -1,0 +1,207 @@
+// ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/executor.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/stream.hpp"
+#include "tools/ptx-pack/files.hpp"
+#include "tools/ptx-pack/jobs.hpp"
+#include "tools/ptx-pack/options.hpp"
+
+namespace ptxkit::pack {
+namespace {
+
+constexpr std::string_view kSuffix = ".lz4";
+
+// "FILE: 12.3 MB", rewritten in place ten times a second while standard error is a terminal.
+class ProgressLine {
+ public:
+  ProgressLine(bool enabled, std::string name, std::optional<std::uint64_t> total_bytes)
+      : enabled_(enabled), name_(std::move(name)), total_bytes_(total_bytes) {}
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+  }
+  // `input_bytes`: how much of the input is done.
+  void update(std::uint64_t input_bytes) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!enabled_ || now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    shown_ = true;
+    const double done = static_cast<double>(input_bytes);
+    if (total_bytes_ && *total_bytes_ != 0) {
+      fmt::print(stderr, "\r{}: {:.0f} % of {:.1f} MB\x1b[K", name_, 100 * done / static_cast<double>(*total_bytes_),
+                 static_cast<double>(*total_bytes_) / 1e6);
+    } else {
+      fmt::print(stderr, "\r{}: {:.1f} MB\x1b[K", name_, done / 1e6);
+    }
+  }
+
+ private:
+  bool enabled_;
+  std::string name_;
+  std::optional<std::uint64_t> total_bytes_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+class Packer {
+ public:
+  Packer(const Options& options, codec::Backend& backend)
+      : options_(options),
+        backend_(backend),
+        encoder_(options.reproducible ? codec::Encoder::reproducible : backend.default_encoder()) {}
+
+  Result<void> run(const std::string& input_path) const {
+    switch (options_.mode) {
+      case Mode::bench: return bench_file(input_path, backend_, encoder_, header());
+      case Mode::test: return test(input_path);
+      default: return convert(input_path);
+    }
+  }
+
+ private:
+  format::FrameHeader header() const {
+    format::FrameHeader header;
+    header.block_size_id = options_.block_size_id;
+    header.independent_blocks = !options_.linked_blocks;
+    header.block_checksum = options_.block_checksum;
+    header.content_checksum = options_.content_checksum;
+    return header;
+  }
+
+  Result<std::string> output_path(const std::string& input_path) const {
+    if (options_.output) return *options_.output;
+    if (options_.mode == Mode::compress) return input_path + std::string(kSuffix);
+    if (input_path.ends_with(kSuffix) && input_path.size() > kSuffix.size()) {
+      return input_path.substr(0, input_path.size() - kSuffix.size());
+    }
+    return fail("expected a name that ends in .lz4", input_path, "name the output with -o, or use -c");
+  }
+
+  Result<void> convert(const std::string& input_path) const {
+    const auto output = output_path(input_path);
+    if (!output) return tl::unexpected(output.error());
+    if (*output == "-" && options_.mode == Mode::compress && ::isatty(STDOUT_FILENO) && !options_.force) {
+      return fail("expected a file or a pipe to write compressed data to, found a terminal", "standard output",
+                  "add -f, or name an output with -o");
+    }
+    auto input = InputFile::open(input_path);
+    if (!input) return tl::unexpected(input.error());
+    auto file = OutputFile::create(*output, *input, options_.force);
+    if (!file) return tl::unexpected(file.error());
+    format::DescriptorSink sink(file->descriptor(), file->name());
+    const auto totals = transform(*input, sink);
+    if (!totals) return tl::unexpected(totals.error());
+    if (auto committed = file->commit(*input); !committed) return committed;
+    if (options_.verbose()) report(*input, file->name(), *totals);
+    if (options_.remove_source && ::unlink(input_path.c_str()) != 0) return fail("cannot remove the input", input_path);
+    return {};
+  }
+
+  Result<void> test(const std::string& input_path) const {
+    auto input = InputFile::open(input_path);
+    if (!input) return tl::unexpected(input.error());
+    format::NullSink sink;
+    const auto totals = transform(*input, sink);
+    if (!totals) return tl::unexpected(totals.error());
+    if (options_.verbose()) report(*input, "no errors", *totals);
+    return {};
+  }
+
+  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink) const {
+    format::DescriptorSource source(input.descriptor(), input.name());
+    ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes());
+    if (options_.mode != Mode::compress) {
+      return codec::decompress_stream(source, sink, backend_,
+                                      {.progress = [&](std::uint64_t, std::uint64_t stored) { line.update(stored); }});
+    }
+    codec::CompressOptions options{.header = header(), .encoder = encoder_, .progress = [&](std::uint64_t raw, std::uint64_t) {
+                                     line.update(raw);
+                                   }};
+    if (options_.content_size) options.header.content_bytes = input.size_bytes();
+    return codec::compress_stream(source, sink, backend_, options);
+  }
+
+  void report(const InputFile& input, const std::string& output_name, const codec::StreamTotals& totals) const {
+    const double ratio = static_cast<double>(totals.raw_bytes) / static_cast<double>(totals.stored_bytes);
+    const auto [from, to] = options_.mode == Mode::compress ? std::pair(totals.raw_bytes, totals.stored_bytes)
+                                                            : std::pair(totals.stored_bytes, totals.raw_bytes);
+    fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", input.name(), output_name, from, to, ratio);
+    if (options_.verbosity >= 3) {
+      fmt::print(stderr, "  {} frame{}, {} block{}; {}{}\n", totals.frame_count, totals.frame_count == 1 ? "" : "s",
+                 totals.block_count, totals.block_count == 1 ? "" : "s", backend_.description(),
+                 options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(encoder_)) : "");
+    }
+  }
+
+  const Options& options_;
+  codec::Backend& backend_;
+  codec::Encoder encoder_;
+};
+
+// Directories become the files in them; when decompressing, only those that look compressed.
+Result<std::vector<std::string>> expand(const Options& options) {
+  if (!options.recursive) return options.inputs;
+  std::vector<std::string> all;
+  for (const std::string& path : options.inputs) {
+    auto files = files_below(path);
+    if (!files) return tl::unexpected(files.error());
+    const bool was_directory = files->size() != 1 || files->front() != path;
+    const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
+    for (std::string& file : *files) {
+      if (!was_directory || file.ends_with(kSuffix) == reads_frames) all.push_back(std::move(file));
+    }
+  }
+  return all;
+}
+
+int run(int argc, char** argv) {
+  const auto parsed = parse_options(argc, argv);
+  if (const auto* code = std::get_if<ExitCode>(&parsed)) return *code;
+  const Options& options = std::get<Options>(parsed);
+  install_interrupt_cleanup();
+  int exit_code = kOk;
+  const auto complain = [&](const Error& error) {
+    if (options.verbosity >= 0) fmt::print(stderr, "ptx-pack: {}\n", error.message());
+    exit_code = kFailed;
+  };
+  const auto inputs = expand(options);
+  if (!inputs) {
+    complain(inputs.error());
+    return exit_code;
+  }
+  if (options.mode == Mode::list) {
+    bool heading = true;
+    for (const std::string& path : *inputs) {
+      if (auto done = list_file(path, std::exchange(heading, false)); !done) complain(done.error());
+    }
+    return exit_code;
+  }
+  codec::Executor executor(options.thread_count);
+  auto selected = codec::select_backend({.name = options.backend, .device = options.device}, executor);
+  if (!selected) {
+    complain(selected.error());
+    return exit_code;
+  }
+  if (!selected->note.empty() && options.verbosity >= (selected->note_matters ? 1 : 2)) {
+    fmt::print(stderr, "ptx-pack: {}\n", selected->note);
+  }
+  const Packer packer(options, *selected->backend);
+  for (const std::string& path : *inputs) {
+    if (auto done = packer.run(path); !done) complain(done.error());
+  }
+  // Buffered standard output (bench) can fail too.
+  if (std::fflush(stdout) != 0) complain(Error{"cannot write", "standard output", {}});
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace ptxkit::pack
+
+int main(int argc, char** argv) { return ptxkit::pack::run(argc, argv); }

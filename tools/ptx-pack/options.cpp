@@ -1,0 +1,145 @@
+// The flag tree. People come from `lz4`, so its letters mean the same here; what `lz4` has and this program lacks is refused by name with the
+// reason, because an ignored -9 would be a lie.
+#include "tools/ptx-pack/options.hpp"
+
+#include <array>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace ptxkit::pack {
+namespace {
+
+struct RefusedFlag {
+  const char* flag;
+  const char* reason;
+};
+constexpr std::array kRefusedFlags = {
+    RefusedFlag{"-3", "high compression is not available"}, RefusedFlag{"-4", "high compression is not available"},
+    RefusedFlag{"-5", "high compression is not available"}, RefusedFlag{"-6", "high compression is not available"},
+    RefusedFlag{"-7", "high compression is not available"}, RefusedFlag{"-8", "high compression is not available"},
+    RefusedFlag{"-9", "high compression is not available"}, RefusedFlag{"--best", "high compression is not available"},
+    RefusedFlag{"--fast", "there is one speed"},            RefusedFlag{"-l", "legacy frames are read but not written"},
+    RefusedFlag{"-D", "dictionaries are not supported"},
+};
+
+ExitCode usage(const std::string& message) {
+  fmt::print(stderr, "ptx-pack: {}; see ptx-pack --help\n", message);
+  return kUsage;
+}
+
+bool ends_with_lz4(const std::string& name) { return name.size() > 4 && name.ends_with(".lz4"); }
+
+// -B takes lz4's spellings: 4 to 7 for a size, D and I for linked and independent blocks, X for block checksums.
+std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values, Options& options) {
+  for (const std::string& value : values) {
+    for (const char letter : value) {
+      if (letter >= '4' && letter <= '7' && value.size() == 1) options.block_size_id = letter - '0';
+      else if (letter == 'D') options.linked_blocks = true;
+      else if (letter == 'I') options.linked_blocks = false;
+      else if (letter == 'X') options.block_checksum = true;
+      else return usage(fmt::format("expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B{}", value));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
+  Options options;
+  CLI::App app{
+      "Compresses files to standard LZ4 frames and back, on the CPU, on a GPU or on the PTX emulator.\n"
+      "`lz4` reads what this program writes, and this program reads what `lz4` writes."};
+  app.set_version_flag("-V,--version", std::string("ptx-pack 0.1.0"));
+  app.footer("Exit status: 0 all done; 1 an input or output failed; 2 wrong usage.");
+
+  bool compress = false, decompress = false, test = false, list = false, bench = false, to_stdout = false, keep = false;
+  bool multiple = false, level_one = false;
+  int verbose = 0, quiet = 0;
+  bool content_size = false, no_content_size = false, frame_crc = false, no_frame_crc = false;
+  std::vector<std::string> names, block_flags;
+  std::string output;
+  app.add_option("FILE", names, "input; - or none is standard input; a second name without -m is the output");
+  app.add_flag("-z,--compress", compress, "compress (default, unless the first name ends in .lz4)");
+  app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4)");
+  app.add_flag("-t,--test", test, "decompress, check everything, write nothing");
+  app.add_flag("--list", list, "say what is in .lz4 files");
+  app.add_flag("-b,--bench", bench, "compress and decompress in memory, and say how fast");
+  app.add_flag("-c,--stdout", to_stdout, "write to standard output, terminals included");
+  auto* output_option = app.add_option("-o,--output", output, "write to this file; - is standard output");
+  app.add_flag("-k,--keep", keep, "keep the input (default)");
+  app.add_flag("--rm", options.remove_source, "remove each input after its output is complete");
+  app.add_flag("-f,--force", options.force, "overwrite outputs; write compressed data to a terminal");
+  app.add_flag("-m,--multiple", multiple, "every name is an input; outputs go beside them");
+  app.add_flag("-r,--recursive", options.recursive, "take the files below a directory (implies -m)");
+  app.add_option("-B", block_flags,
+                 "4 to 7: blocks of 64 KiB (default), 256 KiB, 1 MiB, 4 MiB; D: linked blocks; I: independent (default); "
+                 "X: block checksums")
+      ->allow_extra_args(false);
+  app.add_flag("--content-size", content_size, "record the size of the content (default where it is known)");
+  app.add_flag("--no-content-size", no_content_size, "do not");
+  app.add_flag("--frame-crc", frame_crc, "record a checksum of the content (default)");
+  app.add_flag("--no-frame-crc", no_frame_crc, "do not");
+  app.add_option("-T,--threads", options.thread_count, "CPU threads; 0 (default): all cores")->check(CLI::Range(0, 1024));
+  app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulator"}));
+  app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
+  app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
+  app.add_flag("-1,-2", level_one, "compression level; there is one");
+  app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");
+  app.add_flag("-q,--quiet", quiet, "no warnings and no progress; twice: no errors either");
+  for (const RefusedFlag& refused : kRefusedFlags) app.add_flag(refused.flag)->group("");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    app.exit(success);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return usage(error.what());
+  }
+
+  for (const RefusedFlag& refused : kRefusedFlags) {
+    if (app.count(refused.flag) != 0) return usage(fmt::format("{} is refused: {}", refused.flag, refused.reason));
+  }
+  if (auto failed = apply_block_flags(block_flags, options)) return *failed;
+  if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
+  if (frame_crc && no_frame_crc) return usage("--frame-crc and --no-frame-crc exclude each other");
+  if (keep && options.remove_source) return usage("-k and --rm exclude each other");
+  options.content_size = !no_content_size;
+  options.content_checksum = !no_frame_crc;
+  options.verbosity = 1 + verbose - quiet;
+  multiple = multiple || options.recursive;
+
+  const int modes = compress + decompress + test + list + bench;
+  if (modes > 1) return usage("-z, -d, -t, -b and --list exclude each other");
+  if (names.empty()) names.push_back("-");
+  if (output_option->count() != 0) options.output = output;
+  if (to_stdout && options.output && *options.output != "-") return usage("-c and -o exclude each other");
+  if (to_stdout) options.output = "-";
+  const bool writes = !test && !list && !bench;
+  if (!writes && options.output) return usage("-t, -b and --list write no output");
+  if (writes && !multiple && names.size() == 2 && !options.output) {
+    options.output = names[1];
+    names.pop_back();
+  }
+  if (writes && !multiple && names.size() > 1) {
+    return usage(fmt::format("expected one input, found {}: add -m to take every name as an input", names.size()));
+  }
+  if (multiple && options.output && *options.output != "-") {
+    return usage("-o takes one input: with -m outputs go beside the inputs, or all to standard output with -c");
+  }
+  options.inputs = std::move(names);
+  if (!options.output && options.inputs.front() == "-" && options.inputs.size() == 1) options.output = "-";
+  if (options.remove_source && (!writes || options.output == "-")) return usage("--rm needs an output file");
+  options.mode = test ? Mode::test
+                 : list ? Mode::list
+                 : bench ? Mode::bench
+                 : decompress || (!compress && ends_with_lz4(options.inputs.front())) ? Mode::decompress
+                                                                                      : Mode::compress;
+  return options;
+}
+
+}  // namespace ptxkit::pack

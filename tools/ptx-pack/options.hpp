@@ -1,0 +1,41 @@
+// What the command line says, checked as far as it can be without touching a file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/codec/backend.hpp"
+
+namespace ptxkit::pack {
+
+enum class Mode { compress, decompress, test, list, bench };
+
+// Pinned: scripts rely on them. docs/ptx-pack.md lists them.
+enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
+
+struct Options {
+  Mode mode = Mode::compress;
+  std::vector<std::string> inputs;     // "-" is standard input
+  std::optional<std::string> output;   // "-" is standard output; absent: beside each input
+  bool force = false;
+  bool remove_source = false;
+  bool recursive = false;
+  int block_size_id = 4;
+  bool linked_blocks = false;
+  bool block_checksum = false;
+  bool content_size = true;  // recorded when the input's size is known
+  bool content_checksum = true;
+  unsigned thread_count = 0;  // 0: all cores
+  int verbosity = 1;          // -1 nothing, 0 errors, 1 warnings, 2 what is done, 3 details
+  bool verbose() const { return verbosity >= 2; }
+  std::string backend = "auto";
+  int device = 0;
+  bool reproducible = false;
+};
+
+// The options, or the exit code when there is nothing more to do (help, version, wrong usage: already printed).
+std::variant<Options, ExitCode> parse_options(int argc, char** argv);
+
+}  // namespace ptxkit::pack
