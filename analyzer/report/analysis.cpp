@@ -1,0 +1,181 @@
+// Runs the rules in the order of the catalogue; see analysis.hpp for what has a verdict and what has not.
+#include "analyzer/report/analysis.hpp"
+
+#include <algorithm>
+
+#include "analyzer/report/identity.hpp"
+#include "analyzer/rules/analyze.hpp"
+#include "analyzer/rules/context.hpp"
+#include "analyzer/rules/table.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+using rules::RuleInfo;
+using rules::RuleResult;
+using rules::Severity;
+using rules::Verdict;
+
+RuleSet function_rules() {
+  RuleSet set;
+  for (const rules::Implementation& implementation : rules::implementations()) {
+    const RuleInfo* rule = rules::find_rule(implementation.id);
+    PTXKIT_CHECK(rule != nullptr, "an implemented rule is not in the catalogue");
+    set.set(index_of(*rule));
+  }
+  return set;
+}
+
+// A rule about the text, judged by the diagnostics of its kinds.
+RuleResult front_end_result(const RuleInfo& rule, const std::vector<ptx::Diagnostic>& diagnostics) {
+  RuleResult result;
+  for (const ptx::Diagnostic& diagnostic : diagnostics) {
+    if (ptx::rule(diagnostic.kind) != rule.id) continue;
+    rules::Finding finding;
+    finding.severity = rule.severity;
+    finding.tier = rules::Tier::proved;
+    finding.at = diagnostic.at;
+    finding.message = diagnostic.message;
+    result.findings.push_back(std::move(finding));
+  }
+  if (!result.findings.empty()) {
+    result.verdict = Verdict::refuted;
+    result.loses_points = true;
+    result.basis = "the front end refuses the text";
+  } else if (diagnostics.empty()) {
+    result.verdict = Verdict::survived;
+    result.basis = "the front end read the whole text and found nothing";
+  } else {
+    result.verdict = Verdict::undecided;
+    result.basis = "the text was not read as a whole, because of other mistakes in it";
+  }
+  return result;
+}
+
+KernelAnalysis examine(const ptx::ParseResult& parsed, ptx::FunctionId function, const AnalysisOptions& options) {
+  static const RuleSet with_function = function_rules();
+  static const RuleSet with_diagnostics = front_end_rules();
+  KernelAnalysis kernel;
+  kernel.function = function;
+  if (function != ptx::kNone) kernel.name = parsed.module.functions[function].name;
+  rules::Context context(parsed.module, function, parsed.diagnostics, options.rules);
+  for (const RuleInfo& rule : rules::catalogue()) {
+    const size_t index = index_of(rule);
+    if (!options.wanted[index]) continue;
+    if (with_diagnostics[index]) {
+      kernel.verdicts.push_back({&rule, front_end_result(rule, parsed.diagnostics)});
+    } else if (with_function[index] && parsed.diagnostics.empty()) {
+      kernel.verdicts.push_back({&rule, rules::run_rule(rule.id, context)});
+    } else {
+      continue;
+    }
+    kernel.score.add(rule, kernel.verdicts.back().result);
+  }
+  return kernel;
+}
+
+}  // namespace
+
+size_t index_of(const RuleInfo& rule) { return static_cast<size_t>(&rule - rules::catalogue().data()); }
+
+RuleSet all_rules() { return RuleSet().set(); }
+
+RuleSet important_rules() {
+  RuleSet set;
+  for (const RuleInfo& rule : rules::catalogue()) set.set(index_of(rule), rule.severity >= Severity::high);
+  return set;
+}
+
+RuleSet front_end_rules() {
+  static constexpr ptx::DiagnosticKind kKinds[] = {
+#define PTX_DIAGNOSTIC(id, rule) ptx::DiagnosticKind::id,
+#include "analyzer/ptx/diagnostics.def"
+#undef PTX_DIAGNOSTIC
+  };
+  RuleSet set;
+  for (const ptx::DiagnosticKind kind : kKinds) {
+    const RuleInfo* rule = rules::find_rule(ptx::rule(kind));
+    PTXKIT_CHECK(rule != nullptr, "a diagnostic belongs to no rule of the catalogue");
+    set.set(index_of(*rule));
+  }
+  return set & ~function_rules();
+}
+
+RuleSet implemented_rules() { return function_rules() | front_end_rules(); }
+
+size_t KernelAnalysis::count(Verdict verdict) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(verdicts, [&](const RuleVerdict& entry) { return entry.result.verdict == verdict; }));
+}
+
+size_t KernelAnalysis::count(Severity severity) const {
+  size_t total = 0;
+  for (const RuleVerdict& entry : verdicts) {
+    total += static_cast<size_t>(std::ranges::count(entry.result.findings, severity, &rules::Finding::severity));
+  }
+  return total;
+}
+
+size_t FileAnalysis::critical_count() const {
+  size_t total = 0;
+  for (const KernelAnalysis& kernel : kernels) total += kernel.count(Severity::critical);
+  return total;
+}
+
+FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options) {
+  FileAnalysis file;
+  file.path = path;
+  file.xxh128 = xxh128_hex(text);
+  file.parsed = ptx::parse(std::move(text), std::move(path));
+  if (!file.parsed.diagnostics.empty()) {
+    file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
+    file.status = rules::Status::unparsable;
+    return file;
+  }
+  bool has_entry = false;
+  for (ptx::FunctionId id = 0; id < file.parsed.module.functions.size(); ++id) {
+    const ptx::Function& function = file.parsed.module.functions[id];
+    if (!function.is_entry || !function.has_body) continue;
+    has_entry = true;
+    if (options.wants_kernel && !options.wants_kernel(function.name)) {
+      ++file.skipped_kernel_count;
+      continue;
+    }
+    file.kernels.push_back(examine(file.parsed, id, options));
+  }
+  if (!has_entry) file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
+
+  std::vector<rules::Score> scores;
+  for (const KernelAnalysis& kernel : file.kernels) scores.push_back(kernel.score);
+  file.score = rules::worst(scores);
+  file.status = rules::status_of(file.score.value_or(rules::Score{}), file.critical_count() > 0,
+                                 options.minimum_percent);
+  return file;
+}
+
+FileAnalysis unreadable(std::string path, Error error) {
+  FileAnalysis file;
+  file.path = std::move(path);
+  file.error = std::move(error);
+  file.status = rules::Status::unreadable;
+  return file;
+}
+
+rules::Status Report::status() const {
+  rules::Status strongest = rules::Status::good;
+  for (const FileAnalysis& file : files) strongest = std::max(strongest, file.status);
+  return strongest;
+}
+
+size_t Report::ran_count() const {
+  RuleSet ran;
+  for (const FileAnalysis& file : files) {
+    for (const KernelAnalysis& kernel : file.kernels) {
+      for (const RuleVerdict& entry : kernel.verdicts) ran.set(index_of(*entry.rule));
+    }
+  }
+  return ran.count();
+}
+
+}  // namespace ptxkit::report

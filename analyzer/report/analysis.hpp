@@ -1,0 +1,86 @@
+// One PTX file taken through the catalogue: parsed, every kernel examined by every rule asked for, scored.
+//
+// Two kinds of rules meet here. Those about the text itself (F002 to F020, as far as the front end checks them) are
+// judged by its diagnostics: none of a rule's kinds means that it survived. Those about behaviour are functions over one
+// kernel (rules/analyze.hpp). A rule that is neither has no verdict at all: it neither earns nor loses anything, and
+// reports say how many of the catalogue ran.
+//
+// A text with diagnostics is not examined further: what a rule would say of half a kernel is worth nothing. Its rules
+// are refuted or undecided, and it has no score.
+#pragma once
+
+#include <bitset>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/score.hpp"
+#include "support/result.hpp"
+
+namespace ptxkit::report {
+
+inline constexpr size_t kRuleCount = 101;
+
+// A set of rules of the catalogue; bit 0 is F001.
+using RuleSet = std::bitset<kRuleCount>;
+
+size_t index_of(const rules::RuleInfo& rule);
+RuleSet all_rules();
+RuleSet important_rules();     // those whose severity is critical or high: what runs without --falsify
+RuleSet implemented_rules();   // by a function, or by the front end
+RuleSet front_end_rules();     // those that some diagnostic of the front end belongs to
+
+struct AnalysisOptions {
+  rules::Options rules;
+  RuleSet wanted = all_rules();
+  std::function<bool(std::string_view kernel)> wants_kernel;  // empty: every kernel
+  std::optional<double> minimum_percent;                      // --min-score
+};
+
+struct RuleVerdict {
+  const rules::RuleInfo* rule;
+  rules::RuleResult result;
+};
+
+// An entry with a body, or, where a module has none, the module as a whole (`function` is ptx::kNone).
+struct KernelAnalysis {
+  std::string name;  // empty for a module as a whole
+  ptx::FunctionId function = ptx::kNone;
+  std::vector<RuleVerdict> verdicts;  // in the order of the catalogue
+  rules::Score score;
+
+  size_t count(rules::Verdict verdict) const;
+  size_t count(rules::Severity severity) const;  // findings
+};
+
+struct FileAnalysis {
+  std::string path;
+  std::optional<Error> error;  // the file could not be read; nothing below is set
+  std::string xxh128;          // of the text
+  ptx::ParseResult parsed;
+  std::vector<KernelAnalysis> kernels;  // in program order
+  std::optional<rules::Score> score;    // of the worst kernel; nothing where the text does not parse
+  size_t skipped_kernel_count = 0;      // that `wants_kernel` refused
+  rules::Status status = rules::Status::good;
+
+  size_t critical_count() const;
+};
+
+FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options);
+FileAnalysis unreadable(std::string path, Error error);
+
+// Several files at once, as one report.
+struct Report {
+  std::vector<FileAnalysis> files;  // in the order given
+  AnalysisOptions options;
+  std::vector<std::string> evidence;  // "h200-r580: NVIDIA H200 (sm_90), driver 580.159.04, 2026-11-20"
+
+  rules::Status status() const;  // the strongest of all files
+  size_t ran_count() const;      // rules of the catalogue with a verdict in any file
+};
+
+}  // namespace ptxkit::report

@@ -1,0 +1,159 @@
+// Keys are written in the order of reading: what was judged, the outcome, then the details.
+#include "analyzer/report/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "analyzer/report/identity.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/table.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using rules::Finding;
+using rules::Severity;
+using rules::Verdict;
+
+Json place_json(const ptx::Module& module, ptx::Offset at) {
+  const ptx::Position position = module.position(at);
+  return {{"line", position.line}, {"column", position.column}};
+}
+
+template <class T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json thread_json(const std::optional<uint32_t> (&tid)[3]) {
+  if (!tid[0] && !tid[1] && !tid[2]) return nullptr;
+  return Json::array({optional_json(tid[0]), optional_json(tid[1]), optional_json(tid[2])});
+}
+
+Json finding_json(const ptx::Module& module, const KernelAnalysis& kernel, const Finding& finding) {
+  Json json = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}, {"message", finding.message}};
+  json.update(place_json(module, finding.at));
+  json["ptx"] = statement_at(module, finding.at);
+  json["source"] = Json::array();
+  if (kernel.function != ptx::kNone && finding.instruction < module.functions[kernel.function].instructions.size()) {
+    const ptx::Instruction& instruction = module.functions[kernel.function].instructions[finding.instruction];
+    for (const SourcePlace& place : source_places(module, instruction.location)) {
+      json["source"].push_back({{"file", place.file}, {"line", place.line}, {"column", place.column}});
+    }
+  }
+  json["path"] = Json::array();
+  for (const rules::Step& step : finding.path) {
+    Json entry = place_json(module, step.at);
+    entry["ptx"] = statement_at(module, step.at);
+    entry["what"] = step.what;
+    json["path"].push_back(std::move(entry));
+  }
+  json["assumptions"] = finding.assumptions;
+  json["witness"] = nullptr;
+  if (finding.witness) {
+    json["witness"] = {{"tid", thread_json(finding.witness->tid)},
+                       {"other_tid", thread_json(finding.witness->other_tid)},
+                       {"iteration", optional_json(finding.witness->iteration)},
+                       {"address", optional_json(finding.witness->address)},
+                       {"note", finding.witness->note}};
+  }
+  json["evidence"] = finding.evidence;
+  json["remedy"] = finding.remedy;
+  return json;
+}
+
+Json verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const RuleVerdict& entry) {
+  rules::Score change;
+  change.add(*entry.rule, entry.result);
+  Json json = {{"rule", entry.rule->id}, {"name", entry.rule->name}, {"verdict", text(entry.result.verdict)},
+               {"earned", change.earned}, {"lost", change.lost}, {"basis", entry.result.basis},
+               {"findings", Json::array()}};
+  for (const Finding& finding : entry.result.findings) {
+    json["findings"].push_back(finding_json(module, kernel, finding));
+  }
+  return json;
+}
+
+Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
+  Json json = {{"name", kernel.name}};
+  json["line"] = kernel.function == ptx::kNone ? Json(nullptr)
+                                               : Json(module.position(module.functions[kernel.function].at).line);
+  json["score"] = kernel.score.percent();
+  json["earned"] = kernel.score.earned;
+  json["lost"] = kernel.score.lost;
+  json["critical_count"] = kernel.count(Severity::critical);
+  for (const Verdict verdict : {Verdict::survived, Verdict::refuted, Verdict::undecided, Verdict::not_applicable}) {
+    json["counts"][std::string(text(verdict))] = kernel.count(verdict);
+  }
+  json["verdicts"] = Json::array();
+  for (const RuleVerdict& entry : kernel.verdicts) json["verdicts"].push_back(verdict_json(module, kernel, entry));
+  return json;
+}
+
+Json file_json(const FileAnalysis& file) {
+  Json json = {{"path", file.path}, {"exit_code", rules::exit_code(file.status)}};
+  if (file.error) {
+    json["error"] = file.error->message();
+    return json;
+  }
+  const ptx::Module& module = file.parsed.module;
+  json["error"] = nullptr;
+  json["xxh128"] = file.xxh128;
+  json["version"] = std::to_string(module.version_major) + "." + std::to_string(module.version_minor);
+  json["target"] = module.target;
+  json["score"] = file.score ? Json(file.score->percent()) : Json(nullptr);
+  json["critical_count"] = file.critical_count();
+  json["diagnostics"] = Json::array();
+  for (const ptx::Diagnostic& diagnostic : file.parsed.diagnostics) {
+    Json entry = {{"rule", ptx::rule(diagnostic.kind)}, {"kind", ptx::text(diagnostic.kind)}};
+    entry.update(place_json(module, diagnostic.at));
+    entry["message"] = diagnostic.message;
+    json["diagnostics"].push_back(std::move(entry));
+  }
+  json["kernels"] = Json::array();
+  for (const KernelAnalysis& kernel : file.kernels) json["kernels"].push_back(kernel_json(module, kernel));
+  return json;
+}
+
+std::string finished(const Json& json) {
+  // A path or a name in the text may hold bytes that are no UTF-8; JSON cannot, so they become U+FFFD.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json tool_json() { return {{"name", "ptx-debug"}, {"version", tool_version()}}; }
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  Json json = {{"schema", "ptxkit-report-1"}, {"tool", tool_json()}};
+  json["profile"] = report.options.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause";
+  json["assume_align_bytes"] = report.options.rules.assume_align_bytes;
+  json["min_score"] = optional_json(report.options.minimum_percent);
+  json["evidence"] = report.evidence;
+  json["rules"] = {{"total", kRuleCount},
+                   {"implemented", implemented_rules().count()},
+                   {"wanted", report.options.wanted.count()},
+                   {"ran", report.ran_count()}};
+  json["exit_code"] = rules::exit_code(report.status());
+  json["files"] = Json::array();
+  for (const FileAnalysis& file : report.files) json["files"].push_back(file_json(file));
+  return finished(json);
+}
+
+std::string rules_json() {
+  const RuleSet implemented = implemented_rules();
+  Json json = {{"schema", "ptxkit-rules-1"}, {"tool", tool_json()}, {"rules", Json::array()}};
+  for (const rules::RuleInfo& rule : rules::catalogue()) {
+    json["rules"].push_back({{"id", rule.id},
+                             {"name", rule.name},
+                             {"category", rule.category},
+                             {"points", rule.points},
+                             {"severity", text(rule.severity)},
+                             {"must_prove", rule.must_prove},
+                             {"implemented", implemented[index_of(rule)]},
+                             {"property", rule.property}});
+  }
+  return finished(json);
+}
+
+}  // namespace ptxkit::report

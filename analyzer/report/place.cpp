@@ -1,0 +1,50 @@
+// Looks only at the tree and the text; source files named by `.file` are never opened, a PTX text may name anything.
+#include "analyzer/report/place.hpp"
+
+#include <algorithm>
+
+namespace ptxkit::report {
+namespace {
+
+constexpr size_t kInlineDepthLimit = 64;  // a chain of inlined_at may be cyclic in a text that nobody's compiler wrote
+
+}  // namespace
+
+std::vector<SourcePlace> source_places(const ptx::Module& module, ptx::LocationId location) {
+  std::vector<SourcePlace> places;
+  while (location < module.locations.size() && places.size() < kInlineDepthLimit) {
+    const ptx::Location& entry = module.locations[location];
+    const ptx::SourceFile* file = module.file(entry.file);
+    places.push_back({file ? std::string(file->path) : "file " + std::to_string(entry.file), entry.line, entry.column});
+    location = entry.inlined_at;
+  }
+  return places;
+}
+
+ptx::InstructionId instruction_at(const ptx::Function& function, ptx::Offset at) {
+  if (at < function.at || at >= function.end) return ptx::kNone;
+  const auto after = std::ranges::upper_bound(function.instructions, at, {}, &ptx::Instruction::at);
+  if (after == function.instructions.begin()) return ptx::kNone;
+  return static_cast<ptx::InstructionId>(after - function.instructions.begin() - 1);
+}
+
+std::string_view statement_at(const ptx::Module& module, ptx::Offset at) {
+  if (at >= module.text.size()) return {};
+  const std::string_view rest = module.text.substr(at);
+  return rest.substr(0, std::min(rest.find_first_of(";\n\r"), rest.size()));
+}
+
+std::string printable(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\t') {
+      c = ' ';
+    } else if (byte < 0x20 || byte == 0x7f) {
+      c = '?';
+    }
+  }
+  return result;
+}
+
+}  // namespace ptxkit::report

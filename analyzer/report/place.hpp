@@ -1,0 +1,29 @@
+// Where a finding is: in the PTX, and in the source that the PTX was made from.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/ptx/tree.hpp"
+
+namespace ptxkit::report {
+
+// A line of the source behind an instruction, from `.loc`; outermost last.
+struct SourcePlace {
+  std::string file;
+  uint32_t line = 0;
+  uint32_t column = 0;
+};
+std::vector<SourcePlace> source_places(const ptx::Module& module, ptx::LocationId location);
+
+// The instruction of `function` that starts at or holds `at`; ptx::kNone where there is none.
+ptx::InstructionId instruction_at(const ptx::Function& function, ptx::Offset at);
+
+// The text from `at` to the ';' that ends its statement, or to the end of the line.
+std::string_view statement_at(const ptx::Module& module, ptx::Offset at);
+
+// `text` safe to print on a terminal: control bytes become '?', tabs a space.
+std::string printable(std::string_view text);
+
+}  // namespace ptxkit::report

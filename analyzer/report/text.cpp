@@ -1,0 +1,211 @@
+// A finding is a header line that editors can jump from, the line of PTX with a caret, and then whatever the rule knows,
+// one labelled line each. Findings come in the order of the file, so that reading the report is reading the kernel.
+#include "analyzer/report/text.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/table.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+using rules::Finding;
+using rules::RuleInfo;
+using rules::Severity;
+using rules::Verdict;
+
+constexpr size_t kExcerptWidth = 160;
+
+std::string plural(size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string thread_text(const std::optional<uint32_t> (&tid)[3]) {
+  const auto part = [](const std::optional<uint32_t>& value) { return value ? std::to_string(*value) : "any"; };
+  return fmt::format("({}, {}, {})", part(tid[0]), part(tid[1]), part(tid[2]));
+}
+
+bool is_named(const std::optional<uint32_t> (&tid)[3]) { return tid[0] || tid[1] || tid[2]; }
+
+std::string witness_text(const rules::Witness& witness) {
+  std::vector<std::string> parts;
+  if (is_named(witness.tid)) parts.push_back("thread " + thread_text(witness.tid));
+  if (is_named(witness.other_tid)) parts.push_back("against thread " + thread_text(witness.other_tid));
+  if (witness.iteration) parts.push_back(fmt::format("iteration {}", *witness.iteration));
+  if (witness.address) parts.push_back(fmt::format("address {}", *witness.address));
+  if (!witness.note.empty()) parts.push_back(witness.note);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+class Writer {
+ public:
+  Writer(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
+
+  std::string write() {
+    for (const FileAnalysis& file : report_.files) write_file(file);
+    if (report_.files.size() > 1) {
+      line("{}: exit {}", plural(report_.files.size(), "file"), rules::exit_code(report_.status()));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+
+  std::string paint(std::string_view code, std::string_view text) const {
+    return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  }
+
+  static std::string_view colour_of(Severity severity) {
+    switch (severity) {
+      case Severity::critical: return "1;31";
+      case Severity::high: return "31";
+      case Severity::medium: return "33";
+      case Severity::low: return "36";
+      case Severity::info: break;
+    }
+    return "2";
+  }
+
+  std::string place(const FileAnalysis& file, ptx::Offset at) const {
+    const ptx::Position position = file.parsed.module.position(at);
+    return fmt::format("{}:{}:{}", printable(file.path), position.line, position.column);
+  }
+
+  void write_file(const FileAnalysis& file) {
+    const std::string path = printable(file.path);
+    if (file.error) {
+      line("{}: not examined (exit {})", path, rules::exit_code(file.status));
+      return;
+    }
+    if (!file.parsed.diagnostics.empty()) {
+      for (const ptx::Diagnostic& diagnostic : file.parsed.diagnostics) {
+        out_ += ptx::render(file.parsed.module, diagnostic);
+        if (!out_.ends_with('\n')) out_ += '\n';
+      }
+      line("{}: {}: does not parse, not examined further (exit {})", path,
+           plural(file.parsed.diagnostics.size(), "error"), rules::exit_code(file.status));
+      return;
+    }
+    for (const KernelAnalysis& kernel : file.kernels) write_kernel(file, kernel);
+    if (file.kernels.empty()) {
+      line("{}: {} skipped, none examined (exit {})", path, plural(file.skipped_kernel_count, "kernel"),
+           rules::exit_code(file.status));
+      return;
+    }
+    line("{}: score {:.1f}, {}, {} of {} rules ran (exit {})", path, file.score->percent(),
+         plural(file.critical_count(), "critical finding"), report_.ran_count(), kRuleCount,
+         rules::exit_code(file.status));
+  }
+
+  void write_kernel(const FileAnalysis& file, const KernelAnalysis& kernel) {
+    struct Entry {
+      const RuleInfo* rule;
+      const Finding* finding;
+    };
+    std::vector<Entry> entries;
+    size_t info_count = 0;
+    for (const RuleVerdict& verdict : kernel.verdicts) {
+      for (const Finding& finding : verdict.result.findings) {
+        info_count += finding.severity == Severity::info;
+        if (finding.severity != Severity::info || options_.verbose) entries.push_back({verdict.rule, &finding});
+      }
+    }
+    std::ranges::stable_sort(entries, {}, [](const Entry& entry) { return entry.finding->at; });
+    for (const Entry& entry : entries) write_finding(file, kernel, *entry.rule, *entry.finding);
+    write_summary(kernel, options_.verbose ? 0 : info_count);
+  }
+
+  void write_finding(const FileAnalysis& file, const KernelAnalysis& kernel, const RuleInfo& rule,
+                     const Finding& finding) {
+    line("{}: {} {} [{} {}, {}]", paint("1", place(file, finding.at)),
+         paint(colour_of(finding.severity), fmt::format("{}:", text(finding.severity))), paint("1", finding.message),
+         rule.id, rule.name, text(finding.tier));
+    write_excerpt(file.parsed.module, finding.at);
+    if (finding.instruction != ptx::kNone && kernel.function != ptx::kNone) {
+      write_source(file.parsed.module, file.parsed.module.functions[kernel.function], finding.instruction);
+    }
+    if (!finding.path.empty()) {
+      label("path", plural(finding.path.size(), "step"));
+      for (const rules::Step& step : finding.path) {
+        line("    {:>6} | {:<40}  {}", file.parsed.module.position(step.at).line,
+             printable(statement_at(file.parsed.module, step.at)), paint("2", step.what));
+      }
+    }
+    for (const std::string& assumption : finding.assumptions) label("assumes", assumption);
+    if (finding.witness) label("witness", witness_text(*finding.witness));
+    if (!finding.evidence.empty()) label("evidence", finding.evidence);
+    if (!finding.remedy.empty()) label("remedy", finding.remedy);
+    out_ += '\n';
+  }
+
+  void label(std::string_view name, std::string_view what) {
+    line("  {} {}", paint("1", fmt::format("{}:", name)), what);
+  }
+
+  // The line of PTX, cut to a window around the statement where it is very long, and a caret under the statement.
+  void write_excerpt(const ptx::Module& module, ptx::Offset at) {
+    const ptx::Position position = module.position(at);
+    std::string_view whole = module.line(position.line);
+    size_t column = position.column - 1;
+    if (column > whole.size()) return;
+    if (column > kExcerptWidth / 2) {
+      const size_t cut = column - kExcerptWidth / 2;
+      whole.remove_prefix(cut);
+      column -= cut;
+    }
+    whole = whole.substr(0, kExcerptWidth);
+    const size_t length = std::min(statement_at(module, at).size(), whole.size() - column);
+    line("{:>6} | {}", position.line, printable(whole));
+    line("       | {}{}", std::string(column, ' '),
+         paint("32", "^" + std::string(length > 1 ? length - 1 : 0, '~')));
+  }
+
+  void write_source(const ptx::Module& module, const ptx::Function& function, ptx::InstructionId id) {
+    if (id >= function.instructions.size()) return;
+    std::vector<std::string> parts;
+    for (const SourcePlace& source : source_places(module, function.instructions[id].location)) {
+      parts.push_back(fmt::format("{}:{}:{}", printable(source.file), source.line, source.column));
+    }
+    if (!parts.empty()) label("source", fmt::format("{}", fmt::join(parts, ", inlined at ")));
+  }
+
+  void write_summary(const KernelAnalysis& kernel, size_t hidden_info_count) {
+    const rules::Score& score = kernel.score;
+    line("{}: score {:.1f} ({} of {} points): {} survived, {} refuted, {} undecided, {} n/a",
+         paint("1", kernel.name.empty() ? "module" : "kernel " + printable(kernel.name)), score.percent(),
+         score.earned, score.earned + score.lost, kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
+         kernel.count(Verdict::undecided), kernel.count(Verdict::not_applicable));
+    for (const RuleVerdict& entry : kernel.verdicts) {
+      const Verdict verdict = entry.result.verdict;
+      if (!options_.verbose && (verdict == Verdict::survived || verdict == Verdict::not_applicable)) continue;
+      rules::Score change;
+      change.add(*entry.rule, entry.result);
+      const std::string points = change.lost ? fmt::format("-{}", change.lost)
+                                 : change.earned ? fmt::format("+{}", change.earned) : "";
+      line("  {:<9} {:>2} {} {}{}{}", text(verdict), points, entry.rule->id, entry.rule->name,
+           entry.result.basis.empty() ? "" : ": ", entry.result.basis);
+    }
+    if (hidden_info_count) line("  {}, shown with --verbose", plural(hidden_info_count, "note"));
+    out_ += '\n';
+  }
+
+  const Report& report_;
+  const TextOptions& options_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_text(const Report& report, const TextOptions& options) { return Writer(report, options).write(); }
+
+}  // namespace ptxkit::report

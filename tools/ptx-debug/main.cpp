@@ -1,0 +1,127 @@
+// ptx-debug: tries to refute PTX. This file knows the verbs' names, --version, --help and what wrong usage looks like;
+// each verb is a file of its own, verb_*.cpp.
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/evidence/evidence.hpp"
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/identity.hpp"
+#include "analyzer/rules/score.hpp"
+#include "support/file.hpp"
+#include "support/suggest.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+
+void complain(std::string_view what) { fmt::print(stderr, "ptx-debug: {}\n", what); }
+
+int usage_error(std::string_view verb, std::string_view what) {
+  complain(what);
+  fmt::print(stderr, "see 'ptx-debug {}{}--help'\n", verb, verb.empty() ? "" : " ");
+  return rules::kUsageExitCode;
+}
+
+bool print(std::string_view text) {
+  const auto written = write_file("-", text);
+  if (!written) complain(written.error().message());
+  return written.has_value();
+}
+
+namespace {
+
+std::string version_text() {
+  std::string evidence;
+  for (const rules::EvidenceFile& file : rules::shipped_evidence().files) {
+    evidence += (evidence.empty() ? "" : ", ") + file.name;
+  }
+  return fmt::format("ptx-debug {}\n{} of {} rules, evidence: {}\n", report::tool_version(),
+                     report::implemented_rules().count(), report::kRuleCount, evidence);
+}
+
+// The long names of all options of a subcommand, for suggestions.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen.front();
+  const std::string verb = chosen.empty() ? "" : at.get_name();
+  if (error.get_name() == "ExtrasError") {
+    for (const std::string& word : at.remaining()) {
+      const std::string name = word.substr(0, word.find('='));
+      if (name.starts_with("-")) {
+        return usage_error(verb, fmt::format("unknown option '{}'{}", name, did_you_mean(name, option_names(at))));
+      }
+      return usage_error(verb, fmt::format("unexpected argument '{}'", word));
+    }
+  }
+  std::string what = error.what();
+  if (!what.empty()) what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
+  if (error.get_name() == "RequiredError" && verb.empty()) what = "no verb given";
+  return usage_error(verb, what);
+}
+
+// `--json` takes a file only where that cannot be meant as a PTX file: `--json=F`, or a next word that ends in .json.
+// Otherwise `ptx-debug analyze --json kernel.ptx` would overwrite the kernel.
+std::vector<std::string> with_explicit_json(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--") {
+      words.insert(words.end(), argv + i, argv + argc);
+      break;
+    }
+    if (word == "--json" && words.size() && words.front() == "analyze") {
+      const bool takes_next = i + 1 < argc && std::string_view(argv[i + 1]).ends_with(".json");
+      word += takes_next ? fmt::format("={}", argv[++i]) : "=-";
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("tries to refute PTX: 101 hypotheses about each kernel, a score, and an exit code for CI", "ptx-debug");
+  app.set_version_flag("--version", version_text, "version, rules and evidence of this program");
+  app.require_subcommand(1);
+  Action action;
+  add_analyze(app, action);
+  add_check(app, action);
+  add_explain(app, action);
+  add_rules(app, action);
+
+  std::vector<std::string> words = with_explicit_json(argc, argv);
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (!words.empty() && !words.front().starts_with("-") && std::ranges::find(verbs, words.front()) == verbs.end()) {
+    return usage_error("", fmt::format("unknown verb '{}'{}", words.front(), did_you_mean(words.front(), verbs)));
+  }
+  try {
+    std::ranges::reverse(words);  // CLI11 takes a vector from its end
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    return print(chosen.empty() ? app.help() : chosen.front()->help()) ? 0 : rules::exit_code(rules::Status::unreadable);
+  } catch (const CLI::CallForVersion& version) {
+    return print(version.what()) ? 0 : rules::exit_code(rules::Status::unreadable);
+  } catch (const CLI::ParseError& error) {
+    return explain_parse_error(app, error);
+  }
+  return action();
+}
+
+}  // namespace
+}  // namespace ptxkit::tools
+
+int main(int argc, char** argv) { return ptxkit::tools::run(argc, argv); }

@@ -1,0 +1,31 @@
+// What a verb of ptx-debug is: a subcommand that, when chosen, leaves behind what to do.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace ptxkit::tools {
+
+// Runs the chosen verb and gives the exit code of the program.
+using Action = std::function<int()>;
+
+// Each adds its subcommand to `app`; CLI11 sets `action` when the command line names it.
+void add_analyze(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_rules(CLI::App& app, Action& action);
+
+// Says on standard error what is wrong with the command line and where to read on; returns 64.
+int usage_error(std::string_view verb, std::string_view what);
+
+// Writes to standard output; on failure says so on standard error. Whether everything was written.
+bool print(std::string_view text);
+
+void complain(std::string_view what);  // "ptx-debug: what", on standard error
+
+}  // namespace ptxkit::tools

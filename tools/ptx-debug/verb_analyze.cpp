@@ -1,0 +1,179 @@
+// `ptx-debug analyze FILE...`: the catalogue against every kernel of every file, a report, an exit code.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <regex>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/evidence/evidence.hpp"
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/json.hpp"
+#include "analyzer/report/text.hpp"
+#include "support/file.hpp"
+#include "support/suggest.hpp"
+#include "tools/ptx-debug/selection.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+constexpr uint32_t kLargestAlignmentBytes = 1 << 16;
+
+// The command line as given; everything is checked before the first file is read.
+struct Arguments {
+  std::vector<std::string> files;
+  SelectionWords selection;
+  std::optional<double> minimum_percent;
+  std::string json;  // where to; empty: no JSON
+  std::string profile = "root-cause";
+  std::vector<std::string> evidence;
+  std::string kernel;
+  uint32_t assume_align_bytes = 0;
+  bool verbose = false;
+};
+
+bool is_power_of_two(uint32_t value) { return value && !(value & (value - 1)); }
+
+// https://no-color.org: any non-empty value turns colour off.
+bool wants_colour() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && std::string_view(terminal) != "dumb";
+}
+
+std::string describe(const rules::EvidenceFile& file) {
+  return fmt::format("{}: {} (sm_{}), driver {}, {}", file.name, file.device, file.family_sm, file.driver, file.date);
+}
+
+// What is wrong with the arguments, if anything.
+std::optional<std::string> fault(const Arguments& arguments) {
+  if (arguments.minimum_percent && !(*arguments.minimum_percent >= 0 && *arguments.minimum_percent <= 100)) {
+    return fmt::format("--min-score: expected 0 to 100, found {}", *arguments.minimum_percent);
+  }
+  if (arguments.assume_align_bytes != 0 &&
+      (!is_power_of_two(arguments.assume_align_bytes) || arguments.assume_align_bytes > kLargestAlignmentBytes)) {
+    return fmt::format("--assume-align: expected a power of two up to {}, found {}", kLargestAlignmentBytes,
+                       arguments.assume_align_bytes);
+  }
+  static const std::vector<std::string> kProfiles = {"root-cause", "pattern"};
+  if (std::ranges::find(kProfiles, arguments.profile) == kProfiles.end()) {
+    return fmt::format("--profile: expected root-cause or pattern, found '{}'{}", arguments.profile,
+                       did_you_mean(arguments.profile, kProfiles));
+  }
+  if (std::ranges::count(arguments.files, "-") > 1) return "standard input can be read only once";
+  return std::nullopt;
+}
+
+int analyze_files(const Arguments& arguments) {
+  if (const auto what = fault(arguments)) return usage_error("analyze", *what);
+  const auto wanted = select_rules(arguments.selection);
+  if (!wanted) return usage_error("analyze", wanted.error().message());
+
+  report::Report report;
+  report.options.wanted = *wanted;
+  report.options.minimum_percent = arguments.minimum_percent;
+  if (!arguments.kernel.empty()) {
+    try {
+      report.options.wants_kernel = [pattern = std::regex(arguments.kernel)](std::string_view name) {
+        return std::regex_search(name.begin(), name.end(), pattern);
+      };
+    } catch (const std::regex_error& error) {
+      return usage_error("analyze", fmt::format("--kernel: '{}' is no regular expression: {}", arguments.kernel,
+                                                error.what()));
+    }
+  }
+  rules::EvidenceSet evidence = rules::shipped_evidence();
+  for (const std::string& path : arguments.evidence) {
+    auto file = rules::load_evidence(path);
+    if (!file) {
+      complain(file.error().message());
+      return rules::exit_code(rules::Status::unreadable);
+    }
+    evidence.files.push_back(std::move(*file));
+  }
+  for (const rules::EvidenceFile& file : evidence.files) report.evidence.push_back(describe(file));
+  report.options.rules.evidence = &evidence;
+  report.options.rules.assume_align_bytes = arguments.assume_align_bytes;
+  report.options.rules.profile = arguments.profile == "pattern" ? rules::Profile::pattern : rules::Profile::root_cause;
+
+  const bool is_explicit = !arguments.selection.select.empty() || !arguments.selection.check.empty();
+  if (const report::RuleSet missing = *wanted & ~report::implemented_rules(); is_explicit && missing.any()) {
+    complain(fmt::format("not implemented in this version, not run: {}", ids_of(missing)));
+  }
+
+  for (const std::string& path : arguments.files) {
+    auto text = read_file(path);
+    report.files.push_back(text ? report::analyze(std::move(*text), path, report.options)
+                                : report::unreadable(path, text.error()));
+    if (!text) complain(text.error().message());
+  }
+  size_t examined_count = 0, skipped_count = 0;
+  for (const report::FileAnalysis& file : report.files) {
+    examined_count += file.kernels.size();
+    skipped_count += file.skipped_kernel_count;
+  }
+  if (examined_count == 0 && skipped_count > 0) {
+    return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
+  }
+
+  bool written = true;
+  if (arguments.json != "-") written = print(report::to_text(report, {wants_colour(), arguments.verbose}));
+  if (arguments.json == "-") {
+    written = print(report::to_json(report));
+  } else if (!arguments.json.empty()) {
+    const auto saved = write_file(arguments.json, report::to_json(report));
+    if (!saved) complain(saved.error().message());
+    written = written && saved.has_value();
+  }
+  return rules::exit_code(written ? report.status() : rules::Status::unreadable);
+}
+
+}  // namespace
+
+void add_analyze(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("analyze", "try to refute every kernel of FILE...");
+  const auto arguments = std::make_shared<Arguments>();
+  verb->add_option("FILE", arguments->files, "PTX files; - is standard input")->required();
+  verb->add_flag("--falsify", arguments->selection.falsify,
+                 "run the whole catalogue; without it the rules of critical and high severity");
+  verb->add_option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")
+      ->type_name("N");
+  verb->add_option("--json", arguments->json,
+                   "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
+      ->type_name("[F]");
+  verb->add_option("--profile", arguments->profile,
+                   "root-cause: F021, F081 and F082 judge the alignment of each site; pattern: every site is critical")
+      ->type_name("root-cause|pattern");
+  verb->add_option("--evidence", arguments->evidence, "a further evidence file, beside those in the program")
+      ->type_name("F")
+      ->expected(1)
+      ->take_all();
+  verb->add_option("--select", arguments->selection.select, "run only these rules (ids or names, separated by commas)")
+      ->type_name("RULES")
+      ->expected(1)
+      ->take_all()
+      ->delimiter(',');
+  verb->add_option("--ignore", arguments->selection.ignore, "do not run these rules")
+      ->type_name("RULES")
+      ->expected(1)
+      ->take_all()
+      ->delimiter(',');
+  verb->add_option("--check", arguments->selection.check,
+                   fmt::format("run only the rules of a group: {}", fmt::join(check_groups(), ", ")))
+      ->type_name("GROUPS")
+      ->expected(1)
+      ->take_all()
+      ->delimiter(',');
+  verb->add_option("--kernel", arguments->kernel, "examine only kernels whose name matches (ECMAScript, anywhere)")
+      ->type_name("RE");
+  verb->add_option("--assume-align", arguments->assume_align_bytes,
+                   "alignment in bytes of every pointer parameter, in place of the language's contract")
+      ->type_name("N");
+  verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
+  verb->callback([arguments, &action] { action = [arguments] { return analyze_files(*arguments); }; });
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,53 @@
+// `ptx-debug explain F081`: the rule's page of docs/rules/, which is compiled in; for a rule without a page, its row of
+// the catalogue.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/rules/table.hpp"
+#include "support/embedded.hpp"
+#include "tools/ptx-debug/selection.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+
+extern const EmbeddedFile rule_pages[];
+extern const size_t rule_pages_count;
+
+namespace {
+
+std::string explanation(const rules::RuleInfo& rule) {
+  std::string text = fmt::format("{} {}: {}, {} point{}, {} when refuted{}\n", rule.id, rule.name, rule.category,
+                                 rule.points, rule.points == 1 ? "" : "s", rules::text(rule.severity),
+                                 rule.must_prove ? ", loses its points where it is undecided" : "");
+  text += fmt::format("survives when {}\n", rule.property);
+  if (!report::implemented_rules()[report::index_of(rule)]) text += "not implemented in this version\n";
+  for (size_t i = 0; i < rule_pages_count; ++i) {
+    const EmbeddedFile& page = rule_pages[i];
+    if (page.name.substr(0, page.name.rfind('.')) == rule.id) text += fmt::format("\n{}", page.content);
+  }
+  return text;
+}
+
+int explain(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) {
+    const auto rule = rule_called(word);
+    if (!rule) return usage_error("explain", rule.error().message());
+    out += (out.empty() ? "" : "\n") + explanation(**rule);
+  }
+  return print(out) ? 0 : rules::exit_code(rules::Status::unreadable);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("explain", "what a rule says, why, how it is proved, and what to do");
+  const auto words = std::make_shared<std::vector<std::string>>();
+  verb->add_option("RULE", *words, "ids or names, such as F081 or UnalignedMemoryAccess")->required();
+  verb->callback([words, &action] { action = [words] { return explain(*words); }; });
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,46 @@
+// `ptx-debug rules`: the catalogue, and which of it this version runs.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/json.hpp"
+#include "analyzer/rules/table.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+std::string table() {
+  const report::RuleSet implemented = report::implemented_rules();
+  const report::RuleSet front_end = report::front_end_rules();
+  std::string out;
+  std::string_view category;
+  for (const rules::RuleInfo& rule : rules::catalogue()) {
+    if (rule.category != category) {
+      category = rule.category;
+      out += fmt::format("{}{}\n", out.empty() ? "" : "\n", category);
+    }
+    const size_t index = report::index_of(rule);
+    const char* status = front_end[index] ? "front end" : implemented[index] ? "runs" : "-";
+    out += fmt::format("  {} {:<9} {} pt {:<8} {:<28} {}\n", rule.id, status, rule.points, rules::text(rule.severity),
+                       rule.name, rule.property);
+  }
+  return out + fmt::format("\n{} of {} rules run in this version\n", implemented.count(), report::kRuleCount);
+}
+
+}  // namespace
+
+void add_rules(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("rules", "the catalogue, with what this version runs");
+  const auto json = std::make_shared<bool>(false);
+  verb->add_flag("--json", *json, "as JSON");
+  verb->callback([json, &action] {
+    action = [json] {
+      return print(*json ? report::rules_json() : table()) ? 0 : rules::exit_code(rules::Status::unreadable);
+    };
+  });
+}
+
+}  // namespace ptxkit::tools
