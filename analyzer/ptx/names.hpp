@@ -1,5 +1,5 @@
 // The closed vocabularies of PTX: scalar types, state spaces, special registers, opcodes, modifiers.
-// Every enumerator is spelled as in PTX with '_' for '.', '::' (see names.cpp for the exact text).
+// Every enumerator is spelled as in PTX with '_' for '.', '::' (see the .def files for the exact text).
 // Source: PTX ISA 9.0, chapters 5 (state spaces, types), 9 (instructions), 10 (special registers).
 #pragma once
 
@@ -44,7 +44,8 @@ enum class Op : uint16_t {
 };
 std::string_view text(Op op);
 
-// What follows the opcode between dots and is neither type nor state space: sync, wide, rn, volatile, ca, v4, eq ...
+// What follows the opcode between dots and is neither type, state space nor vector width: sync, wide, rn, volatile, eq ...
+// All words `mNnNkN` are `shape`; its numbers are in the spelling, see shape() in tree.hpp.
 enum class Mod : uint16_t {
 #define PTX_MOD(id, text) id,
 #include "analyzer/ptx/modifiers.def"
@@ -52,5 +53,31 @@ enum class Mod : uint16_t {
   unknown,
 };
 std::string_view text(Mod mod);
+
+// A matrix shape: m16n8k16, or m8n8 with k == 0.
+struct Shape {
+  uint16_t m = 0, n = 0, k = 0;
+  bool operator==(const Shape&) const = default;
+};
+
+// What one word between the dots of an opcode, or after the dot of a declaration, is.
+struct Word {
+  enum class Kind : uint8_t { unknown, type, space, vector, modifier } kind = Kind::unknown;
+  uint16_t id = 0;      // Type, Space, 2/4/8, Mod
+  Shape shape;          // of Mod::shape
+  bool operator==(const Word&) const = default;
+};
+
+// Text to value; the text comes without its leading dot.
+Word find_word(std::string_view text);
+Op find_op(std::string_view text);                          // Op::unknown where there is none
+SpecialRegister find_special(std::string_view text);        // "%tid"; SpecialRegister::none where there is none
+Type find_type(std::string_view text);                      // Type::none where there is none
+
+// FNV-1a, the hash of every name table of the front end.
+constexpr uint32_t hash_text(std::string_view text, uint32_t seed = 2166136261u) {
+  for (const char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 16777619u;
+  return seed;
+}
 
 }  // namespace ptxkit::ptx

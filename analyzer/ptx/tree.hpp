@@ -4,7 +4,7 @@
 // parts is a dense 32-bit id (an index into one of the module's or function's vectors), resolved by the parser with
 // PTX's scoping rules, so that no consumer ever looks a name up. A function's instructions are one flat vector in
 // program order whatever the nesting of its scopes; a label is an index into it. What only printing needs (nested
-// braces, order of directives, comments) is kept in `items`.
+// braces, order of directives) is kept in `items`.
 //
 // Sizes of `Instruction` and `Operand` matter: a 30 MB file has a million of them.
 #pragma once
@@ -49,12 +49,23 @@ struct SourceFile {
   std::string_view path;
 };
 
-// `.reg .b32 %r<10>;` declares ten registers "%r0".."%r9" from one base; `.reg .pred p;` declares one.
+// `.reg .b32 %r<10>;` declares ten registers "%r0".."%r9" from one base; `.reg .pred p;` declares one (count == kNone).
+struct RegisterDeclaration {
+  std::string_view base;
+  uint32_t count = kNone;
+  Type type = Type::none;
+  uint8_t vector = 1;
+  Offset at = 0;              // of the name
+};
+
+// A register that some instruction names: Function::registers holds those only, in the order of their first use, so
+// that `%r<4000000000>` costs nothing and ids stay dense.
 struct Register {
   std::string_view base;      // "%r", or the whole name
   uint32_t index = kNone;     // 3 for %r3; kNone for a plain name
   Type type = Type::none;
   uint8_t vector = 1;         // 1, 2, 4, 8
+  uint32_t declaration = kNone;  // Function::register_declarations
   Offset declared_at = 0;
   std::string name() const;
 };
@@ -65,7 +76,7 @@ enum class Linkage : uint8_t { internal, visible, external, weak, common };
 struct Initializer {
   enum class Kind : uint8_t { bits, variable, function } kind = Kind::bits;
   bool generic = false;       // generic(symbol)
-  uint8_t mask_shift = 0xff;  // mask(symbol): which byte, 0xff without
+  uint8_t mask_shift = 0xff;  // 0xff00(symbol): which byte of the address, 1; 0xff without a mask
   uint32_t id = kNone;        // VariableId or FunctionId
   uint64_t value = 0;         // bit pattern, or byte offset added to the symbol
 };
@@ -85,6 +96,7 @@ struct Variable {
   uint32_t align = 0;                // declared or natural alignment, in bytes
   uint64_t size_bytes = 0;           // of the whole variable; 0 where unsized
   uint32_t managed_or_unified = 0;   // bit 0 .attribute(.managed), bit 1 .unified
+  uint64_t unified_id[2] = {0, 0};   // of .attribute(.unified(a, b))
   FunctionId function = kNone;       // owner; kNone at module scope
   uint32_t parameter_index = kNone;  // position in the parameter list; kNone otherwise
   std::vector<uint64_t> dimensions;  // 0 for `[]`
@@ -102,13 +114,13 @@ enum class OperandKind : uint8_t {
   function,     // id = FunctionId: its address, or a call target
   label,        // id = LabelId: a branch target
   special,      // id = SpecialRegister, component for %tid.x
-  address,      // [base + value]: see AddressBase; children: further bracket operands ([map, {x, y}])
+  address,      // [base + value]: see AddressBase; children: further bracket operands ([map, {x, y}]); component 'u': [a].unified
   vector,       // {a, b, c, d}: children
   pair,         // p|q: children, two
   sink,         // `_`
   parameters,   // ( a, b ): argument or result list of a call: children
   prototype,    // id = index into Function::prototypes or branch/call tables: a .callprototype/.calltargets/.branchtargets label
-  text,         // anything the table lets pass as bare text; spelled in the source at `at`
+  text,         // a name that could not be resolved; spelled in the source at `at`
 };
 
 enum class AddressBase : uint8_t { none, reg, variable, immediate };
@@ -116,7 +128,9 @@ enum class AddressBase : uint8_t { none, reg, variable, immediate };
 struct Operand {
   OperandKind kind = OperandKind::none;
   bool negated = false;                       // !p
-  uint8_t component = 0;                      // 0 none, 'x' 'y' 'z' 'w' (also r g b a as x y z w)
+  uint8_t component = 0;                      // 0 none, 'x' 'y' 'z' 'w' (also r g b a as x y z w), or 's': a byte or
+                                              // half selector of a video instruction (%r1.b0, %r1.h10), its text
+                                              // packed into `value`, first character lowest
   AddressBase base = AddressBase::none;       // of an address
   uint32_t id = kNone;
   Offset at = 0;                              // where it starts in the text
@@ -140,12 +154,12 @@ struct Instruction {
   uint8_t type_count = 0;
   uint8_t modifier_count = 0;
   bool to_space = false;               // cvta.to
-  Type types[4] = {};                  // in the order written: cvt.f32.s32 has {f32, s32}
+  Type types[8] = {};                  // in the order written: cvt.f32.s32 has {f32, s32}
   Guard guard;
   Offset at = 0;                       // of the guard, or of the opcode
   Offset opcode_at = 0;
   std::string_view spelling;           // whole opcode with modifiers, as written: "ld.shared.v2.u32"
-  uint32_t first_modifier = 0;         // Function::modifier_pool, in the order written, types and spaces left out
+  uint32_t first_modifier = 0;         // Function::modifier_pool, in the order written; types, spaces, .vN left out
   uint32_t first_operand = 0;          // Function::operand_pool
   uint32_t operand_count = 0;
   LocationId location = kNone;         // the `.loc` in force
@@ -170,7 +184,7 @@ struct Table {
   Offset at = 0;
 };
 
-// Performance and linking directives of a function.
+// Performance and linking directives of a function. Dimensions that a directive leaves out are 1.
 struct FunctionAttributes {
   uint32_t max_ntid[3] = {0, 0, 0};    // .maxntid; 0 without
   uint32_t req_ntid[3] = {0, 0, 0};    // .reqntid
@@ -178,18 +192,39 @@ struct FunctionAttributes {
   uint32_t max_registers = 0;          // .maxnreg
   uint32_t req_cluster[3] = {0, 0, 0}; // .reqnctapercluster
   uint32_t max_cluster_rank = 0;       // .maxclusterrank
+  uint32_t max_ctas_per_sm = 0;        // .maxnctapersm, deprecated
   bool explicit_cluster = false;
+  bool blocks_are_clusters = false;
   bool no_return = false;
 };
 
-// Order and nesting of a body, for printing and for scopes.
+// Order and nesting of a module or a body, for printing and for editing the text: [at, end) is the item's own text
+// including its ';', if it has one; a function's spans its body.
 struct Item {
   enum class Kind : uint8_t {
-    instruction, label, open_brace, close_brace, registers, variable, location, pragma, table, section_text
+    instruction,   // id = InstructionId of the first of `count` in a row
+    label,         // LabelId
+    open_brace,
+    close_brace,
+    registers,     // index into Function::register_declarations, `count` in one statement
+    variable,      // VariableId, `count` in one statement
+    location,      // LocationId
+    pragma,
+    table,         // index into Function::tables
+    header,        // .version, .target, .address_size
+    file,          // index into Module::files
+    section_text,  // .section and old DWARF lines
+    function,      // FunctionId: a declaration, or the definition
+    alias,         // index into Module::aliases
   } kind = Kind::instruction;
-  uint32_t id = kNone;     // InstructionId, LabelId, RegId of the first of a declaration, VariableId, LocationId, ...
-  uint32_t count = 1;      // registers: how many
-  Offset at = 0, end = 0;  // the text of it
+  uint32_t id = kNone;
+  uint32_t count = 1;
+  Offset at = 0, end = 0;
+};
+
+// `.alias name, aliasee;`
+struct Alias {
+  FunctionId alias = kNone, aliasee = kNone;
 };
 
 struct Function {
@@ -200,7 +235,8 @@ struct Function {
   FunctionAttributes attributes;
   std::vector<VariableId> results;     // of .func
   std::vector<VariableId> parameters;
-  std::vector<Register> registers;
+  std::vector<RegisterDeclaration> register_declarations;
+  std::vector<Register> registers;     // those that are named anywhere
   std::vector<VariableId> variables;   // declared in its body: .shared, .local, .param
   std::vector<Label> labels;
   std::vector<Table> tables;
@@ -219,7 +255,7 @@ struct Function {
   std::span<const Mod> modifiers(const Instruction& instruction) const {
     return {modifier_pool.data() + instruction.first_modifier, instruction.modifier_count};
   }
-  bool has(const Instruction& instruction, Mod mod) const;
+  bool has(const Instruction& instruction, Mod mod) const;  // whether `mod` is among the modifiers
 };
 
 struct Module {
@@ -236,6 +272,7 @@ struct Module {
   std::vector<Location> locations;
   std::vector<Variable> variables;
   std::vector<Function> functions;     // declarations and definitions; one entry per name
+  std::vector<Alias> aliases;
   std::vector<Item> items;             // module level, in order; Kind::instruction is not used here
 
   Position position(Offset offset) const;     // binary search in line_starts
@@ -244,5 +281,17 @@ struct Module {
 
   const SourceFile* file(uint32_t number) const;
 };
+
+// The parts of a call instruction; null where absent.
+struct CallParts {
+  const Operand* results = nullptr;    // OperandKind::parameters
+  const Operand* target = nullptr;     // function or reg
+  const Operand* arguments = nullptr;  // OperandKind::parameters
+  const Operand* prototype = nullptr;  // OperandKind::prototype
+};
+CallParts call_parts(const Function& function, const Instruction& call);
+
+// The shape among an instruction's modifiers (m16n8k16); zeros where it has none.
+Shape shape(const Instruction& instruction);
 
 }  // namespace ptxkit::ptx

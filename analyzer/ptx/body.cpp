@@ -1,0 +1,356 @@
+// Function bodies: statements, scopes, labels, tables, instructions.
+// PTX ISA 9.0, 4.3 (statements), 9.7.12 (control flow), 11.5 (debugging directives).
+#include <fmt/format.h>
+
+#include "analyzer/ptx/parser.hpp"
+
+namespace ptxkit::ptx {
+
+void Parser::open_scope() {
+  symbols_.open_scope();
+  pending_starts_.push_back(pending_.size());
+}
+
+// Labels of the scope are known now: uses that name none of them are left to the scope around it.
+void Parser::close_scope() {
+  const size_t start = pending_starts_.back();
+  pending_starts_.pop_back();
+  size_t kept = start;
+  for (size_t i = start; i < pending_.size(); ++i) {
+    const PendingUse use = pending_[i];
+    if (!resolve(use, true)) pending_[kept++] = use;
+  }
+  pending_.resize(kept);
+  symbols_.close_scope();
+}
+
+// Points a label operand, or a table's target, to what the name is bound to.
+bool Parser::resolve(const PendingUse& use, bool only_this_scope) {
+  const Symbol* symbol = symbols_.find(use.name);
+  if (symbol == nullptr || (only_this_scope && symbol->depth != symbols_.depth())) return false;
+  if (symbol->kind != SymbolKind::label && symbol->kind != SymbolKind::table) return false;
+  if (use.table != kNone) {
+    if (symbol->kind == SymbolKind::label) function().tables[use.table].targets[use.target] = symbol->id;
+    return symbol->kind == SymbolKind::label;
+  }
+  Operand& operand = function().operand_pool[use.operand];
+  operand.kind = symbol->kind == SymbolKind::label ? OperandKind::label : OperandKind::prototype;
+  operand.id = symbol->id;
+  return true;
+}
+
+void Parser::parse_body() {
+  const Offset open = token_.at;
+  advance();
+  add_item(function().items, Item::Kind::open_brace, kNone, open);
+  const uint32_t outside = symbols_.depth();
+  open_scope();
+  while (symbols_.depth() > outside) {
+    if (token_.kind == TokenKind::end) {
+      report_here(DiagnosticKind::unexpected_token,
+                  fmt::format("the body of '{}' is never closed, expected '}}'", function().name));
+      while (symbols_.depth() > outside) close_scope();
+      break;
+    }
+    if (diagnostics_.size() >= kMaxErrors) {
+      while (symbols_.depth() > outside) close_scope();
+      break;
+    }
+    const Offset at = token_.at;
+    if (is('{')) {
+      advance();
+      if (symbols_.depth() - outside >= kMaxNesting) {
+        report(DiagnosticKind::limit_exceeded, at, at + 1, fmt::format("scopes nest deeper than {}", kMaxNesting));
+        lexer_.seek(previous_end_);
+        lexer_.skip_block();
+        token_.end = lexer_.at();
+        advance();
+        continue;
+      }
+      open_scope();
+      add_item(function().items, Item::Kind::open_brace, kNone, at);
+      continue;
+    }
+    if (is('}')) {
+      advance();
+      close_scope();
+      add_item(function().items, Item::Kind::close_brace, kNone, at);
+      continue;
+    }
+    parse_statement();
+    if (token_.at == at && token_.kind != TokenKind::end && !is('}')) advance();  // whatever it was, go on
+  }
+  for (const PendingUse& use : pending_) {
+    report(DiagnosticKind::undefined_label, use.at, use.at + static_cast<Offset>(use.name.size()),
+           fmt::format("label '{}' is not defined in this scope", use.name));
+  }
+  pending_.clear();
+  function().instructions.shrink_to_fit();
+  function().operand_pool.shrink_to_fit();
+}
+
+void Parser::parse_statement() {
+  const Offset at = token_.at;
+  if (token_.kind == TokenKind::identifier) {
+    const Token name = token_;
+    if (lexer_.peek() == ':' ) {
+      parse_label(name);
+      return;
+    }
+    return parse_instruction(at, Guard());
+  }
+  if (is('@')) {
+    const Guard guard = parse_guard();
+    if (token_.kind == TokenKind::identifier) return parse_instruction(at, guard);
+    unexpected("an instruction after its guard");
+    return recover();
+  }
+  if (token_.kind == TokenKind::dot_word) return parse_body_directive();
+  if (accept(';')) return;
+  unexpected("an instruction, a label or a directive");
+  advance();
+  recover();
+}
+
+void Parser::parse_body_directive() {
+  const Offset at = token_.at;
+  const std::string_view word = here();
+  auto& items = function().items;
+  if (word == ".loc") return parse_location();
+  if (word == ".reg") return parse_registers(items);
+  if (word == ".file") return parse_file();
+  if (word == ".pragma") {
+    advance();
+    while (token_.kind == TokenKind::string || is(',')) advance();
+    if (!expect(';', "'.pragma'")) recover();
+    return add_item(function().items, Item::Kind::pragma, kNone, at);
+  }
+  Qualifiers qualifiers;
+  qualifiers.at = at;
+  const Word space = find_word(word.substr(1));
+  if (space.kind == Word::Kind::space && static_cast<Space>(space.id) != Space::sreg) {
+    advance();
+    if (!parse_variables(qualifiers, static_cast<Space>(space.id), function().items)) recover();
+    return;
+  }
+  if (word == ".attribute" || word == ".extern" || word == ".weak" || word == ".visible" || word == ".common" ||
+      word == ".entry" || word == ".func" || word == ".version" || word == ".target" || word == ".section" ||
+      word == ".address_size" || word == ".alias" || word == ".maxntid" || word == ".reqntid" ||
+      word == ".minnctapersm" || word == ".maxnreg") {
+    report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed inside a function body", word));
+  } else if (word == ".branchtargets" || word == ".calltargets" || word == ".callprototype") {
+    report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' needs a label before it", word));
+  } else {
+    report_here(DiagnosticKind::unknown_directive, fmt::format("unknown directive '{}'", word));
+  }
+  advance();
+  recover();
+}
+
+void Parser::parse_label(const Token& name) {
+  advance();
+  advance();  // the ':'
+  if (is_word(".branchtargets") || is_word(".calltargets") || is_word(".callprototype")) return parse_table(name);
+  const std::string_view text = lexer_.text(name);
+  auto& labels = function().labels;
+  const auto id = static_cast<LabelId>(labels.size());
+  labels.push_back({text, static_cast<InstructionId>(function().instructions.size()), name.at});
+  if (const Symbol* before = symbols_.bind(text, SymbolKind::label, id, name.at)) {
+    report(before->kind == SymbolKind::label ? DiagnosticKind::duplicate_label : DiagnosticKind::duplicate_name, name.at,
+           name.end, fmt::format("'{}' is already defined in this scope, in line {}", text, module_.position(before->at).line));
+  }
+  add_item(function().items, Item::Kind::label, id, name.at);
+}
+
+// name: .branchtargets a, b;   name: .calltargets f, g;   name: .callprototype (results) _ (parameters) [.noreturn];
+void Parser::parse_table(const Token& name) {
+  const auto id = static_cast<uint32_t>(function().tables.size());
+  Table table;
+  table.name = lexer_.text(name);
+  table.at = name.at;
+  table.kind = is_word(".branchtargets") ? Table::Kind::branch_targets
+               : is_word(".calltargets") ? Table::Kind::call_targets
+                                         : Table::Kind::call_prototype;
+  advance();
+  const auto bind = [&] {
+    function().tables.push_back(std::move(table));
+    declare(lexer_.text(name), SymbolKind::table, id, name.at);
+  };
+  if (table.kind == Table::Kind::call_prototype) {
+    bool readable = true;
+    if (accept('(')) readable = parse_parameter_list(table.results, ')', false);
+    if (readable && token_.kind == TokenKind::identifier) {
+      advance();
+    } else if (readable) {
+      unexpected("'_' or a name in a call prototype");
+      readable = false;
+    }
+    if (readable && accept('(')) readable = parse_parameter_list(table.parameters, ')', false);
+    FunctionAttributes attributes;
+    while (readable && parse_function_directive(attributes)) {
+    }
+    table.no_return = attributes.no_return;
+    for (const auto* list : {&table.results, &table.parameters}) {
+      for (const VariableId v : *list) module_.variables[v].function = function_;
+    }
+    bind();
+    if (!readable || !expect(';', "the call prototype")) recover();
+    return add_item(function().items, Item::Kind::table, id, name.at);
+  }
+  const bool branches = table.kind == Table::Kind::branch_targets;
+  std::vector<Token> targets;
+  do {
+    if (token_.kind != TokenKind::identifier) {
+      unexpected(branches ? "a label" : "a function");
+      bind();
+      return recover();
+    }
+    targets.push_back(token_);
+    advance();
+  } while (accept(','));
+  table.targets.resize(targets.size(), kNone);
+  bind();
+  for (uint32_t i = 0; i < targets.size(); ++i) {
+    const std::string_view text = lexer_.text(targets[i]);
+    if (branches) {
+      PendingUse use;
+      use.name = text;
+      use.at = targets[i].at;
+      use.table = id;
+      use.target = i;
+      if (!resolve(use, true)) pending_.push_back(use);
+      continue;
+    }
+    const Symbol* symbol = symbols_.find(text);
+    if (symbol != nullptr && symbol->kind == SymbolKind::function) {
+      function().tables[id].targets[i] = symbol->id;
+    } else {
+      report(DiagnosticKind::undeclared_name, targets[i].at, targets[i].end,
+             fmt::format("'{}' is not a function declared before", text));
+    }
+  }
+  if (!expect(';', "the table")) recover();
+  add_item(function().items, Item::Kind::table, id, name.at);
+}
+
+// @p or @!p
+Guard Parser::parse_guard() {
+  Guard guard;
+  advance();
+  guard.negated = accept('!');
+  if (token_.kind != TokenKind::identifier) {
+    unexpected("a predicate register");
+    return guard;
+  }
+  Operand operand;
+  operand.at = token_.at;
+  const Token name = token_;
+  parse_name(Op::unknown, operand);
+  if (operand.kind == OperandKind::reg) {
+    guard.reg = operand.id;
+  } else if (operand.kind == OperandKind::text) {
+    report(DiagnosticKind::undeclared_name, name.at, name.end,
+           fmt::format("'{}' is not declared in this scope", lexer_.text(name)));
+  } else {
+    report(DiagnosticKind::unexpected_token, name.at, name.end,
+           fmt::format("expected a predicate register, found '{}'", lexer_.text(name)));
+  }
+  return guard;
+}
+
+Head& Parser::head(std::string_view spelling) {
+  const auto [entry, is_new] = heads_.try_emplace(spelling);
+  Head& result = entry->second;
+  if (!is_new) return result;
+  Instruction& pattern = result.pattern;
+  size_t at = 0;
+  for (bool first = true; at < spelling.size(); first = false) {
+    size_t end = spelling.find('.', at);
+    if (end == std::string_view::npos) end = spelling.size();
+    std::string_view word = spelling.substr(at, end - at);
+    while (!word.empty() && (word.back() == ' ' || word.back() == '\t')) word.remove_suffix(1);
+    if (first) {
+      pattern.op = find_op(word);
+    } else {
+      const Word known = find_word(word);
+      switch (known.kind) {
+        case Word::Kind::type:
+          if (pattern.type_count < std::size(pattern.types)) pattern.types[pattern.type_count++] = static_cast<Type>(known.id);
+          break;
+        case Word::Kind::space:
+          if (pattern.op == Op::cvta && result.modifiers.size() == 1 && result.modifiers[0] == Mod::to) pattern.to_space = true;
+          (pattern.space == Space::generic ? pattern.space : pattern.second_space) = static_cast<Space>(known.id);
+          break;
+        case Word::Kind::vector:
+          pattern.vector = static_cast<uint8_t>(known.id);
+          break;
+        case Word::Kind::modifier:
+          result.modifiers.push_back(static_cast<Mod>(known.id));
+          break;
+        case Word::Kind::unknown:
+          result.modifiers.push_back(Mod::unknown);
+          if (result.unknown_word == 0) result.unknown_word = static_cast<uint32_t>(at);
+          break;
+      }
+    }
+    at = end + 1;
+  }
+  return result;
+}
+
+void Parser::parse_instruction(Offset at, Guard guard) {
+  const Offset opcode_at = token_.at;
+  const Offset opcode_end = lexer_.opcode_end(token_.end);
+  const std::string_view spelling = module_.text.substr(opcode_at, opcode_end - opcode_at);
+  Head& decoded = head(spelling);
+  lexer_.seek(opcode_end);
+  token_.end = opcode_end;
+  advance();
+
+  Function& owner = function();
+  if (decoded.pooled_in != function_) {
+    decoded.pooled_in = function_;
+    decoded.pattern.first_modifier = static_cast<uint32_t>(owner.modifier_pool.size());
+    decoded.pattern.modifier_count = static_cast<uint8_t>(std::min<size_t>(decoded.modifiers.size(), 255));
+    owner.modifier_pool.insert(owner.modifier_pool.end(), decoded.modifiers.begin(), decoded.modifiers.end());
+  }
+  Instruction instruction = decoded.pattern;
+  instruction.spelling = spelling;
+  instruction.guard = guard;
+  instruction.at = at;
+  instruction.opcode_at = opcode_at;
+  instruction.location = location_;
+  if (instruction.op == Op::unknown) {
+    const std::string_view word = spelling.substr(0, spelling.find('.'));
+    report(DiagnosticKind::unknown_opcode, opcode_at, opcode_at + static_cast<Offset>(word.size()),
+           fmt::format("unknown instruction '{}'", word));
+  } else if (decoded.unknown_word != 0) {
+    const std::string_view rest = spelling.substr(decoded.unknown_word);
+    const std::string_view word = rest.substr(0, rest.find_first_of(". \t"));
+    report(DiagnosticKind::unknown_modifier, opcode_at + decoded.unknown_word,
+           opcode_at + decoded.unknown_word + static_cast<Offset>(word.size()),
+           fmt::format("unknown modifier '.{}' of '{}'", word, text(instruction.op)));
+  }
+  const bool complete = parse_operands(instruction.op, instruction);
+  const bool ended = complete && is(';');
+  if (ended) {
+    advance();
+  } else if (complete) {
+    unexpected(fmt::format("';' after '{}'", spelling));
+    // The next statement is intact where only the ';' is missing.
+    if (!starts_line() && !is('}')) recover();
+  } else {
+    recover();
+  }
+  auto& items = function().items;
+  const auto id = static_cast<InstructionId>(function().instructions.size());
+  function().instructions.push_back(instruction);
+  if (!items.empty() && items.back().kind == Item::Kind::instruction) {
+    ++items.back().count;
+    items.back().end = previous_end_;
+  } else {
+    add_item(items, Item::Kind::instruction, id, at);
+  }
+}
+
+}  // namespace ptxkit::ptx

@@ -1,0 +1,45 @@
+#include "analyzer/ptx/diagnostic.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ptxkit::ptx {
+namespace {
+
+constexpr std::string_view kText[] = {
+#define PTX_DIAGNOSTIC(id, rule) #id,
+#include "analyzer/ptx/diagnostics.def"
+#undef PTX_DIAGNOSTIC
+};
+
+constexpr std::string_view kRule[] = {
+#define PTX_DIAGNOSTIC(id, rule) rule,
+#include "analyzer/ptx/diagnostics.def"
+#undef PTX_DIAGNOSTIC
+};
+
+}  // namespace
+
+std::string_view text(DiagnosticKind kind) { return kText[static_cast<size_t>(kind)]; }
+std::string_view rule(DiagnosticKind kind) { return kRule[static_cast<size_t>(kind)]; }
+
+std::string render(const Module& module, const Diagnostic& diagnostic) {
+  const Position position = module.position(diagnostic.at);
+  std::string line(module.line(position.line));
+  // A caret under the mistake: tabs are kept, so that terminals place it under the right column; bytes that a terminal
+  // would act on are shown as '?'.
+  std::string marker;
+  for (size_t i = 0; i + 1 < position.column && i < line.size(); ++i) marker += line[i] == '\t' ? '\t' : ' ';
+  for (char& c : line) {
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f) c = '?';
+  }
+  const size_t length = diagnostic.end > diagnostic.at ? diagnostic.end - diagnostic.at : 1;
+  const size_t visible = line.size() >= position.column ? line.size() - position.column + 1 : 1;
+  marker += '^';
+  marker.append(std::min(length, visible) - 1, '~');
+  return fmt::format("{}:{}:{}: error: {} [{}]\n{}\n{}\n", module.path, position.line, position.column,
+                     diagnostic.message, rule(diagnostic.kind), line, marker);
+}
+
+}  // namespace ptxkit::ptx

@@ -1,0 +1,20 @@
+// PTX versions and targets: which exist, and from which version a target is known.
+// PTX ISA 9.0, table "PTX release history" and 11.1.2 (.target).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ptxkit::ptx {
+
+struct TargetLevel {
+  uint16_t sm = 0;      // 90
+  char suffix = 0;      // 'a' (this architecture only), 'f' (its family), 0
+  uint8_t version = 0;  // first PTX version that knows it, times ten: 80
+};
+
+// "sm_90a"; null where there is none.
+const TargetLevel* find_target(std::string_view text);
+bool is_known_version(uint32_t major, uint32_t minor);
+
+}  // namespace ptxkit::ptx

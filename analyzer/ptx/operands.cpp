@@ -1,0 +1,290 @@
+// Operands of instructions: registers, constants, addresses, vectors, pairs, parameter lists.
+// PTX ISA 9.0, chapter 6 (operands), 9.1 and the call, texture and tensor-copy instructions for nested lists.
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "analyzer/ptx/parser.hpp"
+
+namespace ptxkit::ptx {
+namespace {
+
+bool is_selector(std::string_view word) {
+  if (word.size() < 2 || word.size() > 5 || (word[0] != 'b' && word[0] != 'h')) return false;
+  for (const char c : word.substr(1)) {
+    if (c < '0' || c > '9') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Moves the operands from scratch_[first] on into the pool, as the children of `operand`.
+void Parser::pool_children(Operand& operand, size_t first) {
+  auto& pool = function().operand_pool;
+  operand.first_child = static_cast<uint32_t>(pool.size());
+  operand.child_count = static_cast<uint32_t>(scratch_.size() - first);
+  pool.insert(pool.end(), scratch_.begin() + static_cast<ptrdiff_t>(first), scratch_.end());
+  scratch_.resize(first);
+}
+
+void Parser::set_constant(Operand& operand, const Constant& constant) {
+  operand.value = constant.bits;
+  operand.kind = constant.is_integer()                           ? OperandKind::integer
+                 : constant.kind == Constant::Kind::float32 ? OperandKind::float32
+                                                                 : OperandKind::float64;
+}
+
+// .x .y .z .w .r .g .b .a behind a name, or a selector of a video instruction
+void Parser::parse_component(Operand& operand) {
+  if (token_.kind != TokenKind::dot_word) return;
+  const std::string_view word = here().substr(1);
+  if (word.size() == 1) {
+    static constexpr std::string_view kFrom = "xyzwrgba", kTo = "xyzwxyzw";
+    const size_t index = kFrom.find(word[0]);
+    if (index == std::string_view::npos) {
+      report_here(DiagnosticKind::unexpected_token, fmt::format("expected a component .x .y .z .w, found '.{}'", word));
+    } else {
+      operand.component = static_cast<uint8_t>(kTo[index]);
+    }
+  } else if (is_selector(word)) {
+    operand.component = 's';
+    operand.value = 0;
+    for (size_t i = 0; i < word.size(); ++i) operand.value |= uint64_t{static_cast<uint8_t>(word[i])} << (8 * i);
+  } else {
+    report_here(DiagnosticKind::unexpected_token, fmt::format("expected a component .x .y .z .w, found '.{}'", word));
+  }
+  advance();
+}
+
+// An identifier: sink, register, special register, variable, function, label.
+bool Parser::parse_name(Op op, Operand& operand) {
+  const std::string_view name = here();
+  const Offset at = token_.at;
+  advance();
+  if (name == "_") {
+    operand.kind = OperandKind::sink;
+    return true;
+  }
+  uint32_t index = 0;
+  const Symbol* range = symbols_.find_in_range(name, index, function().register_declarations);
+  const Symbol* symbol = symbols_.find(name);
+  if (range != nullptr && (symbol == nullptr || range->depth > symbol->depth)) {
+    operand.kind = OperandKind::reg;
+    operand.id = use_register(range->id, index);
+    parse_component(operand);
+    return true;
+  }
+  const SymbolKind kind = symbol != nullptr ? symbol->kind : SymbolKind::none;
+  const bool names_label = op == Op::bra || op == Op::brx || op == Op::call;
+  switch (kind) {
+    case SymbolKind::reg:
+      operand.kind = OperandKind::reg;
+      operand.id = use_register(symbol->id, 0);
+      parse_component(operand);
+      return true;
+    case SymbolKind::variable: {
+      operand.kind = OperandKind::symbol;
+      operand.id = symbol->id;
+      if (op == Op::call || (!is('+') && !is('-'))) return true;
+      const bool minus = is('-');
+      advance();
+      Constant offset;
+      if (!parse_constant(offset)) return false;
+      operand.value = minus ? 0 - offset.bits : offset.bits;
+      return true;
+    }
+    case SymbolKind::function:
+      operand.kind = OperandKind::function;
+      operand.id = symbol->id;
+      return true;
+    default:
+      break;
+  }
+  if (name == "WARP_SZ") {
+    operand.kind = OperandKind::integer;
+    operand.value = 32;
+    return true;
+  }
+  const SpecialRegister special = name[0] == '%' ? find_special(name) : SpecialRegister::none;
+  if (special != SpecialRegister::none) {
+    operand.kind = OperandKind::special;
+    operand.id = static_cast<uint32_t>(special);
+    parse_component(operand);
+    return true;
+  }
+  if (names_label || kind == SymbolKind::label || kind == SymbolKind::table) {
+    // Resolved when the instruction, or the scope, is complete; until then `value` is the length of the name.
+    operand.kind = OperandKind::label;
+    operand.value = name.size();
+    return true;
+  }
+  operand.kind = OperandKind::text;
+  if (op != Op::unknown) {
+    report(DiagnosticKind::undeclared_name, at, at + static_cast<Offset>(name.size()),
+           fmt::format("'{}' is not declared in this scope", name));
+  }
+  parse_component(operand);
+  return true;
+}
+
+// a, b, c and the closing character, after the opening one
+bool Parser::parse_group(Op op, Operand& operand, char close, OperandKind kind, unsigned nesting) {
+  operand.kind = kind;
+  const size_t first = scratch_.size();
+  if (!accept(close)) {
+    do {
+      Operand child;
+      if (!parse_operand(op, child, nesting + 1)) return false;
+      scratch_.push_back(child);
+    } while (accept(','));
+    if (!expect(close, "the list")) return false;
+  }
+  pool_children(operand, first);
+  return true;
+}
+
+// [base], [base+4], [map, {x, y}, ...], after the '['
+bool Parser::parse_address(Op op, Operand& operand, unsigned nesting) {
+  operand.kind = OperandKind::address;
+  if (token_.kind == TokenKind::identifier && here() != "WARP_SZ") {
+    Operand base;
+    base.at = token_.at;
+    const Token name = token_;
+    // An address is never a label: an unknown name is an undeclared one even in a branch.
+    if (!parse_name(op == Op::unknown ? Op::unknown : Op::ld, base)) return false;
+    operand.id = base.id;
+    operand.component = base.component;
+    if (base.kind == OperandKind::reg) {
+      operand.base = AddressBase::reg;
+    } else if (base.kind == OperandKind::symbol) {
+      operand.base = AddressBase::variable;
+      operand.value = base.value;
+    } else if (base.kind != OperandKind::text) {
+      report(DiagnosticKind::unexpected_token, name.at, name.end,
+             fmt::format("expected a register or a variable as address, found '{}'", lexer_.text(name)));
+    }
+    if (is('+') || is('-')) {
+      const bool minus = is('-');
+      advance();
+      Constant offset;
+      if (!parse_constant(offset)) return false;
+      operand.value += minus ? 0 - offset.bits : offset.bits;
+    }
+  } else {
+    Constant address;
+    const Token start = token_;
+    if (!parse_constant(address)) return false;
+    if (!address.is_integer()) report(DiagnosticKind::bad_literal, start.at, previous_end_, "an address is an integer");
+    operand.base = AddressBase::immediate;
+    operand.value = address.bits;
+  }
+  const size_t first = scratch_.size();
+  while (accept(',')) {
+    Operand child;
+    if (!parse_operand(op, child, nesting + 1)) return false;
+    scratch_.push_back(child);
+  }
+  if (!expect(']', "the address")) return false;
+  if (scratch_.size() > first) pool_children(operand, first);
+  if (accept_word(".unified")) operand.component = 'u';
+  return true;
+}
+
+bool Parser::parse_primary(Op op, Operand& operand, unsigned nesting) {
+  operand.at = token_.at;
+  if (nesting > kMaxNesting) {
+    report_here(DiagnosticKind::limit_exceeded, fmt::format("operands nest deeper than {}", kMaxNesting));
+    return false;
+  }
+  if (token_.kind == TokenKind::identifier && here() != "WARP_SZ") return parse_name(op, operand);
+  if (token_.kind == TokenKind::punctuation) {
+    switch (token_.first) {
+      case '[':
+        advance();
+        return parse_address(op, operand, nesting);
+      case '{':
+        advance();
+        return parse_group(op, operand, '}', OperandKind::vector, nesting);
+      case '(':
+        if (op != Op::call) break;
+        advance();
+        return parse_group(op, operand, ')', OperandKind::parameters, nesting);
+      case '!':
+      case '-': {
+        const char c = lexer_.peek();
+        const bool name = c == '%' || c == '_' || c == '$' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!name || !(is('!') || is('-'))) break;
+        advance();
+        if (token_.kind != TokenKind::identifier || here() == "WARP_SZ") {
+          unexpected("a register");
+          return false;
+        }
+        operand.negated = true;
+        return parse_name(op, operand);
+      }
+      case '+': case '~':
+        break;
+      default:
+        unexpected("an operand");
+        return false;
+    }
+  } else if (token_.kind != TokenKind::number && token_.kind != TokenKind::identifier) {
+    unexpected("an operand");
+    return false;
+  }
+  Constant constant;
+  if (!parse_constant(constant)) return false;
+  set_constant(operand, constant);
+  return true;
+}
+
+// A primary operand, or two joined by '|'.
+bool Parser::parse_operand(Op op, Operand& operand, unsigned nesting) {
+  if (!parse_primary(op, operand, nesting)) return false;
+  if (!is('|')) return true;
+  advance();
+  Operand right;
+  if (!parse_primary(op, right, nesting)) return false;
+  const Operand left = operand;
+  const size_t first = scratch_.size();
+  scratch_.push_back(left);
+  scratch_.push_back(right);
+  operand = Operand();
+  operand.kind = OperandKind::pair;
+  operand.at = left.at;
+  pool_children(operand, first);
+  return true;
+}
+
+// All operands up to the ';', which is left.
+bool Parser::parse_operands(Op op, Instruction& instruction) {
+  scratch_.clear();
+  bool complete = true;
+  if (!is(';') && !is('}') && token_.kind != TokenKind::end) {
+    do {
+      Operand operand;
+      complete = parse_operand(op, operand, 0);
+      // After a mistake scratch_ may hold half a group; what was complete before it is kept.
+      if (!complete) break;
+      scratch_.push_back(operand);
+    } while (accept(','));
+  }
+  auto& pool = function().operand_pool;
+  instruction.first_operand = static_cast<uint32_t>(pool.size());
+  instruction.operand_count = static_cast<uint32_t>(scratch_.size());
+  pool.insert(pool.end(), scratch_.begin(), scratch_.end());
+  for (uint32_t i = 0; i < instruction.operand_count; ++i) {
+    Operand& operand = pool[instruction.first_operand + i];
+    if (operand.kind != OperandKind::label || operand.id != kNone) continue;
+    PendingUse use;
+    use.name = module_.text.substr(operand.at, operand.value);
+    use.at = operand.at;
+    use.operand = instruction.first_operand + i;
+    operand.value = 0;
+    if (!resolve(use, true)) pending_.push_back(use);
+  }
+  return complete;
+}
+
+}  // namespace ptxkit::ptx

@@ -1,0 +1,429 @@
+// The module level: header, files, sections, and the loop over top-level declarations; errors and recovery.
+// PTX ISA 9.0, chapters 4 and 11.
+#include "analyzer/ptx/parser.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "analyzer/ptx/levels.hpp"
+
+namespace ptxkit::ptx {
+
+Parser::Parser(Module& module, std::vector<Diagnostic>& diagnostics)
+    : module_(module), diagnostics_(diagnostics), lexer_(module.text, diagnostics) {
+  slot_budget_ = module.text.size() / 4 + 4096;
+}
+
+void Parser::advance() {
+  previous_end_ = token_.end;
+  token_ = lexer_.next();
+}
+
+bool Parser::accept(char c) {
+  if (!is(c)) return false;
+  advance();
+  return true;
+}
+
+bool Parser::accept_word(std::string_view word) {
+  if (!is_word(word)) return false;
+  advance();
+  return true;
+}
+
+bool Parser::expect(char c, std::string_view after) {
+  if (accept(c)) return true;
+  unexpected(fmt::format("'{}' after {}", c, after));
+  return false;
+}
+
+std::string Parser::found() const {
+  if (token_.kind == TokenKind::end) return "the end of the file";
+  const std::string_view text = here();
+  return fmt::format("'{}{}'", text.substr(0, 60), text.size() > 60 ? "..." : "");
+}
+
+void Parser::report(DiagnosticKind kind, Offset at, Offset end, std::string message) {
+  diagnostics_.push_back({kind, at, std::max(at, end), std::move(message), function_});
+}
+
+void Parser::unexpected(std::string_view expected) {
+  report_here(DiagnosticKind::unexpected_token, fmt::format("expected {}, found {}", expected, found()));
+}
+
+bool Parser::starts_line() const {
+  return module_.text.substr(previous_end_, token_.at - previous_end_).find('\n') != std::string_view::npos;
+}
+
+// Skips to just behind the next ';', or to a '}' that closes the statement's block, or to a line that begins with what
+// only a statement begins with.
+void Parser::recover() {
+  unsigned nesting = 0;
+  while (token_.kind != TokenKind::end) {
+    if (accept(';')) return;
+    if (starts_line() && (is('@') || token_.kind == TokenKind::dot_word)) return;
+    if (is('{')) {
+      ++nesting;
+    } else if (is('}') && nesting-- == 0) {
+      return;
+    }
+    advance();
+  }
+}
+
+void Parser::add_item(std::vector<Item>& items, Item::Kind kind, uint32_t id, Offset at, uint32_t count) {
+  items.push_back({kind, id, count, at, previous_end_});
+}
+
+void Parser::run() {
+  advance();
+  parse_header();
+  while (token_.kind != TokenKind::end && diagnostics_.size() < kMaxErrors) {
+    const Offset at = token_.at;
+    parse_top_level();
+    if (token_.at == at) advance();  // whatever it was, go on
+  }
+  if (token_.kind != TokenKind::end) {
+    report_here(DiagnosticKind::limit_exceeded, fmt::format("more than {} errors, the rest is not read", kMaxErrors));
+  }
+}
+
+void Parser::parse_header() {
+  if (is_word(".version")) {
+    parse_version();
+  } else {
+    report_here(DiagnosticKind::missing_version, fmt::format("expected '.version' first in the file, found {}", found()));
+  }
+  if (is_word(".target")) {
+    parse_target();
+  } else {
+    report_here(DiagnosticKind::missing_target, fmt::format("expected '.target' after '.version', found {}", found()));
+  }
+}
+
+void Parser::parse_version() {
+  const Offset at = token_.at;
+  advance();
+  const Token number = token_;
+  const std::string_view text = here();
+  if (token_.kind != TokenKind::number) {
+    unexpected("a version such as 8.5");
+    return;
+  }
+  advance();
+  add_item(module_.items, Item::Kind::header, kNone, at);
+  if (module_.version_major != 0) {
+    report(DiagnosticKind::repeated_header, at, number.end, "'.version' stands here a second time");
+    return;
+  }
+  uint32_t major = 0, minor = 0;
+  const char* end = text.data() + text.size();
+  const auto [dot, error] = std::from_chars(text.data(), end, major);
+  if (error == std::errc() && dot != end && *dot == '.') std::from_chars(dot + 1, end, minor);
+  module_.version_major = major;
+  module_.version_minor = minor;
+  if (!is_known_version(major, minor)) {
+    report(DiagnosticKind::unknown_version, number.at, number.end,
+           fmt::format("unknown PTX version '{}', this tool knows 1.0 to 9.0", text));
+  }
+}
+
+void Parser::parse_target() {
+  const Offset at = token_.at;
+  advance();
+  if (!module_.target.empty()) report(DiagnosticKind::repeated_header, at, previous_end_, "'.target' stands here a second time");
+  do {
+    if (token_.kind != TokenKind::identifier) {
+      unexpected("a target such as sm_90");
+      break;
+    }
+    const Token word = token_;
+    const std::string_view text = here();
+    advance();
+    if (text == "texmode_unified" || text == "texmode_independent" || text == "debug" || text == "map_f64_to_f32") {
+      module_.target_options.push_back(text);
+      continue;
+    }
+    const TargetLevel* target = find_target(text);
+    if (target == nullptr) {
+      report(DiagnosticKind::unknown_target, word.at, word.end, fmt::format("unknown target '{}', expected one such as sm_90", text));
+      continue;
+    }
+    if (!module_.target.empty()) continue;
+    module_.target = text;
+    module_.target_sm = target->sm;
+    module_.target_suffix = target->suffix;
+    const uint32_t version = module_.version_major * 10 + module_.version_minor;
+    if (version != 0 && version < target->version) {
+      report(DiagnosticKind::target_needs_version, word.at, word.end,
+             fmt::format("target '{}' needs '.version {}.{}' or later, found {}.{}", text, target->version / 10,
+                         target->version % 10, module_.version_major, module_.version_minor));
+    }
+  } while (accept(','));
+  add_item(module_.items, Item::Kind::header, kNone, at);
+  if (is_word(".address_size")) parse_address_size();
+}
+
+void Parser::parse_address_size() {
+  const Offset at = token_.at;
+  advance();
+  const std::string_view text = here();
+  if (token_.kind == TokenKind::number && (text == "32" || text == "64")) {
+    module_.address_size = text == "64" ? 64 : 32;
+    advance();
+  } else {
+    report_here(DiagnosticKind::bad_address_size, fmt::format("expected '.address_size' 32 or 64, found {}", found()));
+    if (token_.kind == TokenKind::number) advance();
+  }
+  add_item(module_.items, Item::Kind::header, kNone, at);
+}
+
+void Parser::parse_top_level() {
+  if (accept(';')) return;
+  if (token_.kind == TokenKind::punctuation && is('@')) {  // "@@DWARF ..." of PTX 1.x
+    const Offset at = token_.at;
+    lexer_.seek(at);
+    lexer_.skip_line();
+    token_.end = lexer_.at();
+    advance();
+    add_item(module_.items, Item::Kind::section_text, kNone, at);
+    return;
+  }
+  if (token_.kind != TokenKind::dot_word) {
+    unexpected("a directive");
+    do {
+      if (is('{')) {
+        lexer_.skip_block();
+        token_.end = lexer_.at();
+      }
+      advance();
+    } while (token_.kind != TokenKind::end && !(token_.kind == TokenKind::dot_word && starts_line()));
+    return;
+  }
+  if (is_word(".file")) return parse_file();
+  if (is_word(".section")) return parse_section();
+  if (is_word(".loc")) return parse_location();
+  if (is_word(".alias")) return parse_alias();
+  if (is_word(".version")) {
+    report_here(DiagnosticKind::repeated_header, "'.version' is allowed only at the start of the file");
+    return parse_version();
+  }
+  if (is_word(".target")) return parse_target();
+  if (is_word(".address_size")) {
+    report_here(DiagnosticKind::bad_address_size, "'.address_size' is allowed only directly after '.target'");
+    return parse_address_size();
+  }
+  Qualifiers qualifiers;
+  qualifiers.at = token_.at;
+  for (;;) {
+    const std::string_view word = here();
+    if (token_.kind != TokenKind::dot_word) {
+      unexpected("a state space, '.func' or '.entry'");
+      return recover();
+    }
+    if (word == ".pragma") {
+      advance();
+      while (token_.kind == TokenKind::string || is(',')) advance();
+      if (!expect(';', "'.pragma'")) recover();
+      return add_item(module_.items, Item::Kind::pragma, kNone, qualifiers.at);
+    }
+    if (word == ".entry" || word == ".func") return parse_function(qualifiers, word == ".entry");
+    if (word == ".extern" || word == ".visible" || word == ".weak" || word == ".common") {
+      if (qualifiers.linkage != Linkage::internal) {
+        report_here(DiagnosticKind::bad_declaration, fmt::format("'{}' after another linking directive", word));
+      }
+      qualifiers.linkage = word == ".extern"    ? Linkage::external
+                           : word == ".visible" ? Linkage::visible
+                           : word == ".weak"    ? Linkage::weak
+                                                : Linkage::common;
+      advance();
+      continue;
+    }
+    if (word == ".attribute") {
+      if (!parse_attribute(qualifiers)) return recover();
+      continue;
+    }
+    const Word space = find_word(word.substr(1));
+    if (space.kind == Word::Kind::space && word != ".sreg") {
+      const auto kind = static_cast<Space>(space.id);
+      if (kind == Space::reg || kind == Space::param || kind == Space::local) {
+        // ptxas takes module-level .local without complaint; registers and parameters belong to functions.
+        if (kind != Space::local) {
+          report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed outside a function", word));
+          return recover();
+        }
+      }
+      advance();
+      if (!parse_variables(qualifiers, kind, module_.items)) recover();
+      return;
+    }
+    const bool of_body = word == ".maxntid" || word == ".reqntid" || word == ".minnctapersm" || word == ".maxnreg" ||
+                         word == ".branchtargets" || word == ".calltargets" || word == ".callprototype";
+    report_here(of_body ? DiagnosticKind::misplaced_directive : DiagnosticKind::unknown_directive,
+                of_body ? fmt::format("'{}' is not allowed at module level", word)
+                        : fmt::format("unknown directive '{}'", word));
+    advance();
+    return recover();
+  }
+}
+
+void Parser::parse_file() {
+  const Offset at = token_.at;
+  advance();
+  uint64_t number = 0;
+  if (!parse_count(number, "a file number")) return recover();
+  if (token_.kind != TokenKind::string) {
+    unexpected("a file name in quotes");
+    return recover();
+  }
+  const std::string_view quoted = here();
+  module_.files.push_back({static_cast<uint32_t>(number), quoted.substr(1, quoted.size() >= 2 ? quoted.size() - 2 : 0)});
+  advance();
+  while (accept(',')) {  // time stamp and size
+    uint64_t ignored = 0;
+    if (!parse_count(ignored, "a number")) return recover();
+  }
+  add_item(function_ != kNone ? function().items : module_.items, Item::Kind::file,
+           static_cast<uint32_t>(module_.files.size()) - 1, at);
+}
+
+// The data of a debug section is kept as text: nothing in it changes what a kernel does.
+void Parser::parse_section() {
+  const Offset at = token_.at;
+  advance();
+  if (token_.kind == TokenKind::dot_word || token_.kind == TokenKind::identifier) {
+    advance();
+  } else {
+    unexpected("a section name");
+  }
+  while (token_.kind == TokenKind::punctuation && is(',')) {
+    advance();
+    advance();
+  }
+  if (!is('{')) {
+    unexpected("'{' after a section name");
+    return recover();
+  }
+  lexer_.seek(token_.end);
+  lexer_.skip_block();
+  if (lexer_.at() >= module_.text.size() && module_.text.back() != '}') {
+    report(DiagnosticKind::unexpected_token, token_.at, token_.end, "section is never closed, expected '}'");
+  }
+  token_.end = lexer_.at();
+  advance();
+  add_item(module_.items, Item::Kind::section_text, kNone, at);
+}
+
+void Parser::parse_alias() {
+  const Offset at = token_.at;
+  advance();
+  FunctionId ids[2] = {kNone, kNone};
+  for (int i = 0; i < 2; ++i) {
+    if (token_.kind != TokenKind::identifier) {
+      unexpected("a function name");
+      return recover();
+    }
+    const Symbol* symbol = symbols_.find(here());
+    if (symbol != nullptr && symbol->kind == SymbolKind::function) {
+      ids[i] = symbol->id;
+    } else {
+      report_here(DiagnosticKind::undeclared_name, fmt::format("'{}' is not a function declared before", here()));
+    }
+    advance();
+    if (i == 0 && !expect(',', "the alias")) return recover();
+  }
+  if (!expect(';', "'.alias'")) recover();
+  module_.aliases.push_back({ids[0], ids[1]});
+  add_item(module_.items, Item::Kind::alias, static_cast<uint32_t>(module_.aliases.size()) - 1, at);
+}
+
+LocationId Parser::intern(const Location& location) {
+  const uint64_t key = (uint64_t{location.file} * 0x9e3779b97f4a7c15u) ^ (uint64_t{location.line} << 20) ^ location.column;
+  std::vector<LocationId>& ids = locations_[key];
+  for (const LocationId id : ids) {
+    const Location& known = module_.locations[id];
+    if (known.file == location.file && known.line == location.line && known.column == location.column &&
+        known.inlined_at == location.inlined_at && known.function_name == location.function_name) {
+      return id;
+    }
+  }
+  module_.locations.push_back(location);
+  ids.push_back(static_cast<LocationId>(module_.locations.size()) - 1);
+  return ids.back();
+}
+
+bool Parser::parse_loc_numbers(Location& location) {
+  uint32_t* const numbers[] = {&location.file, &location.line, &location.column};
+  for (uint32_t* number : numbers) {
+    uint64_t value = 0;
+    if (!parse_count(value, "file, line and column")) return false;
+    *number = static_cast<uint32_t>(value);
+  }
+  return true;
+}
+
+// .loc file line column [, function_name label [+ offset] , inlined_at file line column]
+void Parser::parse_location() {
+  const Offset at = token_.at;
+  advance();
+  Location location;
+  if (!parse_loc_numbers(location)) return recover();
+  while (accept(',')) {
+    const std::string_view what = here();
+    if (token_.kind == TokenKind::identifier && what == "function_name") {
+      advance();
+      location.function_name = here();
+      if (token_.kind != TokenKind::identifier) {
+        unexpected("a label after 'function_name'");
+        return recover();
+      }
+      advance();
+      uint64_t ignored = 0;
+      if (accept('+') && !parse_count(ignored, "an offset")) return recover();
+    } else if (token_.kind == TokenKind::identifier && what == "inlined_at") {
+      advance();
+      Location call_site;
+      if (!parse_loc_numbers(call_site)) return recover();
+      // Compilers state the call site's own location, with its call site, just before: the latest one is meant.
+      const uint64_t key =
+          (uint64_t{call_site.file} * 0x9e3779b97f4a7c15u) ^ (uint64_t{call_site.line} << 20) ^ call_site.column;
+      const auto found = locations_.find(key);
+      location.inlined_at = found != locations_.end() && !found->second.empty() ? found->second.back() : intern(call_site);
+    } else {
+      unexpected("'function_name' or 'inlined_at'");
+      return recover();
+    }
+  }
+  location_ = intern(location);
+  add_item(function_ != kNone ? function().items : module_.items, Item::Kind::location, location_, at);
+}
+
+ParseResult parse(std::string text, std::string path) {
+  ParseResult result;
+  Module& module = result.module;
+  module.path = std::move(path);
+  const bool too_long = text.size() >= kNone;
+  if (too_long) text.clear();
+  module.owned_text = std::make_unique<const std::string>(std::move(text));
+  module.text = *module.owned_text;
+  module.line_starts.push_back(0);
+  for (size_t at = module.text.find('\n'); at != std::string_view::npos; at = module.text.find('\n', at + 1)) {
+    module.line_starts.push_back(static_cast<Offset>(at) + 1);
+  }
+  if (too_long) {
+    result.diagnostics.push_back({DiagnosticKind::limit_exceeded, 0, 0, "the file is longer than 4 GiB and is not read", kNone});
+    return result;
+  }
+  Parser(module, result.diagnostics).run();
+  auto& all = result.diagnostics;
+  std::stable_sort(all.begin(), all.end(), [](const Diagnostic& a, const Diagnostic& b) { return a.at < b.at; });
+  const auto same = [](const Diagnostic& a, const Diagnostic& b) {
+    return a.at == b.at && a.kind == b.kind && a.message == b.message;
+  };
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  return result;
+}
+
+}  // namespace ptxkit::ptx
