@@ -53,17 +53,17 @@ const Symbol* SymbolTable::find_key(std::string_view name, bool range) const {
 const Symbol* SymbolTable::find_in_range(std::string_view name, uint32_t& index,
                                          const std::vector<RegisterDeclaration>& all) const {
   // `%rd12` may be number 12 of `%rd<>` or number 2 of `%rd1<>`: the longest run of digits first. An index has no
-  // leading zero, and at most nine digits are tried.
+  // leading zero and at most ten digits.
   size_t digits = name.size();
-  while (digits > 1 && is_digit(name[digits - 1]) && name.size() - digits < 9) --digits;
+  while (digits > 1 && is_digit(name[digits - 1]) && name.size() - digits < 10) --digits;
   for (size_t split = digits; split < name.size(); ++split) {
     if (name[split] == '0' && split + 1 < name.size()) continue;
     const Symbol* symbol = find_key(name.substr(0, split), true);
     if (symbol == nullptr) continue;
-    uint32_t number = 0;
-    for (size_t i = split; i < name.size(); ++i) number = number * 10 + static_cast<uint32_t>(name[i] - '0');
+    uint64_t number = 0;
+    for (size_t i = split; i < name.size(); ++i) number = number * 10 + static_cast<uint64_t>(name[i] - '0');
     if (number < all[symbol->id].count) {
-      index = number;
+      index = static_cast<uint32_t>(number);
       return symbol;
     }
   }
