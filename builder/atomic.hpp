@@ -1,0 +1,74 @@
+// Atomic operations with an explicit order and scope, on global and shared memory.
+#pragma once
+
+#include "builder/pointer.hpp"
+
+namespace ptxkit::dsl {
+
+namespace detail {
+
+template <Space S, class T, std::size_t A, Rate R, class V>
+Expr<T, Rate::Thread> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
+                             Where where) {
+  static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(sizeof(T) >= 4, "atomics take 32- or 64-bit integers");
+  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  return Expr<T, Rate::Thread>({&pointer.trace(),
+                                pointer.trace().atomic(op, S, kScalarOf<T>, pointer.value(),
+                                                       materialise(pointer.trace(), kScalarOf<T>, operand<T>(value, where)),
+                                                       order, scope, where)});
+}
+
+}  // namespace detail
+
+// Each returns the value before. The result may be dropped: write (void) or use the `reduce_into` forms of your own.
+#define PTXKIT_ATOMIC(name, op)                                                                                \
+  template <Space S, class T, std::size_t A, Rate R, class V>                                                  \
+  Expr<T, Rate::Thread> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,         \
+                             Where where = Where::current()) {                                                 \
+    return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);                                  \
+  }
+PTXKIT_ATOMIC(atomic_add, Add)
+PTXKIT_ATOMIC(atomic_min, Min)
+PTXKIT_ATOMIC(atomic_max, Max)
+PTXKIT_ATOMIC(atomic_exchange, Exch)
+PTXKIT_ATOMIC(atomic_and, And)
+PTXKIT_ATOMIC(atomic_or, Or)
+PTXKIT_ATOMIC(atomic_xor, Xor)
+#undef PTXKIT_ATOMIC
+
+// If *pointer == expected, *pointer = desired. Returns the value before.
+template <Space S, class T, std::size_t A, Rate R, class E, class D>
+Expr<T, Rate::Thread> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
+                                              Scope scope, Where where = Where::current()) {
+  static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(sizeof(T) >= 4, "atomics take 32- or 64-bit integers");
+  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  Trace& trace = pointer.trace();
+  return Expr<T, Rate::Thread>(
+      {&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.value(),
+                                      materialise(trace, kScalarOf<T>, detail::operand<T>(expected, where)),
+                                      materialise(trace, kScalarOf<T>, detail::operand<T>(desired, where)), order, scope,
+                                      where)});
+}
+
+// Loads and stores that other threads may race with: relaxed or acquire, relaxed or release.
+template <Space S, class T, std::size_t A, Rate R>
+Expr<std::remove_const_t<T>, Rate::Thread> atomic_load(const Ptr<S, T, A, R>& pointer, Order order, Scope scope,
+                                                       Where where = Where::current()) {
+  static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  return Expr<std::remove_const_t<T>, Rate::Thread>(
+      {&pointer.trace(),
+       pointer.trace().load_ordered(S, kScalarOf<std::remove_const_t<T>>, pointer.value(), order, scope, where)});
+}
+template <Space S, class T, std::size_t A, Rate R, class V>
+void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where = Where::current()) {
+  static_assert(Ptr<S, T, A, R>::kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  Trace& trace = pointer.trace();
+  trace.store_ordered(S, kScalarOf<T>, pointer.value(), materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)),
+                      order, scope, where);
+}
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,177 @@
+// define(): a kernel as one value. Name, launch bounds, budgets, cost and signature stand together, so that the emitted
+// PTX, the launch file and the host's launch cannot disagree.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "builder/kernel.hpp"
+
+namespace ptxkit::dsl {
+
+// What a launch over N input bytes allocates: terms of the @pz_cost grammar, `integer`, `N`, `N*int`, `N*int+int`, `N/int`.
+class SizeExpr {
+ public:
+  constexpr SizeExpr(u64 bytes) : plus_(bytes) {}  // NOLINT: a number is a size
+  static constexpr SizeExpr of_n() { return SizeExpr(1, 1, 0); }
+  friend constexpr SizeExpr operator*(SizeExpr n, u64 factor) { return {n.times_ * factor, n.over_, n.plus_ * factor}; }
+  friend constexpr SizeExpr operator/(SizeExpr n, u64 divisor) { return {n.times_, n.over_ * divisor, n.plus_ / divisor}; }
+  friend constexpr SizeExpr operator+(SizeExpr n, u64 bytes) { return {n.times_, n.over_, n.plus_ + bytes}; }
+  std::string text() const;  // throws DslError if the grammar has no form for it
+
+ private:
+  constexpr SizeExpr(u64 times, u64 over, u64 plus) : times_(times), over_(over), plus_(plus) {}
+  u64 times_ = 0, over_ = 1, plus_ = 0;
+};
+inline constexpr SizeExpr N = SizeExpr::of_n();
+
+struct Buffer {
+  std::string name;
+  SizeExpr size;
+};
+
+// Limits that the build checks against ptxas; a kernel that exceeds one fails the build.
+struct Budget {
+  u32 registers = 0;
+  u32 shared_bytes = 0;
+  u32 spill_bytes = 0;
+};
+
+struct Cost {
+  double threads_per_element = 0;
+  u32 passes = 1;
+  std::vector<Buffer> buffers;
+  u64 local_mem = 0;  // bytes a thread
+  std::string note;
+};
+
+struct KernelSpec {
+  std::string name;
+  u32 block = 0;       // threads of a CTA, a multiple of 32: the only size it can be launched with
+  u32 min_blocks = 0;  // CTAs that must fit an SM; 0: no demand
+  Budget budget;
+  Cost cost;
+};
+
+struct KernelDefinition {
+  KernelSpec spec;
+  std::vector<Parameter> parameters;
+  std::function<void(Kernel&)> body;
+  Where where;
+};
+
+namespace detail {
+
+template <class X>
+struct ArgOf;
+
+template <DeviceScalar T>
+struct ArgOf<T> {
+  using Base = Expr<T, Rate::Block>;
+  static constexpr std::size_t kCount = 1;
+  static void describe(std::string name, std::vector<Parameter>& out) {
+    static_assert(sizeof(T) >= 4 && !std::is_same_v<T, bool>, "a scalar parameter has 32 or 64 bits");
+    Parameter parameter;
+    parameter.name = std::move(name);
+    parameter.scalar = kScalarOf<T>;
+    out.push_back(std::move(parameter));
+  }
+  static Base make(Kernel& k, std::size_t index) { return Base({&k.trace(), k.trace().parameter(index)}); }
+};
+
+template <Space S, class T, std::size_t A>
+struct ArgOf<Ptr<S, T, A, Rate::Block>> {
+  static_assert(is_wide(S), "a kernel's pointers are Global or ReadOnly");
+  using Base = Ptr<S, T, A, Rate::Block>;
+  static constexpr std::size_t kCount = 1;
+  static void describe(std::string name, std::vector<Parameter>& out) {
+    Parameter parameter;
+    parameter.name = std::move(name);
+    parameter.kind = ParameterKind::Pointer;
+    parameter.scalar = kScalarOf<typename Base::Element>;
+    parameter.space = S;
+    parameter.align = A;
+    parameter.writable = Base::kWritable;
+    out.push_back(std::move(parameter));
+  }
+  static Base make(Kernel& k, std::size_t index) { return Base(k.trace(), k.trace().parameter(index)); }
+};
+
+template <Space S, class T, std::size_t A>
+struct ArgOf<Span<S, T, A, Rate::Block>> {
+  using Base = Span<S, T, A, Rate::Block>;
+  using Pointer = Ptr<S, T, A, Rate::Block>;
+  static constexpr std::size_t kCount = 2;
+  static void describe(const std::string& name, std::vector<Parameter>& out) {
+    ArgOf<Pointer>::describe(name, out);
+    out.back().size_parameter = name + "_size";
+    ArgOf<u32>::describe(name + "_size", out);
+  }
+  static Base make(Kernel& k, std::size_t index) {
+    return Base(ArgOf<Pointer>::make(k, index), ArgOf<u32>::make(k, index + 1));
+  }
+};
+
+template <class Body>
+struct BodyTraits : BodyTraits<decltype(&Body::operator())> {};
+
+}  // namespace detail
+
+// A parameter of a kernel: Arg<"n", u32>, Arg<"status", Ptr<Global, u32>>, Arg<"src", Span<ReadOnly, u8>>.
+template <Name Text, class X>
+struct Arg : detail::ArgOf<X>::Base {
+  using Base = typename detail::ArgOf<X>::Base;
+  explicit Arg(const Base& base) : Base(base) {}
+};
+template <Name Text, DeviceScalar T>
+struct OperandTraits<Arg<Text, T>> : OperandTraits<Expr<T, Rate::Block>> {};
+
+namespace detail {
+
+template <class A>
+struct ArgTraits;
+template <Name Text, class X>
+struct ArgTraits<Arg<Text, X>> {
+  using Maker = ArgOf<X>;
+  static void describe(std::vector<Parameter>& out) { Maker::describe(Text.text, out); }
+};
+
+template <class Body, class... Args>
+struct BodyTraits<void (Body::*)(Kernel&, Args...) const> {
+  static std::vector<Parameter> parameters() {
+    std::vector<Parameter> out;
+    (ArgTraits<std::remove_cvref_t<Args>>::describe(out), ...);
+    return out;
+  }
+  template <class Callable>
+  static void call(const Callable& body, Kernel& k) {
+    std::size_t next = 0;
+    const auto take = [&]<class A>(std::type_identity<A>) {
+      using Maker = typename ArgTraits<A>::Maker;
+      const std::size_t index = next;
+      next += Maker::kCount;
+      return A(Maker::make(k, index));
+    };
+    // Braces order the calls, so that parameters are numbered as they are written.
+    const std::tuple<std::remove_cvref_t<Args>...> arguments{take(std::type_identity<std::remove_cvref_t<Args>>{})...};
+    std::apply([&](const auto&... args) { body(k, args...); }, arguments);
+  }
+};
+
+// Throws DslError for a spec that no launch could satisfy.
+void check_spec(const KernelSpec& spec, Where where);
+
+}  // namespace detail
+
+// The kernel `spec` whose body is written by `body`, a lambda (Kernel&, Arg<"name", ...>...). The body runs once for every
+// emission: it must write the same kernel each time.
+template <class Body>
+KernelDefinition define(KernelSpec spec, Body body, Where where = Where::current()) {
+  detail::check_spec(spec, where);
+  using Traits = detail::BodyTraits<Body>;
+  return {std::move(spec), Traits::parameters(), [body](Kernel& k) { Traits::call(body, k); }, where};
+}
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,11 @@
+// The whole DSL in one include, for kernels.
+#pragma once
+
+#include "builder/atomic.hpp"
+#include "builder/define.hpp"
+#include "builder/emit.hpp"
+#include "builder/error.hpp"
+#include "builder/kernel.hpp"
+#include "builder/pointer.hpp"
+#include "builder/value.hpp"
+#include "builder/warp.hpp"

@@ -1,0 +1,34 @@
+// From a definition to PTX: one call, a pure function of the definition and the options, byte for byte.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "builder/define.hpp"
+
+namespace ptxkit::dsl {
+
+struct EmitOptions {
+  unsigned sm = 75;                      // 75, 80 or 90; newer GPUs take that PTX
+  Variant variant = Variant::Release;
+  u32 debug_records = 4096;              // ring size of debug builds, a power of two
+};
+
+struct Emitted {
+  std::string ptx;
+  std::string launch;  // the launch file, JSON: what a launch must satisfy, see docs/dsl.md
+};
+
+// Traces the definition's body and compiles it. Throws DslError for misuse that shows while tracing.
+Emitted emit(const KernelDefinition& definition, const EmitOptions& options = {});
+inline std::string emit_ptx(const KernelDefinition& definition, const EmitOptions& options = {}) {
+  return emit(definition, options).ptx;
+}
+
+// The LLVM IR before optimisation, for reading and for tests.
+std::string emit_ir(const KernelDefinition& definition, const EmitOptions& options = {});
+
+// The parameters of the variant: debug builds add `debug_buffer` at the end.
+std::vector<Parameter> parameters_of(const KernelDefinition& definition, Variant variant);
+
+}  // namespace ptxkit::dsl

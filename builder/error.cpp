@@ -1,0 +1,33 @@
+// Where a diagnostic points, as a path from the project's root. Compilers hand over absolute paths or paths relative to the
+// build folder (ccache rewrites them), so both prefixes are taken off.
+#include "builder/error.hpp"
+
+#include <string_view>
+
+namespace ptxkit::dsl {
+
+std::string relative_path(const char* file_name) {
+  std::string_view path(file_name);
+  constexpr std::string_view root = PTXKIT_SOURCE_DIR "/";
+  if (path.starts_with(root)) path.remove_prefix(root.size());
+  while (path.starts_with("../") || path.starts_with("./")) path.remove_prefix(path.find('/') + 1);
+  return std::string(path);
+}
+
+std::string place(Where where) { return relative_path(where.file_name()) + ":" + std::to_string(where.line()); }
+
+DslError::DslError(const std::string& what, Where where, const std::string& other_what, Where other,
+                   const std::string& remedy)
+    : std::runtime_error(place(where) + ": " + what + "\n  " + place(other) + ": " + other_what + "\n  remedy: " + remedy),
+      where_(where),
+      other_(other) {}
+
+DslError::DslError(const std::string& what, Where where, const std::string& remedy)
+    : std::runtime_error(place(where) + ": " + what + "\n  remedy: " + remedy), where_(where), other_(where) {}
+
+const char* name_of(Scalar scalar) {
+  constexpr const char* names[] = {"pred", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64"};
+  return names[static_cast<unsigned>(scalar)];
+}
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,105 @@
+// How each row of intrinsic.def becomes IR: the LLVM intrinsic of its name, or inline PTX. Calls are made through the
+// intrinsics' own declarations, so that `convergent` and their memory effects come with them.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <string_view>
+
+#include "builder/trace_state.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::dsl {
+namespace {
+
+constexpr IntrinsicRow kRows[] = {
+#define PTXKIT_INTRINSIC(name, lowering, together, lanes_per_clock, meaning) \
+  {Intrinsic::name, #name, lowering, Together::together, lanes_per_clock, meaning},
+#include "builder/intrinsic.def"
+#undef PTXKIT_INTRINSIC
+};
+
+llvm::CallInst* call(Trace::State& s, std::string_view name, llvm::ArrayRef<llvm::Type*> overloads,
+                     llvm::ArrayRef<llvm::Value*> arguments) {
+  const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(llvm::StringRef(name.data(), name.size()));
+  PTXKIT_CHECK(id != llvm::Intrinsic::not_intrinsic, "every row of intrinsic.def names an intrinsic of LLVM 19");
+  return s.b.CreateCall(llvm::Intrinsic::getDeclaration(&s.module, id, overloads), arguments);
+}
+
+// Inline PTX without side effects on 32-bit registers, so that equal ones merge and unused ones go.
+llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<llvm::Value*>& arguments) {
+  llvm::Type* word = s.b.getInt32Ty();
+  std::string constraints = "=r";
+  std::vector<llvm::Type*> types;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    constraints += ",r";
+    types.push_back(word);
+  }
+  return s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(word, types, false),
+                                             llvm::StringRef(text.data(), text.size()), constraints, false),
+                        arguments);
+}
+
+llvm::Value* combine(Trace::State& s, Intrinsic id, llvm::Value* a, llvm::Value* b) {
+  switch (id) {
+    case Intrinsic::ReduceAdd: return s.b.CreateAdd(a, b);
+    case Intrinsic::ReduceMin: return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
+    case Intrinsic::ReduceMax: return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
+    case Intrinsic::ReduceAnd: return s.b.CreateAnd(a, b);
+    case Intrinsic::ReduceOr: return s.b.CreateOr(a, b);
+    default: return s.b.CreateXor(a, b);
+  }
+}
+
+}  // namespace
+
+std::span<const IntrinsicRow> intrinsic_table() { return kRows; }
+const IntrinsicRow& row_of(Intrinsic id) { return kRows[static_cast<std::size_t>(id)]; }
+
+llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::vector<llvm::Value*>& arguments) {
+  const std::string_view lowering = row_of(id).lowering;
+  llvm::Value* whole_warp = s.u32_constant(0xffffffff);
+  const auto in_range = [&](llvm::CallInst* register_read, u32 limit) {
+    register_read->setMetadata(llvm::LLVMContext::MD_range,
+                               llvm::MDBuilder(s.context).createRange(llvm::APInt(32, 0), llvm::APInt(32, limit)));
+    return register_read;
+  };
+  switch (id) {
+    case Intrinsic::ThreadX: return in_range(call(s, lowering, {}, {}), s.block);
+    case Intrinsic::Lane: return in_range(call(s, lowering, {}, {}), 32);
+    case Intrinsic::BlockX: case Intrinsic::GridX: case Intrinsic::Clock: case Intrinsic::LaneMaskLt: case Intrinsic::Barrier:
+      return call(s, lowering, {}, {});
+    case Intrinsic::Popc: case Intrinsic::Brev:
+      return call(s, lowering, {type}, arguments);
+    case Intrinsic::Clz: case Intrinsic::Ctz:
+      return call(s, lowering, {type}, {arguments[0], s.b.getFalse()});
+    case Intrinsic::MulHi32: case Intrinsic::MulHi64: case Intrinsic::Prmt:
+      return call(s, lowering, {}, arguments);
+    case Intrinsic::FunnelLeft: case Intrinsic::FunnelRight: case Intrinsic::BitField:
+      return assembly(s, lowering, arguments);
+    case Intrinsic::Shuffle: case Intrinsic::ShuffleUp: case Intrinsic::ShuffleDown: case Intrinsic::ShuffleXor:
+      return call(s, lowering, {}, {whole_warp, arguments[0], arguments[1], arguments[2]});
+    case Intrinsic::Any: case Intrinsic::All: case Intrinsic::Ballot: case Intrinsic::MatchAny32: case Intrinsic::MatchAny64:
+      return call(s, lowering, {}, {whole_warp, arguments[0]});
+    case Intrinsic::MatchAll32:
+      return s.b.CreateExtractValue(call(s, lowering, {}, {whole_warp, arguments[0]}), 1);
+    case Intrinsic::SyncWarp:
+      return call(s, lowering, {}, {whole_warp});
+    case Intrinsic::ReduceAdd: case Intrinsic::ReduceMin: case Intrinsic::ReduceMax: case Intrinsic::ReduceAnd:
+    case Intrinsic::ReduceOr: case Intrinsic::ReduceXor: {
+      if (s.options.sm >= 80) return call(s, lowering, {}, {arguments[0], whole_warp});
+      llvm::Value* total = arguments[0];
+      for (u32 distance = 16; distance != 0; distance /= 2) {
+        llvm::Value* other = lower(s, Intrinsic::ShuffleXor, type, {total, s.u32_constant(distance), s.u32_constant(31)});
+        total = combine(s, id, total, other);
+      }
+      return total;
+    }
+  }
+  PTXKIT_CHECK(false, "every intrinsic has a lowering");
+  return nullptr;
+}
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,271 @@
+// Kernel: what a kernel's body is written with. Control flow takes lambdas, which run once, while the kernel is traced;
+// nothing here is a macro, and nothing is global, so a helper function takes the Kernel it writes into.
+#pragma once
+
+#include <utility>
+
+#include "builder/pointer.hpp"
+
+namespace ptxkit::dsl {
+
+class If;
+template <Rate R>
+class Loop;
+
+class Kernel {
+ public:
+  explicit Kernel(Trace& trace, u32 block) : trace_(&trace), block_(block) {}
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  Trace& trace() { return *trace_; }
+
+  // --- where am I -------------------------------------------------------------------------------------------------------
+  Expr<u32, Rate::Thread> thread(Where where = Where::current()) { return special<Rate::Thread>(Intrinsic::ThreadX, where); }
+  Expr<u32, Rate::Thread> lane(Where where = Where::current()) { return special<Rate::Thread>(Intrinsic::Lane, where); }
+  Expr<u32, Rate::Block> block(Where where = Where::current()) { return special<Rate::Block>(Intrinsic::BlockX, where); }
+  Expr<u32, Rate::Block> grid(Where where = Where::current()) { return special<Rate::Block>(Intrinsic::GridX, where); }
+  // The warp's index in the CTA: CTAs are one-dimensional, so it is thread / 32.
+  Expr<u32, Rate::Warp> warp(Where where = Where::current());
+  Expr<u32, Rate::Thread> lanes_below(Where where = Where::current()) {
+    return special<Rate::Thread>(Intrinsic::LaneMaskLt, where);
+  }
+  // Known while the kernel is written.
+  u32 block_threads() const { return block_; }
+  u32 block_warps() const { return block_ / 32; }
+  // Whether bounds checks, or checks and markers, are being emitted.
+  bool is_checked() const { return trace_->is_checked(); }
+  bool is_debug() const { return trace_->is_debug(); }
+
+  // A number of the C++ that writes the kernel.
+  template <DeviceScalar T>
+  Expr<T, Rate::Block> constant(T value) {
+    return Expr<T, Rate::Block>({trace_, trace_->constant(kScalarOf<T>, detail::bits_of_value(value))});
+  }
+
+  // --- memory of the CTA and of the thread ------------------------------------------------------------------------------
+  // An array in shared memory, one for the CTA, uninitialised. Its name is <kernel>_<name> in the PTX.
+  template <class T, u32 Count, std::size_t Align>
+  Span<Shared, T, Align> shared(const char* name, Where where = Where::current()) {
+    return array<Shared, T, Count, Align, Rate::Block>(name, where);
+  }
+  // An array of the thread's own. It lives in local memory unless every index is known.
+  template <class T, u32 Count, std::size_t Align = sizeof(T)>
+  Span<Local, T, Align> local(const char* name, Where where = Where::current()) {
+    return array<Local, T, Count, Align, Rate::Block>(name, where);
+  }
+
+  // --- control flow -----------------------------------------------------------------------------------------------------
+  template <class Condition, class Body>
+  If if_(const Condition& condition, Body&& body, Where where = Where::current());
+
+  // Loops until break_if. All conditions of a block_loop are the same for the CTA, of a warp_loop for the warp, of a
+  // thread_loop for the thread; so barriers stand only in block_loops, and collectives in block_loops and warp_loops.
+  template <class Body>
+  void block_loop(Body&& body, Where where = Where::current()) {
+    loop<Rate::Block>(body, where);
+  }
+  template <class Body>
+  void warp_loop(Body&& body, Where where = Where::current()) {
+    loop<Rate::Warp>(body, where);
+  }
+  template <class Body>
+  void thread_loop(Body&& body, Where where = Where::current()) {
+    loop<Rate::Thread>(body, where);
+  }
+
+  // body(i) or body(i, loop) for i = begin, begin + step, ... while i < end. The loop is as divergent as its bounds. The
+  // last step must not wrap.
+  template <class B, class E, class S, class Body>
+    requires(DeviceOperand<B> || DeviceOperand<E>)
+  void range(const B& begin, const E& end, const S& step, Body&& body, Where where = Where::current());
+  template <class E, class Body>
+  void range(const E& end, Body&& body, Where where = Where::current()) {
+    range(0, end, 1, std::forward<Body>(body), where);
+  }
+
+  template <class Body>
+  void once_per_warp(Body&& body, Where where = Where::current());
+  template <class Body>
+  void once_per_block(Body&& body, Where where = Where::current());
+
+  // The threads for which `condition` holds leave the kernel. Barriers and collectives that then miss some are refused.
+  template <class Condition>
+  void return_if(const Condition& condition, Where where = Where::current()) {
+    const Expr<bool, kRateOf<Condition>> leaves(condition);
+    trace_->return_if(leaves.value(), kRateOf<Condition>, where);
+  }
+  // Stops the kernel with an error, in every build.
+  template <class Condition>
+  void trap_if(const Condition& condition, Where where = Where::current()) {
+    trace_->trap_if(Expr<bool, kRateOf<Condition>>(condition).value(), where);
+  }
+
+  // --- synchronisation --------------------------------------------------------------------------------------------------
+  // bar.sync 0: all threads of the CTA arrive; earlier memory accesses are visible to all.
+  void barrier(Where where = Where::current()) {
+    trace_->require_together(Rate::Block, "barrier", where);
+    trace_->intrinsic(Intrinsic::Barrier, Scalar::Pred, {}, where);
+  }
+  // bar.warp.sync: the same for the warp.
+  void sync_warp(Where where = Where::current()) {
+    trace_->require_together(Rate::Warp, "sync_warp", where);
+    trace_->intrinsic(Intrinsic::SyncWarp, Scalar::Pred, {}, where);
+  }
+  void fence(Order order, Scope scope, Where where = Where::current()) { trace_->fence(order, scope, where); }
+
+  // --- markers ----------------------------------------------------------------------------------------------------------
+  // One record in the debug buffer, in debug builds only: (id, thread, value). See docs/dsl.md for the layout.
+  void mark(u32 id, Where where = Where::current()) {
+    if (is_debug()) trace_->mark(id, trace_->constant(Scalar::U64, 0), where);
+  }
+  template <DeviceOperand V>
+  void mark(u32 id, const V& value, Where where = Where::current()) {
+    if (is_debug()) trace_->mark(id, cast<u64>(value, where).value(), where);
+  }
+
+ private:
+  template <Rate R>
+  Expr<u32, R> special(Intrinsic id, Where where) {
+    return Expr<u32, R>({trace_, trace_->intrinsic(id, Scalar::U32, {}, where)});
+  }
+  template <Space S, class T, u32 Count, std::size_t Align, Rate R>
+  Span<S, T, Align, R> array(const char* name, Where where) {
+    static_assert(detail::is_power_of_two(Align) && Align >= sizeof(T) && Align <= kMaxAlign,
+                  "the alignment of an array is a power of two from its element's size to 16");
+    const Value data = trace_->array(S, name, kScalarOf<T>, Count, Align, where);
+    return {Ptr<S, T, Align, R>(*trace_, data), constant<u32>(Count)};
+  }
+  template <Rate R, class Body>
+  void loop(Body& body, Where where);
+
+  Trace* trace_;
+  u32 block_;
+};
+
+inline Trace& trace_of(Kernel& kernel) { return kernel.trace(); }
+
+// What if_ returns; else_ follows at once or not at all.
+class If {
+ public:
+  If(Trace& trace, Trace::If* branch) : trace_(&trace), branch_(branch) {}
+  template <class Body>
+  void else_(Body&& body, Where where = Where::current()) {
+    trace_->open_else(branch_, where);
+    body();
+    trace_->close_else(branch_);
+  }
+
+ private:
+  Trace* trace_;
+  Trace::If* branch_;
+};
+
+// The handle of a loop, given to its body.
+template <Rate R>
+class Loop {
+ public:
+  Loop(Trace& trace, Trace::Loop* loop) : trace_(&trace), loop_(loop) {}
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  template <class Condition>
+  void break_if(const Condition& condition, Where where = Where::current()) {
+    jump(true, condition, where);
+  }
+  template <class Condition>
+  void continue_if(const Condition& condition, Where where = Where::current()) {
+    jump(false, condition, where);
+  }
+  // Leaves unconditionally; what follows it in the same branch is never reached.
+  void break_(Where where = Where::current()) {
+    trace_->jump_if(loop_, true, trace_->constant(Scalar::Pred, 1), Rate::Block, where);
+  }
+
+ private:
+  template <class Condition>
+  void jump(bool leave, const Condition& condition, Where where) {
+    static_assert(DeviceOperand<Condition> && std::is_same_v<ValueType<Condition>, bool>,
+                  "the condition is a predicate, e.g. x != 0");
+    static_assert(kRateOf<Condition> <= R,
+                  "a condition that differs between lanes (or warps) in a loop that is uniform: make it uniform with any "
+                  "or all, or use thread_loop");
+    const Expr<bool, kRateOf<Condition>> chosen(condition);
+    trace_->jump_if(loop_, leave, chosen.value(), kRateOf<Condition>, where);
+  }
+
+  Trace* trace_;
+  Trace::Loop* loop_;
+};
+
+template <class Condition, class Body>
+If Kernel::if_(const Condition& condition, Body&& body, Where where) {
+  static_assert(DeviceOperand<Condition> && std::is_same_v<ValueType<Condition>, bool>,
+                "the condition is a predicate, e.g. x != 0");
+  const Expr<bool, kRateOf<Condition>> chosen(condition);
+  Trace::If* branch = trace_->open_if(chosen.value(), kRateOf<Condition>, where);
+  body();
+  trace_->close_if(branch);
+  return If(*trace_, branch);
+}
+
+template <Rate R, class Body>
+void Kernel::loop(Body& body, Where where) {
+  Trace::Loop* opened = trace_->open_loop(R, where);
+  Loop<R> handle(*trace_, opened);
+  body(handle);
+  trace_->close_loop(opened);
+}
+
+template <class B, class E, class S, class Body>
+  requires(DeviceOperand<B> || DeviceOperand<E>)
+void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Where where) {
+  using T = typename detail::CommonType<E, B>::Type;
+  constexpr Rate rate = widest(detail::rate_or_block<B>(), detail::rate_or_block<E>(), detail::rate_or_block<S>());
+  const auto value = [&](const auto& number) {
+    return Expr<T, rate>({trace_, materialise(*trace_, kScalarOf<T>, detail::operand<T>(number, where))});
+  };
+  const Expr<T, rate> last = value(end);
+  const Expr<T, rate> stride = value(step);
+  Var<T, rate> counter(*this, Assigned<T, rate>(value(begin), where));
+  Trace::Loop* opened = trace_->open_loop(rate, where);
+  Loop<rate> handle(*trace_, opened);
+  const Expr<T, rate> i = counter.read(where);
+  const Traced done = apply(Compare::Ge, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(last, where));
+  handle.break_if(Expr<bool, rate>(done), where);
+  if constexpr (requires { body(i, handle); }) {
+    body(i, handle);
+  } else {
+    body(i);
+  }
+  trace_->open_latch(opened);
+  const Traced next = apply(Binary::Add, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(stride, where));
+  counter = Assigned<T, rate>(Expr<T, rate>(next), where);
+  trace_->close_loop(opened);
+}
+
+inline Expr<u32, Rate::Warp> Kernel::warp(Where where) {
+  const Value index = trace_->binary(Binary::Shr, Scalar::U32, thread(where).value(), trace_->constant(Scalar::U32, 5), where);
+  return Expr<u32, Rate::Warp>({trace_, index});
+}
+
+template <class Body>
+void Kernel::once_per_warp(Body&& body, Where where) {
+  const Traced first = apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(lane(where), where), Operand{nullptr, {}, 0, where});
+  if_(Expr<bool, Rate::Thread>(first), std::forward<Body>(body), where);
+}
+template <class Body>
+void Kernel::once_per_block(Body&& body, Where where) {
+  const Traced first = apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(thread(where), where), Operand{nullptr, {}, 0, where});
+  if_(Expr<bool, Rate::Thread>(first), std::forward<Body>(body), where);
+}
+
+// body(0), ..., body(N - 1), each argument a compile-time constant: the C++ loop runs while the kernel is traced.
+template <std::size_t N, class Body>
+void unrolled(Body&& body) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (body(std::integral_constant<u32, static_cast<u32>(I)>{}), ...);
+  }(std::make_index_sequence<N>{});
+}
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,293 @@
+// Ptr and Span: memory with its state space and its proven alignment in the type.
+//
+// The alignment of `pointer + index` is the greatest common divisor of what is known about both sides, so a typed access
+// compiles only where every address it can form is aligned. A byte cursor has alignment 1; the ways out are named:
+// load_bytewise, align_down with a funnel shift (load_unaligned_u32), and assume_aligned with a reason, which traps in
+// checked builds if it is wrong.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "builder/value.hpp"
+
+namespace ptxkit::dsl {
+
+// An integer known to be a multiple of M: what keeps an alignment through pointer arithmetic.
+template <std::size_t M, DeviceInteger T, Rate R>
+class [[nodiscard]] Multiple : public Expr<T, R> {
+ public:
+  explicit Multiple(const Expr<T, R>& value) : Expr<T, R>(value) {}
+};
+template <std::size_t M, DeviceInteger T, Rate R>
+struct OperandTraits<Multiple<M, T, R>> : OperandTraits<Expr<T, R>> {};
+
+namespace detail {
+template <class A>
+inline constexpr std::size_t kMultipleOf = 1;
+template <std::size_t M, class T, Rate R>
+inline constexpr std::size_t kMultipleOf<Multiple<M, T, R>> = M;
+template <class I, I V>
+inline constexpr std::size_t kMultipleOf<std::integral_constant<I, V>> =
+    V == 0 ? kMaxAlign : static_cast<std::size_t>(V < 0 ? -V : V);
+
+constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+}  // namespace detail
+
+// index * M, known to be a multiple of M. A product that wraps would lose the property unless M is a power of two.
+template <std::size_t M, DeviceOperand A>
+auto times(const A& index, Where where = Where::current()) {
+  static_assert(detail::is_power_of_two(M), "times takes a power of two: other multiples do not survive wrapping");
+  using T = ValueType<A>;
+  return Multiple<M * detail::kMultipleOf<A>, T, kRateOf<A>>(Expr<T, kRateOf<A>>(
+      apply(Binary::Mul, kScalarOf<T>, detail::operand<T>(index, where), Operand{nullptr, {}, M, where})));
+}
+
+// The largest multiple of N that is not above `value`.
+template <std::size_t N, DeviceOperand A>
+auto align_down(const A& value, Where where = Where::current()) {
+  static_assert(detail::is_power_of_two(N), "align_down takes a power of two");
+  using T = ValueType<A>;
+  return Multiple<N, T, kRateOf<A>>(Expr<T, kRateOf<A>>(
+      apply(Binary::And, kScalarOf<T>, detail::operand<T>(value, where), Operand{nullptr, {}, ~u64{N - 1}, where})));
+}
+
+template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>
+class [[nodiscard]] Ptr {
+ public:
+  using Element = std::remove_const_t<T>;
+  static_assert(DeviceNumber<Element>, "memory holds integers and floats; keep predicates as u8 or in ballots");
+  static_assert(detail::is_power_of_two(Align), "an alignment is a power of two");
+  static constexpr Space kSpace = S;
+  static constexpr std::size_t kAlign = Align;
+  static constexpr Rate kRate = R;
+  static constexpr bool kWritable = !std::is_const_v<T> && S != Space::ReadOnly;
+  // What a load yields: only memory that nobody writes is uniform at a uniform address.
+  static constexpr Rate kLoadRate = S == Space::ReadOnly ? R : Rate::Thread;
+
+  Ptr(Trace& trace, Value value) : trace_(&trace), value_(value) {}
+  Ptr(const Ptr&) = default;
+  Ptr& operator=(const Ptr&) = delete;
+  // Forgetting is free: alignment, uniformity, the right to write.
+  template <class U, std::size_t A, Rate Q>
+    requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
+             !(std::is_same_v<U, T> && A == Align && Q == R))
+  Ptr(const Ptr<S, U, A, Q>& other) : trace_(&other.trace()), value_(other.value()) {}  // NOLINT
+
+  // `index` elements further. Unsigned indices are zero-extended, signed ones sign-extended.
+  template <DeviceOperand I>
+  auto at(const I& index, Where where = Where::current()) const {
+    using U = ValueType<I>;
+    static_assert(DeviceInteger<U>, "an index is an integer");
+    const Expr<U, kRateOf<I>> offset(index);
+    return Ptr<S, T, align_after<detail::kMultipleOf<I>>(), widest(R, kRateOf<I>)>(
+        *trace_, trace_->offset(S, value_, kScalarOf<U>, sizeof(T), offset.value(), where));
+  }
+  template <detail::HostNumber I>
+  auto at(I index, Where where = Where::current()) const {
+    static_assert(std::is_integral_v<I>, "an index is an integer");
+    return Ptr<S, T, align_after<1>(), R>(
+        *trace_, trace_->offset(S, value_, static_cast<i64>(index) * static_cast<i64>(sizeof(T)), where));
+  }
+  // N elements further, N known: keeps more alignment than a run-time index.
+  template <i64 N>
+  auto at(Where where = Where::current()) const {
+    constexpr std::size_t step = static_cast<std::size_t>(N < 0 ? -N : N);
+    return Ptr<S, T, (step == 0 ? Align : gcd(Align, step * sizeof(T))), R>(
+        *trace_, trace_->offset(S, value_, N * static_cast<i64>(sizeof(T)), where));
+  }
+  template <class I, I V>
+  auto at(std::integral_constant<I, V>, Where where = Where::current()) const {
+    return at<V>(where);
+  }
+  template <class I>
+  friend auto operator+(const Ptr& pointer, const I& index) {
+    return pointer.at(index, Where{});  // the line is that of the access to come
+  }
+
+  // The same address as a pointer to another type; the alignment stays what it was.
+  template <class U>
+  auto as() const {
+    static_assert(std::is_const_v<U> || !std::is_const_v<T>, "the pointer is read-only: ask for a const type");
+    return Ptr<S, U, Align, R>(*trace_, value_);
+  }
+
+  // The author vouches for an alignment; checked builds trap where it does not hold, and the launch file lists it.
+  template <std::size_t N>
+  auto assume_aligned(const char* why, Where where = Where::current()) const {
+    static_assert(detail::is_power_of_two(N) && N <= kMaxAlign, "assume_aligned takes 1, 2, 4, 8 or 16");
+    trace_->assume_aligned(S, value_, N, why, where);
+    return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, value_);
+  }
+
+  // The pointer rounded down to a multiple of N bytes. It may point before the object.
+  template <std::size_t N>
+  auto align_down(Where where = Where::current()) const {
+    static_assert(detail::is_power_of_two(N) && N <= kMaxAlign, "align_down takes 1, 2, 4, 8 or 16");
+    return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, trace_->align_down(S, value_, N, where));
+  }
+
+  // The address as a number: u64 in Global and ReadOnly, u32 in Shared and Local.
+  auto address(Where where = Where::current()) const {
+    using A = std::conditional_t<is_wide(S), u64, u32>;
+    return Expr<A, R>({trace_, trace_->address(S, value_, where)});
+  }
+
+  template <class U = Element>
+  Expr<U, kLoadRate> load(Where where = Where::current()) const {
+    require_alignment<U, sizeof(U)>();
+    return Expr<U, kLoadRate>({trace_, trace_->load(S, kScalarOf<U>, Align, value_, where)});
+  }
+  template <class V>
+  void store(const V& value, Where where = Where::current()) const {
+    store_as<Element>(value, where);
+  }
+  template <class U, class V>
+  void store_as(const V& value, Where where = Where::current()) const {
+    static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+    require_alignment<U, sizeof(U)>();
+    trace_->store(S, kScalarOf<U>, Align, value_,
+                  materialise(*trace_, kScalarOf<U>, detail::operand<U>(value, where)), where);
+  }
+
+  // N elements in one access of N * sizeof(T) bytes.
+  template <std::size_t N>
+  auto load_vector(Where where = Where::current()) const {
+    static_assert(N == 2 || N == 4, "a vector access has 2 or 4 elements");
+    require_alignment<Element, N * sizeof(T)>();
+    std::array<Value, N> lanes;
+    trace_->load_vector(S, kScalarOf<Element>, Align, value_, lanes, where);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<Expr<Element, kLoadRate>, N>{Expr<Element, kLoadRate>({trace_, lanes[I]})...};
+    }(std::make_index_sequence<N>{});
+  }
+  template <std::size_t N, Rate Q>
+  void store_vector(const std::array<Expr<Element, Q>, N>& values, Where where = Where::current()) const {
+    static_assert(N == 2 || N == 4, "a vector access has 2 or 4 elements");
+    static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+    require_alignment<Element, N * sizeof(T)>();
+    std::array<Value, N> lanes;
+    for (std::size_t i = 0; i < N; ++i) lanes[i] = values[i].value();
+    trace_->store_vector(S, kScalarOf<Element>, Align, value_, lanes, where);
+  }
+
+  // A U put together from its bytes, little-endian: sizeof(U) loads of one byte.
+  template <DeviceInteger U>
+  Expr<U, kLoadRate> load_bytewise(Where where = Where::current()) const {
+    return Expr<U, kLoadRate>({trace_, trace_->load_bytewise(S, kScalarOf<U>, value_, where)});
+  }
+
+  // A u32 at any byte address, from the one or two aligned words that hold it and a funnel shift. It reads up to three
+  // bytes of those words on either side of the value, never a word that holds none of its bytes.
+  Expr<u32, kLoadRate> load_unaligned_u32(Where where = Where::current()) const {
+    return Expr<u32, kLoadRate>({trace_, trace_->load_unaligned_u32(S, value_, where)});
+  }
+
+  Trace& trace() const { return *trace_; }
+  Value value() const { return value_; }
+
+ private:
+  template <std::size_t M>
+  static constexpr std::size_t align_after() {
+    return gcd(Align, M * sizeof(T));
+  }
+  template <class U, std::size_t Bytes>
+  static constexpr void require_alignment() {
+    static_assert(DeviceNumber<U>, "memory holds integers and floats");
+    static_assert(Align >= Bytes,
+                  "misaligned access: the proven alignment of this address is below the width of the access; use "
+                  "load_bytewise<T>, load_unaligned_u32, an index made with times<N> or align_down<N>, or "
+                  "assume_aligned<N>(\"why\")");
+  }
+
+  Trace* trace_;
+  Value value_;
+};
+
+// A pointer with its element count. `load` and `store` are checked against the count in checked builds.
+template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>
+class [[nodiscard]] Span {
+ public:
+  using Pointer = Ptr<S, T, Align, R>;
+  using Element = typename Pointer::Element;
+
+  Span(Pointer data, Expr<u32, R> size) : data_(data), size_(size) {}
+  template <class U, std::size_t A, Rate Q>
+    requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
+             !(std::is_same_v<U, T> && A == Align && Q == R))
+  Span(const Span<S, U, A, Q>& other) : data_(other.data()), size_(other.size()) {}  // NOLINT
+  Span(const Span&) = default;
+  Span& operator=(const Span&) = delete;
+
+  const Pointer& data() const { return data_; }
+  const Expr<u32, R>& size() const { return size_; }  // in elements
+
+  // The element at `index`, or a U that starts there.
+  template <class U = Element, class I>
+  auto load(const I& index, Where where = Where::current()) const {
+    check<sizeof(U)>(index, where);
+    return pointer_to(index, where).template load<U>(where);
+  }
+  template <class I, class V>
+  void store(const I& index, const V& value, Where where = Where::current()) const {
+    check<sizeof(T)>(index, where);
+    pointer_to(index, where).store(value, where);
+  }
+  template <class U, class I, class V>
+  void store_as(const I& index, const V& value, Where where = Where::current()) const {
+    check<sizeof(U)>(index, where);
+    pointer_to(index, where).template store_as<U>(value, where);
+  }
+  template <DeviceInteger U, class I>
+  auto load_bytewise(const I& index, Where where = Where::current()) const {
+    check<sizeof(U)>(index, where);
+    return pointer_to(index, where).template load_bytewise<U>(where);
+  }
+  template <class I>
+  auto load_unaligned_u32(const I& index, Where where = Where::current()) const {
+    check<4>(index, where);
+    return pointer_to(index, where).load_unaligned_u32(where);
+  }
+  template <class I>
+  auto pointer_to(const I& index, Where where = Where::current()) const {
+    return data_.at(index, where);
+  }
+
+  // `count` elements from `begin`. The alignment follows from `begin` as for a pointer.
+  template <class I, class N>
+  auto slice(const I& begin, const N& count, Where where = Where::current()) const {
+    auto first = pointer_to(begin, where);
+    constexpr Rate rate = widest(decltype(first)::kRate, detail::rate_or_block<N>(), R);
+    const Value size = materialise(data_.trace(), Scalar::U32, detail::operand<u32>(count, where));
+    if (data_.trace().is_checked()) {
+      data_.trace().check_slice(size_.value(),
+                                materialise(data_.trace(), Scalar::U32, detail::operand<u32>(begin, where)), size, where);
+    }
+    using First = decltype(first);
+    return Span<S, T, First::kAlign, rate>(Ptr<S, T, First::kAlign, rate>(data_.trace(), first.value()),
+                                           Expr<u32, rate>({&data_.trace(), size}));
+  }
+
+ private:
+  // Traps in checked builds unless the Bytes bytes from `index` lie inside.
+  template <std::size_t Bytes, class I>
+  void check(const I& index, Where where) const {
+    Trace& trace = data_.trace();
+    if (!trace.is_checked()) return;
+    using U = typename detail::CommonType<I, Expr<u32, R>>::Type;
+    constexpr u64 elements = (Bytes + sizeof(T) - 1) / sizeof(T);
+    trace.check_index(size_.value(), kScalarOf<U>, materialise(trace, kScalarOf<U>, detail::operand<U>(index, where)),
+                      elements, where);
+  }
+
+  Pointer data_;
+  Expr<u32, R> size_;
+};
+
+template <Space S, class T, std::size_t A, Rate R, class I>
+auto load_unaligned_u32(const Span<S, T, A, R>& span, const I& position, Where where = Where::current()) {
+  return span.load_unaligned_u32(position, where);
+}
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,96 @@
+// The last step: the backend's text becomes the project's PTX. Parameters get their names, state spaces and alignments,
+// which the backend prints for OpenCL only; the @pz_cost block is put before the entry; comments of the backend go.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "builder/trace_state.hpp"
+
+namespace ptxkit::dsl {
+namespace {
+
+bool is_word(char c) { return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+std::string cost_block(const KernelSpec& spec) {
+  std::string buffers;
+  for (const Buffer& buffer : spec.cost.buffers) {
+    if (!buffers.empty()) buffers += ", ";
+    buffers += buffer.name + "=" + buffer.size.text();
+  }
+  return fmt::format(
+      "// @pz_cost {{\n//   threads_per_element: {}\n//   passes: {}\n//   buffers: {}\n//   local_mem: {}\n//   note: {}\n// }}\n",
+      spec.cost.threads_per_element, spec.cost.passes, buffers, spec.cost.local_mem, spec.cost.note);
+}
+
+// "\t.param .u64 k_param_0" gets ".ptr .global .align 4" where parameter 0 is a pointer.
+std::string annotate(std::string_view line, const std::vector<Parameter>& parameters, const std::string& prefix) {
+  constexpr std::string_view declaration = "\t.param .u64 ";
+  if (!line.starts_with(declaration)) return std::string(line);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    const std::string name = prefix + std::to_string(i);
+    const std::string_view found = line.substr(declaration.size(), name.size());
+    const std::string_view rest = line.substr(std::min(line.size(), declaration.size() + name.size()));
+    if (parameter.kind != ParameterKind::Pointer || found != name || !(rest.empty() || rest == ",")) continue;
+    return fmt::format("{}.ptr .global .align {} {}{}", declaration, parameter.align, name, rest);
+  }
+  return std::string(line);
+}
+
+// Every word `prefix`<number> becomes <kernel>_<name of that parameter>.
+std::string rename(const std::string& line, const std::vector<Parameter>& parameters, const std::string& prefix,
+                   const std::string& kernel) {
+  std::string out;
+  std::size_t i = 0;
+  while (i < line.size()) {
+    const bool starts_word = i == 0 || !is_word(line[i - 1]);
+    if (starts_word && line.compare(i, prefix.size(), prefix) == 0) {
+      std::size_t end = i + prefix.size();
+      std::size_t number = 0;
+      while (end < line.size() && line[end] >= '0' && line[end] <= '9') number = number * 10 + (line[end++] - '0');
+      if (end > i + prefix.size() && number < parameters.size() && (end == line.size() || !is_word(line[end]))) {
+        out += kernel + "_" + parameters[number].name;
+        i = end;
+        continue;
+      }
+    }
+    out += line[i++];
+  }
+  return out;
+}
+
+// What the backend writes for itself: comments about inline assembly and demoted variables, an empty debug section, and
+// line 0, which names no line: the one before stays in force.
+bool is_noise(std::string_view content) {
+  if (content == "// begin inline asm" || content == "// end inline asm" || content == "// demoted variable") return true;
+  if (content.starts_with("//") && content.ends_with("has been demoted")) return true;
+  if (content.starts_with("// .globl") || content.starts_with(".section\t.debug_loc")) return true;
+  if (!content.starts_with(".loc\t")) return false;
+  const std::size_t line = content.find(' ');
+  return line != std::string_view::npos && content.substr(line + 1).starts_with("0 ");
+}
+
+}  // namespace
+
+std::string finish_ptx(const std::string& text, const KernelDefinition& definition, const Trace::State& state) {
+  const std::string prefix = state.name + "_param_";
+  std::string out = fmt::format("// {} for sm_{}, {} build\n", state.name, state.options.sm, name_of(state.options.variant));
+  std::size_t begin = 0;
+  bool in_header = true;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
+    const std::size_t first = line.find_first_not_of(" \t");
+    const std::string_view content = first == std::string_view::npos ? std::string_view{} : line.substr(first);
+    if (is_noise(content) || (in_header && (content.starts_with("//") || content.empty()))) continue;
+    if (content.starts_with(".address_size")) in_header = false;
+    if (line.starts_with(".visible .entry")) out += cost_block(definition.spec);
+    out += rename(annotate(line, state.parameters, prefix), state.parameters, prefix, state.name);
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace ptxkit::dsl

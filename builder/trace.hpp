@@ -1,0 +1,163 @@
+// Trace: the kernel under construction, seen from the typed layer. The typed headers (value.hpp, pointer.hpp, kernel.hpp)
+// decide what is allowed and call this class, which builds LLVM IR; no header of the DSL includes LLVM.
+//
+// A Value is an opaque handle. Its type is known to the typed layer, which passes it along as a Scalar.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "builder/intrinsic.hpp"
+#include "builder/types.hpp"
+
+namespace ptxkit::dsl {
+
+struct Value {
+  void* node = nullptr;
+  u32 region = 0;  // the branch or loop that made it; 0 is the kernel's body
+};
+
+class Trace;
+
+// One side of an operator: a traced value, or (trace == nullptr) a literal given by its bits.
+struct Operand {
+  Trace* trace = nullptr;
+  Value value;
+  u64 bits = 0;
+  Where where;
+};
+
+enum class Binary : u8 { Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr, Min, Max };
+enum class Compare : u8 { Eq, Ne, Lt, Le, Gt, Ge };
+
+// A variable's place, the depth of branches at its declaration, and that line.
+struct Slot {
+  void* node = nullptr;
+  std::size_t depth = 0;
+  Where declared;
+};
+
+enum class ParameterKind : u8 { Pointer, Scalar };
+
+// One PTX parameter. A Span is two: the pointer and, named <name>_size, its length in elements.
+struct Parameter {
+  std::string name;
+  ParameterKind kind = ParameterKind::Scalar;
+  Scalar scalar = Scalar::U32;   // the scalar's or the element's type
+  Space space = Space::Global;   // of a pointer
+  std::size_t align = 1;         // of a pointer, in bytes, proved to the kernel by the launch
+  bool writable = false;         // of a pointer
+  std::string size_parameter;    // of a span's pointer: the parameter with its element count
+};
+
+enum class Variant : u8 { Release, Checked, Debug };  // Debug is Checked with markers
+const char* name_of(Variant variant);
+
+enum class Order : u8 { Relaxed, Acquire, Release, AcqRel };
+enum class Scope : u8 { Cta, Gpu, Sys };
+enum class AtomicOp : u8 { Add, Min, Max, Exch, And, Or, Xor };
+
+// An alignment taken on trust, with the author's reason.
+struct Assumption {
+  std::size_t align;
+  std::string why;
+  Where where;
+};
+
+class Trace {
+ public:
+  struct State;  // LLVM lives here
+
+  explicit Trace(std::unique_ptr<State> state);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  State& state() { return *state_; }
+  bool is_checked() const;  // emit bounds checks and traps
+  bool is_debug() const;    // emit markers
+  unsigned sm() const;      // 75, 80, 90
+
+  // Values. Shifts and divisions follow the scalar's sign; a shift by the width or more and a division by zero are traps
+  // in checked builds and undefined otherwise. Integer arithmetic wraps.
+  Value constant(Scalar scalar, u64 bits);
+  Value binary(Binary op, Scalar scalar, Value a, Value b, Where where);
+  Value compare(Compare op, Scalar scalar, Value a, Value b, Where where);
+  Value negate(Scalar scalar, Value a, Where where);
+  Value convert(Scalar from, Scalar to, Value a, Where where);  // widening follows the sign of `from`, narrowing truncates
+  Value bitcast(Scalar from, Scalar to, Value a, Where where);
+  Value select(Value condition, Value a, Value b, Where where);
+  Value intrinsic(Intrinsic id, Scalar scalar, std::initializer_list<Value> arguments, Where where);
+
+  // 8- to 64-bit shuffles from the 32-bit intrinsic `id`, in groups of `width` lanes.
+  Value shuffle(Intrinsic id, Scalar scalar, Value value, Value lane, u32 width, Where where);
+  Value inclusive_sum(Value value, Where where);
+
+  // Variables and arrays. `align` in bytes, never left to the backend.
+  Slot declare(Scalar scalar, Value initial, Where where);
+  Value read(Scalar scalar, const Slot& slot, Where where);
+  void assign(const Slot& slot, Rate rate, Value value, Where where);
+  Value array(Space space, const char* name, Scalar element, u64 count, std::size_t align, Where where);
+
+  // Memory. An index is extended to the width of the space's addresses by its sign, then scaled (in bytes).
+  Value parameter(std::size_t index);
+  Value offset(Space space, Value pointer, Scalar index_type, u64 scale, Value index, Where where);
+  Value offset(Space space, Value pointer, i64 byte_offset, Where where);
+  Value address(Space space, Value pointer, Where where);  // as u64 or u32
+  Value load(Space space, Scalar scalar, std::size_t align, Value pointer, Where where);
+  void store(Space space, Scalar scalar, std::size_t align, Value pointer, Value value, Where where);
+  void load_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<Value> lanes, Where where);
+  void store_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<const Value> lanes,
+                    Where where);
+  // Composites: byte-wise and unaligned reads, alignment on trust, rounding down, bounds checks (checked builds only).
+  Value load_bytewise(Space space, Scalar scalar, Value pointer, Where where);
+  Value load_unaligned_u32(Space space, Value pointer, Where where);
+  void assume_aligned(Space space, Value pointer, std::size_t align, const char* why, Where where);
+  Value align_down(Space space, Value pointer, std::size_t align, Where where);
+  void check_index(Value size, Scalar index_type, Value index, u64 elements, Where where);
+  void check_slice(Value size, Value begin, Value count, Where where);
+
+  Value load_ordered(Space space, Scalar scalar, Value pointer, Order order, Scope scope, Where where);
+  void store_ordered(Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope, Where where);
+  Value atomic(AtomicOp op, Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope,
+               Where where);
+  Value compare_exchange(Space space, Scalar scalar, Value pointer, Value expected, Value desired, Order order,
+                         Scope scope, Where where);
+  void fence(Order order, Scope scope, Where where);
+
+  // Control flow; regions open and close strictly nested.
+  struct If;
+  struct Loop;
+  If* open_if(Value condition, Rate rate, Where where);
+  void close_if(If* branch);
+  void open_else(If* branch, Where where);
+  void close_else(If* branch);
+  Loop* open_loop(Rate rate, Where where);
+  void open_latch(Loop* loop);  // what follows also runs on the way to the next turn, after continue
+  void close_loop(Loop* loop);
+  void jump_if(Loop* loop, bool leave, Value condition, Rate rate, Where where);
+  void return_if(Value condition, Rate rate, Where where);
+  void trap_if(Value condition, Where where);  // in every variant
+  void require_together(Rate together, const char* what, Where where);
+
+  // Markers: nothing unless is_debug(). `value` is written as u64.
+  void mark(u32 id, Value value, Where where);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// What an operator of the typed layer does: finds the trace of its operands, turns literals into constants, applies.
+struct Traced {
+  Trace* trace;
+  Value value;
+};
+Traced apply(Binary op, Scalar scalar, const Operand& a, const Operand& b);
+Traced apply(Compare op, Scalar scalar, const Operand& a, const Operand& b);
+Value materialise(Trace& trace, Scalar scalar, const Operand& operand);
+
+}  // namespace ptxkit::dsl

@@ -1,0 +1,89 @@
+// The inside of Trace, shared by the builder's own sources: what is being built (LLVM objects, by reference only: this
+// header does not include LLVM either) and what was noted on the way.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "builder/emit.hpp"
+#include "builder/regions.hpp"
+#include "builder/trace.hpp"
+
+namespace llvm {
+class BasicBlock;
+class DIBuilder;
+class DIScope;
+class Function;
+class IRBuilderBase;
+class LLVMContext;
+class Module;
+class Type;
+class Value;
+}  // namespace llvm
+
+namespace ptxkit::dsl {
+
+// An array in shared memory, for the launch file.
+struct SharedArray {
+  std::string name;
+  u64 bytes;
+  std::size_t align;
+};
+
+struct Trace::State {
+  State(const KernelDefinition& definition, const EmitOptions& options);
+  ~State();
+
+  struct Ir;  // owns the LLVM objects
+  std::unique_ptr<Ir> ir;
+  llvm::LLVMContext& context;
+  llvm::Module& module;
+  llvm::IRBuilderBase& b;
+  llvm::Function* function = nullptr;
+  llvm::BasicBlock* entry = nullptr;   // holds the allocas
+  llvm::BasicBlock* leave = nullptr;   // the one `ret`
+  llvm::DIBuilder& debug_info;
+  std::map<std::string, llvm::DIScope*> files;  // where lines of each file live
+
+  std::string name;
+  EmitOptions options;
+  u32 block;
+  std::vector<Parameter> parameters;
+  Regions regions;
+  Where here;
+  std::vector<Assumption> assumptions;
+  std::vector<SharedArray> shared_arrays;
+  std::vector<std::unique_ptr<Trace::If>> ifs;
+  std::vector<std::unique_ptr<Trace::Loop>> loops;
+
+  bool checked() const { return options.variant != Variant::Release; }
+
+  // Sets the line of the instructions that follow; a default Where leaves it.
+  void at(Where where);
+  llvm::Type* type(Scalar scalar);
+  llvm::Value* node(Value value, Where where);  // refuses a value whose branch is closed
+  Value value(llvm::Value* node);
+  llvm::Value* u32_constant(u64 bits);
+  llvm::BasicBlock* new_block(const char* name);
+  // Emits a trap for the threads where `condition` holds, and goes on for the others.
+  void trap_if(llvm::Value* condition, Where where);
+
+  void finish();  // ends the function and verifies the module
+};
+
+unsigned address_space_of(Space space);
+
+// The LLVM call or inline assembly of an intrinsic.
+llvm::Value* lower(Trace::State& state, Intrinsic id, llvm::Type* type, const std::vector<llvm::Value*>& arguments);
+
+// Optimises `module` and prints PTX, as the backend writes it.
+std::string compile(llvm::Module& module, unsigned sm);
+
+// The backend's text with names instead of numbers for parameters, `.ptr` annotations, and the @pz_cost block.
+std::string finish_ptx(const std::string& text, const KernelDefinition& definition, const Trace::State& state);
+
+std::string launch_file(const KernelDefinition& definition, const Trace::State& state);
+
+}  // namespace ptxkit::dsl

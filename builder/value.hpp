@@ -1,0 +1,426 @@
+// Expr and Var: values of the kernel that is being traced.
+//
+// An Expr is immutable and has one definition; a Var is a place that can be assigned. Both carry the type and the rate.
+// Operators come in pairs of operands with the same type only, so widths and signs never mix silently; a literal takes the
+// other side's type if it fits, which the compiler checks. Operands are passed as `Located`, whose converting constructors
+// note the author's line: operators cannot have default arguments, conversions can.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <type_traits>
+
+#include "builder/trace.hpp"
+
+namespace ptxkit::dsl {
+
+template <DeviceScalar T, Rate R>
+class Expr;
+template <DeviceScalar T, Rate R>
+class Var;
+
+namespace detail {
+
+// Calls that are no constant expression: their names are the diagnostic.
+void error_literal_does_not_fit_the_operand_type();
+
+template <class T>
+constexpr u64 bits_of_value(T value) {
+  if constexpr (std::is_same_v<T, f32>) return std::bit_cast<u32>(value);
+  if constexpr (std::is_same_v<T, f64>) return std::bit_cast<u64>(value);
+  if constexpr (!std::is_floating_point_v<T>) return static_cast<u64>(value);
+}
+
+template <class T, class I>
+constexpr bool fits(I literal) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<I, bool>) {
+    return std::is_same_v<T, I>;
+  } else if constexpr (std::is_floating_point_v<T> || std::is_floating_point_v<I>) {
+    return static_cast<I>(static_cast<T>(literal)) == literal && std::is_floating_point_v<T>;
+  } else {
+    return static_cast<I>(static_cast<T>(literal)) == literal && (static_cast<T>(literal) < T{}) == (literal < I{});
+  }
+}
+
+template <class I>
+concept HostNumber = std::is_arithmetic_v<I>;
+
+template <class T, HostNumber I>
+consteval u64 literal_bits(I literal) {
+  if (!fits<T>(literal)) error_literal_does_not_fit_the_operand_type();
+  return bits_of_value(static_cast<T>(literal));
+}
+
+}  // namespace detail
+
+// A constant of the C++ that writes the kernel, as an operand: it must be a constant expression and must fit.
+template <DeviceScalar T>
+struct Literal : Operand {
+  template <detail::HostNumber I>
+  consteval Literal(I literal, Where at = Where::current())
+      : Operand{nullptr, {}, detail::literal_bits<T>(literal), at} {}
+  template <class I, I V>
+  consteval Literal(std::integral_constant<I, V>, Where at = Where::current())
+      : Operand{nullptr, {}, detail::literal_bits<T>(V), at} {}
+};
+
+// An operand of type T whose rate is exactly R, with the line on which it is used.
+template <DeviceScalar T, Rate R>
+struct Located : Operand {
+  Located(const Expr<T, R>& expr, Where at = Where::current());
+  Located(const Var<T, R>& var, Where at = Where::current());
+  template <detail::HostNumber I>
+    requires(R == Rate::Block)
+  consteval Located(I literal, Where at = Where::current())
+      : Operand{nullptr, {}, detail::literal_bits<T>(literal), at} {}
+  template <class I, I V>
+    requires(R == Rate::Block)
+  consteval Located(std::integral_constant<I, V>, Where at = Where::current())
+      : Operand{nullptr, {}, detail::literal_bits<T>(V), at} {}
+};
+
+template <class A>
+struct OperandTraits {
+  static constexpr bool kIsDevice = false;
+};
+template <class A>
+concept DeviceOperand = OperandTraits<std::remove_cvref_t<A>>::kIsDevice;
+template <class A>
+using ValueType = typename OperandTraits<std::remove_cvref_t<A>>::Type;
+template <class A>
+inline constexpr Rate kRateOf = OperandTraits<std::remove_cvref_t<A>>::kRate;
+
+// The operators of Expr<T, R> and Var<T, R>, found by argument-dependent lookup through this base. For every operator:
+// the right side at each of the three rates, and a literal on the left.
+template <DeviceScalar T, Rate R>
+class Operands {
+#define PTXKIT_ONE(op, code, result, S, condition)                             \
+  friend Expr<result, widest(R, S)> operator op(Located<T, R> a, Located<T, S> b) \
+    requires(condition)                                                        \
+  {                                                                            \
+    return Expr<result, widest(R, S)>(apply(code, kScalarOf<T>, a, b));        \
+  }
+#define PTXKIT_OPERATOR(op, code, result, condition)         \
+  PTXKIT_ONE(op, code, result, Rate::Block, condition)       \
+  PTXKIT_ONE(op, code, result, Rate::Warp, condition)        \
+  PTXKIT_ONE(op, code, result, Rate::Thread, condition)      \
+  friend Expr<result, R> operator op(Literal<T> a, Located<T, R> b) \
+    requires(R != Rate::Block && (condition))                \
+  {                                                          \
+    return Expr<result, R>(apply(code, kScalarOf<T>, a, b)); \
+  }
+  PTXKIT_OPERATOR(+, Binary::Add, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(-, Binary::Sub, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(*, Binary::Mul, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(/, Binary::Div, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(%, Binary::Rem, T, DeviceInteger<T>)
+  PTXKIT_OPERATOR(&, Binary::And, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(|, Binary::Or, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(^, Binary::Xor, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(<<, Binary::Shl, T, DeviceInteger<T>)
+  PTXKIT_OPERATOR(>>, Binary::Shr, T, DeviceInteger<T>)
+  PTXKIT_OPERATOR(==, Compare::Eq, bool, DeviceNumber<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(!=, Compare::Ne, bool, DeviceNumber<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(<, Compare::Lt, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(<=, Compare::Le, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(>, Compare::Gt, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(>=, Compare::Ge, bool, DeviceNumber<T>)
+#undef PTXKIT_OPERATOR
+#undef PTXKIT_ONE
+
+  friend Expr<T, R> operator~(Located<T, R> a)
+    requires(DeviceInteger<T>)
+  {
+    return Expr<T, R>(apply(Binary::Xor, kScalarOf<T>, a, Operand{nullptr, {}, ~u64{0}, a.where}));
+  }
+  friend Expr<T, R> operator!(Located<T, R> a)
+    requires(std::is_same_v<T, bool>)
+  {
+    return Expr<T, R>(apply(Binary::Xor, kScalarOf<T>, a, Operand{nullptr, {}, 1, a.where}));
+  }
+  friend Expr<T, R> operator-(Located<T, R> a)
+    requires(DeviceNumber<T>)
+  {
+    return Expr<T, R>({a.trace, a.trace->negate(kScalarOf<T>, a.value, a.where)});
+  }
+};
+
+template <DeviceScalar T, Rate R>
+class [[nodiscard]] Expr : public Operands<T, R> {
+ public:
+  using Type = T;
+  static constexpr Rate kRate = R;
+
+  explicit Expr(Traced traced) : trace_(traced.trace), value_(traced.value) {}
+  Expr(const Expr&) = default;
+  Expr& operator=(const Expr&) = delete;  // an Expr is a value, not a place: use a Var
+
+  // A uniform value is also a lane-varying one.
+  template <Rate S>
+    requires(S < R)
+  Expr(const Expr<T, S>& narrower) : trace_(&narrower.trace()), value_(narrower.value()) {}  // NOLINT
+  template <Rate S>
+    requires(S <= R)
+  Expr(const Var<T, S>& var, Where where = Where::current()) : Expr(var.read(where)) {}  // NOLINT
+
+  template <class Never = void>
+  explicit operator bool() const {
+    static_assert(!std::is_void_v<Never>,
+                  "a device value is not known while the kernel is written: use k.if_(condition, ...) or select");
+    return false;
+  }
+
+  Trace& trace() const { return *trace_; }
+  Value value() const { return value_; }
+
+ private:
+  Trace* trace_;
+  Value value_;
+};
+
+template <DeviceScalar T, Rate R>
+struct OperandTraits<Expr<T, R>> {
+  static constexpr bool kIsDevice = true;
+  using Type = T;
+  static constexpr Rate kRate = R;
+};
+template <DeviceScalar T, Rate R>
+struct OperandTraits<Var<T, R>> : OperandTraits<Expr<T, R>> {};
+
+// The right side of an assignment to a Var<T, R>: type T, at most as divergent as R.
+template <DeviceScalar T, Rate R>
+struct Assigned : Operand {
+  template <Rate S>
+  Assigned(const Expr<T, S>& expr, Where at = Where::current())
+      : Operand{&expr.trace(), expr.value(), 0, at} {
+    static_assert(S <= R,
+                  "a more divergent value cannot be assigned to a uniform variable: make it uniform with broadcast, any, "
+                  "all, ballot or a reduction, or declare the variable at Rate::Thread");
+  }
+  template <Rate S>
+  Assigned(const Var<T, S>& var, Where at = Where::current()) : Assigned(*var, at) {}
+  template <detail::HostNumber I>
+  consteval Assigned(I literal, Where at = Where::current())
+      : Operand{nullptr, {}, detail::literal_bits<T>(literal), at} {}
+  template <class I, I V>
+  consteval Assigned(std::integral_constant<I, V>, Where at = Where::current())
+      : Operand{nullptr, {}, detail::literal_bits<T>(V), at} {}
+  template <DeviceOperand A>
+    requires(!std::is_same_v<ValueType<A>, T>)
+  Assigned(const A&) {
+    static_assert(kNever<A>, "the variable has another type: convert with cast<T>, zext<T> or trunc<T>");
+  }
+};
+
+class Kernel;
+Trace& trace_of(Kernel& kernel);
+
+template <DeviceScalar T, Rate R>
+class Var : public Operands<T, R> {
+ public:
+  using Type = T;
+  static constexpr Rate kRate = R;
+
+  Var(Kernel& kernel, Assigned<T, R> initial)
+      : trace_(&trace_of(kernel)),
+        slot_(trace_->declare(kScalarOf<T>, materialise(*trace_, kScalarOf<T>, initial), initial.where)) {}
+  Var(const Var&) = delete;  // pass by reference; copy the value with *var
+  Var& operator=(const Var& other) { return *this = Assigned<T, R>(*other); }
+
+  // *var: the value as it is now. A friend, so that the conversion to Now can note the line.
+  struct Now {
+    Now(const Var& of, Where at = Where::current()) : var(of), where(at) {}  // NOLINT
+    const Var& var;
+    Where where;
+  };
+  friend Expr<T, R> operator*(Now now) { return now.var.read(now.where); }
+  Expr<T, R> read(Where where) const { return Expr<T, R>({trace_, trace_->read(kScalarOf<T>, slot_, where)}); }
+
+  Var& operator=(Assigned<T, R> value) {
+    trace_->assign(slot_, R, materialise(*trace_, kScalarOf<T>, value), value.where);
+    return *this;
+  }
+#define PTXKIT_COMPOUND(op, code)                                                                               \
+  Var& operator op(Assigned<T, R> value) {                                                                      \
+    const Operand now{trace_, trace_->read(kScalarOf<T>, slot_, value.where), 0, value.where};                  \
+    trace_->assign(slot_, R, apply(code, kScalarOf<T>, now, value).value, value.where);                         \
+    return *this;                                                                                               \
+  }
+  PTXKIT_COMPOUND(+=, Binary::Add)
+  PTXKIT_COMPOUND(-=, Binary::Sub)
+  PTXKIT_COMPOUND(*=, Binary::Mul)
+  PTXKIT_COMPOUND(&=, Binary::And)
+  PTXKIT_COMPOUND(|=, Binary::Or)
+  PTXKIT_COMPOUND(^=, Binary::Xor)
+  PTXKIT_COMPOUND(<<=, Binary::Shl)
+  PTXKIT_COMPOUND(>>=, Binary::Shr)
+#undef PTXKIT_COMPOUND
+
+  template <class Never = void>
+  explicit operator bool() const {
+    static_assert(!std::is_void_v<Never>,
+                  "a device value is not known while the kernel is written: use k.if_(condition, ...) or select");
+    return false;
+  }
+
+ private:
+  Trace* trace_;
+  Slot slot_;
+};
+
+template <DeviceScalar T, Rate R>
+Located<T, R>::Located(const Expr<T, R>& expr, Where at) : Operand{&expr.trace(), expr.value(), 0, at} {}
+template <DeviceScalar T, Rate R>
+Located<T, R>::Located(const Var<T, R>& var, Where at) : Located(var.read(at), at) {}
+
+// What does not compile, with the reason. Each is chosen only where no operator above fits.
+#define PTXKIT_REFUSE_MIXED(op)                                                                               \
+  template <DeviceOperand A, DeviceOperand B>                                                                 \
+    requires(!std::is_same_v<ValueType<A>, ValueType<B>>)                                                     \
+  Expr<ValueType<A>, widest(kRateOf<A>, kRateOf<B>)> operator op(const A& a, const B&) {                      \
+    static_assert(kNever<A>,                                                                                  \
+                  "the operands differ in width or sign, or a comparison was chained (a < x < b is "          \
+                  "(a < x) & (x < b)): convert with cast<T>, zext<T> or trunc<T>");                           \
+    return a;                                                                                                 \
+  }
+PTXKIT_REFUSE_MIXED(+)
+PTXKIT_REFUSE_MIXED(-)
+PTXKIT_REFUSE_MIXED(*)
+PTXKIT_REFUSE_MIXED(/)
+PTXKIT_REFUSE_MIXED(%)
+PTXKIT_REFUSE_MIXED(&)
+PTXKIT_REFUSE_MIXED(|)
+PTXKIT_REFUSE_MIXED(^)
+PTXKIT_REFUSE_MIXED(<<)
+PTXKIT_REFUSE_MIXED(>>)
+PTXKIT_REFUSE_MIXED(==)
+PTXKIT_REFUSE_MIXED(<)
+PTXKIT_REFUSE_MIXED(<=)
+PTXKIT_REFUSE_MIXED(>)
+PTXKIT_REFUSE_MIXED(>=)
+#undef PTXKIT_REFUSE_MIXED
+
+template <class A, class B>
+  requires(DeviceOperand<A> || DeviceOperand<B>)
+void operator&&(const A&, const B&) {
+  static_assert(kNever<A>, "&& cannot skip its right side on a device: use & (both sides are evaluated) or k.if_");
+}
+template <class A, class B>
+  requires(DeviceOperand<A> || DeviceOperand<B>)
+void operator||(const A&, const B&) {
+  static_assert(kNever<A>, "|| cannot skip its right side on a device: use | (both sides are evaluated) or k.if_");
+}
+
+// --- conversions -------------------------------------------------------------------------------------------------------
+
+// cast<T>: the value modulo 2^width for integers (widening follows the source's sign), rounding for floats.
+template <DeviceNumber T, DeviceOperand A>
+Expr<T, kRateOf<A>> cast(const A& a, Where where = Where::current()) {
+  const Expr<ValueType<A>, kRateOf<A>> from(a);
+  return Expr<T, kRateOf<A>>({&from.trace(), from.trace().convert(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
+}
+
+// zext<T>: an unsigned integer (or a predicate, as 0 or 1) to a wider or equal type.
+template <DeviceInteger T, DeviceOperand A>
+Expr<T, kRateOf<A>> zext(const A& a, Where where = Where::current()) {
+  static_assert(!is_signed(kScalarOf<ValueType<A>>) && !is_float(kScalarOf<ValueType<A>>),
+                "zext takes an unsigned integer or a predicate: use cast<T>");
+  static_assert(bits_of(kScalarOf<ValueType<A>>) <= bits_of(kScalarOf<T>), "zext cannot narrow: use trunc<T>");
+  return cast<T>(a, where);
+}
+
+// trunc<T>: the low bits of an integer.
+template <DeviceInteger T, DeviceOperand A>
+Expr<T, kRateOf<A>> trunc(const A& a, Where where = Where::current()) {
+  static_assert(DeviceInteger<ValueType<A>>, "trunc takes an integer: use cast<T>");
+  static_assert(bits_of(kScalarOf<ValueType<A>>) >= bits_of(kScalarOf<T>), "trunc cannot widen: use zext<T> or cast<T>");
+  return cast<T>(a, where);
+}
+
+// bitcast<T>: the same bits as another type of the same width.
+template <DeviceNumber T, DeviceOperand A>
+Expr<T, kRateOf<A>> bitcast(const A& a, Where where = Where::current()) {
+  static_assert(bits_of(kScalarOf<ValueType<A>>) == bits_of(kScalarOf<T>), "bitcast keeps the width");
+  const Expr<ValueType<A>, kRateOf<A>> from(a);
+  return Expr<T, kRateOf<A>>({&from.trace(), from.trace().bitcast(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
+}
+
+// --- select, min, max --------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// For functions with more than one operand, where a literal's type follows from the other argument.
+void check_literal_fits(bool fits, const char* type, Where where);
+
+template <DeviceScalar T, class A>
+Operand operand(const A& a, Where where) {
+  if constexpr (DeviceOperand<A>) {
+    static_assert(std::is_same_v<ValueType<A>, T>, "the operands differ in width or sign: convert with cast<T>, zext<T> "
+                                                   "or trunc<T>");
+    const Expr<T, kRateOf<A>> expr(a);
+    return Operand{&expr.trace(), expr.value(), 0, where};
+  } else {
+    constexpr bool is_number = HostNumber<A> || requires { A::value; };
+    static_assert(is_number, "expected a device value or a number");
+    if constexpr (HostNumber<A>) {
+      check_literal_fits(fits<T>(a), name_of(kScalarOf<T>), where);
+      return Operand{nullptr, {}, bits_of_value(static_cast<T>(a)), where};
+    } else {
+      static_assert(fits<T>(A::value), "the literal does not fit the operand type");
+      return Operand{nullptr, {}, bits_of_value(static_cast<T>(A::value)), where};
+    }
+  }
+}
+
+template <class A>
+constexpr Rate rate_or_block() {
+  if constexpr (DeviceOperand<A>) {
+    return kRateOf<A>;
+  } else {
+    return Rate::Block;
+  }
+}
+
+template <class A, class B>
+struct CommonType {
+  using Type = ValueType<A>;
+};
+template <class A, class B>
+  requires(!DeviceOperand<A>)
+struct CommonType<A, B> {
+  using Type = ValueType<B>;
+};
+
+}  // namespace detail
+
+// condition ? a : b, both evaluated.
+template <DeviceOperand C, class A, class B>
+  requires(DeviceOperand<A> || DeviceOperand<B>)
+auto select(const C& condition, const A& a, const B& b, Where where = Where::current()) {
+  static_assert(std::is_same_v<ValueType<C>, bool>, "the condition of select is a predicate, e.g. x != 0");
+  using T = typename detail::CommonType<A, B>::Type;
+  const Expr<bool, kRateOf<C>> chosen(condition);
+  Trace& trace = chosen.trace();
+  const Value first = materialise(trace, kScalarOf<T>, detail::operand<T>(a, where));
+  const Value second = materialise(trace, kScalarOf<T>, detail::operand<T>(b, where));
+  return Expr<T, widest(kRateOf<C>, detail::rate_or_block<A>(), detail::rate_or_block<B>())>(
+      {&trace, trace.select(chosen.value(), first, second, where)});
+}
+
+template <class A, class B>
+  requires(DeviceOperand<A> || DeviceOperand<B>)
+auto min(const A& a, const B& b, Where where = Where::current()) {
+  using T = typename detail::CommonType<A, B>::Type;
+  return Expr<T, widest(detail::rate_or_block<A>(), detail::rate_or_block<B>())>(
+      apply(Binary::Min, kScalarOf<T>, detail::operand<T>(a, where), detail::operand<T>(b, where)));
+}
+
+template <class A, class B>
+  requires(DeviceOperand<A> || DeviceOperand<B>)
+auto max(const A& a, const B& b, Where where = Where::current()) {
+  using T = typename detail::CommonType<A, B>::Type;
+  return Expr<T, widest(detail::rate_or_block<A>(), detail::rate_or_block<B>())>(
+      apply(Binary::Max, kScalarOf<T>, detail::operand<T>(a, where), detail::operand<T>(b, where)));
+}
+
+}  // namespace ptxkit::dsl
