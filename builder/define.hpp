@@ -42,17 +42,17 @@ struct Budget {
 struct Cost {
   double threads_per_element = 0;
   u32 passes = 1;
-  std::vector<Buffer> buffers;
+  std::vector<Buffer> buffers{};
   u64 local_mem = 0;  // bytes a thread
-  std::string note;
+  std::string note{};
 };
 
 struct KernelSpec {
   std::string name;
   u32 block = 0;       // threads of a CTA, a multiple of 32: the only size it can be launched with
   u32 min_blocks = 0;  // CTAs that must fit an SM; 0: no demand
-  Budget budget;
-  Cost cost;
+  Budget budget{};
+  Cost cost{};
 };
 
 struct KernelDefinition {

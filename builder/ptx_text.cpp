@@ -87,6 +87,7 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
     if (is_noise(content) || (in_header && (content.starts_with("//") || content.empty()))) continue;
     if (content.starts_with(".address_size")) in_header = false;
     if (line.starts_with(".visible .entry")) out += cost_block(definition.spec);
+    if (content.empty() && out.ends_with("\n\n")) continue;
     out += rename(annotate(line, state.parameters, prefix), state.parameters, prefix, state.name);
     out += '\n';
   }
