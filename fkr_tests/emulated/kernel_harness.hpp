@@ -1,0 +1,40 @@
+// Runs the project's kernels as PTX on the emulator, over items given as byte strings, with every check on.
+//
+// Rooms for output are wider than the kernel may use, and filled with a pattern: what it writes outside its item shows.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fkr_tests/corpus.hpp"
+#include "kernels/images.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "runtime/backend/emulator/emulator.hpp"
+
+namespace ptxkit::testing {
+
+// The embedded PTX of a kernel for sm_90; fails the test when there is none.
+const kernels::KernelImage& kernel_image(std::string_view name, std::string_view variant = "release");
+
+struct Ran {
+  std::vector<Bytes> outputs;    // of each item, as long as the kernel said
+  std::vector<uint32_t> codes;   // flag or status of each item
+  bool touched_outside = false;  // a byte of output room that no item owns has changed
+  emulator::Outcome outcome;
+  std::string report;  // rendered faults; empty when there are none
+};
+
+struct Block {
+  Bytes bytes;
+  uint32_t capacity;  // of its output
+};
+
+Ran emulate_compress(std::string_view ptx, const kernels::Lz4CompressVariant& variant, const std::vector<Bytes>& items,
+                     const emulator::LaunchOptions& options = {});
+Ran emulate_decompress(std::string_view ptx, const std::vector<Block>& blocks,
+                       const emulator::LaunchOptions& options = {});
+Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items,
+                      const emulator::LaunchOptions& options = {});
+
+}  // namespace ptxkit::testing

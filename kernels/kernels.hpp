@@ -1,0 +1,18 @@
+// Every kernel of the project, as definitions in the DSL.
+#pragma once
+
+#include <vector>
+
+#include "builder/define.hpp"
+
+namespace ptxkit::kernels {
+
+dsl::KernelDefinition lz4_compress_chunk();  // lz4/lz4_compress.cpp
+dsl::KernelDefinition lz4_compress_page();
+dsl::KernelDefinition lz4_decompress();  // lz4/lz4_decompress.cpp
+dsl::KernelDefinition zero_page();       // pages/zero_page.cpp
+
+// All of them, by name.
+std::vector<dsl::KernelDefinition> all_kernels();
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,260 @@
+// LZ4 compression, one warp an item: the parse of lz4_compress_reference.cpp with a lane for each position of a window.
+//
+// What one thread does in order, the warp does at once: `match_any` on the bucket tells each lane which lanes of the
+// window share it, so the nearest lane below is its candidate, and only the highest of them enters the table. Scores
+// meet through two shuffles and a ballot, and what remains of the window is a bit mask of places where a match starts.
+// Chosen matches are measured 32 bytes a turn, and written by all lanes.
+//
+// The table has a slot for each hash of four bytes, with the latest position that had it; it lives in shared memory, a
+// part for each warp, so warps never wait for each other.
+#include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+
+constexpr u32 kAllLanes = 0xFFFFFFFFu;
+
+template <const Lz4CompressVariant& V>
+class Compressor {
+ public:
+  static constexpr u32 kSlots = 1u << V.hash_bits;
+  using Table = Ptr<Shared, u16, 16, Rate::Warp>;
+
+  Compressor(Kernel& k, const ItemSource& src, const WarpU32& size, const ItemRoom& dst, const Table& table)
+      : k_(k),
+        src_(src),
+        size_(size),
+        dst_(dst),
+        table_(table),
+        start_end_(select(size < kLastMatchStart, 0, size - (kLastMatchStart - 1))),
+        match_end_(size - min(size, kLastLiterals)),
+        anchor_(k, 0),
+        written_(k, 0),
+        fails_(k, 0) {}
+
+  // Writes the block; afterwards fails() says that it would not be shorter than the item, or size_bytes() its length.
+  void compress() {
+    clear_table();
+    WarpVar base(k_, 0);
+    k_.warp_loop([&](auto& windows) {
+      windows.break_if((*base >= start_end_) | (*fails_ != 0));
+      const Window window = examine(*base);
+      WarpVar starts(k_, window.starts);
+      k_.warp_loop([&](auto& matches) {
+        matches.break_if(*starts == 0);
+        const WarpU32 chosen = ctz(*starts);
+        take_match(*base + chosen, shuffle(window.candidate, chosen));
+        const WarpU32 next = *anchor_ - *base;
+        starts = select((*fails_ != 0) | (next >= kWindow), 0, *starts & (kAllLanes << (next & (kWindow - 1))));
+      });
+      base = max(*base + kWindow, *anchor_);
+    });
+    write_last_literals();
+  }
+
+  WarpBool fails() const { return *fails_ != 0; }
+  WarpU32 size_bytes() const { return *written_; }
+
+ private:
+  struct Window {
+    LaneU32 candidate;  // of each lane's position
+    WarpU32 starts;     // lanes at which a match is to start
+  };
+
+  void clear_table() {
+    constexpr u32 kVectors = kSlots * sizeof(u16) / 16;
+    const auto empty = k_.constant<u32>(kEmptySlot | u32{kEmptySlot} << 16);
+    k_.range(k_.constant<u32>(0), kVectors / kWarpLanes, 1, [&](const auto& i) {
+      table_.template as<u32>()
+          .at(times<4>(i * kWarpLanes + k_.lane()))
+          .store_vector(std::array{empty, empty, empty, empty});
+    });
+    k_.sync_warp();
+  }
+
+  // Looks every position of the window at `base` up, enters it, and decides where matches start.
+  Window examine(const WarpU32& base) {
+    const LaneU32 lane = k_.lane();
+    const LaneBool active = base + lane < start_end_;
+    const LaneU32 position = min(base + lane, start_end_ - 1);  // lanes past the end read where they may
+    const LaneU32 word = src_.at(position).load_unaligned_u32();
+    const LaneU32 bucket = (word * kHashMultiplier) >> (32 - V.hash_bits);
+
+    const LaneU32 same_bucket = match_any(select(active, bucket, kSlots + lane));
+    const LaneU32 earlier = same_bucket & k_.lanes_below();
+    const auto slot = table_.at(bucket);
+    const LaneU32 entered = zext<u32>(slot.load());
+    const LaneBool in_window = earlier != 0;
+    const LaneU32 candidate = select(in_window, base + (31 - clz(earlier)), entered);
+    k_.sync_warp();  // every lane has read its slot before any lane writes one
+    k_.if_(active & ((same_bucket >> lane) == 1), [&] { slot.store(trunc<u16>(position)); });
+    k_.sync_warp();
+
+    const LaneBool known = active & (in_window | (entered != kEmptySlot));
+    const LaneU32 score = score_match(word, position, known, candidate);
+    // A start gives way to the next position if that scores higher, and to the next but one if that scores higher by
+    // two.
+    const LaneBool stays = (score != 0) & (shuffle_down(score, 1) <= score) & (shuffle_down(score, 2) <= score + 1);
+    return {candidate, ballot(stays)};
+  }
+
+  // How many of the eight bytes at `position` agree with the candidate's before the first that does not; 0 without a
+  // candidate, or when the first four do not all agree.
+  LaneU32 score_match(const LaneU32& word, const LaneU32& position, const LaneBool& known, const LaneU32& candidate) {
+    const LaneU32 from = select(known, candidate, position);
+    const LaneBool matches = known & (src_.at(from).load_unaligned_u32() == word);
+    const LaneU32 difference = src_.at(position + 4).load_unaligned_u32() ^ src_.at(from + 4).load_unaligned_u32();
+    return select(matches, 4 + ctz(difference) / 8, 0);
+  }
+
+  // Measures the match of `position` with `candidate` and writes its sequence.
+  void take_match(const WarpU32& position, const WarpU32& candidate) {
+    const WarpU32 offset = position - candidate;
+    WarpVar end(k_, position + kMinMatch);
+    k_.warp_loop([&](auto& forwards) {
+      const LaneU32 at = *end + k_.lane();
+      const LaneU32 byte_at = min(at, match_end_ - 1);
+      const LaneBool differs = (at >= match_end_) | (src_.at(byte_at).load() != src_.at(byte_at - offset).load());
+      const WarpU32 differing = ballot(differs);
+      end += ctz(differing);  // 32 when there is none
+      forwards.break_if(differing != 0);
+    });
+
+    const WarpU32 room_before = min(position - *anchor_, candidate);
+    const LaneU32 distance = min(k_.lane() + 1, room_before);
+    const LaneBool differs =
+        (k_.lane() >= room_before) | (src_.at(position - distance).load() != src_.at(candidate - distance).load());
+    const WarpU32 start = position - ctz(ballot(differs));
+    write_sequence(start, offset, *end);
+  }
+
+  static WarpU32 extension_bytes(const WarpU32& length) {
+    return select(length < kNibbleMax, 0, (length - kNibbleMax) / 255 + 1);
+  }
+
+  // Literals [anchor, start), then the match [start, end). Fails instead where the block would not be shorter than
+  // the item.
+  void write_sequence(const WarpU32& start, const WarpU32& offset, const WarpU32& end) {
+    const WarpU32 literal_count = start - *anchor_;
+    const WarpU32 code = end - start - kMinMatch;
+    const WarpU32 needed = extension_bytes(literal_count) + literal_count + extension_bytes(code) + 3;
+    k_.if_(*written_ + needed >= size_, [&] { fails_ = 1; }).else_([&] {
+      write_literals(literal_count, min(code, kNibbleMax));
+      k_.once_per_warp([&] {
+        dst_.at(*written_).store(trunc<u8>(offset));
+        dst_.at(*written_ + 1).store(trunc<u8>(offset >> 8));
+      });
+      written_ += 2;
+      write_extension(code);
+      anchor_ = end;
+    });
+  }
+
+  // The sequence without a match that ends every block.
+  void write_last_literals() {
+    const WarpU32 literal_count = size_ - *anchor_;
+    const WarpU32 needed = 1 + extension_bytes(literal_count) + literal_count;
+    k_.if_(*written_ + needed >= size_, [&] { fails_ = 1; }).else_([&] {
+      write_literals(literal_count, k_.constant<u32>(0));
+    });
+  }
+
+  void write_literals(const WarpU32& count, const WarpU32& match_nibble) {
+    const WarpU32 token = min(count, kNibbleMax) << 4 | match_nibble;
+    k_.once_per_warp([&] { dst_.at(*written_).store(trunc<u8>(token)); });
+    written_ += 1;
+    write_extension(count);
+    for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(*written_ + i).store(src_.at(*anchor_ + i).load()); });
+    written_ += count;
+  }
+
+  // The bytes of a length that its nibble does not hold: 255s, then the rest.
+  void write_extension(const WarpU32& length) {
+    k_.if_(length >= kNibbleMax, [&] {
+      const WarpU32 beyond = length - kNibbleMax;
+      const WarpU32 last = beyond / 255;
+      for_each_lane(k_, last + 1, [&](const LaneU32& i) {
+        dst_.at(*written_ + i).store(trunc<u8>(select(i == last, beyond - last * 255, 255)));
+      });
+      written_ += last + 1;
+    });
+  }
+
+  Kernel& k_;
+  ItemSource src_;
+  WarpU32 size_;
+  ItemRoom dst_;
+  Table table_;
+  WarpU32 start_end_;  // no match starts here or later
+  WarpU32 match_end_;  // no match goes beyond
+  WarpVar anchor_;     // first byte that no sequence has yet
+  WarpVar written_;
+  WarpVar fails_;
+};
+
+// An item that does not shrink: 16 bytes a lane and turn, then what is left.
+void copy_raw(Kernel& k, const ItemSource& src, const ItemRoom& dst, const WarpU32& size) {
+  const WarpU32 vector_count = size / kStrideUnitBytes;
+  for_each_lane(k, vector_count, [&](const LaneU32& i) {
+    dst.as<u32>().at(times<4>(i)).store_vector(src.as<u32>().at(times<4>(i)).load_vector<4>());
+  });
+  const WarpU32 copied = vector_count * kStrideUnitBytes;
+  for_each_lane(k, size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
+}
+
+template <const Lz4CompressVariant& V>
+KernelDefinition define_compressor(u32 registers) {
+  constexpr u32 kTableBytes = (2u << V.hash_bits) * V.shape.items_per_block;
+  return define(
+      KernelSpec{.name = std::string(V.name),
+                 .block = V.shape.block_threads,
+                 .budget = {.registers = registers, .shared_bytes = kTableBytes, .spill_bytes = 0},
+                 .cost = {.threads_per_element = double{kWarpLanes} / V.max_item_bytes,
+                          .buffers = {{"src", N},
+                                      {"dst", N},
+                                      {"src_sizes", N / (V.max_item_bytes / 4)},
+                                      {"dst_sizes", N / (V.max_item_bytes / 4)},
+                                      {"flags", N / V.max_item_bytes}},
+                          .note = "one warp an item"}},
+      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
+         Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
+         Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
+         Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_count", u32> item_count) {
+        const auto tables = k.shared<u16, kTableBytes / sizeof(u16), 16>("tables");
+        const WarpU32 item = item_of_warp<V.shape>(k, item_count);
+        const ItemSource item_src = at_item(src, item, src_stride_16);
+        const ItemRoom item_dst = at_item(dst, item, dst_stride_16);
+        const WarpU32 size = src_sizes.at(item).load();
+
+        WarpVar flag(k, static_cast<u32>(PageFlag::refused)), length(k, 0);
+        k.if_((size <= V.max_item_bytes) & fits_stride(size, src_stride_16) & fits_stride(size, dst_stride_16), [&] {
+          k.if_(is_all_zero(k, item_src, size), [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
+            Compressor<V> compressor(k, item_src, size, item_dst,
+                                     tables.data().at(times<Compressor<V>::kSlots>(k.warp())));
+            compressor.compress();
+            flag = static_cast<u32>(PageFlag::compressed);
+            length = compressor.size_bytes();
+            k.if_(compressor.fails(), [&] {
+              copy_raw(k, item_src, item_dst, size);
+              flag = static_cast<u32>(PageFlag::incompressible);
+              length = size;
+            });
+          });
+        });
+        k.once_per_warp([&] {
+          flags.at(item).store(trunc<u8>(*flag));
+          dst_sizes.at(item).store(*length);
+        });
+      });
+}
+
+}  // namespace
+
+KernelDefinition lz4_compress_page() { return define_compressor<kPageVariant>(64); }
+KernelDefinition lz4_compress_chunk() { return define_compressor<kChunkVariant>(64); }
+
+}  // namespace ptxkit::kernels

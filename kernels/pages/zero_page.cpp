@@ -1,0 +1,31 @@
+// Which items are zero: a warp looks at 128 bytes a turn and votes.
+#include "kernels/kernels.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+
+using namespace dsl;
+
+KernelDefinition zero_page() {
+  return define(
+      KernelSpec{.name = std::string(kZeroPage),
+                 .block = kZeroPageShape.block_threads,
+                 .budget = {.registers = 32},
+                 .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
+                          .buffers = {{"src", N}, {"src_sizes", N / (kMaxPageBytes / 4)}, {"flags", N / kMaxPageBytes}},
+                          .note = "one warp a page"}},
+      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
+         Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
+         Arg<"item_count", u32> item_count) {
+        const WarpU32 item = item_of_warp<kZeroPageShape>(k, item_count);
+        const WarpU32 size = src_sizes.at(item).load();
+        WarpVar flag(k, static_cast<u32>(PageFlag::refused));
+        k.if_(fits_stride(size, src_stride_16), [&] {
+          const WarpBool zero = is_all_zero(k, at_item(src, item, src_stride_16), size);
+          flag = select(zero, static_cast<u32>(PageFlag::zero), k.constant(static_cast<u32>(PageFlag::compressed)));
+        });
+        k.once_per_warp([&] { flags.at(item).store(trunc<u8>(*flag)); });
+      });
+}
+
+}  // namespace ptxkit::kernels

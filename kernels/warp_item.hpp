@@ -1,0 +1,66 @@
+// One warp, one item: what the kernels that work so have in common.
+#pragma once
+
+#include "builder/dsl.hpp"
+#include "kernels/lz4/abi.hpp"
+
+namespace ptxkit::kernels {
+
+using WarpU32 = dsl::Expr<dsl::u32, dsl::Rate::Warp>;
+using WarpBool = dsl::Expr<bool, dsl::Rate::Warp>;
+using LaneU32 = dsl::Expr<dsl::u32, dsl::Rate::Thread>;
+using LaneBool = dsl::Expr<bool, dsl::Rate::Thread>;
+using WarpVar = dsl::Var<dsl::u32, dsl::Rate::Warp>;
+
+// An item's bytes: 16-byte aligned, at the warp's own place.
+using ItemSource = dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes, dsl::Rate::Warp>;
+using ItemRoom = dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes, dsl::Rate::Warp>;
+
+// The item of this warp; warps past `item_count` leave the kernel.
+template <const LaunchShape& Shape>
+WarpU32 item_of_warp(dsl::Kernel& k, const dsl::Expr<dsl::u32, dsl::Rate::Block>& item_count) {
+  static_assert(Shape.block_threads == Shape.items_per_block * dsl::kWarpLanes, "a warp works on one item");
+  const WarpU32 item = k.block() * Shape.items_per_block + k.warp();
+  k.return_if(item >= item_count);
+  return item;
+}
+
+// Where the item starts, `stride_16` being in units of 16 bytes.
+template <class Pointer, class Stride>
+auto at_item(const Pointer& base, const WarpU32& item, const Stride& stride_16) {
+  return base.at(dsl::times<kStrideUnitBytes>(dsl::zext<dsl::u64>(item) * dsl::zext<dsl::u64>(stride_16)));
+}
+
+// Whether an item of `size` bytes fits a stride, in arithmetic that cannot wrap.
+template <class Stride>
+WarpBool fits_stride(const WarpU32& size, const Stride& stride_16) {
+  return size / kStrideUnitBytes + dsl::zext<dsl::u32>(size % kStrideUnitBytes != 0) <= stride_16;
+}
+
+// body(i) for every i < count, lane i % 32 taking i. The loop itself is uniform, so that the warp stays converged.
+template <class Count, class Body>
+void for_each_lane(dsl::Kernel& k, const Count& count, const Body& body) {
+  k.range(0, count, dsl::kWarpLanes, [&](const auto& first) {
+    const LaneU32 i = first + k.lane();
+    k.if_(i < count, [&] { body(i); });
+  });
+}
+
+// Whether the `size` bytes at `src` are all zero: 128 bytes a turn, one vote, out at the first that is not.
+inline WarpBool is_all_zero(dsl::Kernel& k, const ItemSource& src, const WarpU32& size) {
+  WarpVar position(k, 0), found(k, 0);
+  k.warp_loop([&](auto& words) {
+    words.break_if(*position >= size);
+    const LaneU32 first_byte = *position + k.lane() * 4;
+    const LaneBool inside = first_byte < size;
+    // Lanes past the end look at the item's first word again; the last word's bytes past the end are shifted out.
+    const LaneU32 word = src.as<dsl::u32>().at(dsl::select(inside, first_byte, 0) / 4).load();
+    const LaneU32 missing_bytes = 4 - dsl::min(dsl::select(inside, size - first_byte, 4), 4);
+    found = dsl::ballot((word << (missing_bytes * 8)) != 0);
+    position += 4 * dsl::kWarpLanes;
+    words.break_if(*found != 0);
+  });
+  return *found == 0;
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,147 @@
+// kernelc: the project's kernels as PTX files, and their golden copies.
+//
+//   kernelc emit --out DIR            every kernel, target and variant, with launch files and a manifest
+//   kernelc check --golden DIR NAME   compares a kernel's release PTX with what was accepted; exit 1 and a diff
+//   kernelc accept --golden DIR NAME  makes the present PTX the accepted one
+//
+// A file whose content has not changed is not touched, so that a build does not redo what depends on it.
+#include <filesystem>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "builder/emit.hpp"
+#include "builder/error.hpp"
+#include "kernels/kernels.hpp"
+#include "support/file.hpp"
+#include "tools/kernelc/ptx_diff.hpp"
+
+namespace {
+
+using ptxkit::dsl::EmitOptions;
+using ptxkit::dsl::KernelDefinition;
+using ptxkit::dsl::Variant;
+
+constexpr unsigned kTargets[] = {75, 80, 90};
+
+// "lz4_decompress.sm_90" or "lz4_decompress.sm_90.debug".
+std::string stem_of(const KernelDefinition& definition, const EmitOptions& options) {
+  std::string stem = fmt::format("{}.sm_{}", definition.spec.name, options.sm);
+  if (options.variant != Variant::Release) stem += fmt::format(".{}", ptxkit::dsl::name_of(options.variant));
+  return stem;
+}
+
+void write_if_changed(const std::filesystem::path& path, const std::string& content) {
+  const auto present = ptxkit::read_file(path);
+  if (present && *present == content) return;
+  if (const auto written = ptxkit::write_file(path, content); !written) {
+    throw std::runtime_error(written.error().message());
+  }
+}
+
+const char* type_of(const ptxkit::dsl::Parameter& parameter) {
+  if (parameter.kind == ptxkit::dsl::ParameterKind::Pointer) return "pointer";
+  switch (parameter.scalar) {
+    case ptxkit::dsl::Scalar::U32:
+      return "u32";
+    case ptxkit::dsl::Scalar::U64:
+      return "u64";
+    default:
+      throw std::runtime_error("parameter " + parameter.name + " is neither a pointer nor u32 nor u64");
+  }
+}
+
+void emit_all(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  nlohmann::ordered_json manifest = nlohmann::ordered_json::array();
+  for (const KernelDefinition& definition : ptxkit::kernels::all_kernels()) {
+    for (const Variant variant : {Variant::Debug, Variant::Release}) {
+      nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+      for (const auto& parameter : ptxkit::dsl::parameters_of(definition, variant)) {
+        const bool is_pointer = parameter.kind == ptxkit::dsl::ParameterKind::Pointer;
+        parameters.push_back({{"name", parameter.name},
+                              {"type", type_of(parameter)},
+                              {"pointee_alignment_bytes", is_pointer ? parameter.align : 0}});
+      }
+      for (const unsigned sm : kTargets) {
+        const EmitOptions options{.sm = sm, .variant = variant};
+        const auto emitted = ptxkit::dsl::emit(definition, options);
+        const std::string stem = stem_of(definition, options);
+        write_if_changed(folder / (stem + ".ptx"), emitted.ptx);
+        write_if_changed(folder / (stem + ".launch.json"), emitted.launch);
+        manifest.push_back({{"name", definition.spec.name},
+                            {"target", fmt::format("sm_{}", sm)},
+                            {"variant", ptxkit::dsl::name_of(variant)},
+                            {"file", stem + ".ptx"},
+                            {"block_threads", definition.spec.block},
+                            {"parameters", parameters}});
+      }
+    }
+  }
+  write_if_changed(folder / "images.json", manifest.dump(1) + "\n");
+}
+
+// The kernels that `name` means: one, or all for "".
+std::vector<KernelDefinition> chosen(const std::string& name) {
+  std::vector<KernelDefinition> kernels;
+  std::string names;
+  for (auto& definition : ptxkit::kernels::all_kernels()) {
+    names += " " + definition.spec.name;
+    if (name.empty() || definition.spec.name == name) kernels.push_back(std::move(definition));
+  }
+  if (kernels.empty()) throw std::runtime_error(fmt::format("no kernel `{}`; there are:{}", name, names));
+  return kernels;
+}
+
+// 0 when every chosen kernel is as accepted, or has become so.
+int compare(const std::filesystem::path& golden, const std::string& name, bool accept) {
+  bool equal = true;
+  for (const KernelDefinition& definition : chosen(name)) {
+    for (const unsigned sm : kTargets) {
+      const EmitOptions options{.sm = sm};
+      const auto path = golden / (stem_of(definition, options) + ".ptx");
+      const std::string now = ptxkit::kernelc::normalise(ptxkit::dsl::emit_ptx(definition, options));
+      const std::string before = ptxkit::read_file(path).value_or("");
+      const std::string difference = ptxkit::kernelc::describe_difference(before, now);
+      if (difference.empty()) {
+        fmt::print("{}: as accepted\n", path.filename().string());
+        continue;
+      }
+      fmt::print("{}: {}\n{}", path.filename().string(), accept ? "accepted" : "differs from what was accepted",
+                 difference);
+      if (accept) write_if_changed(path, now);
+      equal = equal && accept;
+    }
+  }
+  if (!equal) fmt::print("to accept: ./dev kernel {} --accept\n", name.empty() ? "NAME" : name);
+  return equal ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"the project's kernels as PTX"};
+  app.require_subcommand(1);
+  std::string folder, name;
+  auto* emit = app.add_subcommand("emit", "write every kernel, target and variant");
+  emit->add_option("--out", folder, "folder for the files")->required();
+  auto* check = app.add_subcommand("check", "compare with the accepted PTX");
+  auto* accept = app.add_subcommand("accept", "accept the present PTX");
+  for (auto* command : {check, accept}) {
+    command->add_option("--golden", folder, "folder of the accepted PTX")->required();
+    command->add_option("name", name, "one kernel; all without");
+  }
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (*emit) {
+      emit_all(folder);
+      return 0;
+    }
+    return compare(folder, name, static_cast<bool>(*accept));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "kernelc: {}\n", error.what());
+    return 2;
+  }
+}
