@@ -118,7 +118,7 @@ KernelDefinition lz4_decompress() {
   return define(
       KernelSpec{.name = std::string(kLz4Decompress),
                  .block = kLz4DecompressShape.block_threads,
-                 .budget = {.registers = 48},
+                 .budget = {.registers = 40},
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
                           .buffers = {{"src", N},
                                       {"dst", N},

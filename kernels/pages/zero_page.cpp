@@ -10,7 +10,7 @@ KernelDefinition zero_page() {
   return define(
       KernelSpec{.name = std::string(kZeroPage),
                  .block = kZeroPageShape.block_threads,
-                 .budget = {.registers = 32},
+                 .budget = {.registers = 24},
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
                           .buffers = {{"src", N}, {"src_sizes", N / (kMaxPageBytes / 4)}, {"flags", N / kMaxPageBytes}},
                           .note = "one warp a page"}},

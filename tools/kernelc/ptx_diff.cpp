@@ -39,7 +39,6 @@ bool is_position_label(std::string_view line) { return starts_with(line, "$L__tm
 std::string_view opcode_of(std::string_view line) {
   line = trim(line.substr(0, line.find("//")));
   if (line.empty() || line.back() != ';') return {};
-  if (line[0] == '{') line = trim(line.substr(1));
   if (!line.empty() && line[0] == '@') line = trim(line.substr(std::min(line.find_first_of(" \t"), line.size())));
   if (line.empty() || line[0] < 'a' || line[0] > 'z') return {};
   return line.substr(0, line.find_first_of(" \t;"));

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The author's loop for one kernel: verdict, what ptxas makes of it, the PTX difference, its emulator tests.
+# `./dev kernel NAME [--accept]` builds kernelc and ptx-debug and calls this.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+name=${1:?usage: ./dev kernel NAME [--accept]}
+action=check
+[ "${2:-}" = --accept ] && action=accept
+
+build/bin/kernelc emit --out build/ptx
+status=0
+build/bin/kernelc $action --golden fkr_tests/golden "$name" || status=1
+
+echo
+build/bin/ptx-debug analyze --falsify "build/ptx/$name.sm_90.ptx" || status=1
+
+echo
+python3 fkr_tests/golden/ptxas_budget.py build/ptx "$name" || status=$((status > 0 ? status : $?))
+
+echo
+cmake --build build -- test_kernels_emulated
+ctest --test-dir build --output-on-failure -R "test_kernels_emulated.*$(sed 's/_//g' <<<"$name")" -j "$(nproc)" || status=1
+exit $status
