@@ -5,27 +5,35 @@
 
 namespace ptxkit::dsl {
 
+// The value before an atomic operation: an Expr that may be dropped.
+template <DeviceScalar T>
+class Before : public Expr<T, Rate::Thread> {
+ public:
+  using Expr<T, Rate::Thread>::Expr;
+};
+template <DeviceScalar T>
+struct OperandTraits<Before<T>> : OperandTraits<Expr<T, Rate::Thread>> {};
+
 namespace detail {
 
 template <Space S, class T, std::size_t A, Rate R, class V>
-Expr<T, Rate::Thread> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
+Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
                              Where where) {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
-  static_assert(sizeof(T) >= 4, "atomics take 32- or 64-bit integers");
+  static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
   static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
-  return Expr<T, Rate::Thread>({&pointer.trace(),
-                                pointer.trace().atomic(op, S, kScalarOf<T>, pointer.value(),
-                                                       materialise(pointer.trace(), kScalarOf<T>, operand<T>(value, where)),
-                                                       order, scope, where)});
+  Trace& trace = pointer.trace();
+  const Value by = materialise(trace, kScalarOf<T>, operand<T>(value, where));
+  return Before<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.value(), by, order, scope, where)});
 }
 
 }  // namespace detail
 
-// Each returns the value before. The result may be dropped: write (void) or use the `reduce_into` forms of your own.
+// Each returns the value before.
 #define PTXKIT_ATOMIC(name, op)                                                                                \
   template <Space S, class T, std::size_t A, Rate R, class V>                                                  \
-  Expr<T, Rate::Thread> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,         \
-                             Where where = Where::current()) {                                                 \
+  Before<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,                     \
+                 Where where = Where::current()) {                                                             \
     return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);                                  \
   }
 PTXKIT_ATOMIC(atomic_add, Add)
@@ -39,17 +47,15 @@ PTXKIT_ATOMIC(atomic_xor, Xor)
 
 // If *pointer == expected, *pointer = desired. Returns the value before.
 template <Space S, class T, std::size_t A, Rate R, class E, class D>
-Expr<T, Rate::Thread> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
-                                              Scope scope, Where where = Where::current()) {
+Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
+                                  Scope scope, Where where = Where::current()) {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
-  static_assert(sizeof(T) >= 4, "atomics take 32- or 64-bit integers");
+  static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
   static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
-  return Expr<T, Rate::Thread>(
-      {&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.value(),
-                                      materialise(trace, kScalarOf<T>, detail::operand<T>(expected, where)),
-                                      materialise(trace, kScalarOf<T>, detail::operand<T>(desired, where)), order, scope,
-                                      where)});
+  const Value old = materialise(trace, kScalarOf<T>, detail::operand<T>(expected, where));
+  const Value next = materialise(trace, kScalarOf<T>, detail::operand<T>(desired, where));
+  return Before<T>({&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.value(), old, next, order, scope, where)});
 }
 
 // Loads and stores that other threads may race with: relaxed or acquire, relaxed or release.
@@ -57,6 +63,7 @@ template <Space S, class T, std::size_t A, Rate R>
 Expr<std::remove_const_t<T>, Rate::Thread> atomic_load(const Ptr<S, T, A, R>& pointer, Order order, Scope scope,
                                                        Where where = Where::current()) {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(sizeof(T) >= 4, "atomic loads take 32- or 64-bit values");
   static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
   return Expr<std::remove_const_t<T>, Rate::Thread>(
       {&pointer.trace(),
@@ -65,6 +72,7 @@ Expr<std::remove_const_t<T>, Rate::Thread> atomic_load(const Ptr<S, T, A, R>& po
 template <Space S, class T, std::size_t A, Rate R, class V>
 void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where = Where::current()) {
   static_assert(Ptr<S, T, A, R>::kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+  static_assert(sizeof(T) >= 4, "atomic stores take 32- or 64-bit values");
   static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
   trace.store_ordered(S, kScalarOf<T>, pointer.value(), materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)),
