@@ -56,7 +56,7 @@ class Kernel {
   }
 
   // --- control flow -----------------------------------------------------------------------------------------------------
-  template <class Condition, class Body>
+  template <DeviceOperand Condition, class Body>
   If if_(const Condition& condition, Body&& body, Where where = Where::current());
 
   // Loops until break_if. All conditions of a block_loop are the same for the CTA, of a warp_loop for the warp, of a
@@ -90,15 +90,14 @@ class Kernel {
   void once_per_block(Body&& body, Where where = Where::current());
 
   // The threads for which `condition` holds leave the kernel. Barriers and collectives that then miss some are refused.
-  template <class Condition>
+  template <DeviceOperand Condition>
   void return_if(const Condition& condition, Where where = Where::current()) {
-    const Expr<bool, kRateOf<Condition>> leaves(condition);
-    trace_->return_if(leaves.value(), kRateOf<Condition>, where);
+    trace_->return_if(detail::predicate(condition).value(), kRateOf<Condition>, where);
   }
   // Stops the kernel with an error, in every build.
-  template <class Condition>
+  template <DeviceOperand Condition>
   void trap_if(const Condition& condition, Where where = Where::current()) {
-    trace_->trap_if(Expr<bool, kRateOf<Condition>>(condition).value(), where);
+    trace_->trap_if(detail::predicate(condition).value(), where);
   }
 
   // --- synchronisation --------------------------------------------------------------------------------------------------
@@ -169,11 +168,11 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  template <class Condition>
+  template <DeviceOperand Condition>
   void break_if(const Condition& condition, Where where = Where::current()) {
     jump(true, condition, where);
   }
-  template <class Condition>
+  template <DeviceOperand Condition>
   void continue_if(const Condition& condition, Where where = Where::current()) {
     jump(false, condition, where);
   }
@@ -183,27 +182,21 @@ class Loop {
   }
 
  private:
-  template <class Condition>
+  template <DeviceOperand Condition>
   void jump(bool leave, const Condition& condition, Where where) {
-    static_assert(DeviceOperand<Condition> && std::is_same_v<ValueType<Condition>, bool>,
-                  "the condition is a predicate, e.g. x != 0");
     static_assert(kRateOf<Condition> <= R,
                   "a condition that differs between lanes (or warps) in a loop that is uniform: make it uniform with any "
                   "or all, or use thread_loop");
-    const Expr<bool, kRateOf<Condition>> chosen(condition);
-    trace_->jump_if(loop_, leave, chosen.value(), kRateOf<Condition>, where);
+    trace_->jump_if(loop_, leave, detail::predicate(condition).value(), kRateOf<Condition>, where);
   }
 
   Trace* trace_;
   Trace::Loop* loop_;
 };
 
-template <class Condition, class Body>
+template <DeviceOperand Condition, class Body>
 If Kernel::if_(const Condition& condition, Body&& body, Where where) {
-  static_assert(DeviceOperand<Condition> && std::is_same_v<ValueType<Condition>, bool>,
-                "the condition is a predicate, e.g. x != 0");
-  const Expr<bool, kRateOf<Condition>> chosen(condition);
-  Trace::If* branch = trace_->open_if(chosen.value(), kRateOf<Condition>, where);
+  Trace::If* branch = trace_->open_if(detail::predicate(condition).value(), kRateOf<Condition>, where);
   body();
   trace_->close_if(branch);
   return If(*trace_, branch);

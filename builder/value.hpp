@@ -357,8 +357,12 @@ Operand operand(const A& a, Where where) {
   if constexpr (DeviceOperand<A>) {
     static_assert(std::is_same_v<ValueType<A>, T>, "the operands differ in width or sign: convert with cast<T>, zext<T> "
                                                    "or trunc<T>");
-    const Expr<T, kRateOf<A>> expr(a);
-    return Operand{&expr.trace(), expr.value(), 0, where};
+    if constexpr (std::is_same_v<ValueType<A>, T>) {
+      const Expr<T, kRateOf<A>> expr(a);
+      return Operand{&expr.trace(), expr.value(), 0, where};
+    } else {
+      return Operand{};  // refused above; nothing more to say
+    }
   } else {
     constexpr bool is_number = HostNumber<A> || requires { A::value; };
     static_assert(is_number, "expected a device value or a number");
@@ -369,6 +373,16 @@ Operand operand(const A& a, Where where) {
       static_assert(fits<T>(A::value), "the literal does not fit the operand type");
       return Operand{nullptr, {}, bits_of_value(static_cast<T>(A::value)), where};
     }
+  }
+}
+
+template <class C>
+Expr<bool, kRateOf<C>> predicate(const C& condition) {
+  if constexpr (std::is_same_v<ValueType<C>, bool>) {
+    return Expr<bool, kRateOf<C>>(condition);
+  } else {
+    static_assert(kNever<C>, "the condition is a predicate, e.g. x != 0");
+    return Expr<bool, kRateOf<C>>(Traced{});
   }
 }
 
@@ -397,9 +411,8 @@ struct CommonType<A, B> {
 template <DeviceOperand C, class A, class B>
   requires(DeviceOperand<A> || DeviceOperand<B>)
 auto select(const C& condition, const A& a, const B& b, Where where = Where::current()) {
-  static_assert(std::is_same_v<ValueType<C>, bool>, "the condition of select is a predicate, e.g. x != 0");
   using T = typename detail::CommonType<A, B>::Type;
-  const Expr<bool, kRateOf<C>> chosen(condition);
+  const auto chosen = detail::predicate(condition);
   Trace& trace = chosen.trace();
   const Value first = materialise(trace, kScalarOf<T>, detail::operand<T>(a, where));
   const Value second = materialise(trace, kScalarOf<T>, detail::operand<T>(b, where));

@@ -166,20 +166,20 @@ auto broadcast(const A& a, Where where = Where::current()) {
 // --- votes and matches -------------------------------------------------------------------------------------------------
 
 template <DeviceOperand A>
-Expr<bool, Rate::Warp> any(const A& predicate, Where where = Where::current()) {
-  const auto value = Expr<bool, kRateOf<A>>(predicate);
+Expr<bool, Rate::Warp> any(const A& condition, Where where = Where::current()) {
+  const auto value = detail::predicate(condition);
   value.trace().require_together(Rate::Warp, "any", where);
   return detail::apply_intrinsic<bool, Rate::Warp>(value.trace(), Intrinsic::Any, {value.value()}, where);
 }
 template <DeviceOperand A>
-Expr<bool, Rate::Warp> all(const A& predicate, Where where = Where::current()) {
-  const auto value = Expr<bool, kRateOf<A>>(predicate);
+Expr<bool, Rate::Warp> all(const A& condition, Where where = Where::current()) {
+  const auto value = detail::predicate(condition);
   value.trace().require_together(Rate::Warp, "all", where);
   return detail::apply_intrinsic<bool, Rate::Warp>(value.trace(), Intrinsic::All, {value.value()}, where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> ballot(const A& predicate, Where where = Where::current()) {
-  const auto value = Expr<bool, kRateOf<A>>(predicate);
+Expr<u32, Rate::Warp> ballot(const A& condition, Where where = Where::current()) {
+  const auto value = detail::predicate(condition);
   value.trace().require_together(Rate::Warp, "ballot", where);
   return detail::apply_intrinsic<u32, Rate::Warp>(value.trace(), Intrinsic::Ballot, {value.value()}, where);
 }

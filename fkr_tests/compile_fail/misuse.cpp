@@ -1,5 +1,7 @@
 // Every misuse that the type system of the DSL catches, beside the text that says the same thing rightly.
 //
+// A template refuses the same types once only, so cases that meet in one template differ in a type.
+//
 // The file is compiled twice. Without MISUSE all of it must compile: the twins. With MISUSE the compiler must refuse every
 // line that ends in "expect: <phrase>", with a diagnostic that mentions the line and contains the phrase; the tests of
 // misuse_test.cpp are made from these comments.
@@ -162,19 +164,20 @@ void takes_words(Ptr<Global, const u32>) {}
 }
 
 [[maybe_unused]] void lane_value_added_to_a_warp_variable(Kernel& k, Lanes lanes) {
-  Var<u32, Rate::Warp> ip(k, 0);
+  Var<u32, Rate::Block> ip(k, 0);
 #ifdef MISUSE
   ip += lanes & 1;  // expect: a more divergent value cannot be assigned to a uniform variable
 #else
-  ip += reduce_add(lanes & 1);
+  Var<u32, Rate::Warp> each(k, ip);
+  each += reduce_add(lanes & 1);
 #endif
 }
 
-[[maybe_unused]] void lane_value_as_initial_value(Kernel& k, Lanes lanes) {
+[[maybe_unused]] void lane_value_as_initial_value(Kernel& k, Expr<i32, Rate::Thread> lanes) {
 #ifdef MISUSE
-  Var<u32, Rate::Warp> ip(k, lanes);  // expect: a more divergent value cannot be assigned to a uniform variable
+  Var<i32, Rate::Warp> ip(k, lanes);  // expect: a more divergent value cannot be assigned to a uniform variable
 #else
-  Var<u32, Rate::Thread> ip(k, lanes);
+  Var<i32, Rate::Thread> ip(k, lanes);
 #endif
 }
 
@@ -197,8 +200,8 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void loaded_value_is_lane_varying(Kernel& k, Span<Shared, u32> table, Span<ReadOnly, u32> src) {
-  Var<u32, Rate::Warp> head(k, 0);
+[[maybe_unused]] void loaded_value_is_lane_varying(Kernel& k, Span<Shared, u16> table, Span<ReadOnly, u16> src) {
+  Var<u16, Rate::Warp> head(k, 0);
 #ifdef MISUSE
   head = table.load(0);  // expect: a more divergent value cannot be assigned to a uniform variable
   (void)src;
@@ -250,7 +253,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void native_conditional(Uniform a, Uniform b) {
+[[maybe_unused]] void native_conditional(Lanes a, Lanes b) {
 #ifdef MISUSE
   (void)((a < b) ? a : b);  // expect: a device value is not known while the kernel is written
 #else

@@ -24,6 +24,8 @@ struct Expectation {
   std::string phrase;
 };
 
+void PrintTo(const Expectation& expectation, std::ostream* out) { *out << "line " << expectation.line; }
+
 std::vector<Expectation> expectations() {
   constexpr std::string_view mark = "// expect: ";
   constexpr std::string_view head = "[[maybe_unused]] void ";
@@ -78,7 +80,7 @@ TEST_P(Misuse, DoesNotCompile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dsl, Misuse, ::testing::ValuesIn(expectations()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& one) { return one.param.name; });
 
 TEST(MisuseFile, HasNoOtherErrors) {
   for (const Diagnostic& diagnostic : diagnostics()) {
