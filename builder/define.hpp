@@ -147,8 +147,8 @@ struct BodyTraits<void (Body::*)(Kernel&, Args...) const> {
   }
   template <class Callable>
   static void call(const Callable& body, Kernel& k) {
-    std::size_t next = 0;
-    const auto take = [&]<class A>(std::type_identity<A>) {
+    [[maybe_unused]] std::size_t next = 0;
+    [[maybe_unused]] const auto take = [&]<class A>(std::type_identity<A>) {
       using Maker = typename ArgTraits<A>::Maker;
       const std::size_t index = next;
       next += Maker::kCount;

@@ -57,14 +57,8 @@ void Regions::require_uniform_assignment(Rate rate, std::size_t depth, Where dec
 
 void Regions::require_uniform_jump(Rate rate, Id loop, const std::string& what, Where where) const {
   const auto found = std::find_if(stack_.begin(), stack_.end(), [&](const Region& region) { return region.id == loop; });
-  if (found == stack_.end()) {
-    throw DslError(what + " outside of its loop", where, "the loop stands here", opened_[loop],
-                   "use the loop's handle only inside its body");
-  }
-  if (rate > found->rate) {
-    throw DslError(what + " on a " + name_of(rate) + " condition in a " + name_of(found->rate) + " loop", where,
-                   "the loop stands here", found->where, "make the condition uniform with any or all, or use thread_loop");
-  }
+  PTXKIT_CHECK(found != stack_.end(), "a loop's handle lives no longer than its body");
+  PTXKIT_CHECK(rate <= found->rate, "the type of a loop's handle limits its conditions");
   for (auto inner = found + 1; inner != stack_.end(); ++inner) {
     if (inner->rate <= found->rate) continue;
     throw DslError(what + " of a " + name_of(found->rate) + " loop inside a divergent " + inner->what, where,
