@@ -1,8 +1,8 @@
 #include "runtime/codec/executor.hpp"
 
-#include <algorithm>
-
 #include <sched.h>
+
+#include <algorithm>
 
 namespace ptxkit::codec {
 namespace {

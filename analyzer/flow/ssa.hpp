@@ -1,0 +1,76 @@
+// Static single assignment over a function's registers.
+//
+// Every definition becomes a value; where control flow joins different values of a register, a phi. A guarded
+// instruction is a conditional move: its value also names the value that the register had before (`old`), which it
+// keeps when the guard is false. A register that is read before any definition reads a value of kind `undefined`.
+//
+// Phis are placed at iterated dominance frontiers (Cytron et al. 1991), pruned by the register's liveness, and only for
+// registers that need them: nearly all PTX is written by compilers out of SSA, so most registers have one definition that
+// dominates its uses and cost nothing.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/graph.hpp"
+
+namespace ptxkit::flow {
+
+using ValueId = uint32_t;
+
+struct Value {
+  enum class Kind : uint8_t { undefined, result, phi } kind = Kind::undefined;
+  ptx::RegId reg = kNone;
+  BlockId block = kNone;                     // where it is defined; entry for `undefined`
+  ptx::InstructionId instruction = kNone;    // of a result
+  uint32_t operand = kNone;                  // of a result: the operand that is written, in the operand pool
+  ValueId old = kNone;                       // of a guarded result
+  uint32_t first_argument = 0, argument_count = 0;  // of a phi: one for each predecessor of its block
+};
+
+// Where a value is read: by an instruction, by its guard, by a phi, or as `old` of a guarded result.
+struct Use {
+  enum class Kind : uint8_t { operand, guard, phi, old } kind = Kind::operand;
+  uint32_t id = kNone;       // InstructionId for operand and guard, ValueId for phi and old
+  uint32_t operand = kNone;  // index into the operand pool
+};
+
+class Ssa {
+ public:
+  Ssa(const Graph& graph, const DominatorTree& dominators);
+
+  const Graph& graph() const { return *graph_; }
+  std::span<const Value> values() const { return values_; }
+  const Value& value(ValueId id) const { return values_[id]; }
+  uint32_t size() const { return static_cast<uint32_t>(values_.size()); }
+  // The value that a register operand reads, or writes where it is a destination. kNone in unreachable code.
+  ValueId at(uint32_t pool_index) const { return operand_values_[pool_index]; }
+  ValueId guard(ptx::InstructionId id) const { return guard_values_[id]; }
+  // Arguments of a phi; kNone for an unreachable predecessor.
+  std::span<const ValueId> arguments(ValueId phi) const {
+    return {arguments_.data() + values_[phi].first_argument, values_[phi].argument_count};
+  }
+  std::span<const ValueId> phis(BlockId block) const {
+    return {phis_.data() + first_phi_[block], first_phi_[block + 1] - first_phi_[block]};
+  }
+  std::span<const Use> uses(ValueId id) const {
+    return {uses_.data() + first_use_[id], first_use_[id + 1] - first_use_[id]};
+  }
+  // Values in an order where each comes after what it reads, but for phi arguments along back edges.
+  std::span<const ValueId> order() const { return order_; }
+
+ private:
+  void place_phis(const DominatorTree& dominators);
+  void rename(const DominatorTree& dominators);
+  void collect_uses();
+
+  const Graph* graph_;
+  std::vector<Value> values_;
+  std::vector<ValueId> operand_values_, guard_values_, arguments_, phis_, order_;
+  std::vector<uint32_t> first_phi_;
+  std::vector<Use> uses_;
+  std::vector<uint32_t> first_use_;
+};
+
+}  // namespace ptxkit::flow

@@ -1,0 +1,199 @@
+#include "analyzer/flow/uniformity.hpp"
+
+#include <algorithm>
+
+#include "analyzer/flow/effects.hpp"
+
+namespace ptxkit::flow {
+
+using ptx::Mod;
+using ptx::Op;
+using ptx::Space;
+using ptx::SpecialRegister;
+
+UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators)
+    : domain_(&domain), post_dominators_(&post_dominators) {
+  const Ssa& ssa = domain.ssa();
+  const Graph& graph = ssa.graph();
+  levels_.assign(ssa.size(), Uniformity::uniform);
+  join_levels_.assign(graph.size(), Uniformity::uniform);
+  spread_.assign(graph.size(), Uniformity::uniform);
+  reached_.assign(graph.size(), 0);
+  // Walking the regions of many nested branches could be quadratic: past the budget every join counts as divergent.
+  budget_ = 2'000'000 + 64ull * graph.size();
+  for (bool again = true; again;) {
+    again = false;
+    for (const ValueId id : ssa.order()) {
+      const Uniformity level = std::max(levels_[id], transfer(id));
+      if (level == levels_[id]) continue;
+      levels_[id] = level;
+      again = true;
+    }
+    for (const BlockId block : graph.reverse_postorder()) {
+      const Uniformity level = branch(block);
+      if (level <= spread_[block] || graph.block(block).successor_count < 2) continue;
+      spread_[block] = level;
+      spread(block, level);
+      again = true;
+    }
+  }
+}
+
+Uniformity UniformityAnalysis::branch(BlockId block) const {
+  const Ssa& ssa = domain_->ssa();
+  const ptx::InstructionId last = ssa.graph().last(block);
+  const ptx::Instruction& instruction = ssa.graph().function().instructions[last];
+  Uniformity level = Uniformity::uniform;
+  if (ssa.guard(last) != kNone && (is_branch(instruction) || ends_thread(instruction))) level = levels_[ssa.guard(last)];
+  if (instruction.op == Op::brx) level = std::max(level, of(source_of(ssa, instruction.first_operand)));
+  return level;
+}
+
+// Raises the phis of every block where the sides of `branch` meet.
+void UniformityAnalysis::spread(BlockId branch, Uniformity level) {
+  const Graph& graph = domain_->ssa().graph();
+  const BlockId end = post_dominators_->parent(branch);
+  auto raise = [&](BlockId block) {
+    if (block < graph.size()) join_levels_[block] = std::max(join_levels_[block], level);
+  };
+  raise(end);
+  std::vector<BlockId> touched, work;
+  const auto successors = graph.successors(branch);
+  for (size_t side = 0; side < successors.size(); ++side) {
+    const uint8_t mark = side == 0 ? 1 : 2;
+    work.assign(1, successors[side]);
+    while (!work.empty()) {
+      const BlockId block = work.back();
+      work.pop_back();
+      if (block == end || (reached_[block] & mark)) continue;
+      if (budget_ == 0) {
+        for (BlockId all = 0; all < graph.size(); ++all) join_levels_[all] = Uniformity::divergent;
+        work.clear();
+        break;
+      }
+      --budget_;
+      if (!reached_[block]) touched.push_back(block);
+      reached_[block] |= mark;
+      if (reached_[block] == 3) raise(block);
+      for (const BlockId next : graph.successors(block)) work.push_back(next);
+    }
+  }
+  for (const BlockId block : touched) reached_[block] = 0;
+}
+
+Uniformity UniformityAnalysis::special(SpecialRegister special, uint8_t component) const {
+  const LaunchShape& shape = domain_->shape();
+  const SpecialRange range = range_of(special, component, shape);
+  if (range.low == range.high) return Uniformity::uniform;
+  const bool one_warp = shape.block_threads() <= 32;
+  switch (special) {
+    case SpecialRegister::tid:
+      // Rows of whole warps: y and z do not differ within one.
+      if (component != 'x' && shape.is_exact && shape.threads[0] % 32 == 0) return Uniformity::warp;
+      return Uniformity::divergent;
+    case SpecialRegister::laneid:
+    case SpecialRegister::lanemask_eq:
+    case SpecialRegister::lanemask_lt:
+    case SpecialRegister::lanemask_le:
+    case SpecialRegister::lanemask_gt:
+    case SpecialRegister::lanemask_ge:
+    case SpecialRegister::clock:
+    case SpecialRegister::clock_hi:
+    case SpecialRegister::clock64:
+    case SpecialRegister::globaltimer:
+    case SpecialRegister::globaltimer_lo: return Uniformity::divergent;
+    case SpecialRegister::warpid: return one_warp ? Uniformity::uniform : Uniformity::warp;
+    default: return Uniformity::uniform;
+  }
+}
+
+Uniformity UniformityAnalysis::of(const Source& source) const {
+  switch (source.kind) {
+    case Source::Kind::value: return levels_[source.id];
+    case Source::Kind::special: return special(static_cast<SpecialRegister>(source.id), source.component);
+    default: return Uniformity::uniform;
+  }
+}
+
+Uniformity UniformityAnalysis::transfer(ValueId id) const {
+  const Ssa& ssa = domain_->ssa();
+  const ptx::Function& function = ssa.graph().function();
+  const Value& value = ssa.value(id);
+  const Uniformity within_warp =
+      domain_->shape().block_threads() <= 32 ? Uniformity::uniform : Uniformity::warp;
+  switch (value.kind) {
+    case Value::Kind::undefined: return Uniformity::uniform;
+    case Value::Kind::phi: {
+      Uniformity level = Uniformity::uniform;
+      ValueId first = kNone;
+      bool differs = false;
+      for (const ValueId argument : ssa.arguments(id)) {
+        if (argument == kNone) continue;
+        level = std::max(level, levels_[argument]);
+        differs = differs || (first != kNone && argument != first);
+        first = argument;
+      }
+      return differs ? std::max(level, join_levels_[value.block]) : level;
+    }
+    case Value::Kind::result: break;
+  }
+  const Operation operation = operation_of(ssa, id);
+  const ptx::Instruction& instruction = *operation.instruction;
+  Uniformity level = Uniformity::uniform;
+  for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+    if (!written) level = std::max(level, levels_[ssa.at(index)]);
+  });
+  for (unsigned i = 0; i < operation.source_count; ++i) {
+    const Source source = source_of(ssa, operation.first_source + i);
+    if (source.kind == Source::Kind::special) level = std::max(level, of(source));
+  }
+  if (value.old != kNone)
+    level = std::max({level, levels_[value.old], levels_[ssa.guard(value.instruction)]});
+  switch (instruction.op) {
+    case Op::ld:
+    case Op::ldu:
+      if (instruction.space == Space::param || instruction.space == Space::constant) return level;
+      if (instruction.space == Space::local) return Uniformity::divergent;
+      return level == Uniformity::uniform ? Uniformity::loaded : level;
+    case Op::atom: return Uniformity::divergent;
+    case Op::vote:
+    case Op::redux:
+    case Op::activemask: return within_warp;
+    case Op::match: return function.has(instruction, Mod::all) ? within_warp : Uniformity::divergent;
+    case Op::bar:
+    case Op::barrier: return Uniformity::uniform;  // .red: one result for the CTA
+    case Op::elect: return operation.part == 0 ? within_warp : Uniformity::divergent;
+    case Op::shfl: {
+      if (operation.part == 1) return Uniformity::divergent;
+      // Every lane reads lane `b`: the same value where that is the same lane.
+      const Source lane = source_of(ssa, operation.first_source + 1);
+      const Source clamp = source_of(ssa, operation.first_source + 2);
+      if (function.has(instruction, Mod::idx) && of(lane) <= Uniformity::warp && clamp.kind == Source::Kind::constant &&
+          clamp.constant == 31)
+        return within_warp;
+      return level <= Uniformity::warp ? level : Uniformity::divergent;
+    }
+    case Op::shr: {
+      // tid / 32 where rows are whole warps or the block is one row.
+      const Source from = source_of(ssa, operation.first_source), by = source_of(ssa, operation.first_source + 1);
+      const LaunchShape& shape = domain_->shape();
+      if (level != Uniformity::divergent || !shape.is_exact || by.kind != Source::Kind::constant || by.constant < 5)
+        return level;
+      const bool one_row = shape.threads[1] == 1 && shape.threads[2] == 1;
+      Source origin = from;
+      if (from.kind == Source::Kind::value && ssa.value(from.id).kind == Value::Kind::result) {
+        const Operation move = operation_of(ssa, from.id);
+        if (move.instruction->op == Op::mov && move.source_count == 1 && ssa.value(from.id).old == kNone)
+          origin = source_of(ssa, move.first_source);
+      }
+      if (origin.kind == Source::Kind::special && static_cast<SpecialRegister>(origin.id) == SpecialRegister::tid &&
+          origin.component == 'x' && (one_row || shape.threads[0] % 32 == 0))
+        return within_warp;
+      return level;
+    }
+    case Op::call: return Uniformity::divergent;
+    default: return level;
+  }
+}
+
+}  // namespace ptxkit::flow

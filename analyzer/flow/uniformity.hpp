@@ -1,0 +1,43 @@
+// Uniformity: which values are the same in all threads of a CTA, and which branches send threads different ways.
+//
+// A value varies with what it is computed from, and with which way its thread came: where the paths of a divergent branch
+// meet again, phis vary too. The joins of a branch are the blocks that both of its sides reach before its immediate
+// post-dominator, and that one (Sampaio et al., "Divergence Analysis", 2013).
+#pragma once
+
+#include <vector>
+
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/loops.hpp"
+
+namespace ptxkit::flow {
+
+enum class Uniformity : uint8_t {
+  uniform,   // the same in every thread of the CTA
+  loaded,    // read from memory at such an address: the same unless threads race
+  warp,      // the same within a warp
+  divergent  // may differ between any two threads
+};
+
+class UniformityAnalysis {
+ public:
+  UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators);
+
+  Uniformity of(ValueId id) const { return levels_[id]; }
+  Uniformity of(const Source& source) const;
+  // Of the last instruction of a block where it has several successors or may end the thread; uniform otherwise.
+  Uniformity branch(BlockId block) const;
+
+ private:
+  Uniformity transfer(ValueId id) const;
+  Uniformity special(ptx::SpecialRegister special, uint8_t component) const;
+  void spread(BlockId branch, Uniformity level);
+
+  const Domain* domain_;
+  const DominatorTree* post_dominators_;
+  std::vector<Uniformity> levels_, join_levels_, spread_;
+  std::vector<uint8_t> reached_;
+  uint64_t budget_ = 0;
+};
+
+}  // namespace ptxkit::flow

@@ -1,0 +1,421 @@
+#include "analyzer/rules/alignment.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/origin.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Atom;
+using flow::Base;
+using flow::Form;
+using ptx::Op;
+
+namespace {
+
+// CUDA C++ Programming Guide: dynamic shared memory follows the static part; drivers start it at a multiple of 16 at least.
+constexpr uint32_t kDynamicSharedAlign = 16;
+constexpr unsigned kTestDepth = 6;
+
+unsigned log2_of(uint32_t width) { return static_cast<unsigned>(std::bit_width(width)) - 1; }
+
+// The values whose low bits, selected by `mask_bits`, a condition shows to be all zero: (a | b) & 15 == 0.
+struct LowBitsTest {
+  flow::ValueId value;
+  unsigned bits;
+};
+
+std::vector<LowBitsTest> low_bits_tests(const flow::Ssa& ssa, const flow::Condition& condition) {
+  const ptx::Function& function = ssa.graph().function();
+  const flow::Value& predicate = ssa.value(condition.predicate);
+  if (predicate.kind != flow::Value::Kind::result || predicate.old != flow::kNone) return {};
+  const flow::Operation test = flow::operation_of(ssa, condition.predicate);
+  if (test.instruction->op != Op::setp || test.source_count != 2) return {};
+  const bool equal = function.has(*test.instruction, ptx::Mod::eq), differ = function.has(*test.instruction, ptx::Mod::ne);
+  if (!(equal && condition.expected) && !(differ && !condition.expected)) return {};
+  const flow::Source left = flow::source_of(ssa, test.first_source), right = flow::source_of(ssa, test.first_source + 1);
+  if (right.kind != flow::Source::Kind::constant || right.constant != 0 || left.kind != flow::Source::Kind::value) return {};
+
+  std::vector<LowBitsTest> found;
+  std::vector<std::pair<flow::ValueId, unsigned>> work{{left.id, 0}};  // 0: no mask seen yet
+  for (unsigned steps = 0; !work.empty() && steps < 32; ++steps) {
+    const auto [id, bits] = work.back();
+    work.pop_back();
+    if (bits) found.push_back({id, bits});
+    const flow::Value& value = ssa.value(id);
+    if (value.kind != flow::Value::Kind::result || value.old != flow::kNone) continue;
+    const flow::Operation operation = flow::operation_of(ssa, id);
+    const Op op = operation.instruction->op;
+    auto push = [&](unsigned i, unsigned low) {
+      const flow::Source source = flow::source_of(ssa, operation.first_source + i);
+      if (source.kind == flow::Source::Kind::value) work.emplace_back(source.id, low);
+    };
+    if ((op == Op::and_ || op == Op::rem) && operation.source_count == 2) {
+      const flow::Source mask = flow::source_of(ssa, operation.first_source + 1);
+      if (mask.kind != flow::Source::Kind::constant) continue;
+      const uint64_t modulus = op == Op::and_ ? mask.constant + 1 : mask.constant;
+      if (std::has_single_bit(modulus)) push(0, log2_of(static_cast<uint32_t>(std::min<uint64_t>(modulus, 1u << 30))));
+    } else if (op == Op::or_ && operation.source_count == 2) {
+      push(0, bits);
+      push(1, bits);
+    } else if (op == Op::cvt || op == Op::mov) {
+      push(0, bits);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Alignment::Alignment(Context& context) : context_(&context), analyses_(&context.analyses()) {
+  const auto& accesses = analyses_->accesses();
+  analyses_->forms();
+  results_.resize(accesses.size());
+  make_contracts();
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    judge(i);
+    by_instruction_.emplace_back(accesses[i].instruction, i);
+  }
+}
+
+const AccessAlignment* Alignment::of_instruction(ptx::InstructionId id) const {
+  const AccessAlignment* worst = nullptr;
+  for (auto i = std::lower_bound(by_instruction_.begin(), by_instruction_.end(), std::pair<ptx::InstructionId, size_t>{id, 0});
+       i != by_instruction_.end() && i->first == id; ++i)
+    if (!worst || results_[i->second].status > worst->status) worst = &results_[i->second];
+  return worst;
+}
+
+void Alignment::make_contracts() {
+  const flow::Domain& domain = analyses_->domain();
+  flow::Forms& forms = analyses_->forms();
+  contracts_.resize(domain.base_count());
+  for (flow::BaseId id = 0; id < contracts_.size(); ++id) {
+    const Base& base = domain.base(id);
+    Contract& contract = contracts_[id];
+    if (base.kind == Base::Kind::variable) {
+      const ptx::Variable& variable = context_->module.variables[base.id];
+      contract.is_declared = true;
+      contract.bytes = std::max(variable.align, 1u);
+      if (variable.is_unsized && variable.space == ptx::Space::shared)
+        contract.bytes = std::max(contract.bytes, kDynamicSharedAlign);
+    } else if (base.kind == Base::Kind::parameter) {
+      const ptx::Variable& variable = context_->module.variables[base.id];
+      // `.align 1` is what compilers write when they know nothing.
+      if (variable.is_pointer && variable.pointer_align > 1 && base.offset_bytes == 0) {
+        contract.is_declared = true;
+        contract.bytes = variable.pointer_align;
+      }
+      if (context_->options.assume_align_bytes) {
+        contract.is_declared = true;
+        contract.bytes = context_->options.assume_align_bytes;
+      }
+    }
+  }
+  for (const flow::Access& access : analyses_->accesses()) {
+    const Form form = forms.address(access);
+    if (form.base == flow::kNoBase || contracts_[form.base].is_declared) continue;
+    const Form expanded = forms.expand(form);
+    if (static_cast<uint64_t>(expanded.constant) % access.width_bytes) continue;
+    Contract& contract = contracts_[form.base];
+    if (access.width_bytes <= contract.bytes) continue;
+    contract.bytes = access.width_bytes;
+    contract.because = access.instruction;
+  }
+  // A pointer chosen among variables is as aligned as the least of them.
+  for (flow::BaseId id = 0; id < contracts_.size(); ++id)
+    for (const flow::BaseId member : domain.base(id).members)
+      if (contracts_[member].is_declared) contracts_[id].bytes = std::min(contracts_[id].bytes, contracts_[member].bytes);
+}
+
+// A test of low bits on the way to the access that covers its address: (p & 15) == 0 before a 16-byte load at p + 16 i.
+bool Alignment::proved_by_test(const flow::Access& access, const Form& form) {
+  flow::Forms& forms = analyses_->forms();
+  const unsigned wanted = log2_of(access.width_bytes);
+  for (const flow::Condition& condition : analyses_->conditions().of_instruction(access.instruction))
+    for (const LowBitsTest& test : low_bits_tests(analyses_->ssa(), condition)) {
+      if (test.bits < wanted) continue;
+      const Form tested = forms.of(test.value);
+      if (tested.base != form.base) continue;
+      const auto [known, residue] = forms.residue(forms.expand(subtract(form, tested)), wanted);
+      if (known >= wanted && residue == 0) return true;
+    }
+  return false;
+}
+
+// Whether some condition on the way looks at low bits of a pointer into the same object, or of what is added to it.
+bool Alignment::is_tested(const flow::Access& access, flow::BaseId base) {
+  const flow::Ssa& ssa = analyses_->ssa();
+  const flow::Domain& domain = analyses_->domain();
+  const Form form = analyses_->forms().address(access);
+  for (const flow::Condition& condition : analyses_->conditions().of_instruction(access.instruction)) {
+    std::vector<std::pair<flow::ValueId, unsigned>> work{{condition.predicate, 0}};
+    std::set<flow::ValueId> seen;
+    while (!work.empty()) {
+      const auto [id, depth] = work.back();
+      work.pop_back();
+      const flow::Value& value = ssa.value(id);
+      if (depth > kTestDepth || value.kind != flow::Value::Kind::result || !seen.insert(id).second) continue;
+      const flow::Operation operation = flow::operation_of(ssa, id);
+      const Op op = operation.instruction->op;
+      const bool selects_bits = op == Op::and_ || op == Op::rem || op == Op::bfe;
+      for (unsigned i = 0; i < operation.source_count; ++i) {
+        const flow::Source source = flow::source_of(ssa, operation.first_source + i);
+        if (source.kind != flow::Source::Kind::value) continue;
+        work.emplace_back(source.id, depth + 1);
+        if (!selects_bits) continue;
+        if (base != flow::kNoBase && domain.fact(source.id).base == base) return true;
+        for (const flow::Term& term : analyses_->forms().of(source.id).terms)
+          for (const flow::Term& own : form.terms)
+            if (term.atom == own.atom) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void Alignment::judge(size_t index) {
+  const flow::Access& access = analyses_->accesses()[index];
+  AccessAlignment& result = results_[index];
+  const uint32_t width = access.width_bytes;
+  if (width <= 1) return;
+  flow::Forms& forms = analyses_->forms();
+  const flow::Domain& domain = analyses_->domain();
+  const unsigned wanted = log2_of(width);
+  const Form form = forms.address(access);
+  const Form expanded = forms.expand(form);
+  auto [known, residue] = forms.residue(form, wanted);
+  if (known < wanted) std::tie(known, residue) = forms.residue(expanded, wanted);
+  if (known < wanted) {
+    // Known bits see what forms do not: masks, joins of aligned values.
+    const flow::Source base = flow::address_base(analyses_->ssa(), access.address);
+    if (base.kind == flow::Source::Kind::value) {
+      const flow::Bits bits =
+          flow::add(domain.fact(base.id).bits,
+                    flow::Bits::constant(context_->function().operand_pool[access.address].value));
+      if (bits.known_low() >= wanted) {
+        known = wanted;
+        residue = bits.one & (width - 1);
+      }
+    }
+  }
+  const Contract& contract = contracts_[form.base];
+  const bool has_base = form.base != flow::kNoBase;
+  const std::string name = domain.describe(form.base);
+  if (has_base) {
+    const Base& base = domain.base(form.base);
+    const bool is_dynamic = base.kind == Base::Kind::variable && context_->module.variables[base.id].is_unsized;
+    if (is_dynamic && context_->module.variables[base.id].align < width && contract.bytes >= width)
+      result.assumptions.push_back(fmt::format("dynamic shared memory starts at a multiple of {}", kDynamicSharedAlign));
+    else if (contract.is_declared && base.kind != Base::Kind::variable)
+      result.assumptions.push_back(fmt::format("{} is {}-aligned: declared", name, contract.bytes));
+    else if (!contract.is_declared && contract.bytes >= width)
+      result.assumptions.push_back(
+          fmt::format("{} is {}-aligned: line {} accesses {} bytes through it at offset 0", name, contract.bytes,
+                      context_->module.position(context_->function().instructions[contract.because].at).line,
+                      contract.bytes));
+  }
+  if (known >= wanted) {
+    if (has_base && contract.bytes < width && residue % contract.bytes == 0) {
+      if (proved_by_test(access, form)) {
+        result.checked_at_run_time = true;
+        return;
+      }
+      const bool is_tested_here = is_tested(access, form.base);
+      if (contract.is_declared || residue == 0 || is_tested_here) {
+        result.status = AlignmentStatus::undecided;
+        result.origin = Origin::base;
+        result.tier = Tier::possible;
+        result.reason = fmt::format("{} is known to be {}-aligned only", name, contract.bytes);
+        return;
+      }
+      result.assumptions.push_back(fmt::format("{} is {}-aligned, as allocations are", name, width));
+    }
+    if (residue == 0) return;
+    if (has_base && contract.bytes >= width && (proved_by_test(access, form) || is_tested(access, form.base))) {
+      result.status = AlignmentStatus::undecided;
+      result.tier = Tier::possible;
+      result.origin = Origin::constant;
+      result.reason = "a test of the pointer's low bits on the way here may make up for its displacement";
+      return;
+    }
+    result.status = AlignmentStatus::refuted;
+    result.origin = Origin::constant;
+    result.tier = !has_base || (contract.is_declared && domain.base(form.base).kind == Base::Kind::variable)
+                      ? Tier::proved
+                      : Tier::likely;
+    result.reason = fmt::format("the address is {} modulo {} in every thread that gets here", residue, width);
+    Witness witness;
+    witness.address = static_cast<uint64_t>(expanded.constant);
+    witness.note = has_base ? fmt::format("{} + {}", name, expanded.constant) : fmt::format("address {}", expanded.constant);
+    if (!expanded.terms.empty()) {
+      witness.address.reset();
+      witness.note = fmt::format("the address is {} modulo {} whatever the thread and iteration", residue, width);
+    }
+    result.witness = witness;
+    return;
+  }
+  if (proved_by_test(access, form)) {
+    result.checked_at_run_time = true;
+    return;
+  }
+  explain_leftover(access, form, expanded, result);
+}
+
+// Some term is not proved a multiple of the width: says which, and shows a witness where there is one.
+void Alignment::explain_leftover(const flow::Access& access, const Form& form, const Form& expanded,
+                                 AccessAlignment& result) {
+  flow::Forms& forms = analyses_->forms();
+  const uint32_t width = access.width_bytes;
+  const unsigned wanted = log2_of(width);
+  const bool tested = is_tested(access, form.base);
+  result.status = AlignmentStatus::undecided;
+  result.tier = Tier::possible;
+  result.origin = Origin::unknown;
+  result.reason = "what is added to the base cannot be followed";
+
+  std::vector<flow::Term> left;
+  uint64_t rest = static_cast<uint64_t>(expanded.constant);  // of the terms that are known
+  for (const flow::Term& term : expanded.terms) {
+    const uint64_t coefficient = static_cast<uint64_t>(term.coefficient);
+    const flow::Bits bits = forms.bits(term.atom);
+    if (static_cast<unsigned>(std::countr_zero(coefficient)) + bits.known_low() >= wanted)
+      rest += coefficient * bits.low_value();
+    else
+      left.push_back(term);
+  }
+  const flow::Term* cursor = nullptr;
+  const flow::Term* thread = nullptr;
+  std::optional<Leftover> worst;
+  for (const flow::Term& term : left) {
+    const Atom& atom = forms.atom(term.atom);
+    if (atom.kind == Atom::Kind::iteration) {
+      if (!cursor) cursor = &term;
+    } else if (atom.kind == Atom::Kind::special) {
+      const auto special = static_cast<ptx::SpecialRegister>(atom.id);
+      if (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid ||
+          special == ptx::SpecialRegister::ctaid)
+        thread = &term;
+    } else {
+      Leftover found = trace_leftover(*analyses_, *context_, term, width);
+      if (!worst || found.rank() > worst->rank()) worst = std::move(found);
+    }
+  }
+  const flow::BlockId block = analyses_->graph().block_of(access.instruction);
+
+  if (cursor) {
+    const flow::LoopId loop = forms.atom(cursor->atom).id;
+    result.origin = Origin::cursor;
+    result.byte_granular = true;
+    result.reason = fmt::format("the cursor moves by {} per iteration, which is no multiple of {}", cursor->coefficient, width);
+    const flow::Loop& where = analyses_->loops().loop(loop);
+    result.path.push_back({context_->function().instructions[analyses_->graph().block(where.header).first].at,
+                           "the loop that moves the cursor starts here"});
+    const auto last = flow::last_iteration(forms, analyses_->dominators(), loop, block);
+    const bool inside = analyses_->loops().contains(loop, block);
+    const auto conditions = analyses_->conditions().of_instruction(access.instruction);
+    for (int64_t k = 0; k <= std::min<int64_t>(last.value_or(8), 8) && !tested; ++k) {
+      const uint64_t address = rest + static_cast<uint64_t>(cursor->coefficient) * static_cast<uint64_t>(k);
+      if (left.size() == 1 ? address % width == 0 : k == 0) continue;
+      flow::Thread at{{0, 0, 0}, {0, 0, 0}};
+      auto iterations = flow::first_iterations(analyses_->loops(), block);
+      iterations[loop] = k;
+      flow::Evaluator evaluator(forms, at, std::move(iterations));
+      bool possible = true, certain = true;
+      for (const flow::Condition& condition : conditions) {
+        const auto holds = evaluator.value(condition.predicate);
+        // A condition that depends on the thread decides for thread 0 only; it may hold for another.
+        if (holds && (*holds != 0) != condition.expected &&
+            analyses_->uniformity().of(condition.predicate) == flow::Uniformity::uniform)
+          possible = false;
+        if (!holds) certain = false;
+      }
+      if (!possible) continue;
+      result.status = AlignmentStatus::refuted;
+      result.tier = inside && last && certain ? Tier::proved : Tier::likely;
+      if (!last || !inside) result.assumptions.push_back(fmt::format("the loop gets to iteration {}", k));
+      Witness witness;
+      witness.iteration = static_cast<uint64_t>(k);
+      if (left.size() == 1) witness.address = address;
+      witness.note = left.size() == 1
+                         ? fmt::format("iteration {}: offset {} from {}, which is {} modulo {}", k, address,
+                                       analyses_->domain().describe(form.base), address % width, width)
+                         : fmt::format("of iterations {} and {} at least one is misaligned", k - 1, k);
+      result.witness = witness;
+      return;
+    }
+    if (tested) result.reason += ", and a test on the way here may make up for it";
+    return;
+  }
+  if (worst) {
+    result.origin = worst->origin;
+    result.reason = worst->reason;
+    result.byte_granular = worst->byte_granular;
+    result.path = worst->path;
+    if (worst->origin == Origin::cursor && !tested) {
+      result.status = AlignmentStatus::refuted;
+      result.tier = Tier::likely;
+      result.assumptions.push_back("the path with that step is taken");
+      Witness witness;
+      witness.iteration = 1;
+      witness.note = fmt::format("after one step the cursor is no multiple of {}", width);
+      result.witness = witness;
+      return;
+    }
+  }
+  // What is left depends on the thread alone, directly or through arithmetic: look for a thread.
+  if ((thread && !worst) || (worst && worst->origin == Origin::thread)) {
+    result.origin = Origin::thread;
+    if (!worst) result.reason = fmt::format("the thread's place is added with factor {}", thread->coefficient);
+    const flow::LaunchShape& shape = analyses_->shape();
+    const auto conditions = analyses_->conditions().of_instruction(access.instruction);
+    const uint32_t limit = std::min(shape.is_exact ? shape.threads[0] : shape.max_threads, 64u);
+    for (uint32_t n = 0; n < 3 * limit && !tested; ++n) {
+      const unsigned dimension = n / limit;
+      flow::Thread at{{0, 0, 0}, {0, 0, 0}};
+      at.tid[dimension] = n % limit;
+      if (at.tid[dimension] > shape.max_tid(dimension)) continue;
+      for (unsigned d = 0; d < 3; ++d) at.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
+      flow::Evaluator evaluator(forms, at, flow::first_iterations(analyses_->loops(), block));
+      uint64_t address = rest;
+      bool known = true;
+      for (const flow::Term& term : left) {
+        std::optional<uint64_t> value = evaluator.atom(term.atom);
+        const Atom& atom = forms.atom(term.atom);
+        if (!value && atom.kind == Atom::Kind::special && atom.id == static_cast<uint32_t>(ptx::SpecialRegister::ctaid))
+          value = thread == &term ? 1 : 0;
+        if (!value && atom.kind == Atom::Kind::special && atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid))
+          value = at.tid[0] % 32;
+        if (!value) {
+          known = false;
+          break;
+        }
+        address += static_cast<uint64_t>(term.coefficient) * *value;
+      }
+      if (!known || address % width == 0) continue;
+      bool possible = true, certain = shape.is_exact;
+      for (const flow::Condition& condition : conditions) {
+        const auto holds = evaluator.value(condition.predicate);
+        if (holds && (*holds != 0) != condition.expected) possible = false;
+        if (!holds) certain = false;
+      }
+      if (!possible) continue;
+      result.status = AlignmentStatus::refuted;
+      result.tier = certain ? Tier::proved : Tier::likely;
+      if (!certain) result.assumptions.push_back("a thread of that place gets here");
+      Witness witness;
+      for (unsigned d = 0; d < 3; ++d) witness.tid[d] = at.tid[d];
+      witness.note = fmt::format("the address is {} modulo {}", address % width, width);
+      if (left.size() == expanded.terms.size()) witness.address = address;
+      result.witness = witness;
+      return;
+    }
+  }
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,50 @@
+// The analyses of one kernel, each made when first asked for. Internal to the rules.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/rules/alignment.hpp"
+#include "analyzer/rules/context.hpp"
+
+namespace ptxkit::rules {
+
+struct Analyses {
+  explicit Analyses(Context& context) : context_(&context) {}
+
+  const flow::Graph& graph();
+  const flow::DominatorTree& dominators();
+  const flow::DominatorTree& post_dominators();
+  const flow::Loops& loops();
+  const flow::Ssa& ssa();
+  const flow::LaunchShape& shape();
+  const flow::Domain& domain();
+  flow::Forms& forms();
+  const flow::Conditions& conditions();
+  const flow::UniformityAnalysis& uniformity();
+  const std::vector<flow::Access>& accesses();  // of reachable instructions, in program order
+  const Alignment& alignment();
+
+ private:
+  Context* context_;
+  std::optional<flow::Graph> graph_;
+  std::optional<flow::DominatorTree> dominators_, post_dominators_;
+  std::optional<flow::Loops> loops_;
+  std::optional<flow::Ssa> ssa_;
+  std::optional<flow::LaunchShape> shape_;
+  std::optional<flow::Domain> domain_;
+  std::optional<flow::Forms> forms_;
+  std::optional<flow::Conditions> conditions_;
+  std::optional<flow::UniformityAnalysis> uniformity_;
+  std::optional<std::vector<flow::Access>> accesses_;
+  std::optional<Alignment> alignment_;
+};
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,39 @@
+#include "analyzer/rules/analyze.hpp"
+
+#include <algorithm>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/context.hpp"
+#include "analyzer/rules/result.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::rules {
+
+namespace {
+
+constexpr Implementation kImplementations[] = {
+    {"F001", missing_entry_point},
+    {"F021", generic_address_corruption},
+    {"F022", shared_addressing_64},
+    {"F023", missing_direct_space},
+    {"F038", divergent_barrier},
+    {"F051", unaligned_access},
+    {"F054", shared_bounds},
+    {"F071", use_before_definition},
+    {"F081", loaded_value_bug},
+    {"F082", computed_address_from_loaded},
+};
+
+}  // namespace
+
+std::span<const Implementation> implementations() { return kImplementations; }
+
+RuleResult run_rule(std::string_view id, Context& context) {
+  const auto found = std::find_if(std::begin(kImplementations), std::end(kImplementations),
+                                  [&](const Implementation& implementation) { return implementation.id == id; });
+  PTXKIT_CHECK(found != std::end(kImplementations), "a rule was run that does not exist");
+  if (id != "F001" && !context.has_body()) return not_applicable("there is no kernel body");
+  return found->run(context);
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,83 @@
+// Rules about who reaches a barrier.
+#include <fmt/format.h>
+
+#include "analyzer/flow/effects.hpp"
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/divergence.hpp"
+#include "analyzer/rules/result.hpp"
+
+namespace ptxkit::rules {
+
+using Other = GuardedBarrier::Other;
+
+namespace {
+
+std::string name_of(const flow::Thread& thread) {
+  return fmt::format("({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2]);
+}
+
+Witness witness_of(const SplitThreads& split, bool first_is_true) {
+  Witness witness;
+  const flow::Thread& first = first_is_true ? split.true_thread : split.false_thread;
+  const flow::Thread& second = first_is_true ? split.false_thread : split.true_thread;
+  for (unsigned d = 0; d < 3; ++d) {
+    witness.tid[d] = first.tid[d];
+    witness.other_tid[d] = second.tid[d];
+  }
+  if (split.iteration) witness.iteration = static_cast<uint64_t>(*split.iteration);
+  return witness;
+}
+
+bool same_warp(const flow::Thread& a, const flow::Thread& b) {
+  return a.tid[1] == b.tid[1] && a.tid[2] == b.tid[2] && a.tid[0] / 32 == b.tid[0] / 32;
+}
+
+// One rule's share of the guarded barriers: those that `wanted` picks. A finding for each that has two threads as witness;
+// the others leave the rule undecided.
+template <class Wanted>
+RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, std::string_view outcome,
+                          std::string_view remedy) {
+  const GuardedBarriers guarded = guarded_barriers(context);
+  if (guarded.barrier_count == 0) return not_applicable("the kernel has no barrier of the whole CTA");
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  std::string open;
+  for (const GuardedBarrier& barrier : guarded.found) {
+    if (!wanted(barrier)) continue;
+    const flow::ValueId predicate = analyses.ssa().guard(barrier.branch);
+    const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, barrier.branch);
+    if (!split || (barrier.other == Other::other_barrier && !same_warp(split->true_thread, split->false_thread))) {
+      if (open.empty() && analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
+        open = fmt::format("whether all threads agree on the branch in line {} before the barrier in line {} is not known",
+                           line_of(context, barrier.branch), line_of(context, barrier.barrier));
+      continue;
+    }
+    const bool taken_is_true = !function.instructions[barrier.branch].guard.negated;
+    const bool first_is_true = barrier.on_taken_side == taken_is_true;
+    Finding finding = finding_at(context, barrier.barrier, severity, split->tier, "", std::string(remedy));
+    finding.witness = witness_of(*split, first_is_true);
+    const flow::Thread& comes = first_is_true ? split->true_thread : split->false_thread;
+    const flow::Thread& stays = first_is_true ? split->false_thread : split->true_thread;
+    finding.message = fmt::format("thread {} waits at this barrier, thread {} {}", name_of(comes), name_of(stays), outcome);
+    finding.path.push_back({function.instructions[barrier.branch].at, "the threads part here"});
+    finding.assumptions = split->assumptions;
+    findings.push_back(std::move(finding));
+  }
+  if (findings.empty() && !guarded.complete) return undecided("the kernel has too many branches and barriers for all pairs");
+  if (findings.empty() && !open.empty()) return undecided(open);
+  return conclude(std::move(findings),
+                  fmt::format("no such branch decides over any of the {} barriers", guarded.barrier_count));
+}
+
+}  // namespace
+
+// F038. Where the other way ends the thread without a barrier, the matter is F037's.
+RuleResult divergent_barrier(Context& context) {
+  return judge_barriers(
+      context, [](const GuardedBarrier& barrier) { return barrier.other != Other::leaves; }, Severity::critical,
+      "does not", "move the barrier out of the branch, or make the condition the same for the whole block");
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,96 @@
+#include "analyzer/rules/context.hpp"
+
+#include "analyzer/rules/analyses.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::rules {
+
+Context::Context(const ptx::Module& of_module, ptx::FunctionId function, const std::vector<ptx::Diagnostic>& found,
+                 const Options& chosen)
+    : module(of_module), function_id(function), diagnostics(found), options(chosen) {}
+
+Context::~Context() = default;
+
+bool Context::has_body() const {
+  return function_id != ptx::kNone && module.functions[function_id].has_body &&
+         !module.functions[function_id].instructions.empty();
+}
+
+const ptx::Function& Context::function() const {
+  PTXKIT_CHECK(function_id < module.functions.size(), "a context without a function was asked for it");
+  return module.functions[function_id];
+}
+
+Analyses& Context::analyses() {
+  if (!analyses_) analyses_ = std::make_unique<Analyses>(*this);
+  return *analyses_;
+}
+
+const flow::Graph& Analyses::graph() {
+  if (!graph_) graph_.emplace(context_->function());
+  return *graph_;
+}
+
+const flow::DominatorTree& Analyses::dominators() {
+  if (!dominators_) dominators_ = flow::DominatorTree::dominators(graph());
+  return *dominators_;
+}
+
+const flow::DominatorTree& Analyses::post_dominators() {
+  if (!post_dominators_) post_dominators_ = flow::DominatorTree::post_dominators(graph());
+  return *post_dominators_;
+}
+
+const flow::Loops& Analyses::loops() {
+  if (!loops_) loops_.emplace(graph(), dominators());
+  return *loops_;
+}
+
+const flow::Ssa& Analyses::ssa() {
+  if (!ssa_) ssa_.emplace(graph(), dominators());
+  return *ssa_;
+}
+
+const flow::LaunchShape& Analyses::shape() {
+  if (!shape_) shape_ = flow::LaunchShape::of(context_->function());
+  return *shape_;
+}
+
+const flow::Domain& Analyses::domain() {
+  if (!domain_) domain_.emplace(context_->module, ssa(), shape());
+  return *domain_;
+}
+
+flow::Forms& Analyses::forms() {
+  if (!forms_) forms_.emplace(domain(), loops());
+  return *forms_;
+}
+
+const flow::Conditions& Analyses::conditions() {
+  if (!conditions_) conditions_.emplace(ssa(), dominators(), loops());
+  return *conditions_;
+}
+
+const flow::UniformityAnalysis& Analyses::uniformity() {
+  if (!uniformity_) uniformity_.emplace(domain(), post_dominators());
+  return *uniformity_;
+}
+
+const std::vector<flow::Access>& Analyses::accesses() {
+  if (!accesses_) {
+    accesses_.emplace();
+    for (ptx::InstructionId id = 0; id < context_->function().instructions.size(); ++id) {
+      if (!graph().is_reachable(graph().block_of(id))) continue;
+      const flow::Accesses found = flow::memory_accesses(context_->function(), id);
+      accesses_->insert(accesses_->end(), found.items, found.items + found.count);
+    }
+  }
+  return *accesses_;
+}
+
+const Alignment& Analyses::alignment() {
+  if (!alignment_) alignment_.emplace(*context_);
+  return *alignment_;
+}
+
+}  // namespace ptxkit::rules

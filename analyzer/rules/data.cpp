@@ -1,0 +1,209 @@
+// Rules about values: defined before used, used after defined.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/result.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Value;
+using flow::ValueId;
+using ptx::Op;
+
+namespace {
+
+constexpr unsigned kMaxResolve = 64;
+
+// Undefined where the value is so on every way that leads to it, given the conditions that hold at the use: a guarded
+// definition under the same predicate is a plain one.
+class Undefinedness {
+ public:
+  Undefinedness(Context& context) : ssa_(&context.analyses().ssa()), function_(&context.function()) {
+    // Greatest fixed point: a value is undefined until one of its ways defines it.
+    const flow::Ssa& ssa = *ssa_;
+    always_.assign(ssa.size(), true);
+    for (bool again = true; again;) {
+      again = false;
+      for (const ValueId id : ssa.order()) {
+        if (!always_[id] || is_undefined(id)) continue;
+        always_[id] = false;
+        again = true;
+      }
+    }
+  }
+
+  bool always(ValueId id) const { return always_[id]; }
+
+  // The value that a use sees where `conditions` hold: old values of guarded definitions left behind.
+  ValueId resolve(ValueId id, const std::vector<flow::Condition>& conditions) const {
+    for (unsigned steps = 0; steps < kMaxResolve; ++steps) {
+      const Value& value = ssa_->value(id);
+      if (value.kind != Value::Kind::result || value.old == flow::kNone) return id;
+      const ValueId predicate = ssa_->guard(value.instruction);
+      const bool expected = !function_->instructions[value.instruction].guard.negated;
+      bool runs = false, skips = false;
+      for (const flow::Condition& condition : conditions) {
+        if (condition.predicate != predicate) continue;
+        (condition.expected == expected ? runs : skips) = true;
+      }
+      if (!skips || runs) return id;
+      id = value.old;
+    }
+    return id;
+  }
+
+ private:
+  bool is_undefined(ValueId id) const {
+    const flow::Ssa& ssa = *ssa_;
+    const Value& value = ssa.value(id);
+    switch (value.kind) {
+      case Value::Kind::undefined: return true;
+      case Value::Kind::phi:
+        for (const ValueId argument : ssa.arguments(id))
+          if (argument != flow::kNone && !always_[argument]) return false;
+        return true;
+      case Value::Kind::result: break;
+    }
+    if (value.old != flow::kNone && !always_[value.old]) return false;
+    const flow::Operation operation = flow::operation_of(ssa, id);
+    // Only operations that pass the whole value on: a byte put into an undefined word is how compilers build one up.
+    switch (operation.instruction->op) {
+      case Op::mov:
+      case Op::cvt:
+      case Op::cvta:
+      case Op::neg:
+      case Op::abs:
+      case Op::add:
+      case Op::sub:
+      case Op::mul:
+      case Op::mad:
+      case Op::fma:
+      case Op::div:
+      case Op::sqrt:
+      case Op::rcp:
+      case Op::setp:
+        break;
+      default: return false;
+    }
+    const ptx::Operand& first = function_->operand_pool[operation.first_source];
+    if (first.child_count) return false;
+    for (unsigned i = 0; i < operation.source_count; ++i) {
+      const flow::Source source = flow::source_of(ssa, operation.first_source + i);
+      if (source.kind == flow::Source::Kind::value && always_[source.id]) return true;
+    }
+    return false;
+  }
+
+  const flow::Ssa* ssa_;
+  const ptx::Function* function_;
+  std::vector<bool> always_;
+};
+
+// The undefined register at the bottom of an undefined value, for the message.
+ValueId root_of(const flow::Ssa& ssa, const Undefinedness& undefined, ValueId id) {
+  for (unsigned steps = 0; steps < kMaxResolve; ++steps) {
+    const Value& value = ssa.value(id);
+    ValueId next = flow::kNone;
+    if (value.kind == Value::Kind::phi) {
+      for (const ValueId argument : ssa.arguments(id))
+        if (argument != flow::kNone && argument != id && undefined.always(argument)) next = argument;
+    } else if (value.kind == Value::Kind::result) {
+      const flow::Operation operation = flow::operation_of(ssa, id);
+      for (unsigned i = 0; i < operation.source_count && next == flow::kNone; ++i) {
+        const flow::Source source = flow::source_of(ssa, operation.first_source + i);
+        if (source.kind == flow::Source::Kind::value && undefined.always(source.id)) next = source.id;
+      }
+    }
+    if (next == flow::kNone) return id;
+    id = next;
+  }
+  return id;
+}
+
+}  // namespace
+
+// F071. Reports where an undefined value matters: an address, a guard of a branch, the data of a store. A copy or a sum of
+// it is no use, because compilers leave such copies behind where the result is never looked at. A phi that is undefined on
+// one way only is refuted when its use runs on every way on from the join, so that no later test can keep it away.
+RuleResult use_before_definition(Context& context) {
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = analyses.ssa();
+  const ptx::Function& function = context.function();
+  if (ssa.size() == 0) return not_applicable("the kernel uses no registers");
+  bool any = false;
+  for (const Value& value : ssa.values()) any = any || value.kind == Value::Kind::undefined;
+  if (!any) return survived("every register is defined on every path to each of its uses");
+
+  const Undefinedness undefined(context);
+  std::vector<Finding> findings;
+  auto look = [&](ValueId used, ptx::InstructionId id, std::string_view as, bool own_guard) {
+    if (used == flow::kNone) return;
+    std::vector<flow::Condition> conditions;
+    const bool is_conditional = ssa.value(used).old != flow::kNone;
+    if (is_conditional)
+      conditions = own_guard ? analyses.conditions().of_instruction(id)
+                             : analyses.conditions().of(analyses.graph().block_of(id));
+    const ValueId value = undefined.resolve(used, conditions);
+    const std::string name = function.registers[ssa.value(used).reg].name();
+    if (undefined.always(value)) {
+      const ValueId root = root_of(ssa, undefined, value);
+      const std::string origin = function.registers[ssa.value(root).reg].name();
+      Finding finding = finding_at(context, id, Severity::high, Tier::proved,
+                                   fmt::format("{} is used as {} but {} never defined before", name, as,
+                                               origin == name ? "is" : origin + ", which it comes from, is"),
+                                   "define the register on every path that leads here");
+      findings.push_back(std::move(finding));
+      return;
+    }
+    const Value& joined = ssa.value(value);
+    if (joined.kind != Value::Kind::phi) return;
+    const auto predecessors = ssa.graph().predecessors(joined.block);
+    const flow::BlockId use_block = analyses.graph().block_of(id);
+    for (uint32_t edge = 0; edge < predecessors.size(); ++edge) {
+      const ValueId argument = ssa.arguments(value)[edge];
+      if (argument == flow::kNone || ssa.value(argument).kind != Value::Kind::undefined) continue;
+      const bool guarded_use = own_guard && function.instructions[id].guard;
+      if (guarded_use || !analyses.post_dominators().dominates(use_block, joined.block)) continue;
+      // Inside a loop the way in and the use may be kept apart by the iteration.
+      if (analyses.loops().innermost(joined.block) != flow::kNone &&
+          analyses.loops().loop(analyses.loops().innermost(joined.block)).header == joined.block &&
+          !analyses.loops().contains(analyses.loops().innermost(joined.block), use_block))
+        continue;
+      Finding finding = finding_at(context, id, Severity::high, Tier::likely,
+                                   fmt::format("{} is used as {} but is not defined on one path", name, as),
+                                   "define the register on every path that leads here");
+      finding.path.push_back({function.instructions[analyses.graph().last(predecessors[edge])].at,
+                              fmt::format("on the path through here {} has no value", name)});
+      finding.path.push_back({function.instructions[analyses.graph().block(joined.block).first].at, "the paths join here"});
+      finding.assumptions.push_back("that path is taken");
+      findings.push_back(std::move(finding));
+      return;
+    }
+  };
+
+  for (const flow::BlockId block : analyses.graph().reverse_postorder())
+    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
+      const ptx::Instruction& instruction = function.instructions[id];
+      if (ssa.guard(id) != flow::kNone && (flow::is_branch(instruction) || flow::ends_thread(instruction) ||
+                                           flow::memory_accesses(function, id).count))
+        look(ssa.guard(id), id, "a guard", false);
+      const flow::Accesses accesses = flow::memory_accesses(function, id);
+      for (unsigned i = 0; i < accesses.count; ++i) {
+        const flow::Access& access = accesses.items[i];
+        if (function.operand_pool[access.address].base == ptx::AddressBase::reg)
+          look(ssa.at(access.address), id, "an address", true);
+        // Elements of a vector may be padding.
+        if (access.kind != flow::AccessKind::load && access.data != ptx::kNone &&
+            function.operand_pool[access.data].kind == ptx::OperandKind::reg)
+          look(ssa.at(access.data), id, "the data of a store", true);
+      }
+    }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return conclude(std::move(findings), "no undefined value reaches an address, a guard or the data of a store");
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,196 @@
+// Rules about single accesses: alignment and bounds.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/result.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Access;
+using flow::AccessKind;
+using flow::Form;
+using ptx::Space;
+
+namespace {
+
+std::string_view noun(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::load: return "load";
+    case AccessKind::store: return "store";
+    case AccessKind::atomic: return "atomic";
+  }
+  return "access";
+}
+
+// PTX ISA and CUDA C++ Programming Guide: static shared memory of a CTA, in bytes, whatever the opt-in dynamic maximum.
+constexpr uint64_t static_shared_limit(uint32_t sm) { return sm != 0 && sm < 20 ? 16 * 1024 : 48 * 1024; }
+
+}  // namespace
+
+// F051. Must prove: an access that is neither proved aligned nor refuted loses the points.
+RuleResult unaligned_access(Context& context) {
+  Analyses& analyses = context.analyses();
+  const auto& accesses = analyses.accesses();
+  if (accesses.empty()) return not_applicable("the kernel accesses no memory");
+  const auto& judged = analyses.alignment().of_accesses();
+  std::vector<Finding> findings;
+  std::set<std::string> assumptions;
+  size_t tested = 0;
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const AccessAlignment& alignment = judged[i];
+    assumptions.insert(alignment.assumptions.begin(), alignment.assumptions.end());
+    tested += alignment.checked_at_run_time;
+    if (alignment.status == AlignmentStatus::proved) continue;
+    const bool refuted = alignment.status == AlignmentStatus::refuted;
+    Finding finding = finding_at(
+        context, accesses[i].instruction, refuted ? Severity::critical : Severity::medium, alignment.tier,
+        fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, noun(accesses[i].kind),
+                    refuted ? "at a misaligned address" : "whose alignment is not proved", alignment.reason),
+        refuted ? "load or store bytes, or read the aligned words around the address and shift them together"
+                : "bound the offset to multiples of the width, or say what the launch guarantees in a launch file");
+    finding.assumptions = alignment.assumptions;
+    finding.path = alignment.path;
+    finding.witness = alignment.witness;
+    findings.push_back(std::move(finding));
+  }
+  std::string basis = fmt::format("all {} accesses are aligned for every thread and iteration", accesses.size());
+  if (tested) basis += fmt::format(", {} of them by a test at run time", tested);
+  if (!assumptions.empty()) {
+    basis += ", assuming that";
+    const char* separator = " ";
+    size_t listed = 0;
+    for (const std::string& assumption : assumptions) {
+      if (++listed > 8) {
+        basis += fmt::format("; and {} more", assumptions.size() - 8);
+        break;
+      }
+      basis += separator + assumption;
+      separator = "; ";
+    }
+  }
+  RuleResult result = conclude(std::move(findings), std::move(basis));
+  if (result.verdict == Verdict::undecided) {
+    result.loses_points = true;
+    result.basis = "the alignment of the accesses listed could not be proved, and the rule must prove it";
+  }
+  return result;
+}
+
+// F054. The static part fits, and no access is provably outside its object: a constant displacement, or a thread that
+// the launch bounds promise.
+RuleResult shared_bounds(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::set<ptx::VariableId> shared;
+  for (const ptx::VariableId id : function.variables)
+    if (context.module.variables[id].space == Space::shared) shared.insert(id);
+  for (const ptx::Operand& operand : function.operand_pool) {
+    const bool names = operand.kind == ptx::OperandKind::symbol ||
+                       (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable);
+    if (names && operand.id < context.module.variables.size() &&
+        context.module.variables[operand.id].space == Space::shared)
+      shared.insert(operand.id);
+  }
+  bool any = !shared.empty();
+  for (const Access& access : analyses.accesses()) any = any || access.space == Space::shared;
+  if (!any) return not_applicable("the kernel uses no shared memory");
+
+  std::vector<Finding> findings;
+  uint64_t total = 0;
+  for (const ptx::VariableId id : shared) {
+    const ptx::Variable& variable = context.module.variables[id];
+    if (variable.is_unsized) continue;
+    const uint64_t align = std::max(variable.align, 1u);
+    total = (total + align - 1) / align * align + variable.size_bytes;
+  }
+  const uint64_t limit = static_shared_limit(context.module.target_sm);
+  if (total > limit) {
+    Finding finding;
+    finding.severity = Severity::critical;
+    finding.tier = Tier::proved;
+    finding.at = function.at;
+    finding.message = fmt::format("expected at most {} bytes of static shared memory for {}, found {}", limit,
+                                  context.module.target, total);
+    finding.remedy = "make the largest array extern and pass its size at launch";
+    findings.push_back(std::move(finding));
+  }
+
+  flow::Forms& forms = analyses.forms();
+  const flow::LaunchShape& shape = analyses.shape();
+  size_t proved = 0, objects = 0;
+  for (const Access& access : analyses.accesses()) {
+    if (access.extent_bytes == 0) continue;
+    const Form form = forms.expand(forms.address(access));
+    if (form.base == flow::kNoBase) continue;
+    const flow::Base& base = analyses.domain().base(form.base);
+    if (base.kind != flow::Base::Kind::variable) continue;
+    const ptx::Variable& variable = context.module.variables[base.id];
+    if (variable.space != Space::shared || variable.is_unsized) continue;
+    ++objects;
+    const flow::Interval range = forms.interval(form);
+    const int64_t size = static_cast<int64_t>(variable.size_bytes), extent = access.extent_bytes;
+    if (range.low >= 0 && range.high + extent <= size) {
+      ++proved;
+      continue;
+    }
+    auto report = [&](int64_t offset, Tier tier, Witness witness, std::string who) {
+      Finding finding = finding_at(
+          context, access.instruction, Severity::critical, tier,
+          fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, noun(access.kind), offset,
+                      analyses.domain().describe(form.base), size, who),
+          "enlarge the array or bound the index");
+      witness.address = static_cast<uint64_t>(offset);
+      witness.note = "offset from " + analyses.domain().describe(form.base);
+      finding.witness = std::move(witness);
+      findings.push_back(std::move(finding));
+    };
+    const auto conditions = analyses.conditions().of_instruction(access.instruction);
+    if (form.terms.empty()) {
+      if (form.modulus_bits < 32) continue;
+      const int64_t offset = static_cast<int32_t>(form.constant);
+      report(offset, conditions.empty() ? Tier::proved : Tier::likely, {}, "");
+      if (!conditions.empty()) findings.back().assumptions.push_back("control reaches the access");
+      continue;
+    }
+    if (!shape.is_exact) continue;
+    // Only what the thread's place and the first iteration decide.
+    const uint32_t threads = std::min(shape.block_threads(), 1024u);
+    for (uint32_t n = 0; n < threads; ++n) {
+      // The last thread first: it is the likeliest to be out.
+      const uint32_t linear = threads - 1 - n;
+      flow::Thread thread{{linear % shape.threads[0], linear / shape.threads[0] % shape.threads[1],
+                           linear / (shape.threads[0] * shape.threads[1])},
+                          {shape.threads[0], shape.threads[1], shape.threads[2]}};
+      flow::Evaluator evaluator(
+          forms, thread, flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction)));
+      const auto exact = evaluator.form(form);
+      if (!exact) break;
+      const int64_t offset = static_cast<int32_t>(*exact);
+      if (offset >= 0 && offset + extent <= size) continue;
+      bool possible = true, certain = true;
+      for (const flow::Condition& condition : conditions) {
+        const auto holds = evaluator.value(condition.predicate);
+        if (holds && (*holds != 0) != condition.expected) possible = false;
+        if (!holds) certain = false;
+      }
+      if (!possible) continue;
+      // A condition that cannot be evaluated may be the very bounds check.
+      if (!certain) break;
+      Witness witness;
+      for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
+      report(offset, Tier::proved, witness,
+             fmt::format(", in thread ({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2]));
+      break;
+    }
+  }
+  return conclude(std::move(findings),
+                  fmt::format("{} of {} bytes of static shared memory; {} of {} accesses proved inside their object, none "
+                              "provably outside",
+                              total, limit, proved, objects));
+}
+
+}  // namespace ptxkit::rules

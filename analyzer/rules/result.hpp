@@ -1,0 +1,25 @@
+// Small constructors for findings and results, so that every rule words and ranks them alike.
+#pragma once
+
+#include <string>
+
+#include "analyzer/rules/context.hpp"
+#include "analyzer/rules/rule.hpp"
+
+namespace ptxkit::rules {
+
+Finding finding_at(const Context& context, ptx::InstructionId id, Severity severity, Tier tier, std::string message,
+                   std::string remedy = {});
+
+RuleResult not_applicable(std::string basis);
+RuleResult survived(std::string basis);
+RuleResult undecided(std::string basis);
+
+// The verdict that the findings add up to: refuted where one is proved or likely and above info, undecided where all
+// are possible, survived with `basis` where there are none or all are info.
+RuleResult conclude(std::vector<Finding> findings, std::string basis);
+
+// 1-based line of an instruction.
+uint32_t line_of(const Context& context, ptx::InstructionId id);
+
+}  // namespace ptxkit::rules
