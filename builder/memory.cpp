@@ -3,6 +3,7 @@
 // Atomics, ordered accesses and fences are inline PTX: LLVM 19's backend drops orders and scopes of atomicrmw.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 
 #include "builder/error.hpp"
@@ -100,7 +101,14 @@ void Trace::load_vector(Space space, Scalar scalar, std::size_t align, Value poi
   State& s = *state_;
   s.at(where);
   auto* type = llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size()));
-  llvm::Value* vector = emit_load(s, space, type, align, s.node(pointer, where));
+  llvm::Value* vector = nullptr;
+  if (space == Space::ReadOnly) {
+    // An intrinsic, because LLVM takes vector loads apart and forgets that the memory does not change.
+    llvm::Value* from = s.node(pointer, where);
+    vector = s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
+  } else {
+    vector = emit_load(s, space, type, align, s.node(pointer, where));
+  }
   for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = s.value(s.b.CreateExtractElement(vector, i));
 }
 

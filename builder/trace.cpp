@@ -1,6 +1,6 @@
 // Trace builds LLVM IR while the kernel's body runs. Variables are allocas that SROA turns into registers; control flow is
 // made of blocks in the shape that the lambdas have; memory is reached through pointers in their address spaces (1 global,
-// 3 shared, 5 local), with offsets extended explicitly, because LLVM sign-extends a 32-bit index.
+// 3 shared, 0 for local arrays, which the backend recognises), with offsets extended explicitly, because LLVM sign-extends a 32-bit index.
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -24,7 +24,7 @@ unsigned address_space_of(Space space) {
   switch (space) {
     case Space::Global: case Space::ReadOnly: return 1;
     case Space::Shared: return 3;
-    case Space::Local: return 5;
+    case Space::Local: return 0;
   }
   return 0;
 }
@@ -342,7 +342,7 @@ Value Trace::array(Space space, const char* array_name, Scalar element, u64 coun
   s.b.SetInsertPoint(s.entry, s.entry->begin());
   llvm::AllocaInst* alloca = s.b.CreateAlloca(type, nullptr, array_name);
   alloca->setAlignment(llvm::Align(align));
-  return {s.b.CreateAddrSpaceCast(alloca, llvm::PointerType::get(s.context, address_space_of(space))), 0};
+  return {alloca, 0};
 }
 
 // --- control flow ------------------------------------------------------------------------------------------------------

@@ -40,11 +40,11 @@ constexpr const char* name_of(Rate rate) {
 
 // Global and ReadOnly are both PTX's `.global`; ReadOnly promises that nobody writes the memory while the kernel runs, so
 // its loads are `ld.global.nc`, they are uniform at uniform addresses, and it has no stores. Addresses are 64 bits wide in
-// Global and ReadOnly, 32 bits in Shared and Local.
+// Global, ReadOnly and Local, 32 bits in Shared.
 enum class Space : u8 { Global, ReadOnly, Shared, Local };
 using enum Space;
 
-constexpr bool is_wide(Space space) { return space == Space::Global || space == Space::ReadOnly; }
+constexpr bool is_wide(Space space) { return space != Space::Shared; }
 
 enum class Scalar : u8 { Pred, U8, U16, U32, U64, I8, I16, I32, I64, F32, F64 };
 
