@@ -73,7 +73,14 @@ llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::v
       return call(s, lowering, {}, {});
     case Intrinsic::Popc: case Intrinsic::Brev:
       return call(s, lowering, {type}, arguments);
-    case Intrinsic::Clz: case Intrinsic::Ctz:
+    case Intrinsic::Ctz:
+      // LLVM guards its own expansion of a 32-bit count against 0 with a branch, and a divergent one costs more than
+      // the two instructions that need none. Inline, or it would recognise them and expand them again.
+      if (type->isIntegerTy(32)) {
+        return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, assembly(s, "brev.b32 $0, $1;", arguments), s.b.getFalse());
+      }
+      [[fallthrough]];
+    case Intrinsic::Clz:
       return call(s, lowering, {type}, {arguments[0], s.b.getFalse()});
     case Intrinsic::MulHi32: case Intrinsic::MulHi64: case Intrinsic::Prmt:
       return call(s, lowering, {}, arguments);

@@ -81,10 +81,17 @@ TEST(Lz4CompressPage, AThousandMixedPages) {
   for (uint32_t i = 0; i < 1000; ++i) {
     switch (i * 7 % 5) {
       case 0:
-      case 1: items.emplace_back(4096, 0); break;
-      case 2: items.push_back(random_bytes(512, i)); break;
-      case 3: items.push_back(matchable_bytes(512, i)); break;
-      default: items.emplace_back(4096, static_cast<uint8_t>(i | 1));
+      case 1:
+        items.emplace_back(4096, 0);
+        break;
+      case 2:
+        items.push_back(random_bytes(512, i));
+        break;
+      case 3:
+        items.push_back(matchable_bytes(512, i));
+        break;
+      default:
+        items.emplace_back(4096, static_cast<uint8_t>(i | 1));
     }
   }
   expect_as_reference(kPageVariant, items);
@@ -115,8 +122,9 @@ void expect_corpus_as_reference(const Lz4CompressVariant& variant) {
     const Bytes file = ptxkit::testing::read_prefix(path, 256 << 10);
     std::vector<Bytes> items;
     for (size_t at = 0; at < file.size(); at += variant.max_item_bytes) {
-      items.emplace_back(file.begin() + static_cast<ptrdiff_t>(at),
-                         file.begin() + static_cast<ptrdiff_t>(std::min<size_t>(at + variant.max_item_bytes, file.size())));
+      items.emplace_back(
+          file.begin() + static_cast<ptrdiff_t>(at),
+          file.begin() + static_cast<ptrdiff_t>(std::min<size_t>(at + variant.max_item_bytes, file.size())));
     }
     expect_as_reference(variant, items);
   }
@@ -139,7 +147,8 @@ TEST(Lz4CompressChunk, TheLargestChunk) {
 
 TEST(Lz4CompressChunk, SizesAroundEveryLimit) {
   std::vector<Bytes> items;
-  for (size_t size : {0, 1, 12, 13, 40, 4096, 4097}) items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));
+  for (size_t size : {0, 1, 12, 13, 40, 4096, 4097})
+    items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));
   expect_as_reference(kChunkVariant, items);
 }
 

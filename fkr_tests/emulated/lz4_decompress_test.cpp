@@ -122,8 +122,8 @@ TEST(Lz4Decompress, EveryStatus) {
       {{0x10, 'a', 1, 0, 0x00}, 4},
       {{0x10, 'a', 0, 0, 0x00}, 8},
       {{0x10, 'a', 2, 0, 0x00}, 8},
-      {Bytes(40, 255), 8},          // a length that never ends, in more than one turn
-      {Bytes(33, 255), 8},          // and one that ends exactly where the lanes do
+      {Bytes(40, 255), 8},  // a length that never ends, in more than one turn
+      {Bytes(33, 255), 8},  // and one that ends exactly where the lanes do
   };
   expect_as_reference(blocks);
 }
@@ -162,7 +162,8 @@ TEST(Lz4Decompress, Corpus) {
     std::vector<Block> blocks;
     for (size_t at = 0; at < file.size(); at += 65536) {
       const auto begin = file.begin() + static_cast<ptrdiff_t>(at);
-      blocks.push_back(block_of(Bytes(begin, begin + static_cast<ptrdiff_t>(std::min<size_t>(65536, file.size() - at)))));
+      blocks.push_back(
+          block_of(Bytes(begin, begin + static_cast<ptrdiff_t>(std::min<size_t>(65536, file.size() - at)))));
     }
     expect_as_reference(blocks);
   }

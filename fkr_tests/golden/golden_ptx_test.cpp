@@ -1,9 +1,9 @@
 // Every kernel's release PTX is what was accepted. A difference prints what the machine would do differently.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "kernels/images.hpp"
 #include "support/file.hpp"

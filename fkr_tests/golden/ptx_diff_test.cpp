@@ -65,6 +65,16 @@ TEST(PtxDiff, ABarrierTakenOutIsNamedCountedAndShown) {
   EXPECT_THAT(text, Not(HasSubstr("ld.shared     ")));
 }
 
+TEST(PtxDiff, NumbersOfRegistersAreNotShownAsChanges) {
+  std::string renumbered(kBefore);
+  for (size_t at = 0; (at = renumbered.find("%r1", at)) != std::string::npos; ++at) renumbered.replace(at, 3, "%r7");
+  EXPECT_THAT(describe_difference(kBefore, renumbered), HasSubstr("only the numbers of registers and blocks differ"));
+  renumbered.replace(renumbered.find("ld.shared.u16"), 13, "ld.shared.u32");
+  const std::string text = describe_difference(kBefore, renumbered);
+  EXPECT_THAT(text, HasSubstr("+ \tld.shared.u32"));
+  EXPECT_THAT(text, Not(HasSubstr("+ \tst.global")));
+}
+
 TEST(PtxDiff, AddedLinesAndResources) {
   const std::string text = describe_difference(kBefore, replaced("table[4096]", "table[8192]"));
   EXPECT_THAT(text, HasSubstr("shared bytes                   4096 -> 8192   (+4096)"));

@@ -3,6 +3,7 @@
 #include "tools/kernelc/ptx_diff.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <set>
 #include <vector>
@@ -86,8 +87,29 @@ struct DiffLine {
   std::string_view text;
 };
 
-// The shortest edit by longest common subsequence; what both ends share is set aside first.
-std::vector<DiffLine> diff(const std::vector<std::string_view>& before, const std::vector<std::string_view>& after) {
+// A line without the numbers of registers and blocks: those shift with every change before them and mean nothing.
+std::string shape_of(std::string_view line) {
+  std::string shape;
+  for (size_t i = 0; i < line.size(); ++i) {
+    shape += line[i];
+    const bool is_register = line[i] == '%' && i + 1 < line.size() && line[i + 1] >= 'a' && line[i + 1] <= 'z';
+    if (!is_register && !starts_with(line.substr(i), "$L__BB")) continue;
+    size_t end = i + 1;
+    while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) || line[end] == '_')) ++end;
+    for (const char c : line.substr(i + 1, end - i - 1)) {
+      if (c < '0' || c > '9') shape += c;
+    }
+    i = end - 1;
+  }
+  return shape;
+}
+
+// The shortest edit by longest common subsequence of the lines' shapes; what both ends share is set aside first.
+std::vector<DiffLine> diff(const std::vector<std::string_view>& before_lines,
+                           const std::vector<std::string_view>& after_lines) {
+  std::vector<std::string> before, after;
+  for (const auto line : before_lines) before.push_back(shape_of(line));
+  for (const auto line : after_lines) after.push_back(shape_of(line));
   size_t head = 0, tail = 0;
   const size_t shorter = std::min(before.size(), after.size());
   while (head < shorter && before[head] == after[head]) ++head;
@@ -95,7 +117,7 @@ std::vector<DiffLine> diff(const std::vector<std::string_view>& before, const st
   const size_t rows = before.size() - head - tail, columns = after.size() - head - tail;
 
   std::vector<DiffLine> result;
-  for (size_t i = 0; i < head; ++i) result.push_back({Change::none, before[i]});
+  for (size_t i = 0; i < head; ++i) result.push_back({Change::none, before_lines[i]});
   std::vector<uint32_t> common((rows + 1) * (columns + 1), 0);
   const auto at = [&](size_t i, size_t j) -> uint32_t& { return common[i * (columns + 1) + j]; };
   for (size_t i = rows; i-- > 0;) {
@@ -105,15 +127,15 @@ std::vector<DiffLine> diff(const std::vector<std::string_view>& before, const st
   }
   for (size_t i = 0, j = 0; i < rows || j < columns;) {
     if (i < rows && j < columns && before[head + i] == after[head + j]) {
-      result.push_back({Change::none, before[head + i]});
+      result.push_back({Change::none, after_lines[head + j]});
       ++i, ++j;
     } else if (i < rows && (j == columns || at(i + 1, j) >= at(i, j + 1))) {
-      result.push_back({Change::removed, before[head + i++]});
+      result.push_back({Change::removed, before_lines[head + i++]});
     } else {
-      result.push_back({Change::added, after[head + j++]});
+      result.push_back({Change::added, after_lines[head + j++]});
     }
   }
-  for (size_t i = before.size() - tail; i < before.size(); ++i) result.push_back({Change::none, before[i]});
+  for (size_t i = before.size() - tail; i < before.size(); ++i) result.push_back({Change::none, before_lines[i]});
   return result;
 }
 
@@ -206,8 +228,9 @@ std::string describe_difference(std::string_view before, std::string_view after)
   for (const std::string& kind : kinds) {
     if (old_mix[kind] != new_mix[kind]) add_row(text, kind, old_mix[kind], new_mix[kind]);
   }
-  text += "lines, - before, + after\n";
-  return text + render(diff(lines_of(old_text), lines_of(new_text)));
+  const std::string lines = render(diff(lines_of(old_text), lines_of(new_text)));
+  if (lines.empty()) return text + "only the numbers of registers and blocks differ\n";
+  return text + "lines, - before, + after, the numbers of registers and blocks apart\n" + lines;
 }
 
 }  // namespace ptxkit::kernelc
