@@ -10,20 +10,28 @@ std::string_view name_of(Encoder encoder) { return encoder == Encoder::fast ? "f
 
 std::string_view name_of(Operation operation) {
   switch (operation) {
-    case Operation::compress_fast: return "the fast encoder";
-    case Operation::compress_reproducible: return "the reproducible encoder";
-    case Operation::compress_linked: return "compression of linked blocks";
-    case Operation::decompress: return "decompression";
-    case Operation::decompress_linked: return "decompression of linked blocks";
+    case Operation::compress_fast:
+      return "the fast encoder";
+    case Operation::compress_reproducible:
+      return "the reproducible encoder";
+    case Operation::compress_linked:
+      return "compression of linked blocks";
+    case Operation::decompress:
+      return "decompression";
+    case Operation::decompress_linked:
+      return "decompression of linked blocks";
   }
   return "?";
 }
 
 std::string_view text(ItemStatus status) {
   switch (status) {
-    case ItemStatus::malformed: return "not a valid LZ4 block";
-    case ItemStatus::unsupported: return "the backend lacks the operation that this item needs";
-    default: return kernels::status_text(static_cast<kernels::Lz4Status>(status));
+    case ItemStatus::malformed:
+      return "not a valid LZ4 block";
+    case ItemStatus::unsupported:
+      return "the backend lacks the operation that this item needs";
+    default:
+      return kernels::status_text(static_cast<kernels::Lz4Status>(status));
   }
 }
 

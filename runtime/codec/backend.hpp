@@ -1,11 +1,12 @@
 // The batch API: many chunks in; compressed bytes, lengths, flags and one status per chunk out.
 //
-// A Backend is where a batch runs: cpu (native code on a thread pool), emulator (the kernels' PTX, interpreted and checked) or cuda.
-// They differ in speed and in what they can do, never in meaning: an operation that a backend lacks is an error that says so
+// A Backend is where a batch runs: cpu (native code on a thread pool), emulator (the kernels' PTX, interpreted and
+// checked) or cuda. They differ in speed and in what they can do, never in meaning: an operation that a backend lacks
+// is an error that says so
 // (`supports` asks beforehand), and the reproducible encoder gives the same bytes everywhere.
 //
-// Errors come at two levels. A batch fails as a whole (Result) when the machinery fails: no device, out of memory. An item fails on its
-// own (ItemStatus) when its data is at fault, and the other items are still good.
+// Errors come at two levels. A batch fails as a whole (Result) when the machinery fails: no device, out of memory. An
+// item fails on its own (ItemStatus) when its data is at fault, and the other items are still good.
 #pragma once
 
 #include <cstdint>

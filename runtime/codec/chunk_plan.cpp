@@ -57,7 +57,8 @@ void ChunkPlan::finish(std::size_t index) {
   std::vector<ChunkEncoding> encodings;
   encodings.reserve(chunks.size());
   for (const Chunk& chunk : chunks) {
-    encodings.push_back({.raw_bytes = static_cast<std::uint32_t>(chunk.raw.size()), .flag = chunk.flag,
+    encodings.push_back({.raw_bytes = static_cast<std::uint32_t>(chunk.raw.size()),
+                         .flag = chunk.flag,
                          .block = Bytes(chunk.output.first(chunk.compressed_bytes))});
   }
   const auto length = stitch(item.raw, encodings, item.output);

@@ -1,5 +1,5 @@
-// Raw bytes to one frame. A batch keeps 64 KiB of room before its raw bytes, so that the first block of a batch of linked blocks has its
-// history adjacent, as liblz4 likes it.
+// Raw bytes to one frame. A batch keeps 64 KiB of room before its raw bytes, so that the first block of a batch of
+// linked blocks has its history adjacent, as liblz4 likes it.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -107,7 +107,8 @@ class Compressor {
         stored = !zeros;
         length = zeros.value_or(0);
       }
-      format::append_block(options_.header, stored ? item.raw : Bytes(item.output.first(length)), stored, batch.encoded);
+      format::append_block(options_.header, stored ? item.raw : Bytes(item.output.first(length)), stored,
+                           batch.encoded);
     }
     totals_.block_count += batch.items.size();
     totals_.raw_bytes += batch.raw.size();
@@ -139,7 +140,8 @@ class Compressor {
 
 Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                      const CompressOptions& options) {
-  const Operation encode = options.encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
+  const Operation encode =
+      options.encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
   if (!backend.supports(encode)) return backend.lacks(encode);
   if (!options.header.independent_blocks && !backend.supports(Operation::compress_linked)) {
     return backend.lacks(Operation::compress_linked);

@@ -1,6 +1,6 @@
-// Frames to raw bytes. The reader takes the stream apart into batches of blocks; independent blocks of a batch go to the backend together, even
-// across frames; linked blocks go one by one, each seeing the last 64 KiB before it. The writer walks the batch in stream order,
-// checks the content and writes.
+// Frames to raw bytes. The reader takes the stream apart into batches of blocks; independent blocks of a batch go to
+// the backend together, even across frames; linked blocks go one by one, each seeing the last 64 KiB before it. The
+// writer walks the batch in stream order, checks the content and writes.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -33,7 +33,7 @@ struct Batch {
   std::unique_ptr<std::uint8_t[]> output;  // kHistoryBytes of history, then room_bytes
   std::size_t output_bytes = 0;
   std::vector<DecompressItem> items;
-  std::vector<Bytes> decoded;       // of each event that is a block
+  std::vector<Bytes> decoded;        // of each event that is a block
   std::vector<ItemStatus> statuses;  // of each event that is a block
 };
 
@@ -93,7 +93,8 @@ class Decompressor {
     for (std::size_t first = 0; first < batch.events.size();) {
       std::size_t end = first + 1;
       while (end < batch.events.size() && batch.linked[end] == batch.linked[first]) ++end;
-      auto done = batch.linked[first] ? decode_linked(batch, first, end, cursor) : decode_independent(batch, first, end, cursor);
+      auto done = batch.linked[first] ? decode_linked(batch, first, end, cursor)
+                                      : decode_independent(batch, first, end, cursor);
       if (!done) return done;
       first = end;
     }
@@ -133,8 +134,8 @@ class Decompressor {
 
   Result<void> decode_linked(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
     if (!backend_.supports(Operation::decompress_linked)) return backend_.lacks(Operation::decompress_linked);
-    // What was decoded before this batch moves in front of what will be, so that history is one range of memory. Only a run at the start of a
-    // batch can continue a frame; any other begins one.
+    // What was decoded before this batch moves in front of what will be, so that history is one range of memory. Only a
+    // run at the start of a batch can continue a frame; any other begins one.
     if (first == 0 && !history_.empty()) std::memcpy(cursor - history_.size(), history_.data(), history_.size());
     std::size_t history_bytes = history_.size();
     for (std::size_t i = first; i < end; ++i) {
@@ -185,7 +186,8 @@ class Decompressor {
       } else if (const auto* frame_end = std::get_if<FrameEnd>(&event)) {
         if (auto checked = check_.end(*frame_end); !checked) return checked;
         ++totals_.frame_count;
-        totals_.stored_bytes = frame_end->offset + (written_frame_.header.legacy ? 0 : 4) + (frame_end->content_checksum ? 4 : 0);
+        totals_.stored_bytes =
+            frame_end->offset + (written_frame_.header.legacy ? 0 : 4) + (frame_end->content_checksum ? 4 : 0);
       } else if (const auto* skipped = std::get_if<format::SkippedFrame>(&event)) {
         totals_.stored_bytes = skipped->offset + 8 + skipped->content_bytes;
       }

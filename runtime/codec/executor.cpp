@@ -1,8 +1,8 @@
 #include "runtime/codec/executor.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
+
+#include <sched.h>
 
 namespace ptxkit::codec {
 namespace {

@@ -1,8 +1,9 @@
 // A fixed set of worker threads that run the iterations of one loop at a time.
 //
-// The codec needs exactly this: "compress these blocks on all cores, tell me when done". Iterations are handed out one by one
-// from an atomic counter, so unequal blocks balance themselves; the calling thread works too. Debian has oneTBB only as a shared
-// library, and the programs here must run on a machine with nothing but glibc and a driver: hence sixty lines of our own.
+// The codec needs exactly this: "compress these blocks on all cores, tell me when done". Iterations are handed out one
+// by one from an atomic counter, so unequal blocks balance themselves; the calling thread works too. Debian has oneTBB
+// only as a shared library, and the programs here must run on a machine with nothing but glibc and a driver: hence
+// sixty lines of our own.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@ namespace ptxkit::codec {
 
 class Executor {
  public:
-  // `thread_count` workers in all, the caller of for_each included; 0 asks the machine (the affinity mask of the process).
+  // `thread_count` workers in all, the caller of for_each included; 0 asks the machine (the affinity mask of the
+  // process).
   explicit Executor(unsigned thread_count = 0);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -25,8 +27,8 @@ class Executor {
 
   unsigned thread_count() const { return thread_count_; }
 
-  // body(index, worker) for each index in [0, count), worker in [0, thread_count()), in no order; returns when all are done.
-  // Two callers take turns. `body` must not throw and must not call for_each of the same executor.
+  // body(index, worker) for each index in [0, count), worker in [0, thread_count()), in no order; returns when all are
+  // done. Two callers take turns. `body` must not throw and must not call for_each of the same executor.
   void for_each(std::size_t count, const std::function<void(std::size_t index, unsigned worker)>& body);
 
  private:

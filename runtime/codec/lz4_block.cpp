@@ -24,7 +24,8 @@ class BlockWriter {
     ++used_;
   }
   void bytes(Bytes values) {
-    if (used_ + values.size() <= room_.size() && !values.empty()) std::memcpy(&room_[used_], values.data(), values.size());
+    if (used_ + values.size() <= room_.size() && !values.empty())
+      std::memcpy(&room_[used_], values.data(), values.size());
     used_ += values.size();
   }
   // The part of a length that its nibble cannot say.

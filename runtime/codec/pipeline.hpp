@@ -1,8 +1,9 @@
-// Three stages over a sequence of batches: one thread reads, one works, the caller writes; order is kept and memory is bounded.
+// Three stages over a sequence of batches: one thread reads, one works, the caller writes; order is kept and memory is
+// bounded.
 //
-// A fixed number of batches travels in a ring: the reader fills a free one, the worker transforms it, the writer empties it and gives it
-// back. Errors travel with the batches, so the one reported is always the first in the order of the data, whichever stage and
-// whatever timing found it: a truncated block 9 never hides a corrupt block 7.
+// A fixed number of batches travels in a ring: the reader fills a free one, the worker transforms it, the writer
+// empties it and gives it back. Errors travel with the batches, so the one reported is always the first in the order of
+// the data, whichever stage and whatever timing found it: a truncated block 9 never hides a corrupt block 7.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +17,8 @@
 
 namespace ptxkit::codec {
 
-// A queue between two threads. After close() what is queued still comes out, then nothing; after abandon() nothing does.
+// A queue between two threads. After close() what is queued still comes out, then nothing; after abandon() nothing
+// does.
 template <class T>
 class Handover {
  public:
@@ -58,9 +60,9 @@ class Handover {
   bool closed_ = false;
 };
 
-// read(batch) -> Result<bool>: false means that the input had ended and the batch is empty; an error is reported after everything read before it,
-// with the batch itself still transformed and written first, so a stage may return blocks and the error that follows them.
-// work(batch), write(batch) -> Result<void>.
+// read(batch) -> Result<bool>: false means that the input had ended and the batch is empty; an error is reported after
+// everything read before it, with the batch itself still transformed and written first, so a stage may return blocks
+// and the error that follows them. work(batch), write(batch) -> Result<void>.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(unsigned depth, Read read, Work work, Write write) {
   struct Load {

@@ -1,7 +1,8 @@
 // Whole streams: raw bytes to an LZ4 frame and back, through any backend, with bounded memory.
 //
-// Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers. The content
-// checksum is computed where the raw bytes pass in order: by the reader when compressing, by the writer when decompressing.
+// Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers. The
+// content checksum is computed where the raw bytes pass in order: by the reader when compressing, by the writer when
+// decompressing.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ struct DecompressOptions {
 Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                      const CompressOptions& options);
 
-// All frames of `source`, one after another. Raw bytes that were right before the first error have been written when it is returned:
-// the caller decides whether to keep them.
+// All frames of `source`, one after another. Raw bytes that were right before the first error have been written when it
+// is returned: the caller decides whether to keep them.
 Result<StreamTotals> decompress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                        const DecompressOptions& options = {});
 

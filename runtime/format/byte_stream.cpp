@@ -1,10 +1,10 @@
 #include "runtime/format/byte_stream.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include <unistd.h>
 
 namespace ptxkit::format {
 

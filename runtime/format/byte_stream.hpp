@@ -1,5 +1,6 @@
-// Where bytes come from and where they go: the two interfaces that the frame reader and the codec streams work on, with the
-// three kinds there are (a file descriptor, memory, nowhere). Errors carry the name of the file, never a bare errno.
+// Where bytes come from and where they go: the two interfaces that the frame reader and the codec streams work on, with
+// the three kinds there are (a file descriptor, memory, nowhere). Errors carry the name of the file, never a bare
+// errno.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,11 @@
 // The LZ4 frame format 1.6.x, writing side and the facts both sides share.
 //
-// A frame is a header (magic, flags, optional content size and dictionary id, one checksum byte), blocks (a 32-bit size whose
-// top bit means "stored", the bytes, an optional checksum), an end mark and an optional checksum of the content. All integers
-// are little-endian, all checksums are XXH32 with seed 0. Writing is appending to a byte vector: the caller decides when the
-// bytes reach a file, so a batch of blocks becomes one write. Reading is in lz4_frame_reader.hpp.
-// Source: lz4_Frame_format.md of the LZ4 project; docs/format.md says what this project writes and accepts.
+// A frame is a header (magic, flags, optional content size and dictionary id, one checksum byte), blocks (a 32-bit size
+// whose top bit means "stored", the bytes, an optional checksum), an end mark and an optional checksum of the content.
+// All integers are little-endian, all checksums are XXH32 with seed 0. Writing is appending to a byte vector: the
+// caller decides when the bytes reach a file, so a batch of blocks becomes one write. Reading is in
+// lz4_frame_reader.hpp. Source: lz4_Frame_format.md of the LZ4 project; docs/format.md says what this project writes
+// and accepts.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,8 @@ struct FrameHeader {
 // Appends the header; `header.legacy` must be false.
 void append_frame_header(const FrameHeader& header, std::vector<std::uint8_t>& out);
 
-// Appends one block: `payload` is an LZ4 block, or the raw bytes when `stored`. At most header.block_bytes() bytes and not empty
-// (a size of 0 is the end mark).
+// Appends one block: `payload` is an LZ4 block, or the raw bytes when `stored`. At most header.block_bytes() bytes and
+// not empty (a size of 0 is the end mark).
 void append_block(const FrameHeader& header, Bytes payload, bool stored, std::vector<std::uint8_t>& out);
 
 // Appends the end mark and, when the header asks for it, `content_checksum`: the XXH32 of all raw bytes.

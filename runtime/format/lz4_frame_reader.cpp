@@ -1,6 +1,8 @@
 // See the header. Two things here are not obvious from the format document:
-//  - A payload is read in steps of 64 KiB into a growing vector, so a size field that lies in a truncated file costs no memory.
-//  - A legacy frame has no end mark: it ends with the file or where the next "block size" is a magic number, which no legacy
+//  - A payload is read in steps of 64 KiB into a growing vector, so a size field that lies in a truncated file costs no
+//  memory.
+//  - A legacy frame has no end mark: it ends with the file or where the next "block size" is a magic number, which no
+//  legacy
 //    block size can be, because each of them is larger than the bound of an 8 MiB block.
 #include "runtime/format/lz4_frame_reader.hpp"
 
@@ -70,9 +72,9 @@ Result<std::uint32_t> FrameReader::read_u32(const char* what) {
 
 Result<FrameEvent> FrameReader::next(std::vector<std::uint8_t> reuse) {
   if (finished_) return EndOfInput{frame_index_};
-  Result<FrameEvent> event = !in_frame_          ? begin_frame()
-                             : header_.legacy    ? read_legacy_block(std::move(reuse))
-                                                 : read_block(std::move(reuse));
+  Result<FrameEvent> event = !in_frame_       ? begin_frame()
+                             : header_.legacy ? read_legacy_block(std::move(reuse))
+                                              : read_block(std::move(reuse));
   if (!event) finished_ = true;
   return event;
 }
@@ -92,16 +94,18 @@ Result<FrameEvent> FrameReader::begin_frame() {
       return EndOfInput{frame_index_};
     }
     if (*count < 4) {
-      return broken(fmt::format("truncated: expected 4 bytes of a frame's magic number, found {}", *count), frame_offset);
+      return broken(fmt::format("truncated: expected 4 bytes of a frame's magic number, found {}", *count),
+                    frame_offset);
     }
     magic = load_little_endian<std::uint32_t>(bytes);
   }
   if (is_skippable(magic)) return skip_frame(magic, frame_offset);
   if (magic == kFrameMagic) return begin_lz4_frame(frame_offset);
   if (magic != kLegacyMagic) {
-    return broken(fmt::format("{}expected the magic number 0x{:08x} of an LZ4 frame, found 0x{:08x}",
-                              frame_index_ == 0 ? "not an LZ4 file: " : "bytes after the last frame: ", kFrameMagic, magic),
-                  frame_offset);
+    return broken(
+        fmt::format("{}expected the magic number 0x{:08x} of an LZ4 frame, found 0x{:08x}",
+                    frame_index_ == 0 ? "not an LZ4 file: " : "bytes after the last frame: ", kFrameMagic, magic),
+        frame_offset);
   }
   header_ = FrameHeader{};
   header_.legacy = true;
@@ -114,7 +118,8 @@ Result<FrameEvent> FrameReader::begin_frame() {
 Result<FrameEvent> FrameReader::begin_lz4_frame(std::uint64_t frame_offset) {
   std::uint8_t descriptor[15];  // flags, block descriptor, content size, dictionary id, checksum
   const std::uint64_t descriptor_offset = offset_;
-  if (auto read = read_exactly(MutableBytes(descriptor, 2), "the frame header"); !read) return tl::unexpected(read.error());
+  if (auto read = read_exactly(MutableBytes(descriptor, 2), "the frame header"); !read)
+    return tl::unexpected(read.error());
   const unsigned flags = descriptor[0], block_descriptor = descriptor[1];
   if (flags >> 6 != 1) {
     return broken(fmt::format("expected frame format version 1, found {}", flags >> 6), descriptor_offset,
@@ -122,8 +127,9 @@ Result<FrameEvent> FrameReader::begin_lz4_frame(std::uint64_t frame_offset) {
   }
   if (flags & 2) return broken("expected reserved bit 1 of the flags to be 0, found 1", descriptor_offset);
   if (block_descriptor & 0x8f) {
-    return broken(fmt::format("expected the reserved bits of the block descriptor to be 0, found 0x{:02x}", block_descriptor),
-                  descriptor_offset + 1);
+    return broken(
+        fmt::format("expected the reserved bits of the block descriptor to be 0, found 0x{:02x}", block_descriptor),
+        descriptor_offset + 1);
   }
   const int block_size_id = static_cast<int>(block_descriptor >> 4);
   if (block_size_id < kSmallestBlockSizeId) {
@@ -142,9 +148,10 @@ Result<FrameEvent> FrameReader::begin_lz4_frame(std::uint64_t frame_offset) {
   const std::uint8_t computed = header_hash(Bytes(descriptor, 1 + rest_bytes));
   const std::uint8_t recorded = descriptor[1 + rest_bytes];
   if (computed != recorded) {
-    return broken(fmt::format("header checksum mismatch: expected 0x{:02x} as recorded, found 0x{:02x} over the header's bytes",
-                              recorded, computed),
-                  offset_ - 1);
+    return broken(
+        fmt::format("header checksum mismatch: expected 0x{:02x} as recorded, found 0x{:02x} over the header's bytes",
+                    recorded, computed),
+        offset_ - 1);
   }
   if (has_content_size) header_.content_bytes = load_little_endian<std::uint64_t>(Bytes(descriptor + 2, 8));
   if (has_dictionary) {
@@ -182,7 +189,8 @@ Result<void> FrameReader::read_payload(std::vector<std::uint8_t>& payload, std::
     const auto count = read_some(MutableBytes(payload).subspan(have));
     if (!count) return tl::unexpected(count.error());
     if (have + *count < payload.size()) {
-      return broken(fmt::format("truncated: expected {} bytes of block data, found {}", payload_bytes, have + *count), begin);
+      return broken(fmt::format("truncated: expected {} bytes of block data, found {}", payload_bytes, have + *count),
+                    begin);
     }
   }
   return {};
@@ -208,8 +216,9 @@ Result<FrameEvent> FrameReader::read_block(std::vector<std::uint8_t> storage) {
   block.offset = block_offset;
   const std::uint32_t payload_bytes = *size_field & ~kStoredBit;
   if (payload_bytes > header_.block_bytes()) {
-    return broken(fmt::format("expected a block of at most {} bytes, found a size of {}", header_.block_bytes(), payload_bytes),
-                  block_offset);
+    return broken(
+        fmt::format("expected a block of at most {} bytes, found a size of {}", header_.block_bytes(), payload_bytes),
+        block_offset);
   }
   if (auto read = read_payload(block.payload, payload_bytes); !read) return tl::unexpected(read.error());
   if (header_.block_checksum) {
@@ -218,9 +227,10 @@ Result<FrameEvent> FrameReader::read_block(std::vector<std::uint8_t> storage) {
     if (!recorded) return tl::unexpected(recorded.error());
     const std::uint32_t computed = block_hash(block.payload);
     if (*recorded != computed) {
-      return broken(fmt::format("block checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the block's bytes",
-                                *recorded, computed),
-                    checksum_offset);
+      return broken(
+          fmt::format("block checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the block's bytes",
+                      *recorded, computed),
+          checksum_offset);
     }
   }
   ++block_index_;
@@ -271,7 +281,8 @@ void ContentCheck::begin(const FrameBegin& frame, std::string file) {
 Result<void> ContentCheck::update(Bytes raw, std::uint64_t block_index, std::uint64_t offset) {
   raw_bytes_ += raw.size();
   if (frame_.header.content_bytes && raw_bytes_ > *frame_.header.content_bytes) {
-    return fail(fmt::format("content size mismatch: expected {} bytes, found at least {}", *frame_.header.content_bytes, raw_bytes_),
+    return fail(fmt::format("content size mismatch: expected {} bytes, found at least {}", *frame_.header.content_bytes,
+                            raw_bytes_),
                 frame_position(file_, frame_.frame_index, block_index, offset));
   }
   if (frame_.header.content_checksum) hash_.update(raw);
@@ -281,13 +292,15 @@ Result<void> ContentCheck::update(Bytes raw, std::uint64_t block_index, std::uin
 Result<void> ContentCheck::end(const FrameEnd& end) {
   const auto where = [&] { return frame_position(file_, frame_.frame_index, std::nullopt, end.offset); };
   if (frame_.header.content_bytes && raw_bytes_ != *frame_.header.content_bytes) {
-    return fail(fmt::format("content size mismatch: expected {} bytes, found {}", *frame_.header.content_bytes, raw_bytes_),
-                where());
+    return fail(
+        fmt::format("content size mismatch: expected {} bytes, found {}", *frame_.header.content_bytes, raw_bytes_),
+        where());
   }
   if (end.content_checksum && *end.content_checksum != hash_.value()) {
-    return fail(fmt::format("content checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the decoded bytes",
-                            *end.content_checksum, hash_.value()),
-                where());
+    return fail(
+        fmt::format("content checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the decoded bytes",
+                    *end.content_checksum, hash_.value()),
+        where());
   }
   return {};
 }

@@ -1,12 +1,13 @@
 // Takes an LZ4 stream apart: frames, blocks, skippable frames, legacy frames, one after another, without decompressing.
 //
-// The reader is a pull parser. next() yields one event and keeps at most one block in memory, so a caller can decode blocks one
-// by one, hand many to a GPU, or only list them. It checks everything that concerns the bytes of the stream: magic numbers,
-// versions, reserved bits, header checksum, block sizes, block checksums, truncation. What concerns the decoded content (its
-// size and checksum) is checked by ContentCheck, to which the decoder shows the raw bytes in order.
+// The reader is a pull parser. next() yields one event and keeps at most one block in memory, so a caller can decode
+// blocks one by one, hand many to a GPU, or only list them. It checks everything that concerns the bytes of the stream:
+// magic numbers, versions, reserved bits, header checksum, block sizes, block checksums, truncation. What concerns the
+// decoded content (its size and checksum) is checked by ContentCheck, to which the decoder shows the raw bytes in
+// order.
 //
-// Every error says in `where` the file, the frame (counted from 0), the block (counted from 0) and the byte offset in the stream,
-// and in `what` what was expected and what was found.
+// Every error says in `where` the file, the frame (counted from 0), the block (counted from 0) and the byte offset in
+// the stream, and in `what` what was expected and what was found.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,5 @@
 #include "tools/ptx-pack/files.hpp"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -12,7 +7,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 namespace ptxkit::pack {
 namespace {
@@ -52,7 +51,8 @@ void install_interrupt_cleanup() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     // A signal that the parent ignores (nohup) stays ignored.
-    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      ::sigaction(signal, &action, nullptr);
   }
 }
 
@@ -62,7 +62,8 @@ Result<InputFile> InputFile::open(const std::string& path) {
   if (descriptor < 0) return system_error("open", path);
   InputFile file(descriptor, is_stdin ? "standard input" : path);
   if (::fstat(descriptor, &file.info_) != 0) return system_error("read", file.name_);
-  if (S_ISDIR(file.info_.st_mode)) return fail("expected a file, found a directory", path, "add -r to take the files in it");
+  if (S_ISDIR(file.info_.st_mode))
+    return fail("expected a file, found a directory", path, "add -r to take the files in it");
   return file;
 }
 

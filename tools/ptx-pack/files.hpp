@@ -1,18 +1,19 @@
-// Files as a compressor treats them: an output appears whole or not at all, with the input's mode and times, and nothing that exists is lost
-// without -f.
+// Files as a compressor treats them: an output appears whole or not at all, with the input's mode and times, and
+// nothing that exists is lost without -f.
 #pragma once
-
-#include <sys/stat.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include "runtime/format/byte_stream.hpp"
 
 namespace ptxkit::pack {
 
-// Removes the unfinished output when the process is told to end (SIGINT, SIGTERM, SIGHUP), then lets the signal do its work.
+// Removes the unfinished output when the process is told to end (SIGINT, SIGTERM, SIGHUP), then lets the signal do its
+// work.
 void install_interrupt_cleanup();
 
 class InputFile {
@@ -36,7 +37,8 @@ class InputFile {
   struct stat info_ {};
 };
 
-// A temporary file beside `path`, renamed to it by commit(); removed if that never happens. Devices, pipes and "-" are written directly.
+// A temporary file beside `path`, renamed to it by commit(); removed if that never happens. Devices, pipes and "-" are
+// written directly.
 class OutputFile {
  public:
   static Result<OutputFile> create(const std::string& path, const InputFile& input, bool overwrite);
@@ -53,7 +55,7 @@ class OutputFile {
   OutputFile() = default;
 
   int descriptor_ = -1;
-  std::string name_;       // for messages
+  std::string name_;  // for messages
   std::string path_;
   std::string temporary_;  // empty: written directly
 };

@@ -49,14 +49,15 @@ Result<void> list_file(const std::string& path, bool with_heading) {
     return words.empty() ? std::string("-") : fmt::format("{}", fmt::join(words, "+"));
   };
   if (with_heading) {
-    fmt::print("{:>6} {:>9} {:>8} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", "frames", "skippable", "kind", "blocks", "checksums",
-               "compressed", "uncompressed", "ratio", "file");
+    fmt::print("{:>6} {:>9} {:>8} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", "frames", "skippable", "kind", "blocks",
+               "checksums", "compressed", "uncompressed", "ratio", "file");
   }
   raw_known = raw_known && frame_count != 0;
-  fmt::print("{:>6} {:>9} {:>8} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", frame_count, skippable_count, joined(kinds), block_count,
-             joined(checks), reader.offset(), raw_known ? fmt::format("{}", raw_bytes) : "-",
-             raw_known ? fmt::format("{:.3f}", static_cast<double>(raw_bytes) / static_cast<double>(reader.offset())) : "-",
-             input->name());
+  fmt::print(
+      "{:>6} {:>9} {:>8} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", frame_count, skippable_count, joined(kinds),
+      block_count, joined(checks), reader.offset(), raw_known ? fmt::format("{}", raw_bytes) : "-",
+      raw_known ? fmt::format("{:.3f}", static_cast<double>(raw_bytes) / static_cast<double>(reader.offset())) : "-",
+      input->name());
   return {};
 }
 

@@ -1,12 +1,12 @@
 // ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "kernels/images.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream.hpp"
@@ -59,9 +59,12 @@ class Packer {
 
   Result<void> run(const std::string& input_path) const {
     switch (options_.mode) {
-      case Mode::bench: return bench_file(input_path, backend_, encoder_, header());
-      case Mode::test: return test(input_path);
-      default: return convert(input_path);
+      case Mode::bench:
+        return bench_file(input_path, backend_, encoder_, header());
+      case Mode::test:
+        return test(input_path);
+      default:
+        return convert(input_path);
     }
   }
 
@@ -121,9 +124,9 @@ class Packer {
       return codec::decompress_stream(source, sink, backend_,
                                       {.progress = [&](std::uint64_t, std::uint64_t stored) { line.update(stored); }});
     }
-    codec::CompressOptions options{.header = header(), .encoder = encoder_, .progress = [&](std::uint64_t raw, std::uint64_t) {
-                                     line.update(raw);
-                                   }};
+    codec::CompressOptions options{.header = header(),
+                                   .encoder = encoder_,
+                                   .progress = [&](std::uint64_t raw, std::uint64_t) { line.update(raw); }};
     if (options_.content_size) options.header.content_bytes = input.size_bytes();
     return codec::compress_stream(source, sink, backend_, options);
   }
@@ -184,15 +187,21 @@ int run(int argc, char** argv) {
     return exit_code;
   }
   codec::Executor executor(options.thread_count);
-  auto selected = codec::select_backend({.name = options.backend, .device = options.device}, executor);
-  if (!selected) {
-    complain(selected.error());
+  codec::BackendRequest request;
+  request.name = options.backend;
+  request.device = options.device;
+  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+    return kernels::find_kernel_image(name, major, minor);
+  };
+  request.notice = [&](const std::string& message, bool matters) {
+    if (options.verbosity >= (matters ? 1 : 2)) fmt::print(stderr, "ptx-pack: {}\n", message);
+  };
+  auto backend = codec::select_backend(request, executor);
+  if (!backend) {
+    complain(backend.error());
     return exit_code;
   }
-  if (!selected->note.empty() && options.verbosity >= (selected->note_matters ? 1 : 2)) {
-    fmt::print(stderr, "ptx-pack: {}\n", selected->note);
-  }
-  const Packer packer(options, *selected->backend);
+  const Packer packer(options, **backend);
   for (const std::string& path : *inputs) {
     if (auto done = packer.run(path); !done) complain(done.error());
   }

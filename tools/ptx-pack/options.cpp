@@ -1,5 +1,5 @@
-// The flag tree. People come from `lz4`, so its letters mean the same here; what `lz4` has and this program lacks is refused by name with the
-// reason, because an ignored -9 would be a lie.
+// The flag tree. People come from `lz4`, so its letters mean the same here; what `lz4` has and this program lacks is
+// refused by name with the reason, because an ignored -9 would be a lie.
 #include "tools/ptx-pack/options.hpp"
 
 #include <array>
@@ -16,11 +16,16 @@ struct RefusedFlag {
   const char* reason;
 };
 constexpr std::array kRefusedFlags = {
-    RefusedFlag{"-3", "high compression is not available"}, RefusedFlag{"-4", "high compression is not available"},
-    RefusedFlag{"-5", "high compression is not available"}, RefusedFlag{"-6", "high compression is not available"},
-    RefusedFlag{"-7", "high compression is not available"}, RefusedFlag{"-8", "high compression is not available"},
-    RefusedFlag{"-9", "high compression is not available"}, RefusedFlag{"--best", "high compression is not available"},
-    RefusedFlag{"--fast", "there is one speed"},            RefusedFlag{"-l", "legacy frames are read but not written"},
+    RefusedFlag{"-3", "high compression is not available"},
+    RefusedFlag{"-4", "high compression is not available"},
+    RefusedFlag{"-5", "high compression is not available"},
+    RefusedFlag{"-6", "high compression is not available"},
+    RefusedFlag{"-7", "high compression is not available"},
+    RefusedFlag{"-8", "high compression is not available"},
+    RefusedFlag{"-9", "high compression is not available"},
+    RefusedFlag{"--best", "high compression is not available"},
+    RefusedFlag{"--fast", "there is one speed"},
+    RefusedFlag{"-l", "legacy frames are read but not written"},
     RefusedFlag{"-D", "dictionaries are not supported"},
 };
 
@@ -35,11 +40,16 @@ bool ends_with_lz4(const std::string& name) { return name.size() > 4 && name.end
 std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values, Options& options) {
   for (const std::string& value : values) {
     for (const char letter : value) {
-      if (letter >= '4' && letter <= '7' && value.size() == 1) options.block_size_id = letter - '0';
-      else if (letter == 'D') options.linked_blocks = true;
-      else if (letter == 'I') options.linked_blocks = false;
-      else if (letter == 'X') options.block_checksum = true;
-      else return usage(fmt::format("expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B{}", value));
+      if (letter >= '4' && letter <= '7' && value.size() == 1)
+        options.block_size_id = letter - '0';
+      else if (letter == 'D')
+        options.linked_blocks = true;
+      else if (letter == 'I')
+        options.linked_blocks = false;
+      else if (letter == 'X')
+        options.block_checksum = true;
+      else
+        return usage(fmt::format("expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B{}", value));
     }
   }
   return std::nullopt;
@@ -74,15 +84,17 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("-f,--force", options.force, "overwrite outputs; write compressed data to a terminal");
   app.add_flag("-m,--multiple", multiple, "every name is an input; outputs go beside them");
   app.add_flag("-r,--recursive", options.recursive, "take the files below a directory (implies -m)");
-  app.add_option("-B", block_flags,
-                 "4 to 7: blocks of 64 KiB (default), 256 KiB, 1 MiB, 4 MiB; D: linked blocks; I: independent (default); "
-                 "X: block checksums")
+  app.add_option(
+         "-B", block_flags,
+         "4 to 7: blocks of 64 KiB (default), 256 KiB, 1 MiB, 4 MiB; D: linked blocks; I: independent (default); "
+         "X: block checksums")
       ->allow_extra_args(false);
   app.add_flag("--content-size", content_size, "record the size of the content (default where it is known)");
   app.add_flag("--no-content-size", no_content_size, "do not");
   app.add_flag("--frame-crc", frame_crc, "record a checksum of the content (default)");
   app.add_flag("--no-frame-crc", no_frame_crc, "do not");
-  app.add_option("-T,--threads", options.thread_count, "CPU threads; 0 (default): all cores")->check(CLI::Range(0, 1024));
+  app.add_option("-T,--threads", options.thread_count, "CPU threads; 0 (default): all cores")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulator"}));
   app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
@@ -134,9 +146,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   options.inputs = std::move(names);
   if (!options.output && options.inputs.front() == "-" && options.inputs.size() == 1) options.output = "-";
   if (options.remove_source && (!writes || options.output == "-")) return usage("--rm needs an output file");
-  options.mode = test ? Mode::test
-                 : list ? Mode::list
-                 : bench ? Mode::bench
+  options.mode = test                                                                 ? Mode::test
+                 : list                                                               ? Mode::list
+                 : bench                                                              ? Mode::bench
                  : decompress || (!compress && ends_with_lz4(options.inputs.front())) ? Mode::decompress
                                                                                       : Mode::compress;
   return options;

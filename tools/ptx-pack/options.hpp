@@ -17,8 +17,8 @@ enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 
 struct Options {
   Mode mode = Mode::compress;
-  std::vector<std::string> inputs;     // "-" is standard input
-  std::optional<std::string> output;   // "-" is standard output; absent: beside each input
+  std::vector<std::string> inputs;    // "-" is standard input
+  std::optional<std::string> output;  // "-" is standard output; absent: beside each input
   bool force = false;
   bool remove_source = false;
   bool recursive = false;

@@ -1,5 +1,6 @@
-// The cpu backend: liblz4 for `fast` and for every decompression, the scalar references of kernels/lz4 for `reproducible`.
-// One LZ4 state per worker, allocated once: LZ4_compress_fast would put 16 KiB on the stack and clear it for each chunk.
+// The cpu backend: liblz4 for `fast` and for every decompression, the scalar references of kernels/lz4 for
+// `reproducible`. One LZ4 state per worker, allocated once: LZ4_compress_fast would put 16 KiB on the stack and clear
+// it for each chunk.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -25,14 +26,38 @@ bool all_zero(Bytes bytes) {
   return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
+// Whether a match of a block that liblz4 took has offset 0. The format forbids it, but liblz4 1.9.4 copies from where
+// the output has not been written yet, so the result would be whatever the memory held before.
+bool has_zero_offset(Bytes block) {
+  const std::uint8_t* at = block.data();
+  const std::uint8_t* const end = at + block.size();
+  const auto skip_extension = [&] {
+    std::size_t sum = 0;
+    std::uint8_t more = 255;
+    while (more == 255 && at < end) sum += more = *at++;
+    return sum;
+  };
+  while (at < end) {
+    const unsigned token = *at++;
+    std::size_t literal_count = token >> 4;
+    if (literal_count == 15) literal_count += skip_extension();
+    if (static_cast<std::size_t>(end - at) < literal_count + 2) return false;  // the last sequence
+    at += literal_count;
+    if (at[0] == 0 && at[1] == 0) return true;
+    at += 2;
+    if ((token & 15) == 15) skip_extension();
+  }
+  return false;
+}
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(Executor& executor) : executor_(executor), streams_(executor.thread_count()) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
-    return fmt::format("cpu, {} thread{}, liblz4 {}", executor_.thread_count(), executor_.thread_count() == 1 ? "" : "s",
-                       LZ4_versionString());
+    return fmt::format("cpu, {} thread{}, liblz4 {}", executor_.thread_count(),
+                       executor_.thread_count() == 1 ? "" : "s", LZ4_versionString());
   }
   bool supports(Operation) const override { return true; }
   Encoder default_encoder() const override { return Encoder::fast; }
@@ -66,11 +91,13 @@ class CpuBackend final : public Backend {
     const int raw_bytes = static_cast<int>(item.raw.size());
     int length;
     if (item.history.empty()) {
-      length = LZ4_compress_fast_extState(&stream, chars(item.raw.data()), chars(item.output.data()), raw_bytes, raw_bytes - 1, 1);
+      length = LZ4_compress_fast_extState(&stream, chars(item.raw.data()), chars(item.output.data()), raw_bytes,
+                                          raw_bytes - 1, 1);
     } else {
       LZ4_initStream(&stream, sizeof stream);
       LZ4_loadDict(&stream, chars(item.history.data()), static_cast<int>(item.history.size()));
-      length = LZ4_compress_fast_continue(&stream, chars(item.raw.data()), chars(item.output.data()), raw_bytes, raw_bytes - 1, 1);
+      length = LZ4_compress_fast_continue(&stream, chars(item.raw.data()), chars(item.output.data()), raw_bytes,
+                                          raw_bytes - 1, 1);
     }
     item.flag = length > 0 ? ChunkFlag::compressed : ChunkFlag::incompressible;
     item.compressed_bytes = static_cast<std::uint32_t>(length > 0 ? length : raw_bytes);
@@ -92,15 +119,19 @@ class CpuBackend final : public Backend {
   }
 
   static void decompress_one(DecompressItem& item) {
-    const int length = LZ4_decompress_safe_usingDict(chars(item.block.data()), chars(item.output.data()),
-                                                     static_cast<int>(item.block.size()), static_cast<int>(item.output.size()),
-                                                     chars(item.history.data()), static_cast<int>(item.history.size()));
-    item.status = length < 0 ? reason_of(item) : ItemStatus::ok;
-    item.raw_bytes = static_cast<std::uint32_t>(std::max(length, 0));
+    const int length = LZ4_decompress_safe_usingDict(
+        chars(item.block.data()), chars(item.output.data()), static_cast<int>(item.block.size()),
+        static_cast<int>(item.output.size()), chars(item.history.data()), static_cast<int>(item.history.size()));
+    item.status = length < 0 ? reason_of(item) : has_zero_offset(item.block) ? ItemStatus::offset_zero : ItemStatus::ok;
+    if (item.status != ItemStatus::ok) {
+      item.raw_bytes = 0;
+      return;
+    }
+    item.raw_bytes = static_cast<std::uint32_t>(length);
   }
 
-  // liblz4 says only that a block is bad. The reference decoder, which is slower, says why; it knows no history, so an offset into history
-  // would mislead it.
+  // liblz4 says only that a block is bad. The reference decoder, which is slower, says why; it knows no history, so an
+  // offset into history would mislead it.
   static ItemStatus reason_of(const DecompressItem& item) {
     if (!item.history.empty()) return ItemStatus::malformed;
     const auto decoded = kernels::lz4_decompress_reference(item.block, item.output);

@@ -1,0 +1,329 @@
+// libcuda.so.1 without a GPU: "device" memory is host memory, and work put on a stream happens only when somebody waits
+// for it, so that code that reads results too early sees poison. The LZ4 kernels are run by their scalar references, so
+// a whole program can be driven through it.
+//
+// From a program, PTXKIT_FAKE_CUDA="FUNCTION:CALL:CODE" injects one failure, and PTXKIT_FAKE_CUDA_VERSION sets the
+// driver's version.
+#include "fkr_tests/unit/runtime/fake_cuda.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "kernels/lz4/lz4_compress_reference.hpp"
+#include "kernels/lz4/lz4_decompress_reference.hpp"
+
+namespace kernels = ptxkit::kernels;
+
+namespace {
+
+std::recursive_mutex lock_of_everything;
+std::map<std::uintptr_t, std::size_t> device_memory, pinned_memory;
+int sticky_code = 0;
+
+struct Stream {
+  std::vector<std::function<int()>> work;
+  int run() {
+    for (auto& step : std::exchange(work, {})) {
+      if (const int code = step(); code != 0) return sticky_code = code;
+    }
+    return 0;
+  }
+};
+struct Module {
+  std::string text;
+};
+struct Function {
+  std::string name;
+};
+
+// Counts the call and says whether it shall fail.
+int enter(const char* name) {
+  auto& state = *fake_cuda_state();
+  const int call = ++state.calls[name];
+  if (state.failing_function == name && state.failing_call == call) {
+    if ((state.failing_code >= 700 && state.failing_code < 720 && state.failing_code != 701) ||
+        state.failing_code == 999) {
+      sticky_code = state.failing_code;
+    }
+    return state.failing_code;
+  }
+  return sticky_code;
+}
+
+bool inside(const std::map<std::uintptr_t, std::size_t>& memory, std::uintptr_t begin, std::size_t size) {
+  auto next = memory.upper_bound(begin);
+  return next != memory.begin() && (--next, begin + size <= next->first + next->second);
+}
+
+template <class T>
+T argument(void** arguments, int index) {
+  T value;
+  std::memcpy(&value, arguments[index], sizeof value);
+  return value;
+}
+template <class T>
+T* pointer(void** arguments, int index) {
+  return reinterpret_cast<T*>(argument<std::uint64_t>(arguments, index));
+}
+
+[[maybe_unused]] std::function<int()> compression(void** a, const kernels::Lz4CompressVariant& variant) {
+  return [&variant, src = pointer<std::uint8_t>(a, 0), src_sizes = pointer<std::uint32_t>(a, 1),
+          dst = pointer<std::uint8_t>(a, 2), dst_sizes = pointer<std::uint32_t>(a, 3),
+          flags = pointer<std::uint8_t>(a, 4), src_stride = std::size_t{16} * argument<std::uint32_t>(a, 5),
+          dst_stride = std::size_t{16} * argument<std::uint32_t>(a, 6), count = argument<std::uint32_t>(a, 7)] {
+    if (!inside(device_memory, reinterpret_cast<std::uintptr_t>(src), count * src_stride)) return 700;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto item = kernels::lz4_compress_reference({src + i * src_stride, src_sizes[i]},
+                                                        {dst + i * dst_stride, src_sizes[i]}, variant);
+      dst_sizes[i] = item.size_bytes;
+      flags[i] = static_cast<std::uint8_t>(item.flag);
+    }
+    return 0;
+  };
+}
+
+[[maybe_unused]] std::function<int()> decompression(void** a) {
+  return [src = pointer<std::uint8_t>(a, 0), src_offsets = pointer<std::uint64_t>(a, 1),
+          src_sizes = pointer<std::uint32_t>(a, 2), dst = pointer<std::uint8_t>(a, 3),
+          dst_offsets = pointer<std::uint64_t>(a, 4), capacities = pointer<std::uint32_t>(a, 5),
+          dst_sizes = pointer<std::uint32_t>(a, 6), statuses = pointer<std::uint32_t>(a, 7),
+          count = argument<std::uint32_t>(a, 8)] {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto item = kernels::lz4_decompress_reference({src + src_offsets[i], src_sizes[i]},
+                                                          {dst + dst_offsets[i], capacities[i]});
+      dst_sizes[i] = item.size_bytes;
+      statuses[i] = static_cast<std::uint32_t>(item.status);
+    }
+    return 0;
+  };
+}
+
+}  // namespace
+
+#define ENTER()                              \
+  std::lock_guard guard(lock_of_everything); \
+  if (const int code = enter(__func__); code != 0) return code
+
+extern "C" {
+
+ptxkit::testing::FakeCuda* fake_cuda_state() {
+  static ptxkit::testing::FakeCuda state;
+  return &state;
+}
+
+int cuInit(unsigned) {
+  std::lock_guard guard(lock_of_everything);
+  sticky_code = 0;
+  auto& state = *fake_cuda_state();
+  if (const char* version = std::getenv("PTXKIT_FAKE_CUDA_VERSION")) state.driver_version = std::atoi(version);
+  if (const char* failure = std::getenv("PTXKIT_FAKE_CUDA")) {
+    char name[64];
+    if (std::sscanf(failure, "%63[^:]:%d:%d", name, &state.failing_call, &state.failing_code) == 3)
+      state.failing_function = name;
+  }
+  return enter("cuInit");
+}
+int cuDriverGetVersion(int* version) {
+  ENTER();
+  *version = fake_cuda_state()->driver_version;
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  ENTER();
+  *count = fake_cuda_state()->device_count;
+  return 0;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  ENTER();
+  *device = ordinal;
+  return 0;
+}
+int cuDeviceGetName(char* name, int length, int) {
+  ENTER();
+  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU");
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER();
+  *value = attribute == 75 ? fake_cuda_state()->major : attribute == 76 ? fake_cuda_state()->minor : 4;
+  return 0;
+}
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  ENTER();
+  *bytes = std::size_t{1} << 30;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  ENTER();
+  ++fake_cuda_state()->contexts;
+  *context = fake_cuda_state();
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int) {
+  std::lock_guard guard(lock_of_everything);
+  --fake_cuda_state()->contexts;
+  return enter(__func__);
+}
+int cuCtxSetCurrent(void* context) {
+  std::lock_guard guard(lock_of_everything);
+  ++fake_cuda_state()->calls[__func__];
+  return context == fake_cuda_state() ? 0 : 201;
+}
+int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
+  ENTER();
+  const std::string text = static_cast<const char*>(image);
+  if (text.find("syntax error") != std::string::npos) {
+    for (unsigned i = 0; i < option_count; ++i) {
+      if (options[i] == 5) std::strcpy(static_cast<char*>(values[i]), "ptxas: line 3: syntax error");
+    }
+    return 218;
+  }
+  ++fake_cuda_state()->modules;
+  *module = new Module{text};
+  return 0;
+}
+int cuModuleUnload(void* module) {
+  std::lock_guard guard(lock_of_everything);
+  --fake_cuda_state()->modules;
+  delete static_cast<Module*>(module);
+  return enter(__func__);
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  ENTER();
+  if (static_cast<Module*>(module)->text.find(name) == std::string::npos) return 500;
+  static std::map<std::string, Function> functions;
+  *function = &functions.try_emplace(name, Function{name}).first->second;
+  return 0;
+}
+int cuFuncGetAttribute(int* value, int attribute, void*) {
+  ENTER();
+  *value = 10 * (attribute + 1);
+  return 0;
+}
+int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t bytes) {
+  ENTER();
+  if (bytes == 0) return 1;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xdd, bytes);
+  *pointer = reinterpret_cast<std::uintptr_t>(memory);
+  device_memory[*pointer] = bytes;
+  fake_cuda_state()->device_bytes += static_cast<long>(bytes);
+  return 0;
+}
+int cuMemFree_v2(std::uint64_t pointer) {
+  std::lock_guard guard(lock_of_everything);
+  const auto found = device_memory.find(pointer);
+  if (found == device_memory.end()) return 1;
+  fake_cuda_state()->device_bytes -= static_cast<long>(found->second);
+  device_memory.erase(found);
+  std::free(reinterpret_cast<void*>(pointer));
+  return enter(__func__);
+}
+int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+  ENTER();
+  *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  std::memset(*pointer, 0xee, bytes);
+  pinned_memory[reinterpret_cast<std::uintptr_t>(*pointer)] = bytes;
+  fake_cuda_state()->pinned_bytes += static_cast<long>(bytes);
+  return 0;
+}
+int cuMemFreeHost(void* pointer) {
+  std::lock_guard guard(lock_of_everything);
+  const auto found = pinned_memory.find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == pinned_memory.end()) return 1;
+  fake_cuda_state()->pinned_bytes -= static_cast<long>(found->second);
+  pinned_memory.erase(found);
+  std::free(pointer);
+  return enter(__func__);
+}
+int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
+  ENTER();
+  if (!inside(device_memory, to, bytes)) return 1;
+  static_cast<Stream*>(stream)->work.push_back(
+      [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; });
+  return 0;
+}
+int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* stream) {
+  ENTER();
+  if (!inside(device_memory, from, bytes)) return 1;
+  static_cast<Stream*>(stream)->work.push_back(
+      [=] { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; });
+  return 0;
+}
+int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) {
+  ENTER();
+  if (!inside(device_memory, from, bytes) || !inside(device_memory, to, bytes)) return 1;
+  static_cast<Stream*>(stream)->work.push_back(
+      [=] { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), 0; });
+  return 0;
+}
+int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, void* stream) {
+  ENTER();
+  if (!inside(device_memory, to, bytes)) return 1;
+  static_cast<Stream*>(stream)->work.push_back(
+      [=] { return std::memset(reinterpret_cast<void*>(to), value, bytes), 0; });
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned flags) {
+  ENTER();
+  if (flags != 1) return 1;  // a stream that waits for the default stream is a mistake here
+  ++fake_cuda_state()->streams;
+  *stream = new Stream;
+  return 0;
+}
+int cuStreamDestroy_v2(void* stream) {
+  std::lock_guard guard(lock_of_everything);
+  --fake_cuda_state()->streams;
+  delete static_cast<Stream*>(stream);
+  return enter(__func__);
+}
+int cuStreamSynchronize(void* stream) {
+  ENTER();
+  return static_cast<Stream*>(stream)->run();
+}
+int cuEventCreate(void** event, unsigned) {
+  ENTER();
+  ++fake_cuda_state()->events;
+  *event = new Stream* {nullptr};
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  std::lock_guard guard(lock_of_everything);
+  --fake_cuda_state()->events;
+  delete static_cast<Stream**>(event);
+  return enter(__func__);
+}
+int cuEventRecord(void* event, void* stream) {
+  ENTER();
+  *static_cast<Stream**>(event) = static_cast<Stream*>(stream);
+  return 0;
+}
+int cuEventSynchronize(void* event) {
+  ENTER();
+  return (*static_cast<Stream**>(event))->run();
+}
+int cuEventElapsedTime(float* milliseconds, void*, void*) {
+  ENTER();
+  *milliseconds = 2.5f;
+  return 0;
+}
+#ifndef FAKE_CUDA_WITHOUT_LAUNCH
+int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
+                   void** arguments, void**) {
+  ENTER();
+  const std::string& name = static_cast<Function*>(function)->name;
+  auto& work = static_cast<Stream*>(stream)->work;
+  if (name == kernels::kLz4CompressPage) work.push_back(compression(arguments, kernels::kPageVariant));
+  if (name == kernels::kLz4CompressChunk) work.push_back(compression(arguments, kernels::kChunkVariant));
+  if (name == kernels::kLz4Decompress) work.push_back(decompression(arguments));
+  return 0;
+}
+#endif
+
+}  // extern "C"

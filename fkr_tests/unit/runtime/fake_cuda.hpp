@@ -1,0 +1,26 @@
+// What a test tells the fake driver and what it learns from it: one structure inside the library, found by name.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace ptxkit::testing {
+
+struct FakeCuda {
+  int driver_version = 12080;
+  int device_count = 1;
+  int major = 9, minor = 0;
+  // Fails the nth call (from 1) of a function with a code; the failure stays when it is a context error, as on
+  // hardware.
+  std::string failing_function;
+  int failing_call = 0;
+  int failing_code = 0;
+  std::map<std::string, int> calls;                        // by exported name
+  long device_bytes = 0, pinned_bytes = 0;                 // allocated now
+  int streams = 0, events = 0, modules = 0, contexts = 0;  // alive now
+};
+
+}  // namespace ptxkit::testing
+
+// Exported; the same structure for as long as the process lives.
+extern "C" ptxkit::testing::FakeCuda* fake_cuda_state();

@@ -1,0 +1,15 @@
+// The backend that runs this project's kernels on a Machine: cuda and emulator are this class over two machines.
+#pragma once
+
+#include <memory>
+
+#include "runtime/backend/kernels/machine.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/executor.hpp"
+
+namespace ptxkit::codec {
+
+// `executor` copies between items and staging memory; it must outlive the backend.
+std::unique_ptr<Backend> make_kernel_backend(std::unique_ptr<Machine> machine, Executor& executor);
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,58 @@
+// Where kernels run, as the kernel backend sees it: queues, each with regions of device memory that host memory
+// mirrors.
+//
+// The GPU and the emulator implement this one interface, so both run the same kernels through the same launch code:
+// what the emulator's sanitizer passed is what the GPU gets. A queue is a stream on the GPU: calls on it happen in
+// order and may happen later, until wait(). Each queue holds one arrangement of regions at a time; on the emulator
+// every region is an allocation of its own with exactly its size, so an access between regions is caught.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/driver/launch_contract.hpp"
+
+namespace ptxkit::codec {
+
+struct Region {
+  const char* name;
+  std::size_t size_bytes;
+};
+
+// The image of a kernel for a compute capability; null when there is none. Programs pass kernels::find_kernel_image.
+using FindImage =
+    std::function<const kernels::KernelImage*(std::string_view name, std::uint32_t major, std::uint32_t minor)>;
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual std::string_view name() const = 0;  // of the backend: "cuda", "emulator"
+  virtual std::string description() const = 0;
+  virtual unsigned queue_count() const = 0;
+  // The raw bytes that one launch should carry, and those that keep all queues busy.
+  virtual std::size_t slice_bytes() const = 0;
+
+  // Makes a kernel ready by its name; again is free. Fails without an image or without its verdict.
+  virtual Result<void> prepare(std::string_view kernel) = 0;
+  // Gives the queue these regions, 256-byte aligned, contents undefined. The queue must be idle. Allocates only when it
+  // must grow.
+  virtual Result<void> arrange(unsigned queue, std::span<const Region> regions) = 0;
+  // Host side of a region: size_bytes of it, page-locked where that matters.
+  virtual MutableBytes host(unsigned queue, std::size_t region) = 0;
+  virtual std::uint64_t address(unsigned queue, std::size_t region) = 0;
+  // Copies the whole region between its two sides.
+  virtual Result<void> upload(unsigned queue, std::size_t region) = 0;
+  virtual Result<void> download(unsigned queue, std::size_t region) = 0;
+  virtual Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks,
+                              std::uint32_t block_threads, std::span<const driver::LaunchArgument> arguments) = 0;
+  // Until everything on the queue has happened; errors of the queue's calls come here at the latest.
+  virtual Result<void> wait(unsigned queue) = 0;
+};
+
+}  // namespace ptxkit::codec

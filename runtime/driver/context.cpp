@@ -1,0 +1,218 @@
+#include "runtime/driver/context.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "support/check.hpp"
+
+namespace ptxkit::driver {
+namespace {
+
+// CUdevice_attribute, CUfunction_attribute, CUjit_option and flag values of cuda.h.
+constexpr int kAttributeMultiprocessorCount = 16, kAttributeMajor = 75, kAttributeMinor = 76;
+constexpr int kFunctionMaxThreads = 0, kFunctionSharedBytes = 1, kFunctionLocalBytes = 3, kFunctionRegisters = 4;
+constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6, kJitOptimisationLevel = 7;
+constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kHostAllocDefault = 0;
+
+// One driver call with the context current; `name` is for the error.
+template <class Call>
+Result<void> on(const Context& context, const char* name, Call call) {
+  if (auto current = context.make_current(); !current) return current;
+  return context.check(call(), name);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Driver> driver, int ordinal) {
+  if (ordinal < 0 || ordinal >= driver->device_count()) {
+    return fail(fmt::format("there is no device {}: expected a number below {}", ordinal, driver->device_count()), {},
+                "nvidia-smi -L lists the devices");
+  }
+  const std::shared_ptr<Context> context(new Context);
+  context->driver_ = std::move(driver);
+  const Api& api = context->api();
+  DeviceInfo& info = context->info_;
+  info.ordinal = ordinal;
+  info.name = fmt::format("device {}", ordinal);
+  CuDevice& device = context->device_;
+  std::array<char, 256> name{};
+  int major = 0, minor = 0, multiprocessors = 0;
+  const auto attempt = [&](int status, const char* call) { return context->check(status, call); };
+  if (auto done = attempt(api.device_get(&device, ordinal), "cuDeviceGet"); !done) return tl::unexpected(done.error());
+  if (auto done =
+          attempt(api.device_get_name(name.data(), static_cast<int>(name.size()) - 1, device), "cuDeviceGetName");
+      !done) {
+    return tl::unexpected(done.error());
+  }
+  info.name = name.data();
+  for (const auto& [value, attribute] : {std::pair(&major, kAttributeMajor), std::pair(&minor, kAttributeMinor),
+                                         std::pair(&multiprocessors, kAttributeMultiprocessorCount)}) {
+    if (auto done = attempt(api.device_get_attribute(value, attribute, device), "cuDeviceGetAttribute"); !done) {
+      return tl::unexpected(done.error());
+    }
+  }
+  info.major = static_cast<std::uint32_t>(major);
+  info.minor = static_cast<std::uint32_t>(minor);
+  info.multiprocessor_count = static_cast<std::uint32_t>(multiprocessors);
+  if (auto done = attempt(api.device_total_mem(&info.memory_bytes, device), "cuDeviceTotalMem"); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (auto done = attempt(api.primary_context_retain(&context->context_, device), "cuDevicePrimaryCtxRetain"); !done) {
+    return tl::unexpected(done.error());
+  }
+  return context;
+}
+
+Context::~Context() {
+  if (context_ != nullptr) api().primary_context_release(device_);
+}
+
+Result<void> Context::make_current() const { return check(api().context_set_current(context_), "cuCtxSetCurrent"); }
+
+Result<void> Context::check(int status, const char* call) const {
+  if (status == 0) return {};
+  return driver_->check(status, call, fmt::format("device {}, {}", info_.ordinal, info_.name));
+}
+
+Result<Stream> Stream::create(ContextPointer context) {
+  CuStream stream = nullptr;
+  auto done = on(*context, "cuStreamCreate", [&] { return context->api().stream_create(&stream, kStreamNonBlocking); });
+  if (!done) return tl::unexpected(done.error());
+  return Stream(std::move(context), stream);
+}
+
+Result<void> Stream::wait() const {
+  return on(context(), "cuStreamSynchronize", [&] { return context().api().stream_synchronize(handle()); });
+}
+
+Result<Event> Event::create(ContextPointer context) {
+  CuEvent event = nullptr;
+  auto done = on(*context, "cuEventCreate", [&] { return context->api().event_create(&event, kEventDefault); });
+  if (!done) return tl::unexpected(done.error());
+  return Event(std::move(context), event);
+}
+
+Result<void> Event::record(const Stream& stream) const {
+  return on(context(), "cuEventRecord", [&] { return context().api().event_record(handle(), stream.handle()); });
+}
+
+Result<void> Event::wait() const {
+  return on(context(), "cuEventSynchronize", [&] { return context().api().event_synchronize(handle()); });
+}
+
+Result<double> Event::seconds_since(const Event& begin) const {
+  float milliseconds = 0;
+  auto done = on(context(), "cuEventElapsedTime",
+                 [&] { return context().api().event_elapsed_time(&milliseconds, begin.handle(), handle()); });
+  if (!done) return tl::unexpected(done.error());
+  return static_cast<double>(milliseconds) / 1e3;
+}
+
+Result<DeviceMemory> DeviceMemory::allocate(ContextPointer context, std::size_t size_bytes) {
+  CuDevicePointer pointer = 0;
+  auto done = on(*context, "cuMemAlloc", [&] { return context->api().mem_alloc(&pointer, size_bytes); });
+  if (!done) {
+    done.error().what += fmt::format("; {} bytes were asked for", size_bytes);
+    return tl::unexpected(done.error());
+  }
+  return DeviceMemory(std::move(context), pointer, size_bytes);
+}
+
+Result<void> DeviceMemory::upload(std::span<const std::uint8_t> from, const Stream& stream,
+                                  std::size_t offset_bytes) const {
+  PTXKIT_CHECK(offset_bytes + from.size() <= size_bytes_, "an upload stays inside its device memory");
+  if (from.empty()) return {};
+  return on(context(), "cuMemcpyHtoDAsync", [&] {
+    return context().api().memcpy_to_device_async(handle() + offset_bytes, from.data(), from.size(), stream.handle());
+  });
+}
+
+Result<void> DeviceMemory::download(std::span<std::uint8_t> into, const Stream& stream,
+                                    std::size_t offset_bytes) const {
+  PTXKIT_CHECK(offset_bytes + into.size() <= size_bytes_, "a download stays inside its device memory");
+  if (into.empty()) return {};
+  return on(context(), "cuMemcpyDtoHAsync", [&] {
+    return context().api().memcpy_to_host_async(into.data(), handle() + offset_bytes, into.size(), stream.handle());
+  });
+}
+
+Result<void> DeviceMemory::fill(std::uint8_t value, const Stream& stream) const {
+  return on(context(), "cuMemsetD8Async",
+            [&] { return context().api().memset_async(handle(), value, size_bytes_, stream.handle()); });
+}
+
+Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, std::size_t size_bytes) {
+  void* pointer = nullptr;
+  auto done = on(*context, "cuMemHostAlloc",
+                 [&] { return context->api().mem_host_alloc(&pointer, size_bytes, kHostAllocDefault); });
+  if (!done) return tl::unexpected(done.error());
+  return PinnedMemory(std::move(context), pointer, size_bytes);
+}
+
+Result<Kernel> Kernel::load(ContextPointer context, const kernels::KernelImage& image) {
+  if (auto checked = check_verdict(image); !checked) return tl::unexpected(checked.error());
+  return load_unverified(std::move(context), std::string(image.ptx), contract_of(image));
+}
+
+Result<Kernel> Kernel::load_unverified(ContextPointer context, std::string ptx, LaunchContract contract,
+                                       int optimisation_level) {
+  const Api& api = context->api();
+  CuModule module = nullptr;
+  std::array<char, 8192> log{};
+  std::array<int, 3> options{kJitErrorLog, kJitErrorLogBytes, kJitOptimisationLevel};
+  const auto as_option = [](std::uintptr_t value) { return reinterpret_cast<void*>(value); };
+  std::array<void*, 3> values{log.data(), as_option(log.size() - 1),
+                              as_option(static_cast<std::uintptr_t>(optimisation_level))};
+  auto done = on(*context, "cuModuleLoadDataEx",
+                 [&] { return api.module_load_data_ex(&module, ptx.c_str(), 3, options.data(), values.data()); });
+  if (!done) {
+    done.error().where = fmt::format("{}, kernel {}", done.error().where, contract.name);
+    if (log[0] != '\0') done.error().what += fmt::format("; the compiler's log: {}", log.data());
+    return tl::unexpected(done.error());
+  }
+  CuFunction function = nullptr;
+  done = context->check(api.module_get_function(&function, module, contract.name.c_str()), "cuModuleGetFunction");
+  if (!done) {
+    api.module_unload(module);
+    done.error().where = fmt::format("{}, kernel {}", done.error().where, contract.name);
+    return tl::unexpected(done.error());
+  }
+  return Kernel(std::move(context), module, function, std::move(contract));
+}
+
+Result<KernelResources> Kernel::resources() const {
+  KernelResources resources;
+  for (const auto& [value, attribute] :
+       {std::pair(&resources.registers, kFunctionRegisters), std::pair(&resources.shared_bytes, kFunctionSharedBytes),
+        std::pair(&resources.local_bytes, kFunctionLocalBytes),
+        std::pair(&resources.max_block_threads, kFunctionMaxThreads)}) {
+    int number = 0;
+    auto done = on(context(), "cuFuncGetAttribute",
+                   [&] { return context().api().function_get_attribute(&number, attribute, function_); });
+    if (!done) return tl::unexpected(done.error());
+    *value = static_cast<std::uint32_t>(number);
+  }
+  return resources;
+}
+
+Result<void> Kernel::launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                            std::span<const LaunchArgument> arguments) const {
+  if (auto checked = check_launch(contract_, grid_blocks, block_threads, arguments); !checked) return checked;
+  // The driver reads each argument with its parameter's size; little-endian, so the low half of a value is its 4-byte
+  // form.
+  std::vector<std::uint64_t> values(arguments.size());
+  std::vector<void*> pointers(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    values[i] = arguments[i].value;
+    pointers[i] = &values[i];
+  }
+  auto done = on(context(), "cuLaunchKernel", [&] {
+    return context().api().launch_kernel(function_, grid_blocks, 1, 1, block_threads, 1, 1, 0, stream.handle(),
+                                         pointers.data(), nullptr);
+  });
+  if (!done) done.error().where = fmt::format("{}, kernel {}", done.error().where, contract_.name);
+  return done;
+}
+
+}  // namespace ptxkit::driver

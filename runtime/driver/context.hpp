@@ -1,0 +1,160 @@
+// One GPU and the things that live on it, each owned by exactly one object: context, stream, event, device memory,
+// pinned memory, kernel.
+//
+// Objects are made by functions that return Result, move but do not copy, and release themselves. All keep the context
+// alive. Nothing here synchronises a whole device: waiting is for one stream or one event.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/launch_contract.hpp"
+
+namespace ptxkit::driver {
+
+struct DeviceInfo {
+  std::string name;
+  int ordinal = 0;
+  std::uint32_t major = 0, minor = 0;  // compute capability
+  std::uint32_t multiprocessor_count = 0;
+  std::size_t memory_bytes = 0;
+};
+
+// The primary context of a device. Any thread may use it; make_current() first.
+class Context {
+ public:
+  static Result<std::shared_ptr<const Context>> create(std::shared_ptr<const Driver> driver, int ordinal);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const DeviceInfo& info() const { return info_; }
+  const Driver& driver() const { return *driver_; }
+  const Api& api() const { return driver_->api(); }
+  // Every call below does this itself; it costs well under a microsecond.
+  Result<void> make_current() const;
+  // Errors name the device.
+  Result<void> check(int status, const char* call) const;
+
+ private:
+  Context() = default;
+
+  std::shared_ptr<const Driver> driver_;
+  CuDevice device_ = 0;
+  CuContext context_ = nullptr;
+  DeviceInfo info_;
+};
+using ContextPointer = std::shared_ptr<const Context>;
+
+// A handle with its releasing function; the base of the owners below.
+template <class Handle, int (*Api::*kRelease)(Handle)>
+class Owner {
+ public:
+  Owner(Owner&& other) noexcept
+      : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, Handle{})) {}
+  Owner& operator=(Owner&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owner() {
+    // Errors here repeat an earlier one of the context, which was reported.
+    if (handle_ != Handle{} && context_->make_current()) (context_->api().*kRelease)(handle_);
+  }
+  Handle handle() const { return handle_; }
+  const Context& context() const { return *context_; }
+
+ protected:
+  Owner(ContextPointer context, Handle handle) : context_(std::move(context)), handle_(handle) {}
+
+ private:
+  ContextPointer context_;
+  Handle handle_;
+};
+
+class Stream : public Owner<CuStream, &Api::stream_destroy> {
+ public:
+  static Result<Stream> create(ContextPointer context);  // does not synchronise with the default stream
+  Result<void> wait() const;
+
+ private:
+  using Owner::Owner;
+};
+
+class Event : public Owner<CuEvent, &Api::event_destroy> {
+ public:
+  static Result<Event> create(ContextPointer context);
+  Result<void> record(const Stream& stream) const;
+  Result<void> wait() const;
+  // Both must have happened.
+  Result<double> seconds_since(const Event& begin) const;
+
+ private:
+  using Owner::Owner;
+};
+
+// Device memory, 256-byte aligned, uninitialised.
+class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
+ public:
+  static Result<DeviceMemory> allocate(ContextPointer context, std::size_t size_bytes);
+  std::size_t size_bytes() const { return size_bytes_; }
+  template <class T>
+  DevicePointer<T> as() const {
+    return {handle()};
+  }
+  // Asynchronous; host ranges must be pinned to overlap with anything, and must live until the stream has passed.
+  Result<void> upload(std::span<const std::uint8_t> from, const Stream& stream, std::size_t offset_bytes = 0) const;
+  Result<void> download(std::span<std::uint8_t> into, const Stream& stream, std::size_t offset_bytes = 0) const;
+  Result<void> fill(std::uint8_t value, const Stream& stream) const;
+
+ private:
+  DeviceMemory(ContextPointer context, CuDevicePointer pointer, std::size_t size_bytes)
+      : Owner(std::move(context), pointer), size_bytes_(size_bytes) {}
+  std::size_t size_bytes_;
+};
+
+// Page-locked host memory.
+class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
+ public:
+  static Result<PinnedMemory> allocate(ContextPointer context, std::size_t size_bytes);
+  std::span<std::uint8_t> bytes() const { return {static_cast<std::uint8_t*>(handle()), size_bytes_}; }
+
+ private:
+  PinnedMemory(ContextPointer context, void* pointer, std::size_t size_bytes)
+      : Owner(std::move(context), pointer), size_bytes_(size_bytes) {}
+  std::size_t size_bytes_;
+};
+
+struct KernelResources {
+  std::uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, max_block_threads = 0;
+};
+
+// A module with one entry of it.
+class Kernel : public Owner<CuModule, &Api::module_unload> {
+ public:
+  // Only with a good verdict for exactly this text; see check_verdict.
+  static Result<Kernel> load(ContextPointer context, const kernels::KernelImage& image);
+  // Text that nobody vouches for: probes, experiments. `optimisation_level` of the driver's compiler, 0 to 4.
+  static Result<Kernel> load_unverified(ContextPointer context, std::string ptx, LaunchContract contract,
+                                        int optimisation_level = 4);
+
+  const LaunchContract& contract() const { return contract_; }
+  Result<KernelResources> resources() const;
+  // Asynchronous. The arguments are checked against the contract and copied before this returns.
+  Result<void> launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                      std::span<const LaunchArgument> arguments) const;
+
+ private:
+  Kernel(ContextPointer context, CuModule module, CuFunction function, LaunchContract contract)
+      : Owner(std::move(context), module), function_(function), contract_(std::move(contract)) {}
+  CuFunction function_;
+  LaunchContract contract_;
+};
+
+}  // namespace ptxkit::driver

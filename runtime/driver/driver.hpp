@@ -1,0 +1,65 @@
+// The CUDA driver, opened at run time: no toolkit to build with, and a program that runs on machines without a GPU.
+//
+// libcuda.so.1 is loaded with dlopen and its functions are looked up one by one (symbols.def), as Dr.Jit-Core does it:
+// what is missing is named in one message. The declarations are our own; they follow the driver API's ABI, which NVIDIA
+// keeps stable behind the version suffixes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/driver/error_catalogue.hpp"
+#include "support/result.hpp"
+
+namespace ptxkit::driver {
+
+using CuDevice = int;
+using CuDevicePointer = std::uint64_t;
+using CuContext = struct CuContextOpaque*;
+using CuModule = struct CuModuleOpaque*;
+using CuFunction = struct CuFunctionOpaque*;
+using CuStream = struct CuStreamOpaque*;
+using CuEvent = struct CuEventOpaque*;
+
+// One function pointer per line of symbols.def; optional ones may be null.
+struct Api {
+#define SYMBOL(need, member, exported, parameters) int(*member) parameters = nullptr;
+#include "runtime/driver/symbols.def"
+#undef SYMBOL
+};
+
+// CUDA 11.0, the first driver that takes PTX 7.0, the version of our oldest images; 1000 * major + 10 * minor as cuDriverGetVersion has it.
+constexpr int kMinimumDriverVersion = 11000;
+
+// Why there is no driver: nothing installed is normal on many machines, the rest is something to repair.
+enum class Absence : std::uint8_t { not_installed, broken };
+struct DriverAbsent {
+  Absence absence = Absence::broken;
+  Error error;
+};
+
+class Driver {
+ public:
+  // Opens and initialises `library`; empty means the environment variable PTXKIT_LIBCUDA, else libcuda.so.1.
+  static tl::expected<std::shared_ptr<const Driver>, DriverAbsent> open(std::string library = {});
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  const Api& api() const { return api_; }
+  int version() const { return version_; }  // 12040 is 12.4
+  int device_count() const { return device_count_; }
+
+  // Turns a status into an error with `call` and `where` named; see driver_error.
+  Result<void> check(int status, const char* call, std::string_view where = {}) const;
+
+ private:
+  Driver() = default;
+
+  Api api_;
+  int version_ = 0;
+  int device_count_ = 0;
+};
+
+}  // namespace ptxkit::driver

@@ -1,0 +1,38 @@
+// What every error code of the CUDA driver really means, why it happens and what to do: a table (errors.def) and its
+// look-up.
+//
+// The driver's own strings stop at "misaligned address". Someone whose kernel died wants the likely cause and the next
+// step, so every error this project reports about a device carries both.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "support/result.hpp"
+
+namespace ptxkit::driver {
+
+// How much is broken. After `context`, `device` and `installation` errors a retry on the same context cannot succeed.
+enum class ErrorScope : std::uint8_t { call, context, device, installation };
+
+struct ErrorEntry {
+  int code;
+  std::string_view name;
+  ErrorScope scope;
+  std::string_view meaning;
+  std::string_view cause;
+  std::string_view next_step;
+};
+
+// All entries, by code.
+std::span<const ErrorEntry> error_catalogue();
+
+// The entry of `code`; of CUDA_ERROR_UNKNOWN when the code is newer than this table.
+const ErrorEntry& explain(int code);
+
+// "cuStreamSynchronize: error 716, CUDA_ERROR_MISALIGNED_ADDRESS: a load or store was not aligned to its width (often:
+// ...)", with the next step as the Error's `todo`. `call` names what was being done, `where` the device or the kernel.
+Error driver_error(int code, std::string_view call, std::string_view where = {});
+
+}  // namespace ptxkit::driver

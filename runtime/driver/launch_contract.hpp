@@ -1,0 +1,57 @@
+// What a kernel demands of whoever loads and launches it, checked on the host before anything reaches a device.
+//
+// An image is loaded only with a verdict of the analyzer that was given for exactly its text; a launch uses the
+// declared CTA size and arguments of the declared count, sizes and alignments. Both checks are the same for the GPU and
+// for the emulator.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/images.hpp"
+#include "support/result.hpp"
+
+namespace ptxkit::driver {
+
+constexpr std::uint32_t kLeastVerdictScore = 90;
+
+// Refuses an image without a verdict, with one for another text, with a score below kLeastVerdictScore, or with a
+// critical finding.
+Result<void> check_verdict(const kernels::KernelImage& image);
+
+// An address in the memory of a device; T says what is there and never reaches the kernel.
+template <class T>
+struct DevicePointer {
+  std::uint64_t address = 0;
+  DevicePointer operator+(std::size_t count) const { return {address + count * sizeof(T)}; }
+};
+
+struct LaunchArgument {
+  kernels::ParameterType type = kernels::ParameterType::u32;
+  std::uint64_t value = 0;
+
+  template <class T>
+  static LaunchArgument of(DevicePointer<T> pointer) {
+    return {kernels::ParameterType::pointer, pointer.address};
+  }
+  static LaunchArgument of_address(std::uint64_t address) { return {kernels::ParameterType::pointer, address}; }
+  static LaunchArgument of(std::uint32_t value) { return {kernels::ParameterType::u32, value}; }
+  static LaunchArgument of(std::uint64_t value) { return {kernels::ParameterType::u64, value}; }
+  std::size_t size_bytes() const { return type == kernels::ParameterType::u32 ? 4 : 8; }
+};
+
+struct LaunchContract {
+  std::string name;
+  std::uint32_t block_threads = 0;  // .reqntid
+  std::vector<kernels::KernelParameter> parameters;
+};
+LaunchContract contract_of(const kernels::KernelImage& image);
+
+// An error names the kernel, the parameter, what was expected and what was found.
+Result<void> check_launch(const LaunchContract& contract, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                          std::span<const LaunchArgument> arguments);
+
+}  // namespace ptxkit::driver
