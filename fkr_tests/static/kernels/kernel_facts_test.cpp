@@ -1,0 +1,174 @@
+// What must hold of our kernels' PTX as a text, whatever it computes: 32-bit shared addresses, LZ4's hash multiplier,
+// the main loops, warp collectives that every lane reaches.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "kernels/cost.hpp"
+#include "kernels/images.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+// One image, parsed, with its loops.
+struct Parsed {
+  explicit Parsed(const KernelImage& image)
+      : result(ptx::parse(std::string(image.ptx), std::string(image.name) + "." + std::string(image.target))) {
+    EXPECT_TRUE(result.diagnostics.empty());
+  }
+  const ptx::Function& function() const { return result.module.functions.at(0); }
+  ptx::ParseResult result;
+};
+
+template <class Check>
+void for_each_image(std::string_view name, const Check& check) {
+  size_t count = 0;
+  for (const KernelImage& image : kernel_images()) {
+    if (!name.empty() && image.name != name) continue;
+    SCOPED_TRACE(std::string(image.name) + " " + std::string(image.target) + " " + std::string(image.variant));
+    check(image, Parsed(image));
+    ++count;
+  }
+  EXPECT_GE(count, 6u);
+}
+
+TEST(KernelFacts, SharedMemoryIsAddressedIn32Bits) {
+  size_t access_count = 0;
+  for_each_image("", [&](const KernelImage&, const Parsed& parsed) {
+    const ptx::Function& function = parsed.function();
+    for (const ptx::Instruction& instruction : function.instructions) {
+      if (instruction.space != ptx::Space::shared) continue;
+      for (const ptx::Operand& operand : function.operands(instruction)) {
+        if (operand.kind != ptx::OperandKind::address || operand.base != ptx::AddressBase::reg) continue;
+        EXPECT_EQ(ptx::bit_width(function.registers[operand.id].type), 32u) << instruction.spelling;
+        ++access_count;
+      }
+    }
+  });
+  EXPECT_GE(access_count, 12u);  // each compressor clears, reads and writes its table
+}
+
+TEST(KernelFacts, TheHashMultiplierIsThere) {
+  for (const auto name : {kLz4CompressPage, kLz4CompressChunk}) {
+    for_each_image(name, [](const KernelImage&, const Parsed& parsed) {
+      bool found = false;
+      for (const ptx::Instruction& instruction : parsed.function().instructions) {
+        if (instruction.op != ptx::Op::mul && instruction.op != ptx::Op::mad) continue;
+        for (const ptx::Operand& operand : parsed.function().operands(instruction)) {
+          found |= operand.kind == ptx::OperandKind::integer && static_cast<uint32_t>(operand.value) == kHashMultiplier;
+        }
+      }
+      EXPECT_TRUE(found);
+    });
+  }
+}
+
+// The loop around `op`, of any depth; how many loops enclose it.
+uint32_t loop_depth_of(const ptx::Function& function, ptx::Op op) {
+  const flow::Graph graph(function);
+  const flow::Loops loops(graph, flow::DominatorTree::dominators(graph));
+  for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
+    if (function.instructions[id].op != op) continue;
+    const flow::LoopId loop = loops.innermost(graph.block_of(id));
+    return loop == flow::kNone ? 0 : loops.loop(loop).depth;
+  }
+  ADD_FAILURE() << "no " << ptx::text(op);
+  return 0;
+}
+
+TEST(KernelFacts, MainLoops) {
+  for (const auto name : {kLz4CompressPage, kLz4CompressChunk}) {
+    for_each_image(name, [](const KernelImage&, const Parsed& parsed) {
+      EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::match), 1u) << "windows";
+    });
+  }
+  for_each_image(kLz4Decompress, [](const KernelImage&, const Parsed& parsed) {
+    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::bar), 1u) << "sequences";
+  });
+  for_each_image(kZeroPage, [](const KernelImage&, const Parsed& parsed) {
+    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::vote), 1u) << "words";
+  });
+}
+
+bool is_collective(ptx::Op op) {
+  return op == ptx::Op::shfl || op == ptx::Op::vote || op == ptx::Op::match || op == ptx::Op::redux;
+}
+
+// Warps of a CTA work apart, so nothing waits for the CTA; what waits for the warp waits for all of it, unguarded.
+TEST(KernelFacts, BarrierSafety) {
+  for_each_image("", [](const KernelImage&, const Parsed& parsed) {
+    const ptx::Function& function = parsed.function();
+    for (const ptx::Instruction& instruction : function.instructions) {
+      EXPECT_NE(instruction.op, ptx::Op::barrier);
+      const bool is_bar = instruction.op == ptx::Op::bar;
+      if (!is_bar && !is_collective(instruction.op)) continue;
+      EXPECT_FALSE(instruction.guard) << instruction.spelling;
+      EXPECT_TRUE(!is_bar || instruction.spelling.substr(0, 8) == "bar.warp") << instruction.spelling;
+      const ptx::Operand& mask = function.operands(instruction).back();
+      EXPECT_EQ(mask.kind, ptx::OperandKind::integer) << instruction.spelling;
+      EXPECT_EQ(static_cast<uint32_t>(mask.value), 0xffffffffu) << instruction.spelling;
+    }
+  });
+}
+
+TEST(KernelFacts, EveryTextHasACostThatParses) {
+  for_each_image("", [](const KernelImage& image, const Parsed&) {
+    const auto cost = parse_kernel_cost(image.ptx);
+    ASSERT_TRUE(cost) << cost.error().message();
+    // A warp an item: an item's bytes take 32 threads.
+    const uint32_t item_bytes = image.name == kLz4CompressChunk ? kMaxChunkBytes : kMaxPageBytes;
+    EXPECT_EQ(cost->thread_count(item_bytes), 32u);
+  });
+}
+
+TEST(KernelFacts, ImagesDescribeTheirText) {
+  for_each_image("", [](const KernelImage& image, const Parsed& parsed) {
+    const ptx::Function& function = parsed.function();
+    EXPECT_EQ(function.name, image.name);
+    EXPECT_EQ(parsed.result.module.target, image.target);
+    EXPECT_EQ(function.attributes.req_ntid[0], image.block_threads);
+    ASSERT_EQ(function.parameters.size(), image.parameters.size());
+    for (size_t i = 0; i < image.parameters.size(); ++i) {
+      const ptx::Variable& variable = parsed.result.module.variables[function.parameters[i]];
+      EXPECT_EQ(variable.name, std::string(image.name) + "_" + std::string(image.parameters[i].name));
+      EXPECT_EQ(variable.size_bytes, image.parameters[i].type == ParameterType::u32 ? 4u : 8u);
+      EXPECT_EQ(variable.pointer_align, image.parameters[i].pointee_alignment_bytes);
+    }
+  });
+}
+
+// The launch shapes of abi.hpp are those of the kernels.
+TEST(KernelFacts, LaunchShapesOfTheAbi) {
+  for (const auto& [name, shape] :
+       {std::pair{kLz4CompressPage, kLz4CompressPageShape}, std::pair{kLz4CompressChunk, kLz4CompressChunkShape},
+        std::pair{kLz4Decompress, kLz4DecompressShape}, std::pair{kZeroPage, kZeroPageShape}}) {
+    for_each_image(name, [&, shape = shape](const KernelImage& image, const Parsed&) {
+      EXPECT_EQ(image.block_threads, shape.block_threads);
+      EXPECT_EQ(shape.block_threads, 32 * shape.items_per_block);
+    });
+  }
+  EXPECT_EQ(kLz4CompressPageShape.grid_blocks(0), 0u);
+  EXPECT_EQ(kLz4CompressPageShape.grid_blocks(1), 1u);
+  EXPECT_EQ(kLz4CompressPageShape.grid_blocks(4), 1u);
+  EXPECT_EQ(kLz4CompressPageShape.grid_blocks(5), 2u);
+  EXPECT_EQ(kLz4CompressPageShape.grid_blocks(0xffffffff), 0x40000000u);
+}
+
+TEST(KernelFacts, TheNewestTargetThatADeviceTakes) {
+  EXPECT_EQ(find_kernel_image(kZeroPage, 7, 0), nullptr);
+  EXPECT_EQ(find_kernel_image(kZeroPage, 7, 5)->target, "sm_75");
+  EXPECT_EQ(find_kernel_image(kZeroPage, 8, 9)->target, "sm_80");
+  EXPECT_EQ(find_kernel_image(kZeroPage, 9, 0)->target, "sm_90");
+  EXPECT_EQ(find_kernel_image(kZeroPage, 12, 0)->target, "sm_90");
+  EXPECT_EQ(find_kernel_image(kZeroPage, 9, 0, "debug")->variant, "debug");
+  EXPECT_EQ(find_kernel_image("no_such_kernel", 9, 0), nullptr);
+}
+
+}  // namespace
+}  // namespace ptxkit::kernels
