@@ -53,9 +53,7 @@ class ProgressLine {
 class Packer {
  public:
   Packer(const Options& options, codec::Backend& backend)
-      : options_(options),
-        backend_(backend),
-        encoder_(options.reproducible ? codec::Encoder::reproducible : backend.default_encoder()) {}
+      : options_(options), backend_(backend), encoder_(choose_encoder(options, backend)) {}
 
   Result<void> run(const std::string& input_path) const {
     switch (options_.mode) {
@@ -69,6 +67,13 @@ class Packer {
   }
 
  private:
+  // The backend's own, except that only the fast one has linked blocks.
+  static codec::Encoder choose_encoder(const Options& options, const codec::Backend& backend) {
+    if (options.reproducible) return codec::Encoder::reproducible;
+    const bool fast = options.linked_blocks && backend.supports(codec::Operation::compress_fast);
+    return fast ? codec::Encoder::fast : backend.default_encoder();
+  }
+
   format::FrameHeader header() const {
     format::FrameHeader header;
     header.block_size_id = options_.block_size_id;

@@ -120,6 +120,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
   if (frame_crc && no_frame_crc) return usage("--frame-crc and --no-frame-crc exclude each other");
   if (keep && options.remove_source) return usage("-k and --rm exclude each other");
+  if (options.reproducible && options.linked_blocks) {
+    return usage("--reproducible and -BD exclude each other: the reproducible encoder has no linked blocks");
+  }
   options.content_size = !no_content_size;
   options.content_checksum = !no_frame_crc;
   options.verbosity = 1 + verbose - quiet;

@@ -104,6 +104,9 @@ class CpuBackend final : public Backend {
   }
 
   Result<void> compress_reproducible(std::span<CompressItem> items) {
+    if (std::any_of(items.begin(), items.end(), [](const CompressItem& item) { return !item.history.empty(); })) {
+      return fail("the reproducible encoder has no linked blocks", {}, "use independent blocks or the fast encoder");
+    }
     ChunkPlan plan(items);
     const auto chunks = plan.chunks();
     executor_.for_each(chunks.size(), [&](std::size_t index, unsigned) {

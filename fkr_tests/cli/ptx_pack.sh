@@ -1,0 +1,264 @@
+#!/usr/bin/env bash
+# ptx-pack from outside: every flag, every refusal, agreement with lz4. usage: ptx_pack.sh PROGRAM SECTION [FAKE_CUDA]
+# Exit: 0 passed, 1 failed, 77 skipped (something the section needs is absent).
+set -u
+pack=$1 section=$2 fake_cuda=${3:-}
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
+failures=0
+
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+# expect CODE COMMAND...: runs it, keeps its outputs in ./out and ./err, compares the exit status.
+expect() {
+  local code=$1 found; shift
+  "$@" >out 2>err; found=$?
+  [ "$found" = "$code" ] || { fail "expected exit $code, found $found: $*"; head -c 500 err; }
+}
+says() { grep -qF -- "$1" err || { fail "expected on standard error: $1"; head -c 500 err; }; }
+prints() { grep -qF -- "$1" out || { fail "expected on standard output: $1"; head -c 500 out; }; }
+silent() { [ ! -s err ] || { fail "expected nothing on standard error"; head -c 500 err; }; }
+same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
+absent() { for f in "$@"; do [ ! -e "$f" ] || fail "$f should not exist"; done; }
+present() { for f in "$@"; do [ -e "$f" ] || fail "$f should exist"; done; }
+only() { [ "$(ls -A | tr '\n' ' ')" = "$* " ] || fail "expected files: $*; found: $(ls -A | tr '\n' ' ')"; }
+need_lz4() { command -v lz4 >/dev/null || { echo "SKIPPED: no lz4 program (Debian package lz4)"; exit 77; }; }
+
+# 3 MB: text-like, zeros, noise, and a far repetition.
+make_input() {
+  seq 1 120000 >input
+  head -c 700000 /dev/zero >>input
+  head -c 500000 /dev/urandom >noise
+  cat noise noise >>input && rm noise
+}
+
+section_flags() {
+  make_input
+  expect 0 "$pack" -k input; silent; present input input.lz4
+  mv input.lz4 a.lz4
+  expect 0 "$pack" -z -c input; same out a.lz4
+  expect 0 "$pack" <input; same_content() { "$pack" -dc "$1" | cmp -s - input || fail "$1 does not decode to input"; }
+  cp out piped.lz4; same_content piped.lz4
+  expect 0 "$pack" -o b.lz4 input; same a.lz4 b.lz4
+  expect 0 "$pack" input c.lz4; same a.lz4 c.lz4
+  expect 0 "$pack" - <input; same_content out
+  expect 0 "$pack" -d a.lz4; same a input
+  expect 0 "$pack" a.lz4 -f; same a input                # .lz4 means decompress
+  expect 0 "$pack" -z a.lz4; present a.lz4.lz4           # unless told otherwise
+  expect 0 "$pack" -dcf a.lz4; same out input            # letters aggregate
+  expect 0 "$pack" -t a.lz4; silent
+  expect 0 "$pack" -tv a.lz4; says "a.lz4 -> no errors"
+  expect 0 "$pack" -d -o d a.lz4; same d input
+  expect 0 "$pack" -d -o - a.lz4; same out input
+  for size in 4 5 6 7; do
+    expect 0 "$pack" -f -B$size -1 input -o b$size.lz4; same_content b$size.lz4
+    expect 0 "$pack" --list b$size.lz4; prints "B${size}I"
+  done
+  expect 0 "$pack" -f -BD -B4 input -o l.lz4; same_content l.lz4
+  expect 0 "$pack" --list l.lz4; prints "B4D"
+  [ "$(stat -c %s l.lz4)" -lt "$(stat -c %s b4.lz4)" ] || fail "linked blocks should compress better"
+  expect 0 "$pack" -f -BX -BI input -o x.lz4; same_content x.lz4
+  expect 0 "$pack" --list x.lz4; prints "block+content"
+  expect 0 "$pack" -f --no-frame-crc --no-content-size input -o n.lz4; same_content n.lz4
+  expect 0 "$pack" --list n.lz4 a.lz4; [ "$(wc -l <out)" = 3 ] || fail "one heading, two lines"
+  [ $(($(stat -c %s a.lz4) - $(stat -c %s n.lz4))) = 12 ] || fail "content size and checksum take 12 bytes"
+  expect 0 "$pack" -f --frame-crc --content-size input -o m.lz4; same m.lz4 a.lz4
+  for threads in 0 1 3; do expect 0 "$pack" -f -T$threads input -o t.lz4; same t.lz4 a.lz4; done
+  expect 0 "$pack" -f --reproducible input -o r.lz4; same_content r.lz4
+  expect 0 "$pack" -f --reproducible -T1 input -o r1.lz4; same r.lz4 r1.lz4
+  cmp -s r.lz4 a.lz4 && fail "--reproducible changed nothing"
+  expect 0 "$pack" -fvv input -o v.lz4; says "fast encoder"; says "blocks"; same v.lz4 a.lz4
+  expect 0 "$pack" -fvv --reproducible --backend cpu input -o v.lz4; says "reproducible encoder"
+  expect 0 "$pack" -b input; prints "MB/s"; prints "fast encoder"
+  expect 0 "$pack" -b1 --reproducible -B7 input; prints "reproducible encoder"
+  expect 0 "$pack" --version; prints "ptx-pack"
+  expect 0 "$pack" --help; prints "--backend"; prints "Exit status"
+}
+
+section_files() {
+  make_input
+  chmod 640 input; touch -d '2001-02-03 04:05:06' input
+  expect 0 "$pack" --rm input; only err input.lz4 out
+  [ "$(stat -c '%a %Y' input.lz4)" = "640 $(date -d '2001-02-03 04:05:06' +%s)" ] || fail "mode or time not kept: $(stat -c '%a %Y' input.lz4)"
+  expect 0 "$pack" --rm -d input.lz4; only err input out
+  [ "$(stat -c '%a %Y' input)" = "640 $(date -d '2001-02-03 04:05:06' +%s)" ] || fail "mode or time not kept back"
+  cp input one; cp input two; echo hello >three
+  expect 0 "$pack" -m one two three; present one.lz4 two.lz4 three.lz4
+  rm one two three
+  expect 0 "$pack" -dm one.lz4 two.lz4 three.lz4; same one input; same two input
+  expect 1 "$pack" -m one missing three -f; says "missing: cannot open: No such file or directory"; present three.lz4
+  expect 0 "$pack" -mc one three; cp out both; "$pack" -dc both | cmp -s - <(cat one three) || fail "concatenated frames"
+  mkdir -p tree/sub; cp three tree/a; cp three tree/sub/b
+  expect 0 "$pack" -r tree; present tree/a.lz4 tree/sub/b.lz4
+  rm tree/a tree/sub/b
+  expect 0 "$pack" -dr tree; same tree/a three; same tree/sub/b three
+  expect 0 "$pack" -tr tree
+  : >empty; expect 0 "$pack" empty; expect 0 "$pack" -dc empty.lz4; same out empty
+  expect 0 "$pack" -f three -o /dev/null; [ -c /dev/null ] || fail "/dev/null was replaced"
+}
+
+section_errors() {
+  make_input
+  cp input kept; "$pack" -q input
+  expect 1 "$pack" input; says "input.lz4: the output exists already; add -f to overwrite it"
+  expect 0 "$pack" -f input
+  expect 1 "$pack" -d kept; says "kept: expected a name that ends in .lz4; name the output with -o, or use -c"
+  expect 1 "$pack" -dc kept; says "kept, frame 0, byte 0: not an LZ4 file"
+  expect 1 "$pack" nothing; says "nothing: cannot open: No such file or directory"
+  expect 1 "$pack" -q nothing; says "cannot open"
+  expect 1 "$pack" -qq nothing; silent
+  mkdir folder; expect 1 "$pack" folder; says "folder: expected a file, found a directory; add -r"
+  expect 1 "$pack" input -o folder; says "folder: expected a file to write, found a directory"
+  expect 1 "$pack" -f input -o input; says "input: the output is the input"; same input kept
+  ln input link; expect 1 "$pack" -f input -o link; says "the output is the input"
+  expect 1 "$pack" input -o nowhere/x; says "nowhere/x: cannot create a file beside it: No such file or directory"
+  expect 2 "$pack" a b c; says "expected one input, found 3: add -m"
+  expect 2 "$pack" -m a b -o c; says "-o takes one input"
+  expect 2 "$pack" -c -o x input; says "-c and -o exclude each other"
+  expect 2 "$pack" -d -t x.lz4; says "exclude each other"
+  expect 2 "$pack" -t -o x x.lz4; says "write no output"
+  expect 2 "$pack" -k --rm input; says "-k and --rm exclude each other"
+  expect 2 "$pack" --rm -c input; says "--rm needs an output file"
+  expect 2 "$pack" -B3 input; says "expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B3"
+  expect 2 "$pack" -9 input; says "-9 is refused: high compression is not available"
+  expect 2 "$pack" --best input; says "high compression is not available"
+  expect 2 "$pack" -l input; says "legacy frames are read but not written"
+  expect 2 "$pack" --content-size --no-content-size input; says "exclude each other"
+  expect 2 "$pack" --frame-crc --no-frame-crc input; says "exclude each other"
+  expect 2 "$pack" --reproducible -BD input; says "--reproducible and -BD exclude each other: the reproducible encoder has no linked blocks"
+  expect 2 "$pack" --backend tpu input; says "tpu"
+  expect 2 "$pack" --nonsense; says "--nonsense"
+  expect 2 "$pack" -T x input
+  expect 1 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" --backend cuda -c input; says "no NVIDIA driver: /nowhere/libcuda.so"
+  expect 0 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" -c input; silent
+  expect 0 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" -vc input; says "using the CPU: no NVIDIA driver"
+  # A terminal gets no compressed data without -f. script(1) makes one.
+  if command -v script >/dev/null; then
+    script -qec "'$pack' -c input" /dev/null >terminal </dev/null
+    grep -q "expected a file or a pipe to write compressed data to, found a terminal" terminal || fail "compressed data went to a terminal"
+    echo hi >small
+    script -qec "'$pack' -cf small" /dev/null </dev/null >terminal
+    grep -q "expected a file or a pipe" terminal && fail "-f should write to a terminal"
+  fi
+  absent x
+}
+
+section_interop() {
+  need_lz4
+  make_input
+  for flags in "" -B4 "-B5 -BX" -B6 -B7 "-BD -B4" "-BD -B6 -BX" --reproducible "--reproducible -B7" "--no-frame-crc --no-content-size"; do
+    # shellcheck disable=SC2086
+    expect 0 "$pack" -f $flags input -o ours.lz4
+    expect 0 lz4 -dcq ours.lz4; same out input
+    "$pack" $flags <input | lz4 -dcq | cmp -s - input || fail "lz4 does not read our stream: $flags"
+  done
+  for flags in -B4 -B5 -B6 -B7 "-B4 -BD" "-B5 -BD -BX" "-B6 -BX" "-B7 -BD" -9 "-9 -BD" --content-size --no-frame-crc "-BX --no-frame-crc" -B100 -l; do
+    # shellcheck disable=SC2086
+    lz4 -fq $flags input theirs.lz4
+    expect 0 "$pack" -dc theirs.lz4; same out input
+    expect 0 "$pack" -t -T1 theirs.lz4
+    expect 0 "$pack" --list theirs.lz4
+  done
+  # Concatenated, with skippable frames between and a legacy frame in the middle.
+  seq 1 1000 >small; lz4 -fq small s.lz4; lz4 -fql small l.lz4
+  { cat s.lz4; printf '\x5f\x2a\x4d\x18\x05\x00\x00\x00abcde'; cat l.lz4 theirs.lz4; printf '\x50\x2a\x4d\x18\x00\x00\x00\x00'; cat s.lz4; } >all.lz4
+  cat small small input small >expected
+  expect 0 "$pack" -dc all.lz4; same out expected
+  expect 0 lz4 -dcq all.lz4; same out expected
+  : | lz4 -cq >e.lz4; expect 0 "$pack" -dc e.lz4; [ ! -s out ] || fail "empty frame"
+  lz4 -fq -D small input dictionary.lz4 2>/dev/null
+  expect 1 "$pack" -dc dictionary.lz4
+}
+
+section_corrupt() {
+  seq 1 3000 >input
+  "$pack" -BX -q input
+  size=$(stat -c %s input.lz4)
+  for at in 0 3 4 5 6 10 14 15 18 20 100 $((size / 2)) $((size - 9)) $((size - 8)) $((size - 5)) $((size - 1)); do
+    cp input.lz4 bad.lz4
+    byte=$(od -An -tu1 -j "$at" -N1 bad.lz4)
+    printf "$(printf '\\x%02x' $((byte ^ 1)))" | dd of=bad.lz4 bs=1 seek="$at" conv=notrunc status=none
+    expect 1 "$pack" -t bad.lz4; says "bad.lz4, frame 0"
+    expect 1 "$pack" -d bad.lz4; absent bad
+  done
+  for length in 0 1 6 7 14 18 30 $((size - 1)); do
+    head -c "$length" input.lz4 >cut.lz4
+    expect 1 "$pack" -d cut.lz4; says "truncated"; absent cut
+  done
+  cp input.lz4 bad.lz4; printf X | dd of=bad.lz4 bs=1 seek=500 conv=notrunc status=none
+  expect 1 "$pack" -t bad.lz4; says "frame 0, block 0"; says "block checksum mismatch: expected 0x"
+  cat input.lz4 <(echo garbage) >tail.lz4
+  expect 1 "$pack" -t tail.lz4; says "frame 1, byte $size: bytes after the last frame"
+  expect 1 "$pack" -tm tail.lz4 input.lz4 missing.lz4; says "tail.lz4"; says "missing.lz4"
+  [ "$(ls -A | grep -c '\.lz4\.')" = 0 ] || fail "temporary files are left"
+}
+
+section_full_disk() {
+  make_input
+  expect 1 sh -c "'$pack' -c input >/dev/full"; says "standard output: cannot write: No space left on device"
+  expect 1 "$pack" input -o /dev/full; says "/dev/full: cannot write: No space left on device"
+  "$pack" -q input
+  expect 1 sh -c "'$pack' -dc input.lz4 >/dev/full"; says "standard output: cannot write: No space left on device"
+  # A file-size limit is a full disk for one process; the signal that comes with it is ignored so that write() reports it.
+  cp input.lz4 big.lz4
+  expect 1 bash -c "trap '' XFSZ; ulimit -f 1000; exec '$pack' -d big.lz4"; says "big: cannot write: File too large"
+  absent big
+  expect 1 "$pack" -c /proc/self/mem; says "/proc/self/mem: cannot read: Input/output error"
+  # A real small file system, where mounting is allowed.
+  mkdir small
+  if mount -t tmpfs -o size=1m none small 2>/dev/null; then
+    expect 1 "$pack" input -o small/x.lz4; says "small/x.lz4: cannot write: No space left on device"
+    [ -z "$(ls -A small)" ] || fail "a half-written file is left on the full disk"
+    umount small
+  fi
+}
+
+section_interrupt() {
+  for signal in INT TERM HUP; do
+    mkfifo pipe
+    (
+      # Background jobs of a script ignore SIGINT; env restores it.
+      exec env --default-signal=INT "$pack" -q pipe -o result.lz4
+    ) &
+    job=$!
+    exec 7>pipe
+    head -c 9000000 /dev/urandom >&7
+    for _ in $(seq 100); do ls result.lz4.* >/dev/null 2>&1 && break; sleep 0.05; done
+    ls result.lz4.* >/dev/null 2>&1 || fail "no temporary file while running"
+    kill -$signal $job
+    wait $job; code=$?
+    exec 7>&-
+    [ $code -gt 128 ] || fail "expected an end by signal, found exit $code"
+    rm pipe
+    [ -z "$(ls -A)" ] || fail "left behind after SIG$signal: $(ls -A)"
+  done
+}
+
+section_fake_cuda() {
+  export PTXKIT_LIBCUDA=$fake_cuda
+  make_input
+  expect 0 "$pack" --reproducible --backend cpu input -o cpu.lz4
+  expect 0 "$pack" --backend cuda -vv input -o cuda.lz4; same cpu.lz4 cuda.lz4; says "Fake GPU"; says "reproducible encoder"
+  expect 0 "$pack" --backend cuda -dc cuda.lz4; same out input
+  expect 0 "$pack" --backend auto -vv -f input -o auto.lz4; same cpu.lz4 auto.lz4; says "Fake GPU"
+  expect 1 "$pack" --backend cuda --device 1 -c input; says "there is no device 1"
+  expect 1 "$pack" --backend cuda -BD -c input; says "the reproducible encoder has no linked blocks"
+  expect 0 "$pack" --backend auto -BD input -o linked.lz4
+  expect 1 "$pack" --backend cuda -dc linked.lz4; says "the cuda backend lacks decompression of linked blocks"
+  expect 0 "$pack" --backend auto -dc linked.lz4; same out input
+  export PTXKIT_FAKE_CUDA=cuStreamSynchronize:1:716
+  expect 1 "$pack" --backend cuda -f input -o x.lz4; says "CUDA_ERROR_MISALIGNED_ADDRESS"; says "run ptx-debug analyze"; absent x.lz4
+  expect 0 "$pack" --backend auto -f input -o x.lz4; says "continuing on the CPU: device 0, Fake GPU: cuStreamSynchronize: error 716"
+  [ "$(wc -l <err)" = 1 ] || fail "one message expected"
+  same x.lz4 cpu.lz4
+  export PTXKIT_FAKE_CUDA=cuInit:1:100
+  expect 1 "$pack" --backend cuda -c input; says "CUDA_ERROR_NO_DEVICE"
+  expect 0 "$pack" --backend auto -c input; says "using the CPU"
+  unset PTXKIT_FAKE_CUDA
+  export PTXKIT_FAKE_CUDA_VERSION=10020
+  expect 1 "$pack" --backend cuda -c input; says "the driver is too old"
+  expect 0 "$pack" -c input; says "using the CPU"; says "too old"
+  expect 0 "$pack" -qc input; silent
+}
+
+"section_$section"
+[ $failures = 0 ] && echo "passed: $section"
+exit $((failures != 0))
