@@ -292,7 +292,8 @@ TEST_F(CpuBackend, ABackendThatLacksAnOperationSaysSo) {
   EXPECT_EQ(done.error().message(), "the failing backend lacks the fast encoder; use --backend cpu");
   done = compress_stream(source, sink, backend,
                          {.header = small_blocks(false), .encoder = Encoder::reproducible, .progress = {}});
-  EXPECT_EQ(done.error().message(), "the reproducible encoder has no linked blocks; use independent blocks or the fast encoder");
+  EXPECT_EQ(done.error().message(),
+            "the reproducible encoder has no linked blocks; use independent blocks or the fast encoder");
   const ByteVector linked = frame_of(ByteVector(300'000, 'x'), small_blocks(false), Encoder::fast);
   format::MemorySource frames(linked, "frame");
   done = decompress_stream(frames, sink, backend);
@@ -310,10 +311,12 @@ TEST_F(CpuBackend, TheReproducibleEncoderRefusesLinkedBlocks) {
   CompressItem item;
   item.raw = item.history = raw;
   item.output = out;
-  EXPECT_EQ(backend_->compress({&item, 1}, Encoder::reproducible).error().what, "the reproducible encoder has no linked blocks");
+  EXPECT_EQ(backend_->compress({&item, 1}, Encoder::reproducible).error().what,
+            "the reproducible encoder has no linked blocks");
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
-  const auto done = compress_stream(source, sink, *backend_, {.header = small_blocks(false), .encoder = Encoder::reproducible, .progress = {}});
+  const auto done = compress_stream(source, sink, *backend_,
+                                    {.header = small_blocks(false), .encoder = Encoder::reproducible, .progress = {}});
   EXPECT_EQ(done.error().what, "the reproducible encoder has no linked blocks");
 }
 
