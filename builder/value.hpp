@@ -133,11 +133,6 @@ class Operands {
   {
     return Expr<T, R>(apply(Binary::Xor, kScalarOf<T>, a, Operand{nullptr, {}, ~u64{0}, a.where}));
   }
-  friend Expr<T, R> operator!(Located<T, R> a)
-    requires(std::is_same_v<T, bool>)
-  {
-    return Expr<T, R>(apply(Binary::Xor, kScalarOf<T>, a, Operand{nullptr, {}, 1, a.where}));
-  }
   friend Expr<T, R> operator-(Located<T, R> a)
     requires(DeviceNumber<T>)
   {
@@ -162,6 +157,13 @@ class [[nodiscard]] Expr : public Operands<T, R> {
   template <Rate S>
     requires(S <= R)
   Expr(const Var<T, S>& var, Where where = Where::current()) : Expr(var.read(where)) {}  // NOLINT
+
+  // An exact match, so that the native ! through operator bool is no candidate of equal rank; the line is the operand's.
+  friend Expr operator!(const Expr& a)
+    requires(std::is_same_v<T, bool>)
+  {
+    return Expr(apply(Binary::Xor, Scalar::Pred, Operand{a.trace_, a.value_, 0, Where{}}, Operand{nullptr, {}, 1, Where{}}));
+  }
 
   template <class Never = void>
   explicit operator bool() const {
@@ -255,6 +257,12 @@ class Var : public Operands<T, R> {
   PTXKIT_COMPOUND(<<=, Binary::Shl)
   PTXKIT_COMPOUND(>>=, Binary::Shr)
 #undef PTXKIT_COMPOUND
+
+  friend Expr<T, R> operator!(const Var& var)
+    requires(std::is_same_v<T, bool>)
+  {
+    return !var.read(Where{});
+  }
 
   template <class Never = void>
   explicit operator bool() const {

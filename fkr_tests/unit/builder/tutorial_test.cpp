@@ -1,0 +1,62 @@
+// The tutorial shows what is compiled, and what it shows assembles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "fkr_tests/unit/builder/assemble.hpp"
+#include "fkr_tests/unit/builder/tutorial.hpp"
+
+namespace ptxkit {
+namespace {
+
+std::string read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Without blanks at the start of lines: the page indents less than the source.
+std::string flat(const std::string& text) {
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find_first_not_of(' ');
+    if (first != std::string::npos) out += line.substr(first) + "\n";
+  }
+  return out;
+}
+
+// The fenced blocks of `language` in a document.
+std::vector<std::string> blocks_of(const std::string& document, const std::string& language) {
+  std::vector<std::string> found;
+  const std::string open = "```" + language + "\n";
+  for (std::size_t at = document.find(open); at != std::string::npos; at = document.find(open, at + 1)) {
+    const std::size_t begin = at + open.size();
+    found.push_back(document.substr(begin, document.find("```\n", begin) - begin));
+  }
+  return found;
+}
+
+TEST(Tutorial, ShowsWhatIsCompiled) {
+  const std::string source = flat(read("fkr_tests/unit/builder/tutorial.cpp"));
+  const std::vector<std::string> blocks = blocks_of(read("docs/tutorial.md"), "cpp");
+  ASSERT_EQ(blocks.size(), 4u);
+  for (const std::string& block : blocks) EXPECT_THAT(source, ::testing::HasSubstr(flat(block)));
+}
+
+TEST(Tutorial, KernelsAssembleForEveryTarget) {
+  if (!testing::has_ptxas()) GTEST_SKIP() << "no ptxas on this machine";
+  for (const dsl::KernelDefinition& kernel :
+       {tutorial::add_one(), tutorial::count_newlines(), tutorial::reverse_tiles(), tutorial::hash_words()}) {
+    for (const unsigned sm : {75u, 80u, 90u}) {
+      for (const dsl::Variant variant : {dsl::Variant::Release, dsl::Variant::Checked, dsl::Variant::Debug}) {
+        EXPECT_EQ(testing::assemble(dsl::emit_ptx(kernel, {.sm = sm, .variant = variant}), sm), "") << kernel.spec.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit
