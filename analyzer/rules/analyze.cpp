@@ -16,6 +16,7 @@ constexpr Implementation kImplementations[] = {
     {"F021", generic_address_corruption},
     {"F022", shared_addressing_64},
     {"F023", missing_direct_space},
+    {"F036", missing_barrier},
     {"F038", divergent_barrier},
     {"F051", unaligned_access},
     {"F054", shared_bounds},

@@ -127,7 +127,8 @@ ValueId root_of(const flow::Ssa& ssa, const Undefinedness& undefined, ValueId id
 
 // F071. Reports where an undefined value matters: an address, a guard of a branch, the data of a store. A copy or a sum of
 // it is no use, because compilers leave such copies behind where the result is never looked at. A phi that is undefined on
-// one way only is refuted when its use runs on every way on from the join, so that no later test can keep it away.
+// one way only is refuted when its use runs on every way on from the join, so that no later test can keep it away; and not
+// where it is stored to shared or local memory, which block-wide algorithms do with the padding of a partial tile.
 RuleResult use_before_definition(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Ssa& ssa = analyses.ssa();
@@ -139,7 +140,7 @@ RuleResult use_before_definition(Context& context) {
 
   const Undefinedness undefined(context);
   std::vector<Finding> findings;
-  auto look = [&](ValueId used, ptx::InstructionId id, std::string_view as, bool own_guard) {
+  auto look = [&](ValueId used, ptx::InstructionId id, std::string_view as, bool own_guard, bool partly = true) {
     if (used == flow::kNone) return;
     std::vector<flow::Condition> conditions;
     const bool is_conditional = ssa.value(used).old != flow::kNone;
@@ -159,6 +160,7 @@ RuleResult use_before_definition(Context& context) {
       return;
     }
     const Value& joined = ssa.value(value);
+    if (!partly) return;
     if (joined.kind != Value::Kind::phi) return;
     const auto predecessors = ssa.graph().predecessors(joined.block);
     const flow::BlockId use_block = analyses.graph().block_of(id);
@@ -198,7 +200,8 @@ RuleResult use_before_definition(Context& context) {
         // Elements of a vector may be padding.
         if (access.kind != flow::AccessKind::load && access.data != ptx::kNone &&
             function.operand_pool[access.data].kind == ptx::OperandKind::reg)
-          look(ssa.at(access.data), id, "the data of a store", true);
+          look(ssa.at(access.data), id, "the data of a store", true,
+               access.space != ptx::Space::shared && access.space != ptx::Space::local);
       }
     }
   std::stable_sort(findings.begin(), findings.end(),

@@ -183,7 +183,8 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
   Leftover left;
   if (atom.kind == Atom::Kind::parameter) {
     left.origin = Origin::parameter;
-    left.byte_granular = true;
+    // A member of an aggregate is library code's own bookkeeping: undecided, but no counter-example.
+    left.byte_granular = !context.module.variables[atom.id].is_array;
     left.reason = fmt::format("scalar parameter '{}' is added with factor {}",
                               context.module.variables[atom.id].name, term.coefficient);
     return left;

@@ -1,0 +1,49 @@
+// Barrier intervals: which instructions may run between the same two barriers.
+//
+// Every instruction is labelled with the barriers (or the entry) from which control comes to it without passing another,
+// and with how the way there crosses back edges: not at all, once over the back edge of one loop, or more. All threads
+// of a CTA pass the same barriers, so two threads can be at two instructions at the same time only where those share a
+// barrier they come from; and where both come from it in the same manner they are in the same iteration.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analyzer/flow/loops.hpp"
+
+namespace ptxkit::flow {
+
+struct Origin {
+  static constexpr uint32_t kNoCrossing = 0xffffffff, kManyCrossings = 0xfffffffe;
+  ptx::InstructionId barrier = kNone;  // kNone: the entry
+  uint32_t crossing = kNoCrossing;     // LoopId of the one back edge crossed, or one of the two above
+  auto operator<=>(const Origin&) const = default;
+};
+
+// How two instructions of one interval stand to each other.
+struct Concurrency {
+  bool same_iteration = false;      // for some shared barrier both are in the same iteration of every loop
+  LoopId first_is_later = kNone;    // the first may be one iteration of this loop ahead
+  LoopId second_is_later = kNone;
+  bool unbounded = false;           // iterations may be apart in other ways
+  bool any() const { return same_iteration || unbounded || first_is_later != kNone || second_is_later != kNone; }
+};
+
+class Intervals {
+ public:
+  // `separates[instruction]`: whether the instruction is a barrier. Sets larger than `limit` origins are given up.
+  Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit);
+
+  bool is_complete() const { return complete_; }
+  // Precondition: is_complete(), both reachable.
+  Concurrency concurrency(ptx::InstructionId first, ptx::InstructionId second) const;
+
+ private:
+  std::vector<Origin> at(ptx::InstructionId id) const;
+  const Graph* graph_;
+  const std::vector<bool>* separates_;
+  std::vector<std::vector<Origin>> in_;  // sorted
+  bool complete_ = true;
+};
+
+}  // namespace ptxkit::flow

@@ -1,0 +1,434 @@
+// F036: two threads of a CTA touch the same shared byte, one of them writing, in one barrier interval.
+//
+// For every pair of accesses that can be in one interval the addresses of all threads are computed by evaluation, not
+// by approximation; what a thread cannot know cancels where it is the same for both, and otherwise leaves only a residue.
+// An overlap between two threads that surely get there is a refutation with both named; no overlap for any pair, in a
+// kernel whose block is known, is a proof; everything else is undecided.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/flow/effects.hpp"
+#include "analyzer/flow/intervals.hpp"
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/result.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Access;
+using flow::AccessKind;
+using flow::Atom;
+using flow::Form;
+using flow::LoopId;
+using flow::Uniformity;
+using ptx::Op;
+using ptx::Space;
+
+namespace {
+
+constexpr size_t kMaxOrigins = 64;           // of one block
+constexpr size_t kMaxPairs = 20'000;
+constexpr size_t kMaxEvaluations = 400'000;  // access and thread
+// Where the block is not known, code written for one of a certain width would look racy in a wider one: only what two
+// neighbouring threads do to each other counts.
+constexpr uint32_t kThreadsWithoutShape = 2;
+
+struct SharedAccess {
+  Access access;
+  Form form;                   // expanded
+  flow::BlockId block = 0;
+  std::vector<flow::Condition> conditions;
+};
+
+// One iteration of the loops around an access: 0, or 1 of `later`.
+struct Moment {
+  LoopId inner = flow::kNone;
+  LoopId later = flow::kNone;
+  auto operator<=>(const Moment&) const = default;
+};
+
+struct Place {
+  int64_t offset = 0;
+  uint32_t thread = 0;   // index
+  bool certain = true;   // the thread surely gets there once control does
+};
+
+// Which threads touch where, and what of the address is the same unknown number for all of them.
+struct Footprint {
+  bool known = true;
+  std::vector<Place> places;       // sorted by offset
+  std::vector<flow::Term> common;  // terms whose atoms are unknown but uniform
+  std::vector<flow::Term> free;    // terms that differ from thread to thread in unknown ways
+  std::vector<flow::Condition> unknown_uniform;
+};
+
+class RaceSearch {
+ public:
+  explicit RaceSearch(Context& context) : context_(&context), analyses_(&context.analyses()) {
+    const flow::LaunchShape& shape = analyses_->shape();
+    const uint32_t count = shape.is_exact ? std::min(shape.block_threads(), 1024u)
+                                          : std::min(shape.max_threads, kThreadsWithoutShape);
+    for (uint32_t n = 0; n < count; ++n) {
+      flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
+      if (shape.is_exact) {
+        thread = {{n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
+                  {shape.threads[0], shape.threads[1], shape.threads[2]}};
+      }
+      threads_.push_back(thread);
+    }
+  }
+
+  RuleResult run();
+
+ private:
+  struct Overlap {
+    bool possible = false;
+    std::optional<std::pair<Place, Place>> sure;
+  };
+  void collect();
+  void judge(size_t first, size_t second);
+  bool try_moment(size_t first, size_t second, Moment first_moment, Moment second_moment, bool same_iteration,
+                  bool warp_level);
+  Footprint footprint(const SharedAccess& shared, Moment moment);
+  Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
+                  uint64_t modulus) const;
+  bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
+  flow::Evaluator& evaluator(uint32_t thread, const SharedAccess& shared, Moment moment);
+
+  Context* context_;
+  Analyses* analyses_;
+  std::vector<flow::Thread> threads_;
+  std::vector<SharedAccess> accesses_;
+  std::map<Moment, std::vector<flow::Evaluator>> evaluators_;
+  std::optional<flow::Intervals> cta_, warp_;
+  std::vector<bool> cta_separates_, warp_separates_;
+  std::vector<Finding> findings_;
+  std::set<ptx::InstructionId> reported_;
+  std::string open_;  // why the rule cannot say "survived"
+  bool lockstep_warps_ = false;
+};
+
+flow::Evaluator& RaceSearch::evaluator(uint32_t thread, const SharedAccess& shared, Moment moment) {
+  auto& group = evaluators_[moment];
+  if (group.empty()) {
+    auto iterations = flow::first_iterations(analyses_->loops(), shared.block);
+    if (moment.later != flow::kNone) iterations[moment.later] = 1;
+    group.reserve(threads_.size());
+    for (const flow::Thread& each : threads_) group.emplace_back(analyses_->forms(), each, iterations);
+  }
+  return group[thread];
+}
+
+void RaceSearch::collect() {
+  flow::Forms& forms = analyses_->forms();
+  const flow::Domain& domain = analyses_->domain();
+  const ptx::Function& function = context_->function();
+  cta_separates_.assign(function.instructions.size(), false);
+  warp_separates_.assign(function.instructions.size(), false);
+  for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
+    const ptx::Instruction& instruction = function.instructions[id];
+    const bool cluster = (instruction.op == Op::barrier) && instruction.spelling.find(".cluster") != std::string_view::npos;
+    cta_separates_[id] = flow::is_cta_barrier(function, instruction) || cluster || instruction.op == Op::call ||
+                         instruction.op == Op::mbarrier;
+    warp_separates_[id] = cta_separates_[id] || flow::is_warp_barrier(function, instruction);
+    const bool plain_barrier = flow::is_whole_cta_barrier(function, instruction) && !instruction.guard;
+    if (cta_separates_[id] && !plain_barrier && open_.empty())
+      open_ = fmt::format("the synchronisation in line {} is not followed", line_of(*context_, id));
+  }
+  for (const Access& access : analyses_->accesses()) {
+    bool is_shared = access.space == Space::shared;
+    if (access.space == Space::generic) {
+      const flow::Source base = flow::address_base(analyses_->ssa(), access.address);
+      is_shared = base.kind == flow::Source::Kind::value && (domain.fact(base.id).points_to & flow::kSharedSet);
+    }
+    if (!is_shared) continue;
+    SharedAccess shared{access, forms.expand(forms.address(access)), analyses_->graph().block_of(access.instruction),
+                        analyses_->conditions().of_instruction(access.instruction)};
+    const flow::Base& base = domain.base(shared.form.base);
+    const bool known_object = base.kind == flow::Base::Kind::none || base.kind == flow::Base::Kind::variable;
+    if (access.extent_bytes == 0 || !known_object || shared.form.modulus_bits < 32) {
+      if (open_.empty())
+        open_ = fmt::format("what the access in line {} touches cannot be followed", line_of(*context_, access.instruction));
+      continue;
+    }
+    accesses_.push_back(std::move(shared));
+  }
+}
+
+Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
+  Footprint print;
+  const auto& uniformity = analyses_->uniformity();
+  const flow::Forms& forms = analyses_->forms();
+  std::vector<flow::Term> own;
+  flow::Evaluator& probe = evaluator(0, shared, moment);
+  for (const flow::Term& term : shared.form.terms) {
+    const Atom& atom = forms.atom(term.atom);
+    if (probe.atom(term.atom)) {
+      own.push_back(term);
+      continue;
+    }
+    const bool is_uniform =
+        atom.kind == Atom::Kind::parameter || (atom.kind == Atom::Kind::special && atom.id != static_cast<uint32_t>(ptx::SpecialRegister::laneid)) ||
+        ((atom.kind == Atom::Kind::value || atom.kind == Atom::Kind::whole) && uniformity.of(atom.id) <= Uniformity::loaded);
+    (is_uniform ? print.common : print.free).push_back(term);
+  }
+  std::vector<flow::Condition> evaluated;
+  bool unknown_divergent = false;
+  for (const flow::Condition& condition : shared.conditions) {
+    if (probe.value(condition.predicate)) evaluated.push_back(condition);
+    else if (uniformity.of(condition.predicate) <= Uniformity::loaded) print.unknown_uniform.push_back(condition);
+    else unknown_divergent = true;
+  }
+  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+    flow::Evaluator& of_thread = evaluator(thread, shared, moment);
+    Place place{shared.form.constant, thread, !unknown_divergent};
+    bool gets_here = true;
+    for (const flow::Condition& condition : evaluated) {
+      const auto holds = of_thread.value(condition.predicate);
+      if (!holds) place.certain = false;
+      else if ((*holds != 0) != condition.expected) gets_here = false;
+    }
+    if (!gets_here) continue;
+    for (const flow::Term& term : own) {
+      const auto value = of_thread.atom(term.atom);
+      if (!value) {
+        print.known = false;
+        return print;
+      }
+      place.offset += term.coefficient * static_cast<int64_t>(*value);
+    }
+    // Shared addresses are 32-bit numbers.
+    place.offset = static_cast<int32_t>(place.offset);
+    print.places.push_back(place);
+  }
+  std::sort(print.places.begin(), print.places.end(), [](const Place& a, const Place& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.thread < b.thread;
+  });
+  return print;
+}
+
+// With a modulus other than 0 the offsets are residues: an overlap is then only possible.
+RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b,
+                                        bool warp_level, uint64_t modulus) const {
+  Overlap found;
+  std::vector<Place> left = a.places, right = b.places;
+  if (modulus) {
+    const int64_t m = static_cast<int64_t>(modulus);
+    if (width_a + width_b > m) {
+      found.possible = !left.empty() && !right.empty() && threads_.size() > 1;
+      return found;
+    }
+    std::vector<Place> wrapped;
+    for (auto* list : {&left, &right})
+      for (Place& place : *list) place.offset = ((place.offset % m) + m) % m;
+    for (const Place& place : right) {  // again on either side, for intervals that wrap round
+      wrapped.push_back(place);
+      wrapped.push_back({place.offset - m, place.thread, place.certain});
+      wrapped.push_back({place.offset + m, place.thread, place.certain});
+    }
+    right = std::move(wrapped);
+    for (auto* list : {&left, &right})
+      std::sort(list->begin(), list->end(), [](const Place& x, const Place& y) { return x.offset < y.offset; });
+  }
+  size_t begin = 0;
+  for (const Place& x : left) {
+    while (begin < right.size() && right[begin].offset + width_b <= x.offset) ++begin;
+    for (size_t i = begin; i < right.size() && right[i].offset < x.offset + width_a; ++i) {
+      const Place& y = right[i];
+      if (x.thread == y.thread) continue;
+      if (threads_[x.thread].ntid[0] == 0 && x.thread / 32 == y.thread / 32 && !warp_level) continue;
+      if (threads_[x.thread].ntid[0] != 0 &&
+          threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32 && !warp_level)
+        continue;
+      found.possible = true;
+      if (modulus) return found;
+      if (x.certain && y.certain) {
+        found.sure = {x, y};
+        return found;
+      }
+    }
+  }
+  return found;
+}
+
+// One runs only where the other does not: the same uniform predicate with opposite outcome.
+bool RaceSearch::exclusive(const SharedAccess& a, const SharedAccess& b) const {
+  for (const flow::Condition& x : a.conditions)
+    for (const flow::Condition& y : b.conditions)
+      if (x.predicate == y.predicate && x.expected != y.expected &&
+          analyses_->uniformity().of(x.predicate) <= Uniformity::loaded)
+        return true;
+  return false;
+}
+
+// Returns whether the pair is proved free of races in this relation.
+bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Moment second_moment, bool same_iteration,
+                            bool warp_level) {
+  const SharedAccess &a = accesses_[first], &b = accesses_[second];
+  if (same_iteration && exclusive(a, b)) return true;
+  const Footprint x = footprint(a, first_moment), y = footprint(b, second_moment);
+  if (!x.known || !y.known) return false;
+  // Unknown numbers cancel where both threads have the same one.
+  uint64_t modulus = 0;  // 0: exact
+  auto leave = [&](const flow::Term& term, int64_t coefficient) {
+    const unsigned zeros = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(coefficient))) +
+                           analyses_->forms().bits(term.atom).trailing_zeros();
+    const uint64_t step = zeros >= 31 ? uint64_t{1} << 31 : uint64_t{1} << zeros;
+    modulus = modulus ? std::min(modulus, step) : step;
+  };
+  std::map<flow::AtomId, int64_t> balance;
+  for (const flow::Term& term : x.common) balance[term.atom] += term.coefficient;
+  for (const flow::Term& term : y.common) balance[term.atom] -= term.coefficient;
+  for (const auto& [atom, coefficient] : balance) {
+    const Atom& of = analyses_->forms().atom(atom);
+    const bool moves = of.kind == Atom::Kind::value &&
+                       analyses_->loops().innermost(analyses_->ssa().value(of.id).block) != flow::kNone;
+    if (coefficient != 0) {
+      leave({atom, coefficient}, coefficient);
+    } else if (!same_iteration && moves) {
+      for (const flow::Term& term : x.common)
+        if (term.atom == atom) leave(term, term.coefficient);
+    }
+  }
+  for (const auto* list : {&x.free, &y.free})
+    for (const flow::Term& term : *list) leave(term, term.coefficient);
+
+  const Overlap found = overlap(x, y, a.access.extent_bytes, b.access.extent_bytes, warp_level, modulus);
+  if (!found.possible) return analyses_->shape().is_exact;
+  if (!found.sure || modulus) return false;
+  // Conditions that only one of them has may still exclude each other where both have some.
+  auto extra = [](const Footprint& from, const Footprint& of) {
+    return std::any_of(from.unknown_uniform.begin(), from.unknown_uniform.end(), [&](const flow::Condition& condition) {
+      return std::find(of.unknown_uniform.begin(), of.unknown_uniform.end(), condition) == of.unknown_uniform.end();
+    });
+  };
+  if (extra(x, y) && extra(y, x)) return false;
+  if (!a.access.is_plain || !b.access.is_plain) return false;
+  if (!reported_.insert(a.access.instruction).second) return false;
+
+  const auto& [here, there] = *found.sure;
+  const flow::Thread &one = threads_[here.thread], &other = threads_[there.thread];
+  const bool certain = analyses_->shape().is_exact && x.unknown_uniform.empty() && y.unknown_uniform.empty() &&
+                       same_iteration && first_moment.inner == flow::kNone && second_moment.inner == flow::kNone;
+  auto verb = [](const SharedAccess& shared) { return shared.access.kind == AccessKind::load ? "reads" : "writes"; };
+  Finding finding = finding_at(
+      *context_, a.access.instruction, Severity::high, certain ? Tier::proved : Tier::likely,
+      fmt::format("thread ({}, {}, {}) {} what thread ({}, {}, {}) {} in line {}, with no barrier between", one.tid[0],
+                  one.tid[1], one.tid[2], verb(a), other.tid[0], other.tid[1], other.tid[2], verb(b),
+                  line_of(*context_, b.access.instruction)),
+      warp_level ? "put bar.warp.sync or bar.sync between the two accesses" : "put bar.sync between the two accesses");
+  Witness witness;
+  for (unsigned d = 0; d < 3; ++d) {
+    witness.tid[d] = one.tid[d];
+    witness.other_tid[d] = other.tid[d];
+  }
+  witness.address = static_cast<uint64_t>(std::max(here.offset, there.offset));
+  witness.note = a.form.base == flow::kNoBase ? "a shared address"
+                                              : "offset from " + analyses_->domain().describe(a.form.base);
+  if (!balance.empty()) witness.note += ", less what is the same for all threads";
+  finding.witness = witness;
+  finding.path.push_back({context_->function().instructions[b.access.instruction].at, "the other access"});
+  if (!analyses_->shape().is_exact)
+    finding.assumptions.push_back(fmt::format("the block has at least {} threads in x", std::max(one.tid[0], other.tid[0]) + 1));
+  if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
+  if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
+    finding.assumptions.push_back("control gets to both accesses");
+  findings_.push_back(std::move(finding));
+  return false;
+}
+
+void RaceSearch::judge(size_t first, size_t second) {
+  const SharedAccess &a = accesses_[first], &b = accesses_[second];
+  if (a.access.kind == AccessKind::load && b.access.kind == AccessKind::load) return;
+  if (a.access.kind == AccessKind::atomic && b.access.kind == AccessKind::atomic) return;
+  const ptx::InstructionId x = a.access.instruction, y = b.access.instruction;
+  if (first == second && a.access.data != ptx::kNone &&
+      analyses_->uniformity().of(flow::source_of(analyses_->ssa(), a.access.data)) <= Uniformity::loaded &&
+      context_->function().operand_pool[a.access.data].child_count == 0)
+    return;  // every thread writes the same value
+  const flow::Concurrency cta = cta_->concurrency(x, y);
+  if (!cta.any()) return;
+  const flow::Concurrency warp = lockstep_warps_ ? flow::Concurrency{} : warp_->concurrency(x, y);
+  bool proved = true;
+  auto inner = [&](const SharedAccess& shared) { return analyses_->loops().innermost(shared.block); };
+  auto try_both = [&](Moment m, Moment n, bool same, bool in_warp) {
+    if (!try_moment(first, second, m, n, same, in_warp)) proved = false;
+  };
+  if (cta.same_iteration) try_both({inner(a)}, {inner(b)}, true, warp.same_iteration);
+  if (cta.first_is_later != flow::kNone && analyses_->loops().contains(cta.first_is_later, a.block))
+    try_both({inner(a), cta.first_is_later}, {inner(b)}, false, warp.first_is_later != flow::kNone);
+  if (cta.second_is_later != flow::kNone && analyses_->loops().contains(cta.second_is_later, b.block) && first != second)
+    try_both({inner(a)}, {inner(b), cta.second_is_later}, false, warp.second_is_later != flow::kNone);
+  if (cta.unbounded) proved = false;
+  // Iterations other than those tried are proved only where no address depends on one.
+  if (inner(a) != flow::kNone || inner(b) != flow::kNone) {
+    for (const SharedAccess* shared : {&a, &b})
+      for (const flow::Term& term : shared->form.terms) {
+        const Atom& atom = analyses_->forms().atom(term.atom);
+        const bool depends = atom.kind == Atom::Kind::iteration ||
+                             (atom.kind == Atom::Kind::value &&
+                              analyses_->loops().innermost(analyses_->ssa().value(atom.id).block) != flow::kNone);
+        if (depends) proved = false;
+      }
+    for (const SharedAccess* shared : {&a, &b})
+      for (const flow::Condition& condition : shared->conditions)
+        if (analyses_->loops().innermost(analyses_->ssa().value(condition.predicate).block) != flow::kNone &&
+            analyses_->uniformity().of(condition.predicate) > Uniformity::loaded)
+          proved = false;
+  }
+  if (!proved && open_.empty())
+    open_ = fmt::format("that the accesses in lines {} and {} stay apart could not be proved", line_of(*context_, x),
+                        line_of(*context_, y));
+}
+
+RuleResult RaceSearch::run() {
+  const auto& all = analyses_->accesses();
+  const bool any = std::any_of(all.begin(), all.end(), [](const Access& access) { return access.space == Space::shared; });
+  collect();
+  if (!any && accesses_.empty()) return not_applicable("the kernel does not access shared memory");
+  if (threads_.size() < 2) return survived("the block has one thread");
+  lockstep_warps_ = context_->module.target_sm != 0 && context_->module.target_sm < 70;
+  cta_.emplace(analyses_->graph(), analyses_->loops(), cta_separates_, kMaxOrigins);
+  warp_.emplace(analyses_->graph(), analyses_->loops(), warp_separates_, 16 * kMaxOrigins);
+  if (!cta_->is_complete() || !warp_->is_complete()) return undecided("too many barriers reach one place to follow them all");
+
+  // Objects apart do not meet; dynamic arrays all start at the same place, and bare numbers are anywhere.
+  std::map<uint32_t, std::vector<size_t>> groups;
+  constexpr uint32_t kDynamic = flow::kNone - 1;
+  bool has_bare = false, has_object = false;
+  for (size_t i = 0; i < accesses_.size(); ++i) {
+    const flow::Base& base = analyses_->domain().base(accesses_[i].form.base);
+    uint32_t key = base.id;
+    if (base.kind == flow::Base::Kind::variable && context_->module.variables[base.id].is_unsized) key = kDynamic;
+    (base.kind == flow::Base::Kind::none ? has_bare : has_object) = true;
+    groups[key].push_back(i);
+  }
+  if (has_bare && has_object && open_.empty()) open_ = "some shared addresses are bare numbers, others are into variables";
+
+  size_t pairs = 0;
+  for (const auto& [object, members] : groups)
+    for (size_t i = 0; i < members.size(); ++i)
+      for (size_t j = i; j < members.size(); ++j) {
+        if (++pairs > kMaxPairs || pairs * threads_.size() > 16 * kMaxEvaluations) {
+          if (open_.empty()) open_ = "the kernel has too many pairs of shared accesses to look at all";
+          continue;
+        }
+        judge(members[i], members[j]);
+      }
+  std::stable_sort(findings_.begin(), findings_.end(),
+                   [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
+  if (findings_.empty() && !analyses_->shape().is_exact)
+    open_ = "the block's shape is not known; .reqntid or a launch file says it";
+  if (findings_.empty() && !open_.empty()) return undecided(open_);
+  return conclude(std::move(findings_), "every two threads' accesses are apart, atomic or separated by a barrier");
+}
+
+}  // namespace
+
+RuleResult missing_barrier(Context& context) { return RaceSearch(context).run(); }
+
+}  // namespace ptxkit::rules
