@@ -1,0 +1,187 @@
+// Every rule against programs that it must refute, let pass, or leave open: ../fixtures/F0xx/{refuted,survived,undecided}_*.ptx.
+//
+// The file's name gives the verdict. A line that ends in `//! critical` (or another severity) must have a finding of that
+// severity; no other line may have one above info. Where ptxas is installed every program is also assembled, so that no
+// rule is tested on text that is not PTX.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyzer/evidence/evidence.hpp"
+#include "analyzer/rules/analyze.hpp"
+#include "analyzer/rules/context.hpp"
+#include "support/file.hpp"
+
+namespace ptxkit::rules {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Fixture {
+  std::string rule, name, path;
+  Verdict verdict = Verdict::survived;
+};
+
+std::vector<Fixture> fixtures() {
+  std::vector<Fixture> found;
+  for (const auto& folder : fs::directory_iterator(PTXKIT_FIXTURES))
+    for (const auto& file : fs::directory_iterator(folder.path())) {
+      const std::string name = file.path().stem().string();
+      const Verdict verdict = name.starts_with("refuted_")     ? Verdict::refuted
+                              : name.starts_with("undecided_") ? Verdict::undecided
+                                                               : Verdict::survived;
+      found.push_back({folder.path().filename().string(), name, file.path().string(), verdict});
+    }
+  std::sort(found.begin(), found.end(), [](const Fixture& a, const Fixture& b) { return a.path < b.path; });
+  return found;
+}
+
+std::string_view name_of(Severity severity) {
+  constexpr std::string_view kNames[] = {"info", "low", "medium", "high", "critical"};
+  return kNames[static_cast<size_t>(severity)];
+}
+
+std::string_view name_of(Verdict verdict) {
+  constexpr std::string_view kNames[] = {"survived", "refuted", "undecided", "n/a"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+struct Outcome {
+  ptx::ParseResult parsed;
+  RuleResult result;
+};
+
+Outcome run(const std::string& rule, const std::string& text, Profile profile) {
+  Outcome run{ptx::parse(text, "fixture.ptx"), {}};
+  Options options;
+  options.profile = profile;
+  options.evidence = &shipped_evidence();
+  ptx::FunctionId entry = ptx::kNone;
+  for (ptx::FunctionId id = 0; id < run.parsed.module.functions.size(); ++id)
+    if (run.parsed.module.functions[id].is_entry) entry = id;
+  Context context(run.parsed.module, entry, run.parsed.diagnostics, options);
+  run.result = run_rule(rule, context);
+  return run;
+}
+
+class RuleFixture : public testing::TestWithParam<Fixture> {};
+
+TEST_P(RuleFixture, HasTheVerdictOfItsName) {
+  const Fixture& fixture = GetParam();
+  const auto text = read_file(fixture.path);
+  ASSERT_TRUE(text) << text.error().message();
+  const Outcome outcome = run(fixture.rule, *text, Profile::root_cause);
+  for (const ptx::Diagnostic& diagnostic : outcome.parsed.diagnostics)
+    ADD_FAILURE() << ptx::render(outcome.parsed.module, diagnostic);
+  EXPECT_EQ(name_of(outcome.result.verdict), name_of(fixture.verdict)) << outcome.result.basis;
+  EXPECT_FALSE(outcome.result.basis.empty());
+
+  std::set<std::pair<uint32_t, std::string>> expected, reported;
+  for (uint32_t line = 1; line <= outcome.parsed.module.line_starts.size(); ++line) {
+    const std::string_view source = outcome.parsed.module.line(line);
+    if (const size_t mark = source.find("//! "); mark != std::string_view::npos)
+      expected.emplace(line, std::string(source.substr(mark + 4)));
+  }
+  for (const Finding& finding : outcome.result.findings) {
+    if (finding.instruction == ptx::kNone) continue;
+    reported.emplace(outcome.parsed.module.position(finding.at).line, std::string(name_of(finding.severity)));
+    if (finding.severity >= Severity::high) {
+      EXPECT_NE(finding.tier, Tier::possible) << finding.message;
+      EXPECT_FALSE(finding.remedy.empty()) << finding.message;
+    }
+    // Lower case, no final period: "expected ..., found ...".
+    ASSERT_FALSE(finding.message.empty());
+    EXPECT_FALSE(std::isupper(static_cast<unsigned char>(finding.message.front()))) << finding.message;
+    EXPECT_NE(finding.message.back(), '.') << finding.message;
+  }
+  EXPECT_EQ(expected, reported);
+}
+
+TEST_P(RuleFixture, IsPtxThatPtxasAccepts) {
+  const Fixture& fixture = GetParam();
+  if (fixture.name == "refuted_static_size") GTEST_SKIP() << "too much static shared memory is what it shows";
+  static const bool has_ptxas = std::system("ptxas --version > /dev/null 2>&1") == 0;
+  if (!has_ptxas) GTEST_SKIP() << "ptxas is not installed";
+  // Newer assemblers have dropped the oldest targets.
+  auto text = read_file(fixture.path);
+  ASSERT_TRUE(text);
+  if (const size_t at = text->find("sm_70"); at != std::string::npos) text->replace(at, 5, "sm_75");
+  const fs::path copy = fs::temp_directory_path() / ("ptxkit_" + std::to_string(getpid()) + ".ptx");
+  std::ofstream(copy) << *text;
+  const std::string command = "ptxas -arch=sm_75 -o /dev/null " + copy.string();
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  fs::remove(copy);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, RuleFixture, testing::ValuesIn(fixtures()), [](const auto& instance) {
+  return instance.param.rule + "_" + instance.param.name;
+});
+
+TEST(RuleFixtures, EveryRuleHasProgramsThatItRefutesAndThatSurviveIt) {
+  std::map<std::string, std::map<Verdict, int>> count;
+  for (const Fixture& fixture : fixtures()) ++count[fixture.rule][fixture.verdict];
+  for (const Implementation& implementation : implementations()) {
+    auto& of_rule = count[std::string(implementation.id)];
+    EXPECT_GE(of_rule[Verdict::refuted], 2) << implementation.id;
+    EXPECT_GE(of_rule[Verdict::survived], 2) << implementation.id;
+  }
+}
+
+TEST(RuleFixtures, AreOfRulesThatExist) {
+  std::set<std::string> existing;
+  for (const Implementation& implementation : implementations()) existing.emplace(implementation.id);
+  for (const Fixture& fixture : fixtures()) EXPECT_TRUE(existing.contains(fixture.rule)) << fixture.path;
+}
+
+// The literal reading of the original catalogue: every site is critical, whatever was proved; a shuffle ends the taint.
+TEST(PatternProfile, EverySiteIsCritical) {
+  for (const char* name : {"F021/survived_aligned", "F081/survived_proved", "F081/survived_bytes", "F082/survived_scaled"}) {
+    const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/" + name + ".ptx");
+    ASSERT_TRUE(text) << name;
+    const Outcome outcome = run(std::string(name).substr(0, 4), *text, Profile::pattern);
+    EXPECT_EQ(outcome.result.verdict, Verdict::refuted) << name;
+    EXPECT_TRUE(outcome.result.loses_points) << name;
+    for (const Finding& finding : outcome.result.findings) EXPECT_EQ(finding.severity, Severity::critical) << name;
+  }
+}
+
+TEST(PatternProfile, AShuffleEndsTheTaint) {
+  const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F081/refuted_cursor_through_shuffle.ptx");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(run("F081", *text, Profile::root_cause).result.verdict, Verdict::refuted);
+  EXPECT_EQ(run("F081", *text, Profile::pattern).result.verdict, Verdict::survived);
+}
+
+TEST(RootCauseProfile, WithoutEvidenceAProvedSiteIsLowAndOpen) {
+  const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F081/survived_proved.ptx");
+  ASSERT_TRUE(text);
+  const ptx::ParseResult parsed = ptx::parse(*text, "fixture.ptx");
+  Context context(parsed.module, 0, parsed.diagnostics, Options{});
+  const RuleResult result = run_rule("F081", context);
+  EXPECT_EQ(result.verdict, Verdict::undecided);
+  EXPECT_FALSE(result.loses_points);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].severity, Severity::low);
+}
+
+TEST(Alignment, AssumedAlignmentOverridesTheContract) {
+  const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/survived_strides.ptx");
+  ASSERT_TRUE(text);
+  const ptx::ParseResult parsed = ptx::parse(*text, "fixture.ptx");
+  Options options;
+  options.assume_align_bytes = 4;
+  Context context(parsed.module, 0, parsed.diagnostics, options);
+  const RuleResult result = run_rule("F051", context);
+  EXPECT_EQ(result.verdict, Verdict::undecided) << "a 16-byte store through a pointer that is 4-aligned only";
+  EXPECT_TRUE(result.loses_points);
+}
+
+}  // namespace
+}  // namespace ptxkit::rules
