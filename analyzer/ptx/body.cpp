@@ -248,6 +248,11 @@ Guard Parser::parse_guard() {
   parse_name(Op::unknown, operand);
   if (operand.kind == OperandKind::reg) {
     guard.reg = operand.id;
+    if (function().registers[operand.id].type != Type::pred) {
+      report(DiagnosticKind::bad_predicate, name.at, name.end,
+             fmt::format("expected a predicate register as guard, found '{}' of .{}", lexer_.text(name),
+                         text(function().registers[operand.id].type)));
+    }
   } else if (operand.kind == OperandKind::text) {
     report(DiagnosticKind::undeclared_name, name.at, name.end,
            fmt::format("'{}' is not declared in this scope", lexer_.text(name)));
@@ -263,6 +268,7 @@ Head& Parser::head(std::string_view spelling) {
   Head& result = entry->second;
   if (!is_new) return result;
   Instruction& pattern = result.pattern;
+  std::vector<OpcodeWord> words;
   size_t at = 0;
   for (bool first = true; at < spelling.size(); first = false) {
     size_t end = spelling.find('.', at);
@@ -273,6 +279,7 @@ Head& Parser::head(std::string_view spelling) {
       pattern.op = find_op(word);
     } else {
       const Word known = find_word(word);
+      words.push_back({word, known});
       switch (known.kind) {
         case Word::Kind::type:
           if (pattern.type_count < std::size(pattern.types)) pattern.types[pattern.type_count++] = static_cast<Type>(known.id);
@@ -295,6 +302,7 @@ Head& Parser::head(std::string_view spelling) {
     }
     at = end + 1;
   }
+  if (pattern.op != Op::unknown && result.unknown_word == 0) result.verdict = validator_.judge(pattern, spelling, words);
   return result;
 }
 
@@ -331,7 +339,9 @@ void Parser::parse_instruction(Offset at, Guard guard) {
            opcode_at + decoded.unknown_word + static_cast<Offset>(word.size()),
            fmt::format("unknown modifier '.{}' of '{}'", word, text(instruction.op)));
   }
+  const size_t errors_before = diagnostics_.size();
   const bool complete = parse_operands(instruction.op, instruction);
+  const bool readable = instruction.op != Op::unknown && decoded.unknown_word == 0 && complete && diagnostics_.size() == errors_before;
   const bool ended = complete && is(';');
   if (ended) {
     advance();
@@ -341,6 +351,13 @@ void Parser::parse_instruction(Offset at, Guard guard) {
     if (!starts_line() && !is('}')) recover();
   } else {
     recover();
+  }
+  if (readable) {
+    Mistake mistake;
+    if (!validator_.check(function(), instruction, decoded.verdict, instruction.form, mistake)) {
+      const Offset end = mistake.at == opcode_at ? opcode_end : mistake.at + 1;
+      report(mistake.kind, mistake.at, end, std::move(mistake.message));
+    }
   }
   auto& items = function().items;
   const auto id = static_cast<InstructionId>(function().instructions.size());

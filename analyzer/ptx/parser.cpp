@@ -12,7 +12,7 @@
 namespace ptxkit::ptx {
 
 Parser::Parser(Module& module, std::vector<Diagnostic>& diagnostics)
-    : module_(module), diagnostics_(diagnostics), lexer_(module.text, diagnostics) {
+    : module_(module), diagnostics_(diagnostics), lexer_(module.text, diagnostics), validator_(module) {
   slot_budget_ = module.text.size() / 4 + 4096;
 }
 

@@ -13,6 +13,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/lexer.hpp"
 #include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/validate.hpp"
 
 namespace ptxkit::ptx {
 
@@ -34,6 +35,7 @@ struct Head {
   std::vector<Mod> modifiers;
   FunctionId pooled_in = kNone;  // the function whose modifier_pool has them at pattern.first_modifier
   uint32_t unknown_word = 0;     // offset in the spelling of the first word that is no modifier; 0 where all are known
+  Verdict verdict;               // what the ISA table says of it
 };
 
 class Parser {
@@ -143,6 +145,7 @@ class Parser {
   Token token_;
   Offset previous_end_ = 0;  // of the token before token_
   SymbolTable symbols_;
+  Validator validator_;
   FunctionId function_ = kNone;
   LocationId location_ = kNone;
 

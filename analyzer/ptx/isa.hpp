@@ -1,0 +1,107 @@
+// The ISA table: which modifiers, types and operands each opcode takes, from which PTX version and on which targets.
+//
+// One row is one form. It says what ptxas accepts, in two small languages that are read where a spelling is first met
+// (a file has few spellings), so that starting a program costs nothing and a row stays one line.
+//
+// Modifiers: slots separated by blanks. `.rn` is that word; `.{rn|rz}` one of several; `[.ftz]` may be left out;
+// `.$rnd` names a set of isa.cpp; a '*' inside a word stands for digits (m64n*k16). Types and state spaces fill their
+// slots in the order written; all other words may stand in any order, as ptxas has it.
+//
+// Operands: items separated by commas, each a role and what narrows it.
+//   d destination register     D the same, or `_`         r source register          a register or constant
+//   e the same or a special register                      s what mov reads: that, or the address of a variable/function
+//   i integer constant         b predicate, `!p` or 0/1   p predicate or `!p`        q predicate destination, Q or `_`
+//   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory
+//   v register or variable     g generic address register L label     T branch table  C call   _ the sink alone
+//   w destination, x source of a video instruction, with a selector
+//   {r*4} four of them in braces, {r*} any number         r*v as many as .vN says, without braces where it says nothing
+//   {r*d} as many as the Nd word says, {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word
+//   a|b a pair, a|b? a pair or only a                     [m, {a*2}] an address with more in its brackets; ... anything
+//   :u32 of that type, :0 :1 :2 of the first, second, third type written, :w of twice the width; else of the last type
+//   ~ a wider register will do    ? may be left out       @word only with that modifier
+//   (0..15) (4|8|16) bounds of a constant                 (t) a multiple of the warp size
+//
+// Targets: "90" that one and later, "10-13" a range, "90a" exactly, "100f" its family; a list is separated by commas.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/ptx/names.hpp"
+
+namespace ptxkit::ptx {
+
+struct Form {
+  Op op;
+  std::string_view modifiers, operands;
+  uint8_t version;           // times ten: 80
+  std::string_view targets;
+};
+
+std::span<const Form> all_forms();
+std::span<const Form> forms_of(Op op);
+
+// One word of an opcode.
+struct OpcodeWord {
+  std::string_view text;
+  Word word;
+};
+
+// How well a spelling's words fit a form; both counts are 0 where they fit.
+struct ModifierMatch {
+  unsigned unclaimed_count = 0, missing_count = 0;
+  std::string_view first_unclaimed;  // a word that the form does not take
+  std::string_view first_missing;    // a slot that no word fills, as the form has it: ".{rn|rz}"
+  bool fits() const { return unclaimed_count == 0 && missing_count == 0; }
+};
+ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> words);
+
+// The alternatives of a slot such as ".{rn|rz}", ".$rnd" or "[.ftz]".
+std::vector<std::string_view> slot_alternatives(std::string_view slot);
+
+struct TargetName {
+  uint32_t sm = 0;
+  char suffix = 0;
+};
+bool runs_on(std::string_view targets, TargetName target);
+
+enum class Role : uint8_t {
+  destination, source, constant_or_source, special_or_source, mov_source, integer, predicate_or_constant, predicate,
+  predicate_destination, address, tensor_memory, variable_or_register, generic_address, label, table, call, sink,
+  vector, pair, address_with_more, anything
+};
+
+// One item of a form's operands, with types and counts filled in for one spelling.
+struct OperandSpec {
+  Role role = Role::anything;
+  Type type = Type::none;
+  Space space = Space::generic;  // of an address
+  bool relaxed = false;          // a wider register will do
+  bool optional = false;
+  bool may_sink = false;
+  bool selector = false;         // of a video instruction
+  bool pair_optional = false;    // a pair: the second half may be missing
+  bool any_count = false;        // a vector of any length; an address with any further operands
+  bool warp_multiple = false;
+  uint16_t count = 0;            // of a vector
+  uint16_t first_child = 0, child_count = 0;  // indices into the same vector as this spec
+  bool bounded = false;
+  int64_t low = 0, high = 0;
+  uint64_t allowed = 0;          // bit n: the constant n, where not 0
+};
+
+// What a spelling gives an item.
+struct FormContext {
+  std::span<const OpcodeWord> words;
+  std::span<const Type> types;
+  Space space = Space::generic, second_space = Space::generic;
+  unsigned vector = 1;
+};
+
+// Appends the items of `form` to `pool`, top-level ones together and last; returns the index of the first of them.
+// Items of modifiers that the spelling lacks are left out.
+size_t compile_operands(const Form& form, const FormContext& context, std::vector<OperandSpec>& pool);
+
+}  // namespace ptxkit::ptx

@@ -1,0 +1,558 @@
+// Register and instruction types agree as ptxas has it (PTX ISA 9.0, 9.4): the widths are equal, and either side is
+// untyped bits, or both are integers, or both are the same float; loads, stores and conversions take wider registers,
+// but no float wider than the instruction's.
+#include "analyzer/ptx/validate.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ptxkit::ptx {
+
+// The furthest that an instruction got along one form.
+struct Validator::Failure {
+  uint32_t operand = 0;  // index of the first operand that does not fit
+  DiagnosticKind kind = DiagnosticKind::operand_kind;
+  Offset at = 0;
+  std::string message;
+
+  bool set(DiagnosticKind new_kind, Offset new_at, std::string new_message) {
+    kind = new_kind;
+    at = new_at;
+    message = std::move(new_message);
+    return false;
+  }
+};
+
+namespace {
+
+bool is_integer(Type type) { return kind(type) == TypeKind::unsigned_int || kind(type) == TypeKind::signed_int; }
+bool is_bits(Type type) { return kind(type) == TypeKind::bits; }
+
+// Narrow and packed floats live in registers of bits; f16 has a register type of its own, and so has f16x2.
+bool kinds_agree(Type wanted, Type have) {
+  if (is_bits(wanted) || is_bits(have)) return true;
+  if (is_integer(wanted) && is_integer(have)) return true;
+  if (wanted == have) return true;
+  return kind(wanted) == TypeKind::packed && is_integer(have) && wanted != Type::f16x2 && wanted != Type::bf16x2;
+}
+
+bool types_agree(Type wanted, Type have, bool relaxed) {
+  if (wanted == Type::none) return true;
+  const unsigned wanted_bits = bit_width(wanted), have_bits = bit_width(have);
+  if (wanted_bits == have_bits) return kinds_agree(wanted, have);
+  if (!relaxed || have_bits < wanted_bits) return false;
+  // A float register is as wide as its float; in wider integers or bits the low part counts.
+  return kind(have) != TypeKind::floating ? kinds_agree(wanted, have) : is_bits(wanted);
+}
+
+bool is_predicate(Role role) {
+  return role == Role::predicate || role == Role::predicate_or_constant || role == Role::predicate_destination;
+}
+
+bool needs_wide_address(Space space) { return space == Space::generic || space == Space::global; }
+
+// Rule families by opcode, for kinds of mistakes that have a rule of their own.
+DiagnosticKind type_kind(Op op, bool is_destination) {
+  switch (op) {
+    case Op::ld: case Op::ldu: case Op::mov:
+      return is_destination || op != Op::mov ? DiagnosticKind::load_register : DiagnosticKind::operand_type;
+    case Op::st:
+      return DiagnosticKind::store_register;
+    case Op::setp: case Op::set: case Op::selp: case Op::slct:
+      return DiagnosticKind::bad_comparison;
+    case Op::cvt:
+      return DiagnosticKind::bad_conversion;
+    case Op::atom: case Op::red: case Op::mbarrier:
+      return DiagnosticKind::bad_atomic;
+    default:
+      return DiagnosticKind::operand_type;
+  }
+}
+
+DiagnosticKind form_kind(Op op) {
+  switch (op) {
+    case Op::setp: case Op::set: case Op::selp: case Op::slct:
+      return DiagnosticKind::bad_comparison;
+    case Op::cvt:
+      return DiagnosticKind::bad_conversion;
+    case Op::atom: case Op::red: case Op::mbarrier:
+      return DiagnosticKind::bad_atomic;
+    default:
+      return DiagnosticKind::unknown_form;
+  }
+}
+
+std::string_view wanted(const OperandSpec& spec) {
+  switch (spec.role) {
+    case Role::destination: return "a register";
+    case Role::source: return "a register";
+    case Role::constant_or_source: return "a register or a constant";
+    case Role::special_or_source: return "a register, a constant or a special register";
+    case Role::mov_source: return "a register, a constant or an address";
+    case Role::integer: return "an integer constant";
+    case Role::predicate_or_constant: return "a predicate";
+    case Role::predicate: return "a predicate register";
+    case Role::predicate_destination: return "a predicate register";
+    case Role::address: return "an address in brackets";
+    case Role::tensor_memory: return "a tensor memory address in brackets";
+    case Role::variable_or_register: return "a register or a variable";
+    case Role::generic_address: return "a register that holds an address";
+    case Role::label: return "a label";
+    case Role::table: return "a branch table";
+    case Role::call: return "a function";
+    case Role::sink: return "'_'";
+    case Role::vector: return "a list in braces";
+    case Role::pair: return "a pair joined by '|'";
+    case Role::address_with_more: return "an address in brackets";
+    case Role::anything: break;
+  }
+  return "an operand";
+}
+
+}  // namespace
+
+Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, const std::vector<OpcodeWord>& words) {
+  Verdict verdict;
+  const auto forms = forms_of(pattern.op);
+  const auto first = static_cast<uint32_t>(forms.empty() ? 0 : forms.data() - all_forms().data());
+  const uint32_t version = module_.version_major * 10 + module_.version_minor;
+  const FormContext context{words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
+  const Form* too_new = nullptr;
+  const Form* elsewhere = nullptr;
+  ModifierMatch nearest;
+  unsigned nearest_distance = ~0u;
+  for (uint32_t i = 0; i < forms.size(); ++i) {
+    const Form& form = forms[i];
+    const ModifierMatch match = match_modifiers(form, words);
+    if (!match.fits()) {
+      const unsigned distance = match.unclaimed_count + match.missing_count;
+      if (distance < nearest_distance) {
+        nearest_distance = distance;
+        nearest = match;
+      }
+      continue;
+    }
+    if (version != 0 && version < form.version) {
+      if (too_new == nullptr || form.version < too_new->version) too_new = &form;
+      continue;
+    }
+    if (module_.target_sm != 0 && !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
+      if (elsewhere == nullptr) elsewhere = &form;
+      continue;
+    }
+    Candidate candidate;
+    candidate.form = first + i;
+    candidate.first_spec = static_cast<uint32_t>(compile_operands(form, context, specs_));
+    candidate.spec_count = static_cast<uint32_t>(specs_.size()) - candidate.first_spec;
+    verdict.candidates.push_back(candidate);
+  }
+  if (!verdict.candidates.empty()) return verdict;
+  if (elsewhere != nullptr) {
+    verdict.kind = DiagnosticKind::needs_target;
+    verdict.message = fmt::format("'{}' needs a target among sm_{}, the file has {}", spelling, elsewhere->targets, module_.target);
+  } else if (too_new != nullptr) {
+    verdict.kind = DiagnosticKind::needs_version;
+    verdict.message = fmt::format("'{}' needs '.version {}.{}' or later, the file has {}.{}", spelling,
+                                  too_new->version / 10, too_new->version % 10, module_.version_major, module_.version_minor);
+  } else {
+    verdict.kind = form_kind(pattern.op);
+    if (nearest.unclaimed_count != 0 && (nearest.missing_count == 0 || nearest.unclaimed_count >= nearest.missing_count)) {
+      verdict.message = nearest.missing_count == 0
+                            ? fmt::format("'.{}' does not go with the rest of '{}'", nearest.first_unclaimed, spelling)
+                            : fmt::format("'{}' has '.{}' where '{}' is expected", spelling, nearest.first_unclaimed,
+                                          nearest.first_missing);
+    } else {
+      verdict.message = fmt::format("'{}' lacks '{}'", spelling, nearest.first_missing);
+    }
+  }
+  return verdict;
+}
+
+std::string Validator::describe(const Function& function, const Operand& operand) const {
+  const auto name = [&](std::string_view text) { return std::string(text); };
+  switch (operand.kind) {
+    case OperandKind::reg: {
+      const Register& reg = function.registers[operand.id];
+      if (reg.vector > 1 && operand.component == 0) {
+        return fmt::format("'{}' of .v{} .{}", reg.name(), reg.vector, ptx::text(reg.type));
+      }
+      return fmt::format("'{}' of .{}", reg.name(), ptx::text(reg.type));
+    }
+    case OperandKind::integer: return fmt::format("the integer {}", static_cast<int64_t>(operand.value));
+    case OperandKind::float32: return "an f32 constant";
+    case OperandKind::float64: return "an f64 constant";
+    case OperandKind::symbol: return fmt::format("the variable '{}'", module_.variables[operand.id].name);
+    case OperandKind::function: return fmt::format("the function '{}'", module_.functions[operand.id].name);
+    case OperandKind::label: return name("a label");
+    case OperandKind::special: return fmt::format("'{}'", ptx::text(static_cast<SpecialRegister>(operand.id)));
+    case OperandKind::address: return name("an address");
+    case OperandKind::vector: return fmt::format("a list of {}", operand.child_count);
+    case OperandKind::pair: return name("a pair");
+    case OperandKind::sink: return name("'_'");
+    case OperandKind::parameters: return name("a parameter list");
+    case OperandKind::prototype: return name("a table");
+    case OperandKind::none:
+    case OperandKind::text: break;
+  }
+  return name("a name");
+}
+
+bool Validator::match_register(const Function& function, const OperandSpec& spec, const Operand& operand,
+                               Failure& failure) const {
+  const Register& reg = function.registers[operand.id];
+  const auto mismatch = [&](DiagnosticKind kind, std::string_view expected) {
+    return failure.set(kind, operand.at, fmt::format("expected {}, found {}", expected, describe(function, operand)));
+  };
+  if (is_predicate(spec.role)) {
+    return reg.type == Type::pred || mismatch(DiagnosticKind::bad_predicate, "a predicate register");
+  }
+  if (reg.type == Type::pred) {
+    return mismatch(DiagnosticKind::bad_predicate, fmt::format("a register of .{}", ptx::text(spec.type)));
+  }
+  if (reg.vector > 1 && operand.component == 0) {
+    return mismatch(DiagnosticKind::bad_vector, fmt::format("one register of .{}", ptx::text(spec.type)));
+  }
+  if (operand.component == 's' && !spec.selector) {
+    return mismatch(DiagnosticKind::operand_kind, "a whole register");
+  }
+  if (operand.negated) {
+    return failure.set(DiagnosticKind::operand_kind, operand.at, "a register is not negated here");
+  }
+  if (spec.role == Role::generic_address) {
+    if (bit_width(reg.type) >= 32 && kind(reg.type) != TypeKind::floating) return true;
+    return mismatch(DiagnosticKind::address_register, "a register of 32 or 64 bits");
+  }
+  if (types_agree(spec.type, reg.type, spec.relaxed)) return true;
+  return mismatch(DiagnosticKind::operand_type,
+                  fmt::format("a register of .{}{}", ptx::text(spec.type), spec.relaxed ? " or wider" : ""));
+}
+
+bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, Failure& failure) const {
+  const bool is_float = operand.kind != OperandKind::integer;
+  const bool wants_float = kind(spec.type) == TypeKind::floating;
+  const unsigned width = bit_width(spec.type);
+  if (spec.role == Role::integer ? is_float : false) {
+    return failure.set(DiagnosticKind::operand_kind, operand.at, "expected an integer constant, found a float");
+  }
+  if (spec.role != Role::integer && spec.role != Role::predicate_or_constant) {
+    if (wants_float && (!is_float || width < 32)) {
+      return failure.set(DiagnosticKind::operand_type, operand.at,
+                         fmt::format("expected {} of .{}, found {}", width < 32 ? "a register" : "a constant",
+                                     ptx::text(spec.type), is_float ? "a float" : "an integer"));
+    }
+    const unsigned have = operand.kind == OperandKind::float32 ? 32 : 64;
+    if (!wants_float && is_float && !(is_bits(spec.type) && have == width)) {
+      return failure.set(DiagnosticKind::operand_type, operand.at,
+                         fmt::format("expected an integer of .{}, found a float", ptx::text(spec.type)));
+    }
+  }
+  const auto value = static_cast<int64_t>(operand.value);
+  if (spec.bounded && (value < spec.low || value > spec.high || (spec.allowed != 0 && (spec.allowed >> value & 1) == 0))) {
+    return failure.set(DiagnosticKind::immediate_range, operand.at,
+                       spec.low == spec.high ? fmt::format("expected {}, found {}", spec.low, value)
+                       : spec.allowed != 0   ? fmt::format("{} is not among the sizes allowed here", value)
+                                             : fmt::format("expected {} to {}, found {}", spec.low, spec.high, value));
+  }
+  if (spec.warp_multiple && value % 32 != 0) {
+    return failure.set(DiagnosticKind::immediate_range, operand.at,
+                       fmt::format("expected a multiple of the warp size 32, found {}", value));
+  }
+  return true;
+}
+
+bool Validator::match_address(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                              const Operand& operand, Failure& failure) const {
+  if (operand.kind != OperandKind::address) {
+    return failure.set(DiagnosticKind::operand_kind, operand.at,
+                       fmt::format("expected an address in brackets, found {}", describe(function, operand)));
+  }
+  if (operand.base == AddressBase::reg) {
+    const Register& reg = function.registers[operand.id];
+    const unsigned width = bit_width(reg.type);
+    const bool tensor = spec.role == Role::tensor_memory;
+    const bool wide = !tensor && needs_wide_address(spec.space) && module_.address_size == 64;
+    if (is_integer(reg.type) || is_bits(reg.type)) {
+      if (width == 64 && !tensor) return true;
+      if (width == 32 && !wide) return true;
+    }
+    return failure.set(DiagnosticKind::address_register, operand.at,
+                       fmt::format("expected a {}-bit register as address{}, found '{}' of .{}", wide ? 64 : 32,
+                                   spec.space == Space::generic || tensor ? std::string()
+                                                                           : fmt::format(" in .{}", ptx::text(spec.space)),
+                                   reg.name(), ptx::text(reg.type)));
+  }
+  if (operand.base == AddressBase::immediate) {
+    if (spec.space == Space::local || module_.version_major < 2) return true;
+    return failure.set(DiagnosticKind::operand_kind, operand.at,
+                       "expected a register or a variable as address, found a number, which only .local takes");
+  }
+  if (operand.base == AddressBase::variable) {
+    const Variable& variable = module_.variables[operand.id];
+    if (kind(variable.type) == TypeKind::opaque || instruction.op == Op::tex || instruction.op == Op::tld4) return true;
+    Space have = variable.space;
+    Space want = spec.space == Space::shared_cluster ? Space::shared : spec.space;
+    const bool fits = want == have || (want == Space::generic && (have == Space::global || have == Space::shared ||
+                                                                  have == Space::local || have == Space::constant));
+    if (fits) return true;
+    return failure.set(DiagnosticKind::space_mismatch, operand.at,
+                       fmt::format("'{}' is in .{}, the instruction addresses {}", variable.name, ptx::text(have),
+                                   want == Space::generic ? std::string("generic memory") : fmt::format(".{}", ptx::text(want))));
+  }
+  return true;
+}
+
+bool Validator::match_call(const Function& function, const Instruction& instruction, Failure& failure) const {
+  const CallParts parts = call_parts(function, instruction);
+  const Offset at = instruction.opcode_at;
+  if (parts.target == nullptr) return failure.set(DiagnosticKind::operand_kind, at, "expected a function to call");
+  const auto kind = parts.target->kind;
+  if (kind == OperandKind::label || kind == OperandKind::text) return true;  // undeclared, said already
+  if (kind != OperandKind::function && kind != OperandKind::reg) {
+    return failure.set(DiagnosticKind::operand_kind, parts.target->at,
+                       fmt::format("expected a function or a register, found {}", describe(function, *parts.target)));
+  }
+  const std::vector<VariableId>* results = nullptr;
+  const std::vector<VariableId>* parameters = nullptr;
+  if (kind == OperandKind::function) {
+    const Function& callee = module_.functions[parts.target->id];
+    if (callee.is_entry) {
+      // Only dynamic parallelism launches entries, through functions of its run-time library.
+      return failure.set(DiagnosticKind::call_mismatch, parts.target->at, fmt::format("'{}' is an entry", callee.name));
+    }
+    results = &callee.results;
+    parameters = &callee.parameters;
+  } else if (parts.prototype == nullptr) {
+    return failure.set(DiagnosticKind::call_mismatch, parts.target->at,
+                       "a call through a register needs a prototype or a list of targets");
+  }
+  if (results == nullptr) return true;  // the prototype may stand further down
+  const auto count = [](const Operand* list) { return list == nullptr ? 0u : list->child_count; };
+  const bool variadic = !parameters->empty() && module_.variables[parameters->back()].is_unsized;
+  if (count(parts.results) != results->size()) {
+    return failure.set(DiagnosticKind::call_mismatch, at,
+                       fmt::format("expected {} results of the called function, found {}", results->size(), count(parts.results)));
+  }
+  if (count(parts.arguments) != parameters->size() && !(variadic && count(parts.arguments) + 1 >= parameters->size())) {
+    return failure.set(DiagnosticKind::call_mismatch, at,
+                       fmt::format("expected {} arguments of the called function, found {}", parameters->size(),
+                                   count(parts.arguments)));
+  }
+  const auto sizes_differ = [&](const Operand& list, const std::vector<VariableId>& declared) {
+    const auto given = function.children(list);
+    for (size_t i = 0; i < given.size() && i < declared.size(); ++i) {
+      const Variable& want = module_.variables[declared[i]];
+      if (given[i].kind != OperandKind::symbol || want.space != Space::param || want.is_unsized) continue;
+      const Variable& have = module_.variables[given[i].id];
+      if (have.size_bytes != want.size_bytes) {
+        failure.set(DiagnosticKind::call_mismatch, given[i].at,
+                    fmt::format("'{}' has {} bytes, the called function expects {}", have.name, have.size_bytes, want.size_bytes));
+        return true;
+      }
+    }
+    return false;
+  };
+  if (parts.results != nullptr && sizes_differ(*parts.results, *results)) return false;
+  return parts.arguments == nullptr || !sizes_differ(*parts.arguments, *parameters);
+}
+
+bool Validator::match(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                      const Operand& operand, Failure& failure) const {
+  // A name that is not known was reported where it stands.
+  if (operand.kind == OperandKind::text || spec.role == Role::anything) return true;
+  const auto other = [&] {
+    DiagnosticKind kind = DiagnosticKind::operand_kind;
+    if (is_predicate(spec.role)) kind = DiagnosticKind::bad_predicate;
+    if (spec.role == Role::vector || operand.kind == OperandKind::vector) kind = DiagnosticKind::bad_vector;
+    if (operand.kind == OperandKind::special) kind = DiagnosticKind::bad_special_register;
+    return failure.set(kind, operand.at, fmt::format("expected {}, found {}", wanted(spec), describe(function, operand)));
+  };
+  switch (spec.role) {
+    case Role::destination:
+    case Role::predicate_destination:
+      if (operand.kind == OperandKind::sink) return spec.may_sink || other();
+      return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
+    case Role::source:
+    case Role::generic_address:
+      return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
+    case Role::predicate:
+    case Role::predicate_or_constant: {
+      if (operand.kind == OperandKind::reg) {
+        Operand plain = operand;
+        plain.negated = false;
+        return match_register(function, spec, plain, failure);
+      }
+      // mov.pred reads %is_explicit_cluster.
+      if (operand.kind == OperandKind::special && instruction.op == Op::mov &&
+          type(static_cast<SpecialRegister>(operand.id)) == Type::pred) {
+        return true;
+      }
+      const bool constant = operand.kind == OperandKind::integer && spec.role == Role::predicate_or_constant;
+      return constant ? match_constant(spec, operand, failure) : other();
+    }
+    case Role::constant_or_source:
+    case Role::special_or_source:
+    case Role::mov_source:
+      switch (operand.kind) {
+        case OperandKind::reg:
+          return match_register(function, spec, operand, failure);
+        case OperandKind::integer:
+        case OperandKind::float32:
+        case OperandKind::float64:
+          return match_constant(spec, operand, failure);
+        case OperandKind::special: {
+          if (spec.role == Role::constant_or_source) return other();
+          const auto special = static_cast<SpecialRegister>(operand.id);
+          const Type have = type(special);
+          if (is_vector(special) && operand.component == 0 && instruction.vector == 1) {
+            return failure.set(DiagnosticKind::bad_special_register, operand.at,
+                               fmt::format("'{}' needs a component such as .x", ptx::text(special)));
+          }
+          const unsigned width = bit_width(spec.type);
+          const bool fits = have != Type::pred && (is_integer(spec.type) || is_bits(spec.type)) &&
+                            (width == bit_width(have) || (width == 16 && bit_width(have) == 32) ||
+                             special == SpecialRegister::gridid);
+          if (fits) return true;
+          return failure.set(DiagnosticKind::bad_special_register, operand.at,
+                             fmt::format("'{}' is a .{}, the instruction reads a .{}", ptx::text(special),
+                                         ptx::text(have), ptx::text(spec.type)));
+        }
+        case OperandKind::symbol:
+        case OperandKind::function:
+          if (spec.role != Role::mov_source) return other();
+          if ((bit_width(spec.type) == 64 || bit_width(spec.type) == 32) && kind(spec.type) != TypeKind::floating) return true;
+          return other();
+        default:
+          return other();
+      }
+    case Role::integer:
+      return operand.kind == OperandKind::integer ? match_constant(spec, operand, failure) : other();
+    case Role::variable_or_register:
+      if (operand.kind == OperandKind::symbol) return true;
+      return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
+    case Role::address:
+    case Role::tensor_memory:
+      if (operand.kind == OperandKind::address && operand.child_count != 0) {
+        return failure.set(DiagnosticKind::operand_kind, operand.at, "expected nothing but the address in the brackets");
+      }
+      return match_address(function, instruction, spec, operand, failure);
+    case Role::address_with_more: {
+      if (!match_address(function, instruction, spec, operand, failure)) return false;
+      if (spec.any_count) return true;
+      if (operand.child_count != spec.child_count) {
+        return failure.set(DiagnosticKind::operand_count, operand.at,
+                           fmt::format("expected {} more operands in the brackets, found {}", spec.child_count, operand.child_count));
+      }
+      const auto children = function.children(operand);
+      for (uint32_t i = 0; i < children.size(); ++i) {
+        if (!match(function, instruction, specs_[spec.first_child + i], children[i], failure)) return false;
+      }
+      return true;
+    }
+    case Role::label:
+      return operand.kind == OperandKind::label || other();
+    case Role::table:
+      return operand.kind == OperandKind::prototype || operand.kind == OperandKind::label || other();
+    case Role::sink:
+      return operand.kind == OperandKind::sink || other();
+    case Role::vector: {
+      const OperandSpec& element = specs_[spec.first_child];
+      if (operand.kind == OperandKind::reg && operand.component == 0) {
+        const Register& reg = function.registers[operand.id];
+        if (reg.vector == spec.count && types_agree(element.type, reg.type, element.relaxed)) return true;
+      }
+      if (operand.kind != OperandKind::vector) {
+        // A list of one needs no braces.
+        return spec.count == 1 && !spec.any_count ? match(function, instruction, element, operand, failure) : other();
+      }
+      if (!spec.any_count && operand.child_count != spec.count) {
+        return failure.set(DiagnosticKind::bad_vector, operand.at,
+                           fmt::format("expected {} elements in braces, found {}", spec.count, operand.child_count));
+      }
+      for (const Operand& child : function.children(operand)) {
+        if (!match(function, instruction, element, child, failure)) return false;
+      }
+      return true;
+    }
+    case Role::pair: {
+      const OperandSpec& first = specs_[spec.first_child];
+      if (operand.kind != OperandKind::pair) {
+        return spec.pair_optional ? match(function, instruction, first, operand, failure) : other();
+      }
+      const auto children = function.children(operand);
+      // Beside a second predicate the first may be the sink.
+      OperandSpec left = first;
+      if (left.role == Role::predicate_destination) left.may_sink = true;
+      return match(function, instruction, left, children[0], failure) &&
+             match(function, instruction, specs_[spec.first_child + 1], children[1], failure);
+    }
+    case Role::call:
+    case Role::anything:
+      break;
+  }
+  return true;
+}
+
+bool Validator::match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
+                           Failure& failure) const {
+  const auto operands = function.operands(instruction);
+  size_t next = 0;
+  for (uint32_t i = 0; i < candidate.spec_count; ++i) {
+    const OperandSpec& spec = specs_[candidate.first_spec + i];
+    if (spec.role == Role::call) return match_call(function, instruction, failure);
+    if (spec.role == Role::anything) return true;
+    failure.operand = static_cast<uint32_t>(next);
+    if (next == operands.size()) {
+      if (spec.optional) continue;
+      return failure.set(DiagnosticKind::operand_count, instruction.opcode_at,
+                         fmt::format("'{}' lacks operand {}, expected {}", instruction.spelling, next + 1, wanted(spec)));
+    }
+    // One register in braces is as good as the register.
+    const Operand* operand = &operands[next];
+    if (operand->kind == OperandKind::vector && operand->child_count == 1 && spec.role != Role::vector) {
+      operand = &function.children(*operand)[0];
+    }
+    if (match(function, instruction, spec, *operand, failure)) {
+      ++next;
+      continue;
+    }
+    if (spec.optional) continue;
+    if (failure.kind == DiagnosticKind::operand_type) {
+      failure.kind = type_kind(instruction.op, spec.role == Role::destination || spec.role == Role::vector);
+    }
+    failure.message = fmt::format("operand {} of '{}': {}", next + 1, instruction.spelling, failure.message);
+    return false;
+  }
+  if (next == operands.size()) return true;
+  failure.operand = static_cast<uint32_t>(next);
+  // An optional item that did not fit leaves its own reason, which is better than "too many".
+  if (!failure.message.empty() && failure.at == operands[next].at) {
+    failure.message = fmt::format("operand {} of '{}': {}", next + 1, instruction.spelling, failure.message);
+    return false;
+  }
+  return failure.set(DiagnosticKind::operand_count, operands[next].at,
+                     fmt::format("'{}' takes {} operands, found {}", instruction.spelling, next, operands.size()));
+}
+
+bool Validator::check(const Function& function, const Instruction& instruction, const Verdict& verdict, uint32_t& form,
+                      Mistake& mistake) const {
+  if (verdict.candidates.empty()) {
+    mistake = {verdict.kind, instruction.opcode_at, verdict.message};
+    return false;
+  }
+  Failure furthest;
+  bool any = false;
+  for (const Candidate& candidate : verdict.candidates) {
+    Failure failure;
+    if (match_list(function, instruction, candidate, failure)) {
+      form = candidate.form;
+      return true;
+    }
+    if (!any || failure.operand > furthest.operand) furthest = std::move(failure);
+    any = true;
+  }
+  mistake = {furthest.kind, furthest.at, std::move(furthest.message)};
+  return false;
+}
+
+}  // namespace ptxkit::ptx

@@ -1,0 +1,63 @@
+// Checks instructions against the ISA table: per spelling once (modifiers, version, target), per instruction its
+// operands. Where several forms fit a spelling, an instruction must fit one of them; the message is about the form
+// that the operands follow the longest.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/isa.hpp"
+
+namespace ptxkit::ptx {
+
+// A form that a spelling fits, with its operand list.
+struct Candidate {
+  uint32_t form = kNone;  // index into all_forms()
+  uint32_t first_spec = 0, spec_count = 0;
+};
+
+// What the table says of one spelling.
+struct Verdict {
+  std::vector<Candidate> candidates;
+  // Where there is none: why not.
+  DiagnosticKind kind = DiagnosticKind::unknown_form;
+  std::string message;
+};
+
+struct Mistake {
+  DiagnosticKind kind = DiagnosticKind::operand_kind;
+  Offset at = 0;
+  std::string message;
+};
+
+class Validator {
+ public:
+  explicit Validator(const Module& module) : module_(module) {}
+
+  // `pattern` has op, types, spaces and vector of the spelling.
+  Verdict judge(const Instruction& pattern, std::string_view spelling, const std::vector<OpcodeWord>& words);
+
+  // Sets `form` to the row that fits and returns true; else says what is wrong.
+  bool check(const Function& function, const Instruction& instruction, const Verdict& verdict, uint32_t& form,
+             Mistake& mistake) const;
+
+ private:
+  struct Failure;
+  bool match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
+                  Failure& failure) const;
+  bool match(const Function& function, const Instruction& instruction, const OperandSpec& spec, const Operand& operand,
+             Failure& failure) const;
+  bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
+  bool match_constant(const OperandSpec& spec, const Operand& operand, Failure& failure) const;
+  bool match_address(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                     const Operand& operand, Failure& failure) const;
+  bool match_call(const Function& function, const Instruction& instruction, Failure& failure) const;
+  std::string describe(const Function& function, const Operand& operand) const;
+
+  const Module& module_;
+  std::vector<OperandSpec> specs_;
+};
+
+}  // namespace ptxkit::ptx

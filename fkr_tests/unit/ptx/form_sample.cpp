@@ -1,0 +1,173 @@
+#include "fkr_tests/unit/ptx/form_sample.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ptxkit::ptx {
+namespace {
+
+std::string register_of(Type type, bool relaxed, unsigned number) {
+  switch (relaxed && bit_width(type) < 16 ? Type::b16 : type) {
+    case Type::f32: return fmt::format("%f{}", number);
+    case Type::f64: return fmt::format("%d{}", number);
+    case Type::pred: return fmt::format("%p{}", number % 8);
+    default: break;
+  }
+  switch (bit_width(type)) {
+    case 128: return fmt::format("%q{}", number);
+    case 64: return fmt::format("%l{}", number);
+    case 32: return fmt::format("%w{}", number);
+    case 16: return fmt::format("%h{}", number);
+    default: return relaxed ? fmt::format("%h{}", number) : fmt::format("%b{}", number);
+  }
+}
+
+class OperandWriter {
+ public:
+  OperandWriter(const std::vector<OperandSpec>& specs, unsigned variant) : specs_(specs), variant_(variant) {}
+
+  std::string write(const OperandSpec& spec) {
+    const unsigned number = ++count_ % 300;
+    switch (spec.role) {
+      case Role::destination:
+      case Role::source:
+      case Role::constant_or_source:
+      case Role::special_or_source:
+      case Role::mov_source:
+        if (spec.role == Role::constant_or_source && variant_ % 3 == 2 && (spec.bounded || spec.warp_multiple)) {
+          return spec.warp_multiple ? "64" : std::to_string(spec.low);
+        }
+        return register_of(spec.type, spec.relaxed, number);
+      case Role::variable_or_register:
+      case Role::generic_address:
+        return register_of(spec.type == Type::none || spec.role == Role::generic_address ? Type::b64 : spec.type, false, number);
+      case Role::integer:
+        return std::to_string(spec.bounded ? (spec.low + spec.high) / 2 / 8 * 8 + (spec.high < 8 ? spec.low : 0) : 1);
+      case Role::predicate: return fmt::format("{}%p{}", variant_ % 2 == 1 ? "!" : "", number % 8);
+      case Role::predicate_or_constant:
+      case Role::predicate_destination: return fmt::format("%p{}", number % 8);
+      case Role::address: return fmt::format("[%l{}]", number);
+      case Role::tensor_memory: return fmt::format("[%w{}]", number);
+      case Role::label: return "END";
+      case Role::table: return "TABLE";
+      case Role::call: return "callee, (argument)";
+      case Role::sink: return "_";
+      case Role::vector: {
+        const OperandSpec& element = specs_[spec.first_child];
+        std::string text = "{";
+        const unsigned count = spec.any_count ? 2 : spec.count;
+        for (unsigned i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + write(element);
+        return text + "}";
+      }
+      case Role::pair: {
+        const std::string first = write(specs_[spec.first_child]);
+        if (spec.pair_optional && variant_ % 2 == 0) return first;
+        return first + "|" + write(specs_[spec.first_child + 1]);
+      }
+      case Role::address_with_more: {
+        std::string text = fmt::format("[%l{}", number);
+        for (unsigned i = 0; i < spec.child_count; ++i) text += ", " + write(specs_[spec.first_child + i]);
+        return text + "]";
+      }
+      case Role::anything: break;
+    }
+    return "";
+  }
+
+ private:
+  const std::vector<OperandSpec>& specs_;
+  unsigned variant_;
+  unsigned count_ = 0;
+};
+
+// The slots of a form as words, for one variant.
+std::vector<std::string> choose_words(const Form& form, unsigned variant) {
+  std::vector<std::string> words;
+  std::string_view rest = form.modifiers;
+  unsigned slot_number = 0;
+  while (!rest.empty()) {
+    const size_t start = std::min(rest.find_first_not_of(' '), rest.size());
+    rest.remove_prefix(start);
+    const std::string_view slot = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(slot.size());
+    if (slot.empty()) break;
+    ++slot_number;
+    if (slot[0] == '[' && (variant + slot_number) % 2 == 0) continue;
+    const auto alternatives = slot_alternatives(slot);
+    std::string word(alternatives[(variant + (variant > 1 ? slot_number : 0)) % alternatives.size()]);
+    const size_t star = word.find('*');
+    if (star != std::string::npos) word.replace(star, 1, variant % 2 == 0 ? "16" : "64");
+    words.push_back(word);
+  }
+  return words;
+}
+
+std::string declarations() {
+  return ".reg .b8 %b<300>; .reg .b16 %h<300>; .reg .b32 %w<300>; .reg .b64 %l<300>; .reg .b128 %q<300>;\n"
+         ".reg .f32 %f<300>; .reg .f64 %d<300>; .reg .pred %p<8>;\n";
+}
+
+std::string entry(const Sample& sample, unsigned number) {
+  std::string text = fmt::format(".visible .entry k{}(.param .u64 p)\n{{\n{}", number, declarations());
+  if (sample.instruction.find("TABLE") != std::string::npos) text += "TABLE: .branchtargets END;\n";
+  if (sample.instruction.find("argument") != std::string::npos) text += ".param .b32 argument;\n";
+  return text + sample.instruction + "\nEND:\nret;\n}\n";
+}
+
+std::string header(std::string_view target, unsigned version) {
+  return fmt::format(".version {}.{}\n.target {}\n.address_size 64\n.func callee(.param .b32 a)\n{{\nret;\n}}\n", version / 10,
+                     version % 10, target);
+}
+
+}  // namespace
+
+Sample make_sample(const Form& form, unsigned variant) {
+  const std::vector<std::string> words = choose_words(form, variant);
+  std::vector<OpcodeWord> opcode_words;
+  std::vector<Type> types;
+  FormContext context;
+  std::string spelling(text(form.op));
+  for (const std::string& word : words) {
+    spelling += "." + word;
+    const Word known = find_word(word);
+    opcode_words.push_back({word, known});
+    if (known.kind == Word::Kind::type) types.push_back(static_cast<Type>(known.id));
+    if (known.kind == Word::Kind::vector) context.vector = known.id;
+    if (known.kind == Word::Kind::space) {
+      (context.space == Space::generic ? context.space : context.second_space) = static_cast<Space>(known.id);
+    }
+  }
+  context.words = opcode_words;
+  context.types = types;
+  std::vector<OperandSpec> specs;
+  const size_t first = compile_operands(form, context, specs);
+  OperandWriter writer(specs, variant);
+  std::string operands;
+  for (size_t i = first; i < specs.size(); ++i) {
+    if (specs[i].role == Role::anything) continue;
+    if (specs[i].optional && variant % 2 == 0) continue;
+    operands += (operands.empty() ? " " : ", ") + writer.write(specs[i]);
+  }
+  Sample sample;
+  sample.instruction = spelling + operands + ";";
+  const std::string_view targets = form.targets;
+  std::string_view one = targets.substr(0, targets.find(','));
+  if (const size_t dash = one.find('-'); dash != std::string_view::npos) one = one.substr(dash + 1);
+  sample.target = "sm_" + std::string(one);
+  sample.version = form.version;
+  return sample;
+}
+
+std::string make_module(const Sample& sample) {
+  return header(sample.target, sample.version) + entry(sample, 0);
+}
+
+std::string make_module(const std::vector<Sample>& samples, std::string_view target, unsigned version) {
+  std::string result = header(target, version);
+  unsigned number = 0;
+  for (const Sample& sample : samples) result += entry(sample, number++);
+  return result;
+}
+
+}  // namespace ptxkit::ptx

@@ -1,0 +1,27 @@
+// PTX text made from the ISA table itself: for a form, instructions that it accepts, inside a kernel that declares
+// whatever they name. Tests give the text to our parser and, where it is installed, to ptxas.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyzer/ptx/isa.hpp"
+
+namespace ptxkit::ptx {
+
+struct Sample {
+  std::string instruction;  // "add.sat.s32 %w1, %w2, %w3;"
+  std::string target;       // "sm_90a"
+  unsigned version = 0;     // times ten
+};
+
+// The `variant`th instruction of a form; variants walk through alternatives, optional slots and optional operands.
+Sample make_sample(const Form& form, unsigned variant);
+
+// A whole module around one instruction.
+std::string make_module(const Sample& sample);
+
+// A module around many instructions of one target, an entry each.
+std::string make_module(const std::vector<Sample>& samples, std::string_view target, unsigned version);
+
+}  // namespace ptxkit::ptx
