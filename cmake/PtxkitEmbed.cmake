@@ -7,6 +7,7 @@
 if(CMAKE_SCRIPT_MODE_FILE)
   set(body "")
   set(count 0)
+  string(REPLACE "|" ";" FILES "${FILES}")
   foreach(file IN LISTS FILES)
     # Hex, not a string literal: no delimiter to clash with, no limit on length, and lists eat no semicolons.
     file(READ ${file} hex HEX)
@@ -32,9 +33,9 @@ function(ptxkit_embed target qualified_symbol)
   set(files ${ARGN})
   list(TRANSFORM files PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ REGEX "^[^/]")
   set(out ${CMAKE_BINARY_DIR}/generated/embedded/${symbol}.cpp)
-  string(REPLACE ";" "\\;" escaped "${files}")
+  string(REPLACE ";" "|" joined "${files}")  # a list would not survive the command line
   add_custom_command(OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} "-DFILES=${escaped}" -DOUT=${out} -DNAMESPACE=${namespace} -DSYMBOL=${symbol}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${joined}" -DOUT=${out} -DNAMESPACE=${namespace} -DSYMBOL=${symbol}
             -P ${PTXKIT_EMBED_SCRIPT}
     DEPENDS ${files} ${PTXKIT_EMBED_SCRIPT} VERBATIM COMMENT "Embedding ${symbol}")
   target_sources(${target} PRIVATE ${out})

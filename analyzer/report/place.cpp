@@ -47,4 +47,17 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string rendered(const ptx::ParseResult& parsed) {
+  std::string out;
+  for (const ptx::Diagnostic& diagnostic : parsed.diagnostics) {
+    const std::string text = ptx::render(parsed.module, diagnostic);
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      out += printable(std::string_view(text).substr(at, end - at)) + '\n';
+      at = end + 1;
+    }
+  }
+  return out;
+}
+
 }  // namespace ptxkit::report

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::report {
@@ -25,5 +26,8 @@ std::string_view statement_at(const ptx::Module& module, ptx::Offset at);
 
 // `text` safe to print on a terminal: control bytes become '?', tabs a space.
 std::string printable(std::string_view text);
+
+// All diagnostics of a text as compilers print them, one after the other, safe for a terminal.
+std::string rendered(const ptx::ParseResult& parsed);
 
 }  // namespace ptxkit::report

@@ -88,10 +88,7 @@ class Writer {
       return;
     }
     if (!file.parsed.diagnostics.empty()) {
-      for (const ptx::Diagnostic& diagnostic : file.parsed.diagnostics) {
-        out_ += ptx::render(file.parsed.module, diagnostic);
-        if (!out_.ends_with('\n')) out_ += '\n';
-      }
+      out_ += rendered(file.parsed);
       line("{}: {}: does not parse, not examined further (exit {})", path,
            plural(file.parsed.diagnostics.size(), "error"), rules::exit_code(file.status));
       return;

@@ -1,7 +1,6 @@
 // ptx-debug: tries to refute PTX. This file knows the verbs' names, --version, --help and what wrong usage looks like;
 // each verb is a file of its own, verb_*.cpp.
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -57,7 +56,8 @@ int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const CLI::App& at = chosen.empty() ? app : *chosen.front();
   const std::string verb = chosen.empty() ? "" : at.get_name();
-  if (error.get_name() == "ExtrasError") {
+  const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
+  if (is(CLI::ExitCodes::ExtrasError)) {
     for (const std::string& word : at.remaining()) {
       const std::string name = word.substr(0, word.find('='));
       if (name.starts_with("-")) {
@@ -67,8 +67,8 @@ int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
     }
   }
   std::string what = error.what();
-  if (!what.empty()) what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
-  if (error.get_name() == "RequiredError" && verb.empty()) what = "no verb given";
+  if (is(CLI::ExitCodes::RequiredError) && verb.empty()) what = "no verb given";
+  if (is(CLI::ExitCodes::ConversionError) && what[0] == 'C') what[0] = 'c';  // "Could not convert: ..."
   return usage_error(verb, what);
 }
 

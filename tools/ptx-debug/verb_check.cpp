@@ -20,10 +20,7 @@ rules::Status check_file(const std::string& path, std::string& out) {
     return rules::Status::unreadable;
   }
   const ptx::ParseResult parsed = ptx::parse(std::move(*text), path);
-  for (const ptx::Diagnostic& diagnostic : parsed.diagnostics) {
-    out += ptx::render(parsed.module, diagnostic);
-    if (!out.ends_with('\n')) out += '\n';
-  }
+  out += report::rendered(parsed);
   const std::string name = report::printable(path);
   if (!parsed.diagnostics.empty()) {
     out += fmt::format("{}: {} error{}\n", name, parsed.diagnostics.size(), parsed.diagnostics.size() == 1 ? "" : "s");

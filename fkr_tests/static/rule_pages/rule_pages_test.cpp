@@ -1,0 +1,110 @@
+// The pages of docs/rules/ are programs: each has a PTX text that its rule refutes and one that survives it.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "analyzer/evidence/evidence.hpp"
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/text.hpp"
+#include "analyzer/rules/analyze.hpp"
+#include "analyzer/rules/table.hpp"
+#include "support/file.hpp"
+
+namespace ptxkit {
+namespace {
+
+using rules::Verdict;
+
+std::string page_of(std::string_view id) {
+  return read_file("docs/rules/" + std::string(id) + ".md").value_or("");
+}
+
+std::vector<std::string> ids_with_pages() {
+  std::vector<std::string> ids;
+  for (const auto& entry : std::filesystem::directory_iterator("docs/rules")) {
+    if (entry.path().extension() == ".md") ids.push_back(entry.path().stem());
+  }
+  std::ranges::sort(ids);
+  return ids;
+}
+
+// The fenced block ```ptx KIND of a page.
+std::string block(const std::string& page, const std::string& kind) {
+  const std::string opening = "```ptx " + kind + "\n";
+  const size_t at = page.find(opening);
+  if (at == page.npos) return "";
+  const size_t begin = at + opening.size();
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+report::FileAnalysis analyzed(const std::string& text) {
+  report::AnalysisOptions options;
+  options.rules.evidence = &rules::shipped_evidence();
+  return report::analyze(text, "example.ptx", options);
+}
+
+std::string words(const std::string& text) {
+  report::Report report;
+  report.files.push_back(analyzed(text));
+  return report::to_text(report, {.verbose = true});
+}
+
+class RulePage : public testing::TestWithParam<std::string> {
+ protected:
+  const rules::RuleResult* result_of(const report::FileAnalysis& file) const {
+    for (const report::RuleVerdict& verdict : file.kernels.at(0).verdicts) {
+      if (verdict.rule->id == GetParam()) return &verdict.result;
+    }
+    return nullptr;
+  }
+};
+
+TEST_P(RulePage, has_the_rules_name_and_every_part) {
+  const rules::RuleInfo* rule = rules::find_rule(GetParam());
+  ASSERT_NE(rule, nullptr);
+  const std::string page = page_of(GetParam());
+  EXPECT_TRUE(page.starts_with("# " + std::string(rule->id) + " " + std::string(rule->name) + "\n"));
+  for (const char* part : {"**What.**", "**Why.**", "**How it is decided.**", "**Limits.**", "**Remedy.**"}) {
+    EXPECT_THAT(page, testing::HasSubstr(part));
+  }
+}
+
+TEST_P(RulePage, refutes_its_first_example) {
+  const std::string text = block(page_of(GetParam()), "refuted");
+  ASSERT_FALSE(text.empty());
+  const auto file = analyzed(text);
+  const rules::RuleResult* result = result_of(file);
+  if (!result) GTEST_SKIP() << "not implemented in this version";
+  EXPECT_EQ(result->verdict, Verdict::refuted) << words(text);
+  EXPECT_TRUE(result->loses_points);
+  EXPECT_FALSE(result->findings.empty());
+  for (const rules::Finding& finding : result->findings) EXPECT_FALSE(finding.message.empty());
+}
+
+TEST_P(RulePage, has_a_second_example_that_survives) {
+  const std::string text = block(page_of(GetParam()), "survives");
+  ASSERT_FALSE(text.empty());
+  const auto file = analyzed(text);
+  const rules::RuleResult* result = result_of(file);
+  if (!result) GTEST_SKIP() << "not implemented in this version";
+  EXPECT_FALSE(result->loses_points) << words(text);
+  EXPECT_NE(result->verdict, Verdict::undecided) << words(text);
+  EXPECT_EQ(file.critical_count(), 0u) << words(text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pages, RulePage, testing::ValuesIn(ids_with_pages()),
+                         [](const auto& page) { return page.param; });
+
+TEST(RulePages, every_rule_that_is_a_function_has_a_page) {
+  const auto ids = ids_with_pages();
+  for (const rules::Implementation& rule : rules::implementations()) {
+    EXPECT_NE(std::ranges::find(ids, rule.id), ids.end()) << rule.id;
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit

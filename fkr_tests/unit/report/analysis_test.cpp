@@ -1,0 +1,113 @@
+// How a file goes through the catalogue: what has a verdict, what has not, and what the file's status is.
+#include "analyzer/report/analysis.hpp"
+
+#include <gmock/gmock.h>
+
+#include "analyzer/rules/analyze.hpp"
+#include "analyzer/rules/table.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+using rules::Status;
+using rules::Verdict;
+
+const std::string kHeader = ".version 8.0\n.target sm_75\n.address_size 64\n";
+const std::string kGood = kHeader + ".visible .entry good() { ret; }\n";
+const std::string kMisaligned =
+    ".visible .entry bad()\n.reqntid 1, 1, 1\n{\n    .shared .align 16 .b8 buffer[64];\n"
+    "    st.shared.u32 [buffer+1], 1;\n    ret;\n}\n";
+
+TEST(Analysis, a_rule_without_an_implementation_has_no_verdict) {
+  const FileAnalysis file = analyze(kGood, "good.ptx", {});
+  ASSERT_EQ(file.kernels.size(), 1u);
+  RuleSet seen;
+  for (const RuleVerdict& verdict : file.kernels[0].verdicts) seen.set(index_of(*verdict.rule));
+  EXPECT_EQ(seen, implemented_rules());
+  EXPECT_LT(seen.count(), kRuleCount);
+  EXPECT_EQ(file.status, Status::good);
+  EXPECT_EQ(file.kernels[0].score.percent(), 100);
+}
+
+TEST(Analysis, sets_of_rules_agree_with_the_catalogue) {
+  EXPECT_EQ(all_rules().count(), 101u);
+  for (const rules::Implementation& rule : rules::implementations()) {
+    EXPECT_TRUE(implemented_rules()[index_of(*rules::find_rule(rule.id))]) << rule.id;
+    EXPECT_FALSE(front_end_rules()[index_of(*rules::find_rule(rule.id))]) << rule.id;
+  }
+  EXPECT_TRUE(important_rules()[index_of(*rules::find_rule("F051"))]);
+  EXPECT_FALSE(important_rules()[index_of(*rules::find_rule("F052"))]);
+  EXPECT_TRUE(front_end_rules()[index_of(*rules::find_rule("F007"))]);
+}
+
+TEST(Analysis, only_wanted_rules_run) {
+  AnalysisOptions options;
+  options.wanted = RuleSet().set(index_of(*rules::find_rule("F051")));
+  const FileAnalysis file = analyze(kHeader + kMisaligned, "bad.ptx", options);
+  ASSERT_EQ(file.kernels.at(0).verdicts.size(), 1u);
+  EXPECT_EQ(file.kernels[0].verdicts[0].rule->id, "F051");
+  EXPECT_EQ(file.kernels[0].score.percent(), 0);
+  EXPECT_EQ(file.status, Status::critical);
+}
+
+TEST(Analysis, the_module_is_as_bad_as_its_worst_kernel) {
+  const FileAnalysis file = analyze(kGood + kMisaligned, "two.ptx", {});
+  ASSERT_EQ(file.kernels.size(), 2u);
+  EXPECT_EQ(file.kernels[0].name, "good");
+  EXPECT_EQ(file.kernels[0].score.percent(), 100);
+  EXPECT_LT(file.kernels[1].score.percent(), 100);
+  EXPECT_EQ(file.score->percent(), file.kernels[1].score.percent());
+  EXPECT_EQ(file.status, Status::critical);
+  EXPECT_GE(file.critical_count(), 1u);
+}
+
+TEST(Analysis, kernels_can_be_chosen_by_name) {
+  AnalysisOptions options;
+  options.wants_kernel = [](std::string_view name) { return name == "good"; };
+  const FileAnalysis file = analyze(kGood + kMisaligned, "two.ptx", options);
+  ASSERT_EQ(file.kernels.size(), 1u);
+  EXPECT_EQ(file.skipped_kernel_count, 1u);
+  EXPECT_EQ(file.status, Status::good);
+}
+
+TEST(Analysis, a_text_with_mistakes_has_refuted_and_undecided_rules_and_no_score) {
+  const FileAnalysis file = analyze(kHeader + ".visible .entry k() { frobnicate; }\n", "bad.ptx", {});
+  EXPECT_EQ(file.status, Status::unparsable);
+  EXPECT_FALSE(file.score.has_value());
+  ASSERT_EQ(file.kernels.size(), 1u);
+  size_t refuted_count = 0;
+  for (const RuleVerdict& verdict : file.kernels[0].verdicts) {
+    if (verdict.result.verdict == Verdict::refuted) {
+      ++refuted_count;
+      EXPECT_EQ(verdict.rule->id, "F007");
+      EXPECT_FALSE(verdict.result.findings.empty());
+    } else {
+      EXPECT_EQ(verdict.result.verdict, Verdict::undecided) << verdict.rule->id;
+    }
+  }
+  EXPECT_EQ(refuted_count, 1u);
+}
+
+TEST(Analysis, a_module_without_a_kernel_is_judged_as_a_whole) {
+  const FileAnalysis file = analyze(kHeader + ".visible .func helper() { ret; }\n", "lib.ptx", {});
+  ASSERT_EQ(file.kernels.size(), 1u);
+  EXPECT_EQ(file.kernels[0].function, ptx::kNone);
+  EXPECT_EQ(file.kernels[0].verdicts[0].rule->id, "F001");
+  EXPECT_EQ(file.kernels[0].verdicts[0].result.verdict, Verdict::refuted);
+  EXPECT_GT(file.kernels[0].score.lost, 0u);
+}
+
+TEST(Analysis, a_report_is_as_bad_as_its_worst_file) {
+  Report report;
+  report.files.push_back(analyze(kHeader + kMisaligned, "bad.ptx", {}));
+  report.files.push_back(analyze(kGood, "good.ptx", {}));
+  EXPECT_EQ(report.status(), Status::critical);
+  report.files.push_back(analyze("", "empty.ptx", {}));
+  EXPECT_EQ(report.status(), Status::unparsable);
+  report.files.push_back(unreadable("gone.ptx", Error{"x", "y", "z"}));
+  EXPECT_EQ(report.status(), Status::unreadable);
+  EXPECT_EQ(report.ran_count(), implemented_rules().count());
+}
+
+}  // namespace
+}  // namespace ptxkit::report
