@@ -134,9 +134,7 @@ std::optional<uint64_t> Evaluator::value(ValueId id, unsigned depth) {
   const Value& defined = ssa.value(id);
   const Fact& fact = forms_->domain().fact(id);
   std::optional<uint64_t> found;
-  if (fact.reached && fact.bits.known() == ~0ull && width_of(ssa, id) <= 64) {
-    found = fact.bits.one;
-  } else if (defined.kind == Value::Kind::phi) {
+  if (defined.kind == Value::Kind::phi) {
     if (const Induction* induction = forms_->induction(id)) {
       const auto start = form(induction->start);
       const auto iteration = iterations_.find(induction->loop);
@@ -154,6 +152,8 @@ std::optional<uint64_t> Evaluator::value(ValueId id, unsigned depth) {
       else if ((*predicate != 0) == guard.negated) found = value(defined.old, depth + 1);
     }
   }
+  // A join of equal constants, say. Only where the instructions do not tell, so that facts can be tested against them.
+  if (!found && fact.reached && fact.bits.known() == ~0ull && width_of(ssa, id) <= 64) found = fact.bits.one;
   known_[id] = found;
   return found;
 }

@@ -1,0 +1,135 @@
+// The value domain against evaluation: over random straight-line kernels every fact, every interval and every affine form
+// must allow the number that the evaluator computes for each thread. The evaluator runs the instructions themselves and
+// shares no code with the transfer functions.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "fkr_tests/unit/flow/kernel.hpp"
+
+namespace ptxkit::flow {
+namespace {
+
+constexpr unsigned kPrograms = 400;
+constexpr unsigned kInstructions = 30;
+
+// A body of random integer instructions over %tid, constants and earlier results.
+std::string random_body(std::mt19937& random) {
+  auto pick = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
+  std::string body = "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %laneid;\nmov.u32 %r2, 12;\ncvt.u64.u32 %rd0, %r0;\nmov.u64 %rd1, 7;\n";
+  unsigned words = 3, longs = 2;
+  auto word = [&] { return pick(4) ? "%r" + std::to_string(pick(words)) : std::to_string(static_cast<int>(pick(70)) - 8); };
+  auto reg = [&] { return "%r" + std::to_string(pick(words)); };
+  auto wide = [&] { return "%rd" + std::to_string(pick(longs)); };
+  for (unsigned i = 0; i < kInstructions; ++i) {
+    const std::string d = "%r" + std::to_string(words), l = "%rd" + std::to_string(longs);
+    const std::string shift = std::to_string(pick(34));
+    switch (pick(24)) {
+      case 0: body += "add.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 1: body += "sub.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 2: body += "mul.lo.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 3: body += "and.b32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 4: body += "or.b32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 5: body += "xor.b32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 6: body += "shl.b32 " + d + ", " + reg() + ", " + shift + ";\n"; ++words; break;
+      case 7: body += "shr.u32 " + d + ", " + reg() + ", " + shift + ";\n"; ++words; break;
+      case 8: body += "shr.s32 " + d + ", " + reg() + ", " + shift + ";\n"; ++words; break;
+      case 9: body += "min.u32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 10: body += "max.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
+      case 11: body += "mad.lo.s32 " + d + ", " + reg() + ", " + word() + ", " + reg() + ";\n"; ++words; break;
+      case 12: body += "rem.u32 " + d + ", " + reg() + ", " + std::to_string(1 + pick(20)) + ";\n"; ++words; break;
+      case 13: body += "div.u32 " + d + ", " + reg() + ", " + std::to_string(1 + pick(20)) + ";\n"; ++words; break;
+      case 14: body += "bfe.u32 " + d + ", " + reg() + ", " + std::to_string(pick(33)) + ", " + std::to_string(pick(33)) + ";\n"; ++words; break;
+      case 15: body += "neg.s32 " + d + ", " + reg() + ";\n"; ++words; break;
+      case 16: body += "not.b32 " + d + ", " + reg() + ";\n"; ++words; break;
+      case 17: body += "cvt.u64.u32 " + l + ", " + reg() + ";\n"; ++longs; break;
+      case 18: body += "cvt.s64.s32 " + l + ", " + reg() + ";\n"; ++longs; break;
+      case 19: body += "mul.wide.u32 " + l + ", " + reg() + ", " + std::to_string(pick(64)) + ";\n"; ++longs; break;
+      case 20: body += "mul.wide.s32 " + l + ", " + reg() + ", " + std::to_string(static_cast<int>(pick(64)) - 30) + ";\n"; ++longs; break;
+      case 21: body += "add.s64 " + l + ", " + wide() + ", " + wide() + ";\n"; ++longs; break;
+      case 22: body += "cvt.u32.u64 " + d + ", " + wide() + ";\n"; ++words; break;
+      case 23:
+        body += "setp.lt.s32 %p1, " + reg() + ", " + word() + ";\nselp.b32 " + d + ", " + reg() + ", " + reg() + ", %p1;\n";
+        ++words;
+        break;
+    }
+  }
+  return body + "ret;";
+}
+
+TEST(Domain, AllowsWhatEveryThreadComputes) {
+  std::mt19937 random(20261121);
+  size_t compared = 0;
+  for (unsigned program = 0; program < kPrograms; ++program) {
+    const std::string body = random_body(random);
+    const Kernel k(body);
+    ASSERT_TRUE(k.parsed.diagnostics.empty()) << ptx::render(k.parsed.module, k.parsed.diagnostics[0]);
+    for (const uint32_t x : {0u, 1u, 5u, 31u, 32u, 63u}) {
+      Evaluator evaluator(k.forms, {{x, 0, 0}, {64, 1, 1}});
+      for (ValueId id = 0; id < k.ssa.size(); ++id) {
+        const unsigned width = width_of(k.ssa, id);
+        if (width < 8) continue;
+        const auto value = evaluator.value(id);
+        ASSERT_TRUE(value) << k.function.registers[k.ssa.value(id).reg].name() << " in\n" << body;
+        ++compared;
+        const Fact& fact = k.domain.fact(id);
+        const std::string where = k.function.registers[k.ssa.value(id).reg].name() + " = " + std::to_string(*value) +
+                                  " in thread " + std::to_string(x) + " of\n" + body;
+        ASSERT_EQ(fact.bits.zero & *value, 0u) << where;
+        ASSERT_EQ(fact.bits.one & ~*value, 0u) << where;
+        ASSERT_LE(fact.low, *value) << where;
+        ASSERT_GE(fact.high, *value) << where;
+        const Form form = k.forms.of(id);
+        const auto sum = evaluator.form(form);
+        ASSERT_TRUE(sum) << where;
+        ASSERT_EQ((static_cast<uint64_t>(*sum) ^ *value) & low_mask(std::min(form.modulus_bits, width)), 0u) << where;
+      }
+    }
+  }
+  EXPECT_GT(compared, 50'000u);
+}
+
+TEST(Domain, PointersSplitIntoBaseAndOffset) {
+  const Kernel k(R"(
+    ld.param.u64 %rd1, [p];
+    cvta.to.global.u64 %rd2, %rd1;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 8;
+    add.s64 %rd4, %rd2, %rd3;
+    ld.global.u64 %rd5, [%rd4+8];
+    add.s64 %rd6, %rd5, 3;
+    and.b64 %rd7, %rd6, -16;
+    mov.u32 %r2, s;
+    cvt.u64.u32 %rd8, %r2;
+    cvta.shared.u64 %rd9, %rd8;
+    add.s64 %rd10, %rd9, %rd3;
+    ret;)");
+  const Fact& address = k.domain.fact(k.value("%rd4"));
+  EXPECT_EQ(k.domain.base(address.base).kind, Base::Kind::parameter);
+  EXPECT_EQ(address.bits.trailing_zeros(), 3u);
+  EXPECT_EQ(only_space(address.points_to), ptx::Space::global);
+  const Fact& loaded = k.domain.fact(k.value("%rd6"));
+  EXPECT_EQ(k.domain.base(loaded.base).kind, Base::Kind::loaded);
+  EXPECT_EQ(loaded.bits.low_value(), 3u);
+  EXPECT_EQ(k.domain.fact(k.value("%rd7")).bits.trailing_zeros(), 4u);
+  const Fact& generic = k.domain.fact(k.value("%rd10"));
+  EXPECT_TRUE(generic.from_cvta_shared);
+  EXPECT_EQ(only_space(generic.points_to), ptx::Space::shared);
+}
+
+TEST(Domain, ALoopThatAdvancesByFourKeepsItsResidue) {
+  const Kernel k(R"(
+    ld.param.u32 %r9, [n];
+    mov.u32 %r1, 2;
+  loop:
+    add.u32 %r1, %r1, 4;
+    setp.lt.u32 %p1, %r1, %r9;
+    @%p1 bra loop;
+    ret;)");
+  const Fact& fact = k.domain.fact(k.value("%r1"));
+  EXPECT_EQ(fact.bits.known_low(), 2u);
+  EXPECT_EQ(fact.bits.low_value(), 2u);
+}
+
+}  // namespace
+}  // namespace ptxkit::flow

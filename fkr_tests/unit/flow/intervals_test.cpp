@@ -1,0 +1,83 @@
+// Which instructions share a barrier interval.
+#include "analyzer/flow/intervals.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/unit/flow/kernel.hpp"
+
+namespace ptxkit::flow {
+namespace {
+
+struct Marked {
+  Kernel kernel;
+  std::vector<bool> barriers;
+  std::vector<ptx::InstructionId> stores;
+  Intervals intervals;
+
+  explicit Marked(const std::string& body)
+      : kernel(body), barriers(mark(kernel)), stores(find_stores(kernel)), intervals(kernel.graph, kernel.loops, barriers, 16) {}
+  static std::vector<bool> mark(const Kernel& k) {
+    std::vector<bool> found;
+    for (const auto& instruction : k.function.instructions) found.push_back(is_cta_barrier(k.function, instruction));
+    return found;
+  }
+  static std::vector<ptx::InstructionId> find_stores(const Kernel& k) {
+    std::vector<ptx::InstructionId> found;
+    for (ptx::InstructionId id = 0; id < k.function.instructions.size(); ++id)
+      if (memory_accesses(k.function, id).count) found.push_back(id);
+    return found;
+  }
+  Concurrency between(size_t a, size_t b) const { return intervals.concurrency(stores[a], stores[b]); }
+};
+
+TEST(Intervals, ABarrierSeparates) {
+  const Marked m("st.shared.u32 [s], %r1;\nbar.sync 0;\nst.shared.u32 [s], %r1;\nst.shared.u32 [s], %r1;\nret;");
+  EXPECT_FALSE(m.between(0, 1).any());
+  EXPECT_TRUE(m.between(1, 2).same_iteration);
+  EXPECT_TRUE(m.between(1, 1).same_iteration) << "two threads at one instruction";
+}
+
+TEST(Intervals, ABarrierOnOneSideDoesNot) {
+  const Marked m(R"(
+    setp.eq.u32 %p1, %r1, 0;
+    st.shared.u32 [s], %r1;
+    @%p1 bra join;
+    bar.sync 0;
+  join:
+    st.shared.u32 [s], %r1;
+    ret;)");
+  EXPECT_TRUE(m.between(0, 1).same_iteration);
+}
+
+TEST(Intervals, TheNextIterationMeetsThisOneWithoutASecondBarrier) {
+  const Marked m(R"(
+  loop:
+    st.shared.u32 [s], %r1;
+    bar.sync 0;
+    st.shared.u32 [s+4], %r1;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 9;
+    @%p1 bra loop;
+    ret;)");
+  const Concurrency found = m.between(0, 1);
+  EXPECT_FALSE(found.same_iteration);
+  EXPECT_NE(found.first_is_later, kNone) << "the store before the barrier runs one iteration ahead";
+  EXPECT_EQ(found.second_is_later, kNone);
+}
+
+TEST(Intervals, TwoBarriersInALoopSeparateBothWays) {
+  const Marked m(R"(
+  loop:
+    st.shared.u32 [s], %r1;
+    bar.sync 0;
+    st.shared.u32 [s+4], %r1;
+    bar.sync 0;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 9;
+    @%p1 bra loop;
+    ret;)");
+  EXPECT_FALSE(m.between(0, 1).any());
+}
+
+}  // namespace
+}  // namespace ptxkit::flow
