@@ -53,8 +53,8 @@ enum class PageFlag : uint8_t {
 
 // `lz4_compress_page` (items to kMaxPageBytes) and `lz4_compress_chunk` (items to kMaxChunkBytes).
 // Item i is src[i * src_stride_16 * 16 .. + src_sizes[i]); its output goes to dst + i * dst_stride_16 * 16 and never
-// beyond src_sizes[i] bytes of it. Bytes of that room past dst_sizes[i] are unspecified. Reads are aligned words, so
-// up to three bytes past an item, to the next multiple of four, are read and ignored.
+// beyond src_sizes[i] bytes of it. Bytes of that room past dst_sizes[i] are unspecified. Reads are aligned and up
+// to 16 bytes wide, so up to fifteen bytes past an item, to the next multiple of 16, are read and ignored.
 struct Lz4CompressParameters {
   uint64_t src;            // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
   uint64_t src_sizes;      // const u32*

@@ -6,7 +6,8 @@
 // Chosen matches are measured 32 bytes a turn, and written by all lanes.
 //
 // The table has a slot for each hash of four bytes, with the latest position that had it; it lives in shared memory, a
-// part for each warp, so warps never wait for each other.
+// part for each warp, so warps never wait for each other. Candidates lie anywhere in the item, and 32 lanes that read
+// 32 places cost shared memory a tenth of what they cost the cache, so an item that fits is brought there first.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/warp_item.hpp"
@@ -18,13 +19,14 @@ using namespace dsl;
 
 constexpr u32 kAllLanes = 0xFFFFFFFFu;
 
-template <const Lz4CompressVariant& V>
+// `Input` is a pointer to the item's bytes, 16-byte aligned, in global or in shared memory.
+template <const Lz4CompressVariant& V, class Input>
 class Compressor {
  public:
   static constexpr u32 kSlots = 1u << V.hash_bits;
   using Table = Ptr<Shared, u16, 16, Rate::Warp>;
 
-  Compressor(Kernel& k, const ItemSource& src, const WarpU32& size, const ItemRoom& dst, const Table& table)
+  Compressor(Kernel& k, const Input& src, const WarpU32& size, const ItemRoom& dst, const Table& table)
       : k_(k),
         src_(src),
         size_(size),
@@ -81,8 +83,8 @@ class Compressor {
     const LaneU32 lane = k_.lane();
     const LaneBool active = base + lane < start_end_;
     const LaneU32 position = min(base + lane, start_end_ - 1);  // lanes past the end read where they may
-    const LaneU32 word = src_.at(position).load_unaligned_u32();
-    const LaneU32 bucket = (word * kHashMultiplier) >> (32 - V.hash_bits);
+    const EightBytes here = load_eight(position);
+    const LaneU32 bucket = (here.first * kHashMultiplier) >> (32 - V.hash_bits);
 
     const LaneU32 same_bucket = match_any(select(active, bucket, kSlots + lane));
     const LaneU32 earlier = same_bucket & k_.lanes_below();
@@ -95,20 +97,31 @@ class Compressor {
     k_.sync_warp();
 
     const LaneBool known = active & (in_window | (entered != kEmptySlot));
-    const LaneU32 score = score_match(word, position, known, candidate);
+    const LaneU32 score = score_match(here, known, select(known, candidate, position));
     // A start gives way to the next position if that scores higher, and to the next but one if that scores higher by
     // two.
     const LaneBool stays = (score != 0) & (shuffle_down(score, 1) <= score) & (shuffle_down(score, 2) <= score + 1);
     return {candidate, ballot(stays)};
   }
 
-  // How many of the eight bytes at `position` agree with the candidate's before the first that does not; 0 without a
+  struct EightBytes {
+    LaneU32 first, second;  // little-endian words
+  };
+
+  // The eight bytes at any position that may start a match, from the three aligned words that hold them. Such a
+  // position has twelve bytes of the item after it, so the words are the item's own.
+  EightBytes load_eight(const LaneU32& position) {
+    const auto words = src_.template as<u32>().at(position / 4);
+    const LaneU32 low = words.load(), middle = words.template at<1>().load(), high = words.template at<2>().load();
+    const LaneU32 shift = position * 8;  // modulo 32 in the funnel shift: 8 for each byte past the word's start
+    return {funnel_right(low, middle, shift), funnel_right(middle, high, shift)};
+  }
+
+  // How many of the eight bytes `here` agree with those at `from` before the first that does not; 0 where there is no
   // candidate, or when the first four do not all agree.
-  LaneU32 score_match(const LaneU32& word, const LaneU32& position, const LaneBool& known, const LaneU32& candidate) {
-    const LaneU32 from = select(known, candidate, position);
-    const LaneBool matches = known & (src_.at(from).load_unaligned_u32() == word);
-    const LaneU32 difference = src_.at(position + 4).load_unaligned_u32() ^ src_.at(from + 4).load_unaligned_u32();
-    return select(matches, 4 + ctz(difference) / 8, 0);
+  LaneU32 score_match(const EightBytes& here, const LaneBool& known, const LaneU32& from) {
+    const EightBytes there = load_eight(from);
+    return select(known & (here.first == there.first), 4 + ctz(here.second ^ there.second) / 8, 0);
   }
 
   // Measures the match of `position` with `candidate` and writes its sequence.
@@ -185,7 +198,7 @@ class Compressor {
   }
 
   Kernel& k_;
-  ItemSource src_;
+  Input src_;
   WarpU32 size_;
   ItemRoom dst_;
   Table table_;
@@ -206,13 +219,33 @@ void copy_raw(Kernel& k, const ItemSource& src, const ItemRoom& dst, const WarpU
   for_each_lane(k, size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
 }
 
+// Brings an item into shared memory, 512 bytes a turn; whether all of it is zero.
+WarpBool stage(Kernel& k, const ItemSource& src, const WarpU32& size, const Ptr<Shared, u8, 16, Rate::Warp>& page) {
+  Var<u32, Rate::Thread> seen(k, 0);
+  for_each_lane(k, (size + (kStrideUnitBytes - 1)) / kStrideUnitBytes, [&](const LaneU32& i) {
+    const auto vector = src.as<u32>().at(times<4>(i)).load_vector<4>();
+    page.as<u32>().at(times<4>(i)).store_vector(vector);
+    // What follows the item in its last vector is not its own.
+    const LaneBool whole = i < size / kStrideUnitBytes;
+    seen |= select(whole, vector[0] | vector[1] | vector[2] | vector[3], 0);
+  });
+  k.sync_warp();
+  const WarpU32 tail = size % kStrideUnitBytes;
+  const LaneBool in_tail = k.lane() < tail;
+  const LaneU32 tail_byte = zext<u32>(page.at(select(in_tail, size - tail + k.lane(), 0)).load());
+  return ballot((*seen | select(in_tail, tail_byte, 0)) != 0) == 0;
+}
+
 template <const Lz4CompressVariant& V>
 KernelDefinition define_compressor(u32 registers) {
-  constexpr u32 kTableBytes = (2u << V.hash_bits) * V.shape.items_per_block;
+  constexpr u32 kItems = V.shape.items_per_block;
+  constexpr u32 kSlots = 1u << V.hash_bits;
+  constexpr bool kStaged = V.max_item_bytes <= kMaxPageBytes;
+  constexpr u32 kSharedBytes = kItems * (kSlots * sizeof(u16) + (kStaged ? V.max_item_bytes : 0));
   return define(
       KernelSpec{.name = std::string(V.name),
                  .block = V.shape.block_threads,
-                 .budget = {.registers = registers, .shared_bytes = kTableBytes, .spill_bytes = 0},
+                 .budget = {.registers = registers, .shared_bytes = kSharedBytes, .spill_bytes = 0},
                  .cost = {.threads_per_element = double{kWarpLanes} / V.max_item_bytes,
                           .buffers = {{"src", N},
                                       {"dst", N},
@@ -224,7 +257,7 @@ KernelDefinition define_compressor(u32 registers) {
          Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
          Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
          Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_count", u32> item_count) {
-        const auto tables = k.shared<u16, kTableBytes / sizeof(u16), 16>("tables");
+        const auto tables = k.shared<u16, kItems * kSlots, 16>("tables");
         const WarpU32 item = item_of_warp<V.shape>(k, item_count);
         const ItemSource item_src = at_item(src, item, src_stride_16);
         const ItemRoom item_dst = at_item(dst, item, dst_stride_16);
@@ -232,18 +265,27 @@ KernelDefinition define_compressor(u32 registers) {
 
         WarpVar flag(k, static_cast<u32>(PageFlag::refused)), length(k, 0);
         k.if_((size <= V.max_item_bytes) & fits_stride(size, src_stride_16) & fits_stride(size, dst_stride_16), [&] {
-          k.if_(is_all_zero(k, item_src, size), [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
-            Compressor<V> compressor(k, item_src, size, item_dst,
-                                     tables.data().at(times<Compressor<V>::kSlots>(k.warp())));
-            compressor.compress();
-            flag = static_cast<u32>(PageFlag::compressed);
-            length = compressor.size_bytes();
-            k.if_(compressor.fails(), [&] {
-              copy_raw(k, item_src, item_dst, size);
-              flag = static_cast<u32>(PageFlag::incompressible);
-              length = size;
+          const auto compress = [&](const WarpBool& zero, const auto& input) {
+            k.if_(zero, [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
+              Compressor<V, std::remove_cvref_t<decltype(input)>> compressor(k, input, size, item_dst,
+                                                                             tables.data().at(times<kSlots>(k.warp())));
+              compressor.compress();
+              flag = static_cast<u32>(PageFlag::compressed);
+              length = compressor.size_bytes();
+              k.if_(compressor.fails(), [&] {
+                copy_raw(k, item_src, item_dst, size);
+                flag = static_cast<u32>(PageFlag::incompressible);
+                length = size;
+              });
             });
-          });
+          };
+          if constexpr (kStaged) {
+            const auto pages = k.shared<u8, kItems * V.max_item_bytes, 16>("pages");
+            const Ptr<Shared, u8, 16, Rate::Warp> page = pages.data().at(times<V.max_item_bytes>(k.warp()));
+            compress(stage(k, item_src, size, page), page);
+          } else {
+            compress(is_all_zero(k, item_src, size), item_src);
+          }
         });
         k.once_per_warp([&] {
           flags.at(item).store(trunc<u8>(*flag));
