@@ -1,0 +1,420 @@
+// See access.hpp. The checked path remembers, per instruction, the object that the last lane fell into: nearly all lanes
+// of an instruction touch one object, so bounds cost two comparisons a lane.
+#include "runtime/backend/emulator/access.hpp"
+
+#include <fmt/format.h>
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Space;
+
+// Reads of what is not there see zeros; writes to it are dropped by clearing it before each use.
+alignas(64) thread_local uint8_t scratch[64];
+
+// The space that a generic address points into, and its offset there.
+Space space_of(uint64_t& address) {
+  switch (address >> kWindowShift) {
+    case kSharedWindow >> kWindowShift: address &= kWindowMask; return Space::shared;
+    case kLocalWindow >> kWindowShift: address &= kWindowMask; return Space::local;
+    case kConstWindow >> kWindowShift: address &= kWindowMask; return Space::constant;
+    case kParamWindow >> kWindowShift: address &= kWindowMask; return Space::param;
+    default: return Space::global;
+  }
+}
+
+std::string_view name(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::load: return "load";
+    case AccessKind::store: return "store";
+    case AccessKind::atomic: return "atomic";
+  }
+  return "";
+}
+
+struct Access {
+  Warp& warp;
+  const Code& code;
+  AccessKind kind;
+  unsigned size_bytes;
+
+  void fail(FaultKind fault, unsigned lane, Space space, uint64_t address, std::string_view why) const {
+    report(warp, {.kind = fault,
+                  .message = fmt::format("{}-byte {} at {:#x}{}{} {}", size_bytes, name(kind), address,
+                                         space == Space::global || space == Space::generic ? "" : " of .",
+                                         space == Space::global || space == Space::generic ? "" : ptx::text(space), why),
+                  .lane = lane,
+                  .has_address = true,
+                  .space = space,
+                  .address = address,
+                  .access_bytes = size_bytes});
+  }
+};
+
+// The range of the live object at `offset` of a table, or the fault.
+bool find_range(const Access& access, unsigned lane, Space space, uint64_t offset, uint64_t shown, const ObjectTable& table,
+                CachedRange& range) {
+  const Object* object = table.find(offset);
+  if (!object || offset < object->begin || offset >= object->begin + object->size_bytes) {
+    if (space == Space::global && shown < 4096)
+      access.fail(FaultKind::null_address, lane, space, shown, "goes through a null pointer");
+    else if (space == Space::shared && shown >> kWindowShift != 0)
+      access.fail(FaultKind::out_of_bounds, lane, space, shown,
+                  "is outside of shared memory: a generic address needs cvta.to.shared first");
+    else
+      access.fail(FaultKind::out_of_bounds, lane, space, shown, "is outside of every object");
+    return false;
+  }
+  if (!object->live) {
+    access.fail(FaultKind::use_after_free, lane, space, shown, "touches freed memory");
+    return false;
+  }
+  range = {object->begin, object->begin + object->size_bytes - 1, object->read_only};
+  if (offset + access.size_bytes - 1 > range.last) {
+    access.fail(FaultKind::out_of_bounds, lane, space, shown, "runs over the end of its object");
+    return false;
+  }
+  return true;
+}
+
+bool check_local(const Access& access, unsigned lane, uint64_t offset) {
+  for (const Frame* frame = access.warp.frame; frame; frame = frame->caller) {
+    if (offset < frame->local_base) continue;
+    const Object* object = frame->function->local_objects.find(offset - frame->local_base);
+    if (!object || offset - frame->local_base < object->begin) break;
+    if (offset - frame->local_base + access.size_bytes > object->begin + object->size_bytes) break;
+    return true;
+  }
+  access.fail(FaultKind::local_bounds, lane, Space::local, offset, "is outside of every local object");
+  return false;
+}
+
+}  // namespace
+
+void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, Places& places) {
+  Cta& cta = *warp.cta;
+  const Launch& launch = *cta.launch;
+  const Memory& memory = *launch.memory;
+  uint64_t address[kLanes];
+  compute_addresses(warp, code, address);
+  places.lanes = mask;
+  auto inside = [&](uint64_t offset, uint64_t limit) { return offset < limit && size_bytes <= limit - offset; };
+  if (code.space == Space::global) {
+    for_lanes(mask, [&](unsigned i) {
+      uint64_t offset = address[i] - kGlobalBase;
+      places.bytes[i] = inside(offset, memory.limit) ? memory.bytes + offset : nullptr;
+    });
+  } else {
+    for_lanes(mask, [&](unsigned i) {
+      uint64_t offset = address[i];
+      uint8_t* place = nullptr;
+      switch (code.space == Space::generic ? space_of(offset) : code.space) {
+        case Space::shared:
+        case Space::shared_cluster:
+          if (inside(offset, cta.shared_bytes)) place = cta.shared + offset;
+          break;
+        case Space::local:
+          if (inside(offset, warp.local_bytes)) place = warp.local.data() + i * warp.local_bytes + offset;
+          break;
+        case Space::constant:
+          if (inside(offset, launch.image->constant_bytes.size()))
+            place = const_cast<uint8_t*>(launch.image->constant_bytes.data()) + offset;
+          break;
+        case Space::param:
+          if (inside(offset, launch.parameters.size())) place = const_cast<uint8_t*>(launch.parameters.data()) + offset;
+          break;
+        default:
+          offset -= kGlobalBase;
+          if (inside(offset, memory.limit)) place = memory.bytes + offset;
+      }
+      places.bytes[i] = place;
+    });
+  }
+  for_lanes(mask, [&](unsigned i) {
+    if (places.bytes[i]) return;
+    std::memset(scratch, 0, sizeof scratch);
+    places.bytes[i] = scratch;
+  });
+}
+
+bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, AccessKind kind, Places& places) {
+  Cta& cta = *warp.cta;
+  const Launch& launch = *cta.launch;
+  Memory& memory = *launch.memory;
+  const uint32_t wanted = launch.options.checks;
+  if (uint32_t lanes = undefined_lanes(warp, code.a) & mask; lanes && (wanted & kCheckUninitialised))
+    report_undefined(warp, FaultKind::uninitialised_address, code.a, lanes);
+  if (!(wanted & kCheckBounds)) locate_unchecked(warp, code, mask, size_bytes, places);
+
+  compute_addresses(warp, code, places.address);
+  places.lanes = mask;
+  const Access access{warp, code, kind, size_bytes};
+  if (wanted & kCheckAlignment) {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      unsigned i = static_cast<unsigned>(std::countr_zero(rest));
+      if (places.address[i] & (size_bytes - 1)) {
+        access.fail(FaultKind::misaligned, i, code.space, places.address[i], fmt::format("is not aligned to {}", size_bytes));
+        return false;
+      }
+    }
+  }
+  CachedRange& range = warp.ranges[warp.pc % kRangeCache];
+  Space range_space = Space::reg;  // none yet in this instruction
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    unsigned i = static_cast<unsigned>(std::countr_zero(rest));
+    uint64_t offset = places.address[i];
+    Space space = code.space == Space::generic ? space_of(offset) : code.space;
+    if (space == Space::global) offset -= kGlobalBase;
+    if (space == Space::shared_cluster) space = Space::shared;
+    places.shared_offset[i] = kNotShared;
+    uint64_t shown = places.address[i];
+    if (wanted & kCheckBounds) {
+      bool cached = space == range_space && offset >= range.begin && offset + size_bytes - 1 <= range.last &&
+                    offset + size_bytes - 1 >= offset;
+      if (!cached && space != Space::local) {
+        const ObjectTable* table = space == Space::global   ? &memory.table
+                                   : space == Space::shared ? &launch.shared.objects
+                                                            : &launch.image->constant_objects;
+        if (space == Space::param) {
+          if (offset >= launch.parameters.size() || size_bytes > launch.parameters.size() - offset) {
+            access.fail(FaultKind::out_of_bounds, i, space, shown, "is outside of the kernel's parameters");
+            return false;
+          }
+          range = {0, launch.parameters.size() - 1, true};
+        } else if (!find_range(access, i, space, offset, shown, *table, range)) {
+          return false;
+        }
+        range_space = space;
+      }
+      if (space == Space::local && !check_local(access, i, offset)) return false;
+      if (kind != AccessKind::load && space != Space::local && (range.read_only || space == Space::constant)) {
+        access.fail(space == Space::param ? FaultKind::param_write : FaultKind::const_write, i, space, shown,
+                    "writes what is read-only");
+        return false;
+      }
+    }
+    uint8_t* place = nullptr;
+    uint8_t* shadow = nullptr;
+    switch (space) {
+      case Space::shared:
+        if (offset < cta.shared_bytes && size_bytes <= cta.shared_bytes - offset) {
+          place = cta.shared + offset;
+          shadow = cta.shared_shadow.data() + offset;
+          places.shared_offset[i] = offset;
+        }
+        break;
+      case Space::local:
+        if (offset < warp.local_bytes && size_bytes <= warp.local_bytes - offset) {
+          place = warp.local.data() + i * warp.local_bytes + offset;
+          shadow = warp.local_shadow.data() + i * warp.local_bytes + offset;
+        }
+        break;
+      case Space::constant:
+        if (wanted & kCheckBounds) place = const_cast<uint8_t*>(launch.image->constant_bytes.data()) + offset;
+        break;
+      case Space::param:
+        if (wanted & kCheckBounds) place = const_cast<uint8_t*>(launch.parameters.data()) + offset;
+        break;
+      default:
+        if (offset < memory.limit && size_bytes <= memory.limit - offset) {
+          place = memory.bytes + offset;
+          shadow = memory.shadow + offset;
+        }
+    }
+    // Without the bounds check the unchecked place stands.
+    if (place) places.bytes[i] = place;
+    places.shadow[i] = shadow;
+  }
+  return true;
+}
+
+namespace {
+
+void report_race(Warp& warp, const Code& code, unsigned lane, unsigned size_bytes, bool writes,
+                 const SharedRaces::Conflict& conflict) {
+  uint32_t other_warp = conflict.other_thread / kLanes;
+  bool within = other_warp == warp.index && conflict.other_pc != (warp.pc & 0x1fffff);
+  (void)code;
+  report(warp, {.kind = within ? FaultKind::warp_race : FaultKind::shared_race,
+                .message = fmt::format("{}-byte {} of .shared {:#x} and an earlier {} by another thread are not ordered by {}",
+                                       size_bytes, writes ? "write" : "read", conflict.offset,
+                                       conflict.other_writes ? "write" : "read",
+                                       within ? "bar.warp.sync" : "a barrier"),
+                .lane = lane,
+                .has_address = true,
+                .space = Space::shared,
+                .address = conflict.offset,
+                .access_bytes = size_bytes,
+                .has_other = true,
+                .other_pc = conflict.other_pc,
+                .other_warp = other_warp,
+                .other_lane = conflict.other_thread % kLanes,
+                .other_message = conflict.other_writes ? "earlier write" : "earlier read"});
+}
+
+}  // namespace
+
+void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes) {
+  SharedRaces& races = *warp.cta->races;
+  uint32_t thread = warp.index * kLanes + lane;
+  if (code.order != Order::weak) races.acquire(thread, offset);
+  auto conflict = races.read(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
+  if (conflict.found) report_race(warp, code, lane, size_bytes, false, conflict);
+}
+
+void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes) {
+  SharedRaces& races = *warp.cta->races;
+  uint32_t thread = warp.index * kLanes + lane;
+  auto conflict = races.write(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
+  if (code.order != Order::weak) races.release(thread, offset);
+  if (conflict.found) report_race(warp, code, lane, size_bytes, true, conflict);
+}
+
+namespace {
+
+// A loaded element widened to its register, and a register narrowed to memory: little-endian both.
+template <class Memory_, class Register>
+void move_in(const Places& places, unsigned element_offset, Register* out, bool is_signed) {
+  if (places.lanes == kFull) {
+    for (unsigned i = 0; i < kLanes; ++i) {
+      Memory_ value;
+      std::memcpy(&value, places.bytes[i] + element_offset, sizeof value);
+      out[i] = is_signed ? static_cast<Register>(static_cast<std::make_signed_t<Memory_>>(value)) : static_cast<Register>(value);
+    }
+    return;
+  }
+  for_lanes(places.lanes, [&](unsigned i) {
+    Memory_ value;
+    std::memcpy(&value, places.bytes[i] + element_offset, sizeof value);
+    out[i] = is_signed ? static_cast<Register>(static_cast<std::make_signed_t<Memory_>>(value)) : static_cast<Register>(value);
+  });
+}
+
+template <class Memory_>
+void load_element(Warp& warp, const Code& code, const Places& places, unsigned element_offset, Ref dst) {
+  switch (code.register_bytes) {
+    case 2: move_in<Memory_>(places, element_offset, at<uint16_t>(warp, dst), code.is_signed); break;
+    case 4: move_in<Memory_>(places, element_offset, at<uint32_t>(warp, dst), code.is_signed); break;
+    default: move_in<Memory_>(places, element_offset, at<uint64_t>(warp, dst), code.is_signed); break;
+  }
+}
+
+// The undefined bits of what was loaded.
+void load_shadow(Warp& warp, const Code& code, const Places& places, unsigned element_offset, Ref dst) {
+  uint32_t undefined = 0;
+  for_lanes(places.lanes, [&](unsigned i) {
+    if (!places.shadow[i]) return;
+    for (unsigned byte = 0; byte < code.element_bytes; ++byte)
+      if (places.shadow[i][element_offset + byte] != 0xff) undefined |= 1u << i;
+  });
+  undefined_lanes(warp, dst) = (undefined_lanes(warp, dst) & ~places.lanes) | undefined;
+  if (!undefined) return;
+  for_lanes(undefined, [&](unsigned i) {
+    uint8_t bits[16] = {};
+    for (unsigned byte = 0; byte < code.element_bytes; ++byte)
+      bits[byte] = static_cast<uint8_t>(~places.shadow[i][element_offset + byte]);
+    if (code.is_signed && bits[code.element_bytes - 1] & 0x80)
+      for (unsigned byte = code.element_bytes; byte < code.register_bytes; ++byte) bits[byte] = 0xff;
+    std::memcpy(shadow_at<uint8_t>(warp, dst) + size_t{i} * code.register_bytes, bits, code.register_bytes);
+  });
+  Cta& cta = *warp.cta;
+  unsigned lane = static_cast<unsigned>(std::countr_zero(undefined));
+  uint64_t address = places.address[lane];
+  Space space = code.space == Space::generic ? space_of(address) : code.space;
+  if (cta.origins.size() < 100000)
+    cta.origins.push_back({warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), space,
+                           address + element_offset});
+  origin_of(warp, dst) = static_cast<uint32_t>(cta.origins.size());
+}
+
+template <bool kChecked>
+void load(Warp& warp, const Code& code, uint32_t mask) {
+  Places places;
+  const unsigned size_bytes = code.element_bytes * code.count;
+  if constexpr (kChecked) {
+    if (!locate_checked(warp, code, mask, size_bytes, AccessKind::load, places)) return;
+    if (warp.cta->races && code.space != Space::global)
+      for_lanes(mask, [&](unsigned i) {
+        if (places.shared_offset[i] != kNotShared) note_shared_read(warp, code, i, places.shared_offset[i], size_bytes);
+      });
+  } else {
+    locate_unchecked(warp, code, mask, size_bytes, places);
+  }
+  const Ref* list = warp.cta->launch->image->refs.data() + code.list;
+  for (unsigned element = 0; element < code.count; ++element) {
+    Ref dst = code.count == 1 ? code.dst : list[element];
+    unsigned offset = element * code.element_bytes;
+    switch (code.element_bytes) {
+      case 1: load_element<uint8_t>(warp, code, places, offset, dst); break;
+      case 2: load_element<uint16_t>(warp, code, places, offset, dst); break;
+      case 4: load_element<uint32_t>(warp, code, places, offset, dst); break;
+      case 8: load_element<uint64_t>(warp, code, places, offset, dst); break;
+      default:
+        for_lanes(mask, [&](unsigned i) { std::memcpy(at<uint8_t>(warp, dst) + size_t{i} * 16, places.bytes[i] + offset, 16); });
+    }
+    if constexpr (kChecked) load_shadow(warp, code, places, offset, dst);
+  }
+}
+
+template <bool kChecked>
+void store(Warp& warp, const Code& code, uint32_t mask) {
+  Places places;
+  const unsigned size_bytes = code.element_bytes * code.count;
+  const Ref* list = warp.cta->launch->image->refs.data() + code.list;
+  if constexpr (kChecked) {
+    if (!locate_checked(warp, code, mask, size_bytes, AccessKind::store, places)) return;
+  } else {
+    locate_unchecked(warp, code, mask, size_bytes, places);
+  }
+  // Lane after lane: where two lanes store to one address the highest wins, on every run.
+  auto put = [&](auto element_type, unsigned register_bytes) {
+    using T = decltype(element_type);
+    for (unsigned element = 0; element < code.count; ++element) {
+      Ref source = code.count == 1 ? code.b : list[element];
+      const uint8_t* values = at<const uint8_t>(warp, source);
+      for_lanes(mask, [&](unsigned i) {
+        std::memcpy(places.bytes[i] + element * sizeof(T), values + size_t{i} * register_bytes, sizeof(T));
+      });
+    }
+  };
+  if constexpr (kChecked) {
+    for_lanes(mask, [&](unsigned i) {
+      bool changes = false;
+      for (unsigned element = 0; element < code.count; ++element) {
+        Ref source = code.count == 1 ? code.b : list[element];
+        unsigned offset = element * code.element_bytes;
+        const uint8_t* value = at<const uint8_t>(warp, source) + size_t{i} * code.register_bytes;
+        uint8_t defined[16];
+        std::memset(defined, 0xff, sizeof defined);
+        if (undefined_lanes(warp, source) >> i & 1) {
+          const uint8_t* bits = shadow_at<const uint8_t>(warp, source) + size_t{i} * code.register_bytes;
+          for (unsigned byte = 0; byte < code.element_bytes; ++byte) defined[byte] = static_cast<uint8_t>(~bits[byte]);
+        }
+        if (uint8_t* shadow = places.shadow[i]) {
+          changes |= std::memcmp(places.bytes[i] + offset, value, code.element_bytes) != 0 ||
+                     std::memcmp(shadow + offset, defined, code.element_bytes) != 0;
+          std::memcpy(shadow + offset, defined, code.element_bytes);
+        }
+        std::memcpy(places.bytes[i] + offset, value, code.element_bytes);
+      }
+      if (warp.cta->races && places.shared_offset[i] != kNotShared && (changes || code.order != Order::weak))
+        note_shared_write(warp, code, i, places.shared_offset[i], size_bytes);
+    });
+    return;
+  }
+  switch (code.element_bytes) {
+    case 1: put(uint8_t{}, code.register_bytes); break;
+    case 2: put(uint16_t{}, code.register_bytes); break;
+    case 4: put(uint32_t{}, code.register_bytes); break;
+    case 8: put(uint64_t{}, code.register_bytes); break;
+    default: put(std::array<uint64_t, 2>{}, code.register_bytes);
+  }
+}
+
+}  // namespace
+
+Handler load_handler(bool checked) { return checked ? load<true> : load<false>; }
+Handler store_handler(bool checked) { return checked ? store<true> : store<false>; }
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,42 @@
+// From an address to host memory, with or without the sanitizer. Shared by loads, stores and atomics.
+#pragma once
+
+#include "runtime/backend/emulator/state.hpp"
+
+namespace ptxkit::emulator {
+
+enum class AccessKind : uint8_t { load, store, atomic };
+
+// Where each lane's access lands. Lanes of `lanes` only.
+struct Places {
+  uint32_t lanes = 0;
+  uint8_t* bytes[kLanes];
+  uint8_t* shadow[kLanes];      // checked only; null where the space has none (parameters, constants: always defined)
+  uint64_t address[kLanes];     // as computed: offset in its space, or generic
+  uint64_t shared_offset[kLanes];  // checked only; kNotShared elsewhere
+};
+inline constexpr uint64_t kNotShared = ~uint64_t{0};
+
+inline void compute_addresses(Warp& warp, const Code& code, uint64_t* out) {
+  if (code.wide_address) {
+    const uint64_t* a = at<const uint64_t>(warp, code.a);
+    for (unsigned i = 0; i < kLanes; ++i) out[i] = a[i] + code.immediate;
+  } else {
+    const uint32_t* a = at<const uint32_t>(warp, code.a);
+    for (unsigned i = 0; i < kLanes; ++i) out[i] = static_cast<uint32_t>(a[i] + static_cast<uint32_t>(code.immediate));
+  }
+}
+
+// Unchecked: an address outside of everything lands in a scratch area of zeros.
+void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, Places& places);
+// Checked: false when a fault stopped the CTA.
+bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, AccessKind kind, Places& places);
+
+// Race detection for what `places` says is shared; `lane` only, after locate_checked.
+void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
+void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
+
+Handler load_handler(bool checked);
+Handler store_handler(bool checked);
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,78 @@
+// From the tree to Codes: one pass over each function. See decode.cpp.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/image.hpp"
+#include "runtime/backend/emulator/layout.hpp"
+
+namespace ptxkit::emulator {
+
+class Decoder {
+ public:
+  Decoder(ProgramImage& image, const Layout& layout, std::vector<std::string>& errors);
+  void decode_all();
+
+ private:
+  using Operands = std::span<const ptx::Operand>;
+
+  // functions.cpp-like parts: a whole function, its calls
+  void layout_registers(ptx::FunctionId id);
+  void decode_function(ptx::FunctionId id);
+  void decode_instruction(const ptx::Instruction& instruction);
+  void fix_branches(uint32_t first_code);
+
+  // families; false: no such form
+  bool control(Code& code, Operands operands);
+  bool call(Code& code);
+  bool barrier(Code& code, Operands operands);
+  bool collective(Code& code, Operands operands);
+  bool memory(Code& code, Operands operands);
+  bool atomic(Code& code, Operands operands);
+  bool move(Code& code, Operands operands);
+  bool address_conversion(Code& code, Operands operands);
+  bool convert(Code& code, Operands operands);
+  bool compare(Code& code, Operands operands);
+  bool arithmetic(Code& code, Operands operands);
+  bool three_inputs(Code& code, Operands operands);  // lop3, prmt, shf, bfe, bfi, selp, slct, dp4a ...
+
+  // operands
+  Ref constant(uint64_t value, unsigned bytes);
+  Ref source(const ptx::Operand& operand, ptx::Type type);
+  Ref predicate(const ptx::Operand& operand, bool& flipped);
+  Ref source_any(const ptx::Operand& operand, ptx::Type type, uint8_t& register_bytes);
+  Ref destination(const ptx::Operand& operand, unsigned bytes);
+  Ref destination_predicate(const ptx::Operand& operand);
+  bool address(Code& code, const ptx::Operand& operand, ptx::Space space);
+  Ref special(const ptx::Operand& operand, unsigned bytes);
+  uint64_t variable_address(ptx::VariableId id, ptx::Space as) const;  // of one that does not live in a frame
+  CallValue call_value(ptx::VariableId id);
+  CallValue argument(const ptx::Operand& operand, const CallValue* shape);
+  unsigned register_bytes(ptx::RegId id) const;
+  Ref slot(ptx::RegId id, uint8_t component) const;
+  uint64_t literal(const ptx::Operand& operand, ptx::Type type) const;
+
+  Words words() const { return {function_->modifiers(*instruction_)}; }
+  void emit(const Code& code);
+  void refuse(const std::string& why);
+
+  ProgramImage& image_;
+  const ptx::Module& module_;
+  const Layout& layout_;
+  std::vector<std::string>& errors_;
+
+  ptx::FunctionId function_id_ = 0;
+  const ptx::Function* function_ = nullptr;
+  const ptx::Instruction* instruction_ = nullptr;
+  std::vector<std::vector<Ref>> slots_;             // by function and RegId
+  std::map<std::pair<uint64_t, unsigned>, Ref> constants_;
+  std::vector<uint32_t> code_of_;                   // by InstructionId of the current function
+  bool next_meets_ = false;
+  bool reads_clock_ = false;
+  bool refused_ = false;
+};
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,676 @@
+// The decoder, family by family. PTX ISA 9.0, 9.7.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/decode.hpp"
+#include "runtime/backend/emulator/state.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Mod;
+using ptx::Op;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::Space;
+using ptx::Type;
+using ptx::TypeKind;
+
+bool is_float(Type type) { return ptx::kind(type) == TypeKind::floating; }
+
+Order order_of(const Words& words) {
+  if (words.has(Mod::acq_rel)) return Order::acq_rel;
+  if (words.has(Mod::acquire)) return Order::acquire;
+  if (words.has(Mod::release)) return Order::release;
+  if (words.has(Mod::relaxed) || words.has(Mod::volatile_) || words.has(Mod::mmio)) return Order::relaxed;
+  return Order::weak;
+}
+
+void copy_16_bytes(Warp& warp, const Code& code, uint32_t mask) {
+  const uint8_t* a = at<const uint8_t>(warp, code.a);
+  uint8_t* d = at<uint8_t>(warp, code.dst);
+  for_lanes(mask, [&](unsigned i) { std::memmove(d + size_t{i} * 16, a + size_t{i} * 16, 16); });
+}
+
+void read_active(Warp& warp, const Code& code, uint32_t mask) {
+  for_lanes(mask, [&](unsigned i) { at<uint32_t>(warp, code.dst)[i] = mask; });
+}
+
+// mov.b64 d, {x, y} and back: parts of element_bytes in `list`, the whole in register_bytes.
+template <bool kPack>
+void pack(Warp& warp, const Code& code, uint32_t mask) {
+  const Ref* parts = warp.cta->launch->image->refs.data() + code.list;
+  const unsigned part = code.element_bytes, whole = code.register_bytes;
+  // Through a copy: a part may be the whole's own register.
+  uint8_t values[16 * kLanes], bits[16 * kLanes];
+  const bool checked = warp.undefined[0] != nullptr;
+  uint32_t undefined = 0;
+  for (unsigned k = 0; k < code.count; ++k) {
+    Ref ref = kPack ? parts[k] : code.a;
+    const uint8_t* from = at<const uint8_t>(warp, ref);
+    const bool marked = checked && (undefined_lanes(warp, ref) & mask);
+    for_lanes(mask, [&](unsigned i) {
+      size_t to = size_t{i} * whole + k * part, source = kPack ? size_t{i} * part : to;
+      std::memcpy(values + to, from + source, part);
+      if (!checked) return;
+      std::memset(bits + to, 0, part);
+      if (marked && (undefined_lanes(warp, ref) >> i & 1)) std::memcpy(bits + to, shadow_at<uint8_t>(warp, ref) + source, part);
+    });
+    if (marked) undefined |= undefined_lanes(warp, ref) & mask;
+  }
+  uint32_t origin = 0;
+  if (undefined)
+    for (unsigned k = 0; k < (kPack ? code.count : 1u); ++k) {
+      Ref ref = kPack ? parts[k] : code.a;
+      if (undefined_lanes(warp, ref) & mask) origin = origin_of(warp, ref);
+    }
+  auto put = [&](Ref ref, unsigned first, unsigned bytes) {
+    uint8_t* to = at<uint8_t>(warp, ref);
+    uint32_t marks = 0;
+    for_lanes(mask, [&](unsigned i) {
+      std::memcpy(to + size_t{i} * bytes, values + size_t{i} * whole + first, bytes);
+      if (!undefined) return;
+      const uint8_t* from = bits + size_t{i} * whole + first;
+      for (unsigned byte = 0; byte < bytes; ++byte) marks |= from[byte] ? 1u << i : 0u;
+      std::memcpy(shadow_at<uint8_t>(warp, ref) + size_t{i} * bytes, from, bytes);
+    });
+    if (!checked) return;
+    undefined_lanes(warp, ref) = (undefined_lanes(warp, ref) & ~mask) | marks;
+    if (marks) origin_of(warp, ref) = origin;
+  };
+  if constexpr (kPack) {
+    put(code.dst, 0, whole);
+  } else {
+    for (unsigned k = 0; k < code.count; ++k) put(parts[k], k * part, part);
+  }
+}
+
+template <uint64_t kWindow, class T>
+void add_window(Warp& warp, const Code& code, uint32_t mask) {
+  const T* a = at<const T>(warp, code.a);
+  uint64_t* d = at<uint64_t>(warp, code.dst);
+  for_lanes(mask, [&](unsigned i) { d[i] = a[i] + kWindow; });
+}
+
+void test_space(Warp& warp, const Code& code, uint32_t mask) {
+  const uint64_t* a = at<const uint64_t>(warp, code.a);
+  uint32_t bits = 0;
+  for_lanes(mask, [&](unsigned i) {
+    uint64_t window = a[i] >> kWindowShift;
+    bool other = window == kSharedWindow >> kWindowShift || window == kLocalWindow >> kWindowShift ||
+                 window == kConstWindow >> kWindowShift || window == kParamWindow >> kWindowShift;
+    bool holds = code.immediate ? window == code.immediate : !other;
+    bits |= uint32_t{holds} << i;
+  });
+  uint32_t* d = at<uint32_t>(warp, code.dst);
+  *d = (*d & ~mask) | bits;
+}
+
+}  // namespace
+
+bool Decoder::control(Code& code, Operands operands) {
+  switch (instruction_->op) {
+    case Op::bra:
+      code.kind = Kind::branch;
+      if (operands.size() != 1 || operands[0].kind != OperandKind::label) return false;
+      code.target = operands[0].id;
+      return true;
+    case Op::brx:
+      code.kind = Kind::branch_table;
+      if (operands.size() != 2 || operands[1].kind != OperandKind::prototype) return false;
+      code.a = source(operands[0], Type::u32);
+      code.target = operands[1].id;
+      return true;
+    case Op::call: return call(code);
+    case Op::ret: code.kind = Kind::ret; return true;
+    case Op::exit: code.kind = Kind::exit; return true;
+    case Op::trap: code.kind = Kind::trap; return true;
+    case Op::brkpt: code.kind = Kind::breakpoint; return true;
+    case Op::nanosleep: code.kind = Kind::yield; return true;
+    default: return false;
+  }
+}
+
+// How a parameter or result of a function is passed: a register, or bytes in the frame.
+CallValue Decoder::call_value(ptx::VariableId id) {
+  const ptx::Variable& variable = module_.variables[id];
+  CallValue value;
+  if (variable.space == Space::reg) {
+    value.in_register = true;
+    for (ptx::RegId reg = 0; reg < function_->registers.size(); ++reg) {
+      const ptx::Register& each = function_->registers[reg];
+      if (each.name() != variable.name) continue;
+      value.ref = slots_[function_id_][reg];
+      value.bytes = static_cast<uint8_t>(register_bytes(reg));
+    }
+    return value;
+  }
+  value.offset = layout_.offset[id];
+  value.size_bytes = variable.size_bytes;
+  return value;
+}
+
+CallValue Decoder::argument(const Operand& operand, const CallValue*) {
+  CallValue value;
+  if (operand.kind == OperandKind::symbol) {
+    value.offset = layout_.offset[operand.id];
+    value.size_bytes = module_.variables[operand.id].size_bytes;
+    return value;
+  }
+  value.in_register = true;
+  if (operand.kind == OperandKind::sink) {
+    value.ref = kSinkRef;
+    value.bytes = 8;
+    return value;
+  }
+  if (operand.kind == OperandKind::reg) {
+    value.ref = slot(operand.id, operand.component);
+    value.bytes = static_cast<uint8_t>(register_bytes(operand.id));
+    if (value.bytes == 0) refuse("a predicate cannot be passed to a function");
+    return value;
+  }
+  value.ref = source_any(operand, Type::b64, value.bytes);
+  return value;
+}
+
+bool Decoder::call(Code& code) {
+  const ptx::CallParts parts = ptx::call_parts(*function_, *instruction_);
+  if (!parts.target) return false;
+  CallSite site;
+  if (parts.results)
+    for (const Operand& each : function_->children(*parts.results)) site.results.push_back(argument(each, nullptr));
+  if (parts.arguments)
+    for (const Operand& each : function_->children(*parts.arguments)) site.arguments.push_back(argument(each, nullptr));
+  if (parts.target->kind == OperandKind::function) {
+    code.kind = Kind::call;
+    site.function = parts.target->id;
+    if (!module_.functions[site.function].has_body) {
+      refuse(fmt::format("'{}' has no body in this module", module_.functions[site.function].name));
+      return true;
+    }
+  } else if (parts.target->kind == OperandKind::reg) {
+    code.kind = Kind::call_indirect;
+    uint8_t bytes = 0;
+    code.a = source_any(*parts.target, Type::b64, bytes);
+    code.wide_address = bytes == 8;
+  } else {
+    return false;
+  }
+  code.target = static_cast<uint32_t>(image_.calls.size());
+  image_.calls.push_back(std::move(site));
+  return true;
+}
+
+bool Decoder::barrier(Code& code, Operands operands) {
+  const Words w = words();
+  if (w.has(Mod::cluster)) return false;
+  if (w.has(Mod::warp)) {
+    code.kind = Kind::collective;
+    code.sub = static_cast<uint8_t>(Collective::bar_warp);
+    if (operands.size() != 1) return false;
+    code.d = source(operands[0], Type::b32);
+    return true;
+  }
+  code.kind = Kind::barrier;
+  code.aligned = instruction_->op == Op::bar || w.has(Mod::aligned);
+  size_t next = 0;
+  Barrier kind = w.has(Mod::arrive) ? Barrier::arrive : Barrier::sync;
+  if (w.has(Mod::red)) {
+    kind = w.has(Mod::popc) ? Barrier::reduce_popc : w.has(Mod::and_) ? Barrier::reduce_and : Barrier::reduce_or;
+    if (operands.size() < 3) return false;
+    code.dst = kind == Barrier::reduce_popc ? destination(operands[0], 4) : destination_predicate(operands[0]);
+    bool flipped = false;
+    code.c = predicate(operands.back(), flipped);
+    code.immediate = flipped ? 0xffffffff : 0;
+    operands = operands.subspan(1, operands.size() - 2);
+  }
+  code.sub = static_cast<uint8_t>(kind);
+  if (operands.empty() || operands.size() > 2) return false;
+  code.a = source(operands[next++], Type::u32);
+  if (next < operands.size()) code.b = source(operands[next], Type::u32);
+  return kind != Barrier::arrive || operands.size() == 2;
+}
+
+bool Decoder::collective(Code& code, Operands operands) {
+  const Words w = words();
+  code.kind = Kind::collective;
+  code.element_bytes = 4;
+  if (operands.empty()) return false;
+  // d, or d|p
+  auto results = [&](const Operand& operand, bool to_predicate) {
+    auto first = [&](const Operand& each) { return to_predicate ? destination_predicate(each) : destination(each, 4); };
+    if (operand.kind != OperandKind::pair) {
+      code.dst = first(operand);
+      return;
+    }
+    auto both = function_->children(operand);
+    code.dst = first(both[0]);
+    code.dst2 = destination_predicate(both[1]);
+  };
+  code.aligned = !w.has(Mod::sync);  // the old forms: whoever is there
+  Collective kind{};
+  switch (instruction_->op) {
+    case Op::shfl:
+      kind = w.has(Mod::up) ? Collective::shuffle_up : w.has(Mod::down) ? Collective::shuffle_down
+             : w.has(Mod::bfly) ? Collective::shuffle_butterfly : Collective::shuffle_index;
+      if (operands.size() != (code.aligned ? 4u : 5u)) return false;
+      results(operands[0], false);
+      code.a = source(operands[1], Type::b32);
+      code.b = source(operands[2], Type::b32);
+      code.c = source(operands[3], Type::b32);
+      if (!code.aligned) code.d = source(operands[4], Type::b32);
+      break;
+    case Op::vote: {
+      kind = w.has(Mod::all) ? Collective::vote_all : w.has(Mod::any) ? Collective::vote_any
+             : w.has(Mod::uni) ? Collective::vote_uni : Collective::vote_ballot;
+      if (operands.size() != (code.aligned ? 2u : 3u)) return false;
+      results(operands[0], kind != Collective::vote_ballot);
+      bool flipped = false;
+      code.a = predicate(operands[1], flipped);
+      code.immediate = flipped ? 0xffffffff : 0;
+      if (!code.aligned) code.d = source(operands[2], Type::b32);
+      break;
+    }
+    case Op::match:
+      kind = w.has(Mod::all) ? Collective::match_all : Collective::match_any;
+      if (operands.size() != 3) return false;
+      code.element_bytes = static_cast<uint8_t>(ptx::byte_width(instruction_->type()));
+      results(operands[0], false);
+      code.a = source(operands[1], instruction_->type());
+      code.d = source(operands[2], Type::b32);
+      break;
+    case Op::redux:
+      if (is_float(instruction_->type()) || operands.size() != 3) return false;
+      kind = w.has(Mod::add) ? Collective::redux_add : w.has(Mod::min) ? Collective::redux_min : w.has(Mod::max) ? Collective::redux_max
+             : w.has(Mod::and_) ? Collective::redux_and : w.has(Mod::or_) ? Collective::redux_or : Collective::redux_xor;
+      code.is_signed = instruction_->type() == Type::s32;
+      results(operands[0], false);
+      code.a = source(operands[1], instruction_->type());
+      code.d = source(operands[2], Type::b32);
+      break;
+    case Op::elect:
+      kind = Collective::elect;
+      if (operands.size() != 2) return false;
+      results(operands[0], false);
+      code.d = source(operands[1], Type::b32);
+      break;
+    default: return false;
+  }
+  code.sub = static_cast<uint8_t>(kind);
+  return true;
+}
+
+bool Decoder::memory(Code& code, Operands operands) {
+  const bool store = instruction_->op == Op::st;
+  if (operands.size() < 2) return false;  // more: a cache policy
+  const Type type = instruction_->type();
+  const unsigned bytes = ptx::byte_width(type);
+  if (bytes == 0 || type == Type::pred || words().has(Mod::unpack_16b)) return false;
+  code.order = order_of(words());
+  code.element_bytes = static_cast<uint8_t>(bytes);
+  code.count = instruction_->vector;
+  code.is_signed = !store && ptx::kind(type) == TypeKind::signed_int;
+  if (!address(code, operands[store ? 0 : 1], instruction_->space)) return false;
+  code.undefined = Undefined::handler;
+  code.run = store ? store_handler(false) : load_handler(false);
+  code.checked = store ? store_handler(true) : load_handler(true);
+  const Operand& data = operands[store ? 1 : 0];
+  auto one = [&](const Operand& each) {
+    uint8_t width = 0;
+    Ref ref;
+    if (store) {
+      ref = source_any(each, type, width);
+    } else if (each.kind == OperandKind::sink) {
+      ref = kSinkRef;
+      width = 8;
+    } else {
+      ref = destination(each, 0);
+      width = each.kind == OperandKind::reg ? static_cast<uint8_t>(register_bytes(each.id)) : uint8_t{0};
+    }
+    if (width < bytes) refuse(fmt::format("a register of {} bits for {} bits of memory", width * 8, bytes * 8));
+    // One width serves all elements; a sink takes any.
+    if (each.kind != OperandKind::sink) {
+      if (code.register_bytes && code.register_bytes != width) refuse("registers of different widths in one vector");
+      code.register_bytes = width;
+    }
+    return ref;
+  };
+  if (data.kind == OperandKind::vector) {
+    auto elements = function_->children(data);
+    if (elements.size() != code.count) return false;
+    code.list = static_cast<uint32_t>(image_.refs.size());
+    for (const Operand& each : elements) {
+      Ref ref = one(each);
+      image_.refs.push_back(ref);
+    }
+    if (code.count == 1) (store ? code.b : code.dst) = image_.refs[code.list];
+  } else if (code.count > 1) {
+    // A vector register names its elements.
+    if (data.kind != OperandKind::reg || function_->registers[data.id].vector != code.count) return false;
+    code.register_bytes = static_cast<uint8_t>(register_bytes(data.id));
+    if (code.register_bytes < bytes) return false;
+    code.list = static_cast<uint32_t>(image_.refs.size());
+    for (unsigned k = 0; k < code.count; ++k) image_.refs.push_back(slot(data.id, 0) + k * units(code.register_bytes));
+  } else {
+    (store ? code.b : code.dst) = one(data);
+  }
+  if (code.register_bytes == 0) code.register_bytes = static_cast<uint8_t>(std::max(2u, bytes));
+  return true;
+}
+
+bool Decoder::atomic(Code& code, Operands operands) {
+  const bool returns = instruction_->op == Op::atom;
+  const Words w = words();
+  if (instruction_->vector > 1 || w.has(Mod::async)) return false;
+  const Type type = instruction_->type();
+  const unsigned bytes = ptx::byte_width(type);
+  size_t next = 0;
+  if (returns) {
+    if (operands.empty()) return false;
+    code.dst = destination(operands[next++], bytes);
+  }
+  if (next + 2 > operands.size()) return false;
+  if (!address(code, operands[next++], instruction_->space)) return false;
+  code.b = source(operands[next++], type);
+  Mod operation = Mod::unknown;
+  for (Mod each : w.mods) {
+    switch (each) {
+      case Mod::and_: case Mod::or_: case Mod::xor_: case Mod::cas: case Mod::exch: case Mod::add: case Mod::inc:
+      case Mod::dec: case Mod::min: case Mod::max: operation = each; break;
+      default: break;
+    }
+  }
+  if (operation == Mod::cas) {
+    if (next >= operands.size()) return false;
+    code.c = source(operands[next], type);
+  }
+  code.order = Order::acq_rel;
+  code.undefined = Undefined::handler;
+  code.element_bytes = static_cast<uint8_t>(bytes);
+  return select_atomic(code, operation, type);
+}
+
+bool Decoder::move(Code& code, Operands operands) {
+  if (instruction_->op == Op::activemask) {
+    if (operands.size() != 1) return false;
+    code.dst = destination(operands[0], 4);
+    code.undefined = Undefined::none;
+    code.run = read_active;
+    return true;
+  }
+  if (operands.size() != 2) return false;
+  const Type type = instruction_->type();
+  const unsigned bytes = ptx::byte_width(type);
+  if (type == Type::pred) {
+    bool flipped = false;
+    code.dst = destination_predicate(operands[0]);
+    code.a = predicate(operands[1], flipped);
+    code.immediate = flipped ? 0xffffffff : 0;
+    return select_predicate(code, Op::mov);
+  }
+  const bool packs = operands[1].kind == OperandKind::vector, unpacks = operands[0].kind == OperandKind::vector;
+  if (packs || unpacks) {
+    auto parts = function_->children(operands[packs ? 1 : 0]);
+    if (parts.empty() || bytes % parts.size() || instruction_->vector > 1) return false;
+    const auto part_bytes = static_cast<unsigned>(bytes / parts.size());
+    if (part_bytes == 1) return false;
+    static constexpr Type kParts[] = {Type::none, Type::b8, Type::b16, Type::none, Type::b32, Type::none, Type::none, Type::none, Type::b64};
+    if (part_bytes > 8) return false;
+    code.element_bytes = static_cast<uint8_t>(part_bytes);
+    code.register_bytes = static_cast<uint8_t>(bytes);
+    code.count = static_cast<uint8_t>(parts.size());
+    std::vector<Ref> refs;
+    for (const Operand& each : parts) refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
+    code.list = static_cast<uint32_t>(image_.refs.size());
+    image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+    if (packs) code.dst = destination(operands[0], bytes);
+    else code.a = source(operands[1], type);
+    code.undefined = Undefined::handler;
+    code.run = packs ? pack<true> : pack<false>;
+    return true;
+  }
+  if (instruction_->vector > 1) return false;
+  code.dst = destination(operands[0], bytes);
+  code.element_bytes = static_cast<uint8_t>(std::max(2u, bytes));
+  if (operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id])) {
+    // base of the frame + offset
+    if (bytes != 4 && bytes != 8) return false;
+    code.a = bytes == 8 ? kFrameBase64Ref : kFrameBase32Ref;
+    code.b = constant(layout_.offset[operands[1].id] + operands[1].value, bytes);
+    return select_integer(code, Op::add, bytes == 8 ? Type::u64 : Type::u32, {});
+  }
+  code.a = source(operands[1], type);
+  if (bytes == 16) {
+    code.undefined = Undefined::none;
+    code.run = copy_16_bytes;
+    return true;
+  }
+  return select_logic(code, Op::mov, bytes == 1 ? Type::b16 : type, {});
+}
+
+bool Decoder::address_conversion(Code& code, Operands operands) {
+  if (operands.size() != 2) return false;
+  if (instruction_->op == Op::isspacep) {
+    code.dst = destination_predicate(operands[0]);
+    code.a = source(operands[1], Type::u64);
+    switch (instruction_->space) {
+      case Space::shared: case Space::shared_cluster: code.immediate = kSharedWindow >> kWindowShift; break;
+      case Space::local: code.immediate = kLocalWindow >> kWindowShift; break;
+      case Space::constant: code.immediate = kConstWindow >> kWindowShift; break;
+      case Space::param: code.immediate = kParamWindow >> kWindowShift; break;
+      case Space::global: code.immediate = 0; break;
+      default: return false;
+    }
+    code.run = test_space;
+    return true;
+  }
+  if (instruction_->type() != Type::u64) return false;
+  code.dst = destination(operands[0], 8);
+  code.element_bytes = 8;
+  Space space = instruction_->space;
+  const bool frame_variable = operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id]);
+  if (space == Space::param && (frame_variable || !function_->is_entry)) space = Space::local;
+  uint64_t window = 0;
+  switch (space) {
+    case Space::shared: case Space::shared_cluster: window = kSharedWindow; break;
+    case Space::local: window = kLocalWindow; break;
+    case Space::constant: window = kConstWindow; break;
+    case Space::param: window = kParamWindow; break;
+    case Space::global: window = 0; break;
+    default: return false;
+  }
+  if (frame_variable) {
+    code.a = kFrameBase64Ref;
+    window += layout_.offset[operands[1].id] + operands[1].value;
+  } else {
+    code.a = source(operands[1], Type::u64);
+  }
+  code.b = constant(instruction_->to_space ? uint64_t{0} - window : window, 8);
+  return select_integer(code, Op::add, Type::u64, {});
+}
+
+bool Decoder::convert(Code& code, Operands operands) {
+  if (instruction_->type_count != 2 || operands.size() < 2 || words().has(Mod::pack)) return false;
+  const Type to = instruction_->types[0], from = instruction_->types[1];
+  code.dst = destination(operands[0], 0);
+  if (operands[0].kind != OperandKind::reg) return false;
+  code.register_bytes = static_cast<uint8_t>(register_bytes(operands[0].id));
+  code.element_bytes = code.register_bytes;
+  code.a = source_any(operands[1], from, code.source_bytes);
+  if (code.register_bytes < ptx::byte_width(to) || code.source_bytes < ptx::byte_width(from)) return false;
+  if (operands.size() == 3) code.b = source(operands[2], from);
+  if (operands.size() > 3) return false;
+  const bool two = operands.size() == 3;
+  const bool packs = (ptx::bit_width(to) == 32 || ptx::bit_width(to) == 16) && (to == Type::f16x2 || to == Type::bf16x2 || to == Type::e4m3x2 || to == Type::e5m2x2) && from == Type::f32;
+  if (two != packs) return false;
+  return select_convert(code, to, from, words());
+}
+
+bool Decoder::compare(Code& code, Operands operands) {
+  const bool setp = instruction_->op == Op::setp;
+  if (operands.size() < 3) return false;
+  const Type type = instruction_->type();
+  const Words w = words();
+  if (w.mods.empty()) return false;
+  // The comparison is the first word, the combination the next.
+  const Mod by = w.mods[0];
+  for (Mod each : w.mods.subspan(1)) {
+    if (each == Mod::and_) code.sub = 1;
+    if (each == Mod::or_) code.sub = 2;
+    if (each == Mod::xor_) code.sub = 3;
+  }
+  int flavour = 0;
+  if (setp) {
+    if (operands[0].kind == OperandKind::pair) {
+      auto both = function_->children(operands[0]);
+      code.dst = destination_predicate(both[0]);
+      code.dst2 = destination_predicate(both[1]);
+    } else {
+      code.dst = destination_predicate(operands[0]);
+    }
+  } else {
+    if (instruction_->type_count != 2) return false;
+    const Type to = instruction_->types[0];
+    flavour = to == Type::f32 ? 2 : to == Type::f16 ? 3 : to == Type::bf16 ? 4 : 1;
+    code.register_bytes = static_cast<uint8_t>(std::max(2u, ptx::byte_width(to)));
+    if (code.register_bytes > 4) return false;
+    code.element_bytes = code.register_bytes;
+    code.dst = destination(operands[0], code.register_bytes);
+  }
+  code.a = source(operands[1], type);
+  code.b = source(operands[2], type);
+  if (code.sub) {
+    if (operands.size() != 4) return false;
+    bool flipped = false;
+    code.c = predicate(operands[3], flipped);
+    code.immediate = flipped ? 0xffffffff : 0;
+  }
+  return select_compare(code, type, w, by, flavour);
+}
+
+bool Decoder::three_inputs(Code& code, Operands operands) {
+  const Type type = instruction_->types[0];
+  const unsigned bytes = std::max(2u, ptx::byte_width(type));
+  const Words w = words();
+  if (operands.size() < 3) return false;
+  const Operand* d = &operands[0];
+  if (d->kind == OperandKind::pair) {
+    if (instruction_->op != Op::lop3) return false;
+    auto both = function_->children(*d);
+    code.dst2 = destination_predicate(both[1]);
+    code.sub = w.has(Mod::or_) ? 2 : 1;
+    d = &both[0];
+  }
+  code.dst = destination(*d, bytes);
+  code.element_bytes = static_cast<uint8_t>(bytes);
+  auto need = [&](size_t count) { return operands.size() == count; };
+  switch (instruction_->op) {
+    case Op::shl: case Op::shr:
+      if (!need(3)) return false;
+      code.a = source(operands[1], type);
+      code.b = source(operands[2], Type::u32);
+      break;
+    case Op::bmsk: case Op::szext:
+      if (!need(3)) return false;
+      code.a = source(operands[1], Type::u32);
+      code.b = source(operands[2], Type::u32);
+      break;
+    case Op::lop3: {
+      if (operands.size() < 5) return false;
+      for (size_t i = 0; i < 3; ++i) (i == 0 ? code.a : i == 1 ? code.b : code.c) = source(operands[1 + i], Type::b32);
+      if (operands[4].kind != OperandKind::integer) return false;
+      code.immediate = operands[4].value & 0xff;
+      if (code.sub) {
+        if (!need(6)) return false;
+        bool flipped = false;
+        code.d = predicate(operands[5], flipped);
+        if (flipped) return false;
+      }
+      break;
+    }
+    case Op::bfi:
+      if (!need(5)) return false;
+      code.a = source(operands[1], type);
+      code.b = source(operands[2], type);
+      code.c = source(operands[3], Type::u32);
+      code.d = source(operands[4], Type::u32);
+      break;
+    case Op::bfe:
+      if (!need(4)) return false;
+      code.a = source(operands[1], type);
+      code.b = source(operands[2], Type::u32);
+      code.c = source(operands[3], Type::u32);
+      break;
+    case Op::selp: {
+      if (!need(4)) return false;
+      bool flipped = false;
+      code.a = source(operands[1], type);
+      code.b = source(operands[2], type);
+      code.c = predicate(operands[3], flipped);
+      code.immediate = flipped ? 0xffffffff : 0;
+      break;
+    }
+    case Op::slct:
+      if (!need(4) || instruction_->type_count != 2) return false;
+      code.sub = instruction_->types[1] == Type::f32;
+      code.a = source(operands[1], type);
+      code.b = source(operands[2], type);
+      code.c = source(operands[3], instruction_->types[1]);
+      break;
+    case Op::dp4a: case Op::dp2a:
+      if (!need(4) || instruction_->type_count != 2) return false;
+      code.a = source(operands[1], Type::b32);
+      code.b = source(operands[2], Type::b32);
+      code.c = source(operands[3], Type::b32);
+      return select_dot(code, instruction_->op, instruction_->types[0], instruction_->types[1], w);
+    default:
+      if (!need(4)) return false;
+      code.a = source(operands[1], Type::b32);
+      code.b = source(operands[2], Type::b32);
+      code.c = source(operands[3], Type::b32);
+  }
+  return select_logic(code, instruction_->op, type, w);
+}
+
+bool Decoder::arithmetic(Code& code, Operands operands) {
+  const Op op = instruction_->op;
+  const Type type = instruction_->type();
+  const Words w = words();
+  if (operands.size() < 2 || operands.size() > 4 || type == Type::none) return false;
+  if (type == Type::pred) {
+    bool first = false, second = false;
+    code.dst = destination_predicate(operands[0]);
+    code.a = predicate(operands[1], first);
+    if (operands.size() > 2) code.b = predicate(operands[2], second);
+    code.immediate = first ? 0xffffffff : 0;
+    code.register_bytes = second;
+    return select_predicate(code, op);
+  }
+  unsigned bytes = std::max(2u, ptx::byte_width(type));
+  const unsigned input_bytes = bytes;
+  Type third = type;
+  if (w.has(Mod::wide)) {
+    bytes *= 2;
+    third = bytes == 4 ? Type::b32 : Type::b64;
+  }
+  if (op == Op::popc || op == Op::clz || op == Op::bfind || op == Op::fns) bytes = 4;
+  if (op == Op::testp) code.dst = destination_predicate(operands[0]);
+  else code.dst = destination(operands[0], bytes);
+  code.element_bytes = static_cast<uint8_t>(op == Op::testp ? 0 : bytes);
+  (void)input_bytes;
+  code.a = source(operands[1], type);
+  if (operands.size() > 2) code.b = source(operands[2], type);
+  if (operands.size() > 3) code.c = source(operands[3], third);
+  static constexpr Op kLogic[] = {Op::and_, Op::or_, Op::xor_, Op::not_, Op::cnot, Op::brev};
+  for (Op each : kLogic)
+    if (op == each) return select_logic(code, op, type, w);
+  if (type == Type::f32 || type == Type::f64) return select_float(code, op, type, w);
+  if (is_float(type)) return select_half(code, op, type, w);
+  if (type == Type::f16x2 || type == Type::bf16x2) return select_half(code, op, type, w);
+  return select_integer(code, op, type, w);
+}
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,37 @@
+// Which handler runs an instruction: one selector a family. Each fills in the handlers of `code` (and what belongs to
+// them), or says false where the combination of modifiers and types is none that the emulator knows; the decoder then
+// refuses the module with the instruction's place.
+#pragma once
+
+#include <span>
+
+#include "runtime/backend/emulator/image.hpp"
+
+namespace ptxkit::emulator {
+
+// The dot-separated words of an instruction, seen as a set.
+struct Words {
+  std::span<const ptx::Mod> mods;
+  bool has(ptx::Mod mod) const {
+    for (ptx::Mod each : mods)
+      if (each == mod) return true;
+    return false;
+  }
+};
+
+enum class Rounding : uint8_t { nearest, zero, down, up };
+
+bool select_integer(Code& code, ptx::Op op, ptx::Type type, const Words& words);
+bool select_logic(Code& code, ptx::Op op, ptx::Type type, const Words& words);   // and, or, shl, prmt, selp, mov ...
+bool select_predicate(Code& code, ptx::Op op);                                   // and.pred, mov.pred ...
+// Comparison: setp (flavour 0), set with a 32-bit mask result (1) or 1.0 (2).
+bool select_compare(Code& code, ptx::Type type, const Words& words, ptx::Mod compare, int flavour);
+bool select_float(Code& code, ptx::Op op, ptx::Type type, const Words& words);
+bool select_half(Code& code, ptx::Op op, ptx::Type type, const Words& words);
+// `code` has register_bytes (destination) and source_bytes set.
+bool select_convert(Code& code, ptx::Type to, ptx::Type from, const Words& words);
+// dp4a, dp2a.
+bool select_dot(Code& code, ptx::Op op, ptx::Type a, ptx::Type b, const Words& words);
+bool select_atomic(Code& code, ptx::Mod operation, ptx::Type type);
+
+}  // namespace ptxkit::emulator

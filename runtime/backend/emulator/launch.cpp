@@ -1,0 +1,159 @@
+// A launch: what the host side checks, and the CTAs in turn or on threads.
+//
+// A worker starts CTAs in order and runs each to its end; one that has not ended after a long while is put aside for
+// the next, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "runtime/backend/emulator/engine.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+constexpr uint64_t kCtaBudget = 1u << 22;
+
+void finish(Launch& launch, const Cta& cta) {
+  std::lock_guard lock(launch.mutex);
+  Statistics& sum = launch.statistics;
+  sum.warp_instructions += cta.statistics.warp_instructions;
+  sum.thread_instructions += cta.statistics.thread_instructions;
+  sum.divergent_branches += cta.statistics.divergent_branches;
+  sum.barriers += cta.statistics.barriers;
+  ++sum.cta_count;
+}
+
+void work(Launch& launch, std::atomic<uint64_t>& next) {
+  const uint64_t count = launch.shape.grid.count();
+  std::vector<std::unique_ptr<Cta>> resident, spare;
+  for (;;) {
+    uint64_t number = launch.stop ? count : next.fetch_add(1);
+    if (number < count) {
+      if (spare.empty()) {
+        resident.push_back(make_cta(launch, number));
+      } else {
+        restart(*spare.back(), number);
+        resident.push_back(std::move(spare.back()));
+        spare.pop_back();
+      }
+    }
+    if (resident.empty()) return;
+    // The newest first: usually it ends at once. Older ones get their turn when there is nothing new, or now and then.
+    for (size_t i = resident.size(); i-- > 0;) {
+      if (run(*resident[i], kCtaBudget) == Progress::yielded) continue;
+      finish(launch, *resident[i]);
+      spare.push_back(std::move(resident[i]));
+      resident.erase(resident.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+}
+
+std::string shape_text(Dim3 shape) { return fmt::format("{} x {} x {}", shape.x, shape.y, shape.z); }
+
+Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, const DeviceOptions& device) {
+  const Dim3 &grid = shape.grid, &block = shape.block;
+  const EntryInfo& info = entry.info;
+  auto where = fmt::format("launch of '{}'", info.name);
+  if (block.count() == 0 || block.count() > device.max_threads_per_block || block.x > 1024 || block.y > 1024 || block.z > 64)
+    return fail(fmt::format("block {} is not within 1 to {} threads", shape_text(block), device.max_threads_per_block), where);
+  if (grid.count() == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+    return fail(fmt::format("grid {} is not within 1 x 1 x 1 to 2147483647 x 65535 x 65535", shape_text(grid)), where);
+  const auto& required = info.required_block;
+  if (required[0] && (block.x != required[0] || block.y != required[1] || block.z != required[2]))
+    return fail(fmt::format("block {} is not the {} that .reqntid demands", shape_text(block),
+                            shape_text({required[0], required[1], required[2]})),
+                where);
+  const auto& most = info.max_block;
+  if (most[0] && block.count() > uint64_t{most[0]} * most[1] * most[2])
+    return fail(fmt::format("block {} is larger than the {} of .maxntid", shape_text(block), shape_text({most[0], most[1], most[2]})), where);
+  uint64_t shared = uint64_t{info.static_shared_bytes} + shape.dynamic_shared_bytes;
+  if (shared > device.max_shared_bytes_per_block)
+    return fail(fmt::format("{} bytes of static and {} of dynamic shared memory exceed the device's {}", info.static_shared_bytes,
+                            shape.dynamic_shared_bytes, device.max_shared_bytes_per_block),
+                where);
+  return {};
+}
+
+}  // namespace
+
+Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                           std::span<const std::byte> parameters, const LaunchOptions& options) {
+  const ProgramImage& image = *program.image();
+  if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
+  const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
+                                          [&](const EntryImage& each) { return each.info.name == entry_name; });
+  if (auto fits = check_shape(entry, shape, image.memory->options); !fits) return tl::unexpected(fits.error());
+  if (parameters.size() != entry.info.parameter_bytes)
+    return fail(fmt::format("{} bytes of parameters, expected {}", parameters.size(), entry.info.parameter_bytes),
+                fmt::format("launch of '{}'", entry_name));
+
+  Launch launch;
+  launch.image = &image;
+  launch.entry = &entry;
+  launch.memory = image.memory;
+  launch.shape = shape;
+  launch.options = options;
+  launch.options.threads = std::max(1u, options.threads);
+  launch.checked = options.checks != kCheckNone;
+  launch.parameters.resize(parameters.size());
+  if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
+  launch.shared = entry.shared;
+  if (entry.shared.has_dynamic && shape.dynamic_shared_bytes)
+    launch.shared.objects.add({entry.shared.dynamic_begin, shape.dynamic_shared_bytes, entry.shared.dynamic_name, true, false});
+
+  std::atomic<uint64_t> next = 0;
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < launch.options.threads; ++i) helpers.emplace_back([&] { work(launch, next); });
+  work(launch, next);
+  for (std::thread& helper : helpers) helper.join();
+
+  Outcome outcome;
+  std::stable_sort(launch.faults.begin(), launch.faults.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
+  outcome.statistics = launch.statistics;
+  outcome.output = std::move(launch.output);
+  return outcome;
+}
+
+Result<Outcome> launch(const Program& program, std::string_view entry_name, const LaunchShape& shape, std::span<const Argument> arguments,
+                       const LaunchOptions& options) {
+  auto entry = program.entry(entry_name);
+  if (!entry) return tl::unexpected(entry.error());
+  auto where = fmt::format("launch of '{}'", entry_name);
+  if (arguments.size() != entry->parameters.size())
+    return fail(fmt::format("{} arguments, expected {}", arguments.size(), entry->parameters.size()), where);
+  std::vector<std::byte> bytes(entry->parameter_bytes);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const EntryParameter& parameter = entry->parameters[i];
+    if (arguments[i].bytes.size() != parameter.size_bytes)
+      return fail(fmt::format("argument {} has {} bytes, parameter '{}' has {}", i, arguments[i].bytes.size(), parameter.name,
+                              parameter.size_bytes),
+                  where);
+    std::copy(arguments[i].bytes.begin(), arguments[i].bytes.end(), bytes.begin() + parameter.offset_bytes);
+  }
+  return launch_raw(program, entry_name, shape, bytes, options);
+}
+
+Result<uint32_t> parse_checks(std::string_view list) {
+  uint32_t checks = 0;
+  for (size_t begin = 0; begin <= list.size();) {
+    size_t end = std::min(list.find(',', begin), list.size());
+    std::string_view word = list.substr(begin, end - begin);
+    begin = end + 1;
+    if (word == "all") checks |= kCheckAll;
+    else if (word == "none") checks |= kCheckNone;
+    else if (word == "bounds") checks |= kCheckBounds;
+    else if (word == "alignment") checks |= kCheckAlignment;
+    else if (word == "uninitialised") checks |= kCheckUninitialised;
+    else if (word == "races") checks |= kCheckRaces;
+    else if (word == "barriers") checks |= kCheckBarriers;
+    else
+      return fail(fmt::format("unknown check '{}'", word), "",
+                  "give all, none, or a list of bounds, alignment, uninitialised, races, barriers");
+  }
+  return checks;
+}
+
+}  // namespace ptxkit::emulator

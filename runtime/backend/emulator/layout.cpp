@@ -1,0 +1,257 @@
+// Objects get exactly the alignment that they declare and no more, and gaps between them: what works only because a
+// compiler happened to place two variables side by side, or on a 16-byte boundary, does not work here.
+#include "runtime/backend/emulator/layout.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Space;
+
+constexpr uint64_t kGap = 16;  // at least, and the granule of the small spaces
+
+uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
+
+uint64_t alignment(const ptx::Variable& variable) {
+  uint64_t natural = std::max<uint64_t>(1, ptx::byte_width(variable.type) * variable.vector);
+  return variable.align ? variable.align : natural;
+}
+
+// The next place after `end` for an object: its own granules, and aligned to `align` exactly.
+uint64_t exact_place(uint64_t end, uint64_t align) {
+  uint64_t begin = align_up(align_up(end, kGap) + kGap, align);
+  if ((begin & align) == 0) begin += align;
+  return begin;
+}
+
+class Placer {
+ public:
+  Placer(Memory& memory, ProgramImage& image, std::vector<std::string>& errors)
+      : memory_(memory), image_(image), module_(*image.module), errors_(errors) {
+    layout_.offset.resize(module_.variables.size());
+    layout_.placed.resize(module_.variables.size());
+  }
+
+  Layout run() {
+    for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id) place_frame(id);
+    for (ptx::VariableId id = 0; id < module_.variables.size(); ++id) {
+      if (module_.variables[id].space == Space::global) place_global(id);
+      if (module_.variables[id].space == Space::constant) place_constant(id);
+    }
+    image_.constant_bytes.resize(constant_end_);
+    for (ptx::VariableId id = 0; id < module_.variables.size(); ++id) initialise(id);
+    for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id)
+      if (module_.functions[id].is_entry && module_.functions[id].has_body) add_entry(id);
+    place_shared();
+    return std::move(layout_);
+  }
+
+ private:
+  void fail(ptx::Offset at, const std::string& message) { errors_.push_back(located(module_, at, message)); }
+
+  void set(ptx::VariableId id, uint64_t offset) {
+    layout_.offset[id] = offset;
+    layout_.placed[id] = true;
+  }
+
+  void place_frame(ptx::FunctionId id) {
+    const ptx::Function& function = module_.functions[id];
+    FunctionImage& out = image_.functions[id];
+    out.name = std::string(function.name);
+    out.is_entry = function.is_entry;
+    out.has_body = function.has_body;
+    uint64_t end = 0;
+    auto place = [&](ptx::VariableId variable_id) {
+      const ptx::Variable& variable = module_.variables[variable_id];
+      if (!lives_in_frame(module_, variable)) return;
+      uint64_t begin = exact_place(end, alignment(variable));
+      out.local_objects.add({begin, variable.size_bytes, std::string(variable.name), true, false});
+      set(variable_id, begin);
+      end = begin + variable.size_bytes;
+    };
+    for (ptx::VariableId each : function.parameters) place(each);
+    for (ptx::VariableId each : function.results) place(each);
+    for (ptx::VariableId each : function.variables) place(each);
+    out.local_bytes = end ? align_up(end, kGap) + kGap : 0;
+  }
+
+  void place_global(ptx::VariableId id) {
+    const ptx::Variable& variable = module_.variables[id];
+    if (variable.linkage == ptx::Linkage::external)
+      return fail(variable.declared_at, fmt::format("'{}' is external: give a module that defines it", variable.name));
+    uint64_t size_bytes = std::max<uint64_t>(variable.size_bytes, 1);
+    auto address = memory_.allocate(size_bytes, std::string(variable.name), alignment(variable));
+    if (!address) return fail(variable.declared_at, address.error().message());
+    set(id, *address);
+    std::memset(memory_.bytes + (*address - kGlobalBase), 0, size_bytes);
+    std::memset(memory_.shadow + (*address - kGlobalBase), 0xff, size_bytes);
+    image_.globals[std::string(variable.name)] = {*address, variable.size_bytes};
+  }
+
+  void place_constant(ptx::VariableId id) {
+    const ptx::Variable& variable = module_.variables[id];
+    if (variable.linkage == ptx::Linkage::external)
+      return fail(variable.declared_at, fmt::format("'{}' is external: give a module that defines it", variable.name));
+    uint64_t begin = exact_place(constant_end_, alignment(variable));
+    constant_end_ = begin + variable.size_bytes;
+    image_.constant_objects.add({begin, variable.size_bytes, std::string(variable.name), true, true});
+    set(id, begin);
+    image_.globals[std::string(variable.name)] = {kConstWindow + begin, variable.size_bytes};
+  }
+
+  // An address as an initialiser holds it: in the variable's own space, or generic.
+  uint64_t initial_address(const ptx::Initializer& from) {
+    if (from.kind == ptx::Initializer::Kind::function) return kFunctionAddress + from.id + from.value;
+    uint64_t address = layout_.offset[from.id] + from.value;
+    if (from.generic && module_.variables[from.id].space == Space::constant) address += kConstWindow;
+    return address;
+  }
+
+  void initialise(ptx::VariableId id) {
+    const ptx::Variable& variable = module_.variables[id];
+    if (variable.initializer.empty() || !layout_.placed[id]) return;
+    uint8_t* bytes = nullptr;
+    if (variable.space == Space::global) bytes = memory_.bytes + (layout_.offset[id] - kGlobalBase);
+    else if (variable.space == Space::constant) bytes = image_.constant_bytes.data() + layout_.offset[id];
+    else return;
+    const uint64_t width = ptx::byte_width(variable.type);
+    uint64_t at = 0;
+    for (const ptx::Initializer& each : variable.initializer) {
+      if (at + width > variable.size_bytes) break;
+      uint64_t value = each.kind == ptx::Initializer::Kind::bits ? each.value : initial_address(each);
+      if (each.mask_shift != 0xff) value >>= 8 * each.mask_shift;
+      std::memcpy(bytes + at, &value, std::min<uint64_t>(width, 8));
+      at += width;
+    }
+  }
+
+  void add_entry(ptx::FunctionId id) {
+    const ptx::Function& function = module_.functions[id];
+    EntryImage entry;
+    entry.function = id;
+    entry.info.name = std::string(function.name);
+    uint32_t end = 0;
+    for (ptx::VariableId parameter : function.parameters) {
+      const ptx::Variable& variable = module_.variables[parameter];
+      auto align = static_cast<uint32_t>(alignment(variable));
+      auto begin = static_cast<uint32_t>(align_up(end, align));
+      set(parameter, begin);
+      entry.info.parameters.push_back({std::string(variable.name), begin, static_cast<uint32_t>(variable.size_bytes), align});
+      end = begin + static_cast<uint32_t>(variable.size_bytes);
+    }
+    entry.info.parameter_bytes = end;
+    for (unsigned i = 0; i < 3; ++i) {
+      entry.info.required_block[i] = function.attributes.req_ntid[i];
+      entry.info.max_block[i] = function.attributes.max_ntid[i];
+    }
+    for (ptx::VariableId variable : function.variables)
+      if (module_.variables[variable].space == Space::local) entry.info.local_bytes += static_cast<uint32_t>(module_.variables[variable].size_bytes);
+    image_.entries.push_back(std::move(entry));
+  }
+
+  // Functions and shared variables that a function names, in operands.
+  void names_of(ptx::FunctionId id, std::set<ptx::FunctionId>& functions, std::set<ptx::VariableId>& shared) {
+    const ptx::Function& function = module_.functions[id];
+    for (const ptx::Operand& operand : function.operand_pool) {
+      if (operand.kind == ptx::OperandKind::function) functions.insert(operand.id);
+      bool variable = operand.kind == ptx::OperandKind::symbol ||
+                      (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable);
+      if (variable && module_.variables[operand.id].space == Space::shared) shared.insert(operand.id);
+    }
+    for (const ptx::Table& table : function.tables)
+      if (table.kind == ptx::Table::Kind::call_targets) functions.insert(table.targets.begin(), table.targets.end());
+    for (ptx::VariableId variable : function.variables)
+      if (module_.variables[variable].space == Space::shared) shared.insert(variable);
+  }
+
+  // Shared variables of several entries come first and lie at one place for all; then each entry's own, overlapping
+  // those of others.
+  void place_shared() {
+    std::vector<std::set<ptx::VariableId>> used(image_.entries.size());
+    std::vector<unsigned> users(module_.variables.size());
+    for (size_t i = 0; i < image_.entries.size(); ++i) {
+      std::set<ptx::FunctionId> seen;
+      std::vector<ptx::FunctionId> open{image_.entries[i].function};
+      while (!open.empty()) {
+        ptx::FunctionId id = open.back();
+        open.pop_back();
+        if (!seen.insert(id).second) continue;
+        std::set<ptx::FunctionId> callees;
+        names_of(id, callees, used[i]);
+        open.insert(open.end(), callees.begin(), callees.end());
+      }
+      for (ptx::VariableId id : used[i]) ++users[id];
+    }
+    uint64_t common_end = 0, longest = 0, dynamic_align = 16;
+    for (ptx::VariableId id = 0; id < module_.variables.size(); ++id) {
+      const ptx::Variable& variable = module_.variables[id];
+      if (variable.space != Space::shared) continue;
+      if (is_dynamic(variable)) dynamic_align = std::max(dynamic_align, alignment(variable));
+      if (users[id] < 2 || is_dynamic(variable)) continue;
+      set(id, exact_place(common_end, alignment(variable)));
+      common_end = layout_.offset[id] + variable.size_bytes;
+    }
+    std::vector<uint64_t> ends(image_.entries.size(), common_end);
+    for (size_t i = 0; i < image_.entries.size(); ++i) {
+      for (ptx::VariableId id : used[i]) {
+        const ptx::Variable& variable = module_.variables[id];
+        if (users[id] >= 2 || is_dynamic(variable)) continue;
+        set(id, exact_place(ends[i], alignment(variable)));
+        ends[i] = layout_.offset[id] + variable.size_bytes;
+      }
+      longest = std::max(longest, ends[i]);
+    }
+    const uint64_t dynamic_begin = exact_place(longest, dynamic_align);
+    for (size_t i = 0; i < image_.entries.size(); ++i) {
+      SharedLayout& shared = image_.entries[i].shared;
+      uint64_t packed = 0;  // without gaps: what the hardware would count
+      for (ptx::VariableId id : used[i]) {
+        const ptx::Variable& variable = module_.variables[id];
+        if (is_dynamic(variable)) {
+          set(id, dynamic_begin);
+          shared.has_dynamic = true;
+          shared.dynamic_name = std::string(variable.name);
+          shared.dynamic_begin = static_cast<uint32_t>(dynamic_begin);
+          continue;
+        }
+        shared.objects.add({layout_.offset[id], variable.size_bytes, std::string(variable.name), true, false});
+        packed = align_up(packed, alignment(variable)) + variable.size_bytes;
+      }
+      image_.entries[i].info.static_shared_bytes = static_cast<uint32_t>(packed);
+    }
+  }
+
+  static bool is_dynamic(const ptx::Variable& variable) { return variable.is_unsized || variable.size_bytes == 0; }
+
+  Memory& memory_;
+  ProgramImage& image_;
+  const ptx::Module& module_;
+  std::vector<std::string>& errors_;
+  Layout layout_;
+  uint64_t constant_end_ = 0;
+};
+
+}  // namespace
+
+bool lives_in_frame(const ptx::Module& module, const ptx::Variable& variable) {
+  if (variable.space == Space::local) return true;
+  if (variable.space != Space::param || variable.function == ptx::kNone) return false;
+  return variable.parameter_index == ptx::kNone || !module.functions[variable.function].is_entry;
+}
+
+std::string located(const ptx::Module& module, ptx::Offset at, const std::string& message) {
+  ptx::Position position = module.position(at);
+  return fmt::format("{}:{}:{}: {}", module.path, position.line, position.column, message);
+}
+
+Layout place_variables(Memory& memory, ProgramImage& image, std::vector<std::string>& errors) {
+  return Placer(memory, image, errors).run();
+}
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,223 @@
+// Allocation policy: always forward, never reuse, until the reserved range is used up; then the ranges of freed
+// objects are given out again, oldest first. So a pointer to freed memory finds the dead object and not a new one.
+#include "runtime/backend/emulator/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "support/check.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+constexpr unsigned kGlobalGranuleShift = 8;
+constexpr uint64_t kGuardBytes = 256;
+constexpr uint64_t kPageBytes = 4096;
+
+uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
+
+uint8_t* reserve_pages(uint64_t size_bytes) {
+  void* pages = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return pages == MAP_FAILED ? nullptr : static_cast<uint8_t*>(pages);
+}
+
+// Gives whole pages inside the range back to the system, so that freed device memory costs nothing.
+void drop_pages(uint8_t* bytes, uint64_t size_bytes) {
+  auto begin = align_up(reinterpret_cast<uint64_t>(bytes), kPageBytes);
+  auto end = (reinterpret_cast<uint64_t>(bytes) + size_bytes) & ~(kPageBytes - 1);
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+}  // namespace
+
+uint32_t ObjectTable::add(Object object) {
+  uint64_t first = object.begin >> granule_shift;
+  uint64_t last = (object.begin + (object.size_bytes ? object.size_bytes - 1 : 0)) >> granule_shift;
+  if (granules.size() <= last) granules.resize(std::max<uint64_t>(last + 1, granules.size() * 3 / 2));
+  auto id = static_cast<uint32_t>(objects.size());
+  for (uint64_t granule = first; granule <= last; ++granule) granules[granule] = id + 1;
+  objects.push_back(std::move(object));
+  return id;
+}
+
+const Object* ObjectTable::nearest(uint64_t offset) const {
+  if (objects.empty() || granules.empty()) return nullptr;
+  uint64_t granule = std::min<uint64_t>(offset >> granule_shift, granules.size() - 1);
+  for (uint64_t at = granule + 1; at-- > 0;)
+    if (granules[at]) {
+      const Object& object = objects[granules[at] - 1];
+      if (object.begin <= offset || at == 0) return &object;
+    }
+  for (uint32_t id : granules)
+    if (id) return &objects[id - 1];
+  return nullptr;
+}
+
+Memory::Memory(const DeviceOptions& device_options) : options(device_options) {
+  table.granule_shift = kGlobalGranuleShift;
+  // Containers may forbid large reservations: take what can be had.
+  for (limit = align_up(options.memory_bytes, kPageBytes); limit >= (uint64_t{1} << 20); limit /= 2) {
+    bytes = reserve_pages(limit);
+    shadow = bytes ? reserve_pages(limit) : nullptr;
+    if (shadow) break;
+    if (bytes) munmap(bytes, limit);
+    bytes = nullptr;
+  }
+  PTXKIT_CHECK(bytes && shadow, "no address space for the emulated device");
+}
+
+Memory::~Memory() {
+  munmap(bytes, limit);
+  munmap(shadow, limit);
+}
+
+void Memory::recycle() {
+  for (uint32_t id : freed_) {
+    Object& object = table.objects[id];
+    uint64_t begin = object.begin & ~((uint64_t{1} << kGlobalGranuleShift) - 1);
+    uint64_t end = align_up(object.begin + std::max<uint64_t>(object.size_bytes, 1), uint64_t{1} << kGlobalGranuleShift);
+    for (uint64_t at = begin >> kGlobalGranuleShift; at < end >> kGlobalGranuleShift; ++at) table.granules[at] = 0;
+    recycled_.emplace(end - begin, begin);
+  }
+  freed_.clear();
+}
+
+Result<uint64_t> Memory::reserve(uint64_t size_bytes, uint64_t align_bytes) {
+  // Exactly `align_bytes` and no more: an odd multiple of it.
+  auto place = [&](uint64_t from) {
+    uint64_t begin = align_up(from, align_bytes);
+    if ((begin & align_bytes) == 0) begin += align_bytes;
+    return begin;
+  };
+  uint64_t begin = place(align_up(next_, uint64_t{1} << kGlobalGranuleShift) + kGuardBytes);
+  if (begin <= limit && size_bytes <= limit - begin && limit - begin - size_bytes >= kGuardBytes) {
+    next_ = begin + size_bytes;
+    return begin;
+  }
+  recycle();
+  for (auto it = recycled_.lower_bound(std::max<uint64_t>(size_bytes, 1)); it != recycled_.end(); ++it) {
+    auto [room, start] = *it;
+    begin = place(start);
+    if (begin + size_bytes > start + room) continue;
+    recycled_.erase(it);
+    return begin;
+  }
+  return fail(fmt::format("out of device memory: {} bytes wanted, {} bytes in use, {} bytes in all", size_bytes, used_bytes,
+                          limit),
+              "", "free allocations or raise DeviceOptions::memory_bytes");
+}
+
+Result<Address> Memory::allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes) {
+  if (!std::has_single_bit(align_bytes) || align_bytes > (uint64_t{1} << 30))
+    return fail(fmt::format("alignment {} of allocation '{}' is not a power of two up to 2^30", align_bytes, name));
+  if (size_bytes > limit) return fail(fmt::format("allocation '{}' of {} bytes exceeds the device's {} bytes", name, size_bytes, limit));
+  auto begin = reserve(size_bytes, align_bytes);
+  if (!begin) return tl::unexpected(begin.error());
+  std::memset(bytes + *begin, kPoison, size_bytes);
+  std::memset(shadow + *begin, 0, size_bytes);
+  live[*begin] = table.add({*begin, size_bytes, std::move(name), true, false});
+  used_bytes += size_bytes;
+  return kGlobalBase + *begin;
+}
+
+Result<void> Memory::release(Address address) {
+  auto it = live.find(address - kGlobalBase);
+  if (address < kGlobalBase || it == live.end()) {
+    const Object* object = address >= kGlobalBase ? table.find(address - kGlobalBase) : nullptr;
+    if (object && !object->live && object->begin == address - kGlobalBase)
+      return fail(fmt::format("double free of '{}' at {:#x}", object->name, address));
+    return fail(fmt::format("{:#x} is not the start of a live allocation", address), "",
+                "free the address that allocate returned");
+  }
+  Object& object = table.objects[it->second];
+  object.live = false;
+  used_bytes -= object.size_bytes;
+  drop_pages(bytes + object.begin, object.size_bytes);
+  drop_pages(shadow + object.begin, object.size_bytes);
+  freed_.push_back(it->second);
+  live.erase(it);
+  return {};
+}
+
+Result<uint64_t> Memory::locate(Address address, uint64_t size_bytes) const {
+  uint64_t offset = address - kGlobalBase;
+  if (size_bytes == 0 && address >= kGlobalBase && offset <= limit) return offset;
+  const Object* object = address >= kGlobalBase ? table.find(offset) : nullptr;
+  if (!object || offset < object->begin)
+    return fail(fmt::format("{:#x} is not an address of device memory", address), "", "pass an address that allocate returned");
+  if (!object->live) return fail(fmt::format("{:#x} lies in '{}', which has been freed", address, object->name));
+  uint64_t inside = offset - object->begin;
+  if (inside > object->size_bytes || size_bytes > object->size_bytes - inside)
+    return fail(fmt::format("range of {} bytes at '{}' + {} leaves the allocation of {} bytes", size_bytes, object->name, inside,
+                            object->size_bytes));
+  return offset;
+}
+
+Device::Device(const DeviceOptions& options) : memory_(std::make_unique<Memory>(options)) {}
+Device::~Device() = default;
+Device::Device(Device&&) noexcept = default;
+Device& Device::operator=(Device&&) noexcept = default;
+
+Result<Address> Device::allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes) {
+  return memory_->allocate(size_bytes, std::move(name), align_bytes);
+}
+
+Result<void> Device::release(Address address) { return memory_->release(address); }
+
+Result<void> Device::write(Address address, std::span<const std::byte> data) {
+  auto offset = memory_->locate(address, data.size());
+  if (!offset) return tl::unexpected(offset.error());
+  if (data.empty()) return {};
+  std::memcpy(memory_->bytes + *offset, data.data(), data.size());
+  std::memset(memory_->shadow + *offset, 0xff, data.size());
+  return {};
+}
+
+Result<void> Device::fill(Address address, std::byte value, uint64_t size_bytes) {
+  auto offset = memory_->locate(address, size_bytes);
+  if (!offset) return tl::unexpected(offset.error());
+  std::memset(memory_->bytes + *offset, std::to_integer<int>(value), size_bytes);
+  std::memset(memory_->shadow + *offset, 0xff, size_bytes);
+  return {};
+}
+
+Result<void> Device::read(Address address, std::span<std::byte> data) const {
+  auto offset = memory_->locate(address, data.size());
+  if (!offset) return tl::unexpected(offset.error());
+  if (!data.empty()) std::memcpy(data.data(), memory_->bytes + *offset, data.size());
+  return {};
+}
+
+Result<void> Device::forget(Address address, uint64_t size_bytes) {
+  auto offset = memory_->locate(address, size_bytes);
+  if (!offset) return tl::unexpected(offset.error());
+  std::memset(memory_->bytes + *offset, kPoison, size_bytes);
+  std::memset(memory_->shadow + *offset, 0, size_bytes);
+  return {};
+}
+
+Result<uint64_t> Device::uninitialised_bytes(Address address, uint64_t size_bytes) const {
+  auto offset = memory_->locate(address, size_bytes);
+  if (!offset) return tl::unexpected(offset.error());
+  uint64_t count = 0;
+  for (uint64_t at = 0; at < size_bytes; ++at) count += memory_->shadow[*offset + at] != 0xff;
+  return count;
+}
+
+std::vector<Allocation> Device::live_allocations() const {
+  std::vector<Allocation> list;
+  for (auto [begin, id] : memory_->live)
+    list.push_back({kGlobalBase + begin, memory_->table.objects[id].size_bytes, memory_->table.objects[id].name});
+  return list;
+}
+
+uint64_t Device::used_bytes() const { return memory_->used_bytes; }
+uint64_t Device::free_bytes() const { return memory_->limit - memory_->used_bytes; }
+const DeviceOptions& Device::options() const { return memory_->options; }
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,86 @@
+// Device memory of the emulator: one reserved range of host address space mapped at a fixed device address, so that
+// translating an address is one subtraction. Beside the bytes lies a shadow of equal size, one bit for each bit of
+// memory: set where the bit has a defined value. A table of 256-byte granules finds the object of an address in one
+// load; since objects never share a granule, the object found is the only candidate and its exact bounds decide.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/emulator/emulator.hpp"
+
+namespace ptxkit::emulator {
+
+// Generic windows. A generic address whose bits from 40 up equal one of these lies in that space, at the offset of the
+// low 40 bits; everything else is global. Global memory begins above 2^32, so that a pointer cut to 32 bits is caught.
+inline constexpr unsigned kWindowShift = 40;
+inline constexpr Address kWindowMask = (Address{1} << kWindowShift) - 1;
+inline constexpr Address kSharedWindow = Address{0x7f} << kWindowShift;
+inline constexpr Address kLocalWindow = Address{0x7e} << kWindowShift;
+inline constexpr Address kConstWindow = Address{0x7d} << kWindowShift;
+inline constexpr Address kParamWindow = Address{0x7c} << kWindowShift;
+inline constexpr Address kGlobalBase = Address{0x0a} << kWindowShift;
+
+inline constexpr uint8_t kPoison = 0xcb;
+
+// One allocation or variable. `begin` is an offset in its segment.
+struct Object {
+  uint64_t begin = 0;
+  uint64_t size_bytes = 0;
+  std::string name;
+  bool live = true;
+  bool read_only = false;
+};
+
+// A range of bytes with objects in it: global memory, a CTA's shared memory, the constant bank.
+// Finding an object: granule table, then exact bounds.
+struct ObjectTable {
+  unsigned granule_shift = 4;
+  std::vector<uint32_t> granules;  // object index + 1, 0 for none
+  std::vector<Object> objects;
+
+  // Objects must not share granules.
+  uint32_t add(Object object);
+  // The object whose granules hold `offset`, or null.
+  const Object* find(uint64_t offset) const {
+    uint64_t granule = offset >> granule_shift;
+    if (granule >= granules.size() || granules[granule] == 0) return nullptr;
+    return &objects[granules[granule] - 1];
+  }
+  // The object nearest to `offset`: the last one that begins at or before it, else the first; for messages.
+  const Object* nearest(uint64_t offset) const;
+};
+
+class Memory {
+ public:
+  explicit Memory(const DeviceOptions& device_options);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  Result<Address> allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes);
+  Result<void> release(Address address);
+  // The live allocation that holds the whole range, as an offset in `bytes`.
+  Result<uint64_t> locate(Address address, uint64_t size_bytes) const;
+
+  const DeviceOptions options;
+  uint8_t* bytes = nullptr;   // of kGlobalBase
+  uint8_t* shadow = nullptr;  // 0xff where defined
+  uint64_t limit = 0;         // bytes reserved
+  ObjectTable table;
+  std::map<uint64_t, uint32_t> live;  // begin -> object
+  uint64_t used_bytes = 0;
+
+ private:
+  Result<uint64_t> reserve(uint64_t size_bytes, uint64_t align_bytes);
+  void recycle();
+
+  uint64_t next_ = 0;  // first offset never given out
+  std::multimap<uint64_t, uint64_t> recycled_;  // size -> begin: ranges of freed memory, used when the rest is full
+  std::vector<uint32_t> freed_;                 // objects freed and not recycled, oldest first
+};
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,197 @@
+// What runs: launch, CTA, warp, fragment, frame.
+//
+// Every lane has its own program counter; lanes that agree on it form a fragment. A warp runs one fragment at a time,
+// the deepest call first and then the lowest address, so that lanes wait for each other where their paths meet; a
+// fragment that has run long while others wait gives way, so that a lane may spin on what another one writes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <set>
+#include <unordered_map>
+
+#include "runtime/backend/emulator/image.hpp"
+#include "runtime/backend/emulator/races.hpp"
+
+namespace ptxkit::emulator {
+
+struct Cta;
+
+// Registers of one function activation, shared by the lanes that entered it together.
+struct Frame {
+  const FunctionImage* function = nullptr;
+  Frame* caller = nullptr;
+  uint32_t return_pc = 0;
+  const CallSite* call = nullptr;
+  uint32_t lanes = 0;           // still inside
+  uint32_t depth = 0;
+  uint64_t local_base = 0;      // of its variables in each lane's local memory
+  std::vector<uint64_t> storage;  // all of the below
+  uint8_t* values = nullptr;
+  uint32_t* undefined = nullptr;  // lanes with an undefined bit, by unit
+  uint32_t* origin = nullptr;     // where it came from: 0 never written, else Cta::origins index + 1
+  uint8_t* shadow = nullptr;      // undefined bits (1 = undefined), laid out like values
+};
+
+enum class Wait : uint8_t { none, barrier, collective };
+
+struct Fragment {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  Frame* frame = nullptr;
+  Wait wait = Wait::none;
+  bool arrived = false;         // at a barrier: counted there
+  uint32_t barrier_id = 0;
+  uint32_t barrier_threads = 0; // expected; 0 for all
+  uint32_t members = 0;         // of a collective
+  uint64_t turn = 0;            // when it last ran
+};
+
+struct CachedRange {
+  uint64_t begin = 1, last = 0;  // offsets of the first and the last byte; empty
+  bool read_only = false;
+};
+
+struct Origin {
+  uint32_t pc = 0;
+  uint8_t lane = 0;
+  uint16_t warp = 0;
+  ptx::Space space = ptx::Space::global;
+  Address address = 0;
+};
+
+inline constexpr unsigned kRangeCache = 64;
+
+struct Warp {
+  // Indexed by the base of a Ref.
+  uint8_t* base[4] = {};
+  uint32_t* undefined[4] = {};
+  uint8_t* shadow[4] = {};
+  uint32_t* origin[4] = {};
+
+  Cta* cta = nullptr;
+  uint32_t index = 0;
+  uint32_t pc = 0;              // of the running instruction, for faults
+  uint32_t active = 0;          // lanes of the running fragment
+  uint32_t exists = 0;          // lanes that are threads
+  uint32_t live = 0;            // and have not left
+  uint32_t exit_pc = 0;         // of the lanes that left last
+  uint32_t exit_lane = 0;
+  uint64_t turn = 0;
+  uint32_t carry = 0;           // CC.CF, by lane
+  size_t current = 0;           // running fragment
+  std::vector<Fragment> fragments;
+  Frame* frame = nullptr;       // of the running fragment
+  uint64_t local_bytes = 0;     // per lane, allocated
+  std::vector<uint8_t> local, local_shadow;
+  alignas(64) uint8_t specials[kSpecialUnits * kUnitBytes * static_cast<unsigned>(SpecialSlot::count)];
+  CachedRange ranges[kRangeCache];
+  std::vector<std::unique_ptr<Frame>> frame_pool;
+  std::vector<Frame*> free_frames;
+};
+
+template <class T>
+inline T* at(Warp& warp, Ref ref) {
+  return reinterpret_cast<T*>(warp.base[ref >> 30] + (size_t{ref & kRefIndex} * kUnitBytes));
+}
+inline uint32_t& undefined_lanes(Warp& warp, Ref ref) { return warp.undefined[ref >> 30][ref & kRefIndex]; }
+inline uint32_t& origin_of(Warp& warp, Ref ref) { return warp.origin[ref >> 30][ref & kRefIndex]; }
+template <class T>
+inline T* shadow_at(Warp& warp, Ref ref) {
+  return reinterpret_cast<T*>(warp.shadow[ref >> 30] + (size_t{ref & kRefIndex} * kUnitBytes));
+}
+
+// Lanes of a mask, lowest first.
+template <class F>
+inline void for_lanes(uint32_t mask, F&& f) {
+  for (; mask; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
+}
+
+struct BarrierState {
+  uint32_t arrived_threads = 0;
+  uint32_t expected = 0;        // 0: all threads of the CTA
+  uint32_t predicate_count = 0; // bar.red: lanes with a true predicate
+  uint32_t reduced_lanes = 0;
+  std::vector<uint32_t> arrived;  // lanes, by warp
+  uint32_t first_pc = 0, first_warp = 0;
+  bool in_use = false;
+};
+
+struct Launch;
+
+struct Cta {
+  Launch* launch = nullptr;
+  uint64_t number = 0;
+  std::array<uint32_t, 3> id{};
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<uint8_t> shared_storage;
+  uint8_t* shared = nullptr;         // aligned to 1024
+  std::vector<uint8_t> shared_shadow;
+  uint64_t shared_bytes = 0;
+  std::array<BarrierState, 16> barriers;
+  std::unique_ptr<SharedRaces> races;
+  std::vector<Origin> origins;
+  size_t next_warp = 0;
+  bool stopped = false;              // by a fault
+  bool yielding = false;
+  Statistics statistics;
+  uint64_t steps_left = 0;           // of this turn
+  std::minstd_rand random;
+};
+
+// Everything the CTAs of one launch share.
+struct Launch {
+  const ProgramImage* image = nullptr;
+  const EntryImage* entry = nullptr;
+  Memory* memory = nullptr;
+  SharedLayout shared;               // with the dynamic part
+  LaunchShape shape;
+  LaunchOptions options;
+  std::vector<uint8_t> parameters;
+  bool checked = false;
+
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> steps = 0;
+  std::mutex mutex;                  // of what follows
+  std::vector<std::pair<uint64_t, Fault>> faults;  // by CTA
+  std::set<std::pair<uint32_t, uint32_t>> reported;  // kind, pc
+  std::string output;
+  Statistics statistics;
+};
+
+inline bool checks(const Cta& cta, uint32_t check) { return (cta.launch->options.checks & check) != 0; }
+
+// Faults. Each returns quickly when the kind has been reported for this instruction already.
+struct FaultDetail {
+  FaultKind kind = FaultKind::trap;
+  std::string message = {};
+  unsigned lane = 0;
+  bool has_address = false;
+  ptx::Space space = ptx::Space::generic;  // of `address`, which is an offset in it unless global or generic
+  Address address = 0;
+  uint32_t access_bytes = 0;
+  bool has_other = false;
+  uint32_t other_pc = 0xffffffff;
+  uint32_t other_warp = 0, other_lane = 0;
+  std::string other_message = {};
+};
+bool already_reported(const Warp& warp, FaultKind kind);
+void report(Warp& warp, FaultDetail detail);
+Site site_of(const ProgramImage& image, uint32_t pc);
+ThreadId thread_of(const Cta& cta, uint32_t warp, uint32_t lane);
+std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.sync 0)"
+
+// A value with undefined bits decides something: `ref` is its slot.
+void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes);
+
+// undefined.cpp: marks the destination of `code` for the lanes of `mask`, before it runs.
+void propagate_undefined(Warp& warp, const Code& code, uint32_t mask);
+
+// collectives.cpp: runs one for the lanes of all `parts`, which together are `members`.
+void run_collective(Warp& warp, const Code& code, std::span<const Fragment> parts, uint32_t members);
+
+}  // namespace ptxkit::emulator
