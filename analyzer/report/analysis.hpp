@@ -1,7 +1,7 @@
 // One PTX file taken through the catalogue: parsed, every kernel examined by every rule asked for, scored.
 //
-// Two kinds of rules meet here. Those about the text itself (F002 to F020, as far as the front end checks them) are
-// judged by its diagnostics: none of a rule's kinds means that it survived. Those about behaviour are functions over one
+// Two kinds of rules meet here. Those about the text itself (F002 to F020) are judged by the front end's diagnostics:
+// none of a rule's kinds means that it survived. Those about behaviour are functions over one
 // kernel (rules/analyze.hpp). A rule that is neither has no verdict at all: it neither earns nor loses anything, and
 // reports say how many of the catalogue ran.
 //
@@ -32,7 +32,7 @@ size_t index_of(const rules::RuleInfo& rule);
 RuleSet all_rules();
 RuleSet important_rules();     // those whose severity is critical or high: what runs without --falsify
 RuleSet implemented_rules();   // by a function, or by the front end
-RuleSet front_end_rules();     // those that some diagnostic of the front end belongs to
+RuleSet front_end_rules();     // those that the front end decides: silence of its diagnostics proves them
 
 struct AnalysisOptions {
   rules::Options rules;

@@ -1,6 +1,8 @@
 // How a file goes through the catalogue: what has a verdict, what has not, and what the file's status is.
 #include "analyzer/report/analysis.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "analyzer/rules/analyze.hpp"
@@ -86,6 +88,22 @@ TEST(Analysis, a_text_with_mistakes_has_refuted_and_undecided_rules_and_no_score
     }
   }
   EXPECT_EQ(refuted_count, 1u);
+}
+
+TEST(Analysis, beyond_syntax_and_types_the_front_end_refutes_but_proves_nothing) {
+  const size_t space_mismatch = index_of(*rules::find_rule("F030"));
+  const auto f030_of = [](const FileAnalysis& file) {
+    const auto found = std::ranges::find(file.kernels.at(0).verdicts, rules::find_rule("F030"), &RuleVerdict::rule);
+    return found == file.kernels[0].verdicts.end() ? nullptr : &found->result;
+  };
+  EXPECT_FALSE(front_end_rules()[space_mismatch]);
+  const FileAnalysis bad = analyze(
+      kHeader + ".visible .entry k() { .shared .b32 x; st.global.u32 [x], 1; ret; }\n", "bad.ptx", {});
+  ASSERT_NE(f030_of(bad), nullptr);
+  EXPECT_EQ(f030_of(bad)->verdict, Verdict::refuted);
+  if (!implemented_rules()[space_mismatch]) {
+    EXPECT_EQ(f030_of(analyze(kGood, "good.ptx", {})), nullptr);
+  }
 }
 
 TEST(Analysis, a_module_without_a_kernel_is_judged_as_a_whole) {
