@@ -343,8 +343,8 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       witness.iteration = static_cast<uint64_t>(k);
       if (left.size() == 1) witness.address = address;
       witness.note = left.size() == 1
-                         ? fmt::format("iteration {}: offset {} from {}, which is {} modulo {}", k, address,
-                                       analyses_->domain().describe(form.base), address % width, width)
+                         ? fmt::format("offset from {}, which is {} modulo {}", analyses_->domain().describe(form.base),
+                                       address % width, width)
                          : fmt::format("of iterations {} and {} at least one is misaligned", k - 1, k);
       result.witness = witness;
       return;
