@@ -2,10 +2,10 @@
 //
 // Each test edits the text that ships, in a place found through the kernel's source line, and expects a named fault or
 // finding. The same input runs clean on the text as it is (the other tests of this folder).
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fstream>
 
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
@@ -71,8 +71,8 @@ constexpr const char* kDecompressSource = "kernels/lz4/lz4_decompress.cpp";
 
 TEST(Sabotage, ABarrierTakenOutOfTheCompressorIsARace) {
   const auto image = kernel_image(kLz4CompressPage);
-  const std::string ptx =
-      edit(image.ptx, ptx::Op::bar, kCompressSource, "every lane has read its slot before any lane writes one", removed);
+  const std::string ptx = edit(image.ptx, ptx::Op::bar, kCompressSource,
+                               "every lane has read its slot before any lane writes one", removed);
   const auto ran = ptxkit::testing::emulate_compress(ptx, kPageVariant, {matchable_bytes(2000, 1)});
   EXPECT_THAT(ran.report, HasSubstr("race"));
 }
@@ -83,8 +83,8 @@ TEST(Sabotage, AByteReadMadeAWordReadIsRefutedAndFaults) {
     const size_t width = instruction.find(".u8");
     return instruction.replace(width, 3, ".u16");
   };
-  const std::string ptx =
-      edit(image.ptx, ptx::Op::ld, kCompressSource, "dst_.at(*written_ + i).store(src_.at(*anchor_ + i).load())", widen);
+  const std::string ptx = edit(image.ptx, ptx::Op::ld, kCompressSource,
+                               "dst_.at(*written_ + i).store(src_.at(*anchor_ + i).load())", widen);
 
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
@@ -105,7 +105,8 @@ void expect_noticed(const std::string& needle, const Block& block) {
 }
 
 TEST(Sabotage, ABoundsCheckTakenOutOfTheDecompressorIsNoticed) {
-  expect_noticed("fail_if(literal_count > capacity_ - *op_", {{0xc0, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'}, 4});
+  expect_noticed("fail_if(literal_count > capacity_ - *op_",
+                 {{0xc0, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'}, 4});
   expect_noticed("fail_if(match_length > capacity_ - *op_", {{0x1f, 'a', 1, 0, 40, 0x00}, 4});
   expect_noticed("fail_if(literal_count > src_size_ - *ip_", {{0xe0, 'a'}, 100});
   expect_noticed("fail_if(offset > *op_", {{0x10, 'a', 99, 0, 0x00}, 8});

@@ -4,7 +4,7 @@
 //
 // FOLDER is what `kernelc emit` wrote; REPORT.json is `ptx-debug analyze --falsify --json` over its PTX files, and
 // names them by path. That analysis has already stopped the build for a kernel that is not good enough; here a file
-// that the report does not know is an error. With `-` for the report nothing has a verdict.
+// that the report does not know is an error, since it would be embedded without a verdict.
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -49,15 +49,13 @@ std::map<std::string, std::string> verdicts_of(const json& report) {
 
 std::string source_of(const std::string& folder, const std::string& report_path) {
   const json manifest = json::parse(read(folder + "/images.json"));
-  const bool judged = report_path != "-";
-  const auto verdicts = judged ? verdicts_of(json::parse(read(report_path))) : std::map<std::string, std::string>{};
+  const auto verdicts = verdicts_of(json::parse(read(report_path)));
   std::string definitions, rows;
   size_t index = 0;
   for (const json& image : manifest) {
     const auto text_of = [&image](const char* key) { return image.at(key).get<std::string>(); };
     const auto verdict = verdicts.find(text_of("file"));
-    if (judged && verdict == verdicts.end())
-      throw std::runtime_error(report_path + ": no verdict on " + text_of("file"));
+    if (verdict == verdicts.end()) throw std::runtime_error(report_path + ": no verdict on " + text_of("file"));
     definitions +=
         fmt::format("constexpr char kText{}[] =\n{};\n", index, literal_of(read(folder + "/" + text_of("file"))));
     definitions += fmt::format("constexpr KernelParameter kParameters{}[] = {{\n", index);
@@ -70,7 +68,7 @@ std::string source_of(const std::string& folder, const std::string& report_path)
     rows += fmt::format(
         "    {{\"{0}\", \"{1}\", \"{2}\", {{kText{3}, sizeof kText{3} - 1}}, {4}, kParameters{3},\n     {5}}},\n",
         text_of("name"), text_of("target"), text_of("variant"), index, image.at("block_threads").get<uint32_t>(),
-        judged ? verdict->second : "std::nullopt");
+        verdict->second);
     ++index;
   }
   return fmt::format(

@@ -9,6 +9,7 @@
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/names.hpp"
+#include "analyzer/report/identity.hpp"
 #include "kernels/cost.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
@@ -140,6 +141,16 @@ TEST(KernelFacts, ImagesDescribeTheirText) {
       EXPECT_EQ(variable.size_bytes, image.parameters[i].type == ParameterType::u32 ? 4u : 8u);
       EXPECT_EQ(variable.pointer_align, image.parameters[i].pointee_alignment_bytes);
     }
+  });
+}
+
+TEST(KernelFacts, EveryImageHasAGoodVerdictOnExactlyItsText) {
+  for_each_image("", [](const KernelImage& image, const Parsed&) {
+    ASSERT_TRUE(image.verdict);
+    EXPECT_EQ(image.verdict->xxh128_hex, report::xxh128_hex(image.ptx));
+    EXPECT_GE(image.verdict->score, 90u);
+    EXPECT_EQ(image.verdict->critical_count, 0u);
+    EXPECT_EQ(image.ptx.data()[image.ptx.size()], '\0');
   });
 }
 
