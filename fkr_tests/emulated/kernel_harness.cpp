@@ -75,12 +75,14 @@ struct Strided {
 };
 
 // Takes the items out of `room` and reports whether anything but the first `owned[i]` bytes at each start changed.
+// After a fault lengths mean nothing, and there are no outputs.
 void collect(Ran& ran, const Bytes& room, const std::vector<uint64_t>& starts, const std::vector<uint32_t>& owned,
              const std::vector<uint32_t>& sizes) {
   std::vector<bool> is_owned(room.size());
   for (size_t i = 0; i < starts.size(); ++i) {
     const auto begin = static_cast<ptrdiff_t>(starts[i]);
     std::fill_n(is_owned.begin() + begin, owned[i], true);
+    if (!ran.outcome.ok()) continue;
     ASSERT_LE(sizes[i], owned[i]) << "item " << i << " claims more bytes than it has room for";
     ran.outputs.emplace_back(room.begin() + begin, room.begin() + begin + sizes[i]);
   }
