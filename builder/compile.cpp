@@ -76,6 +76,10 @@ std::string compile(llvm::Module& module, unsigned sm) {
   passes.crossRegisterProxies(loops, functions, components, modules);
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) mark_uniform_branches(function);
+  }
+
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager codegen;

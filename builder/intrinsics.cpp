@@ -37,9 +37,13 @@ llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<
     constraints += ",r";
     types.push_back(word);
   }
-  return s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(word, types, false),
-                                             llvm::StringRef(text.data(), text.size()), constraints, false),
-                        arguments);
+  llvm::CallInst* computed = s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(word, types, false),
+                                                                 llvm::StringRef(text.data(), text.size()), constraints, false),
+                                            arguments);
+  computed->setDoesNotAccessMemory();
+  computed->setDoesNotThrow();
+  computed->addFnAttr(llvm::Attribute::WillReturn);
+  return computed;
 }
 
 llvm::Value* combine(Trace::State& s, Intrinsic id, llvm::Value* a, llvm::Value* b) {

@@ -60,6 +60,19 @@ std::string rename(const std::string& line, const std::vector<Parameter>& parame
   return out;
 }
 
+// ".loc 1 17 32790" of a uniform branch (mark_uniform_branches) is split into the true line and the mark.
+struct Location {
+  std::string text;
+  bool is_uniform = false;
+};
+Location location_of(std::string_view line) {
+  const std::size_t last = line.rfind(' ');
+  unsigned column = 0;
+  for (const char digit : line.substr(last + 1)) column = column * 10 + static_cast<unsigned>(digit - '0');
+  if (column < kUniformColumn) return {std::string(line), false};
+  return {std::string(line.substr(0, last + 1)) + std::to_string(column - kUniformColumn), true};
+}
+
 // What the backend writes for itself: comments about inline assembly and demoted variables, an empty debug section, and
 // line 0, which names no line: the one before stays in force.
 bool is_noise(std::string_view content) {
@@ -78,16 +91,33 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
   std::string out = fmt::format("// {} for sm_{}, {} build\n", state.name, state.options.sm, name_of(state.options.variant));
   std::size_t begin = 0;
   bool in_header = true;
+  bool is_uniform = false;  // whether a branch here is
+  std::string last_location;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line(text.data() + begin, end - begin);
     begin = end + 1;
     const std::size_t first = line.find_first_not_of(" \t");
     const std::string_view content = first == std::string_view::npos ? std::string_view{} : line.substr(first);
+    if (content.starts_with(".loc\t")) is_uniform = false;
     if (is_noise(content) || (in_header && (content.starts_with("//") || content.empty()))) continue;
     if (content.starts_with(".address_size")) in_header = false;
     if (line.starts_with(".visible .entry")) out += cost_block(definition.spec);
     if (content.empty() && out.ends_with("\n\n")) continue;
+    if (content.starts_with(".loc\t")) {
+      const Location location = location_of(line);
+      is_uniform = location.is_uniform;
+      if (location.text != last_location) out += location.text + "\n";
+      last_location = location.text;
+      continue;
+    }
+    if (content.starts_with("@") && is_uniform) {
+      const std::size_t branch = line.find(" bra ");
+      if (branch != std::string_view::npos) {
+        out += std::string(line.substr(0, branch)) + " bra.uni " + std::string(line.substr(branch + 5)) + "\n";
+        continue;
+      }
+    }
     out += rename(annotate(line, state.parameters, prefix), state.parameters, prefix, state.name);
     out += '\n';
   }

@@ -257,7 +257,7 @@ Value Trace::intrinsic(Intrinsic id, Scalar scalar, std::initializer_list<Value>
   return s.value(lower(s, id, s.type(scalar), nodes));
 }
 
-Value Trace::shuffle(Intrinsic id, Scalar scalar, Value value, Value lane, u32 width, Where where) {
+Value Trace::shuffle(Intrinsic id, Scalar scalar, Rate rate, Value value, Value lane, u32 width, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* source = s.node(value, where);
@@ -267,7 +267,11 @@ Value Trace::shuffle(Intrinsic id, Scalar scalar, Value value, Value lane, u32 w
   const unsigned bits = bits_of(scalar);
   llvm::Type* word = s.b.getInt32Ty();
   llvm::Value* integer = is_float(scalar) ? s.b.CreateBitCast(source, s.b.getIntNTy(bits)) : source;
-  const auto one = [&](llvm::Value* part) { return lower(s, id, word, {part, from, s.u32_constant(clamp)}); };
+  const auto one = [&](llvm::Value* part) {
+    llvm::Value* shuffled = lower(s, id, word, {part, from, s.u32_constant(clamp)});
+    if (rate <= Rate::Warp) llvm::cast<llvm::Instruction>(shuffled)->setMetadata(kWarpUniform, llvm::MDNode::get(s.context, {}));
+    return shuffled;
+  };
   llvm::Value* result = nullptr;
   if (bits == 64) {
     llvm::Value* low = s.b.CreateZExt(one(s.b.CreateTrunc(integer, word)), s.b.getInt64Ty());

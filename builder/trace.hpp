@@ -93,8 +93,8 @@ class Trace {
   Value select(Value condition, Value a, Value b, Where where);
   Value intrinsic(Intrinsic id, Scalar scalar, std::initializer_list<Value> arguments, Where where);
 
-  // 8- to 64-bit shuffles from the 32-bit intrinsic `id`, in groups of `width` lanes.
-  Value shuffle(Intrinsic id, Scalar scalar, Value value, Value lane, u32 width, Where where);
+  // 8- to 64-bit shuffles from the 32-bit intrinsic `id`, in groups of `width` lanes; `rate` is the result's.
+  Value shuffle(Intrinsic id, Scalar scalar, Rate rate, Value value, Value lane, u32 width, Where where);
   Value inclusive_sum(Value value, Where where);
 
   // Variables and arrays. `align` in bytes, never left to the backend.

@@ -78,6 +78,13 @@ unsigned address_space_of(Space space);
 // The LLVM call or inline assembly of an intrinsic.
 llvm::Value* lower(Trace::State& state, Intrinsic id, llvm::Type* type, const std::vector<llvm::Value*>& arguments);
 
+// Names the metadata of a shuffle whose result is the same in the whole warp.
+inline constexpr const char* kWarpUniform = "ptxkit.warp_uniform";
+
+// Moves the column of every branch that the lanes of a warp take together up by kUniformColumn, for finish_ptx.
+inline constexpr unsigned kUniformColumn = 1u << 15;
+void mark_uniform_branches(llvm::Function& function);
+
 // Optimises `module` and prints PTX, as the backend writes it.
 std::string compile(llvm::Module& module, unsigned sm);
 

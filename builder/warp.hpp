@@ -31,7 +31,7 @@ auto expr_of(const A& a) {
 template <DeviceNumber T, Rate R>
 Expr<T, R> shuffle_with(Intrinsic id, Trace& trace, Value value, Value lane, u32 width, const char* what, Where where) {
   trace.require_together(Rate::Warp, what, where);
-  return Expr<T, R>({&trace, trace.shuffle(id, kScalarOf<T>, value, lane, width, where)});
+  return Expr<T, R>({&trace, trace.shuffle(id, kScalarOf<T>, R, value, lane, width, where)});
 }
 
 }  // namespace detail

@@ -231,6 +231,98 @@ TEST(Operations, ElseAndNestedLoopsAssemble) {
   EXPECT_THAT(ptx, HasSubstr("bra"));
 }
 
+// --- uniform branches --------------------------------------------------------------------------------------------------
+
+// The number of conditional branches in the PTX of `body`, and how many of them are `bra.uni`.
+struct Branches {
+  std::size_t all;
+  std::size_t uniform;
+};
+bool operator==(const Branches& a, const Branches& b) { return a.all == b.all && a.uniform == b.uniform; }
+void PrintTo(const Branches& branches, std::ostream* out) { *out << branches.uniform << " of " << branches.all << " uniform"; }
+
+Branches branches_of(const Body& body, EmitOptions options = {}) {
+  const std::string ptx = emit_ptx(kernel(body), options);
+  if (testing::has_ptxas()) {
+    EXPECT_THAT(testing::assemble(ptx, options.sm), IsEmpty()) << ptx;
+  }
+  const std::regex branch("\\n\\t@!?%p\\d+ bra \\t"), uniform("\\n\\t@!?%p\\d+ bra.uni \\t");
+  const auto matches = [&](const std::regex& what) {
+    return static_cast<std::size_t>(std::distance(std::sregex_iterator(ptx.begin(), ptx.end(), what), std::sregex_iterator()));
+  };
+  return {matches(branch) + matches(uniform), matches(uniform)};
+}
+
+// A branch on `condition`, with a body that cannot be predicated away.
+template <class Condition>
+Branches branch_on(Condition condition) {
+  return branches_of([condition](Kernel& k, const In& in, const Out& out) {
+    k.if_(condition(k, in, out), [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+  });
+}
+
+TEST(UniformBranches, FollowTheRateOfTheCondition) {
+  const Branches uniform{1, 1}, divergent{1, 0};
+  EXPECT_EQ(branch_on([](Kernel& k, In, Out) { return k.block() == 3; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel&, In in, Out) { return in.size() > 3; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In, Out) { return k.warp() == 1; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return in.load(k.warp() * 4 + 1) == 1; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return ballot(in.load(k.thread()) == 7) != 0; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return any(in.load(k.thread()) == 7); }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle(in.load(k.thread()), k.warp()) == 7; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return ctz(ballot(in.load(k.thread()) == 7)) > 5; }), uniform);
+  EXPECT_EQ(branch_on([](Kernel& k, In, Out) { return k.lane() == 3; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In, Out) { return (k.thread() >> 4) == 1; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return in.load(k.thread()) == 1; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle_up(in.load(k.thread()), 1) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle(in.load(k.thread()), k.lane() ^ 3) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle<16>(in.load(k.thread()), 3) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return match_any(in.load(k.thread())) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return out.load(0) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu) == 7; }), divergent);
+}
+
+TEST(UniformBranches, AVariableIsAsUniformAsTheBranchesAroundItsAssignments) {
+  const auto body = [](auto condition) {
+    return [condition](Kernel& k, const In&, const Out& out) {
+      Var<u32, Rate::Thread> n(k, 0);
+      k.if_(condition(k), [&] {
+         atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu);
+         n = 1;
+       }).else_([&] { atomic_or(out.data(), 4, Order::Relaxed, Scope::Gpu); });
+      k.sync_warp();
+      k.if_(n == 1, [&] { atomic_max(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+    };
+  };
+  EXPECT_EQ(branches_of(body([](Kernel& k) { return k.warp() == 1; })), (Branches{2, 2}));
+  EXPECT_EQ(branches_of(body([](Kernel& k) { return k.lane() == 1; })), (Branches{2, 0}));
+}
+
+TEST(UniformBranches, WhatLeavesADivergentLoopIsDivergent) {
+  // The counter is the same in all lanes that are still in the loop, and differs between those that left.
+  const auto body = [](Kernel& k, const In& in, const Out& out) {
+    Var<u32, Rate::Thread> turns(k, 0);
+    k.thread_loop([&](auto& loop) {
+      turns += 1;
+      loop.break_if(in.load(k.thread() + turns * 64) == 0);
+    });
+    k.sync_warp();
+    k.if_(turns > 9, [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+  };
+  EXPECT_EQ(branches_of(body), (Branches{2, 0}));
+}
+
+TEST(UniformBranches, LinesStayTheAuthors) {
+  constexpr u32 here = __LINE__;
+  const std::string ptx = emit_ptx(kernel([](Kernel& k, const In&, const Out& out) {
+    k.if_(k.block() == 3, [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+  }));
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(ptx, found, std::regex("\\.loc\t1 (\\d+) (\\d+)\n\t@!?%p\\d+ bra.uni"))) << ptx;
+  EXPECT_EQ(found[1], std::to_string(here + 2));
+  EXPECT_LT(std::stoul(found[2]), 200u);
+}
+
 // --- variants ----------------------------------------------------------------------------------------------------------
 
 std::size_t count(const std::string& text, const std::string& part) {

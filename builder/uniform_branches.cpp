@@ -1,0 +1,146 @@
+// Which branches all lanes of a warp take together, and how the PTX says so: `bra.uni`.
+//
+// ptxas cannot see that a condition is warp-uniform when it comes from memory or from a vote, so it guards the branch
+// with a convergence barrier, keeps loops unrolled for diverged lanes, and spends registers on both. The DSL's rates know
+// better. But branches are rewritten by the optimiser, so what the author wrote is gone by then; the question is asked
+// again, on the final IR, by LLVM's uniformity analysis with the sources of divergence that the rates have.
+//
+// The backend has no way to carry the answer to the text. A debug location is carried faithfully (one that is merged
+// with another is dropped, never kept), so a uniform branch's column is moved up by kUniformColumn and ptx_text.cpp moves it
+// back.
+#include <llvm/Analysis/CycleAnalysis.h>
+#include <llvm/Analysis/TargetTransformInfoImpl.h>
+#include <llvm/Analysis/UniformityAnalysis.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/PassManager.h>
+
+#include <optional>
+
+#include "builder/trace_state.hpp"
+
+namespace ptxkit::dsl {
+namespace {
+
+using llvm::Intrinsic::ID;
+
+ID intrinsic_of(const llvm::Value* value) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(value);
+  return call == nullptr ? llvm::Intrinsic::not_intrinsic : call->getIntrinsicID();
+}
+
+// How far bit j of `value` is from the bit of %tid.x that it holds: value = tid.x >> shift, apart from masked bits.
+std::optional<int> shift_of_thread(const llvm::Value* value) {
+  if (intrinsic_of(value) == llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x) return 0;
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  if (instruction == nullptr) return std::nullopt;
+  if (llvm::isa<llvm::ZExtInst>(instruction) || llvm::isa<llvm::TruncInst>(instruction)) {
+    return shift_of_thread(instruction->getOperand(0));
+  }
+  const bool is_shift = instruction->getOpcode() == llvm::Instruction::LShr || instruction->getOpcode() == llvm::Instruction::Shl;
+  const bool is_mask = instruction->getOpcode() == llvm::Instruction::And;
+  if (!is_shift && !is_mask) return std::nullopt;
+  const auto* amount = llvm::dyn_cast<llvm::ConstantInt>(instruction->getOperand(1));
+  const std::optional<int> inner = shift_of_thread(instruction->getOperand(0));
+  if (amount == nullptr || !inner || is_mask) return is_mask ? inner : std::nullopt;
+  const int by = static_cast<int>(amount->getZExtValue());
+  return instruction->getOpcode() == llvm::Instruction::LShr ? *inner + by : *inner - by;
+}
+
+// The warp's index in any of the forms that the optimiser gives it: no bit depends on the low five of %tid.x. CTAs are
+// one-dimensional and a multiple of 32, so the lanes of a warp share the others.
+bool is_warp_index(const llvm::Instruction& instruction) {
+  const std::optional<int> shift = shift_of_thread(&instruction);
+  if (!shift) return false;
+  if (*shift >= 5) return true;
+  if (instruction.getOpcode() != llvm::Instruction::And) return false;
+  const auto* mask = llvm::dyn_cast<llvm::ConstantInt>(instruction.getOperand(1));
+  return mask != nullptr && static_cast<int>(mask->getValue().countr_zero()) + *shift >= 5;
+}
+
+// A comparison of %tid.x with a bound between two warps: what becomes of `warp index == constant`.
+bool is_warp_comparison(const llvm::Instruction& instruction) {
+  const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction);
+  if (compare == nullptr) return false;
+  const auto* bound = llvm::dyn_cast<llvm::ConstantInt>(compare->getOperand(1));
+  if (bound == nullptr || intrinsic_of(compare->getOperand(0)) != llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x) return false;
+  if (compare->getPredicate() == llvm::CmpInst::ICMP_ULT) return bound->getZExtValue() % 32 == 0;
+  if (compare->getPredicate() == llvm::CmpInst::ICMP_UGT) return bound->getZExtValue() % 32 == 31;
+  return false;
+}
+
+bool is_uniform_collective(const llvm::Instruction& instruction) {
+  switch (intrinsic_of(&instruction)) {
+    case llvm::Intrinsic::nvvm_vote_all_sync: case llvm::Intrinsic::nvvm_vote_any_sync:
+    case llvm::Intrinsic::nvvm_vote_ballot_sync: case llvm::Intrinsic::nvvm_match_all_sync_i32p:
+    case llvm::Intrinsic::nvvm_redux_sync_add: case llvm::Intrinsic::nvvm_redux_sync_umin:
+    case llvm::Intrinsic::nvvm_redux_sync_umax: case llvm::Intrinsic::nvvm_redux_sync_and:
+    case llvm::Intrinsic::nvvm_redux_sync_or: case llvm::Intrinsic::nvvm_redux_sync_xor:
+      return true;
+    default:
+      // A shuffle that reads one lane: the trace says so, since the lane need not be a constant.
+      return instruction.getMetadata(kWarpUniform) != nullptr;
+  }
+}
+
+bool is_divergent_source(const llvm::Instruction& instruction) {
+  if (llvm::isa<llvm::AllocaInst>(instruction)) return true;
+  if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
+    return !load->hasMetadata(llvm::LLVMContext::MD_invariant_load);
+  }
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  if (call == nullptr) return false;
+  if (call->isInlineAsm()) return !call->doesNotAccessMemory();
+  switch (intrinsic_of(call)) {
+    case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x: case llvm::Intrinsic::nvvm_read_ptx_sreg_laneid:
+    case llvm::Intrinsic::nvvm_read_ptx_sreg_lanemask_lt: case llvm::Intrinsic::nvvm_read_ptx_sreg_clock64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The rates of the DSL in the form in which LLVM's analysis asks for them.
+class WarpRates : public llvm::TargetTransformInfoImplCRTPBase<WarpRates> {
+ public:
+  explicit WarpRates(const llvm::DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
+
+  bool hasBranchDivergence(const llvm::Function*) const { return true; }
+  bool isSourceOfDivergence(const llvm::Value* value) const {
+    const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+    return instruction != nullptr && is_divergent_source(*instruction);
+  }
+  bool isAlwaysUniform(const llvm::Value* value) const {
+    const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+    return instruction != nullptr && (is_uniform_collective(*instruction) || is_warp_index(*instruction) ||
+                                      is_warp_comparison(*instruction));
+  }
+};
+
+}  // namespace
+
+void mark_uniform_branches(llvm::Function& function) {
+  llvm::FunctionAnalysisManager analyses;
+  analyses.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  analyses.registerPass([] { return llvm::DominatorTreeAnalysis(); });
+  analyses.registerPass([] { return llvm::CycleAnalysis(); });
+  analyses.registerPass([] { return llvm::UniformityInfoAnalysis(); });
+  analyses.registerPass([] {
+    return llvm::TargetIRAnalysis(
+        [](const llvm::Function& of) { return llvm::TargetTransformInfo(WarpRates(of.getParent()->getDataLayout())); });
+  });
+  llvm::UniformityInfo& uniformity = analyses.getResult<llvm::UniformityInfoAnalysis>(function);
+  for (llvm::BasicBlock& block : function) {
+    auto* branch = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
+    if (branch == nullptr || !branch->isConditional() || uniformity.hasDivergentTerminator(block)) continue;
+    const llvm::DILocation* at = branch->getDebugLoc();
+    if (at == nullptr) continue;
+    branch->setDebugLoc(llvm::DILocation::get(function.getContext(), at->getLine(), at->getColumn() + kUniformColumn, at->getScope(),
+                                              at->getInlinedAt()));
+  }
+}
+
+}  // namespace ptxkit::dsl
