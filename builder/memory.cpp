@@ -13,16 +13,19 @@
 namespace ptxkit::dsl {
 namespace {
 
-llvm::PointerType* pointer_type(Trace::State& s, Space space) {
-  return llvm::PointerType::get(s.context, address_space_of(space));
-}
-
 llvm::IntegerType* address_type(Trace::State& s, Space space) {
   return is_wide(space) ? s.b.getInt64Ty() : s.b.getInt32Ty();
 }
 
 llvm::Value* byte_offset(Trace::State& s, llvm::Value* pointer, llvm::Value* bytes) {
   return s.b.CreateGEP(s.b.getInt8Ty(), pointer, bytes);
+}
+
+// The pointer less its remainder, which the backend turns into one `and`. Not llvm.ptrmask: LLVM 19's GVN takes its result
+// for the pointer itself, and reads bytes at p out of the word at p & -4 (Semantics.UnalignedBytewiseAndRoundedReads).
+llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, std::size_t align) {
+  llvm::Value* remainder = s.b.CreateAnd(s.b.CreatePtrToInt(pointer, address_type(s, space)), align - 1);
+  return byte_offset(s, pointer, s.b.CreateNeg(remainder));
 }
 
 llvm::Value* emit_load(Trace::State& s, Space space, llvm::Type* type, std::size_t align, llvm::Value* pointer) {
@@ -141,11 +144,7 @@ Value Trace::load_unaligned_u32(Space space, Value pointer, Where where) {
   llvm::Value* base = s.node(pointer, where);
   llvm::Type* type = address_type(s, space);
   llvm::Type* word = s.b.getInt32Ty();
-  const auto word_at = [&](llvm::Value* any) {
-    llvm::Value* down = s.b.CreateIntrinsic(llvm::Intrinsic::ptrmask, {any->getType(), type},
-                                            {any, llvm::ConstantInt::getSigned(type, -4)});
-    return emit_load(s, space, word, 4, down);
-  };
+  const auto word_at = [&](llvm::Value* any) { return emit_load(s, space, word, 4, rounded_down(s, space, any, 4)); };
   llvm::Value* low = word_at(base);
   // The word of the last byte: the same word again if the address is aligned, so nothing beyond the value is touched.
   llvm::Value* high = word_at(byte_offset(s, base, llvm::ConstantInt::get(type, 3)));
@@ -165,9 +164,7 @@ void Trace::assume_aligned(Space space, Value pointer, std::size_t align, const 
 Value Trace::align_down(Space space, Value pointer, std::size_t align, Where where) {
   State& s = *state_;
   s.at(where);
-  llvm::Type* type = address_type(s, space);
-  return s.value(s.b.CreateIntrinsic(llvm::Intrinsic::ptrmask, {pointer_type(s, space), type},
-                                     {s.node(pointer, where), llvm::ConstantInt::getSigned(type, -static_cast<i64>(align))}));
+  return s.value(rounded_down(s, space, s.node(pointer, where), align));
 }
 
 void Trace::check_index(Value size, Scalar index_type, Value index, u64 elements, Where where) {
