@@ -126,6 +126,7 @@ void report(Warp& warp, FaultDetail detail) {
   Launch& launch = *cta.launch;
   if (stops(detail.kind)) cta.stopped = true;
   std::lock_guard lock(launch.mutex);
+  if (launch.faults.size() >= launch.options.max_faults) return;
   if (!launch.reported.emplace(static_cast<uint32_t>(detail.kind), warp.pc).second) return;
   Fault fault;
   fault.kind = detail.kind;
