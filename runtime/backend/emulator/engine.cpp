@@ -708,7 +708,7 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
   return steps;
 }
 
-// Nobody can go on: says who waits where. What only half a warp reached comes first, for that is the cause.
+// Nobody can go on: says who waits where. What is wrong within a warp comes first, for that is the cause of the rest.
 void report_deadlock(Cta& cta) {
   const Launch& launch = *cta.launch;
   struct Waiter {
@@ -754,11 +754,6 @@ void report_deadlock(Cta& cta) {
     report(*waiter.warp, detail);
   };
   for (const Waiter& each : waiters) {
-    if (each.fragment->wait != Wait::barrier || each.fragment->arrived) continue;
-    return emit(FaultKind::barrier_divergence, each,
-                fmt::format("only lanes {:#010x} of {:#010x} of the warp reach this aligned barrier", each.fragment->mask, each.warp->live));
-  }
-  for (const Waiter& each : waiters) {
     if (each.fragment->wait != Wait::collective) continue;
     uint32_t there = 0;
     for (const Waiter& other : waiters)
@@ -767,6 +762,11 @@ void report_deadlock(Cta& cta) {
     return emit(FaultKind::warp_mask, each,
                 fmt::format("member mask {:#010x} names lanes {:#010x}, which never arrive", each.fragment->members,
                             each.fragment->members & each.warp->live & ~there));
+  }
+  for (const Waiter& each : waiters) {
+    if (each.fragment->wait != Wait::barrier || each.fragment->arrived) continue;
+    return emit(FaultKind::barrier_divergence, each,
+                fmt::format("only lanes {:#010x} of {:#010x} of the warp reach this aligned barrier", each.fragment->mask, each.warp->live));
   }
   const Waiter& first = waiters.front();
   const BarrierState& barrier = cta.barriers[first.fragment->barrier_id];
