@@ -129,7 +129,7 @@ class Writer {
          rule.id, rule.name, text(finding.tier));
     write_excerpt(file.parsed.module, finding.at);
     if (finding.instruction != ptx::kNone && kernel.function != ptx::kNone) {
-      write_source(file.parsed.module, file.parsed.module.functions[kernel.function], finding.instruction);
+      write_source(file, file.parsed.module.functions[kernel.function], finding.instruction);
     }
     if (!finding.path.empty()) {
       label("path", plural(finding.path.size(), "step"));
@@ -167,13 +167,16 @@ class Writer {
          paint("32", "^" + std::string(length > 1 ? length - 1 : 0, '~')));
   }
 
-  void write_source(const ptx::Module& module, const ptx::Function& function, ptx::InstructionId id) {
+  void write_source(const FileAnalysis& file, const ptx::Function& function, ptx::InstructionId id) {
     if (id >= function.instructions.size()) return;
-    std::vector<std::string> parts;
-    for (const SourcePlace& source : source_places(module, function.instructions[id].location)) {
-      parts.push_back(fmt::format("{}:{}:{}", printable(source.file), source.line, source.column));
+    const std::vector<SourcePlace> places = source_places(file.parsed.module, function.instructions[id].location);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const SourcePlace& place = places[i];
+      label(i == 0 ? "source" : "inlined at",
+            fmt::format("{}:{}:{}", printable(place.file), place.line, place.column));
+      const auto text = options_.source_line ? options_.source_line(file.path, place.file, place.line) : std::nullopt;
+      if (text) line("    {:>6} | {}", place.line, printable(text->substr(0, kExcerptWidth)));
     }
-    if (!parts.empty()) label("source", fmt::format("{}", fmt::join(parts, ", inlined at ")));
   }
 
   void write_summary(const KernelAnalysis& kernel, size_t hidden_info_count) {

@@ -1,6 +1,9 @@
 // The report for people: findings as compilers print them, then one line a kernel, then what could not be decided.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "analyzer/report/analysis.hpp"
@@ -10,9 +13,12 @@ namespace ptxkit::report {
 struct TextOptions {
   bool colour = false;
   bool verbose = false;  // info findings one by one, and the verdict of every rule
+  // The text of a line of a source file that a PTX file names, if it is at hand; empty: not shown.
+  std::function<std::optional<std::string>(const std::string& ptx_path, const std::string& file, uint32_t line)>
+      source_line = {};
 };
 
-// Deterministic: the same report gives the same bytes.
+// Deterministic: the same report, options and source lines give the same bytes.
 std::string to_text(const Report& report, const TextOptions& options);
 
 }  // namespace ptxkit::report

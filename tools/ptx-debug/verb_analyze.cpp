@@ -15,6 +15,7 @@
 #include "support/file.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/selection.hpp"
+#include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -120,10 +121,17 @@ int analyze_files(const Arguments& arguments) {
   }
 
   bool written = true;
-  if (arguments.json != "-") written = print(report::to_text(report, {wants_colour(), arguments.verbose}));
   if (arguments.json == "-") {
     written = print(report::to_json(report));
-  } else if (!arguments.json.empty()) {
+  } else {
+    SourceFiles sources;
+    report::TextOptions options{wants_colour(), arguments.verbose, {}};
+    options.source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
+      return sources.line(ptx, file, line);
+    };
+    written = print(report::to_text(report, options));
+  }
+  if (arguments.json != "-" && !arguments.json.empty()) {
     const auto saved = write_file(arguments.json, report::to_json(report));
     if (!saved) complain(saved.error().message());
     written = written && saved.has_value();

@@ -44,6 +44,15 @@ TEST(Text, colour_is_only_where_it_is_asked_for) {
   EXPECT_THAT(to_text(sample_report(), {.colour = true}), testing::HasSubstr("\x1b[1;31mcritical:\x1b[0m"));
 }
 
+TEST(Text, shows_the_line_of_the_source_where_it_is_at_hand) {
+  TextOptions options;
+  options.source_line = [](const std::string& ptx, const std::string& file, uint32_t line) {
+    return std::optional(ptx + "|" + file + "|" + std::to_string(line) + "\x1b");
+  };
+  EXPECT_THAT(to_text(sample_report(), options),
+              testing::HasSubstr("  source: lz4.cpp:42:7\n        42 | lz4.ptx|lz4.cpp|42?\n"));
+}
+
 TEST(Text, several_files_close_with_the_strongest_status) {
   Report report = sample_report();
   report.files.push_back(unreadable("gone.ptx", Error{"cannot open", "gone.ptx", ""}));
