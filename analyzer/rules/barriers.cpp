@@ -80,4 +80,56 @@ RuleResult divergent_barrier(Context& context) {
       "does not", "move the barrier out of the branch, or make the condition the same for the whole block");
 }
 
+// F037. Without a known block this is left open: kernels cut off the rest of a grid by leaving early, and only the launch
+// says whether a block is cut in two.
+RuleResult barrier_not_reached(Context& context) {
+  const bool is_exact = context.analyses().shape().is_exact;
+  RuleResult result = judge_barriers(
+      context, [](const GuardedBarrier& barrier) { return barrier.other == Other::leaves && !barrier.leaves_loop; },
+      Severity::high, "has ended", "let every thread reach the barrier, and skip the work instead");
+  if (result.verdict != Verdict::refuted || is_exact) return result;
+  return undecided(fmt::format("line {} is reached only by threads that did not leave; the block's shape is not known",
+                               line_of(context, result.findings.front().instruction)));
+}
+
+// F045. F038 for the branch that leaves a loop: the threads part after different numbers of iterations.
+RuleResult barrier_in_divergent_loop(Context& context) {
+  return judge_barriers(
+      context, [](const GuardedBarrier& barrier) { return barrier.leaves_loop; }, Severity::high, "has left the loop",
+      "run the loop equally often in every thread, and skip the work instead");
+}
+
+// F041. The guard of the barrier itself.
+RuleResult predicated_barrier(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  std::string open;
+  bool any = false;
+  for (const flow::BlockId block : analyses.graph().reverse_postorder())
+    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
+      const flow::ValueId predicate = analyses.ssa().guard(id);
+      if (predicate == flow::kNone || !flow::is_whole_cta_barrier(function, function.instructions[id])) continue;
+      any = true;
+      if (analyses.uniformity().of(predicate) == flow::Uniformity::uniform) continue;
+      const auto split = find_split(context, predicate, id);
+      if (!split) {
+        if (open.empty()) open = fmt::format("whether all threads agree on the guard in line {} is not known", line_of(context, id));
+        continue;
+      }
+      const bool first_is_true = !function.instructions[id].guard.negated;
+      const flow::Thread& comes = first_is_true ? split->true_thread : split->false_thread;
+      const flow::Thread& stays = first_is_true ? split->false_thread : split->true_thread;
+      Finding finding = finding_at(context, id, Severity::high, split->tier,
+                                   fmt::format("thread {} waits at this barrier, thread {} skips it", name_of(comes), name_of(stays)),
+                                   "take the guard off the barrier");
+      finding.witness = witness_of(*split, first_is_true);
+      finding.assumptions = split->assumptions;
+      findings.push_back(std::move(finding));
+    }
+  if (!any) return not_applicable("no barrier of the whole CTA has a guard");
+  if (findings.empty() && !open.empty()) return undecided(open);
+  return conclude(std::move(findings), "every guard of a barrier is the same for the whole block");
+}
+
 }  // namespace ptxkit::rules

@@ -29,6 +29,85 @@ std::string_view noun(AccessKind kind) {
 // PTX ISA and CUDA C++ Programming Guide: static shared memory of a CTA, in bytes, whatever the opt-in dynamic maximum.
 constexpr uint64_t static_shared_limit(uint32_t sm) { return sm != 0 && sm < 20 ? 16 * 1024 : 48 * 1024; }
 
+struct Bounds {
+  size_t proved = 0, accesses = 0;
+};
+
+// Accesses of one space into variables of known size. Adds a finding for each that is provably outside: by a constant
+// displacement, or in a thread that the launch bounds promise.
+Bounds check_bounds(Context& context, Space space, Severity severity, std::vector<Finding>& findings) {
+  Analyses& analyses = context.analyses();
+  Bounds bounds;
+  flow::Forms& forms = analyses.forms();
+  const flow::LaunchShape& shape = analyses.shape();
+  for (const Access& access : analyses.accesses()) {
+    if (access.extent_bytes == 0) continue;
+    const Form form = forms.expand(forms.address(access));
+    if (form.base == flow::kNoBase) continue;
+    const flow::Base& base = analyses.domain().base(form.base);
+    if (base.kind != flow::Base::Kind::variable) continue;
+    const ptx::Variable& variable = context.module.variables[base.id];
+    if (variable.space != space || variable.is_unsized) continue;
+    ++bounds.accesses;
+    const flow::Interval range = forms.interval(form);
+    const int64_t size = static_cast<int64_t>(variable.size_bytes), extent = access.extent_bytes;
+    if (range.low >= 0 && range.high + extent <= size) {
+      ++bounds.proved;
+      continue;
+    }
+    auto report = [&](int64_t offset, Tier tier, Witness witness, std::string who) {
+      Finding finding = finding_at(
+          context, access.instruction, severity, tier,
+          fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, noun(access.kind), offset,
+                      analyses.domain().describe(form.base), size, who),
+          "enlarge the array or bound the index");
+      witness.address = static_cast<uint64_t>(offset);
+      witness.note = "offset from " + analyses.domain().describe(form.base);
+      finding.witness = std::move(witness);
+      findings.push_back(std::move(finding));
+    };
+    const auto conditions = analyses.conditions().of_instruction(access.instruction);
+    if (form.terms.empty()) {
+      if (form.modulus_bits < 32) continue;
+      const int64_t offset = static_cast<int32_t>(form.constant);
+      report(offset, conditions.empty() ? Tier::proved : Tier::likely, {}, "");
+      if (!conditions.empty()) findings.back().assumptions.push_back("control reaches the access");
+      continue;
+    }
+    if (!shape.is_exact) continue;
+    // Only what the thread's place and the first iteration decide.
+    const uint32_t threads = std::min(shape.block_threads(), 1024u);
+    for (uint32_t n = 0; n < threads; ++n) {
+      // The last thread first: it is the likeliest to be out.
+      const uint32_t linear = threads - 1 - n;
+      flow::Thread thread{{linear % shape.threads[0], linear / shape.threads[0] % shape.threads[1],
+                           linear / (shape.threads[0] * shape.threads[1])},
+                          {shape.threads[0], shape.threads[1], shape.threads[2]}};
+      flow::Evaluator evaluator(
+          forms, thread, flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction)));
+      const auto exact = evaluator.form(form);
+      if (!exact) break;
+      const int64_t offset = static_cast<int32_t>(*exact);
+      if (offset >= 0 && offset + extent <= size) continue;
+      bool possible = true, certain = true;
+      for (const flow::Condition& condition : conditions) {
+        const auto holds = evaluator.value(condition.predicate);
+        if (holds && (*holds != 0) != condition.expected) possible = false;
+        if (!holds) certain = false;
+      }
+      if (!possible) continue;
+      // A condition that cannot be evaluated may be the very bounds check.
+      if (!certain) break;
+      Witness witness;
+      for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
+      report(offset, Tier::proved, witness,
+             fmt::format(", in thread ({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2]));
+      break;
+    }
+  }
+  return bounds;
+}
+
 }  // namespace
 
 // F051. Must prove: an access that is neither proved aligned nor refuted loses the points.
@@ -119,78 +198,49 @@ RuleResult shared_bounds(Context& context) {
     findings.push_back(std::move(finding));
   }
 
-  flow::Forms& forms = analyses.forms();
-  const flow::LaunchShape& shape = analyses.shape();
-  size_t proved = 0, objects = 0;
-  for (const Access& access : analyses.accesses()) {
-    if (access.extent_bytes == 0) continue;
-    const Form form = forms.expand(forms.address(access));
-    if (form.base == flow::kNoBase) continue;
-    const flow::Base& base = analyses.domain().base(form.base);
-    if (base.kind != flow::Base::Kind::variable) continue;
-    const ptx::Variable& variable = context.module.variables[base.id];
-    if (variable.space != Space::shared || variable.is_unsized) continue;
-    ++objects;
-    const flow::Interval range = forms.interval(form);
-    const int64_t size = static_cast<int64_t>(variable.size_bytes), extent = access.extent_bytes;
-    if (range.low >= 0 && range.high + extent <= size) {
-      ++proved;
-      continue;
-    }
-    auto report = [&](int64_t offset, Tier tier, Witness witness, std::string who) {
-      Finding finding = finding_at(
-          context, access.instruction, Severity::critical, tier,
-          fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, noun(access.kind), offset,
-                      analyses.domain().describe(form.base), size, who),
-          "enlarge the array or bound the index");
-      witness.address = static_cast<uint64_t>(offset);
-      witness.note = "offset from " + analyses.domain().describe(form.base);
-      finding.witness = std::move(witness);
-      findings.push_back(std::move(finding));
-    };
-    const auto conditions = analyses.conditions().of_instruction(access.instruction);
-    if (form.terms.empty()) {
-      if (form.modulus_bits < 32) continue;
-      const int64_t offset = static_cast<int32_t>(form.constant);
-      report(offset, conditions.empty() ? Tier::proved : Tier::likely, {}, "");
-      if (!conditions.empty()) findings.back().assumptions.push_back("control reaches the access");
-      continue;
-    }
-    if (!shape.is_exact) continue;
-    // Only what the thread's place and the first iteration decide.
-    const uint32_t threads = std::min(shape.block_threads(), 1024u);
-    for (uint32_t n = 0; n < threads; ++n) {
-      // The last thread first: it is the likeliest to be out.
-      const uint32_t linear = threads - 1 - n;
-      flow::Thread thread{{linear % shape.threads[0], linear / shape.threads[0] % shape.threads[1],
-                           linear / (shape.threads[0] * shape.threads[1])},
-                          {shape.threads[0], shape.threads[1], shape.threads[2]}};
-      flow::Evaluator evaluator(
-          forms, thread, flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction)));
-      const auto exact = evaluator.form(form);
-      if (!exact) break;
-      const int64_t offset = static_cast<int32_t>(*exact);
-      if (offset >= 0 && offset + extent <= size) continue;
-      bool possible = true, certain = true;
-      for (const flow::Condition& condition : conditions) {
-        const auto holds = evaluator.value(condition.predicate);
-        if (holds && (*holds != 0) != condition.expected) possible = false;
-        if (!holds) certain = false;
-      }
-      if (!possible) continue;
-      // A condition that cannot be evaluated may be the very bounds check.
-      if (!certain) break;
-      Witness witness;
-      for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
-      report(offset, Tier::proved, witness,
-             fmt::format(", in thread ({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2]));
-      break;
-    }
-  }
+  const Bounds bounds = check_bounds(context, Space::shared, Severity::critical, findings);
   return conclude(std::move(findings),
                   fmt::format("{} of {} bytes of static shared memory; {} of {} accesses proved inside their object, none "
                               "provably outside",
-                              total, limit, proved, objects));
+                              total, limit, bounds.proved, bounds.accesses));
+}
+
+// F025. The frame is what the kernel's local variables make up.
+RuleResult local_bounds(Context& context) {
+  std::vector<Finding> findings;
+  const Bounds bounds = check_bounds(context, Space::local, Severity::high, findings);
+  if (bounds.accesses == 0) return not_applicable("the kernel accesses no local variable");
+  return conclude(std::move(findings), fmt::format("{} of {} accesses proved inside their variable, none provably outside",
+                                                   bounds.proved, bounds.accesses));
+}
+
+// F056. The read-only path does not see stores of the same kernel. Objects are told apart by the pointer that they come
+// from; two pointers may still be to the same memory, which only a launch file tells.
+RuleResult stale_read_only(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::map<flow::BaseId, ptx::InstructionId> written;
+  std::vector<Access> reads;
+  for (const Access& access : analyses.accesses()) {
+    if (access.kind == AccessKind::load && function.has(function.instructions[access.instruction], ptx::Mod::nc))
+      reads.push_back(access);
+    if (access.kind != AccessKind::load) written.emplace(analyses.forms().address(access).base, access.instruction);
+  }
+  if (reads.empty()) return not_applicable("the kernel reads nothing through the read-only path");
+  std::vector<Finding> findings;
+  for (const Access& read : reads) {
+    const flow::BaseId base = analyses.forms().address(read).base;
+    const auto store = written.find(base);
+    if (base == flow::kNoBase || store == written.end()) continue;
+    Finding finding = finding_at(context, read.instruction, Severity::medium, Tier::likely,
+                                 fmt::format("read through the read-only path, but line {} writes {}",
+                                             line_of(context, store->second), analyses.domain().describe(base)),
+                                 "read it with ld.global, without .nc");
+    finding.path.push_back({function.instructions[store->second].at, "written here"});
+    finding.assumptions.push_back("the two accesses meet");
+    findings.push_back(std::move(finding));
+  }
+  return conclude(std::move(findings), "nothing that is read through the read-only path is written through the same pointer");
 }
 
 }  // namespace ptxkit::rules

@@ -217,4 +217,33 @@ RuleResult computed_address_from_loaded(Context& context) {
   return shared_value_reaches(context, "F082", Into::address);
 }
 
+// F083. The conversion gives the same address in every iteration.
+RuleResult loop_cvta_shared(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<Finding> findings;
+  bool any = false;
+  for (const flow::BlockId block : analyses.graph().reverse_postorder())
+    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
+      const ptx::Instruction& instruction = context.function().instructions[id];
+      if (instruction.op != ptx::Op::cvta || instruction.space != Space::shared || instruction.to_space) continue;
+      any = true;
+      const flow::LoopId loop = analyses.loops().innermost(block);
+      if (loop == flow::kNone) continue;
+      const flow::Source from = flow::source_of(analyses.ssa(), instruction.first_operand + 1);
+      bool invariant = from.kind == flow::Source::Kind::variable || from.kind == flow::Source::Kind::constant;
+      if (from.kind == flow::Source::Kind::value) {
+        // The address of a variable, wherever the instruction that takes it stands.
+        const flow::Fact& fact = analyses.domain().fact(from.id);
+        invariant = !analyses.loops().contains(loop, analyses.ssa().value(from.id).block) ||
+                    (fact.reached && fact.bits.known() == ~0ull);
+      }
+      if (!invariant) continue;
+      findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+                                    "the conversion gives the same address in every iteration of the loop",
+                                    "move the cvta.shared before the loop, or use the shared address directly"));
+    }
+  if (!any) return not_applicable("the kernel has no cvta.shared");
+  return conclude(std::move(findings), "no loop repeats a cvta.shared of one address");
+}
+
 }  // namespace ptxkit::rules

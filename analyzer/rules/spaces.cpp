@@ -1,4 +1,7 @@
 // Rules about state spaces: which instruction reaches which memory, and how wide the address is.
+#include <algorithm>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
@@ -54,6 +57,151 @@ RuleResult missing_direct_space(Context& context) {
   }
   if (!any) return not_applicable("the kernel has no generic access");
   return conclude(std::move(findings), "no generic access has an address that is provably of one space");
+}
+
+// F024. A global or generic address that went through 32 bits on its way has lost its upper half.
+RuleResult truncated_pointer(Context& context) {
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = analyses.ssa();
+  const ptx::Function& function = context.function();
+  if (context.module.address_size != 64) return not_applicable("addresses have 32 bits");
+  std::set<ptx::InstructionId> addresses;
+  for (const Access& access : analyses.accesses())
+    if (access.space == Space::global || access.space == Space::generic) addresses.insert(access.instruction);
+  if (addresses.empty()) return not_applicable("the kernel has no global or generic access");
+
+  // Forward from every cut, through what keeps an address an address.
+  std::vector<flow::ValueId> cut_by(ssa.size(), flow::kNone), work;
+  for (const flow::ValueId id : ssa.order()) {
+    if (ssa.value(id).kind != flow::Value::Kind::result || flow::width_of(ssa, id) != 32) continue;
+    const flow::Operation operation = flow::operation_of(ssa, id);
+    if (operation.instruction->op != ptx::Op::cvt) continue;
+    const Source from = flow::source_of(ssa, operation.first_source);
+    if (from.kind != Source::Kind::value || flow::width_of(ssa, from.id) != 64) continue;
+    const flow::Fact& fact = analyses.domain().fact(from.id);
+    const bool may_be_global = fact.points_to & (flow::kGlobalSet | flow::kConstantSet | flow::kUnknownSpace);
+    if (fact.base == flow::kNoBase || !may_be_global) continue;
+    cut_by[id] = id;
+    work.push_back(id);
+  }
+  std::vector<Finding> findings;
+  std::set<ptx::InstructionId> reported;
+  while (!work.empty()) {
+    const flow::ValueId id = work.back();
+    work.pop_back();
+    for (const flow::Use& use : ssa.uses(id)) {
+      auto pass = [&](flow::ValueId next) {
+        if (next == flow::kNone || cut_by[next] != flow::kNone) return;
+        cut_by[next] = cut_by[id];
+        work.push_back(next);
+      };
+      if (use.kind == flow::Use::Kind::phi || use.kind == flow::Use::Kind::old) pass(use.id);
+      if (use.kind != flow::Use::Kind::operand) continue;
+      const ptx::Instruction& user = function.instructions[use.id];
+      const bool is_address = function.operand_pool[use.operand].kind == ptx::OperandKind::address;
+      if (is_address && addresses.contains(use.id) && reported.insert(use.id).second) {
+        Finding finding = finding_at(context, use.id, Severity::high, Tier::proved,
+                                     "expected a 64-bit address, found one that has passed through 32 bits",
+                                     "keep the address in 64 bits");
+        finding.path.push_back({function.instructions[ssa.value(cut_by[id]).instruction].at, "it is cut to 32 bits here"});
+        findings.push_back(std::move(finding));
+      }
+      switch (user.op) {
+        case ptx::Op::mov:
+        case ptx::Op::cvt:
+        case ptx::Op::cvta:
+        case ptx::Op::add:
+        case ptx::Op::sub:
+          pass(ssa.at(user.first_operand));
+          break;
+        default: break;
+      }
+    }
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return conclude(std::move(findings), "no global or generic address passes through 32 bits");
+}
+
+// F026. Directly the assembler refuses it; through a generic address it does not.
+RuleResult constant_write(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<Finding> findings;
+  bool any = false;
+  for (const Access& access : analyses.accesses()) {
+    if (access.kind == flow::AccessKind::load) continue;
+    any = true;
+    const Source base = flow::address_base(analyses.ssa(), access.address);
+    const bool direct = access.space == Space::constant;
+    const bool through_pointer = base.kind == Source::Kind::value &&
+                                 flow::only_space(analyses.domain().fact(base.id).points_to) == Space::constant;
+    if (!direct && !through_pointer) continue;
+    findings.push_back(finding_at(context, access.instruction, Severity::high, Tier::proved,
+                                  "expected a store to writable memory, found one to constant memory on every path",
+                                  "put the variable into .global, or do not write it"));
+  }
+  if (!any) return not_applicable("the kernel stores nothing");
+  return conclude(std::move(findings), "no store goes to constant memory");
+}
+
+// F030. A shared, local or constant address means something else to another space's instruction, and to a generic one.
+// Global and generic addresses are the same numbers.
+RuleResult space_mismatch(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<Finding> findings;
+  const auto& accesses = analyses.accesses();
+  if (accesses.empty()) return not_applicable("the kernel accesses no memory");
+  for (const Access& access : accesses) {
+    const Source base = flow::address_base(analyses.ssa(), access.address);
+    if (base.kind != Source::Kind::value) continue;
+    const flow::Fact& fact = analyses.domain().fact(base.id);
+    const auto space = flow::only_space(fact.points_to);
+    if (!space || (fact.may_be_direct && fact.may_be_generic)) continue;
+    const Space used = access.space == Space::shared_cluster ? Space::shared : access.space;
+    const bool is_windowed = *space == Space::shared || *space == Space::local || *space == Space::constant;
+    std::string message;
+    if (fact.may_be_direct && used != Space::generic && used != *space)
+      message = fmt::format("expected a {} address, found one of {} memory", ptx::text(used), ptx::text(*space));
+    else if (fact.may_be_direct && used == Space::generic && is_windowed)
+      message = fmt::format("expected a generic address, found a {} address without cvta", ptx::text(*space));
+    else if (fact.may_be_generic && used == *space && is_windowed)
+      message = fmt::format("expected a {} address, found the generic address that cvta made of it", ptx::text(*space));
+    else if (fact.may_be_generic && used != Space::generic && used != *space)
+      message = fmt::format("expected a {} address, found a generic address of {} memory", ptx::text(used), ptx::text(*space));
+    if (message.empty()) continue;
+    Finding finding = finding_at(context, access.instruction, Severity::high, Tier::proved, std::move(message),
+                                 "convert with cvta or cvta.to, or use the instruction of the address's space");
+    if (fact.base != flow::kNoBase)
+      finding.path.push_back({finding.at, "the address is into " + analyses.domain().describe(fact.base)});
+    findings.push_back(std::move(finding));
+  }
+  return conclude(std::move(findings), "no address of one space is used by an instruction of another");
+}
+
+// F032. cvta of what is generic on every path, cvta.to of what is direct on every path.
+RuleResult double_cvta(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<Finding> findings;
+  bool any = false;
+  for (const flow::BlockId block : analyses.graph().reverse_postorder())
+    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
+      const ptx::Instruction& instruction = context.function().instructions[id];
+      if (instruction.op != ptx::Op::cvta || instruction.operand_count != 2) continue;
+      any = true;
+      const Source from = flow::source_of(analyses.ssa(), instruction.first_operand + 1);
+      if (from.kind != Source::Kind::value) continue;
+      const flow::Fact& fact = analyses.domain().fact(from.id);
+      const bool again = instruction.to_space ? fact.may_be_direct && !fact.may_be_generic
+                                              : fact.may_be_generic && !fact.may_be_direct;
+      if (!again || !flow::only_space(fact.points_to)) continue;
+      findings.push_back(finding_at(
+          context, id, Severity::low, Tier::proved,
+          instruction.to_space ? "expected a generic address, found one that is converted already"
+                               : "expected an address of one space, found one that is generic already",
+          "use the address as it is"));
+    }
+  if (!any) return not_applicable("the kernel converts no address");
+  return conclude(std::move(findings), "no address is converted twice");
 }
 
 }  // namespace ptxkit::rules

@@ -29,6 +29,8 @@ struct Fixture {
   Verdict verdict = Verdict::survived;
 };
 
+void PrintTo(const Fixture& fixture, std::ostream* out) { *out << fixture.path; }
+
 std::vector<Fixture> fixtures() {
   std::vector<Fixture> found;
   for (const auto& folder : fs::directory_iterator(PTXKIT_FIXTURES))

@@ -1,0 +1,166 @@
+// Rules about what has no effect: parameters nobody reads, values nobody uses, and the misaligned access that hides there.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/result.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Value;
+using flow::ValueId;
+using ptx::Op;
+
+namespace {
+
+// An instruction that does nothing but write its destination, as an assembler sees it: a plain load is one.
+bool is_pure(const ptx::Function& function, const ptx::Instruction& instruction) {
+  if (function.has(instruction, ptx::Mod::volatile_)) return false;
+  switch (instruction.op) {
+    case Op::ld:
+      return !function.has(instruction, ptx::Mod::relaxed) && !function.has(instruction, ptx::Mod::acquire) &&
+             !function.has(instruction, ptx::Mod::mmio);
+    case Op::abs: case Op::add: case Op::and_: case Op::bfe: case Op::bfi: case Op::bfind: case Op::brev:
+    case Op::clz: case Op::cnot: case Op::copysign: case Op::cos: case Op::cvt: case Op::cvta: case Op::div:
+    case Op::dp2a: case Op::dp4a: case Op::ex2: case Op::fma: case Op::lg2: case Op::lop3: case Op::mad:
+    case Op::max: case Op::min: case Op::mov: case Op::mul: case Op::neg: case Op::not_: case Op::or_:
+    case Op::popc: case Op::prmt: case Op::rcp: case Op::rem: case Op::rsqrt: case Op::sad: case Op::selp:
+    case Op::set: case Op::setp: case Op::shf: case Op::shl: case Op::shr: case Op::sin: case Op::slct:
+    case Op::sqrt: case Op::sub: case Op::tanh: case Op::testp: case Op::xor_:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Values that something with an effect depends on: everything that a store, a branch, a barrier or a call reads, and
+// what that is computed from.
+std::vector<bool> live_values(Context& context) {
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = analyses.ssa();
+  const ptx::Function& function = context.function();
+  std::vector<bool> live(ssa.size(), false);
+  std::vector<ValueId> work;
+  auto mark = [&](ValueId id) {
+    if (id == flow::kNone || live[id]) return;
+    live[id] = true;
+    work.push_back(id);
+  };
+  auto mark_inputs = [&](ptx::InstructionId id) {
+    mark(ssa.guard(id));
+    flow::for_each_register(function, function.instructions[id], [&](uint32_t index, const ptx::Operand&, bool written) {
+      if (!written) mark(ssa.at(index));
+    });
+  };
+  for (const flow::BlockId block : analyses.graph().reverse_postorder())
+    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id)
+      if (!is_pure(function, function.instructions[id])) mark_inputs(id);
+  while (!work.empty()) {
+    const ValueId id = work.back();
+    work.pop_back();
+    const Value& value = ssa.value(id);
+    if (value.kind == Value::Kind::phi)
+      for (const ValueId argument : ssa.arguments(id)) mark(argument);
+    if (value.kind != Value::Kind::result) continue;
+    mark(value.old);
+    mark_inputs(value.instruction);
+  }
+  return live;
+}
+
+bool all_dead(Context& context, ptx::InstructionId id, const std::vector<bool>& live) {
+  bool any = false, dead = true;
+  flow::for_each_register(context.function(), context.function().instructions[id],
+                          [&](uint32_t index, const ptx::Operand&, bool written) {
+                            if (!written) return;
+                            any = true;
+                            const ValueId value = context.analyses().ssa().at(index);
+                            dead = dead && value != flow::kNone && !live[value];
+                          });
+  return any && dead;
+}
+
+}  // namespace
+
+// F073. What the assembler will delete: harmless, but it is never what was meant. Comparisons and copies are left out:
+// compilers make them in advance and do not always come back for them.
+RuleResult dead_value(Context& context) {
+  Analyses& analyses = context.analyses();
+  const std::vector<bool> live = live_values(context);
+  std::vector<Finding> findings;
+  for (const flow::BlockId block : analyses.graph().reverse_postorder())
+    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
+      const ptx::Instruction& instruction = context.function().instructions[id];
+      if (instruction.op == Op::setp || instruction.op == Op::mov || instruction.op == Op::cvt) continue;
+      if (!is_pure(context.function(), instruction) || !all_dead(context, id, live)) continue;
+      findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+                                    fmt::format("nothing uses the result of {}", instruction.spelling),
+                                    "delete the instruction, or use its result"));
+    }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return conclude(std::move(findings), "every value reaches a store, a branch or another effect");
+}
+
+// F074. The assembler deletes a load that nothing uses, and with it the fault: the kernel runs until an edit uses the
+// value. This is how the F081 hunt began.
+RuleResult masked_fault(Context& context) {
+  Analyses& analyses = context.analyses();
+  const auto& accesses = analyses.accesses();
+  const auto& judged = analyses.alignment().of_accesses();
+  bool any = false;
+  for (const flow::Access& access : accesses) any = any || access.kind == flow::AccessKind::load;
+  if (!any) return not_applicable("the kernel loads nothing");
+  const std::vector<bool> live = live_values(context);
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const ptx::Instruction& instruction = context.function().instructions[accesses[i].instruction];
+    if (accesses[i].kind != flow::AccessKind::load || !is_pure(context.function(), instruction)) continue;
+    if (judged[i].status == AlignmentStatus::proved || !all_dead(context, accesses[i].instruction, live)) continue;
+    const bool known = judged[i].status == AlignmentStatus::refuted || judged[i].byte_granular;
+    Finding finding = finding_at(
+        context, accesses[i].instruction, known ? Severity::high : Severity::medium, known ? Tier::likely : Tier::possible,
+        fmt::format("nothing uses this {}-byte load, so it is deleted with the fault that its address would cause: {}",
+                    accesses[i].width_bytes, judged[i].reason),
+        "make the address a multiple of the width before the value is used again, or delete the load");
+    finding.assumptions = judged[i].assumptions;
+    finding.path = judged[i].path;
+    finding.witness = judged[i].witness;
+    findings.push_back(std::move(finding));
+  }
+  return conclude(std::move(findings), "every load is used, or its alignment is proved");
+}
+
+// F072. By name: a parameter that no instruction mentions. Every third kernel of a C++ library has one (empty function
+// objects, arguments that a specialisation does not need), so it is advice: refuted, but no points are lost.
+RuleResult unused_parameter(Context& context) {
+  const ptx::Function& function = context.function();
+  if (function.parameters.empty()) return not_applicable("the kernel has no parameters");
+  std::set<ptx::VariableId> named;
+  for (const ptx::Operand& operand : function.operand_pool)
+    if (operand.kind == ptx::OperandKind::symbol ||
+        (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable))
+      named.insert(operand.id);
+  std::vector<Finding> findings;
+  for (const ptx::VariableId id : function.parameters) {
+    if (named.contains(id)) continue;
+    Finding finding;
+    finding.severity = Severity::info;
+    finding.tier = Tier::proved;
+    finding.at = context.module.variables[id].declared_at;
+    finding.message = fmt::format("parameter '{}' is never read", context.module.variables[id].name);
+    finding.remedy = "drop the parameter, or read it";
+    findings.push_back(std::move(finding));
+  }
+  RuleResult result = conclude(std::move(findings), "every parameter is read");
+  if (!result.findings.empty()) {
+    result.verdict = Verdict::refuted;
+    result.basis = "parameters are passed in vain";
+  }
+  return result;
+}
+
+}  // namespace ptxkit::rules
