@@ -83,13 +83,13 @@ class Decompressor {
 
   Result<void> work(Batch& batch) {
     constexpr std::size_t kRoom = format::kHistoryBytes;
-    if (batch.output_bytes < batch.room_bytes) {
+    if (!batch.output || batch.output_bytes < batch.room_bytes) {
       batch.output = std::make_unique_for_overwrite<std::uint8_t[]>(kRoom + batch.room_bytes);
       batch.output_bytes = batch.room_bytes;
     }
     batch.decoded.clear();
     batch.statuses.clear();
-    std::uint8_t* cursor = batch.output.get() + (batch.output ? kRoom : 0);
+    std::uint8_t* cursor = batch.output.get() + kRoom;
     for (std::size_t first = 0; first < batch.events.size();) {
       std::size_t end = first + 1;
       while (end < batch.events.size() && batch.linked[end] == batch.linked[first]) ++end;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/cuda/cuda_machine.hpp"
+#include "runtime/backend/kernels/emulator_machine.hpp"
 #include "runtime/backend/kernels/kernel_backend.hpp"
 
 namespace ptxkit::codec {
@@ -82,6 +83,9 @@ std::unique_ptr<Backend> with_fallback(std::unique_ptr<Backend> primary, std::un
 
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor) {
   if (request.name == "cpu") return make_cpu_backend(executor);
+  if (request.name == "emulator") {
+    return make_kernel_backend(make_emulator_machine(request.find_image, executor.thread_count()), executor);
+  }
   if (request.name == "cuda") {
     auto backend = make_cuda_backend(request, executor);
     if (!backend) return tl::unexpected(backend.error().error);

@@ -142,6 +142,13 @@ Result<void> DeviceMemory::fill(std::uint8_t value, const Stream& stream) const 
             [&] { return context().api().memset_async(handle(), value, size_bytes_, stream.handle()); });
 }
 
+Result<void> DeviceMemory::copy_from(const DeviceMemory& from, const Stream& stream) const {
+  PTXKIT_CHECK(from.size_bytes_ <= size_bytes_, "a copy stays inside its device memory");
+  return on(context(), "cuMemcpyDtoDAsync", [&] {
+    return context().api().memcpy_on_device_async(handle(), from.handle(), from.size_bytes_, stream.handle());
+  });
+}
+
 Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, std::size_t size_bytes) {
   void* pointer = nullptr;
   auto done = on(*context, "cuMemHostAlloc",

@@ -112,6 +112,8 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   Result<void> upload(std::span<const std::uint8_t> from, const Stream& stream, std::size_t offset_bytes = 0) const;
   Result<void> download(std::span<std::uint8_t> into, const Stream& stream, std::size_t offset_bytes = 0) const;
   Result<void> fill(std::uint8_t value, const Stream& stream) const;
+  // The whole of `from`, which is not larger.
+  Result<void> copy_from(const DeviceMemory& from, const Stream& stream) const;
 
  private:
   DeviceMemory(ContextPointer context, CuDevicePointer pointer, std::size_t size_bytes)

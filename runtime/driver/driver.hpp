@@ -30,7 +30,8 @@ struct Api {
 #undef SYMBOL
 };
 
-// CUDA 11.0, the first driver that takes PTX 7.0, the version of our oldest images; 1000 * major + 10 * minor as cuDriverGetVersion has it.
+// CUDA 11.0, the first driver that takes PTX 7.0, the version of our oldest images; 1000 * major + 10 * minor as
+// cuDriverGetVersion has it.
 constexpr int kMinimumDriverVersion = 11000;
 
 // Why there is no driver: nothing installed is normal on many machines, the rest is something to repair.

@@ -190,6 +190,14 @@ TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
   EXPECT_EQ(raw_of(all), expected);
 }
 
+TEST_F(CpuBackend, LinkedFramesEndAnywhereInABatch) {
+  // A batch of this backend holds 48 blocks of 64 KiB: frames of 46 to 50 blocks put the end mark into, at and behind its border.
+  for (std::size_t blocks = 46; blocks <= 50; ++blocks) {
+    const ByteVector raw = testing::matchable_bytes(blocks * 65536, static_cast<std::uint32_t>(blocks));
+    EXPECT_TRUE(raw_of(frame_of(raw, small_blocks(false), Encoder::fast)) == raw) << blocks;
+  }
+}
+
 TEST_F(CpuBackend, ManySmallFramesRoundTrip) {
   ByteVector frames, expected;
   for (unsigned i = 0; i < 400; ++i) {

@@ -1,0 +1,40 @@
+// device_tests: everything that needs a GPU, in one program that can be carried to a machine with a driver. With
+// --probe it is one probe in a process of its own, because a misaligned access ends the context it happens in.
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "fkr_tests/device/device.hpp"
+#include "fkr_tests/device/probe.hpp"
+
+namespace ptxkit::testing {
+namespace {
+
+tl::expected<driver::ContextPointer, std::string> find_device() {
+  auto driver = driver::Driver::open();
+  if (!driver) return tl::unexpected(driver.error().error.message());
+  const char* chosen = std::getenv("PTXKIT_DEVICE");
+  auto context = driver::Context::create(std::move(*driver), chosen != nullptr ? std::atoi(chosen) : 0);
+  if (!context) return tl::unexpected(context.error().message());
+  std::printf("device: %s, sm_%u%u, driver for CUDA %d.%d\n", (*context)->info().name.c_str(), (*context)->info().major,
+              (*context)->info().minor, (*context)->driver().version() / 1000,
+              (*context)->driver().version() % 1000 / 10);
+  return std::move(*context);
+}
+
+}  // namespace
+
+const tl::expected<driver::ContextPointer, std::string>& device() {
+  static const auto found = find_device();
+  return found;
+}
+
+}  // namespace ptxkit::testing
+
+int main(int argc, char** argv) {
+  if (argc == 5 && std::string_view(argv[1]) == "--probe") {
+    return ptxkit::testing::probe_main(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

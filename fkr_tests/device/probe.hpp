@@ -1,0 +1,9 @@
+#pragma once
+
+namespace ptxkit::testing {
+
+// Runs one probe of kernels/probes with `offset` at the driver's optimisation `level` and prints "status CODE", the
+// CUresult of the wait. Exit status 0; 2 when the probe could not be run at all.
+int probe_main(const char* name, int offset, int level);
+
+}  // namespace ptxkit::testing

@@ -1,0 +1,83 @@
+// A bounded run of the frame decoder's fuzz target in every test run: valid streams of every shape, damaged by a seeded
+// generator. The same seeds give the same inputs everywhere. usage: frame_decoder_smoke [COUNT]
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "fkr_tests/corpus.hpp"
+#include "runtime/codec/executor.hpp"
+#include "runtime/codec/stream.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace ptxkit {
+namespace {
+
+using ByteVector = std::vector<std::uint8_t>;
+
+ByteVector valid_stream(std::mt19937& random) {
+  static codec::Executor executor(1);
+  static const auto backend = codec::make_cpu_backend(executor);
+  const auto seed = [&] { return static_cast<std::uint32_t>(random()); };
+  const ByteVector raw = random() % 4 == 0 ? testing::random_bytes(random() % 300, seed())
+                                           : testing::matchable_bytes(random() % 3000, seed());
+  format::FrameHeader header;
+  header.block_size_id = static_cast<int>(4 + random() % 4);
+  header.independent_blocks = random() % 2;
+  // Mostly without checksums, which would stop most damage at once.
+  header.block_checksum = random() % 8 == 0;
+  header.content_checksum = random() % 8 == 0;
+  if (random() % 4 == 0) header.content_bytes = raw.size();
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink;
+  if (!codec::compress_stream(source, sink, *backend,
+                              {.header = header, .encoder = codec::Encoder::fast, .progress = {}}))
+    std::abort();
+  ByteVector stream = sink.take();
+  if (random() % 6 == 0) stream[0] = 0x02, stream[1] = 0x21, stream[2] = 0x4c;  // a legacy magic before the same bytes
+  if (random() % 6 == 0) {
+    const ByteVector skippable = {0x50, 0x2a, 0x4d, 0x18, static_cast<std::uint8_t>(random() % 4), 0, 0, 0, 1, 2, 3};
+    stream.insert(random() % 2 ? stream.begin() : stream.end(), skippable.begin(), skippable.end());
+  }
+  return stream;
+}
+
+void damage(ByteVector& stream, std::mt19937& random) {
+  for (auto change = random() % 6; change != 0 && !stream.empty(); --change) {
+    const std::size_t at = random() % stream.size();
+    switch (random() % 5) {
+      case 0:
+        stream[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 1:
+        stream[at] ^= static_cast<std::uint8_t>(1u << random() % 8);
+        break;
+      case 2:
+        stream.resize(at);
+        break;
+      case 3:
+        stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(random()));
+        break;
+      case 4:
+        stream.erase(stream.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit
+
+int main(int argc, char** argv) {
+  const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 20000;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    std::mt19937 random(seed);
+    auto stream = ptxkit::valid_stream(random);
+    ptxkit::damage(stream, random);
+    // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
+    const std::vector<std::uint8_t> exact(stream.begin(), stream.end());
+    LLVMFuzzerTestOneInput(exact.data(), exact.size());
+  }
+  std::printf("%u streams, no crash\n", count);
+}

@@ -1,0 +1,115 @@
+// The kernels' own PTX behind the batch API: the emulator backend gives the bytes of the cpu backend's reproducible
+// encoder, and a fault in a kernel is an error that says what and where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/corpus.hpp"
+#include "kernels/images.hpp"
+#include "runtime/codec/executor.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/stream.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+const kernels::KernelImage* shipped_image(std::string_view name, std::uint32_t major, std::uint32_t minor) {
+  return kernels::find_kernel_image(name, major, minor);
+}
+
+class EmulatorBackend : public ::testing::Test {
+ protected:
+  std::unique_ptr<Backend> emulator(FindImage find_image = shipped_image) {
+    BackendRequest request;
+    request.name = "emulator";
+    request.find_image = std::move(find_image);
+    return select_backend(request, executor_).value();
+  }
+  Result<ByteVector> compress(Backend& backend, const ByteVector& raw, int size_id = 4) {
+    format::FrameHeader header;
+    header.block_size_id = size_id;
+    format::MemorySource source(raw, "raw");
+    format::MemorySink sink;
+    auto done =
+        compress_stream(source, sink, backend, {.header = header, .encoder = Encoder::reproducible, .progress = {}});
+    if (!done) return tl::unexpected(done.error());
+    return sink.take();
+  }
+  Result<ByteVector> decompress(Backend& backend, const ByteVector& frame) {
+    format::MemorySource source(frame, "frame");
+    format::MemorySink sink;
+    auto done = decompress_stream(source, sink, backend);
+    if (!done) return tl::unexpected(done.error());
+    return sink.take();
+  }
+
+  Executor executor_{2};
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
+};
+
+TEST_F(EmulatorBackend, GivesTheBytesOfTheCpu) {
+  const auto backend = emulator();
+  EXPECT_EQ(backend->name(), "emulator");
+  for (const std::size_t size : {0u, 1u, 100u, 4096u, 4097u, 70000u, 200001u}) {
+    ByteVector raw = testing::matchable_bytes(size / 2, 1);
+    raw.resize(size - size / 4);  // zeros
+    const ByteVector noise = testing::random_bytes(size / 4, 2);
+    raw.insert(raw.end(), noise.begin(), noise.end());
+    for (const int size_id : {4, 5}) {
+      const auto frame = compress(*backend, raw, size_id);
+      ASSERT_TRUE(frame.has_value()) << frame.error().message();
+      EXPECT_EQ(*frame, compress(*cpu_, raw, size_id).value()) << size;
+      EXPECT_EQ(decompress(*backend, *frame).value(), raw) << size;
+    }
+  }
+}
+
+TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
+  PTXKIT_REQUIRE_CORPUS();
+  const auto backend = emulator();
+  for (const auto& path : testing::corpus_files()) {
+    const ByteVector raw = testing::read_prefix(path, 256u << 10);
+    const auto frame = compress(*backend, raw);
+    ASSERT_TRUE(frame.has_value()) << path << ": " << frame.error().message();
+    EXPECT_TRUE(*frame == compress(*cpu_, raw).value()) << path;
+    EXPECT_TRUE(decompress(*backend, *frame).value() == raw) << path;
+  }
+}
+
+TEST_F(EmulatorBackend, BadBlocksHaveTheirStatus) {
+  const ByteVector good = {0x10, 'x'}, offset_zero = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5}, cut = {0xf0};
+  ByteVector rooms[3] = {ByteVector(9), ByteVector(99), ByteVector(99)};
+  std::vector<DecompressItem> items(3);
+  int i = 0;
+  for (const ByteVector* block : {&good, &offset_zero, &cut}) {
+    items[i].block = *block;
+    items[i].output = rooms[i];
+    ++i;
+  }
+  const auto done = emulator()->decompress(items);
+  ASSERT_TRUE(done.has_value()) << done.error().message();
+  EXPECT_EQ(items[0].status, ItemStatus::ok);
+  EXPECT_EQ(rooms[0][0], 'x');
+  EXPECT_EQ(items[1].status, ItemStatus::offset_zero);
+  EXPECT_EQ(items[2].status, ItemStatus::input_overrun);
+}
+
+TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
+  std::string text;
+  kernels::KernelImage changed;
+  const auto backend = emulator([&](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+    changed = *shipped_image(name, major, minor);
+    text = std::string(changed.ptx) + "\n";
+    changed.ptx = text;
+    return &changed;
+  });
+  EXPECT_THAT(compress(*backend, ByteVector(100, 'x')).error().message(), HasSubstr("the verdict is for another text"));
+  const auto none = emulator([](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; });
+  EXPECT_THAT(compress(*none, ByteVector(100, 'x')).error().message(),
+              HasSubstr("there is no image of kernel lz4_compress_page for sm_90"));
+}
+
+}  // namespace
+}  // namespace ptxkit::codec

@@ -1,0 +1,267 @@
+#include "tools/ptx-bench/gpu_lz4.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <lz4.h>
+
+#include "kernels/images.hpp"
+#include "kernels/lz4/abi.hpp"
+
+namespace ptxkit::bench {
+namespace {
+
+using driver::DeviceMemory;
+using driver::Event;
+using driver::Kernel;
+using driver::LaunchArgument;
+using driver::Stream;
+
+constexpr std::uint8_t kPoison = 0xa5;
+
+template <class T>
+std::span<const std::uint8_t> bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
+}
+
+// A stream with device memory, and the first error of many calls: a measurement that failed anywhere is no measurement.
+class Session {
+ public:
+  static Result<Session> open(const driver::ContextPointer& context) {
+    auto stream = Stream::create(context);
+    if (!stream) return tl::unexpected(stream.error());
+    auto begin = Event::create(context), end = Event::create(context);
+    if (!begin) return tl::unexpected(begin.error());
+    if (!end) return tl::unexpected(end.error());
+    return Session(context, std::move(*stream), std::move(*begin), std::move(*end));
+  }
+
+  // Index of a new buffer.
+  std::size_t allocate(std::size_t size_bytes) {
+    if (outcome_) {
+      auto memory = DeviceMemory::allocate(context_, std::max<std::size_t>(size_bytes, 1));
+      if (memory) {
+        memories_.push_back(std::move(*memory));
+      } else {
+        outcome_ = tl::unexpected(memory.error());
+      }
+    }
+    return memories_.size() - 1;
+  }
+  template <class T>
+  std::size_t upload(const std::vector<T>& values) {
+    const std::size_t index = allocate(values.size() * sizeof(T));
+    then([&] { return memories_[index].upload(bytes_of(values), stream_); });
+    return index;
+  }
+  void poison(std::size_t index) {
+    then([&] { return memories_[index].fill(kPoison, stream_); });
+  }
+  template <class T>
+  std::vector<T> download(std::size_t index, std::size_t count) {
+    std::vector<T> values(count);
+    then([&] {
+      return memories_[index].download({reinterpret_cast<std::uint8_t*>(values.data()), count * sizeof(T)}, stream_);
+    });
+    wait();
+    return values;
+  }
+  LaunchArgument argument(std::size_t index) const {
+    return outcome_ ? LaunchArgument::of(memories_[index].as<std::uint8_t>()) : LaunchArgument{};
+  }
+  void wait() {
+    then([&] { return stream_.wait(); });
+  }
+  // Seconds between two events around `work`.
+  template <class Work>
+  Result<double> time(Work work) {
+    then([&] { return begin_.record(stream_); });
+    then([&] { return work(stream_); });
+    then([&] { return end_.record(stream_); });
+    then([&] { return end_.wait(); });
+    if (!outcome_) return tl::unexpected(outcome_.error());
+    return end_.seconds_since(begin_);
+  }
+  const DeviceMemory& memory(std::size_t index) const { return memories_[index]; }
+  const Result<void>& outcome() const { return outcome_; }
+
+ private:
+  Session(driver::ContextPointer context, Stream stream, Event begin, Event end)
+      : context_(std::move(context)), stream_(std::move(stream)), begin_(std::move(begin)), end_(std::move(end)) {}
+
+  template <class Call>
+  void then(Call call) {
+    if (outcome_) outcome_ = call();
+  }
+
+  driver::ContextPointer context_;
+  Stream stream_;
+  Event begin_, end_;
+  std::vector<DeviceMemory> memories_;
+  Result<void> outcome_;
+};
+
+Result<Kernel> load_kernel(const driver::ContextPointer& context, std::string_view name) {
+  const auto& info = context->info();
+  const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
+  if (image == nullptr)
+    return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor));
+  return Kernel::load(context, *image);
+}
+
+bool decodes_to(codec::Bytes block, codec::Bytes raw) {
+  std::vector<char> decoded(raw.size());
+  const int length = LZ4_decompress_safe(reinterpret_cast<const char*>(block.data()), decoded.data(),
+                                         static_cast<int>(block.size()), static_cast<int>(decoded.size()));
+  return length == static_cast<int>(raw.size()) && std::memcmp(decoded.data(), raw.data(), raw.size()) == 0;
+}
+
+}  // namespace
+
+Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, const Input& input,
+                                       codec::Executor& executor, const Repetition& repetition) {
+  const bool pages = input.chunk_bytes <= kernels::kMaxPageBytes;
+  const kernels::LaunchShape& shape = pages ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape;
+  GpuEncoded result;
+  result.kernel = pages ? kernels::kLz4CompressPage : kernels::kLz4CompressChunk;
+  if (input.chunk_bytes > kernels::kMaxChunkBytes || input.chunk_bytes % kernels::kStrideUnitBytes != 0) {
+    return fail(fmt::format("expected chunks of at most {} bytes, a multiple of {}, found {}", kernels::kMaxChunkBytes,
+                            kernels::kStrideUnitBytes, input.chunk_bytes));
+  }
+  auto kernel = load_kernel(context, result.kernel);
+  if (!kernel) return tl::unexpected(kernel.error());
+  auto session = Session::open(context);
+  if (!session) return tl::unexpected(session.error());
+
+  const std::size_t count = input.chunk_count();
+  std::vector<std::uint32_t> sizes(count);
+  for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<std::uint32_t>(input.chunk(i).size());
+  const std::size_t src = session->allocate(count * input.chunk_bytes), src_sizes = session->upload(sizes),
+                    dst = session->allocate(count * input.chunk_bytes), dst_sizes = session->allocate(count * 4),
+                    flags = session->allocate(count);
+  if (!session->outcome()) return tl::unexpected(session->outcome().error());
+  if (auto loaded = session->time([&](const Stream& stream) { return session->memory(src).upload(input.raw, stream); });
+      !loaded) {
+    return tl::unexpected(loaded.error());
+  }
+  for (const std::size_t output : {dst, dst_sizes, flags}) session->poison(output);
+  const auto stride = static_cast<std::uint32_t>(input.chunk_bytes / kernels::kStrideUnitBytes);
+  const auto item_count = static_cast<std::uint32_t>(count);
+  const LaunchArgument arguments[] = {session->argument(src),     session->argument(src_sizes),
+                                      session->argument(dst),     session->argument(dst_sizes),
+                                      session->argument(flags),   LaunchArgument::of(stride),
+                                      LaunchArgument::of(stride), LaunchArgument::of(item_count)};
+  const auto seconds = median_seconds(repetition, [&] {
+    return session->time([&](const Stream& stream) {
+      return kernel->launch(stream, shape.grid_blocks(item_count), shape.block_threads, arguments);
+    });
+  });
+  if (!seconds) return tl::unexpected(seconds.error());
+  result.seconds = *seconds;
+
+  const auto found_sizes = session->download<std::uint32_t>(dst_sizes, count);
+  const auto found_flags = session->download<std::uint8_t>(flags, count);
+  const auto found = session->download<std::uint8_t>(dst, count * input.chunk_bytes);
+  if (!session->outcome()) return tl::unexpected(session->outcome().error());
+  result.blocks.resize(count);
+  std::atomic<std::size_t> first_bad{count};
+  executor.for_each(count, [&](std::size_t i, unsigned) {
+    const codec::Bytes raw = input.chunk(i);
+    const codec::Bytes room = codec::Bytes(found).subspan(i * input.chunk_bytes, raw.size());
+    bool good = false;
+    switch (static_cast<kernels::PageFlag>(found_flags[i])) {
+      case kernels::PageFlag::compressed:
+        good = found_sizes[i] < raw.size() && decodes_to(room.first(found_sizes[i]), raw);
+        if (good) result.blocks[i].assign(room.begin(), room.begin() + found_sizes[i]);
+        break;
+      case kernels::PageFlag::incompressible:
+        good = found_sizes[i] == raw.size() && std::equal(raw.begin(), raw.end(), room.begin());
+        break;
+      case kernels::PageFlag::zero:
+        good = found_sizes[i] == 0 && std::all_of(raw.begin(), raw.end(), [](std::uint8_t byte) { return byte == 0; });
+        break;
+      case kernels::PageFlag::refused:
+        break;
+    }
+    if (good) return;
+    for (std::size_t seen = first_bad; i < seen && !first_bad.compare_exchange_weak(seen, i);) {
+    }
+  });
+  if (first_bad != count) {
+    return fail(fmt::format("{}: chunk {} does not decode to its raw bytes (flag {}, {} bytes)", result.kernel,
+                            first_bad.load(), found_flags[first_bad], found_sizes[first_bad]),
+                input.name);
+  }
+  for (const std::uint32_t size : found_sizes) result.stored_bytes += size;
+  return result;
+}
+
+Result<double> measure_decompression(const driver::ContextPointer& context, const Input& input,
+                                     const std::vector<codec::Bytes>& blocks, const Repetition& repetition) {
+  auto kernel = load_kernel(context, kernels::kLz4Decompress);
+  if (!kernel) return tl::unexpected(kernel.error());
+  auto session = Session::open(context);
+  if (!session) return tl::unexpected(session.error());
+  const std::size_t count = blocks.size();
+  std::vector<std::uint8_t> packed;
+  std::vector<std::uint64_t> block_offsets(count), output_offsets(count);
+  std::vector<std::uint32_t> block_sizes(count), capacities(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    block_offsets[i] = packed.size();
+    block_sizes[i] = static_cast<std::uint32_t>(blocks[i].size());
+    output_offsets[i] = i * input.chunk_bytes;
+    capacities[i] = static_cast<std::uint32_t>(input.chunk(i).size());
+    packed.insert(packed.end(), blocks[i].begin(), blocks[i].end());
+  }
+  const std::size_t src = session->upload(packed), src_offsets = session->upload(block_offsets),
+                    src_sizes = session->upload(block_sizes), dst = session->allocate(input.raw.size()),
+                    dst_offsets = session->upload(output_offsets), dst_capacities = session->upload(capacities),
+                    dst_sizes = session->allocate(count * 4), statuses = session->allocate(count * 4);
+  for (const std::size_t output : {dst, dst_sizes, statuses}) session->poison(output);
+  session->wait();
+  if (!session->outcome()) return tl::unexpected(session->outcome().error());
+  const auto item_count = static_cast<std::uint32_t>(count);
+  const LaunchArgument arguments[] = {
+      session->argument(src),       session->argument(src_offsets), session->argument(src_sizes),
+      session->argument(dst),       session->argument(dst_offsets), session->argument(dst_capacities),
+      session->argument(dst_sizes), session->argument(statuses),    LaunchArgument::of(item_count)};
+  const kernels::LaunchShape& shape = kernels::kLz4DecompressShape;
+  const auto seconds = median_seconds(repetition, [&] {
+    return session->time([&](const Stream& stream) {
+      return kernel->launch(stream, shape.grid_blocks(item_count), shape.block_threads, arguments);
+    });
+  });
+  if (!seconds) return seconds;
+  const auto found = session->download<std::uint8_t>(dst, input.raw.size());
+  const auto found_statuses = session->download<std::uint32_t>(statuses, count);
+  if (!session->outcome()) return tl::unexpected(session->outcome().error());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (found_statuses[i] != 0) {
+      return fail(
+          fmt::format("block {}: {}", i, kernels::status_text(static_cast<kernels::Lz4Status>(found_statuses[i]))),
+          input.name);
+    }
+  }
+  const auto [bad, good] = std::mismatch(found.begin(), found.end(), input.raw.begin());
+  if (bad != found.end())
+    return fail(fmt::format("byte {} of the decoded data is wrong", bad - found.begin()), input.name);
+  return seconds;
+}
+
+Result<double> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
+                            const Repetition& repetition) {
+  auto session = Session::open(context);
+  if (!session) return tl::unexpected(session.error());
+  const std::size_t from = session->allocate(size_bytes), to = session->allocate(size_bytes);
+  session->poison(from);
+  session->wait();
+  if (!session->outcome()) return tl::unexpected(session->outcome().error());
+  return median_seconds(repetition, [&] {
+    return session->time(
+        [&](const Stream& stream) { return session->memory(to).copy_from(session->memory(from), stream); });
+  });
+}
+
+}  // namespace ptxkit::bench

@@ -1,0 +1,75 @@
+#include "tools/ptx-bench/input.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <lz4.h>
+
+#include "support/check.hpp"
+#include "support/file.hpp"
+
+namespace ptxkit::bench {
+
+codec::Bytes Input::chunk(std::size_t index) const {
+  const std::size_t begin = index * chunk_bytes;
+  return codec::Bytes(raw).subspan(begin, std::min(chunk_bytes, raw.size() - begin));
+}
+
+Result<Input> load_input(const std::vector<std::string>& paths, std::size_t size_bytes) {
+  std::string content;
+  for (const std::string& path : paths) {
+    auto file = read_file(path);
+    if (!file) return tl::unexpected(file.error());
+    content += *file;
+  }
+  if (content.empty())
+    return fail("expected an input with at least one byte", fmt::format("{}", fmt::join(paths, ", ")));
+  Input input;
+  input.name = paths.size() == 1 ? std::filesystem::path(paths.front()).filename().string() : "mixed";
+  input.raw.resize(size_bytes);
+  for (std::size_t at = 0; at < size_bytes; at += content.size()) {
+    std::memcpy(&input.raw[at], content.data(), std::min(content.size(), size_bytes - at));
+  }
+  return input;
+}
+
+EncodedChunks encode_with_liblz4(const Input& input, codec::Executor& executor) {
+  EncodedChunks encoded;
+  encoded.blocks.resize(input.chunk_count());
+  executor.for_each(input.chunk_count(), [&](std::size_t index, unsigned) {
+    const codec::Bytes raw = input.chunk(index);
+    auto& block = encoded.blocks[index];
+    block.resize(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(raw.size()))));
+    const int length =
+        LZ4_compress_default(reinterpret_cast<const char*>(raw.data()), reinterpret_cast<char*>(block.data()),
+                             static_cast<int>(raw.size()), static_cast<int>(block.size()));
+    PTXKIT_CHECK(length > 0, "a block of LZ4_compressBound bytes always suffices");
+    block.resize(static_cast<std::size_t>(length));
+    block.shrink_to_fit();
+  });
+  for (std::size_t i = 0; i < encoded.blocks.size(); ++i) {
+    encoded.stored_bytes += std::min(encoded.blocks[i].size(), input.chunk(i).size());
+  }
+  return encoded;
+}
+
+double median(std::vector<double> values) {
+  PTXKIT_CHECK(!values.empty(), "a median needs a value");
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Result<double> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run) {
+  std::vector<double> seconds;
+  for (unsigned i = 0; i < repetition.warm_up + repetition.runs; ++i) {
+    auto one = run();
+    if (!one) return one;
+    if (i >= repetition.warm_up) seconds.push_back(*one);
+  }
+  return median(std::move(seconds));
+}
+
+}  // namespace ptxkit::bench

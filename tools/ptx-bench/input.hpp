@@ -1,0 +1,55 @@
+// What is measured on, and how a figure is made of many runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/executor.hpp"
+
+namespace ptxkit::bench {
+
+// A file repeated until it fills size_bytes, cut into chunks. The last repetition may be cut short; so may the last
+// chunk.
+struct Input {
+  std::string name;
+  std::vector<std::uint8_t> raw;
+  std::size_t chunk_bytes = 0;
+
+  std::size_t chunk_count() const { return (raw.size() + chunk_bytes - 1) / chunk_bytes; }
+  codec::Bytes chunk(std::size_t index) const;
+};
+
+// Several paths become one input named "mixed": the files one after another, repeated together.
+Result<Input> load_input(const std::vector<std::string>& paths, std::size_t size_bytes);
+
+// liblz4's encoding of every chunk, at its default level; always a block, longer than the chunk where it does not
+// compress.
+struct EncodedChunks {
+  std::vector<std::vector<std::uint8_t>> blocks;
+  // What storage would need: a chunk counts with at most its raw size.
+  std::uint64_t stored_bytes = 0;
+};
+EncodedChunks encode_with_liblz4(const Input& input, codec::Executor& executor);
+
+double median(std::vector<double> values);
+
+struct Repetition {
+  unsigned warm_up = 3;
+  unsigned runs = 10;
+};
+// Median of the seconds that `run` returns, after warm-up.
+Result<double> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
+
+// One line of a result table.
+struct Row {
+  std::string input, what;  // "lz4_decompress (blocks of liblz4)"
+  std::size_t chunk_bytes = 0, raw_bytes = 0;
+  double ratio = 0;  // raw / stored; 0 where it means nothing
+  double seconds = 0;
+  double gigabytes_per_second() const { return static_cast<double>(raw_bytes) / seconds / 1e9; }
+};
+
+}  // namespace ptxkit::bench

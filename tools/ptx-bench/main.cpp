@@ -1,0 +1,104 @@
+// ptx-bench: how fast the kernels are, as a table for people and as JSON. GB/s are 1e9 raw bytes a second, on data that
+// lies in the device's memory, timed with device events, the median of the runs after warm-up; every output is checked.
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "support/file.hpp"
+#include "tools/ptx-bench/verb.hpp"
+
+namespace ptxkit::bench {
+namespace {
+
+std::string ratio_text(const Row& row) { return row.ratio == 0 ? "-" : fmt::format("{:.3f}", row.ratio); }
+
+// Rows, then for each kernel and chunk size with several inputs the geometric mean and the slowest.
+void print_table(const Measurements& all) {
+  if (!all.device.empty()) fmt::print("gpu: {}\n", all.device);
+  if (!all.cpu.empty()) fmt::print("cpu: {}\n", all.cpu);
+  constexpr const char* kLine = "{:<20} {:<34} {:>7} {:>8} {:>10}\n";
+  fmt::print(fmt::runtime(kLine), "input", "what", "chunk", "ratio", "GB/s");
+  std::map<std::pair<std::string, std::size_t>, std::vector<const Row*>> groups;
+  for (const Row& row : all.rows) {
+    fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, ratio_text(row),
+               fmt::format("{:.2f}", row.gigabytes_per_second()));
+    groups[{row.what, row.chunk_bytes}].push_back(&row);
+  }
+  for (const auto& [key, rows] : groups) {
+    if (rows.size() < 2) continue;
+    double logarithms = 0;
+    const Row* slowest = rows.front();
+    for (const Row* row : rows) {
+      logarithms += std::log(row->gigabytes_per_second());
+      if (row->gigabytes_per_second() < slowest->gigabytes_per_second()) slowest = row;
+    }
+    fmt::print(fmt::runtime(kLine), "geometric mean", key.first, key.second, "",
+               fmt::format("{:.2f}", std::exp(logarithms / static_cast<double>(rows.size()))));
+    fmt::print(fmt::runtime(kLine), "slowest: " + slowest->input, key.first, key.second, "",
+               fmt::format("{:.2f}", slowest->gigabytes_per_second()));
+  }
+}
+
+std::string to_json(const Measurements& all, const Settings& settings) {
+  nlohmann::ordered_json json;
+  json["device"] = all.device;
+  json["cpu"] = all.cpu;
+  json["warm_up"] = settings.repetition.warm_up;
+  json["runs"] = settings.repetition.runs;
+  for (const Row& row : all.rows) {
+    json["rows"].push_back({{"input", row.input},
+                            {"what", row.what},
+                            {"chunk_bytes", row.chunk_bytes},
+                            {"raw_bytes", row.raw_bytes},
+                            {"ratio", row.ratio},
+                            {"seconds", row.seconds},
+                            {"gigabytes_per_second", row.gigabytes_per_second()}});
+  }
+  return json.dump(2) + "\n";
+}
+
+int run(int argc, char** argv) {
+  Settings settings;
+  CLI::App app{"Measures the kernels on a GPU, and liblz4 on the CPU beside them."};
+  app.require_subcommand(1);
+  auto* lz4 = app.add_subcommand("lz4", "the LZ4 kernels on each file, repeated to --size");
+  lz4->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
+  lz4->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 4096 65536)")
+      ->delimiter(',')
+      ->check(CLI::Range(16, 65536));
+  lz4->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
+  lz4->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
+  auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
+  for (CLI::App* verb : {lz4, copy}) {
+    verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
+        ->transform(CLI::AsSizeValue(false));
+    verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
+    verb->add_option("--warm-up", settings.repetition.warm_up, "runs before them (default 3)")
+        ->check(CLI::Range(0, 1000));
+    verb->add_option("--device", settings.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
+    verb->add_option("--json", settings.json_path, "write the rows to this file; - is standard output");
+  }
+  CLI11_PARSE(app, argc, argv);
+  const auto all = lz4->parsed() ? run_lz4(settings) : run_copy(settings);
+  if (!all) {
+    fmt::print(stderr, "ptx-bench: {}\n", all.error().message());
+    return 1;
+  }
+  if (settings.json_path != "-") print_table(*all);
+  if (!settings.json_path.empty()) {
+    if (auto written = write_file(settings.json_path, to_json(*all, settings)); !written) {
+      fmt::print(stderr, "ptx-bench: {}\n", written.error().message());
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ptxkit::bench
+
+int main(int argc, char** argv) { return ptxkit::bench::run(argc, argv); }

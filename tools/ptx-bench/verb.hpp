@@ -1,0 +1,36 @@
+// The verbs of ptx-bench. Each takes the parsed options and returns rows or the reason why not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/driver/context.hpp"
+#include "tools/ptx-bench/input.hpp"
+
+namespace ptxkit::bench {
+
+struct Settings {
+  std::vector<std::string> files;
+  std::vector<std::size_t> chunk_bytes = {4096, 65536};
+  std::size_t size_bytes = std::size_t{1} << 30;
+  Repetition repetition;
+  int device = 0;
+  bool cpu_only = false;
+  bool mixed = false;  // besides each file alone: all of them as one input
+  std::string json_path;
+};
+
+struct Measurements {
+  std::string device;  // of the GPU; empty without
+  std::string cpu;
+  std::vector<Row> rows;
+};
+
+Result<Measurements> run_lz4(const Settings& settings);
+Result<Measurements> run_copy(const Settings& settings);
+
+// The context of settings.device, through the project's own loader.
+Result<driver::ContextPointer> open_device(int ordinal);
+
+}  // namespace ptxkit::bench

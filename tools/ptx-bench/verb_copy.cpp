@@ -1,0 +1,23 @@
+#include "tools/ptx-bench/gpu_lz4.hpp"
+#include "tools/ptx-bench/verb.hpp"
+
+namespace ptxkit::bench {
+
+Result<driver::ContextPointer> open_device(int ordinal) {
+  auto driver = driver::Driver::open();
+  if (!driver) return tl::unexpected(driver.error().error);
+  return driver::Context::create(std::move(*driver), ordinal);
+}
+
+Result<Measurements> run_copy(const Settings& settings) {
+  const auto context = open_device(settings.device);
+  if (!context) return tl::unexpected(context.error());
+  const auto seconds = measure_copy(*context, settings.size_bytes, settings.repetition);
+  if (!seconds) return tl::unexpected(seconds.error());
+  // Every byte is read and written.
+  return Measurements{(*context)->info().name,
+                      {},
+                      {Row{"-", "copy within the device, read + write", 0, 2 * settings.size_bytes, 0, *seconds}}};
+}
+
+}  // namespace ptxkit::bench
