@@ -19,6 +19,12 @@ constexpr Form kForms[] = {
 #undef FORM
 };
 
+constexpr WordLevel kWordLevels[] = {
+#define WORD(text, version, targets) {text, version, targets},
+#include "analyzer/ptx/isa_words.def"
+#undef WORD
+};
+
 struct Range {
   uint16_t first = 0, count = 0;
 };
@@ -90,6 +96,7 @@ struct Slot {
   std::string_view text;          // as the form has it
   std::string_view alternatives;  // "rn|rz"
   bool optional = false;
+  bool opens_group = false, closes_group = false;  // of the first and last slot of [.acquire .cta]
 };
 
 // The next slot of `rest`, which loses it; false at the end.
@@ -100,8 +107,11 @@ bool next_slot(std::string_view& rest, Slot& slot) {
   slot.text = rest.substr(0, rest.find(' '));
   rest.remove_prefix(slot.text.size());
   std::string_view text = slot.text;
-  slot.optional = text[0] == '[';
-  if (slot.optional) text = text.substr(1, text.size() - 2);
+  slot.opens_group = text[0] == '[';
+  slot.closes_group = text.back() == ']';
+  slot.optional = slot.opens_group && slot.closes_group;
+  if (slot.opens_group) text.remove_prefix(1);
+  if (slot.closes_group) text.remove_suffix(1);
   text.remove_prefix(1);  // the dot
   if (text[0] == '$') {
     const auto* set = std::find_if(std::begin(kSets), std::end(kSets), [&](const Set& s) { return s.name == text.substr(1); });
@@ -342,6 +352,10 @@ class OperandCompiler {
       for (const OpcodeWord& w : context_.words) {
         if (w.text.size() == 2 && w.text[1] == 'd') count = leading_number(w.text);
       }
+      if (text_.substr(at_, 2) == "-2") {
+        at_ += 2;
+        count -= 2;
+      }
       return true;
     }
     if (accept('n')) {
@@ -429,7 +443,15 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
   const size_t count = std::min<size_t>(words.size(), 64);
   std::string_view rest = form.modifiers;
   Slot slot;
+  bool in_group = false;
+  unsigned group_filled = 0;
+  std::string_view group_missing;
   while (next_slot(rest, slot)) {
+    if (slot.opens_group && !slot.optional) {
+      in_group = true;
+      group_filled = 0;
+      group_missing = {};
+    }
     bool filled = false;
     bool type_passed = false, space_passed = false;
     for (size_t i = 0; i < count && !filled; ++i) {
@@ -444,7 +466,17 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
       }
       if (ordered) passed = true;
     }
-    if (!filled && !slot.optional) {
+    if (in_group) {
+      if (filled) {
+        ++group_filled;
+      } else {
+        group_missing = slot.text;
+      }
+      if (!slot.closes_group) continue;
+      in_group = false;
+      if (group_filled == 0 || group_missing.empty()) continue;
+      if (result.missing_count++ == 0) result.first_missing = group_missing;
+    } else if (!filled && !slot.optional) {
       if (result.missing_count++ == 0) result.first_missing = slot.text;
     }
   }
@@ -453,6 +485,12 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
     if (result.unclaimed_count++ == 0) result.first_unclaimed = words[i].text;
   }
   return result;
+}
+
+const WordLevel* level_of(std::string_view word) {
+  const auto* found =
+      std::find_if(std::begin(kWordLevels), std::end(kWordLevels), [&](const WordLevel& l) { return l.text == word; });
+  return found != std::end(kWordLevels) ? found : nullptr;
 }
 
 bool runs_on(std::string_view targets, TargetName target) {

@@ -3,7 +3,7 @@
 // One row is one form. It says what ptxas accepts, in two small languages that are read where a spelling is first met
 // (a file has few spellings), so that starting a program costs nothing and a row stays one line.
 //
-// Modifiers: slots separated by blanks. `.rn` is that word; `.{rn|rz}` one of several; `[.ftz]` may be left out;
+// Modifiers: slots separated by blanks. `.rn` is that word; `.{rn|rz}` one of several; `[.ftz]` may be left out, `[.acquire .cta]` both or none;
 // `.$rnd` names a set of isa.cpp; a '*' inside a word stands for digits (m64n*k16). Types and state spaces fill their
 // slots in the order written; all other words may stand in any order, as ptxas has it.
 //
@@ -15,7 +15,7 @@
 //   v register or variable     g generic address register L label     T branch table  C call   _ the sink alone
 //   w destination, x source of a video instruction, with a selector
 //   {r*4} four of them in braces, {r*} any number         r*v as many as .vN says, without braces where it says nothing
-//   {r*d} as many as the Nd word says, {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word
+//   {r*d} as many as the Nd word says, {r*d-2} two less, {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word
 //   a|b a pair, a|b? a pair or only a                     [m, {a*2}] an address with more in its brackets; ... anything
 //   :u32 of that type, :0 :1 :2 of the first, second, third type written, :w of twice the width; else of the last type
 //   ~ a wider register will do    ? may be left out       @word only with that modifier
@@ -66,6 +66,14 @@ struct TargetName {
   char suffix = 0;
 };
 bool runs_on(std::string_view targets, TargetName target);
+
+// What a word needs beside what the form needs; null where nothing.
+struct WordLevel {
+  std::string_view text;
+  uint8_t version = 0;  // times ten
+  std::string_view targets;
+};
+const WordLevel* level_of(std::string_view word);
 
 enum class Role : uint8_t {
   destination, source, constant_or_source, special_or_source, mov_source, integer, predicate_or_constant, predicate,

@@ -147,7 +147,25 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
     candidate.spec_count = static_cast<uint32_t>(specs_.size()) - candidate.first_spec;
     verdict.candidates.push_back(candidate);
   }
-  if (!verdict.candidates.empty()) return verdict;
+  if (!verdict.candidates.empty()) {
+    for (const OpcodeWord& word : words) {
+      const WordLevel* level = level_of(word.text);
+      if (level == nullptr) continue;
+      if (version != 0 && version < level->version) {
+        verdict.kind = DiagnosticKind::needs_version;
+        verdict.message = fmt::format("'.{}' needs '.version {}.{}' or later, the file has {}.{}", word.text,
+                                      level->version / 10, level->version % 10, module_.version_major, module_.version_minor);
+      } else if (module_.target_sm != 0 && !runs_on(level->targets, {module_.target_sm, module_.target_suffix})) {
+        verdict.kind = DiagnosticKind::needs_target;
+        verdict.message = fmt::format("'.{}' needs a target among sm_{}, the file has {}", word.text, level->targets, module_.target);
+      } else {
+        continue;
+      }
+      verdict.candidates.clear();
+      break;
+    }
+    return verdict;
+  }
   if (elsewhere != nullptr) {
     verdict.kind = DiagnosticKind::needs_target;
     verdict.message = fmt::format("'{}' needs a target among sm_{}, the file has {}", spelling, elsewhere->targets, module_.target);

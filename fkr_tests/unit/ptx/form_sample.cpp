@@ -86,6 +86,7 @@ std::vector<std::string> choose_words(const Form& form, unsigned variant) {
   std::vector<std::string> words;
   std::string_view rest = form.modifiers;
   unsigned slot_number = 0;
+  bool skipping = false;  // inside [...], all of which goes with its first slot
   while (!rest.empty()) {
     const size_t start = std::min(rest.find_first_not_of(' '), rest.size());
     rest.remove_prefix(start);
@@ -93,7 +94,10 @@ std::vector<std::string> choose_words(const Form& form, unsigned variant) {
     rest.remove_prefix(slot.size());
     if (slot.empty()) break;
     ++slot_number;
-    if (slot[0] == '[' && (variant + slot_number) % 2 == 0) continue;
+    if (slot[0] == '[') skipping = (variant + slot_number) % 2 == 0;
+    const bool skip = skipping;
+    if (slot.back() == ']') skipping = false;
+    if (skip) continue;
     const auto alternatives = slot_alternatives(slot);
     std::string word(alternatives[(variant + (variant > 1 ? slot_number : 0)) % alternatives.size()]);
     const size_t star = word.find('*');
@@ -156,6 +160,14 @@ Sample make_sample(const Form& form, unsigned variant) {
   if (const size_t dash = one.find('-'); dash != std::string_view::npos) one = one.substr(dash + 1);
   sample.target = "sm_" + std::string(one);
   sample.version = form.version;
+  // Words may need more than the form does.
+  for (const std::string& word : words) {
+    const WordLevel* level = level_of(word);
+    if (level == nullptr) continue;
+    sample.version = std::max<unsigned>(sample.version, level->version);
+    const std::string_view needed = level->targets.substr(0, level->targets.find(','));
+    if (std::stoul(std::string(needed)) > std::stoul(sample.target.substr(3))) sample.target = "sm_" + std::string(needed);
+  }
   return sample;
 }
 
