@@ -29,6 +29,7 @@ bool Parser::resolve(const PendingUse& use, bool only_this_scope) {
   const Symbol* symbol = symbols_.find(use.name);
   if (symbol == nullptr || (only_this_scope && symbol->depth != symbols_.depth())) return false;
   if (symbol->kind != SymbolKind::label && symbol->kind != SymbolKind::table) return false;
+  if (symbol->kind == SymbolKind::table && symbol->at > use.at) return false;  // tables stand before their use
   if (use.table != kNone) {
     if (symbol->kind == SymbolKind::label) function().tables[use.table].targets[use.target] = symbol->id;
     return symbol->kind == SymbolKind::label;
@@ -43,8 +44,7 @@ void Parser::parse_body() {
   const Offset open = token_.at;
   advance();
   add_item(function().items, Item::Kind::open_brace, kNone, open);
-  const uint32_t outside = symbols_.depth();
-  open_scope();
+  const uint32_t outside = symbols_.depth() - 1;  // parameters and the body's own names share a scope
   while (symbols_.depth() > outside) {
     if (token_.kind == TokenKind::end) {
       report_here(DiagnosticKind::unexpected_token,
@@ -106,10 +106,10 @@ void Parser::parse_statement() {
     return recover();
   }
   if (token_.kind == TokenKind::dot_word) return parse_body_directive();
-  if (accept(';')) return;
   unexpected("an instruction, a label or a directive");
+  const bool stray = is(';');
   advance();
-  recover();
+  if (!stray) recover();
 }
 
 void Parser::parse_body_directive() {
@@ -118,7 +118,6 @@ void Parser::parse_body_directive() {
   auto& items = function().items;
   if (word == ".loc") return parse_location();
   if (word == ".reg") return parse_registers(items);
-  if (word == ".file") return parse_file();
   if (word == ".pragma") {
     advance();
     while (token_.kind == TokenKind::string || is(',')) advance();
@@ -135,7 +134,7 @@ void Parser::parse_body_directive() {
   }
   if (word == ".attribute" || word == ".extern" || word == ".weak" || word == ".visible" || word == ".common" ||
       word == ".entry" || word == ".func" || word == ".version" || word == ".target" || word == ".section" ||
-      word == ".address_size" || word == ".alias" || word == ".maxntid" || word == ".reqntid" ||
+      word == ".address_size" || word == ".alias" || word == ".file" || word == ".maxntid" || word == ".reqntid" ||
       word == ".minnctapersm" || word == ".maxnreg") {
     report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed inside a function body", word));
   } else if (word == ".branchtargets" || word == ".calltargets" || word == ".callprototype") {

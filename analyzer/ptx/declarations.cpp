@@ -18,11 +18,12 @@ uint64_t bounded_product(uint64_t a, uint64_t b) {
   return a > kMaxVariableBytes / b ? kMaxVariableBytes + 1 : a * b;
 }
 
-// Bits of `value` as an element of `type`; false where an integer does not fit.
+// Bits of `value` as an element of `type`, cut to its width as ptxas does; false where a float needs a float.
 bool element_bits(const Constant& value, Type type, uint64_t& bits) {
   bits = value.bits;
   const bool floating = kind(type) == TypeKind::floating;
   if (floating && type != Type::f16 && type != Type::bf16) {
+    if (value.is_integer()) return false;
     if (type == Type::f64) {
       bits = std::bit_cast<uint64_t>(value.as_double());
     } else if (value.kind == Constant::Kind::float32) {
@@ -32,13 +33,23 @@ bool element_bits(const Constant& value, Type type, uint64_t& bits) {
     }
     return true;
   }
-  if (!value.is_integer()) return true;
   const unsigned width = bit_width(type);
-  if (width >= 64) return true;
-  const auto as_signed = static_cast<int64_t>(value.bits);
-  const bool fits = value.bits >> width == 0 || as_signed >> (width - 1) == -1;
-  bits &= (uint64_t{1} << width) - 1;
-  return fits;
+  if (value.is_integer() && width < 64) bits &= (uint64_t{1} << width) - 1;
+  return true;
+}
+
+// Narrow and packed floats are instruction types only; their values live in registers of bits.
+bool is_register_type(Type type) {
+  switch (kind(type)) {
+    case TypeKind::bits:
+    case TypeKind::unsigned_int:
+    case TypeKind::signed_int:
+      return bit_width(type) >= 8;
+    case TypeKind::predicate:
+      return true;
+    default:
+      return type == Type::f16 || type == Type::f16x2 || type == Type::f32 || type == Type::f64;
+  }
 }
 
 }  // namespace
@@ -67,6 +78,11 @@ uint32_t Parser::declare_register(std::string_view name, uint32_t count, Type ty
     }
     declare(name, SymbolKind::reg, id, at);
   } else {
+    if (const Symbol* plain = symbols_.find_plain_in_scope(name, count)) {
+      report(DiagnosticKind::duplicate_name, at, at + static_cast<Offset>(name.size()),
+             fmt::format("'{}<{}>' declares a name of this scope again, that of line {}", name, count,
+                         module_.position(plain->at).line));
+    }
     declare(name, SymbolKind::register_range, id, at);
   }
   return id;
@@ -104,7 +120,13 @@ void Parser::parse_registers(std::vector<Item>& items) {
   advance();
   Variable prefix;
   prefix.space = Space::reg;
+  const Offset type_at = token_.at;
   if (!parse_type_prefix(prefix, false)) return recover();
+  if (!is_register_type(prefix.type) || prefix.vector > 4) {
+    report(DiagnosticKind::bad_declaration, type_at, previous_end_,
+           fmt::format("there are no registers of {}.{}", prefix.vector > 1 ? fmt::format(".v{} ", prefix.vector) : "",
+                       text(prefix.type)));
+  }
   const auto first = static_cast<uint32_t>(function().register_declarations.size());
   do {
     if (token_.kind != TokenKind::identifier) {
@@ -257,9 +279,26 @@ bool Parser::parse_variables(const Qualifiers& qualifiers, Space space, std::vec
     // An extern declaration and the definition are two variables of one name; the definition is the one meant from
     // there on, so the name is bound to the first and the second completes it.
     const Symbol* before = symbols_.find(variable.name);
+    if (prefix.type == Type::pred) {
+      report(DiagnosticKind::bad_declaration, variable.declared_at, previous_end_,
+             fmt::format("'{}' is a predicate, which only registers hold", variable.name));
+    }
+    if (prefix.linkage == Linkage::common && space != Space::global) {
+      report(DiagnosticKind::bad_declaration, variable.declared_at, previous_end_,
+             fmt::format("'{}' is .common, which only .global variables are", variable.name));
+    }
+    if (variable.is_unsized && prefix.linkage != Linkage::external && !is('=')) {
+      report(DiagnosticKind::bad_declaration, variable.declared_at, previous_end_,
+             fmt::format("'{}' has no size, which only .extern variables lack", variable.name));
+    }
     const bool completes = before != nullptr && before->kind == SymbolKind::variable && before->depth == symbols_.depth() &&
                            (variable.linkage == Linkage::external ||
                             module_.variables[before->id].linkage == Linkage::external);
+    if (completes && (module_.variables[before->id].type != variable.type || module_.variables[before->id].space != space)) {
+      report(DiagnosticKind::signature_mismatch, variable.declared_at, previous_end_,
+             fmt::format("'{}' was declared with another type or space in line {}", variable.name,
+                         module_.position(before->at).line));
+    }
     module_.variables.push_back(std::move(variable));
     Variable& stored = module_.variables.back();
     if (!completes) declare(stored.name, SymbolKind::variable, id, stored.declared_at);
@@ -384,8 +423,8 @@ void Parser::parse_initializer_element(Variable& variable) {
     Constant value;
     if (!parse_constant(value)) return;
     if (!element_bits(value, variable.type, element.value)) {
-      report(DiagnosticKind::literal_out_of_range, start.at, previous_end_,
-             fmt::format("value does not fit .{}", text(variable.type)));
+      report(DiagnosticKind::bad_initializer, start.at, previous_end_,
+             fmt::format("expected a float such as 1.0 or 0f3f800000 for .{}, found an integer", text(variable.type)));
     }
   }
   if (masked && !expect(')', "the masked symbol")) return;
@@ -434,7 +473,11 @@ unsigned Parser::parse_dimensions(uint32_t (&out)[3]) {
       report(DiagnosticKind::bad_declaration, at, previous_end_, "expected at most three dimensions");
       return count;
     }
-    out[count++] = static_cast<uint32_t>(value > 0xffffffff ? 0xffffffff : value);
+    if (value == 0 || value > 0xffffffff) {
+      report(DiagnosticKind::bad_declaration, at, previous_end_, fmt::format("expected a positive number, found {}", value));
+      value = 1;
+    }
+    out[count++] = static_cast<uint32_t>(value);
   } while (accept(','));
   for (unsigned i = count; i < 3; ++i) out[i] = 1;
   return count;
@@ -495,7 +538,7 @@ void Parser::check_signature(const Function& before, const Function& now, Offset
     for (size_t i = 0; i < a.size(); ++i) {
       const Variable& x = module_.variables[a[i]];
       const Variable& y = module_.variables[b[i]];
-      if (x.space != y.space || x.size_bytes != y.size_bytes || x.is_unsized != y.is_unsized) return true;
+      if (x.space != y.space || x.type != y.type || x.size_bytes != y.size_bytes || x.is_unsized != y.is_unsized) return true;
     }
     return false;
   };
@@ -505,6 +548,24 @@ void Parser::check_signature(const Function& before, const Function& now, Offset
   report(DiagnosticKind::signature_mismatch, at, at + static_cast<Offset>(now.name.size()),
          fmt::format("'{}' was declared with other parameters or results in line {}", now.name,
                      module_.position(before.at).line));
+}
+
+// Directives that contradict each other, or the kind of function they stand at.
+void Parser::check_attributes(const Function& now, Offset at) {
+  const FunctionAttributes& a = now.attributes;
+  const bool sized = a.max_ntid[0] != 0 || a.req_ntid[0] != 0 || a.min_ctas_per_sm != 0 || a.max_registers != 0 ||
+                     a.req_cluster[0] != 0 || a.max_cluster_rank != 0 || a.explicit_cluster;
+  if (!now.is_entry && sized) {
+    report(DiagnosticKind::misplaced_directive, at, previous_end_,
+           fmt::format("'{}' is no entry, only entries have launch bounds", now.name));
+  }
+  if (now.is_entry && a.no_return) {
+    report(DiagnosticKind::misplaced_directive, at, previous_end_,
+           fmt::format("'{}' is an entry, only functions are .noreturn", now.name));
+  }
+  if (a.max_ntid[0] != 0 && a.req_ntid[0] != 0) {
+    report(DiagnosticKind::bad_declaration, at, previous_end_, "'.maxntid' and '.reqntid' exclude each other");
+  }
 }
 
 void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
@@ -531,8 +592,10 @@ void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
   if (accept('(')) readable = parse_parameter_list(now.parameters, ')', is_entry);
   // A broken parameter list still leaves a body worth reading.
   while (!readable && token_.kind != TokenKind::end && !is('{') && !is(';') && !is('}')) advance();
+  const Offset directives_at = token_.at;
   while (parse_function_directive(now.attributes)) {
   }
+  check_attributes(now, directives_at);
   if (!is(';') && !is('{')) {
     if (token_.kind == TokenKind::dot_word) {
       report_here(DiagnosticKind::unknown_directive, fmt::format("'{}' is not a directive of a function", here()));
@@ -553,8 +616,6 @@ void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
       if (now.linkage == Linkage::internal) now.linkage = known.linkage;
       if (!now.has_body && now.linkage == Linkage::external) now.linkage = known.linkage;
       known = std::move(now);
-    } else if (!now.has_body) {
-      id = before->id;
     } else {
       declare(now.name, SymbolKind::function, id, name.at);
       module_.functions.push_back(std::move(now));
@@ -575,7 +636,7 @@ void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
   range_slots_.clear();
   sparse_ids_.clear();
   slot_budget_ = module_.text.size() / 4 + 4096;
-  symbols_.open_scope();
+  open_scope();
   for (const auto* list : {&function().results, &function().parameters}) {
     for (const VariableId v : *list) {
       const Variable& variable = module_.variables[v];
@@ -588,7 +649,6 @@ void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
     }
   }
   parse_body();
-  symbols_.close_scope();
   function().end = previous_end_;
   function_ = kNone;
   location_ = kNone;

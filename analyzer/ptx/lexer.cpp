@@ -62,8 +62,8 @@ void Lexer::skip_space() {
         return;
       }
       at_ = static_cast<Offset>(close) + 2;
-    } else if (text[at_] == '#' && (at_ == 0 || text[at_ - 1] == '\n')) {
-      skip_line();  // a line marker of a preprocessor
+    } else if (text[at_] == '#' && text[at_ + 1] == ' ' && is(text[at_ + 2], kDigit)) {
+      skip_line();  // a line marker of a preprocessor: # 12 "kernel.cu"
     } else {
       return;
     }

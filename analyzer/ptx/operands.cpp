@@ -57,6 +57,18 @@ void Parser::parse_component(Operand& operand) {
   advance();
 }
 
+// `+ 4` or `+ -4` behind the base of an address. A bare '-' is none, says ptxas; what follows it is read all the same.
+bool Parser::parse_offset(Operand& operand) {
+  if (!is('+') && !is('-')) return true;
+  const bool minus = is('-');
+  if (minus) unexpected("'+' before an offset, as in [%r1+-4]");
+  advance();
+  Constant offset;
+  if (!parse_constant(offset)) return false;
+  operand.value += minus ? 0 - offset.bits : offset.bits;
+  return true;
+}
+
 // An identifier: sink, register, special register, variable, function, label.
 bool Parser::parse_name(Op op, Operand& operand) {
   const std::string_view name = here();
@@ -86,13 +98,17 @@ bool Parser::parse_name(Op op, Operand& operand) {
     case SymbolKind::variable: {
       operand.kind = OperandKind::symbol;
       operand.id = symbol->id;
-      if (op == Op::call || (!is('+') && !is('-'))) return true;
-      const bool minus = is('-');
-      advance();
-      Constant offset;
-      if (!parse_constant(offset)) return false;
-      operand.value = minus ? 0 - offset.bits : offset.bits;
-      return true;
+      if (op == Op::call) return true;
+      if (accept('[')) {  // table[2]: an address, counted in elements
+        Constant element;
+        if (!parse_constant(element) || !expect(']', "the index")) return false;
+        operand.kind = OperandKind::address;
+        operand.base = AddressBase::variable;
+        const Variable& variable = module_.variables[symbol->id];
+        operand.value = element.bits * byte_width(variable.type) * variable.vector;
+        return true;
+      }
+      return parse_offset(operand);
     }
     case SymbolKind::function:
       operand.kind = OperandKind::function;
@@ -110,6 +126,9 @@ bool Parser::parse_name(Op op, Operand& operand) {
   if (special != SpecialRegister::none) {
     operand.kind = OperandKind::special;
     operand.id = static_cast<uint32_t>(special);
+    if (token_.kind == TokenKind::dot_word && !is_vector(special)) {
+      report_here(DiagnosticKind::bad_special_register, fmt::format("'{}' has no components, found '{}'", name, here()));
+    }
     parse_component(operand);
     return true;
   }
@@ -164,13 +183,7 @@ bool Parser::parse_address(Op op, Operand& operand, unsigned nesting) {
       report(DiagnosticKind::unexpected_token, name.at, name.end,
              fmt::format("expected a register or a variable as address, found '{}'", lexer_.text(name)));
     }
-    if (is('+') || is('-')) {
-      const bool minus = is('-');
-      advance();
-      Constant offset;
-      if (!parse_constant(offset)) return false;
-      operand.value += minus ? 0 - offset.bits : offset.bits;
-    }
+    if (!parse_offset(operand)) return false;
   } else {
     Constant address;
     const Token start = token_;

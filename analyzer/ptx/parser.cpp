@@ -181,7 +181,6 @@ void Parser::parse_address_size() {
 }
 
 void Parser::parse_top_level() {
-  if (accept(';')) return;
   if (token_.kind == TokenKind::punctuation && is('@')) {  // "@@DWARF ..." of PTX 1.x
     const Offset at = token_.at;
     lexer_.seek(at);
@@ -210,7 +209,10 @@ void Parser::parse_top_level() {
     report_here(DiagnosticKind::repeated_header, "'.version' is allowed only at the start of the file");
     return parse_version();
   }
-  if (is_word(".target")) return parse_target();
+  if (is_word(".target")) {
+    if (module_.target.empty()) report_here(DiagnosticKind::missing_target, "'.target' is allowed only directly after '.version'");
+    return parse_target();
+  }
   if (is_word(".address_size")) {
     report_here(DiagnosticKind::bad_address_size, "'.address_size' is allowed only directly after '.target'");
     return parse_address_size();
@@ -249,11 +251,9 @@ void Parser::parse_top_level() {
     if (space.kind == Word::Kind::space && word != ".sreg") {
       const auto kind = static_cast<Space>(space.id);
       if (kind == Space::reg || kind == Space::param || kind == Space::local) {
-        // ptxas takes module-level .local without complaint; registers and parameters belong to functions.
-        if (kind != Space::local) {
-          report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed outside a function", word));
-          return recover();
-        }
+        report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed outside a function", word));
+        advance();
+        return recover();
       }
       advance();
       if (!parse_variables(qualifiers, kind, module_.items)) recover();

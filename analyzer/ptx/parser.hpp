@@ -87,6 +87,7 @@ class Parser {
   bool parse_function_directive(FunctionAttributes& attributes);
   unsigned parse_dimensions(uint32_t (&out)[3]);
   FunctionId declare_function(std::string_view name, Offset at, bool is_entry, const Qualifiers& qualifiers);
+  void check_attributes(const Function& now, Offset at);
   void check_signature(const Function& before, const Function& now, Offset at);
   bool parse_variables(const Qualifiers& qualifiers, Space space, std::vector<Item>& items);
   bool parse_type_prefix(Variable& variable, bool allow_pointer);
@@ -127,6 +128,7 @@ class Parser {
   bool parse_primary(Op op, Operand& operand, unsigned nesting);
   bool parse_address(Op op, Operand& operand, unsigned nesting);
   bool parse_group(Op op, Operand& operand, char close, OperandKind kind, unsigned nesting);
+  bool parse_offset(Operand& operand);
   void parse_component(Operand& operand);
   bool parse_name(Op op, Operand& operand);
   void set_constant(Operand& operand, const Constant& constant);

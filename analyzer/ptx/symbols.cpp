@@ -52,12 +52,11 @@ const Symbol* SymbolTable::find_key(std::string_view name, bool range) const {
 
 const Symbol* SymbolTable::find_in_range(std::string_view name, uint32_t& index,
                                          const std::vector<RegisterDeclaration>& all) const {
-  // `%rd12` may be number 12 of `%rd<>` or number 2 of `%rd1<>`: the longest run of digits first. An index has no
-  // leading zero and at most ten digits.
+  // `%rd12` may be number 12 of `%rd<>` or number 2 of `%rd1<>`: the longest run of digits first. An index has at most
+  // ten digits.
   size_t digits = name.size();
   while (digits > 1 && is_digit(name[digits - 1]) && name.size() - digits < 10) --digits;
   for (size_t split = digits; split < name.size(); ++split) {
-    if (name[split] == '0' && split + 1 < name.size()) continue;
     const Symbol* symbol = find_key(name.substr(0, split), true);
     if (symbol == nullptr) continue;
     uint64_t number = 0;
@@ -66,6 +65,29 @@ const Symbol* SymbolTable::find_in_range(std::string_view name, uint32_t& index,
       index = static_cast<uint32_t>(number);
       return symbol;
     }
+  }
+  return nullptr;
+}
+
+const Symbol* SymbolTable::find_plain_in_scope(std::string_view base, uint32_t count) const {
+  const size_t start = scope_starts_.empty() ? 0 : scope_starts_.back();
+  // Beyond this the check would make declarations quadratic; no compiler mixes so many.
+  if (bindings_.size() - start > 4096) return nullptr;
+  for (size_t i = start; i < bindings_.size(); ++i) {
+    const Symbol& symbol = bindings_[i].symbol;
+    const Slot& slot = slots_[bindings_[i].slot];
+    const std::string_view name(slot.data, slot.size);
+    if (symbol.kind == SymbolKind::register_range || name.size() <= base.size() || name.size() > base.size() + 9 ||
+        name.substr(0, base.size()) != base) {
+      continue;
+    }
+    uint32_t number = 0;
+    bool digits = true;
+    for (const char c : name.substr(base.size())) {
+      digits = digits && is_digit(c);
+      number = number * 10 + static_cast<uint32_t>(c - '0');
+    }
+    if (digits && number < count) return &symbol;
   }
   return nullptr;
 }

@@ -39,6 +39,9 @@ class SymbolTable {
   // The innermost range that contains `name`, whose index in it goes to `index`.
   const Symbol* find_in_range(std::string_view name, uint32_t& index, const std::vector<RegisterDeclaration>& all) const;
 
+  // A plain name of the current scope that the range `base<count>` would declare again; null where there is none.
+  const Symbol* find_plain_in_scope(std::string_view base, uint32_t count) const;
+
   // Binds a name in the current scope. Returns the binding that is already there, if the scope has one, else null.
   const Symbol* bind(std::string_view name, SymbolKind kind, uint32_t id, Offset at);
 

@@ -457,15 +457,20 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
     case Role::address_with_more: {
       if (!match_address(function, instruction, spec, operand, failure)) return false;
       if (spec.any_count) return true;
-      if (operand.child_count != spec.child_count) {
-        return failure.set(DiagnosticKind::operand_count, operand.at,
-                           fmt::format("expected {} more operands in the brackets, found {}", spec.child_count, operand.child_count));
-      }
       const auto children = function.children(operand);
-      for (uint32_t i = 0; i < children.size(); ++i) {
-        if (!match(function, instruction, specs_[spec.first_child + i], children[i], failure)) return false;
+      uint32_t next = 0;
+      for (uint32_t i = 0; i < spec.child_count; ++i) {
+        const OperandSpec& child = specs_[spec.first_child + i];
+        if (next < children.size() && match(function, instruction, child, children[next], failure)) {
+          ++next;
+        } else if (!child.optional) {
+          if (next < children.size()) return false;
+          return failure.set(DiagnosticKind::operand_count, operand.at,
+                             fmt::format("expected {} in the brackets", wanted(child)));
+        }
       }
-      return true;
+      return next == children.size() ||
+             failure.set(DiagnosticKind::operand_count, children[next].at, "unexpected operand in the brackets");
     }
     case Role::label:
       return operand.kind == OperandKind::label || other();

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/levels.hpp"
+
 namespace ptxkit::ptx {
 namespace {
 
@@ -67,7 +69,10 @@ class OperandWriter {
       }
       case Role::address_with_more: {
         std::string text = fmt::format("[%l{}", number);
-        for (unsigned i = 0; i < spec.child_count; ++i) text += ", " + write(specs_[spec.first_child + i]);
+        for (unsigned i = 0; i < spec.child_count; ++i) {
+          const OperandSpec& child = specs_[spec.first_child + i];
+          if (!child.optional || variant_ % 2 == 1) text += ", " + write(child);
+        }
         return text + "]";
       }
       case Role::anything: break;
@@ -166,7 +171,8 @@ Sample make_sample(const Form& form, unsigned variant) {
     if (level == nullptr) continue;
     sample.version = std::max<unsigned>(sample.version, level->version);
     const std::string_view needed = level->targets.substr(0, level->targets.find(','));
-    if (std::stoul(std::string(needed)) > std::stoul(sample.target.substr(3))) sample.target = "sm_" + std::string(needed);
+    const TargetLevel* target = find_target(sample.target);
+    if (target == nullptr || !runs_on(level->targets, {target->sm, target->suffix})) sample.target = "sm_" + std::string(needed);
   }
   return sample;
 }
