@@ -18,6 +18,7 @@ namespace {
 using namespace dsl;
 
 constexpr u32 kAllLanes = 0xFFFFFFFFu;
+constexpr u32 kMaxScore = 8;  // bytes that are compared before a match is chosen
 
 // `Input` is a pointer to the item's bytes, 16-byte aligned, in global or in shared memory.
 template <const Lz4CompressVariant& V, class Input>
@@ -49,7 +50,8 @@ class Compressor {
       k_.warp_loop([&](auto& matches) {
         matches.break_if(*starts == 0);
         const WarpU32 chosen = ctz(*starts);
-        take_match(*base + chosen, shuffle(window.candidate, chosen));
+        const WarpU32 match = shuffle(window.matches, chosen);
+        take_match(*base + chosen, match & 0xFFFF, match >> 16);
         const WarpU32 next = *anchor_ - *base;
         starts = select((*fails_ != 0) | (next >= kWindow), 0, *starts & (kAllLanes << (next & (kWindow - 1))));
       });
@@ -63,8 +65,8 @@ class Compressor {
 
  private:
   struct Window {
-    LaneU32 candidate;  // of each lane's position
-    WarpU32 starts;     // lanes at which a match is to start
+    LaneU32 matches;  // of each lane's position: candidate, and its score from bit 16 on
+    WarpU32 starts;   // lanes at which a match is to start
   };
 
   void clear_table() {
@@ -101,7 +103,7 @@ class Compressor {
     // A start gives way to the next position if that scores higher, and to the next but one if that scores higher by
     // two.
     const LaneBool stays = (score != 0) & (shuffle_down(score, 1) <= score) & (shuffle_down(score, 2) <= score + 1);
-    return {candidate, ballot(stays)};
+    return {candidate | score << 16, ballot(stays)};
   }
 
   struct EightBytes {
@@ -124,25 +126,31 @@ class Compressor {
     return select(known & (here.first == there.first), 4 + ctz(here.second ^ there.second) / 8, 0);
   }
 
-  // Measures the match of `position` with `candidate` and writes its sequence.
-  void take_match(const WarpU32& position, const WarpU32& candidate) {
+  // Measures the match of `position` with `candidate` and writes its sequence. A score below eight already says where
+  // the match ends; backwards it goes over bytes that would be literals.
+  void take_match(const WarpU32& position, const WarpU32& candidate, const WarpU32& score) {
     const WarpU32 offset = position - candidate;
-    WarpVar end(k_, position + kMinMatch);
-    k_.warp_loop([&](auto& forwards) {
-      const LaneU32 at = *end + k_.lane();
-      const LaneU32 byte_at = min(at, match_end_ - 1);
-      const LaneBool differs = (at >= match_end_) | (src_.at(byte_at).load() != src_.at(byte_at - offset).load());
-      const WarpU32 differing = ballot(differs);
-      end += ctz(differing);  // 32 when there is none
-      forwards.break_if(differing != 0);
+    WarpVar end(k_, position + score);
+    k_.if_(score == kMaxScore, [&] {
+      k_.warp_loop([&](auto& forwards) {
+        const LaneU32 at = *end + k_.lane();
+        const LaneU32 byte_at = min(at, match_end_ - 1);
+        const LaneBool differs = (at >= match_end_) | (src_.at(byte_at).load() != src_.at(byte_at - offset).load());
+        const WarpU32 differing = ballot(differs);
+        end += ctz(differing);  // 32 when there is none
+        forwards.break_if(differing != 0);
+      });
     });
 
     const WarpU32 room_before = min(position - *anchor_, candidate);
-    const LaneU32 distance = min(k_.lane() + 1, room_before);
-    const LaneBool differs =
-        (k_.lane() >= room_before) | (src_.at(position - distance).load() != src_.at(candidate - distance).load());
-    const WarpU32 start = position - ctz(ballot(differs));
-    write_sequence(start, offset, *end);
+    WarpVar start(k_, position);
+    k_.if_(room_before != 0, [&] {
+      const LaneU32 distance = min(k_.lane() + 1, room_before);
+      const LaneBool differs =
+          (k_.lane() >= room_before) | (src_.at(position - distance).load() != src_.at(candidate - distance).load());
+      start -= ctz(ballot(differs));
+    });
+    write_sequence(*start, offset, min(*end, match_end_));
   }
 
   static WarpU32 extension_bytes(const WarpU32& length) {
@@ -154,16 +162,33 @@ class Compressor {
   void write_sequence(const WarpU32& start, const WarpU32& offset, const WarpU32& end) {
     const WarpU32 literal_count = start - *anchor_;
     const WarpU32 code = end - start - kMinMatch;
-    const WarpU32 needed = extension_bytes(literal_count) + literal_count + extension_bytes(code) + 3;
-    k_.if_(*written_ + needed >= size_, [&] { fails_ = 1; }).else_([&] {
-      write_literals(literal_count, min(code, kNibbleMax));
-      k_.once_per_warp([&] {
-        dst_.at(*written_).store(trunc<u8>(offset));
-        dst_.at(*written_ + 1).store(trunc<u8>(offset >> 8));
+    k_.if_(max(literal_count, code) < kNibbleMax, [&] {
+        write_short_sequence(literal_count, offset, code);
+      }).else_([&] {
+      const WarpU32 needed = extension_bytes(literal_count) + literal_count + extension_bytes(code) + 3;
+      k_.if_(*written_ + needed >= size_, [&] { fails_ = 1; }).else_([&] {
+        write_literals(literal_count, min(code, kNibbleMax));
+        k_.once_per_warp([&] {
+          dst_.at(*written_).store(trunc<u8>(offset));
+          dst_.at(*written_ + 1).store(trunc<u8>(offset >> 8));
+        });
+        written_ += 2;
+        write_extension(code);
       });
-      written_ += 2;
-      write_extension(code);
-      anchor_ = end;
+    });
+    anchor_ = end;
+  }
+
+  // A sequence of at most 17 bytes, as most are: lane i has its byte i, and one store writes it.
+  void write_short_sequence(const WarpU32& literal_count, const WarpU32& offset, const WarpU32& code) {
+    const LaneU32 i = k_.lane();
+    const LaneU32 literal = zext<u32>(src_.at(*anchor_ + min(i, literal_count) - min(i, 1)).load());
+    const LaneU32 offset_byte = select(i == literal_count + 1, offset, offset >> 8);
+    const LaneU32 byte = select(i == 0, literal_count << 4 | code, select(i <= literal_count, literal, offset_byte));
+    const WarpU32 end = *written_ + literal_count + 3;
+    k_.if_(end >= size_, [&] { fails_ = 1; }).else_([&] {
+      k_.if_(i < literal_count + 3, [&] { dst_.at(*written_ + i).store(trunc<u8>(byte)); });
+      written_ = end;
     });
   }
 

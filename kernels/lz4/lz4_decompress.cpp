@@ -28,6 +28,7 @@ class Decoder {
         sequences.break_if(condition);
       };
       fail_if(*ip_ >= src_size_, Lz4Status::input_overrun);
+      sequences.continue_if(decode_short_sequence());
       const WarpU32 token = read_byte();
       const WarpU32 literal_count = read_length(token >> 4);
       fail_if(*ip_ > src_size_, Lz4Status::input_overrun);
@@ -52,6 +53,32 @@ class Decoder {
   WarpU32 size_bytes() const { return *op_; }
 
  private:
+  // Decodes the sequence at ip if it is a short one with a match, and well formed. False: nothing has happened.
+  WarpBool decode_short_sequence() {
+    const LaneU32 lane = k_.lane();
+    const LaneU32 byte = zext<u32>(src_.at(min(*ip_ + lane, src_size_ - 1)).load());
+    const WarpU32 token = shuffle(byte, 0);
+    const WarpU32 literal_count = token >> 4;
+    const WarpU32 match_length = (token & kNibbleMax) + kMinMatch;
+    const WarpU32 offset = shuffle(byte, literal_count + 1) | shuffle(byte, literal_count + 2) << 8;
+    const WarpU32 match_start = *op_ + literal_count;
+    const WarpBool is_short = (literal_count < kNibbleMax) & (match_length < kNibbleMax + kMinMatch) &
+                              (literal_count + 3 <= src_size_ - *ip_) & (offset != 0) & (offset <= match_start) &
+                              (literal_count + match_length <= capacity_ - *op_);
+    k_.if_(is_short, [&] {
+      k_.if_((lane != 0) & (lane <= literal_count), [&] { dst_.at(*op_ + lane - 1).store(trunc<u8>(byte)); });
+      k_.sync_warp();
+      Var<u32, Rate::Thread> from(k_, lane);
+      k_.if_(offset < match_length, [&] { from = lane % offset; });  // overlapping: see copy_match
+      k_.if_(lane < match_length,
+             [&] { dst_.at(match_start + lane).store(dst_.at(match_start - offset + *from).load()); });
+      k_.sync_warp();
+      ip_ += literal_count + 3;
+      op_ = match_start + match_length;
+    });
+    return is_short;
+  }
+
   WarpU32 read_byte() {
     const WarpU32 byte = zext<u32>(src_.at(*ip_).load());
     ip_ += 1;
@@ -118,7 +145,7 @@ KernelDefinition lz4_decompress() {
   return define(
       KernelSpec{.name = std::string(kLz4Decompress),
                  .block = kLz4DecompressShape.block_threads,
-                 .budget = {.registers = 40},
+                 .budget = {.registers = 48},
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
                           .buffers = {{"src", N},
                                       {"dst", N},
