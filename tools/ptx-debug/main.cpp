@@ -100,6 +100,7 @@ int run(int argc, char** argv) {
   add_check(app, action);
   add_explain(app, action);
   add_rules(app, action);
+  add_run(app, action);
 
   std::vector<std::string> words = with_explicit_json(argc, argv);
   std::vector<std::string> verbs;

@@ -20,10 +20,16 @@ constexpr KindText kKinds[] = {
 };
 const KindText& row(FaultKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
+// Without blanks at the ends, and with one where there were several.
+std::string tidy(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    bool blank = c == ' ' || c == '\t' || c == '\r';
+    if (!blank) out += c;
+    else if (!out.empty() && out.back() != ' ') out += ' ';
+  }
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
 }
 
 // The space and offset that a faulting address means.
@@ -95,7 +101,7 @@ Site site_of(const ProgramImage& image, uint32_t pc) {
   ptx::Position position = image.module->position(instruction.at);
   site.line = position.line;
   site.column = position.column;
-  site.text = std::string(trim(image.module->line(position.line)));
+  site.text = tidy(image.module->line(position.line));
   if (instruction.location != ptx::kNone) {
     const ptx::Location& location = image.module->locations[instruction.location];
     const ptx::SourceFile* file = image.module->file(location.file);
