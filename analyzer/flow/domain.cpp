@@ -17,6 +17,9 @@ using ptx::Space;
 
 namespace {
 
+// Before PTX 2.3 there was no .address_size: 32 is then only the default, and 64-bit pointers are what compilers wrote.
+bool is_pointer_width(const ptx::Module& module, unsigned bits) { return bits == module.address_size || bits == 64; }
+
 constexpr unsigned kPhiChangesBeforeWidening = 4;
 
 Fact unknown(unsigned width) {
@@ -350,7 +353,7 @@ Fact Domain::loaded(const Operation& operation, ValueId id) {
   }
   const bool is_word = kind == ptx::TypeKind::bits || kind == ptx::TypeKind::unsigned_int ||
                        kind == ptx::TypeKind::signed_int;
-  if (!is_word || bits != module_->address_size || operation.width != bits) return fact;
+  if (!is_word || !is_pointer_width(*module_, bits) || operation.width != bits) return fact;
   fact.points_to = kUnknownSpace;
   fact.bits = Bits::constant(0);
   if (instruction.op == Op::ld && instruction.space == Space::param && instruction.operand_count > 1) {
@@ -423,7 +426,7 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
           points_to |= part.points_to;
         }
         Fact fact = number(bits, 0, low_mask(width), width);
-        if (width == module_->address_size && bits.known() != ~0ull && is_used_as_pointer(id, 3)) {
+        if (is_pointer_width(*module_, width) && bits.known() != ~0ull && is_used_as_pointer(id, 3)) {
           // Halves of a pointer that were shuffled or stored apart arrive together again.
           fact.base = value_base(Base::Kind::loaded, id);
           used_as_pointer_[fact.base] = true;

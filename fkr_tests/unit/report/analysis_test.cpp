@@ -115,6 +115,19 @@ TEST(Analysis, a_module_without_a_kernel_is_judged_as_a_whole) {
   EXPECT_GT(file.kernels[0].score.lost, 0u);
 }
 
+TEST(Analysis, texts_from_before_address_size_have_64_bit_pointers) {
+  const FileAnalysis file = analyze(
+      ".version 2.1\n.target sm_20\n.entry k(.param .u64 out)\n{\n    .reg .u32 %t;\n    .reg .u64 %p, %o;\n"
+      "    mov.u32 %t, %tid.x;\n    mul.wide.u32 %o, %t, 4;\n    ld.param.u64 %p, [out];\n    add.u64 %p, %p, %o;\n"
+      "    st.global.u32 [%p], %t;\n    exit;\n}\n",
+      "old.ptx", {});
+  ASSERT_TRUE(file.parsed.diagnostics.empty());
+  for (const RuleVerdict& verdict : file.kernels.at(0).verdicts) {
+    if (verdict.rule->id != "F051") continue;
+    EXPECT_EQ(verdict.result.verdict, Verdict::survived) << verdict.result.basis;
+  }
+}
+
 TEST(Analysis, a_report_is_as_bad_as_its_worst_file) {
   Report report;
   report.files.push_back(analyze(kHeader + kMisaligned, "bad.ptx", {}));
