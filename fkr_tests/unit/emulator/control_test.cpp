@@ -440,6 +440,58 @@ TEST(Control, SpecialRegistersOfThreeDimensions) {
   for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(ran.out[i], i % 3 * 100 + i / 3 % 4 * 10 + i / 12);
 }
 
+TEST(Control, PrintfAndAssertions) {
+  const std::string before = R"(
+.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
+.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);
+.global .align 1 .b8 text[30] = {116, 61, 37, 100, 32, 37, 53, 46, 49, 102, 32, 37, 108, 108, 120, 32, 37, 115, 37, 37, 10, 0};
+.global .align 1 .b8 word[4] = {97, 98, 99};
+)";
+  const std::string print = R"(
+  .local .align 8 .b8 values[32];
+  .param .b64 format;
+  .param .b64 list;
+  .param .b32 result;
+  mov.u64 %rd4, values;
+  cvta.local.u64 %rd4, %rd4;
+  neg.s32 %r1, %r0;
+  st.local.u32 [values], %r1;
+  mov.f64 %fd1, 0d4004000000000000;
+  st.local.f64 [values+8], %fd1;
+  mov.u64 %rd5, 0x123456789a;
+  st.local.u64 [values+16], %rd5;
+  mov.u64 %rd6, word;
+  cvta.global.u64 %rd6, %rd6;
+  st.local.u64 [values+24], %rd6;
+  mov.u64 %rd7, text;
+  st.param.b64 [format], %rd7;
+  st.param.b64 [list], %rd4;
+  call (result), vprintf, (format, list);
+  ld.param.b32 %r2, [result];
+  st.global.u32 [%rd2], %r2;
+)";
+  Ran ran = run_kernel(entry_text(print, before), {.block = {2}}, 2);
+  expect_clean(ran);
+  EXPECT_EQ(ran.outcome.output, "t=0   2.5 123456789a abc%\nt=-1   2.5 123456789a abc%\n");
+  EXPECT_EQ(ran.out, (std::vector<uint32_t>{4, 4}));
+  Ran failed = run_kernel(entry_text(R"(
+  .param .b64 a;
+  .param .b64 b;
+  .param .b32 c;
+  .param .b64 d;
+  .param .b64 e;
+  mov.u64 %rd6, word;
+  st.param.b64 [a], %rd6;
+  st.param.b64 [b], %rd6;
+  st.param.b32 [c], 77;
+  st.param.b64 [d], %rd6;
+  st.param.b64 [e], 1;
+  call __assertfail, (a, b, c, d, e);
+)", before), {}, 1);
+  ASSERT_EQ(failed.outcome.faults.size(), 1u);
+  EXPECT_EQ(failed.outcome.faults[0].message, "assertion 'abc' failed in abc, abc:77");
+}
+
 TEST(Control, ThreadsGiveTheSameResult) {
   const std::string text = entry_text(R"(
   mov.u32 %r1, %ctaid.x;

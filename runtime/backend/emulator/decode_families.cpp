@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/builtins.hpp"
 #include "runtime/backend/emulator/decode.hpp"
 #include "runtime/backend/emulator/state.hpp"
 
@@ -187,7 +188,11 @@ bool Decoder::call(Code& code) {
   if (parts.target->kind == OperandKind::function) {
     code.kind = Kind::call;
     site.function = parts.target->id;
-    if (!module_.functions[site.function].has_body) {
+    Builtin builtin{};
+    if (!module_.functions[site.function].has_body && find_builtin(module_.functions[site.function].name, builtin)) {
+      code.kind = Kind::call_builtin;
+      code.sub = static_cast<uint8_t>(builtin);
+    } else if (!module_.functions[site.function].has_body) {
       refuse(fmt::format("'{}' has no body in this module", module_.functions[site.function].name));
       return true;
     }

@@ -4,6 +4,8 @@
 // waits, so the loop looks for a meeting only there, and only while the warp is divergent.
 #include "runtime/backend/emulator/engine.hpp"
 
+#include "runtime/backend/emulator/builtins.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -536,6 +538,26 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         if (!enter(warp, part, call, static_cast<uint32_t>(callee))) return Next::stop;
       }
       return Next::choose;
+    }
+    case Kind::call_builtin: {
+      const CallSite& call = image.calls[code.target];
+      Frame& frame = *warp.frame;
+      for_lanes(exec, [&](unsigned lane) {
+        uint64_t values[8] = {};
+        const size_t count = std::min<size_t>(call.arguments.size(), 8);
+        for (size_t i = 0; i < count; ++i) {
+          const CallValue& each = call.arguments[i];
+          std::memcpy(&values[i], place_of(warp, frame, each, lane).bytes, std::min<uint64_t>(8, each.in_register ? each.bytes : each.size_bytes));
+        }
+        const uint32_t result = run_builtin(warp, static_cast<Builtin>(code.sub), lane, {values, count});
+        if (call.results.empty()) return;
+        const Place place = place_of(warp, frame, call.results[0], lane);
+        std::memcpy(place.bytes, &result, 4);
+        if (place.shadow) std::memset(place.shadow, place.marks ? 0 : 0xff, 4);
+        if (place.marks) *place.marks &= ~(1u << lane);
+      });
+      ++warp.fragments[index].pc;
+      return cta.stopped ? Next::stop : Next::go_on;
     }
     case Kind::ret:
       if (warp.fragments[index].frame->caller) {

@@ -50,6 +50,7 @@ enum class Kind : uint8_t {
   branch_table,
   call,
   call_indirect,
+  call_builtin,  // a function of the CUDA runtime: `sub` is a Builtin
   ret,
   exit,
   trap,
