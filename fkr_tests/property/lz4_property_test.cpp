@@ -101,10 +101,11 @@ TEST(Lz4Property, DamagedBlocksGiveAStatusAndNoByteOutside) {
     RC_CLASSIFY(item.status == Lz4Status::ok, "ok");
     RC_CLASSIFY(item.status == Lz4Status::input_overrun, "input_overrun");
     RC_CLASSIFY(item.status == Lz4Status::output_overrun, "output_overrun");
+    RC_CLASSIFY(item.status == Lz4Status::offset_zero, "offset_zero");
     RC_CLASSIFY(item.status == Lz4Status::offset_out_of_range, "offset_out_of_range");
     RC_ASSERT(item.status == Lz4Status::ok || item.size_bytes == 0);
-    if (expected < 0) return;
-    // What liblz4 takes, we take.
+    // What liblz4 takes, we take; but it copies memory that nobody wrote for offset 0, which the format forbids.
+    if (expected < 0 || item.status == Lz4Status::offset_zero) return;
     RC_ASSERT(item.status == Lz4Status::ok);
     RC_ASSERT(item.size_bytes == static_cast<uint32_t>(expected));
     RC_ASSERT(std::equal(ours.begin(), ours.begin() + expected, theirs.begin()));
