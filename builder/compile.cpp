@@ -53,9 +53,9 @@ const char* ptx_version(unsigned sm) { return sm >= 90 ? "+ptx78" : "+ptx70"; }
 
 }  // namespace
 
-std::string compile(llvm::Module& module, unsigned sm) {
+std::string compile(llvm::Module& module, const EmitOptions& options) {
   const std::unique_ptr<llvm::TargetMachine> machine(
-      nvptx().createTargetMachine(module.getTargetTriple(), "sm_" + std::to_string(sm), ptx_version(sm), llvm::TargetOptions(),
+      nvptx().createTargetMachine(module.getTargetTriple(), "sm_" + std::to_string(options.sm), ptx_version(options.sm), llvm::TargetOptions(),
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
   PTXKIT_CHECK(module.getDataLayout() == machine->createDataLayout(), "the data layout is the backend's own");
 
@@ -77,7 +77,7 @@ std::string compile(llvm::Module& module, unsigned sm) {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) mark_uniform_branches(function);
+    if (options.uniform_branches && !function.isDeclaration()) mark_uniform_branches(function);
   }
 
   llvm::SmallString<0> text;

@@ -48,7 +48,7 @@ Emitted emit(const KernelDefinition& definition, const EmitOptions& options) {
   const std::unique_ptr<Trace> trace = trace_kernel(definition, options);
   Trace::State& state = trace->state();
   std::string launch = launch_file(definition, state);
-  return {finish_ptx(compile(state.module, options.sm), definition, state), std::move(launch)};
+  return {finish_ptx(compile(state.module, options), definition, state), std::move(launch)};
 }
 
 std::string emit_ir(const KernelDefinition& definition, const EmitOptions& options) {

@@ -36,6 +36,8 @@ std::string launch_file(const KernelDefinition& definition, const Trace::State& 
   for (const Assumption& assumption : state.assumptions) {
     assumptions.push_back({{"align", assumption.align}, {"why", assumption.why}, {"where", place(assumption.where)}});
   }
+  Json markers = Json::array();
+  for (const Marker& marker : state.markers) markers.push_back({{"id", marker.id}, {"where", place(marker.where)}});
   Json entry = {{"block", {spec.block, 1, 1}},
                 {"min_blocks", spec.min_blocks},
                 {"dynamic_shared_bytes", 0},
@@ -47,6 +49,7 @@ std::string launch_file(const KernelDefinition& definition, const Trace::State& 
                 {"parameters", std::move(parameters)},
                 {"shared", std::move(shared)},
                 {"assumptions", std::move(assumptions)}};
+  if (!state.markers.empty()) entry["markers"] = std::move(markers);
   Json file = {{"entries", {{state.name, std::move(entry)}}}};
   return file.dump(2) + "\n";
 }

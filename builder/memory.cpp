@@ -161,6 +161,15 @@ void Trace::assume_aligned(Space space, Value pointer, std::size_t align, const 
   s.trap_if(s.b.CreateICmpNE(low, llvm::ConstantInt::get(low->getType(), 0)), where);
 }
 
+void Trace::assume_multiple(Scalar scalar, Value value, std::size_t of, const char* why, Where where) {
+  State& s = *state_;
+  s.assumptions.push_back({of, why, where});
+  if (!s.checked()) return;
+  s.at(where);
+  llvm::Value* low = s.b.CreateAnd(s.node(value, where), static_cast<u64>(of - 1));
+  s.trap_if(s.b.CreateICmpNE(low, llvm::ConstantInt::get(s.type(scalar), 0)), where);
+}
+
 Value Trace::align_down(Space space, Value pointer, std::size_t align, Where where) {
   State& s = *state_;
   s.at(where);
@@ -247,6 +256,7 @@ void Trace::mark(u32 id, Value value, Where where) {
   State& s = *state_;
   s.at(where);
   PTXKIT_CHECK(is_debug(), "markers exist in debug builds only");
+  s.markers.push_back({id, where});
   llvm::Value* buffer = s.function->getArg(static_cast<unsigned>(s.parameters.size() - 1));
   llvm::Type* word = s.b.getInt32Ty();
   llvm::Value* ticket = memory_assembly(s, "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", word,

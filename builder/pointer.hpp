@@ -53,6 +53,28 @@ auto align_down(const A& value, Where where = Where::current()) {
       apply(Binary::And, kScalarOf<T>, detail::operand<T>(value, where), Operand{nullptr, {}, ~u64{N - 1}, where})));
 }
 
+// The author vouches that `value` is a multiple of N; checked builds trap where it is not, and the launch file lists it.
+template <std::size_t N, DeviceOperand A>
+auto assume_multiple(const A& value, const char* why, Where where = Where::current()) {
+  static_assert(detail::is_power_of_two(N), "assume_multiple takes a power of two");
+  using T = ValueType<A>;
+  const Expr<T, kRateOf<A>> expr(value);
+  expr.trace().assume_multiple(kScalarOf<T>, expr.value(), N, why, where);
+  return Multiple<N, T, kRateOf<A>>(expr);
+}
+
+// Sums and differences keep what both sides have.
+template <std::size_t M, std::size_t N, DeviceInteger T, Rate R, Rate Q>
+auto operator+(const Multiple<M, T, R>& a, const Multiple<N, T, Q>& b) {
+  return Multiple<gcd(M, N), T, widest(R, Q)>(Expr<T, widest(R, Q)>(
+      apply(Binary::Add, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
+}
+template <std::size_t M, std::size_t N, DeviceInteger T, Rate R, Rate Q>
+auto operator-(const Multiple<M, T, R>& a, const Multiple<N, T, Q>& b) {
+  return Multiple<gcd(M, N), T, widest(R, Q)>(Expr<T, widest(R, Q)>(
+      apply(Binary::Sub, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
+}
+
 template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>
 class [[nodiscard]] Ptr {
  public:

@@ -61,7 +61,7 @@ enum class Order : u8 { Relaxed, Acquire, Release, AcqRel };
 enum class Scope : u8 { Cta, Gpu, Sys };
 enum class AtomicOp : u8 { Add, Min, Max, Exch, And, Or, Xor };
 
-// An alignment taken on trust, with the author's reason.
+// An alignment (of an address, or of an offset) taken on trust, with the author's reason.
 struct Assumption {
   std::size_t align;
   std::string why;
@@ -117,6 +117,7 @@ class Trace {
   Value load_bytewise(Space space, Scalar scalar, Value pointer, Where where);
   Value load_unaligned_u32(Space space, Value pointer, Where where);
   void assume_aligned(Space space, Value pointer, std::size_t align, const char* why, Where where);
+  void assume_multiple(Scalar scalar, Value value, std::size_t of, const char* why, Where where);
   Value align_down(Space space, Value pointer, std::size_t align, Where where);
   void check_index(Value size, Scalar index_type, Value index, u64 elements, Where where);
   void check_slice(Value size, Value begin, Value count, Where where);

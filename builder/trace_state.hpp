@@ -32,6 +32,12 @@ struct SharedArray {
   std::size_t align;
 };
 
+// A marker of a debug build, for the launch file.
+struct Marker {
+  u32 id;
+  Where where;
+};
+
 struct Trace::State {
   State(const KernelDefinition& definition, const EmitOptions& options);
   ~State();
@@ -55,6 +61,7 @@ struct Trace::State {
   Where here;
   std::vector<Assumption> assumptions;
   std::vector<SharedArray> shared_arrays;
+  std::vector<Marker> markers;
   std::vector<std::unique_ptr<Trace::If>> ifs;
   std::vector<std::unique_ptr<Trace::Loop>> loops;
 
@@ -86,7 +93,7 @@ inline constexpr unsigned kUniformColumn = 1u << 15;
 void mark_uniform_branches(llvm::Function& function);
 
 // Optimises `module` and prints PTX, as the backend writes it.
-std::string compile(llvm::Module& module, unsigned sm);
+std::string compile(llvm::Module& module, const EmitOptions& options);
 
 // The backend's text with names instead of numbers for parameters, `.ptr` annotations, and the @pz_cost block.
 std::string finish_ptx(const std::string& text, const KernelDefinition& definition, const Trace::State& state);

@@ -165,6 +165,18 @@ TEST(Operations, VectorsOfEveryWidthAssemble) {
   copy(u64{}, std::integral_constant<int, 2>{});
 }
 
+TEST(Operations, MultiplesKeepTheirAlignmentThroughSums) {
+  const auto definition = define(
+      {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u8, 16>> in, Arg<"out", Out> out, Arg<"stride", u32> stride) {
+        const auto row = assume_multiple<16>(k.block() * stride, "the host rounds strides up");
+        out.store(k.thread(), in.at(row + times<8>(k.lane()) - times<4>(k.warp())).as<u32>().load());
+      });
+  EXPECT_THAT(emit_ptx(definition), AllOf(HasSubstr("ld.global.nc.u32"), Not(HasSubstr("trap;"))));
+  const Emitted checked = emit(definition, {.variant = Variant::Checked});
+  EXPECT_THAT(checked.ptx, HasSubstr("trap;"));
+  EXPECT_THAT(checked.launch, HasSubstr("the host rounds strides up"));
+}
+
 TEST(Operations, UnalignedReadsComeFromAlignedWords) {
   const std::string ptx = emit_ptx(define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<ReadOnly, u8>> in, Arg<"out", Out> out) {
     out.store(k.thread(), in.load_unaligned_u32(k.thread()));
@@ -282,6 +294,13 @@ TEST(UniformBranches, FollowTheRateOfTheCondition) {
   EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu) == 7; }), divergent);
 }
 
+TEST(UniformBranches, CanBeTurnedOff) {
+  const Body body = [](Kernel& k, const In&, const Out& out) {
+    k.if_(k.block() == 3, [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+  };
+  EXPECT_EQ(branches_of(body, {.uniform_branches = false}), (Branches{1, 0}));
+}
+
 TEST(UniformBranches, AVariableIsAsUniformAsTheBranchesAroundItsAssignments) {
   const auto body = [](auto condition) {
     return [condition](Kernel& k, const In&, const Out& out) {
@@ -360,6 +379,12 @@ TEST(Variants, MarkersExistInDebugBuildsOnly) {
   EXPECT_THAT(debug, AllOf(HasSubstr(".param .u64 .ptr .global .align 16 op_debug_buffer"), HasSubstr("and.b32"), HasSubstr(", 4080;")));
   EXPECT_EQ(count(debug, "atom.relaxed.gpu.global.add.u32"), 2u);
   EXPECT_EQ(count(debug, "st.global.v4.u32"), 2u);
+}
+
+TEST(Variants, LaunchFilesOfDebugBuildsListTheMarkers) {
+  const auto definition = kernel([](Kernel& k, const In&, const Out&) { k.mark(7); });
+  EXPECT_THAT(emit(definition, {.variant = Variant::Debug}).launch, AllOf(HasSubstr("\"markers\""), HasSubstr("\"id\": 7"), HasSubstr("operations_test.cpp:")));
+  EXPECT_THAT(emit(definition).launch, Not(HasSubstr("markers")));
 }
 
 TEST(Variants, TrapsKeepTheirOwnLines) {
