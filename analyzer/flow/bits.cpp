@@ -56,9 +56,7 @@ Bits multiply(Bits a, Bits b) {
 
 Bits shift_left(Bits a, unsigned count) { return {(a.zero << count) | low_mask(count), a.one << count}; }
 
-Bits shift_right(Bits a, unsigned count) {
-  return {(a.zero >> count) | ~(~0ull >> count), a.one >> count};
-}
+Bits shift_right(Bits a, unsigned count) { return {(a.zero >> count) | ~(~0ull >> count), a.one >> count}; }
 
 Bits shift_right_signed(Bits a, unsigned count, unsigned width) {
   const Bits wide = sign_extend(a, width);

@@ -29,8 +29,8 @@ struct Bits {
 };
 
 Bits join(Bits a, Bits b);
-Bits truncate(Bits a, unsigned width);             // bits from `width` on become 0
-Bits sign_extend(Bits a, unsigned width);          // bits from `width` on become copies of bit width-1
+Bits truncate(Bits a, unsigned width);     // bits from `width` on become 0
+Bits sign_extend(Bits a, unsigned width);  // bits from `width` on become copies of bit width-1
 Bits bit_and(Bits a, Bits b);
 Bits bit_or(Bits a, Bits b);
 Bits bit_xor(Bits a, Bits b);
@@ -38,9 +38,9 @@ Bits bit_not(Bits a);
 Bits add(Bits a, Bits b);
 Bits subtract(Bits a, Bits b);
 Bits multiply(Bits a, Bits b);
-Bits shift_left(Bits a, unsigned count);           // count < 64
-Bits shift_right(Bits a, unsigned count);          // logical
+Bits shift_left(Bits a, unsigned count);   // count < 64
+Bits shift_right(Bits a, unsigned count);  // logical
 Bits shift_right_signed(Bits a, unsigned count, unsigned width);
-Bits below(uint64_t limit);                        // what is known of a value in [0, limit]
+Bits below(uint64_t limit);  // what is known of a value in [0, limit]
 
 }  // namespace ptxkit::flow

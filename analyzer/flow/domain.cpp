@@ -1,5 +1,5 @@
-// Sweeps of transfer functions over SSA in reverse postorder until nothing changes. Only values whose inputs changed are
-// looked at again, so that straight code costs one sweep.
+// Sweeps of transfer functions over SSA in reverse postorder until nothing changes. Only values whose inputs changed
+// are looked at again, so that straight code costs one sweep.
 #include "analyzer/flow/domain.hpp"
 
 #include <algorithm>
@@ -21,6 +21,8 @@ namespace {
 bool is_pointer_width(const ptx::Module& module, unsigned bits) { return bits == module.address_size || bits == 64; }
 
 constexpr unsigned kPhiChangesBeforeWidening = 4;
+// Widening ends the climb of intervals and bits; should bases go round in circles, this ends it too.
+constexpr unsigned kMaxPhiChanges = 100;
 
 Fact unknown(unsigned width) {
   Fact fact;
@@ -55,24 +57,36 @@ void reconcile(Fact& fact) {
 
 SpaceSet set_of(Space space) {
   switch (space) {
-    case Space::global: return kGlobalSet;
+    case Space::global:
+      return kGlobalSet;
     case Space::shared:
-    case Space::shared_cluster: return kSharedSet;
-    case Space::local: return kLocalSet;
-    case Space::constant: return kConstantSet;
-    case Space::param: return kParamSet;
-    default: return kUnknownSpace;
+    case Space::shared_cluster:
+      return kSharedSet;
+    case Space::local:
+      return kLocalSet;
+    case Space::constant:
+      return kConstantSet;
+    case Space::param:
+      return kParamSet;
+    default:
+      return kUnknownSpace;
   }
 }
 
 std::optional<Space> only_space(SpaceSet set) {
   switch (set) {
-    case kGlobalSet: return Space::global;
-    case kSharedSet: return Space::shared;
-    case kLocalSet: return Space::local;
-    case kConstantSet: return Space::constant;
-    case kParamSet: return Space::param;
-    default: return std::nullopt;
+    case kGlobalSet:
+      return Space::global;
+    case kSharedSet:
+      return Space::shared;
+    case kLocalSet:
+      return Space::local;
+    case kConstantSet:
+      return Space::constant;
+    case kParamSet:
+      return Space::param;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -101,9 +115,12 @@ Domain::Domain(const ptx::Module& module, const Ssa& ssa, const LaunchShape& sha
       reconcile(fact);
       if (fact == facts_[id]) continue;
       if (ssa.value(id).kind == Value::Kind::phi && facts_[id].reached) {
-        if (changes[id] < kPhiChangesBeforeWidening) {
-          ++changes[id];
-        } else {
+        if (changes[id] > kMaxPhiChanges) continue;
+        ++changes[id];
+        if (changes[id] > kMaxPhiChanges) {
+          fact = unknown(width_of(ssa, id));
+          fact.points_to = kUnknownSpace;
+        } else if (changes[id] > kPhiChangesBeforeWidening) {
           fact.low = 0;
           fact.high = low_mask(width_of(ssa, id));
           fact.bits = join(fact.bits, facts_[id].bits);
@@ -124,9 +141,10 @@ Domain::Domain(const ptx::Module& module, const Ssa& ssa, const LaunchShape& sha
           mark(use.id);
         } else {
           const ptx::Instruction& instruction = ssa.graph().function().instructions[use.id];
-          for_each_register(ssa.graph().function(), instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
-            if (written) mark(ssa.at(index));
-          });
+          for_each_register(ssa.graph().function(), instruction,
+                            [&](uint32_t index, const ptx::Operand&, bool written) {
+                              if (written) mark(ssa.at(index));
+                            });
         }
       }
     }
@@ -175,7 +193,8 @@ unsigned Domain::priority(BaseId id) const {
 std::string Domain::describe(BaseId id) const {
   const Base& base = bases_[id];
   switch (base.kind) {
-    case Base::Kind::none: return "no object";
+    case Base::Kind::none:
+      return "no object";
     case Base::Kind::variable: {
       const ptx::Variable& variable = module_->variables[base.id];
       return std::string(ptx::text(variable.space)) + " variable '" + std::string(variable.name) + "'";
@@ -204,7 +223,8 @@ Fact Domain::fact_of(const Source& source, unsigned width) const {
       const uint64_t value = source.constant & low_mask(width);
       return number(Bits::constant(value), value, value, width);
     }
-    case Source::Kind::value: return facts_[source.id];
+    case Source::Kind::value:
+      return facts_[source.id];
     case Source::Kind::variable: {
       Fact fact = unknown(width);
       const auto found = variable_bases_.find(source.id);
@@ -220,7 +240,8 @@ Fact Domain::fact_of(const Source& source, unsigned width) const {
       return number(range.low == range.high ? Bits::constant(range.low) : below(range.high), range.low, range.high,
                     width);
     }
-    default: return unknown(width);
+    default:
+      return unknown(width);
   }
 }
 
@@ -247,8 +268,8 @@ Fact Domain::sum(const Fact& a, const Fact& b, unsigned width, bool subtract_b) 
   const bool other_is_opaque = !difference_of_one_base && other->base != kNoBase;
   const Bits other_bits = other_is_opaque ? absolute(*other) : other->bits;
   Fact fact = unknown(width);
-  fact.bits = truncate(subtract_b ? subtract(a.bits, &b == other ? other_bits : b.bits)
-                                  : add(owner->bits, other_bits), width);
+  fact.bits =
+      truncate(subtract_b ? subtract(a.bits, &b == other ? other_bits : b.bits) : add(owner->bits, other_bits), width);
   if (difference_of_one_base) return fact;
   if (subtract_b && a.base == kNoBase && b.base != kNoBase) return unknown(width);
   if (owner->base != kNoBase || owner->points_to) {
@@ -295,7 +316,8 @@ Fact Domain::choose(const Fact& a, const Fact& b, ValueId at) {
     fact.base = value_base(Base::Kind::merged, at);
     for (const BaseId member : {a.base, b.base}) {
       auto& members = bases_[fact.base].members;
-      if (member != kNoBase && member != fact.base && std::find(members.begin(), members.end(), member) == members.end())
+      if (member != kNoBase && member != fact.base &&
+          std::find(members.begin(), members.end(), member) == members.end())
         members.push_back(member);
     }
   } else {
@@ -305,16 +327,20 @@ Fact Domain::choose(const Fact& a, const Fact& b, ValueId at) {
     fact.high = low_mask(width_of(*ssa_, at));
     return fact;
   }
-  if (a_null && b.base != kNoBase) fact.bits = b.bits;
-  else if (b_null && a.base != kNoBase) fact.bits = a.bits;
-  else fact.bits = join(a.bits, b.bits);
+  if (a_null && b.base != kNoBase)
+    fact.bits = b.bits;
+  else if (b_null && a.base != kNoBase)
+    fact.bits = a.bits;
+  else
+    fact.bits = join(a.bits, b.bits);
   return fact;
 }
 
 Fact Domain::transfer(ValueId id) {
   const Value& value = ssa_->value(id);
   switch (value.kind) {
-    case Value::Kind::undefined: return {};
+    case Value::Kind::undefined:
+      return {};
     case Value::Kind::phi: {
       Fact fact;
       const unsigned width = width_of(*ssa_, id);
@@ -333,7 +359,8 @@ Fact Domain::transfer(ValueId id) {
       if (fact.reached) fact.bits = truncate(fact.bits, width);
       return fact;
     }
-    case Value::Kind::result: break;
+    case Value::Kind::result:
+      break;
   }
   Fact fact = computed(operation_of(*ssa_, id), id);
   if (value.old != kNone) fact = choose(fact, facts_[value.old], id);
@@ -351,8 +378,8 @@ Fact Domain::loaded(const Operation& operation, ValueId id) {
     fact.bits = truncate(fact.bits, bits);
     fact.high = low_mask(bits);
   }
-  const bool is_word = kind == ptx::TypeKind::bits || kind == ptx::TypeKind::unsigned_int ||
-                       kind == ptx::TypeKind::signed_int;
+  const bool is_word =
+      kind == ptx::TypeKind::bits || kind == ptx::TypeKind::unsigned_int || kind == ptx::TypeKind::signed_int;
   if (!is_word || !is_pointer_width(*module_, bits) || operation.width != bits) return fact;
   fact.points_to = kUnknownSpace;
   fact.bits = Bits::constant(0);
@@ -362,7 +389,8 @@ Fact Domain::loaded(const Operation& operation, ValueId id) {
     uint64_t offset = address.value + uint64_t{operation.part} * (bits / 8);
     if (base.kind == Source::Kind::value) {
       const Fact& pointer = facts_[base.id];
-      if (pointer.base != kNoBase && bases_[pointer.base].kind == Base::Kind::variable && pointer.bits.known() == ~0ull) {
+      if (pointer.base != kNoBase && bases_[pointer.base].kind == Base::Kind::variable &&
+          pointer.bits.known() == ~0ull) {
         base = {.kind = Source::Kind::variable, .id = bases_[pointer.base].id};
         offset += pointer.bits.one;
       }
@@ -494,7 +522,8 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
     }
     case Op::add:
     case Op::sub: {
-      if (ptx::kind(instruction.type()) == ptx::TypeKind::floating || ptx::kind(instruction.type()) == ptx::TypeKind::packed)
+      if (ptx::kind(instruction.type()) == ptx::TypeKind::floating ||
+          ptx::kind(instruction.type()) == ptx::TypeKind::packed)
         return unknown(width);
       return sum(input(0, type_width), input(1, type_width), width, instruction.op == Op::sub);
     }
@@ -511,7 +540,8 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
         if (b.points_to && !a.points_to) keep_pointer(fact, b);
         return fact;
       }
-      Fact fact = number(bit_and(truncate(absolute(a), width), truncate(absolute(b), width)), 0, low_mask(width), width);
+      Fact fact =
+          number(bit_and(truncate(absolute(a), width), truncate(absolute(b), width)), 0, low_mask(width), width);
       const Fact& pointer = a.base != kNoBase ? a : b;
       // Rounding down stays in the object's space; picking out low bits is a number.
       if (fact.bits.maximum() > 0xffff) keep_pointer(fact, pointer);
@@ -541,8 +571,10 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
       return fact;
     }
     case Op::selp:
-    case Op::slct: return choose(input(0, width), input(1, width), id);
-    default: break;
+    case Op::slct:
+      return choose(input(0, width), input(1, width), id);
+    default:
+      break;
   }
   // Everything else works on plain numbers.
   std::array<Fact, 4> inputs;

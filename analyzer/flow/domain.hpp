@@ -1,10 +1,10 @@
 // The value domain: what is known of every SSA value on every run.
 //
 // A value is read as base + offset. The base is an object that arrives whole: the address of a variable, a parameter, a
-// word loaded from memory. Of the offset the domain knows bits (so its residue modulo every power of two) and an unsigned
-// interval; of the whole, which state spaces it may point into and whether it is a generic or a direct address.
-// Splitting the base off is what makes alignment provable: the base's alignment is a contract, named in reports, and
-// everything added to it must be proved.
+// word loaded from memory. Of the offset the domain knows bits (so its residue modulo every power of two) and an
+// unsigned interval; of the whole, which state spaces it may point into and whether it is a generic or a direct
+// address. Splitting the base off is what makes alignment provable: the base's alignment is a contract, named in
+// reports, and everything added to it must be proved.
 //
 // The facts are the greatest fixed point of transfer functions over SSA, found by sweeps in reverse postorder with
 // intervals widened at phis. A guarded result joins with the value it may keep; an undefined value joins as nothing.
@@ -26,8 +26,8 @@ inline constexpr BaseId kNoBase = 0;
 
 struct Base {
   enum class Kind : uint8_t { none, variable, parameter, loaded, merged } kind = Kind::none;
-  uint32_t id = kNone;        // VariableId of variable and parameter, ValueId of loaded and merged
-  uint64_t offset_bytes = 0;  // of a parameter: where in it
+  uint32_t id = kNone;            // VariableId of variable and parameter, ValueId of loaded and merged
+  uint64_t offset_bytes = 0;      // of a parameter: where in it
   std::vector<BaseId> members{};  // of merged: what a phi or selp chooses from
 };
 
@@ -40,14 +40,14 @@ SpaceSet set_of(ptx::Space space);
 std::optional<ptx::Space> only_space(SpaceSet set);
 
 struct Fact {
-  bool reached = false;        // false: nothing flows here, or only undefined values
+  bool reached = false;  // false: nothing flows here, or only undefined values
   BaseId base = kNoBase;
-  SpaceSet points_to = 0;      // empty: no pointer
-  bool may_be_direct = false;  // an address of a space's own window
-  bool may_be_generic = false; // a generic address, by cvta
+  SpaceSet points_to = 0;         // empty: no pointer
+  bool may_be_direct = false;     // an address of a space's own window
+  bool may_be_generic = false;    // a generic address, by cvta
   bool from_cvta_shared = false;  // on some path the generic address of shared memory
-  Bits bits;                   // of the value less its base
-  uint64_t low = 0, high = 0;  // the same, as an unsigned number of the register's width
+  Bits bits;                      // of the value less its base
+  uint64_t low = 0, high = 0;     // the same, as an unsigned number of the register's width
   bool operator==(const Fact&) const = default;
 };
 
@@ -82,9 +82,9 @@ class Domain {
   LaunchShape shape_;
   std::vector<Fact> facts_;
   std::vector<Base> bases_;
-  std::vector<bool> used_as_pointer_;           // per base
+  std::vector<bool> used_as_pointer_;                 // per base
   std::map<ptx::VariableId, BaseId> variable_bases_;  // of the variables that the function names
-  std::vector<BaseId> value_bases_;             // per value
+  std::vector<BaseId> value_bases_;                   // per value
   std::map<std::pair<ptx::VariableId, uint64_t>, BaseId> parameter_bases_;
 };
 

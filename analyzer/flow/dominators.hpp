@@ -2,8 +2,8 @@
 //
 // The immediate dominators come from the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm",
 // 2001) over reverse postorder. Post-dominators run the same code on the reversed graph with one virtual exit, node
-// size(); a loop that never leaves is given an edge to it, from its last block in program order, so that every reachable block has a
-// post-dominator.
+// size(); a loop that never leaves is given an edge to it, from its last block in program order, so that every
+// reachable block has a post-dominator.
 #pragma once
 
 #include <vector>

@@ -91,32 +91,58 @@ Accesses memory_accesses(const ptx::Function& function, ptx::InstructionId id) {
     case Op::ld:
     case Op::ldu:
       if (instruction.space == Space::param || !is_address(1) || width == 0) break;
-      add({.kind = AccessKind::load, .space = instruction.space, .width_bytes = width, .extent_bytes = width,
-           .address = pool(1), .data = pool(0), .is_plain = plain});
+      add({.kind = AccessKind::load,
+           .space = instruction.space,
+           .width_bytes = width,
+           .extent_bytes = width,
+           .address = pool(1),
+           .data = pool(0),
+           .is_plain = plain});
       break;
     case Op::st:
       if (instruction.space == Space::param || !is_address(0) || instruction.operand_count < 2 || width == 0) break;
-      add({.kind = AccessKind::store, .space = instruction.space, .width_bytes = width, .extent_bytes = width,
-           .address = pool(0), .data = pool(1), .is_plain = plain});
+      add({.kind = AccessKind::store,
+           .space = instruction.space,
+           .width_bytes = width,
+           .extent_bytes = width,
+           .address = pool(0),
+           .data = pool(1),
+           .is_plain = plain});
       break;
     case Op::atom:
       if (!is_address(1) || width == 0) break;
-      add({.kind = AccessKind::atomic, .space = instruction.space, .width_bytes = width, .extent_bytes = width,
-           .address = pool(1), .data = instruction.operand_count > 2 ? pool(2) : ptx::kNone, .is_plain = false});
+      add({.kind = AccessKind::atomic,
+           .space = instruction.space,
+           .width_bytes = width,
+           .extent_bytes = width,
+           .address = pool(1),
+           .data = instruction.operand_count > 2 ? pool(2) : ptx::kNone,
+           .is_plain = false});
       break;
     case Op::red:
       if (!is_address(0) || width == 0) break;
-      add({.kind = AccessKind::atomic, .space = instruction.space, .width_bytes = width, .extent_bytes = width,
-           .address = pool(0), .data = instruction.operand_count > 1 ? pool(1) : ptx::kNone, .is_plain = false});
+      add({.kind = AccessKind::atomic,
+           .space = instruction.space,
+           .width_bytes = width,
+           .extent_bytes = width,
+           .address = pool(0),
+           .data = instruction.operand_count > 1 ? pool(1) : ptx::kNone,
+           .is_plain = false});
       break;
     case Op::ldmatrix:
       if (is_address(1))
-        add({.kind = AccessKind::load, .space = instruction.space, .width_bytes = 16, .address = pool(1),
+        add({.kind = AccessKind::load,
+             .space = instruction.space,
+             .width_bytes = 16,
+             .address = pool(1),
              .data = pool(0)});
       break;
     case Op::stmatrix:
       if (is_address(0) && instruction.operand_count > 1)
-        add({.kind = AccessKind::store, .space = instruction.space, .width_bytes = 16, .address = pool(0),
+        add({.kind = AccessKind::store,
+             .space = instruction.space,
+             .width_bytes = 16,
+             .address = pool(0),
              .data = pool(1)});
       break;
     case Op::cp: {
@@ -127,10 +153,18 @@ Accesses memory_accesses(const ptx::Function& function, ptx::InstructionId id) {
       const ptx::Operand& size = function.operand_pool[pool(2)];
       if (size.kind != OperandKind::integer || (size.value != 4 && size.value != 8 && size.value != 16)) break;
       const uint32_t bytes = static_cast<uint32_t>(size.value);
-      add({.kind = AccessKind::store, .space = Space::shared, .width_bytes = bytes, .extent_bytes = bytes,
-           .address = pool(0), .is_plain = false});
-      add({.kind = AccessKind::load, .space = Space::global, .width_bytes = bytes, .extent_bytes = bytes,
-           .address = pool(1), .is_plain = false});
+      add({.kind = AccessKind::store,
+           .space = Space::shared,
+           .width_bytes = bytes,
+           .extent_bytes = bytes,
+           .address = pool(0),
+           .is_plain = false});
+      add({.kind = AccessKind::load,
+           .space = Space::global,
+           .width_bytes = bytes,
+           .extent_bytes = bytes,
+           .address = pool(1),
+           .is_plain = false});
       break;
     }
     default:
@@ -143,9 +177,7 @@ bool ends_thread(const ptx::Instruction& instruction) {
   return instruction.op == Op::ret || instruction.op == Op::exit || instruction.op == Op::trap;
 }
 
-bool is_branch(const ptx::Instruction& instruction) {
-  return instruction.op == Op::bra || instruction.op == Op::brx;
-}
+bool is_branch(const ptx::Instruction& instruction) { return instruction.op == Op::bra || instruction.op == Op::brx; }
 
 bool is_cta_barrier(const ptx::Function& function, const ptx::Instruction& instruction) {
   if (instruction.op != Op::bar && instruction.op != Op::barrier) return false;

@@ -53,8 +53,8 @@ struct Accesses {
 };
 Accesses memory_accesses(const ptx::Function& function, ptx::InstructionId id);
 
-bool ends_thread(const ptx::Instruction& instruction);   // ret, exit, trap: no successor when unguarded
-bool is_branch(const ptx::Instruction& instruction);     // bra, brx
+bool ends_thread(const ptx::Instruction& instruction);  // ret, exit, trap: no successor when unguarded
+bool is_branch(const ptx::Instruction& instruction);    // bra, brx
 // A barrier of the CTA: bar.sync, bar.red, barrier.cta.sync, barrier.sync; arrive and warp barriers are not.
 bool is_cta_barrier(const ptx::Function& function, const ptx::Instruction& instruction);
 // The same that every thread of the CTA must reach: no thread count is given.

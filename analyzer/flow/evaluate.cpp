@@ -21,7 +21,8 @@ int64_t sign_extended(uint64_t value, unsigned width) {
 
 }  // namespace
 
-std::optional<bool> compare(const ptx::Function& function, const ptx::Instruction& instruction, uint64_t a, uint64_t b) {
+std::optional<bool> compare(const ptx::Function& function, const ptx::Instruction& instruction, uint64_t a,
+                            uint64_t b) {
   const TypeKind kind = ptx::kind(instruction.type());
   const unsigned width = ptx::bit_width(instruction.type());
   if (kind == TypeKind::floating || kind == TypeKind::packed || width == 0) return std::nullopt;
@@ -58,7 +59,8 @@ std::optional<uint64_t> Evaluator::special(SpecialRegister special, uint8_t comp
   const SpecialRange range = range_of(special, component, forms_->domain().shape());
   if (range.low == range.high) return range.low;
   switch (special) {
-    case SpecialRegister::tid: return thread_.tid[dimension];
+    case SpecialRegister::tid:
+      return thread_.tid[dimension];
     case SpecialRegister::ntid:
       if (thread_.ntid[dimension]) return thread_.ntid[dimension];
       return std::nullopt;
@@ -74,29 +76,38 @@ std::optional<uint64_t> Evaluator::special(SpecialRegister special, uint8_t comp
       const unsigned lane = thread_.linear() % 32;
       const uint64_t below_lane = low_mask(lane), upto = low_mask(lane + 1);
       switch (special) {
-        case SpecialRegister::lanemask_eq: return upto & ~below_lane;
-        case SpecialRegister::lanemask_lt: return below_lane;
-        case SpecialRegister::lanemask_le: return upto;
-        case SpecialRegister::lanemask_gt: return low_mask(32) & ~upto;
-        default: return low_mask(32) & ~below_lane;
+        case SpecialRegister::lanemask_eq:
+          return upto & ~below_lane;
+        case SpecialRegister::lanemask_lt:
+          return below_lane;
+        case SpecialRegister::lanemask_le:
+          return upto;
+        case SpecialRegister::lanemask_gt:
+          return low_mask(32) & ~upto;
+        default:
+          return low_mask(32) & ~below_lane;
       }
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<uint64_t> Evaluator::atom(AtomId id) {
   const Atom& atom = forms_->atom(id);
   switch (atom.kind) {
-    case Atom::Kind::value: return value(atom.id, 0);
-    case Atom::Kind::special: return special(static_cast<SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail));
+    case Atom::Kind::value:
+      return value(atom.id, 0);
+    case Atom::Kind::special:
+      return special(static_cast<SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail));
     case Atom::Kind::iteration: {
       const auto found = iterations_.find(atom.id);
       if (found == iterations_.end()) return std::nullopt;
       return static_cast<uint64_t>(found->second);
     }
     case Atom::Kind::whole:
-    case Atom::Kind::parameter: return std::nullopt;
+    case Atom::Kind::parameter:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -113,16 +124,20 @@ std::optional<int64_t> Evaluator::form(const Form& form) {
 
 std::optional<uint64_t> Evaluator::source(const Source& source, unsigned width, unsigned depth) {
   switch (source.kind) {
-    case Source::Kind::constant: return source.constant & low_mask(width);
+    case Source::Kind::constant:
+      return source.constant & low_mask(width);
     case Source::Kind::value: {
       auto found = value(source.id, depth + 1);
       if (found && source.negated) *found ^= 1;
       if (found) *found &= low_mask(width);
       return found;
     }
-    case Source::Kind::variable: return source.constant;
-    case Source::Kind::special: return special(static_cast<SpecialRegister>(source.id), source.component);
-    default: return std::nullopt;
+    case Source::Kind::variable:
+      return source.constant;
+    case Source::Kind::special:
+      return special(static_cast<SpecialRegister>(source.id), source.component);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -148,8 +163,10 @@ std::optional<uint64_t> Evaluator::value(ValueId id, unsigned depth) {
     if (defined.old != kNone) {
       const auto& guard = forms_->domain().ssa().graph().function().instructions[defined.instruction].guard;
       const auto predicate = value(ssa.guard(defined.instruction), depth + 1);
-      if (!predicate) found = std::nullopt;
-      else if ((*predicate != 0) == guard.negated) found = value(defined.old, depth + 1);
+      if (!predicate)
+        found = std::nullopt;
+      else if ((*predicate != 0) == guard.negated)
+        found = value(defined.old, depth + 1);
     }
   }
   // A join of equal constants, say. Only where the instructions do not tell, so that facts can be tested against them.
@@ -192,8 +209,7 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
       if (bits != 32) return std::nullopt;
       return is_signed ? static_cast<uint64_t>((signed_of(a) * signed_of(b)) >> 32) : (a * b) >> 32;
     }
-    if (function.has(instruction, Mod::wide) && is_signed)
-      return static_cast<uint64_t>(signed_of(a) * signed_of(b));
+    if (function.has(instruction, Mod::wide) && is_signed) return static_cast<uint64_t>(signed_of(a) * signed_of(b));
     return a * b;
   };
   switch (instruction.op) {
@@ -213,7 +229,8 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
       const auto whole = input(0, 64);
       return whole ? Maybe(*whole >> (operation.part * width) & mask) : std::nullopt;
     }
-    case Op::cvta: return input(0, width);
+    case Op::cvta:
+      return input(0, width);
     case Op::cvt: {
       if (instruction.type_count < 2 || function.has(instruction, Mod::sat)) return std::nullopt;
       const ptx::Type to = instruction.types[0], from = instruction.types[1];
@@ -221,14 +238,19 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
       const auto a = input(0, ptx::bit_width(from));
       if (!a) return a;
       uint64_t number = *a;
-      if (ptx::kind(from) == TypeKind::signed_int) number = static_cast<uint64_t>(sign_extended(number, ptx::bit_width(from)));
+      if (ptx::kind(from) == TypeKind::signed_int)
+        number = static_cast<uint64_t>(sign_extended(number, ptx::bit_width(from)));
       number &= low_mask(ptx::bit_width(to));
-      if (ptx::kind(to) == TypeKind::signed_int) number = static_cast<uint64_t>(sign_extended(number, ptx::bit_width(to)));
+      if (ptx::kind(to) == TypeKind::signed_int)
+        number = static_cast<uint64_t>(sign_extended(number, ptx::bit_width(to)));
       return number & mask;
     }
-    case Op::add: return binary([](uint64_t a, uint64_t b) -> Maybe { return a + b; });
-    case Op::sub: return binary([](uint64_t a, uint64_t b) -> Maybe { return a - b; });
-    case Op::mul: return binary(product);
+    case Op::add:
+      return binary([](uint64_t a, uint64_t b) -> Maybe { return a + b; });
+    case Op::sub:
+      return binary([](uint64_t a, uint64_t b) -> Maybe { return a - b; });
+    case Op::mul:
+      return binary(product);
     case Op::mad: {
       const auto c = input(2, width);
       if (!c) return c;
@@ -237,13 +259,20 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
         return p ? Maybe(*p + *c) : std::nullopt;
       });
     }
-    case Op::and_: return binary([](uint64_t a, uint64_t b) -> Maybe { return a & b; });
-    case Op::or_: return binary([](uint64_t a, uint64_t b) -> Maybe { return a | b; });
-    case Op::xor_: return binary([](uint64_t a, uint64_t b) -> Maybe { return a ^ b; });
-    case Op::not_: return unary([](uint64_t a) { return ~a; });
-    case Op::neg: return unary([](uint64_t a) { return ~a + 1; });
-    case Op::abs: return unary([&](uint64_t a) { return signed_of(a) < 0 ? ~a + 1 : a; });
-    case Op::popc: return unary([](uint64_t a) { return static_cast<uint64_t>(std::popcount(a)); });
+    case Op::and_:
+      return binary([](uint64_t a, uint64_t b) -> Maybe { return a & b; });
+    case Op::or_:
+      return binary([](uint64_t a, uint64_t b) -> Maybe { return a | b; });
+    case Op::xor_:
+      return binary([](uint64_t a, uint64_t b) -> Maybe { return a ^ b; });
+    case Op::not_:
+      return unary([](uint64_t a) { return ~a; });
+    case Op::neg:
+      return unary([](uint64_t a) { return ~a + 1; });
+    case Op::abs:
+      return unary([&](uint64_t a) { return signed_of(a) < 0 ? ~a + 1 : a; });
+    case Op::popc:
+      return unary([](uint64_t a) { return static_cast<uint64_t>(std::popcount(a)); });
     case Op::shl:
     case Op::shr: {
       const auto a = input(0, bits), b = input(1, 32);
@@ -292,7 +321,8 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
       if (!predicate) return std::nullopt;
       return input(*predicate ? 0 : 1, width);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -25,9 +25,7 @@ int64_t sign_extended(uint64_t value, unsigned width) {
   const unsigned shift = 64 - width;
   return static_cast<int64_t>(value << shift) >> shift;
 }
-int64_t clamp(__int128 value) {
-  return value > kFar ? kFar : value < -kFar ? -kFar : static_cast<int64_t>(value);
-}
+int64_t clamp(__int128 value) { return value > kFar ? kFar : value < -kFar ? -kFar : static_cast<int64_t>(value); }
 
 }  // namespace
 
@@ -65,7 +63,8 @@ Form scale(const Form& a, int64_t factor) {
 }
 
 Form subtract(const Form& a, const Form& b) {
-  Form negative = scale({.base = kNoBase, .modulus_bits = b.modulus_bits, .constant = b.constant, .terms = b.terms}, -1);
+  Form negative =
+      scale({.base = kNoBase, .modulus_bits = b.modulus_bits, .constant = b.constant, .terms = b.terms}, -1);
   Form result = add(a, negative);
   result.base = a.base == b.base ? kNoBase : a.base;
   return result;
@@ -92,7 +91,9 @@ void Forms::store(ValueId id, const Form& form) {
 
 Form Forms::of(ValueId id) const {
   const Stored& stored = forms_[id];
-  return {stored.base, stored.modulus_bits, stored.constant,
+  return {stored.base,
+          stored.modulus_bits,
+          stored.constant,
           {terms_.begin() + stored.first, terms_.begin() + stored.first + stored.count}};
 }
 
@@ -114,8 +115,11 @@ Form Forms::of(const Source& source, unsigned width) {
   Form form;
   form.modulus_bits = std::min(64u, width);
   switch (source.kind) {
-    case Source::Kind::constant: form.constant = sign_extended(source.constant, width); return form;
-    case Source::Kind::value: return of(source.id);
+    case Source::Kind::constant:
+      form.constant = sign_extended(source.constant, width);
+      return form;
+    case Source::Kind::value:
+      return of(source.id);
     case Source::Kind::variable:
       form.base = domain_->fact_of(source, width).base;
       form.constant = static_cast<int64_t>(source.constant);
@@ -126,8 +130,8 @@ Form Forms::of(const Source& source, unsigned width) {
       if (range.low == range.high)
         form.constant = static_cast<int64_t>(range.low);
       else
-        form.terms.push_back({find_or_add({Atom::Kind::special, source.id, source.component,
-                                           ptx::bit_width(ptx::type(special))}), 1});
+        form.terms.push_back(
+            {find_or_add({Atom::Kind::special, source.id, source.component, ptx::bit_width(ptx::type(special))}), 1});
       return form;
     }
     default:
@@ -161,7 +165,9 @@ Form Forms::compute(ValueId id) {
   const unsigned width = operation.width;
   const unsigned type_width = ptx::bit_width(instruction.type()) ? ptx::bit_width(instruction.type()) : width;
   auto source = [&](unsigned i) { return source_of(ssa, operation.first_source + i); };
-  auto known = [&](unsigned i) { return source(i).kind != Source::Kind::none && source(i).kind != Source::Kind::function; };
+  auto known = [&](unsigned i) {
+    return source(i).kind != Source::Kind::none && source(i).kind != Source::Kind::function;
+  };
   auto input = [&](unsigned i, unsigned bits) { return of(source(i), bits); };
   // As a number: a summand that has a base of its own is one opaque quantity.
   auto number = [&](unsigned i, unsigned bits) {
@@ -169,7 +175,8 @@ Form Forms::compute(ValueId id) {
     if (form.base == kNoBase) return form;
     const Source from = source(i);
     if (from.kind != Source::Kind::value) return Form{.modulus_bits = 0};
-    return Form{.modulus_bits = std::min(64u, bits), .terms = {{find_or_add({Atom::Kind::whole, from.id, 0, bits}), 1}}};
+    return Form{.modulus_bits = std::min(64u, bits),
+                .terms = {{find_or_add({Atom::Kind::whole, from.id, 0, bits}), 1}}};
   };
   auto finish = [&](Form form) {
     form.modulus_bits = std::min(form.modulus_bits, width);
@@ -200,8 +207,10 @@ Form Forms::compute(ValueId id) {
       a = widen(a, type_width, kind == TypeKind::signed_int);
       b = widen(b, type_width, kind == TypeKind::signed_int);
       if (kind != TypeKind::signed_int) {
-        if (a.is_constant()) a.constant = static_cast<int64_t>(static_cast<uint64_t>(a.constant) & low_mask(type_width));
-        if (b.is_constant()) b.constant = static_cast<int64_t>(static_cast<uint64_t>(b.constant) & low_mask(type_width));
+        if (a.is_constant())
+          a.constant = static_cast<int64_t>(static_cast<uint64_t>(a.constant) & low_mask(type_width));
+        if (b.is_constant())
+          b.constant = static_cast<int64_t>(static_cast<uint64_t>(b.constant) & low_mask(type_width));
       }
       if (a.is_constant()) a.modulus_bits = 64;
       if (b.is_constant()) b.modulus_bits = 64;
@@ -219,8 +228,10 @@ Form Forms::compute(ValueId id) {
       {
         Form a = input(0, width), b = input(1, width);
         if (a.base != kNoBase && b.base != kNoBase) {
-          if (a.base != fact.base) a = number(0, width);
-          else b = number(1, width);
+          if (a.base != fact.base)
+            a = number(0, width);
+          else
+            b = number(1, width);
           if (a.modulus_bits == 0 || b.modulus_bits == 0) return as_atom(id);
         }
         return sum(a, b);
@@ -294,21 +305,25 @@ Form Forms::compute(ValueId id) {
       return Form{.modulus_bits = std::min(64u, width),
                   .terms = {{find_or_add({Atom::Kind::parameter, from.id, offset, width}), 1}}};
     }
-    default: return as_atom(id);
+    default:
+      return as_atom(id);
   }
 }
 
 Bits Forms::bits(AtomId id) const {
   const Atom& atom = atoms_[id];
   switch (atom.kind) {
-    case Atom::Kind::value: return domain_->fact(atom.id).bits;
+    case Atom::Kind::value:
+      return domain_->fact(atom.id).bits;
     case Atom::Kind::special: {
-      const SpecialRange range = range_of(static_cast<ptx::SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail),
-                                          domain_->shape());
+      const SpecialRange range =
+          range_of(static_cast<ptx::SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail), domain_->shape());
       return below(range.high);
     }
-    case Atom::Kind::parameter: return truncate({}, atom.width);
-    default: return {};
+    case Atom::Kind::parameter:
+      return truncate({}, atom.width);
+    default:
+      return {};
   }
 }
 
@@ -321,12 +336,14 @@ Interval Forms::interval(AtomId id) const {
       return {clamp(fact.low), clamp(fact.high)};
     }
     case Atom::Kind::special: {
-      const SpecialRange range = range_of(static_cast<ptx::SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail),
-                                          domain_->shape());
+      const SpecialRange range =
+          range_of(static_cast<ptx::SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail), domain_->shape());
       return {clamp(range.low), clamp(range.high)};
     }
-    case Atom::Kind::parameter: return {0, clamp(low_mask(atom.width))};
-    default: return {0, kFar};
+    case Atom::Kind::parameter:
+      return {0, clamp(low_mask(atom.width))};
+    default:
+      return {0, kFar};
   }
 }
 

@@ -1,12 +1,13 @@
 // Affine forms: integer values and addresses as base + constant + sum of coefficient * atom.
 //
-// An atom is a quantity that the forms do not look into: a special register, a scalar parameter, the iteration number of
-// a loop, or an SSA value (less its base). Induction variables are found by their form: the value that comes back to a
-// loop's phi is the phi itself plus a constant, so the phi is its start plus that constant times the iteration number.
+// An atom is a quantity that the forms do not look into: a special register, a scalar parameter, the iteration number
+// of a loop, or an SSA value (less its base). Induction variables are found by their form: the value that comes back to
+// a loop's phi is the phi itself plus a constant, so the phi is its start plus that constant times the iteration
+// number.
 //
 // A form holds modulo 2^modulus_bits: 32-bit arithmetic may wrap, and a widened 32-bit value equals its form as a whole
-// number only where its interval shows that nothing wrapped. Residues for alignment survive that; addresses that must be
-// exact ask for modulus_bits == 64, or the width of the address.
+// number only where its interval shows that nothing wrapped. Residues for alignment survive that; addresses that must
+// be exact ask for modulus_bits == 64, or the width of the address.
 #pragma once
 
 #include <map>
@@ -103,8 +104,8 @@ class Forms {
   std::map<ValueId, Induction> inductions_;
 };
 
-Form add(const Form& a, const Form& b);                  // at most one has a base
-Form subtract(const Form& a, const Form& b);             // equal bases cancel; precondition: b has none, or a's
-Form scale(const Form& a, int64_t factor);               // precondition: no base
+Form add(const Form& a, const Form& b);       // at most one has a base
+Form subtract(const Form& a, const Form& b);  // equal bases cancel; precondition: b has none, or a's
+Form scale(const Form& a, int64_t factor);    // precondition: no base
 
 }  // namespace ptxkit::flow

@@ -43,7 +43,7 @@ class Graph {
 
   std::span<const BlockId> reverse_postorder() const { return order_; }  // reachable blocks, entry first
   bool is_reachable(BlockId id) const { return order_index_[id] != kNone; }
-  uint32_t order_index(BlockId id) const { return order_index_[id]; }    // kNone where unreachable
+  uint32_t order_index(BlockId id) const { return order_index_[id]; }  // kNone where unreachable
 
  private:
   const ptx::Function* function_;

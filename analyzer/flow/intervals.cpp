@@ -60,11 +60,16 @@ Concurrency Intervals::concurrency(ptx::InstructionId first, ptx::InstructionId 
   for (const Origin& x : a)
     for (const Origin& y : b) {
       if (x.barrier != y.barrier) continue;
-      if (x.crossing == Origin::kManyCrossings || y.crossing == Origin::kManyCrossings) found.unbounded = true;
-      else if (x.crossing == y.crossing) found.same_iteration = true;
-      else if (y.crossing == Origin::kNoCrossing) found.first_is_later = x.crossing;
-      else if (x.crossing == Origin::kNoCrossing) found.second_is_later = y.crossing;
-      else found.unbounded = true;
+      if (x.crossing == Origin::kManyCrossings || y.crossing == Origin::kManyCrossings)
+        found.unbounded = true;
+      else if (x.crossing == y.crossing)
+        found.same_iteration = true;
+      else if (y.crossing == Origin::kNoCrossing)
+        found.first_is_later = x.crossing;
+      else if (x.crossing == Origin::kNoCrossing)
+        found.second_is_later = y.crossing;
+      else
+        found.unbounded = true;
     }
   return found;
 }

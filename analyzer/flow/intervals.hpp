@@ -1,9 +1,9 @@
 // Barrier intervals: which instructions may run between the same two barriers.
 //
-// Every instruction is labelled with the barriers (or the entry) from which control comes to it without passing another,
-// and with how the way there crosses back edges: not at all, once over the back edge of one loop, or more. All threads
-// of a CTA pass the same barriers, so two threads can be at two instructions at the same time only where those share a
-// barrier they come from; and where both come from it in the same manner they are in the same iteration.
+// Every instruction is labelled with the barriers (or the entry) from which control comes to it without passing
+// another, and with how the way there crosses back edges: not at all, once over the back edge of one loop, or more. All
+// threads of a CTA pass the same barriers, so two threads can be at two instructions at the same time only where those
+// share a barrier they come from; and where both come from it in the same manner they are in the same iteration.
 #pragma once
 
 #include <optional>
@@ -22,10 +22,10 @@ struct Origin {
 
 // How two instructions of one interval stand to each other.
 struct Concurrency {
-  bool same_iteration = false;      // for some shared barrier both are in the same iteration of every loop
-  LoopId first_is_later = kNone;    // the first may be one iteration of this loop ahead
+  bool same_iteration = false;    // for some shared barrier both are in the same iteration of every loop
+  LoopId first_is_later = kNone;  // the first may be one iteration of this loop ahead
   LoopId second_is_later = kNone;
-  bool unbounded = false;           // iterations may be apart in other ways
+  bool unbounded = false;  // iterations may be apart in other ways
   bool any() const { return same_iteration || unbounded || first_is_later != kNone || second_is_later != kNone; }
 };
 

@@ -1,4 +1,5 @@
-// Limits: CUDA C++ Programming Guide, table of technical specifications (1024 threads a block, 64 in z, 2^31-1 blocks in x, 65535 in y, z).
+// Limits: CUDA C++ Programming Guide, table of technical specifications (1024 threads a block, 64 in z, 2^31-1 blocks
+// in x, 65535 in y, z).
 #include "analyzer/flow/launch.hpp"
 
 #include <algorithm>
@@ -31,20 +32,31 @@ SpecialRange range_of(ptx::SpecialRegister special, uint8_t component, const Lau
   using ptx::SpecialRegister;
   const unsigned dimension = component == 'y' ? 1 : component == 'z' ? 2 : 0;
   switch (special) {
-    case SpecialRegister::tid: return {0, shape.max_tid(dimension)};
+    case SpecialRegister::tid:
+      return {0, shape.max_tid(dimension)};
     case SpecialRegister::ntid:
       if (shape.is_exact) return {shape.threads[dimension], shape.threads[dimension]};
       return {1, uint64_t{shape.max_tid(dimension)} + 1};
-    case SpecialRegister::laneid: return {0, std::min(shape.block_threads(), 32u) - 1};
-    case SpecialRegister::warpid: return {0, 63};
-    case SpecialRegister::nwarpid: return {1, 64};
-    case SpecialRegister::ctaid: return {0, dimension == 0 ? 0x7ffffffeull : 65534ull};
-    case SpecialRegister::nctaid: return {1, dimension == 0 ? 0x7fffffffull : 65535ull};
-    case SpecialRegister::smid: return {0, 4095};
-    case SpecialRegister::nsmid: return {1, 4096};
-    case SpecialRegister::cluster_ctarank: return {0, 31};
-    case SpecialRegister::cluster_nctarank: return {1, 32};
-    default: return {0, low_mask(ptx::bit_width(ptx::type(special)))};
+    case SpecialRegister::laneid:
+      return {0, std::min(shape.block_threads(), 32u) - 1};
+    case SpecialRegister::warpid:
+      return {0, 63};
+    case SpecialRegister::nwarpid:
+      return {1, 64};
+    case SpecialRegister::ctaid:
+      return {0, dimension == 0 ? 0x7ffffffeull : 65534ull};
+    case SpecialRegister::nctaid:
+      return {1, dimension == 0 ? 0x7fffffffull : 65535ull};
+    case SpecialRegister::smid:
+      return {0, 4095};
+    case SpecialRegister::nsmid:
+      return {1, 4096};
+    case SpecialRegister::cluster_ctarank:
+      return {0, 31};
+    case SpecialRegister::cluster_nctarank:
+      return {1, 32};
+    default:
+      return {0, low_mask(ptx::bit_width(ptx::type(special)))};
   }
 }
 

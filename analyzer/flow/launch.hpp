@@ -8,9 +8,9 @@
 namespace ptxkit::flow {
 
 struct LaunchShape {
-  bool is_exact = false;                 // .reqntid: every launch has `threads`
-  uint32_t threads[3] = {0, 0, 0};       // per dimension; valid where is_exact
-  uint32_t max_threads = 1024;           // of a block; .maxntid or the hardware's limit
+  bool is_exact = false;            // .reqntid: every launch has `threads`
+  uint32_t threads[3] = {0, 0, 0};  // per dimension; valid where is_exact
+  uint32_t max_threads = 1024;      // of a block; .maxntid or the hardware's limit
 
   static LaunchShape of(const ptx::Function& function);
 

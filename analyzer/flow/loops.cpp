@@ -1,5 +1,6 @@
 // Loops are found from the innermost outwards (headers in reverse of reverse postorder); a block that already belongs
-// to a loop is entered through that loop's outermost known parent, so that every block is walked once per nesting level at most.
+// to a loop is entered through that loop's outermost known parent, so that every block is walked once per nesting level
+// at most.
 #include "analyzer/flow/loops.hpp"
 
 #include <algorithm>

@@ -14,10 +14,10 @@ using LoopId = uint32_t;
 
 struct Loop {
   BlockId header = kNone;
-  LoopId parent = kNone;           // the next loop outwards
-  uint32_t depth = 1;              // 1 for outermost
-  std::vector<BlockId> latches;    // sources of the back edges
-  uint32_t first = 0, last = 0;    // its loops in Loops::all(), this one first: [first, last)
+  LoopId parent = kNone;         // the next loop outwards
+  uint32_t depth = 1;            // 1 for outermost
+  std::vector<BlockId> latches;  // sources of the back edges
+  uint32_t first = 0, last = 0;  // its loops in Loops::all(), this one first: [first, last)
 };
 
 class Loops {

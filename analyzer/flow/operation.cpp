@@ -18,7 +18,8 @@ Source source_of(const Ssa& ssa, uint32_t pool_index) {
     case OperandKind::symbol:
       return {.kind = Source::Kind::variable, .id = operand.id, .constant = operand.value};
     case OperandKind::special:
-      return {.kind = Source::Kind::special, .id = operand.id,
+      return {.kind = Source::Kind::special,
+              .id = operand.id,
               .component = operand.component ? operand.component : static_cast<uint8_t>('x')};
     case OperandKind::function:
       return {.kind = Source::Kind::function, .id = operand.id};

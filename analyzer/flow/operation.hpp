@@ -1,7 +1,7 @@
 // What computes a value: the instruction that defines it with its sources taken apart.
 //
-// The analyses (value domain, affine forms, uniformity, evaluation for one thread) all start from this one reading of an
-// operand, so that none of them has an opinion of its own about PTX's operand kinds.
+// The analyses (value domain, affine forms, uniformity, evaluation for one thread) all start from this one reading of
+// an operand, so that none of them has an opinion of its own about PTX's operand kinds.
 #pragma once
 
 #include "analyzer/flow/ssa.hpp"
@@ -10,10 +10,10 @@ namespace ptxkit::flow {
 
 struct Source {
   enum class Kind : uint8_t { none, constant, value, variable, special, function } kind = Kind::none;
-  uint32_t id = kNone;        // ValueId, VariableId, SpecialRegister
-  uint8_t component = 0;      // 'x' 'y' 'z' of a special register
-  bool negated = false;       // !p
-  uint64_t constant = 0;      // of a constant; the byte offset of a variable
+  uint32_t id = kNone;    // ValueId, VariableId, SpecialRegister
+  uint8_t component = 0;  // 'x' 'y' 'z' of a special register
+  bool negated = false;   // !p
+  uint64_t constant = 0;  // of a constant; the byte offset of a variable
 };
 
 Source source_of(const Ssa& ssa, uint32_t pool_index);
@@ -23,10 +23,10 @@ Source address_base(const Ssa& ssa, uint32_t pool_index);
 
 struct Operation {
   const ptx::Instruction* instruction = nullptr;
-  unsigned width = 0;            // bits of the register that is written; 1 for a predicate
-  unsigned part = 0;             // which register of a written vector or pair
+  unsigned width = 0;  // bits of the register that is written; 1 for a predicate
+  unsigned part = 0;   // which register of a written vector or pair
   unsigned parts = 1;
-  uint32_t first_source = 0;     // operand pool index of the first operand after the destination
+  uint32_t first_source = 0;  // operand pool index of the first operand after the destination
   unsigned source_count = 0;
 };
 

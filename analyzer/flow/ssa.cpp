@@ -149,8 +149,11 @@ void Ssa::place_phis(const DominatorTree& dominators) {
     ++first_phi_[block + 1];
     phis_.push_back(static_cast<ValueId>(values_.size()));
     const uint32_t predecessors = graph.block(block).predecessor_count;
-    values_.push_back({.kind = Value::Kind::phi, .reg = reg, .block = block,
-                       .first_argument = static_cast<uint32_t>(arguments_.size()), .argument_count = predecessors});
+    values_.push_back({.kind = Value::Kind::phi,
+                       .reg = reg,
+                       .block = block,
+                       .first_argument = static_cast<uint32_t>(arguments_.size()),
+                       .argument_count = predecessors});
     arguments_.resize(arguments_.size() + predecessors, kNone);
   }
   for (BlockId block = 0; block < graph.size(); ++block) first_phi_[block + 1] += first_phi_[block];
@@ -227,10 +230,9 @@ void Ssa::collect_uses() {
     for (const BlockId block : graph_->reverse_postorder())
       for (InstructionId i = graph_->block(block).first; i < graph_->block(block).end; ++i) {
         if (guard_values_[i] != kNone) visit(guard_values_[i], Use{Use::Kind::guard, i, kNone});
-        for_each_register(function, function.instructions[i],
-                          [&](uint32_t index, const ptx::Operand&, bool written) {
-                            if (!written) visit(operand_values_[index], Use{Use::Kind::operand, i, index});
-                          });
+        for_each_register(function, function.instructions[i], [&](uint32_t index, const ptx::Operand&, bool written) {
+          if (!written) visit(operand_values_[index], Use{Use::Kind::operand, i, index});
+        });
       }
     for (ValueId id = 0; id < values_.size(); ++id) {
       if (values_[id].kind == Value::Kind::phi)

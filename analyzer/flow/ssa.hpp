@@ -2,11 +2,12 @@
 //
 // Every definition becomes a value; where control flow joins different values of a register, a phi. A guarded
 // instruction is a conditional move: its value also names the value that the register had before (`old`), which it
-// keeps when the guard is false. A register that is read before any definition reads a value of kind `undefined`.
+// keeps when the guard is false. A register that is read before any definition reads a value of kind `undefined`. Where
+// the entry block is itself the head of a loop, a phi there has arguments for the back edges only.
 //
 // Phis are placed at iterated dominance frontiers (Cytron et al. 1991), pruned by the register's liveness, and only for
-// registers that need them: nearly all PTX is written by compilers out of SSA, so most registers have one definition that
-// dominates its uses and cost nothing.
+// registers that need them: nearly all PTX is written by compilers out of SSA, so most registers have one definition
+// that dominates its uses and cost nothing.
 #pragma once
 
 #include <span>
@@ -22,10 +23,10 @@ using ValueId = uint32_t;
 struct Value {
   enum class Kind : uint8_t { undefined, result, phi } kind = Kind::undefined;
   ptx::RegId reg = kNone;
-  BlockId block = kNone;                     // where it is defined; entry for `undefined`
-  ptx::InstructionId instruction = kNone;    // of a result
-  uint32_t operand = kNone;                  // of a result: the operand that is written, in the operand pool
-  ValueId old = kNone;                       // of a guarded result
+  BlockId block = kNone;                            // where it is defined; entry for `undefined`
+  ptx::InstructionId instruction = kNone;           // of a result
+  uint32_t operand = kNone;                         // of a result: the operand that is written, in the operand pool
+  ValueId old = kNone;                              // of a guarded result
   uint32_t first_argument = 0, argument_count = 0;  // of a phi: one for each predecessor of its block
 };
 

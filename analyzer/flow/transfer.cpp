@@ -27,8 +27,7 @@ bool is_constant(const Fact& fact) { return fact.low == fact.high; }
 Bits three_way_logic(Bits a, Bits b, Bits c, unsigned table) {
   uint64_t can_be_one = 0, can_be_zero = 0;
   for (unsigned m = 0; m < 8; ++m) {
-    const uint64_t possible =
-        ~(m & 4 ? a.zero : a.one) & ~(m & 2 ? b.zero : b.one) & ~(m & 1 ? c.zero : c.one);
+    const uint64_t possible = ~(m & 4 ? a.zero : a.one) & ~(m & 2 ? b.zero : b.one) & ~(m & 1 ? c.zero : c.one);
     (table >> m & 1 ? can_be_one : can_be_zero) |= possible;
   }
   return {~can_be_one, ~can_be_zero};
@@ -52,7 +51,8 @@ Fact integer_multiply(const ptx::Function& function, const ptx::Instruction& ins
                       unsigned width) {
   const unsigned from = ptx::bit_width(instruction.type());
   const TypeKind kind = ptx::kind(instruction.type());
-  if (kind == TypeKind::floating || kind == TypeKind::packed || function.has(instruction, Mod::hi)) return unknown(width);
+  if (kind == TypeKind::floating || kind == TypeKind::packed || function.has(instruction, Mod::hi))
+    return unknown(width);
   const bool wide = function.has(instruction, Mod::wide);
   Bits x = truncate(a.bits, from), y = truncate(b.bits, from);
   if (wide && kind == TypeKind::signed_int) {
@@ -60,8 +60,8 @@ Fact integer_multiply(const ptx::Function& function, const ptx::Instruction& ins
     y = sign_extend(y, from);
   }
   Fact fact = number(multiply(x, y), 0, low_mask(width), width);
-  const bool positive = kind != TypeKind::signed_int || !wide ||
-                        (a.high <= low_mask(from - 1) && b.high <= low_mask(from - 1));
+  const bool positive =
+      kind != TypeKind::signed_int || !wide || (a.high <= low_mask(from - 1) && b.high <= low_mask(from - 1));
   if (positive && (b.high == 0 || a.high <= low_mask(width) / b.high)) {
     fact.low = a.low * b.low;
     fact.high = a.high * b.high;
@@ -94,7 +94,8 @@ Fact number_operation(const ptx::Function& function, const Operation& operation,
       if (!has(2) || !is_constant(inputs[1])) {
         // Whatever the count, zeros come in from below.
         if (!has(2)) return unknown(width);
-        const unsigned zeros = std::min(63u, inputs[0].bits.trailing_zeros() + static_cast<unsigned>(std::min<uint64_t>(inputs[1].low, 63)));
+        const unsigned zeros = std::min(
+            63u, inputs[0].bits.trailing_zeros() + static_cast<unsigned>(std::min<uint64_t>(inputs[1].low, 63)));
         return number({low_mask(zeros), 0}, 0, low_mask(width), width);
       }
       const uint64_t count = inputs[1].low;
@@ -108,22 +109,25 @@ Fact number_operation(const ptx::Function& function, const Operation& operation,
     }
     case Op::shr: {
       if (!has(2)) return unknown(width);
-      if (!is_constant(inputs[1])) return non_negative(inputs[0]) ? number({}, 0, inputs[0].high, width) : unknown(width);
+      if (!is_constant(inputs[1]))
+        return non_negative(inputs[0]) ? number({}, 0, inputs[0].high, width) : unknown(width);
       const unsigned count = static_cast<unsigned>(std::min<uint64_t>(inputs[1].low, 63));
       if (non_negative(inputs[0]) || !is_signed)
-        return number(shift_right(truncate(inputs[0].bits, bits), count), inputs[0].low >> count, inputs[0].high >> count,
-                      width);
+        return number(shift_right(truncate(inputs[0].bits, bits), count), inputs[0].low >> count,
+                      inputs[0].high >> count, width);
       return number(shift_right_signed(inputs[0].bits, count, bits), 0, low_mask(width), width);
     }
     case Op::bfe: {
       if (!has(3) || is_signed || !is_constant(inputs[1]) || !is_constant(inputs[2])) return unknown(width);
-      const unsigned at = static_cast<unsigned>(inputs[1].low & 0xff), length = static_cast<unsigned>(inputs[2].low & 0xff);
+      const unsigned at = static_cast<unsigned>(inputs[1].low & 0xff),
+                     length = static_cast<unsigned>(inputs[2].low & 0xff);
       if (at >= bits) return number(Bits::constant(0), 0, 0, width);
       return number(truncate(shift_right(inputs[0].bits, at), length), 0, low_mask(std::min(length, bits)), width);
     }
     case Op::bfi: {
       if (!has(4) || !is_constant(inputs[2]) || !is_constant(inputs[3])) return unknown(width);
-      const unsigned at = static_cast<unsigned>(inputs[2].low & 0xff), length = static_cast<unsigned>(inputs[3].low & 0xff);
+      const unsigned at = static_cast<unsigned>(inputs[2].low & 0xff),
+                     length = static_cast<unsigned>(inputs[3].low & 0xff);
       if (at >= bits || length == 0) return inputs[1];
       const uint64_t field = low_mask(length) << at;
       const Bits inserted = shift_left(inputs[0].bits, at);
@@ -137,9 +141,9 @@ Fact number_operation(const ptx::Function& function, const Operation& operation,
                     width);
     case Op::lop3:
       if (!has(4) || !is_constant(inputs[3])) return unknown(width);
-      return number(three_way_logic(inputs[0].bits, inputs[1].bits, inputs[2].bits,
-                                    static_cast<unsigned>(inputs[3].low)),
-                    0, low_mask(width), width);
+      return number(
+          three_way_logic(inputs[0].bits, inputs[1].bits, inputs[2].bits, static_cast<unsigned>(inputs[3].low)), 0,
+          low_mask(width), width);
     case Op::shf: {
       if (!has(3) || !is_constant(inputs[2]) || inputs[2].low >= 32) return unknown(width);
       const unsigned count = static_cast<unsigned>(inputs[2].low);
@@ -162,7 +166,8 @@ Fact number_operation(const ptx::Function& function, const Operation& operation,
       return fact;
     }
     case Op::div: {
-      if (!has(2) || !is_constant(inputs[1]) || inputs[1].low == 0 || !non_negative(inputs[0]) || !non_negative(inputs[1]))
+      if (!has(2) || !is_constant(inputs[1]) || inputs[1].low == 0 || !non_negative(inputs[0]) ||
+          !non_negative(inputs[1]))
         return unknown(width);
       const uint64_t by = inputs[1].low;
       const Bits known = std::has_single_bit(by)
@@ -180,10 +185,14 @@ Fact number_operation(const ptx::Function& function, const Operation& operation,
       if (!non_negative(inputs[0])) return number(low_part, 0, low_mask(width), width);
       return number(low_part, 0, std::min(by - 1, inputs[0].high), width);
     }
-    case Op::popc: return number({}, 0, bits, width);
-    case Op::clz: return number({}, 0, bits, width);
-    case Op::set: return unknown(width);
-    default: return unknown(width);
+    case Op::popc:
+      return number({}, 0, bits, width);
+    case Op::clz:
+      return number({}, 0, bits, width);
+    case Op::set:
+      return unknown(width);
+    default:
+      return unknown(width);
   }
 }
 

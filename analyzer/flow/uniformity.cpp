@@ -44,7 +44,8 @@ Uniformity UniformityAnalysis::branch(BlockId block) const {
   const ptx::InstructionId last = ssa.graph().last(block);
   const ptx::Instruction& instruction = ssa.graph().function().instructions[last];
   Uniformity level = Uniformity::uniform;
-  if (ssa.guard(last) != kNone && (is_branch(instruction) || ends_thread(instruction))) level = levels_[ssa.guard(last)];
+  if (ssa.guard(last) != kNone && (is_branch(instruction) || ends_thread(instruction)))
+    level = levels_[ssa.guard(last)];
   if (instruction.op == Op::brx) level = std::max(level, of(source_of(ssa, instruction.first_operand)));
   return level;
 }
@@ -101,17 +102,23 @@ Uniformity UniformityAnalysis::special(SpecialRegister special, uint8_t componen
     case SpecialRegister::clock_hi:
     case SpecialRegister::clock64:
     case SpecialRegister::globaltimer:
-    case SpecialRegister::globaltimer_lo: return Uniformity::divergent;
-    case SpecialRegister::warpid: return one_warp ? Uniformity::uniform : Uniformity::warp;
-    default: return Uniformity::uniform;
+    case SpecialRegister::globaltimer_lo:
+      return Uniformity::divergent;
+    case SpecialRegister::warpid:
+      return one_warp ? Uniformity::uniform : Uniformity::warp;
+    default:
+      return Uniformity::uniform;
   }
 }
 
 Uniformity UniformityAnalysis::of(const Source& source) const {
   switch (source.kind) {
-    case Source::Kind::value: return levels_[source.id];
-    case Source::Kind::special: return special(static_cast<SpecialRegister>(source.id), source.component);
-    default: return Uniformity::uniform;
+    case Source::Kind::value:
+      return levels_[source.id];
+    case Source::Kind::special:
+      return special(static_cast<SpecialRegister>(source.id), source.component);
+    default:
+      return Uniformity::uniform;
   }
 }
 
@@ -119,10 +126,10 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
   const Ssa& ssa = domain_->ssa();
   const ptx::Function& function = ssa.graph().function();
   const Value& value = ssa.value(id);
-  const Uniformity within_warp =
-      domain_->shape().block_threads() <= 32 ? Uniformity::uniform : Uniformity::warp;
+  const Uniformity within_warp = domain_->shape().block_threads() <= 32 ? Uniformity::uniform : Uniformity::warp;
   switch (value.kind) {
-    case Value::Kind::undefined: return Uniformity::uniform;
+    case Value::Kind::undefined:
+      return Uniformity::uniform;
     case Value::Kind::phi: {
       Uniformity level = Uniformity::uniform;
       ValueId first = kNone;
@@ -135,7 +142,8 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
       }
       return differs ? std::max(level, join_levels_[value.block]) : level;
     }
-    case Value::Kind::result: break;
+    case Value::Kind::result:
+      break;
   }
   const Operation operation = operation_of(ssa, id);
   const ptx::Instruction& instruction = *operation.instruction;
@@ -147,22 +155,26 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
     const Source source = source_of(ssa, operation.first_source + i);
     if (source.kind == Source::Kind::special) level = std::max(level, of(source));
   }
-  if (value.old != kNone)
-    level = std::max({level, levels_[value.old], levels_[ssa.guard(value.instruction)]});
+  if (value.old != kNone) level = std::max({level, levels_[value.old], levels_[ssa.guard(value.instruction)]});
   switch (instruction.op) {
     case Op::ld:
     case Op::ldu:
       if (instruction.space == Space::param || instruction.space == Space::constant) return level;
       if (instruction.space == Space::local) return Uniformity::divergent;
       return level == Uniformity::uniform ? Uniformity::loaded : level;
-    case Op::atom: return Uniformity::divergent;
+    case Op::atom:
+      return Uniformity::divergent;
     case Op::vote:
     case Op::redux:
-    case Op::activemask: return within_warp;
-    case Op::match: return function.has(instruction, Mod::all) ? within_warp : Uniformity::divergent;
+    case Op::activemask:
+      return within_warp;
+    case Op::match:
+      return function.has(instruction, Mod::all) ? within_warp : Uniformity::divergent;
     case Op::bar:
-    case Op::barrier: return Uniformity::uniform;  // .red: one result for the CTA
-    case Op::elect: return operation.part == 0 ? within_warp : Uniformity::divergent;
+    case Op::barrier:
+      return Uniformity::uniform;  // .red: one result for the CTA
+    case Op::elect:
+      return operation.part == 0 ? within_warp : Uniformity::divergent;
     case Op::shfl: {
       if (operation.part == 1) return Uniformity::divergent;
       // Every lane reads lane `b`: the same value where that is the same lane.
@@ -191,8 +203,10 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
         return within_warp;
       return level;
     }
-    case Op::call: return Uniformity::divergent;
-    default: return level;
+    case Op::call:
+      return Uniformity::divergent;
+    default:
+      return level;
   }
 }
 

@@ -1,8 +1,8 @@
 // Uniformity: which values are the same in all threads of a CTA, and which branches send threads different ways.
 //
-// A value varies with what it is computed from, and with which way its thread came: where the paths of a divergent branch
-// meet again, phis vary too. The joins of a branch are the blocks that both of its sides reach before its immediate
-// post-dominator, and that one (Sampaio et al., "Divergence Analysis", 2013).
+// A value varies with what it is computed from, and with which way its thread came: where the paths of a divergent
+// branch meet again, phis vary too. The joins of a branch are the blocks that both of its sides reach before its
+// immediate post-dominator, and that one (Sampaio et al., "Divergence Analysis", 2013).
 #pragma once
 
 #include <vector>

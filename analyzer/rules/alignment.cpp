@@ -18,7 +18,8 @@ using ptx::Op;
 
 namespace {
 
-// CUDA C++ Programming Guide: dynamic shared memory follows the static part; drivers start it at a multiple of 16 at least.
+// CUDA C++ Programming Guide: dynamic shared memory follows the static part; drivers start it at a multiple of 16 at
+// least.
 constexpr uint32_t kDynamicSharedAlign = 16;
 constexpr unsigned kTestDepth = 6;
 
@@ -36,10 +37,13 @@ std::vector<LowBitsTest> low_bits_tests(const flow::Ssa& ssa, const flow::Condit
   if (predicate.kind != flow::Value::Kind::result || predicate.old != flow::kNone) return {};
   const flow::Operation test = flow::operation_of(ssa, condition.predicate);
   if (test.instruction->op != Op::setp || test.source_count != 2) return {};
-  const bool equal = function.has(*test.instruction, ptx::Mod::eq), differ = function.has(*test.instruction, ptx::Mod::ne);
+  const bool equal = function.has(*test.instruction, ptx::Mod::eq),
+             differ = function.has(*test.instruction, ptx::Mod::ne);
   if (!(equal && condition.expected) && !(differ && !condition.expected)) return {};
-  const flow::Source left = flow::source_of(ssa, test.first_source), right = flow::source_of(ssa, test.first_source + 1);
-  if (right.kind != flow::Source::Kind::constant || right.constant != 0 || left.kind != flow::Source::Kind::value) return {};
+  const flow::Source left = flow::source_of(ssa, test.first_source),
+                     right = flow::source_of(ssa, test.first_source + 1);
+  if (right.kind != flow::Source::Kind::constant || right.constant != 0 || left.kind != flow::Source::Kind::value)
+    return {};
 
   std::vector<LowBitsTest> found;
   std::vector<std::pair<flow::ValueId, unsigned>> work{{left.id, 0}};  // 0: no mask seen yet
@@ -85,7 +89,8 @@ Alignment::Alignment(Context& context) : context_(&context), analyses_(&context.
 
 const AccessAlignment* Alignment::of_instruction(ptx::InstructionId id) const {
   const AccessAlignment* worst = nullptr;
-  for (auto i = std::lower_bound(by_instruction_.begin(), by_instruction_.end(), std::pair<ptx::InstructionId, size_t>{id, 0});
+  for (auto i = std::lower_bound(by_instruction_.begin(), by_instruction_.end(),
+                                 std::pair<ptx::InstructionId, size_t>{id, 0});
        i != by_instruction_.end() && i->first == id; ++i)
     if (!worst || results_[i->second].status > worst->status) worst = &results_[i->second];
   return worst;
@@ -130,7 +135,8 @@ void Alignment::make_contracts() {
   // A pointer chosen among variables is as aligned as the least of them.
   for (flow::BaseId id = 0; id < contracts_.size(); ++id)
     for (const flow::BaseId member : domain.base(id).members)
-      if (contracts_[member].is_declared) contracts_[id].bytes = std::min(contracts_[id].bytes, contracts_[member].bytes);
+      if (contracts_[member].is_declared)
+        contracts_[id].bytes = std::min(contracts_[id].bytes, contracts_[member].bytes);
 }
 
 // A test of low bits on the way to the access that covers its address: (p & 15) == 0 before a 16-byte load at p + 16 i.
@@ -195,9 +201,8 @@ void Alignment::judge(size_t index) {
     // Known bits see what forms do not: masks, joins of aligned values.
     const flow::Source base = flow::address_base(analyses_->ssa(), access.address);
     if (base.kind == flow::Source::Kind::value) {
-      const flow::Bits bits =
-          flow::add(domain.fact(base.id).bits,
-                    flow::Bits::constant(context_->function().operand_pool[access.address].value));
+      const flow::Bits bits = flow::add(domain.fact(base.id).bits,
+                                        flow::Bits::constant(context_->function().operand_pool[access.address].value));
       if (bits.known_low() >= wanted) {
         known = wanted;
         residue = bits.one & (width - 1);
@@ -211,14 +216,14 @@ void Alignment::judge(size_t index) {
     const Base& base = domain.base(form.base);
     const bool is_dynamic = base.kind == Base::Kind::variable && context_->module.variables[base.id].is_unsized;
     if (is_dynamic && context_->module.variables[base.id].align < width && contract.bytes >= width)
-      result.assumptions.push_back(fmt::format("dynamic shared memory starts at a multiple of {}", kDynamicSharedAlign));
+      result.assumptions.push_back(
+          fmt::format("dynamic shared memory starts at a multiple of {}", kDynamicSharedAlign));
     else if (contract.is_declared && base.kind != Base::Kind::variable)
       result.assumptions.push_back(fmt::format("{} is {}-aligned: declared", name, contract.bytes));
     else if (!contract.is_declared && contract.bytes >= width)
-      result.assumptions.push_back(
-          fmt::format("{} is {}-aligned: line {} accesses {} bytes through it at offset 0", name, contract.bytes,
-                      context_->module.position(context_->function().instructions[contract.because].at).line,
-                      contract.bytes));
+      result.assumptions.push_back(fmt::format(
+          "{} is {}-aligned: line {} accesses {} bytes through it at offset 0", name, contract.bytes,
+          context_->module.position(context_->function().instructions[contract.because].at).line, contract.bytes));
   }
   if (known >= wanted) {
     if (has_base && contract.bytes < width && residue % contract.bytes == 0) {
@@ -252,7 +257,8 @@ void Alignment::judge(size_t index) {
     result.reason = fmt::format("the address is {} modulo {} in every thread that gets here", residue, width);
     Witness witness;
     witness.address = static_cast<uint64_t>(expanded.constant);
-    witness.note = has_base ? fmt::format("{} + {}", name, expanded.constant) : fmt::format("address {}", expanded.constant);
+    witness.note =
+        has_base ? fmt::format("{} + {}", name, expanded.constant) : fmt::format("address {}", expanded.constant);
     if (!expanded.terms.empty()) {
       witness.address.reset();
       witness.note = fmt::format("the address is {} modulo {} whatever the thread and iteration", residue, width);
@@ -312,7 +318,8 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
     const flow::LoopId loop = forms.atom(cursor->atom).id;
     result.origin = Origin::cursor;
     result.byte_granular = true;
-    result.reason = fmt::format("the cursor moves by {} per iteration, which is no multiple of {}", cursor->coefficient, width);
+    result.reason =
+        fmt::format("the cursor moves by {} per iteration, which is no multiple of {}", cursor->coefficient, width);
     const flow::Loop& where = analyses_->loops().loop(loop);
     result.path.push_back({context_->function().instructions[analyses_->graph().block(where.header).first].at,
                            "the loop that moves the cursor starts here"});
@@ -342,10 +349,9 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       Witness witness;
       witness.iteration = static_cast<uint64_t>(k);
       if (left.size() == 1) witness.address = address;
-      witness.note = left.size() == 1
-                         ? fmt::format("offset from {}, which is {} modulo {}", analyses_->domain().describe(form.base),
-                                       address % width, width)
-                         : fmt::format("of iterations {} and {} at least one is misaligned", k - 1, k);
+      witness.note = left.size() == 1 ? fmt::format("offset from {}, which is {} modulo {}",
+                                                    analyses_->domain().describe(form.base), address % width, width)
+                                      : fmt::format("of iterations {} and {} at least one is misaligned", k - 1, k);
       result.witness = witness;
       return;
     }
@@ -389,7 +395,8 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
         const Atom& atom = forms.atom(term.atom);
         if (!value && atom.kind == Atom::Kind::special && atom.id == static_cast<uint32_t>(ptx::SpecialRegister::ctaid))
           value = thread == &term ? 1 : 0;
-        if (!value && atom.kind == Atom::Kind::special && atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid))
+        if (!value && atom.kind == Atom::Kind::special &&
+            atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid))
           value = at.tid[0] % 32;
         if (!value) {
           known = false;

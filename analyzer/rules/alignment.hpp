@@ -39,11 +39,11 @@ struct AccessAlignment {
   // The part is added as it is, byte by byte: a cursor, a loaded offset or a scalar parameter with coefficient one
   // in the address. F021, F081 and F082 are critical there.
   bool byte_granular = false;
-  std::string reason;                    // "the cursor advances by 3 bytes per iteration", lower case
+  std::string reason;  // "the cursor advances by 3 bytes per iteration", lower case
   std::vector<std::string> assumptions;
   std::optional<Witness> witness;
   std::vector<Step> path;
-  bool checked_at_run_time = false;      // a dominating test of the address's low bits proves it
+  bool checked_at_run_time = false;  // a dominating test of the address's low bits proves it
 };
 
 class Alignment {

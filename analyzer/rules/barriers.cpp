@@ -33,8 +33,8 @@ bool same_warp(const flow::Thread& a, const flow::Thread& b) {
   return a.tid[1] == b.tid[1] && a.tid[2] == b.tid[2] && a.tid[0] / 32 == b.tid[0] / 32;
 }
 
-// One rule's share of the guarded barriers: those that `wanted` picks. A finding for each that has two threads as witness;
-// the others leave the rule undecided.
+// One rule's share of the guarded barriers: those that `wanted` picks. A finding for each that has two threads as
+// witness; the others leave the rule undecided.
 template <class Wanted>
 RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, std::string_view outcome,
                           std::string_view remedy) {
@@ -49,9 +49,11 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
     const flow::ValueId predicate = analyses.ssa().guard(barrier.branch);
     const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, barrier.branch);
     if (!split || (barrier.other == Other::other_barrier && !same_warp(split->true_thread, split->false_thread))) {
-      if (open.empty() && analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
-        open = fmt::format("whether all threads agree on the branch in line {} before the barrier in line {} is not known",
-                           line_of(context, barrier.branch), line_of(context, barrier.barrier));
+      if (open.empty() &&
+          analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
+        open =
+            fmt::format("whether all threads agree on the branch in line {} before the barrier in line {} is not known",
+                        line_of(context, barrier.branch), line_of(context, barrier.barrier));
       continue;
     }
     const bool taken_is_true = !function.instructions[barrier.branch].guard.negated;
@@ -60,12 +62,14 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
     finding.witness = witness_of(*split, first_is_true);
     const flow::Thread& comes = first_is_true ? split->true_thread : split->false_thread;
     const flow::Thread& stays = first_is_true ? split->false_thread : split->true_thread;
-    finding.message = fmt::format("thread {} waits at this barrier, thread {} {}", name_of(comes), name_of(stays), outcome);
+    finding.message =
+        fmt::format("thread {} waits at this barrier, thread {} {}", name_of(comes), name_of(stays), outcome);
     finding.path.push_back({function.instructions[barrier.branch].at, "the threads part here"});
     finding.assumptions = split->assumptions;
     findings.push_back(std::move(finding));
   }
-  if (findings.empty() && !guarded.complete) return undecided("the kernel has too many branches and barriers for all pairs");
+  if (findings.empty() && !guarded.complete)
+    return undecided("the kernel has too many branches and barriers for all pairs");
   if (findings.empty() && !open.empty()) return undecided(open);
   return conclude(std::move(findings),
                   fmt::format("no such branch decides over any of the {} barriers", guarded.barrier_count));
@@ -80,8 +84,8 @@ RuleResult divergent_barrier(Context& context) {
       "does not", "move the barrier out of the branch, or make the condition the same for the whole block");
 }
 
-// F037. Without a known block this is left open: kernels cut off the rest of a grid by leaving early, and only the launch
-// says whether a block is cut in two.
+// F037. Without a known block this is left open: kernels cut off the rest of a grid by leaving early, and only the
+// launch says whether a block is cut in two.
 RuleResult barrier_not_reached(Context& context) {
   const bool is_exact = context.analyses().shape().is_exact;
   RuleResult result = judge_barriers(
@@ -114,15 +118,17 @@ RuleResult predicated_barrier(Context& context) {
       if (analyses.uniformity().of(predicate) == flow::Uniformity::uniform) continue;
       const auto split = find_split(context, predicate, id);
       if (!split) {
-        if (open.empty()) open = fmt::format("whether all threads agree on the guard in line {} is not known", line_of(context, id));
+        if (open.empty())
+          open = fmt::format("whether all threads agree on the guard in line {} is not known", line_of(context, id));
         continue;
       }
       const bool first_is_true = !function.instructions[id].guard.negated;
       const flow::Thread& comes = first_is_true ? split->true_thread : split->false_thread;
       const flow::Thread& stays = first_is_true ? split->false_thread : split->true_thread;
-      Finding finding = finding_at(context, id, Severity::high, split->tier,
-                                   fmt::format("thread {} waits at this barrier, thread {} skips it", name_of(comes), name_of(stays)),
-                                   "take the guard off the barrier");
+      Finding finding =
+          finding_at(context, id, Severity::high, split->tier,
+                     fmt::format("thread {} waits at this barrier, thread {} skips it", name_of(comes), name_of(stays)),
+                     "take the guard off the barrier");
       finding.witness = witness_of(*split, first_is_true);
       finding.assumptions = split->assumptions;
       findings.push_back(std::move(finding));

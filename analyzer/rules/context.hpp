@@ -28,7 +28,7 @@ struct Context {
   const std::vector<ptx::Diagnostic>& diagnostics;  // of the whole module
   const Options& options;
 
-  bool has_body() const;                 // there is a function and it has instructions to speak of
+  bool has_body() const;                  // there is a function and it has instructions to speak of
   const ptx::Function& function() const;  // precondition: function_id is not kNone
   Analyses& analyses();                   // precondition: has_body()
 

@@ -37,11 +37,10 @@ RuleResult unreachable_code(Context& context) {
   for (BlockId block = 0; block < graph.size(); ++block) {
     if (graph.is_reachable(block)) continue;
     const auto begin = context.function().instructions.begin();
-    const bool only_ends = std::all_of(begin + graph.block(block).first, begin + graph.block(block).end,
-                                       [](const ptx::Instruction& instruction) {
-                                         return flow::ends_thread(instruction) || flow::is_branch(instruction) ||
-                                                instruction.op == Op::mov;
-                                       });
+    const bool only_ends = std::all_of(
+        begin + graph.block(block).first, begin + graph.block(block).end, [](const ptx::Instruction& instruction) {
+          return flow::ends_thread(instruction) || flow::is_branch(instruction) || instruction.op == Op::mov;
+        });
     if (only_ends) continue;
     findings.push_back(finding_at(context, graph.block(block).first, Severity::low, Tier::proved,
                                   "expected a path to this code, found none", "delete it, or branch to it"));
@@ -85,7 +84,8 @@ bool varies(Analyses& analyses, flow::LoopId loop, ValueId start) {
       case Op::min:
       case Op::max:
         break;
-      default: return true;
+      default:
+        return true;
     }
     for (unsigned i = 0; i < operation.source_count; ++i) {
       const flow::Source source = flow::source_of(ssa, operation.first_source + i);

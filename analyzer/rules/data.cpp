@@ -60,12 +60,14 @@ class Undefinedness {
     const flow::Ssa& ssa = *ssa_;
     const Value& value = ssa.value(id);
     switch (value.kind) {
-      case Value::Kind::undefined: return true;
+      case Value::Kind::undefined:
+        return true;
       case Value::Kind::phi:
         for (const ValueId argument : ssa.arguments(id))
           if (argument != flow::kNone && !always_[argument]) return false;
         return true;
-      case Value::Kind::result: break;
+      case Value::Kind::result:
+        break;
     }
     if (value.old != flow::kNone && !always_[value.old]) return false;
     const flow::Operation operation = flow::operation_of(ssa, id);
@@ -86,7 +88,8 @@ class Undefinedness {
       case Op::rcp:
       case Op::setp:
         break;
-      default: return false;
+      default:
+        return false;
     }
     const ptx::Operand& first = function_->operand_pool[operation.first_source];
     if (first.child_count) return false;
@@ -125,10 +128,11 @@ ValueId root_of(const flow::Ssa& ssa, const Undefinedness& undefined, ValueId id
 
 }  // namespace
 
-// F071. Reports where an undefined value matters: an address, a guard of a branch, the data of a store. A copy or a sum of
-// it is no use, because compilers leave such copies behind where the result is never looked at. A phi that is undefined on
-// one way only is refuted when its use runs on every way on from the join, so that no later test can keep it away; and not
-// where it is stored to shared or local memory, which block-wide algorithms do with the padding of a partial tile.
+// F071. Reports where an undefined value matters: an address, a guard of a branch, the data of a store. A copy or a sum
+// of it is no use, because compilers leave such copies behind where the result is never looked at. A phi that is
+// undefined on one way only is refuted when its use runs on every way on from the join, so that no later test can keep
+// it away; and not where it is stored to shared or local memory, which block-wide algorithms do with the padding of a
+// partial tile.
 RuleResult use_before_definition(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Ssa& ssa = analyses.ssa();
@@ -179,7 +183,8 @@ RuleResult use_before_definition(Context& context) {
                                    "define the register on every path that leads here");
       finding.path.push_back({function.instructions[analyses.graph().last(predecessors[edge])].at,
                               fmt::format("on the path through here {} has no value", name)});
-      finding.path.push_back({function.instructions[analyses.graph().block(joined.block).first].at, "the paths join here"});
+      finding.path.push_back(
+          {function.instructions[analyses.graph().block(joined.block).first].at, "the paths join here"});
       finding.assumptions.push_back("that path is taken");
       findings.push_back(std::move(finding));
       return;
@@ -189,8 +194,8 @@ RuleResult use_before_definition(Context& context) {
   for (const flow::BlockId block : analyses.graph().reverse_postorder())
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
       const ptx::Instruction& instruction = function.instructions[id];
-      if (ssa.guard(id) != flow::kNone && (flow::is_branch(instruction) || flow::ends_thread(instruction) ||
-                                           flow::memory_accesses(function, id).count))
+      if (ssa.guard(id) != flow::kNone &&
+          (flow::is_branch(instruction) || flow::ends_thread(instruction) || flow::memory_accesses(function, id).count))
         look(ssa.guard(id), id, "a guard", false);
       const flow::Accesses accesses = flow::memory_accesses(function, id);
       for (unsigned i = 0; i < accesses.count; ++i) {

@@ -1,4 +1,5 @@
-// Rules about what has no effect: parameters nobody reads, values nobody uses, and the misaligned access that hides there.
+// Rules about what has no effect: parameters nobody reads, values nobody uses, and the misaligned access that hides
+// there.
 #include <algorithm>
 #include <set>
 
@@ -23,13 +24,53 @@ bool is_pure(const ptx::Function& function, const ptx::Instruction& instruction)
     case Op::ld:
       return !function.has(instruction, ptx::Mod::relaxed) && !function.has(instruction, ptx::Mod::acquire) &&
              !function.has(instruction, ptx::Mod::mmio);
-    case Op::abs: case Op::add: case Op::and_: case Op::bfe: case Op::bfi: case Op::bfind: case Op::brev:
-    case Op::clz: case Op::cnot: case Op::copysign: case Op::cos: case Op::cvt: case Op::cvta: case Op::div:
-    case Op::dp2a: case Op::dp4a: case Op::ex2: case Op::fma: case Op::lg2: case Op::lop3: case Op::mad:
-    case Op::max: case Op::min: case Op::mov: case Op::mul: case Op::neg: case Op::not_: case Op::or_:
-    case Op::popc: case Op::prmt: case Op::rcp: case Op::rem: case Op::rsqrt: case Op::sad: case Op::selp:
-    case Op::set: case Op::setp: case Op::shf: case Op::shl: case Op::shr: case Op::sin: case Op::slct:
-    case Op::sqrt: case Op::sub: case Op::tanh: case Op::testp: case Op::xor_:
+    case Op::abs:
+    case Op::add:
+    case Op::and_:
+    case Op::bfe:
+    case Op::bfi:
+    case Op::bfind:
+    case Op::brev:
+    case Op::clz:
+    case Op::cnot:
+    case Op::copysign:
+    case Op::cos:
+    case Op::cvt:
+    case Op::cvta:
+    case Op::div:
+    case Op::dp2a:
+    case Op::dp4a:
+    case Op::ex2:
+    case Op::fma:
+    case Op::lg2:
+    case Op::lop3:
+    case Op::mad:
+    case Op::max:
+    case Op::min:
+    case Op::mov:
+    case Op::mul:
+    case Op::neg:
+    case Op::not_:
+    case Op::or_:
+    case Op::popc:
+    case Op::prmt:
+    case Op::rcp:
+    case Op::rem:
+    case Op::rsqrt:
+    case Op::sad:
+    case Op::selp:
+    case Op::set:
+    case Op::setp:
+    case Op::shf:
+    case Op::shl:
+    case Op::shr:
+    case Op::sin:
+    case Op::slct:
+    case Op::sqrt:
+    case Op::sub:
+    case Op::tanh:
+    case Op::testp:
+    case Op::xor_:
       return true;
     default:
       return false;
@@ -51,9 +92,10 @@ std::vector<bool> live_values(Context& context) {
   };
   auto mark_inputs = [&](ptx::InstructionId id) {
     mark(ssa.guard(id));
-    flow::for_each_register(function, function.instructions[id], [&](uint32_t index, const ptx::Operand&, bool written) {
-      if (!written) mark(ssa.at(index));
-    });
+    flow::for_each_register(function, function.instructions[id],
+                            [&](uint32_t index, const ptx::Operand&, bool written) {
+                              if (!written) mark(ssa.at(index));
+                            });
   };
   for (const flow::BlockId block : analyses.graph().reverse_postorder())
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id)
@@ -122,7 +164,8 @@ RuleResult masked_fault(Context& context) {
     if (judged[i].status == AlignmentStatus::proved || !all_dead(context, accesses[i].instruction, live)) continue;
     const bool known = judged[i].status == AlignmentStatus::refuted || judged[i].byte_granular;
     Finding finding = finding_at(
-        context, accesses[i].instruction, known ? Severity::high : Severity::medium, known ? Tier::likely : Tier::possible,
+        context, accesses[i].instruction, known ? Severity::high : Severity::medium,
+        known ? Tier::likely : Tier::possible,
         fmt::format("nothing uses this {}-byte load, so it is deleted with the fault that its address would cause: {}",
                     accesses[i].width_bytes, judged[i].reason),
         "make the address a multiple of the width before the value is used again, or delete the load");

@@ -55,8 +55,10 @@ OtherWay other_way(Analyses& analyses, BlockId start, BlockId joins, const std::
     if (has_barrier[block]) continue;
     if (graph.block(block).exits || graph.block(block).falls_off) way.ends_without = true;
     for (const BlockId next : graph.successors(block)) {
-      if (next == joins) way.comes_back_without = true;
-      else work.push_back(next);
+      if (next == joins)
+        way.comes_back_without = true;
+      else
+        work.push_back(next);
     }
   }
   return way;
@@ -164,12 +166,15 @@ GuardedBarriers guarded_barriers(Context& context) {
       const auto& tree = analyses.post_dominators();
       BlockId other = flow::kNone;
       for (size_t i = 0; i < successors.size(); ++i) {
-        if (tree.dominates(target, successors[i])) guarded.on_taken_side = i == 0 && function.instructions[guarded.branch].op == ptx::Op::bra;
-        else other = successors[i];
+        if (tree.dominates(target, successors[i]))
+          guarded.on_taken_side = i == 0 && function.instructions[guarded.branch].op == ptx::Op::bra;
+        else
+          other = successors[i];
       }
       const flow::LoopId loop = analyses.loops().innermost(branch);
       guarded.leaves_loop = loop != flow::kNone && other != flow::kNone &&
-                            analyses.loops().contains(loop, graph.block_of(barrier)) && !analyses.loops().contains(loop, other);
+                            analyses.loops().contains(loop, graph.block_of(barrier)) &&
+                            !analyses.loops().contains(loop, other);
       if (other == flow::kNone) {
         guarded.other = GuardedBarrier::Other::leaves;
       } else {

@@ -19,9 +19,12 @@ namespace {
 
 std::string_view noun(AccessKind kind) {
   switch (kind) {
-    case AccessKind::load: return "load";
-    case AccessKind::store: return "store";
-    case AccessKind::atomic: return "atomic";
+    case AccessKind::load:
+      return "load";
+    case AccessKind::store:
+      return "store";
+    case AccessKind::atomic:
+      return "atomic";
   }
   return "access";
 }
@@ -56,11 +59,11 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
       continue;
     }
     auto report = [&](int64_t offset, Tier tier, Witness witness, std::string who) {
-      Finding finding = finding_at(
-          context, access.instruction, severity, tier,
-          fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, noun(access.kind), offset,
-                      analyses.domain().describe(form.base), size, who),
-          "enlarge the array or bound the index");
+      Finding finding =
+          finding_at(context, access.instruction, severity, tier,
+                     fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, noun(access.kind),
+                                 offset, analyses.domain().describe(form.base), size, who),
+                     "enlarge the array or bound the index");
       witness.address = static_cast<uint64_t>(offset);
       witness.note = "offset from " + analyses.domain().describe(form.base);
       finding.witness = std::move(witness);
@@ -199,10 +202,11 @@ RuleResult shared_bounds(Context& context) {
   }
 
   const Bounds bounds = check_bounds(context, Space::shared, Severity::critical, findings);
-  return conclude(std::move(findings),
-                  fmt::format("{} of {} bytes of static shared memory; {} of {} accesses proved inside their object, none "
-                              "provably outside",
-                              total, limit, bounds.proved, bounds.accesses));
+  return conclude(
+      std::move(findings),
+      fmt::format("{} of {} bytes of static shared memory; {} of {} accesses proved inside their object, none "
+                  "provably outside",
+                  total, limit, bounds.proved, bounds.accesses));
 }
 
 // F025. The frame is what the kernel's local variables make up.
@@ -210,8 +214,9 @@ RuleResult local_bounds(Context& context) {
   std::vector<Finding> findings;
   const Bounds bounds = check_bounds(context, Space::local, Severity::high, findings);
   if (bounds.accesses == 0) return not_applicable("the kernel accesses no local variable");
-  return conclude(std::move(findings), fmt::format("{} of {} accesses proved inside their variable, none provably outside",
-                                                   bounds.proved, bounds.accesses));
+  return conclude(std::move(findings),
+                  fmt::format("{} of {} accesses proved inside their variable, none provably outside", bounds.proved,
+                              bounds.accesses));
 }
 
 // F056. The read-only path does not see stores of the same kernel. Objects are told apart by the pointer that they come
@@ -240,7 +245,8 @@ RuleResult stale_read_only(Context& context) {
     finding.assumptions.push_back("the two accesses meet");
     findings.push_back(std::move(finding));
   }
-  return conclude(std::move(findings), "nothing that is read through the read-only path is written through the same pointer");
+  return conclude(std::move(findings),
+                  "nothing that is read through the read-only path is written through the same pointer");
 }
 
 }  // namespace ptxkit::rules

@@ -36,8 +36,10 @@ Sources walk_back(Analyses& analyses, ValueId start) {
     if (source.kind == Source::Kind::value) work.push_back(source.id);
     if (source.kind == Source::Kind::special) {
       const auto special = static_cast<ptx::SpecialRegister>(source.id);
-      if (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid) found.thread = true;
-      else found.opaque = true;
+      if (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid)
+        found.thread = true;
+      else
+        found.opaque = true;
     }
   };
   while (!work.empty()) {
@@ -61,7 +63,7 @@ Sources walk_back(Analyses& analyses, ValueId start) {
     const ptx::Instruction& instruction = *operation.instruction;
     switch (instruction.op) {
       case Op::ld:
-        if (instruction.space == ptx::Space::param ) {
+        if (instruction.space == ptx::Space::param) {
           const Source base = flow::address_base(ssa, operation.first_source);
           const bool own = base.kind == Source::Kind::variable &&
                            analyses.domain().module().variables[base.id].parameter_index != flow::kNone;
@@ -74,10 +76,13 @@ Sources walk_back(Analyses& analyses, ValueId start) {
         found.loaded = true;
         if (found.load == flow::kNone) found.load = id;
         break;
-      case Op::call: found.opaque = true; break;
+      case Op::call:
+        found.opaque = true;
+        break;
       case Op::mul:
       case Op::mad: {
-        const Source a = flow::source_of(ssa, operation.first_source), b = flow::source_of(ssa, operation.first_source + 1);
+        const Source a = flow::source_of(ssa, operation.first_source),
+                     b = flow::source_of(ssa, operation.first_source + 1);
         if (a.kind != Source::Kind::constant && b.kind != Source::Kind::constant) found.product = true;
         [[fallthrough]];
       }
@@ -162,11 +167,16 @@ Steps cursor_steps(Analyses& analyses, ValueId phi) {
 
 int Leftover::rank() const {
   switch (origin) {
-    case Origin::cursor: return 6;
-    case Origin::loaded: return byte_granular ? 5 : 4;
-    case Origin::parameter: return byte_granular ? 3 : 2;
-    case Origin::unknown: return 1;
-    default: return 0;
+    case Origin::cursor:
+      return 6;
+    case Origin::loaded:
+      return byte_granular ? 5 : 4;
+    case Origin::parameter:
+      return byte_granular ? 3 : 2;
+    case Origin::unknown:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -185,8 +195,8 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     left.origin = Origin::parameter;
     // A member of an aggregate is library code's own bookkeeping: undecided, but no counter-example.
     left.byte_granular = !context.module.variables[atom.id].is_array;
-    left.reason = fmt::format("scalar parameter '{}' is added with factor {}",
-                              context.module.variables[atom.id].name, term.coefficient);
+    left.reason = fmt::format("scalar parameter '{}' is added with factor {}", context.module.variables[atom.id].name,
+                              term.coefficient);
     return left;
   }
   if (atom.kind == Atom::Kind::special) {
@@ -217,7 +227,8 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
       if (moved % width == 0) continue;
       left.origin = Origin::cursor;
       left.byte_granular = true;
-      left.reason = fmt::format("the cursor moves by {} on one way round the loop, which is no multiple of {}", step, width);
+      left.reason =
+          fmt::format("the cursor moves by {} on one way round the loop, which is no multiple of {}", step, width);
       left.path.push_back({at(phi), "the loop that moves the cursor starts here"});
       left.path.push_back({at(value), fmt::format("the cursor moves by {} here", step)});
       return left;
@@ -229,8 +240,9 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
   if (sources.loaded) {
     left.origin = Origin::loaded;
     left.byte_granular = !sources.product;
-    left.reason = sources.product ? "a value from memory takes part in a product that is added to the address"
-                                  : fmt::format("a byte offset that comes from memory is added with factor {}", term.coefficient);
+    left.reason = sources.product
+                      ? "a value from memory takes part in a product that is added to the address"
+                      : fmt::format("a byte offset that comes from memory is added with factor {}", term.coefficient);
     left.path.insert(left.path.begin(), {at(sources.load), "the offset is loaded here"});
   } else if (sources.parameter) {
     left.origin = Origin::parameter;

@@ -1,6 +1,6 @@
-// F021, F081, F082: the patterns of the original crash hunt. What they really are is in catalogue.md and in docs/rules/:
-// a misaligned access hidden by dead-code elimination. So a site is judged by the alignment of its load and of the store
-// that it feeds; where that is proved, the hardware's evidence decides.
+// F021, F081, F082: the patterns of the original crash hunt. What they really are is in catalogue.md and in
+// docs/rules/: a misaligned access hidden by dead-code elimination. So a site is judged by the alignment of its load
+// and of the store that it feeds; where that is proved, the hardware's evidence decides.
 #include <fmt/format.h>
 
 #include "analyzer/evidence/evidence.hpp"
@@ -44,7 +44,8 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
       finding.severity = Severity::medium;
       finding.tier = Tier::possible;
       return;
-    default: break;
+    default:
+      break;
   }
   finding.tier = Tier::possible;
   finding.severity = Severity::low;
@@ -85,7 +86,8 @@ RuleResult conclude_sites(const Context& context, std::vector<Finding> findings,
     case Severity::low:
       result.verdict = Verdict::undecided;
       result.loses_points = false;
-      result.basis = fmt::format("{} sites, all proved aligned, but no evidence covers target {}", sites, context.module.target);
+      result.basis =
+          fmt::format("{} sites, all proved aligned, but no evidence covers target {}", sites, context.module.target);
       break;
     case Severity::info:
       result.basis = fmt::format("{} sites, all proved aligned; the hypothesis is refuted by {}", sites,
@@ -97,9 +99,12 @@ RuleResult conclude_sites(const Context& context, std::vector<Finding> findings,
 
 std::string describe(const AccessAlignment& alignment) {
   switch (alignment.status) {
-    case AlignmentStatus::proved: return "proved aligned";
-    case AlignmentStatus::undecided: return "not proved aligned: " + alignment.reason;
-    case AlignmentStatus::refuted: return "misaligned: " + alignment.reason;
+    case AlignmentStatus::proved:
+      return "proved aligned";
+    case AlignmentStatus::undecided:
+      return "not proved aligned: " + alignment.reason;
+    case AlignmentStatus::refuted:
+      return "misaligned: " + alignment.reason;
   }
   return {};
 }
@@ -165,8 +170,7 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
     if (worst == flow::kNone) continue;
     const ptx::InstructionId store = taint.store_of(worst);
     const AccessAlignment* of_store = analyses.alignment().of_instruction(store);
-    const AccessAlignment* decisive =
-        of_store && badness_of(*of_store) > badness_of(judged[i]) ? of_store : &judged[i];
+    const AccessAlignment* decisive = of_store && badness_of(*of_store) > badness_of(judged[i]) ? of_store : &judged[i];
     Finding finding = finding_at(
         context, access.instruction, Severity::info, Tier::possible,
         fmt::format("the {}-byte value loaded from shared memory {} the store in line {}; the load is {}, the store {}",
@@ -199,10 +203,10 @@ RuleResult generic_address_corruption(Context& context) {
     any = true;
     const flow::Source base = flow::address_base(analyses.ssa(), access.address);
     if (base.kind != flow::Source::Kind::value || !analyses.domain().fact(base.id).from_cvta_shared) continue;
-    Finding finding = finding_at(context, access.instruction, Severity::info, Tier::possible,
-                                 fmt::format("generic access to an address that comes from cvta.shared; it is {}",
-                                             describe(judged[i])),
-                                 "use the shared address directly, without cvta");
+    Finding finding = finding_at(
+        context, access.instruction, Severity::info, Tier::possible,
+        fmt::format("generic access to an address that comes from cvta.shared; it is {}", describe(judged[i])),
+        "use the shared address directly, without cvta");
     judge_site(context, "F021", judged[i], finding);
     finding.path = judged[i].path;
     findings.push_back(std::move(finding));

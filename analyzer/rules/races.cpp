@@ -1,9 +1,9 @@
 // F036: two threads of a CTA touch the same shared byte, one of them writing, in one barrier interval.
 //
 // For every pair of accesses that can be in one interval the addresses of all threads are computed by evaluation, not
-// by approximation; what a thread cannot know cancels where it is the same for both, and otherwise leaves only a residue.
-// An overlap between two threads that surely get there is a refutation with both named; no overlap for any pair, in a
-// kernel whose block is known, is a proof; everything else is undecided.
+// by approximation; what a thread cannot know cancels where it is the same for both, and otherwise leaves only a
+// residue. An overlap between two threads that surely get there is a refutation with both named; no overlap for any
+// pair, in a kernel whose block is known, is a proof; everything else is undecided.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -30,7 +30,7 @@ using ptx::Space;
 
 namespace {
 
-constexpr size_t kMaxOrigins = 64;           // of one block
+constexpr size_t kMaxOrigins = 64;  // of one block
 constexpr size_t kMaxPairs = 20'000;
 constexpr size_t kMaxEvaluations = 400'000;  // access and thread
 // Where the block is not known, code written for one of a certain width would look racy in a wider one: only what two
@@ -39,7 +39,7 @@ constexpr uint32_t kThreadsWithoutShape = 2;
 
 struct SharedAccess {
   Access access;
-  Form form;                   // expanded
+  Form form;  // expanded
   flow::BlockId block = 0;
   std::vector<flow::Condition> conditions;
 };
@@ -53,8 +53,8 @@ struct Moment {
 
 struct Place {
   int64_t offset = 0;
-  uint32_t thread = 0;   // index
-  bool certain = true;   // the thread surely gets there once control does
+  uint32_t thread = 0;  // index
+  bool certain = true;  // the thread surely gets there once control does
 };
 
 // Which threads touch where, and what of the address is the same unknown number for all of them.
@@ -70,13 +70,14 @@ class RaceSearch {
  public:
   explicit RaceSearch(Context& context) : context_(&context), analyses_(&context.analyses()) {
     const flow::LaunchShape& shape = analyses_->shape();
-    const uint32_t count = shape.is_exact ? std::min(shape.block_threads(), 1024u)
-                                          : std::min(shape.max_threads, kThreadsWithoutShape);
+    const uint32_t count =
+        shape.is_exact ? std::min(shape.block_threads(), 1024u) : std::min(shape.max_threads, kThreadsWithoutShape);
     for (uint32_t n = 0; n < count; ++n) {
       flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
       if (shape.is_exact) {
-        thread = {{n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
-                  {shape.threads[0], shape.threads[1], shape.threads[2]}};
+        thread = {
+            {n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
+            {shape.threads[0], shape.threads[1], shape.threads[2]}};
       }
       threads_.push_back(thread);
     }
@@ -131,7 +132,8 @@ void RaceSearch::collect() {
   warp_separates_.assign(function.instructions.size(), false);
   for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
     const ptx::Instruction& instruction = function.instructions[id];
-    const bool cluster = (instruction.op == Op::barrier) && instruction.spelling.find(".cluster") != std::string_view::npos;
+    const bool cluster =
+        (instruction.op == Op::barrier) && instruction.spelling.find(".cluster") != std::string_view::npos;
     cta_separates_[id] = flow::is_cta_barrier(function, instruction) || cluster || instruction.op == Op::call ||
                          instruction.op == Op::mbarrier;
     warp_separates_[id] = cta_separates_[id] || flow::is_warp_barrier(function, instruction);
@@ -152,7 +154,8 @@ void RaceSearch::collect() {
     const bool known_object = base.kind == flow::Base::Kind::none || base.kind == flow::Base::Kind::variable;
     if (access.extent_bytes == 0 || !known_object || shared.form.modulus_bits < 32) {
       if (open_.empty())
-        open_ = fmt::format("what the access in line {} touches cannot be followed", line_of(*context_, access.instruction));
+        open_ = fmt::format("what the access in line {} touches cannot be followed",
+                            line_of(*context_, access.instruction));
       continue;
     }
     accesses_.push_back(std::move(shared));
@@ -172,16 +175,21 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
       continue;
     }
     const bool is_uniform =
-        atom.kind == Atom::Kind::parameter || (atom.kind == Atom::Kind::special && atom.id != static_cast<uint32_t>(ptx::SpecialRegister::laneid)) ||
-        ((atom.kind == Atom::Kind::value || atom.kind == Atom::Kind::whole) && uniformity.of(atom.id) <= Uniformity::loaded);
+        atom.kind == Atom::Kind::parameter ||
+        (atom.kind == Atom::Kind::special && atom.id != static_cast<uint32_t>(ptx::SpecialRegister::laneid)) ||
+        ((atom.kind == Atom::Kind::value || atom.kind == Atom::Kind::whole) &&
+         uniformity.of(atom.id) <= Uniformity::loaded);
     (is_uniform ? print.common : print.free).push_back(term);
   }
   std::vector<flow::Condition> evaluated;
   bool unknown_divergent = false;
   for (const flow::Condition& condition : shared.conditions) {
-    if (probe.value(condition.predicate)) evaluated.push_back(condition);
-    else if (uniformity.of(condition.predicate) <= Uniformity::loaded) print.unknown_uniform.push_back(condition);
-    else unknown_divergent = true;
+    if (probe.value(condition.predicate))
+      evaluated.push_back(condition);
+    else if (uniformity.of(condition.predicate) <= Uniformity::loaded)
+      print.unknown_uniform.push_back(condition);
+    else
+      unknown_divergent = true;
   }
   for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
     flow::Evaluator& of_thread = evaluator(thread, shared, moment);
@@ -189,8 +197,10 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
     bool gets_here = true;
     for (const flow::Condition& condition : evaluated) {
       const auto holds = of_thread.value(condition.predicate);
-      if (!holds) place.certain = false;
-      else if ((*holds != 0) != condition.expected) gets_here = false;
+      if (!holds)
+        place.certain = false;
+      else if ((*holds != 0) != condition.expected)
+        gets_here = false;
     }
     if (!gets_here) continue;
     for (const flow::Term& term : own) {
@@ -241,8 +251,8 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
       const Place& y = right[i];
       if (x.thread == y.thread) continue;
       if (threads_[x.thread].ntid[0] == 0 && x.thread / 32 == y.thread / 32 && !warp_level) continue;
-      if (threads_[x.thread].ntid[0] != 0 &&
-          threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32 && !warp_level)
+      if (threads_[x.thread].ntid[0] != 0 && threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32 &&
+          !warp_level)
         continue;
       found.possible = true;
       if (modulus) return found;
@@ -327,13 +337,14 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
     witness.other_tid[d] = other.tid[d];
   }
   witness.address = static_cast<uint64_t>(std::max(here.offset, there.offset));
-  witness.note = a.form.base == flow::kNoBase ? "a shared address"
-                                              : "offset from " + analyses_->domain().describe(a.form.base);
+  witness.note =
+      a.form.base == flow::kNoBase ? "a shared address" : "offset from " + analyses_->domain().describe(a.form.base);
   if (!balance.empty()) witness.note += ", less what is the same for all threads";
   finding.witness = witness;
   finding.path.push_back({context_->function().instructions[b.access.instruction].at, "the other access"});
   if (!analyses_->shape().is_exact)
-    finding.assumptions.push_back(fmt::format("the block has at least {} threads in x", std::max(one.tid[0], other.tid[0]) + 1));
+    finding.assumptions.push_back(
+        fmt::format("the block has at least {} threads in x", std::max(one.tid[0], other.tid[0]) + 1));
   if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
   if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
     finding.assumptions.push_back("control gets to both accesses");
@@ -361,7 +372,8 @@ void RaceSearch::judge(size_t first, size_t second) {
   if (cta.same_iteration) try_both({inner(a)}, {inner(b)}, true, warp.same_iteration);
   if (cta.first_is_later != flow::kNone && analyses_->loops().contains(cta.first_is_later, a.block))
     try_both({inner(a), cta.first_is_later}, {inner(b)}, false, warp.first_is_later != flow::kNone);
-  if (cta.second_is_later != flow::kNone && analyses_->loops().contains(cta.second_is_later, b.block) && first != second)
+  if (cta.second_is_later != flow::kNone && analyses_->loops().contains(cta.second_is_later, b.block) &&
+      first != second)
     try_both({inner(a)}, {inner(b), cta.second_is_later}, false, warp.second_is_later != flow::kNone);
   if (cta.unbounded) proved = false;
   // Iterations other than those tried are proved only where no address depends on one.
@@ -387,14 +399,16 @@ void RaceSearch::judge(size_t first, size_t second) {
 
 RuleResult RaceSearch::run() {
   const auto& all = analyses_->accesses();
-  const bool any = std::any_of(all.begin(), all.end(), [](const Access& access) { return access.space == Space::shared; });
+  const bool any =
+      std::any_of(all.begin(), all.end(), [](const Access& access) { return access.space == Space::shared; });
   collect();
   if (!any && accesses_.empty()) return not_applicable("the kernel does not access shared memory");
   if (threads_.size() < 2) return survived("the block has one thread");
   lockstep_warps_ = context_->module.target_sm != 0 && context_->module.target_sm < 70;
   cta_.emplace(analyses_->graph(), analyses_->loops(), cta_separates_, kMaxOrigins);
   warp_.emplace(analyses_->graph(), analyses_->loops(), warp_separates_, 16 * kMaxOrigins);
-  if (!cta_->is_complete() || !warp_->is_complete()) return undecided("too many barriers reach one place to follow them all");
+  if (!cta_->is_complete() || !warp_->is_complete())
+    return undecided("too many barriers reach one place to follow them all");
 
   // Objects apart do not meet; dynamic arrays all start at the same place, and bare numbers are anywhere.
   std::map<uint32_t, std::vector<size_t>> groups;
@@ -407,7 +421,8 @@ RuleResult RaceSearch::run() {
     (base.kind == flow::Base::Kind::none ? has_bare : has_object) = true;
     groups[key].push_back(i);
   }
-  if (has_bare && has_object && open_.empty()) open_ = "some shared addresses are bare numbers, others are into variables";
+  if (has_bare && has_object && open_.empty())
+    open_ = "some shared addresses are bare numbers, others are into variables";
 
   size_t pairs = 0;
   for (const auto& [object, members] : groups)

@@ -25,9 +25,10 @@ RuleResult shared_addressing_64(Context& context) {
     const Source base = flow::address_base(analyses.ssa(), access.address);
     if (base.kind != Source::Kind::value || flow::width_of(analyses.ssa(), base.id) <= 32) continue;
     const auto& reg = context.function().registers[analyses.ssa().value(base.id).reg];
-    findings.push_back(finding_at(context, access.instruction, Severity::high, Tier::proved,
-                                  fmt::format("expected a 32-bit shared address, found the 64-bit register {}", reg.name()),
-                                  "compute the address with mov.u32 and 32-bit arithmetic"));
+    findings.push_back(
+        finding_at(context, access.instruction, Severity::high, Tier::proved,
+                   fmt::format("expected a 32-bit shared address, found the 64-bit register {}", reg.name()),
+                   "compute the address with mov.u32 and 32-bit arithmetic"));
   }
   if (!any) return not_applicable("the kernel does not access shared memory");
   return conclude(std::move(findings), "every shared access uses a 32-bit register or a symbol");
@@ -47,12 +48,13 @@ RuleResult missing_direct_space(Context& context) {
     const flow::Fact& fact = analyses.domain().fact(base.id);
     const auto space = flow::only_space(fact.points_to);
     if (!space || *space == Space::param) continue;
-    Finding finding = finding_at(
-        context, access.instruction, Severity::medium, Tier::proved,
-        fmt::format("expected .{}, found a generic access to an address that is in {} memory on every path", ptx::text(*space),
-                    ptx::text(*space)),
-        fmt::format("take the address without cvta.{} and use .{}", ptx::text(*space), ptx::text(*space)));
-    if (fact.base != flow::kNoBase) finding.path.push_back({finding.at, "the address is into " + analyses.domain().describe(fact.base)});
+    Finding finding =
+        finding_at(context, access.instruction, Severity::medium, Tier::proved,
+                   fmt::format("expected .{}, found a generic access to an address that is in {} memory on every path",
+                               ptx::text(*space), ptx::text(*space)),
+                   fmt::format("take the address without cvta.{} and use .{}", ptx::text(*space), ptx::text(*space)));
+    if (fact.base != flow::kNoBase)
+      finding.path.push_back({finding.at, "the address is into " + analyses.domain().describe(fact.base)});
     findings.push_back(std::move(finding));
   }
   if (!any) return not_applicable("the kernel has no generic access");
@@ -103,7 +105,8 @@ RuleResult truncated_pointer(Context& context) {
         Finding finding = finding_at(context, use.id, Severity::high, Tier::proved,
                                      "expected a 64-bit address, found one that has passed through 32 bits",
                                      "keep the address in 64 bits");
-        finding.path.push_back({function.instructions[ssa.value(cut_by[id]).instruction].at, "it is cut to 32 bits here"});
+        finding.path.push_back(
+            {function.instructions[ssa.value(cut_by[id]).instruction].at, "it is cut to 32 bits here"});
         findings.push_back(std::move(finding));
       }
       switch (user.op) {
@@ -114,7 +117,8 @@ RuleResult truncated_pointer(Context& context) {
         case ptx::Op::sub:
           pass(ssa.at(user.first_operand));
           break;
-        default: break;
+        default:
+          break;
       }
     }
   }
@@ -167,7 +171,8 @@ RuleResult space_mismatch(Context& context) {
     else if (fact.may_be_generic && used == *space && is_windowed)
       message = fmt::format("expected a {} address, found the generic address that cvta made of it", ptx::text(*space));
     else if (fact.may_be_generic && used != Space::generic && used != *space)
-      message = fmt::format("expected a {} address, found a generic address of {} memory", ptx::text(used), ptx::text(*space));
+      message = fmt::format("expected a {} address, found a generic address of {} memory", ptx::text(used),
+                            ptx::text(*space));
     if (message.empty()) continue;
     Finding finding = finding_at(context, access.instruction, Severity::high, Tier::proved, std::move(message),
                                  "convert with cvta or cvta.to, or use the instruction of the address's space");
@@ -194,11 +199,11 @@ RuleResult double_cvta(Context& context) {
       const bool again = instruction.to_space ? fact.may_be_direct && !fact.may_be_generic
                                               : fact.may_be_generic && !fact.may_be_direct;
       if (!again || !flow::only_space(fact.points_to)) continue;
-      findings.push_back(finding_at(
-          context, id, Severity::low, Tier::proved,
-          instruction.to_space ? "expected a generic address, found one that is converted already"
-                               : "expected an address of one space, found one that is generic already",
-          "use the address as it is"));
+      findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+                                    instruction.to_space
+                                        ? "expected a generic address, found one that is converted already"
+                                        : "expected an address of one space, found one that is generic already",
+                                    "use the address as it is"));
     }
   if (!any) return not_applicable("the kernel converts no address");
   return conclude(std::move(findings), "no address is converted twice");

@@ -15,8 +15,9 @@ RuleResult missing_entry_point(Context& context) {
   Finding finding;
   finding.severity = Severity::high;
   finding.tier = Tier::proved;
-  finding.message = functions.empty() ? "expected at least one .entry with a body, found no function"
-                                      : "expected at least one .entry with a body, found only device functions and declarations";
+  finding.message = functions.empty()
+                        ? "expected at least one .entry with a body, found no function"
+                        : "expected at least one .entry with a body, found only device functions and declarations";
   if (!functions.empty()) finding.at = functions.front().at;
   finding.remedy = "define a kernel with .entry, or check that the right file was given";
   return conclude({std::move(finding)}, "");

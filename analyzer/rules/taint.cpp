@@ -110,8 +110,10 @@ std::vector<Step> Taint::path(ValueId id, const Context& context) const {
       step.at = instruction.at;
       step.what = fmt::format("goes into {} by {}", name, instruction.spelling);
     }
-    if (steps.size() < kMaxPathSteps) steps.push_back(std::move(step));
-    else if (steps.size() == kMaxPathSteps) steps.push_back({step.at, "and further"});
+    if (steps.size() < kMaxPathSteps)
+      steps.push_back(std::move(step));
+    else if (steps.size() == kMaxPathSteps)
+      steps.push_back({step.at, "and further"});
   }
   const ptx::Instruction& store = function.instructions[next_[id].id];
   steps.push_back({store.at, fmt::format("reaches {} here", store.spelling)});

@@ -12,9 +12,9 @@
 namespace ptxkit::rules {
 
 struct Sink {
-  flow::ValueId value = flow::kNone;         // flows into the store
+  flow::ValueId value = flow::kNone;  // flows into the store
   ptx::InstructionId store = ptx::kNone;
-  unsigned badness = 0;                      // 0 its alignment is proved, 1 undecided, 2 refuted or byte-granular
+  unsigned badness = 0;  // 0 its alignment is proved, 1 undecided, 2 refuted or byte-granular
 };
 
 class Taint {

@@ -1,18 +1,18 @@
-// Every rule against programs that it must refute, let pass, or leave open: ../fixtures/F0xx/{refuted,survived,undecided}_*.ptx.
+// Every rule against programs that it must refute, let pass, or leave open:
+// ../fixtures/F0xx/{refuted,survived,undecided}_*.ptx.
 //
-// The file's name gives the verdict. A line that ends in `//! critical` (or another severity) must have a finding of that
-// severity; no other line may have one above info. Where ptxas is installed every program is also assembled, so that no
-// rule is tested on text that is not PTX.
+// The file's name gives the verdict. A line that ends in `//! critical` (or another severity) must have a finding of
+// that severity; no other line may have one above info. Where ptxas is installed every program is also assembled, so
+// that no rule is tested on text that is not PTX.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/rules/analyze.hpp"
@@ -122,9 +122,8 @@ TEST_P(RuleFixture, IsPtxThatPtxasAccepts) {
   fs::remove(copy);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, RuleFixture, testing::ValuesIn(fixtures()), [](const auto& instance) {
-  return instance.param.rule + "_" + instance.param.name;
-});
+INSTANTIATE_TEST_SUITE_P(Rules, RuleFixture, testing::ValuesIn(fixtures()),
+                         [](const auto& instance) { return instance.param.rule + "_" + instance.param.name; });
 
 TEST(RuleFixtures, EveryRuleHasProgramsThatItRefutesAndThatSurviveIt) {
   std::map<std::string, std::map<Verdict, int>> count;
@@ -144,7 +143,8 @@ TEST(RuleFixtures, AreOfRulesThatExist) {
 
 // The literal reading of the original catalogue: every site is critical, whatever was proved; a shuffle ends the taint.
 TEST(PatternProfile, EverySiteIsCritical) {
-  for (const char* name : {"F021/survived_aligned", "F081/survived_proved", "F081/survived_bytes", "F082/survived_scaled"}) {
+  for (const char* name :
+       {"F021/survived_aligned", "F081/survived_proved", "F081/survived_bytes", "F082/survived_scaled"}) {
     const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/" + name + ".ptx");
     ASSERT_TRUE(text) << name;
     const Outcome outcome = run(std::string(name).substr(0, 4), *text, Profile::pattern);

@@ -1,9 +1,9 @@
 // Known bits, exhaustively: every pair of facts of four bits, every pair of numbers that they allow.
 #include "analyzer/flow/bits.hpp"
 
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace ptxkit::flow {
 namespace {

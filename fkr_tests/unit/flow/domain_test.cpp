@@ -1,9 +1,9 @@
-// The value domain against evaluation: over random straight-line kernels every fact, every interval and every affine form
-// must allow the number that the evaluator computes for each thread. The evaluator runs the instructions themselves and
-// shares no code with the transfer functions.
-#include <gtest/gtest.h>
-
+// The value domain against evaluation: over random straight-line kernels every fact, every interval and every affine
+// form must allow the number that the evaluator computes for each thread. The evaluator runs the instructions
+// themselves and shares no code with the transfer functions.
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/flow/kernel.hpp"
 
@@ -16,40 +16,114 @@ constexpr unsigned kInstructions = 30;
 // A body of random integer instructions over %tid, constants and earlier results.
 std::string random_body(std::mt19937& random) {
   auto pick = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
-  std::string body = "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %laneid;\nmov.u32 %r2, 12;\ncvt.u64.u32 %rd0, %r0;\nmov.u64 %rd1, 7;\n";
+  std::string body =
+      "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %laneid;\nmov.u32 %r2, 12;\ncvt.u64.u32 %rd0, %r0;\nmov.u64 %rd1, 7;\n";
   unsigned words = 3, longs = 2;
-  auto word = [&] { return pick(4) ? "%r" + std::to_string(pick(words)) : std::to_string(static_cast<int>(pick(70)) - 8); };
+  auto word = [&] {
+    return pick(4) ? "%r" + std::to_string(pick(words)) : std::to_string(static_cast<int>(pick(70)) - 8);
+  };
   auto reg = [&] { return "%r" + std::to_string(pick(words)); };
   auto wide = [&] { return "%rd" + std::to_string(pick(longs)); };
   for (unsigned i = 0; i < kInstructions; ++i) {
     const std::string d = "%r" + std::to_string(words), l = "%rd" + std::to_string(longs);
     const std::string shift = std::to_string(pick(34));
     switch (pick(24)) {
-      case 0: body += "add.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 1: body += "sub.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 2: body += "mul.lo.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 3: body += "and.b32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 4: body += "or.b32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 5: body += "xor.b32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 6: body += "shl.b32 " + d + ", " + reg() + ", " + shift + ";\n"; ++words; break;
-      case 7: body += "shr.u32 " + d + ", " + reg() + ", " + shift + ";\n"; ++words; break;
-      case 8: body += "shr.s32 " + d + ", " + reg() + ", " + shift + ";\n"; ++words; break;
-      case 9: body += "min.u32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 10: body += "max.s32 " + d + ", " + reg() + ", " + word() + ";\n"; ++words; break;
-      case 11: body += "mad.lo.s32 " + d + ", " + reg() + ", " + word() + ", " + reg() + ";\n"; ++words; break;
-      case 12: body += "rem.u32 " + d + ", " + reg() + ", " + std::to_string(1 + pick(20)) + ";\n"; ++words; break;
-      case 13: body += "div.u32 " + d + ", " + reg() + ", " + std::to_string(1 + pick(20)) + ";\n"; ++words; break;
-      case 14: body += "bfe.u32 " + d + ", " + reg() + ", " + std::to_string(pick(33)) + ", " + std::to_string(pick(33)) + ";\n"; ++words; break;
-      case 15: body += "neg.s32 " + d + ", " + reg() + ";\n"; ++words; break;
-      case 16: body += "not.b32 " + d + ", " + reg() + ";\n"; ++words; break;
-      case 17: body += "cvt.u64.u32 " + l + ", " + reg() + ";\n"; ++longs; break;
-      case 18: body += "cvt.s64.s32 " + l + ", " + reg() + ";\n"; ++longs; break;
-      case 19: body += "mul.wide.u32 " + l + ", " + reg() + ", " + std::to_string(pick(64)) + ";\n"; ++longs; break;
-      case 20: body += "mul.wide.s32 " + l + ", " + reg() + ", " + std::to_string(static_cast<int>(pick(64)) - 30) + ";\n"; ++longs; break;
-      case 21: body += "add.s64 " + l + ", " + wide() + ", " + wide() + ";\n"; ++longs; break;
-      case 22: body += "cvt.u32.u64 " + d + ", " + wide() + ";\n"; ++words; break;
+      case 0:
+        body += "add.s32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 1:
+        body += "sub.s32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 2:
+        body += "mul.lo.s32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 3:
+        body += "and.b32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 4:
+        body += "or.b32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 5:
+        body += "xor.b32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 6:
+        body += "shl.b32 " + d + ", " + reg() + ", " + shift + ";\n";
+        ++words;
+        break;
+      case 7:
+        body += "shr.u32 " + d + ", " + reg() + ", " + shift + ";\n";
+        ++words;
+        break;
+      case 8:
+        body += "shr.s32 " + d + ", " + reg() + ", " + shift + ";\n";
+        ++words;
+        break;
+      case 9:
+        body += "min.u32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 10:
+        body += "max.s32 " + d + ", " + reg() + ", " + word() + ";\n";
+        ++words;
+        break;
+      case 11:
+        body += "mad.lo.s32 " + d + ", " + reg() + ", " + word() + ", " + reg() + ";\n";
+        ++words;
+        break;
+      case 12:
+        body += "rem.u32 " + d + ", " + reg() + ", " + std::to_string(1 + pick(20)) + ";\n";
+        ++words;
+        break;
+      case 13:
+        body += "div.u32 " + d + ", " + reg() + ", " + std::to_string(1 + pick(20)) + ";\n";
+        ++words;
+        break;
+      case 14:
+        body +=
+            "bfe.u32 " + d + ", " + reg() + ", " + std::to_string(pick(33)) + ", " + std::to_string(pick(33)) + ";\n";
+        ++words;
+        break;
+      case 15:
+        body += "neg.s32 " + d + ", " + reg() + ";\n";
+        ++words;
+        break;
+      case 16:
+        body += "not.b32 " + d + ", " + reg() + ";\n";
+        ++words;
+        break;
+      case 17:
+        body += "cvt.u64.u32 " + l + ", " + reg() + ";\n";
+        ++longs;
+        break;
+      case 18:
+        body += "cvt.s64.s32 " + l + ", " + reg() + ";\n";
+        ++longs;
+        break;
+      case 19:
+        body += "mul.wide.u32 " + l + ", " + reg() + ", " + std::to_string(pick(64)) + ";\n";
+        ++longs;
+        break;
+      case 20:
+        body += "mul.wide.s32 " + l + ", " + reg() + ", " + std::to_string(static_cast<int>(pick(64)) - 30) + ";\n";
+        ++longs;
+        break;
+      case 21:
+        body += "add.s64 " + l + ", " + wide() + ", " + wide() + ";\n";
+        ++longs;
+        break;
+      case 22:
+        body += "cvt.u32.u64 " + d + ", " + wide() + ";\n";
+        ++words;
+        break;
       case 23:
-        body += "setp.lt.s32 %p1, " + reg() + ", " + word() + ";\nselp.b32 " + d + ", " + reg() + ", " + reg() + ", %p1;\n";
+        body +=
+            "setp.lt.s32 %p1, " + reg() + ", " + word() + ";\nselp.b32 " + d + ", " + reg() + ", " + reg() + ", %p1;\n";
         ++words;
         break;
     }

@@ -15,7 +15,10 @@ struct Marked {
   Intervals intervals;
 
   explicit Marked(const std::string& body)
-      : kernel(body), barriers(mark(kernel)), stores(find_stores(kernel)), intervals(kernel.graph, kernel.loops, barriers, 16) {}
+      : kernel(body),
+        barriers(mark(kernel)),
+        stores(find_stores(kernel)),
+        intervals(kernel.graph, kernel.loops, barriers, 16) {}
   static std::vector<bool> mark(const Kernel& k) {
     std::vector<bool> found;
     for (const auto& instruction : k.function.instructions) found.push_back(is_cta_barrier(k.function, instruction));

@@ -21,12 +21,13 @@ struct Kernel {
 
   // Registers: %p0.. predicates, %h 16 bits, %r 32 bits, %rd 64 bits; parameters p (u64) and n (u32); shared array s.
   explicit Kernel(const std::string& body, const std::string& directives = ".reqntid 64, 1, 1")
-      : parsed(ptx::parse(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n" +
-                              directives +
-                              "\n{\n.reg .pred %p<20>;\n.reg .b16 %h<20>;\n.reg .b32 %r<200>;\n.reg .b64 %rd<200>;\n"
-                              ".shared .align 16 .b8 s[4096];\n" +
-                              body + "\n}\n",
-                          "test.ptx")),
+      : parsed(ptx::parse(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n" +
+                directives +
+                "\n{\n.reg .pred %p<20>;\n.reg .b16 %h<20>;\n.reg .b32 %r<200>;\n.reg .b64 %rd<200>;\n"
+                ".shared .align 16 .b8 s[4096];\n" +
+                body + "\n}\n",
+            "test.ptx")),
         function(parsed.module.functions.at(0)),
         graph(function),
         dominators(DominatorTree::dominators(graph)),
