@@ -60,8 +60,10 @@ TYPED_TEST(Addition, TooLargeACountIsCaught) {
   auto data = this->upload("data", std::vector<uint32_t>(1000));
   auto failed = this->try_launch("add", {.grid = {8}, .block = {128}}, data, data, data, uint32_t{1001});
   ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().message().find("'data' of 4000 bytes, offset 4000"), std::string::npos) << failed.error().message();
-  EXPECT_NE(failed.error().message().find("thread  (104,0,0) of block (7,0,0)"), std::string::npos) << failed.error().message();
+  EXPECT_NE(failed.error().message().find("'data' of 4000 bytes, offset 4000"), std::string::npos)
+      << failed.error().message();
+  EXPECT_NE(failed.error().message().find("thread  (104,0,0) of block (7,0,0)"), std::string::npos)
+      << failed.error().message();
 }
 
 }  // namespace

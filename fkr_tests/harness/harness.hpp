@@ -15,13 +15,13 @@
 // EmulatorBackend below; where unavailable() gives a reason, its tests are skipped with it.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
 

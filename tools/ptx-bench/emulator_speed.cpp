@@ -1,8 +1,7 @@
 // emulator-speed: thread instructions a second of processor time on the emulator, without checks and with all of them,
 // over kernels of different kinds. The figures depend on the machine; the ratio hardly does.
-#include <ctime>
-
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -124,7 +123,8 @@ int measure() {
     fmt::print(stderr, "emulator-speed: {}\n", program ? "no memory" : program.error().message());
     return 1;
   }
-  fmt::print("{:<18}{:>12}{:>12}{:>8}   million thread instructions a second of processor time\n", "kernel", "no checks", "all checks", "ratio");
+  fmt::print("{:<18}{:>12}{:>12}{:>8}   million thread instructions a second of processor time\n", "kernel",
+             "no checks", "all checks", "ratio");
   for (const EntryInfo& entry : program->entries()) {
     const double plain = million_per_second(*program, entry.name, *data, kCheckNone);
     const double checked = million_per_second(*program, entry.name, *data, kCheckAll);

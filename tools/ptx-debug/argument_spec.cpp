@@ -36,17 +36,22 @@ bool parse_unsigned(std::string_view text, uint64_t& value) {
 Result<ArgumentSpec> integer(std::string_view spec, char kind, unsigned bits, std::string_view text) {
   const auto out_of_range = [&] {
     return fail(fmt::format("'{}': expected {} number of {} bits, found '{}'", spec,
-                            kind == 'b' ? "a hexadecimal" : kind == 's' ? "a signed" : "an unsigned", bits, text));
+                            kind == 'b'   ? "a hexadecimal"
+                            : kind == 's' ? "a signed"
+                                          : "an unsigned",
+                            bits, text));
   };
   ArgumentSpec argument;
   uint64_t value = 0;
   if (kind == 's') {
     int64_t number = 0;
     if (!parse_whole(text, number, 10)) return out_of_range();
-    if (bits < 64 && (number >= int64_t{1} << (bits - 1) || number < -(int64_t{1} << (bits - 1)))) return out_of_range();
+    if (bits < 64 && (number >= int64_t{1} << (bits - 1) || number < -(int64_t{1} << (bits - 1))))
+      return out_of_range();
     value = static_cast<uint64_t>(number);
   } else {
-    const bool read = kind == 'b' ? parse_whole(text.starts_with("0x") ? text.substr(2) : text, value, 16) : parse_unsigned(text, value);
+    const bool read = kind == 'b' ? parse_whole(text.starts_with("0x") ? text.substr(2) : text, value, 16)
+                                  : parse_unsigned(text, value);
     if (!read || (bits < 64 && value >> bits)) return out_of_range();
   }
   argument.bytes = low_bytes(value, bits / 8);
@@ -57,7 +62,8 @@ template <class T>
 Result<ArgumentSpec> floating(std::string_view spec, std::string_view text) {
   T number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return fail(fmt::format("'{}': expected a number, found '{}'", spec, text));
+  if (error != std::errc() || end != text.data() + text.size())
+    return fail(fmt::format("'{}': expected a number, found '{}'", spec, text));
   const auto view = std::as_bytes(std::span<const T, 1>(&number, 1));
   return ArgumentSpec{.bytes = {view.begin(), view.end()}, .output = {}};
 }
@@ -124,14 +130,15 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
     if (kind == "f32") return floating<float>(spec, rest);
     if (kind == "f64") return floating<double>(spec, rest);
     unsigned bits = 0;
-    if (kind.size() >= 2 && (kind[0] == 'u' || kind[0] == 's' || kind[0] == 'b') && parse_whole(kind.substr(1), bits, 10) &&
-        (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
+    if (kind.size() >= 2 && (kind[0] == 'u' || kind[0] == 's' || kind[0] == 'b') &&
+        parse_whole(kind.substr(1), bits, 10) && (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
       return integer(spec, kind[0], bits, rest);
     }
   }
-  return fail(fmt::format("'{}' is no argument", spec), "",
-              "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, uninit:BYTES:OUT, "
-              "zero:BYTES, hex:00ff");
+  return fail(
+      fmt::format("'{}' is no argument", spec), "",
+      "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, uninit:BYTES:OUT, "
+      "zero:BYTES, hex:00ff");
 }
 
 }  // namespace ptxkit::tools

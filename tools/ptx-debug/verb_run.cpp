@@ -56,21 +56,25 @@ bool parse_schedule(std::string_view text, uint64_t& seed) {
 }
 
 nlohmann::ordered_json place_json(const emulator::Site& site, const emulator::ThreadId& thread) {
-  return {{"entry", site.entry}, {"line", site.line},         {"column", site.column}, {"ptx", site.text},
+  return {{"entry", site.entry},   {"line", site.line},       {"column", site.column}, {"ptx", site.text},
           {"source", site.source}, {"thread", thread.thread}, {"block", thread.block}};
 }
 
 std::string to_json(const emulator::Outcome& outcome, const RunOptions& options) {
-  nlohmann::ordered_json out{{"file", options.file}, {"entry", options.entry}, {"faults", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{
+      {"file", options.file}, {"entry", options.entry}, {"faults", nlohmann::ordered_json::array()}};
   for (const emulator::Fault& fault : outcome.faults) {
-    nlohmann::ordered_json each{{"kind", emulator::name(fault.kind)}, {"rule", emulator::rule(fault.kind)}, {"message", fault.message},
+    nlohmann::ordered_json each{{"kind", emulator::name(fault.kind)},
+                                {"rule", emulator::rule(fault.kind)},
+                                {"message", fault.message},
                                 {"at", place_json(fault.site, fault.thread)}};
     if (fault.has_address) {
       each["address"] = fmt::format("{:#x}", fault.address);
       each["access_bytes"] = fault.access_bytes;
     }
     if (!fault.object.empty())
-      each["object"] = {{"name", fault.object}, {"size_bytes", fault.object_bytes}, {"offset_bytes", fault.object_offset}};
+      each["object"] = {
+          {"name", fault.object}, {"size_bytes", fault.object_bytes}, {"offset_bytes", fault.object_offset}};
     if (fault.has_other) {
       each["other"] = place_json(fault.other_site, fault.other_thread);
       each["other"]["message"] = fault.other_message;
@@ -78,8 +82,11 @@ std::string to_json(const emulator::Outcome& outcome, const RunOptions& options)
     out["faults"].push_back(std::move(each));
   }
   const emulator::Statistics& counts = outcome.statistics;
-  out["statistics"] = {{"warp_instructions", counts.warp_instructions}, {"thread_instructions", counts.thread_instructions},
-                       {"divergent_branches", counts.divergent_branches}, {"barriers", counts.barriers}, {"blocks", counts.cta_count}};
+  out["statistics"] = {{"warp_instructions", counts.warp_instructions},
+                       {"thread_instructions", counts.thread_instructions},
+                       {"divergent_branches", counts.divergent_branches},
+                       {"barriers", counts.barriers},
+                       {"blocks", counts.cta_count}};
   return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -89,13 +96,18 @@ int fail_reading(const Error& error) {
 }
 
 int run_kernel(RunOptions options) {
-  if (options.backend != "emulator") return usage_error("run", fmt::format("backend '{}' is not in this program; there is emulator", options.backend));
+  if (options.backend != "emulator")
+    return usage_error("run", fmt::format("backend '{}' is not in this program; there is emulator", options.backend));
   emulator::LaunchShape shape;
   emulator::LaunchOptions launch_options;
-  if (!parse_dimensions(options.grid, shape.grid)) return usage_error("run", fmt::format("--grid: expected X, X,Y or X,Y,Z, found '{}'", options.grid));
-  if (!parse_dimensions(options.block, shape.block)) return usage_error("run", fmt::format("--block: expected X, X,Y or X,Y,Z, found '{}'", options.block));
+  if (!parse_dimensions(options.grid, shape.grid))
+    return usage_error("run", fmt::format("--grid: expected X, X,Y or X,Y,Z, found '{}'", options.grid));
+  if (!parse_dimensions(options.block, shape.block))
+    return usage_error("run", fmt::format("--block: expected X, X,Y or X,Y,Z, found '{}'", options.block));
   if (!parse_schedule(options.schedule, launch_options.schedule_seed))
-    return usage_error("run", fmt::format("--schedule: expected in-order or random:SEED with a seed of at least 1, found '{}'", options.schedule));
+    return usage_error("run",
+                       fmt::format("--schedule: expected in-order or random:SEED with a seed of at least 1, found '{}'",
+                                   options.schedule));
   const auto checks = emulator::parse_checks(options.checks);
   if (!checks) return usage_error("run", checks.error().message());
   shape.dynamic_shared_bytes = options.shared_bytes;
@@ -117,7 +129,9 @@ int run_kernel(RunOptions options) {
     return exit_code_of(rules::Status::unparsable);
   }
   if (options.entry.empty()) {
-    if (program->entries().size() != 1) return usage_error("run", fmt::format("{} has {} kernels: name one with --entry", options.file, program->entries().size()));
+    if (program->entries().size() != 1)
+      return usage_error(
+          "run", fmt::format("{} has {} kernels: name one with --entry", options.file, program->entries().size()));
     options.entry = program->entries().front().name;
   }
   const auto entry = program->entry(options.entry);
@@ -128,15 +142,19 @@ int run_kernel(RunOptions options) {
   std::vector<emulator::Argument> arguments;
   for (const std::string& spec : options.arguments) {
     auto parsed_spec = parse_argument_spec(spec);
-    if (!parsed_spec) return parsed_spec.error().where.empty() ? usage_error("run", parsed_spec.error().message()) : fail_reading(parsed_spec.error());
+    if (!parsed_spec)
+      return parsed_spec.error().where.empty() ? usage_error("run", parsed_spec.error().message())
+                                               : fail_reading(parsed_spec.error());
     emulator::Address address = 0;
     if (parsed_spec->is_buffer) {
       const size_t index = specs.size();
-      const auto allocated = device.allocate(parsed_spec->bytes.size(), index < entry->parameters.size() ? entry->parameters[index].name : spec);
+      const auto allocated = device.allocate(parsed_spec->bytes.size(),
+                                             index < entry->parameters.size() ? entry->parameters[index].name : spec);
       if (!allocated) return usage_error("run", allocated.error().message());
       address = *allocated;
       if (parsed_spec->initialised) {
-        if (const auto written = device.write(address, parsed_spec->bytes); !written) return usage_error("run", written.error().message());
+        if (const auto written = device.write(address, parsed_spec->bytes); !written)
+          return usage_error("run", written.error().message());
       }
       arguments.push_back(emulator::Argument::of(address));
     } else {
@@ -149,9 +167,12 @@ int run_kernel(RunOptions options) {
   const auto outcome = emulator::launch(*program, options.entry, shape, arguments, launch_options);
   if (!outcome) return usage_error("run", outcome.error().message());
   std::string out = outcome->output + emulator::render(*outcome, options.file);
-  out += fmt::format("{}: '{}' {}: {} thread instructions in {} block{}\n", options.file, options.entry,
-                     outcome->ok() ? "ran clean" : fmt::format("has {} fault{}", outcome->faults.size(), outcome->faults.size() == 1 ? "" : "s"),
-                     outcome->statistics.thread_instructions, outcome->statistics.cta_count, outcome->statistics.cta_count == 1 ? "" : "s");
+  out += fmt::format(
+      "{}: '{}' {}: {} thread instructions in {} block{}\n", options.file, options.entry,
+      outcome->ok() ? "ran clean"
+                    : fmt::format("has {} fault{}", outcome->faults.size(), outcome->faults.size() == 1 ? "" : "s"),
+      outcome->statistics.thread_instructions, outcome->statistics.cta_count,
+      outcome->statistics.cta_count == 1 ? "" : "s");
   bool written = options.json == "-" || print(out);
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].output.empty()) continue;
@@ -161,7 +182,8 @@ int run_kernel(RunOptions options) {
     if (!saved) return fail_reading(saved.error());
   }
   if (!options.json.empty()) {
-    if (const auto saved = write_file(options.json, to_json(*outcome, options)); !saved) return fail_reading(saved.error());
+    if (const auto saved = write_file(options.json, to_json(*outcome, options)); !saved)
+      return fail_reading(saved.error());
   }
   if (!written) return exit_code_of(rules::Status::unreadable);
   return outcome->ok() ? 0 : kFaultsExitCode;
@@ -178,9 +200,11 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z");
   verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory");
   verb->add_option("--arg", options->arguments,
-                   "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff");
+                   "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
+                   "uninit:BYTES:OUT zero:BYTES hex:00ff");
   verb->add_option("--backend", options->backend, "emulator");
-  verb->add_option("--check", options->checks, "all, none, or a list of bounds, alignment, uninitialised, races, barriers");
+  verb->add_option("--check", options->checks,
+                   "all, none, or a list of bounds, alignment, uninitialised, races, barriers");
   verb->add_option("--schedule", options->schedule, "in-order, or random:SEED");
   verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit");
   verb->add_option("--threads", options->threads, "blocks to run at the same time");

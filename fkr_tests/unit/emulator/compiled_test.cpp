@@ -31,7 +31,8 @@ class Compiled : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(device_.read(address, std::as_writable_bytes(std::span(values))));
     return values;
   }
-  void run(std::string_view entry, const LaunchShape& shape, const std::vector<Argument>& arguments, uint64_t seed = 0) {
+  void run(std::string_view entry, const LaunchShape& shape, const std::vector<Argument>& arguments,
+           uint64_t seed = 0) {
     auto outcome = launch(program_.front(), entry, shape, arguments, {.schedule_seed = seed, .max_steps = 50'000'000});
     ASSERT_TRUE(outcome) << outcome.error().message();
     EXPECT_TRUE(outcome->ok()) << render(*outcome, GetParam());
@@ -41,8 +42,9 @@ class Compiled : public ::testing::TestWithParam<const char*> {
   std::vector<Program> program_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Nvcc, Compiled, ::testing::Values("optimised.ptx", "plain.ptx"),
-                         [](const auto& each) { return std::string(each.param, std::string_view(each.param).find('.')); });
+INSTANTIATE_TEST_SUITE_P(Nvcc, Compiled, ::testing::Values("optimised.ptx", "plain.ptx"), [](const auto& each) {
+  return std::string(each.param, std::string_view(each.param).find('.'));
+});
 
 TEST_P(Compiled, FunctionsEqualTheHosts) {
   const int count = 2000;
@@ -57,7 +59,8 @@ TEST_P(Compiled, FunctionsEqualTheHosts) {
     run("functions_of_lanes", {.grid = {16}, .block = {128}},
         {Argument::of(upload("a", a)), Argument::of(upload("b", b)), Argument::of(out), Argument::of(count)}, seed);
     const auto got = download<uint64_t>(out, count);
-    for (int i = 0; i < count; ++i) ASSERT_EQ(got[i], expected[i]) << "function " << i % functions::kCount << " of " << a[i] << ", " << b[i];
+    for (int i = 0; i < count; ++i)
+      ASSERT_EQ(got[i], expected[i]) << "function " << i % functions::kCount << " of " << a[i] << ", " << b[i];
   }
 }
 
@@ -65,7 +68,8 @@ TEST_P(Compiled, SumOfAllBlocks) {
   std::vector<uint32_t> in(10000);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(functions::mix(i));
   const Address out = upload<uint32_t>("out", {0});
-  run("sum", {.grid = {5}, .block = {256}}, {Argument::of(upload("in", in)), Argument::of(out), Argument::of(static_cast<int>(in.size()))});
+  run("sum", {.grid = {5}, .block = {256}},
+      {Argument::of(upload("in", in)), Argument::of(out), Argument::of(static_cast<int>(in.size()))});
   EXPECT_EQ(download<uint32_t>(out, 1)[0], std::accumulate(in.begin(), in.end(), 0u));
 }
 

@@ -13,7 +13,8 @@ using ::testing::Each;
 void expect_clean(const Ran& ran) { ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx"); }
 
 // Runs under several schedules; results must not depend on them.
-Ran run_all_schedules(const std::string& text, const LaunchShape& shape, size_t out_words, const std::vector<uint32_t>& in = {}) {
+Ran run_all_schedules(const std::string& text, const LaunchShape& shape, size_t out_words,
+                      const std::vector<uint32_t>& in = {}) {
   Ran first = run_kernel(text, shape, out_words, in, {.max_steps = 3'000'000});
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Ran other = run_kernel(text, shape, out_words, in, {.schedule_seed = seed, .max_steps = 3'000'000});
@@ -35,7 +36,8 @@ loop:
   bra loop;
 done:
   st.global.u32 [%rd2], %r1;
-)"), {.block = {70}}, 70);
+)"),
+                              {.block = {70}}, 70);
   expect_clean(ran);
   for (uint32_t i = 0; i < 70; ++i) EXPECT_EQ(ran.out[i], i ? i * (i - 1) / 2 : 0) << i;
 }
@@ -58,7 +60,8 @@ one:
 meet:
   activemask.b32 %r3;
   st.global.u32 [%rd2], %r3;
-)"), {.block = {32}}, 32);
+)"),
+                       {.block = {32}}, 32);
   expect_clean(ran);
   EXPECT_THAT(ran.out, Each(0xffffffffu));
 }
@@ -84,7 +87,9 @@ others:
   mov.u32 %r3, 7;
   st.volatile.shared.u32 [%r1], %r3;
 end:
-)", ".shared .align 4 .b32 flag;\n"), {.block = {32}}, 1);
+)",
+                                         ".shared .align 4 .b32 flag;\n"),
+                              {.block = {32}}, 1);
   expect_clean(ran);
   EXPECT_EQ(ran.out[0], 7u);
 }
@@ -104,7 +109,8 @@ c:
   mov.u32 %r2, 300;
 done:
   st.global.u32 [%rd2], %r2;
-)"), {.block = {32}}, 32);
+)"),
+                              {.block = {32}}, 32);
   expect_clean(ran);
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(ran.out[i], (i & 3) == 1 ? 200u : (i & 3) == 2 ? 300u : 100u);
 }
@@ -150,7 +156,9 @@ TEST(Control, RecursionWithItsOwnFrames) {
   call (b), fibonacci, (a);
   ld.param.b32 %r2, [b];
   st.global.u32 [%rd2], %r2;
-)", kFibonacci), {.block = {40}}, 40);
+)",
+                                         kFibonacci),
+                              {.block = {40}}, 40);
   expect_clean(ran);
   const uint32_t fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13};
   for (uint32_t i = 0; i < 40; ++i) EXPECT_EQ(ran.out[i], fibonacci[i & 7]) << i;
@@ -166,10 +174,12 @@ TEST(Control, IndirectCallsAndRegisterParameters) {
 shape: .callprototype (.reg .b32 out) _ (.reg .b32 in);
   call (%r2), %rd6, (%r0), shape;
   st.global.u32 [%rd2], %r2;
-)", R"(
+)",
+                                         R"(
 .func (.reg .b32 out) twice(.reg .b32 in) { shl.b32 out, in, 1; ret; }
 .func (.reg .b32 out) thrice(.reg .b32 in) { mul.lo.u32 out, in, 3; ret; }
-)"), {.block = {32}}, 32);
+)"),
+                              {.block = {32}}, 32);
   expect_clean(ran);
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(ran.out[i], i & 1 ? 3 * i : 2 * i);
 }
@@ -184,7 +194,8 @@ TEST(Control, LocalMemoryIsEachThreadsOwn) {
   isspacep.local %p1, %rd5;
   @!%p1 trap;
   st.global.u32 [%rd2], %r1;
-)"), {.block = {64}}, 64);
+)"),
+                       {.block = {64}}, 64);
   expect_clean(ran);
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(ran.out[i], i);
 }
@@ -218,7 +229,9 @@ skip:
   @%p3 bra end;
   st.global.u32 [%rd0], %r7;
 end:
-)", ".shared .align 4 .b32 buffer[256];\n"), {.block = {256}}, 1, in);
+)",
+                                         ".shared .align 4 .b32 buffer[256];\n"),
+                              {.block = {256}}, 1, in);
   expect_clean(ran);
   EXPECT_EQ(ran.out[0], std::accumulate(in.begin(), in.end(), 0u));
   EXPECT_EQ(ran.outcome.statistics.barriers, 9u);
@@ -256,7 +269,9 @@ all:
   add.u32 %r5, %r5, %r7;
   setp.eq.u32 %p6, %r0, 95;
   @%p6 st.global.u32 [%rd0+128], %r5;
-)", ".shared .align 4 .b32 box[32];\n"), {.block = {96}}, 33);
+)",
+                                         ".shared .align 4 .b32 box[32];\n"),
+                              {.block = {96}}, 33);
   expect_clean(ran);
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(ran.out[i], 32 + i);
   EXPECT_EQ(ran.out[32], 1010u);
@@ -276,7 +291,8 @@ TEST(Control, ShufflesOfEveryMode) {
   st.global.u32 [%rd2+256], %r3;
   st.global.u32 [%rd2+384], %r4;
   st.global.u32 [%rd2+512], %r5;
-)"), {.block = {32}}, 160);
+)"),
+                              {.block = {32}}, 160);
   expect_clean(ran);
   for (uint32_t i = 0; i < 32; ++i) {
     EXPECT_EQ(ran.out[i], i >= 3 ? i - 3 : i);
@@ -315,7 +331,8 @@ TEST(Control, VotesMatchesReductions) {
   st.global.u32 [%rd2+384], %r5;
   st.global.u32 [%rd2+512], %r6;
   st.global.u32 [%rd2+640], %r8;
-)"), {.block = {32}}, 192);
+)"),
+                              {.block = {32}}, 192);
   expect_clean(ran);
   for (uint32_t i = 0; i < 32; ++i) {
     EXPECT_EQ(ran.out[i], 0x1fu);
@@ -339,7 +356,8 @@ low:
   shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
 done:
   st.global.u32 [%rd2], %r2;
-)"), {.block = {32}}, 32);
+)"),
+                              {.block = {32}}, 32);
   expect_clean(ran);
   for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(ran.out[i], (i ^ 16) + 100);
 }
@@ -374,7 +392,9 @@ TEST(Control, AtomicsOfSharedAndGlobalMemory) {
   @%p1 st.global.u32 [%rd0+20], %r6;
   @%p1 ld.global.u32 %r6, [%rd1+24];
   @%p1 st.global.u32 [%rd0+24], %r6;
-)", ".shared .align 4 .b32 counter;\n"), {.block = {100}}, 7, std::vector<uint32_t>(8));
+)",
+                                         ".shared .align 4 .b32 counter;\n"),
+                              {.block = {100}}, 7, std::vector<uint32_t>(8));
   expect_clean(ran);
   uint32_t all = 0;
   for (uint32_t i = 0; i < 100; ++i) all ^= i;
@@ -395,13 +415,15 @@ wait:
   mul.wide.u32 %rd4, %r4, 4;
   add.u64 %rd4, %rd0, %rd4;
   st.global.u32 [%rd4], %r3;
-)"), {.grid = {3}, .block = {1}}, 3, {0}, {.checks = kCheckNone, .max_steps = 100'000'000});
+)"),
+                       {.grid = {3}, .block = {1}}, 3, {0}, {.checks = kCheckNone, .max_steps = 100'000'000});
   expect_clean(ran);
   EXPECT_THAT(ran.out, Each(3u));
 }
 
 TEST(Control, GlobalAndConstantVariablesAreInitialised) {
-  Ran ran = run_kernel(entry_text(R"(
+  Ran ran = run_kernel(
+      entry_text(R"(
   mul.wide.u32 %rd4, %r0, 4;
   mov.u64 %rd5, table;
   add.u64 %rd5, %rd5, %rd4;
@@ -415,8 +437,10 @@ TEST(Control, GlobalAndConstantVariablesAreInitialised) {
   add.u32 %r1, %r1, %r3;
   add.u32 %r1, %r1, %r4;
   st.global.u32 [%rd2], %r1;
-)", ".const .align 4 .b32 table[4] = {1, 2, 3};\n.global .align 1 .b8 bytes[4] = {9, 8, 7, 6};\n"
-    ".global .align 4 .u32 words[2] = {40, 50};\n.global .align 8 .u64 pointer = words+4;\n"), {.block = {4}}, 4);
+)",
+                 ".const .align 4 .b32 table[4] = {1, 2, 3};\n.global .align 1 .b8 bytes[4] = {9, 8, 7, 6};\n"
+                 ".global .align 4 .u32 words[2] = {40, 50};\n.global .align 8 .u64 pointer = words+4;\n"),
+      {.block = {4}}, 4);
   expect_clean(ran);
   EXPECT_EQ(ran.out, (std::vector<uint32_t>{59, 61, 63, 57}));
 }
@@ -435,7 +459,8 @@ TEST(Control, SpecialRegistersOfThreeDimensions) {
   mul.wide.u32 %rd4, %r5, 4;
   add.u64 %rd4, %rd0, %rd4;
   st.global.u32 [%rd4], %r6;
-)"), {.block = {3, 4, 5}}, 60);
+)"),
+                       {.block = {3, 4, 5}}, 60);
   expect_clean(ran);
   for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(ran.out[i], i % 3 * 100 + i / 3 % 4 * 10 + i / 12);
 }
@@ -487,7 +512,9 @@ TEST(Control, PrintfAndAssertions) {
   st.param.b64 [d], %rd6;
   st.param.b64 [e], 1;
   call __assertfail, (a, b, c, d, e);
-)", before), {}, 1);
+)",
+                                     before),
+                          {}, 1);
   ASSERT_EQ(failed.outcome.faults.size(), 1u);
   EXPECT_EQ(failed.outcome.faults[0].message, "assertion 'abc' failed in abc, abc:77");
 }

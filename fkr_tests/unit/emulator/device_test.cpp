@@ -93,24 +93,30 @@ TEST(Launch, MisuseIsRefused) {
     auto outcome = launch(*program, entry, shape, arguments);
     return outcome ? std::string() : outcome.error().message();
   };
-  const std::vector<Argument> good{Argument::of(uint8_t{1}), Argument::of(uint64_t{2}), Argument::of(std::array<int, 3>{})};
+  const std::vector<Argument> good{Argument::of(uint8_t{1}), Argument::of(uint64_t{2}),
+                                   Argument::of(std::array<int, 3>{})};
   EXPECT_EQ(says("fixed", {.block = {64, 2}}, good), "");
   EXPECT_THAT(says("fixed", {.block = {128}}, good), HasSubstr("is not the 64 x 2 x 1 that .reqntid demands"));
   EXPECT_THAT(says("fixed", {.block = {64, 2}}, {}), HasSubstr("0 arguments, expected 3"));
-  EXPECT_THAT(says("fixed", {.block = {64, 2}}, {Argument::of(1), good[1], good[2]}), HasSubstr("argument 0 has 4 bytes, parameter 'a' has 1"));
+  EXPECT_THAT(says("fixed", {.block = {64, 2}}, {Argument::of(1), good[1], good[2]}),
+              HasSubstr("argument 0 has 4 bytes, parameter 'a' has 1"));
   EXPECT_THAT(says("bounded", {.block = {256}}, {}), HasSubstr("larger than the 128 x 1 x 1 of .maxntid"));
   EXPECT_THAT(says("bounded", {.block = {0}}, {}), HasSubstr("not within 1 to 1024"));
   EXPECT_THAT(says("bounded", {.grid = {1, 70000}, .block = {32}}, {}), HasSubstr("grid 1 x 70000 x 1"));
-  EXPECT_THAT(says("bounded", {.block = {32}, .dynamic_shared_bytes = 200000}, {}), HasSubstr("exceed the device's 232448"));
+  EXPECT_THAT(says("bounded", {.block = {32}, .dynamic_shared_bytes = 200000}, {}),
+              HasSubstr("exceed the device's 232448"));
   EXPECT_THAT(says("nothing", {}, {}), HasSubstr("no entry 'nothing'"));
   const std::array<std::byte, 3> three{};
-  EXPECT_THAT(launch_raw(*program, "fixed", {.block = {64, 2}}, three).error().message(), HasSubstr("3 bytes of parameters, expected 28"));
+  EXPECT_THAT(launch_raw(*program, "fixed", {.block = {64, 2}}, three).error().message(),
+              HasSubstr("3 bytes of parameters, expected 28"));
 }
 
 TEST(Load, WhatCannotRunIsListedWithItsPlace) {
   Device device;
-  auto program = Program::load_text(device, entry_text("  add.u32 %r1, %r0, 1;\n"
-                                                       "  cp.async.ca.shared.global [%r1], [%rd1], 4;\n"), "bad.ptx");
+  auto program = Program::load_text(device,
+                                    entry_text("  add.u32 %r1, %r0, 1;\n"
+                                               "  cp.async.ca.shared.global [%r1], [%rd1], 4;\n"),
+                                    "bad.ptx");
   ASSERT_FALSE(program);
   EXPECT_THAT(program.error().message(), HasSubstr("bad.ptx:"));
   EXPECT_THAT(program.error().message(), HasSubstr("cannot run 'cp.async.ca.shared.global'"));
@@ -118,11 +124,14 @@ TEST(Load, WhatCannotRunIsListedWithItsPlace) {
 
 TEST(Load, OtherReasons) {
   Device device({.sm = 80});
-  EXPECT_THAT(Program::load_text(device, module_text(""), "new.ptx").error().message(), HasSubstr("for sm_90, the emulated device is sm_80"));
-  EXPECT_THAT(Program::load_text(device, ".version 8.0\n.target sm_75\n.address_size 32\n", "narrow.ptx").error().message(),
-              HasSubstr("32-bit addresses"));
+  EXPECT_THAT(Program::load_text(device, module_text(""), "new.ptx").error().message(),
+              HasSubstr("for sm_90, the emulated device is sm_80"));
+  EXPECT_THAT(
+      Program::load_text(device, ".version 8.0\n.target sm_75\n.address_size 32\n", "narrow.ptx").error().message(),
+      HasSubstr("32-bit addresses"));
   Device current;
-  EXPECT_THAT(Program::load_text(current, module_text(".extern .global .b32 x;\n"), "extern.ptx").error().message(), HasSubstr("'x' is external"));
+  EXPECT_THAT(Program::load_text(current, module_text(".extern .global .b32 x;\n"), "extern.ptx").error().message(),
+              HasSubstr("'x' is external"));
   EXPECT_THAT(Program::load_text(current, "nonsense", "bad.ptx").error().message(), HasSubstr("bad.ptx:1:"));
   EXPECT_THAT(parse_checks("bounds,rases").error().message(), HasSubstr("unknown check 'rases'"));
   EXPECT_EQ(*parse_checks("bounds,races"), uint32_t{kCheckBounds | kCheckRaces});

@@ -18,8 +18,8 @@ struct Pair {
   std::string faulty, clean;  // bodies of entry_text
   std::string before;         // module scope
   uint32_t threads = 32;
-  std::string line;           // text of the PTX line to be named
-  std::string says;           // part of the message or the rendering
+  std::string line;  // text of the PTX line to be named
+  std::string says;  // part of the message or the rendering
   std::vector<uint32_t> in = std::vector<uint32_t>(64, 1);
   size_t out_words = 64;
 };
@@ -30,90 +30,119 @@ const std::vector<Pair>& pairs() {
   const std::string ready = "  st.shared.u32 [%r1], %r0;\n  bar.sync 0;\n";
   static const std::vector<Pair> list{
       {FaultKind::misaligned, "global", "  ld.global.u32 %r1, [%rd3+2];\n  st.global.u32 [%rd2], %r1;\n",
-       "  ld.global.u32 %r1, [%rd3+4];\n  st.global.u32 [%rd2], %r1;\n", "", 32, "ld.global.u32 %r1, [%rd3+2];", "is not aligned to 4"},
-      {FaultKind::misaligned, "vector", "  ld.global.v2.u32 {%r1, %r2}, [%rd1+4];\n", "  ld.global.v2.u32 {%r1, %r2}, [%rd1+8];\n", "", 32,
-       "ld.global.v2.u32 {%r1, %r2}, [%rd1+4];", "is not aligned to 8"},
+       "  ld.global.u32 %r1, [%rd3+4];\n  st.global.u32 [%rd2], %r1;\n", "", 32, "ld.global.u32 %r1, [%rd3+2];",
+       "is not aligned to 4"},
+      {FaultKind::misaligned, "vector", "  ld.global.v2.u32 {%r1, %r2}, [%rd1+4];\n",
+       "  ld.global.v2.u32 {%r1, %r2}, [%rd1+8];\n", "", 32, "ld.global.v2.u32 {%r1, %r2}, [%rd1+4];",
+       "is not aligned to 8"},
       {FaultKind::misaligned, "of a variable that promises less", "  ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile];\n",
-       "  ld.shared.u32 %r1, [tile];\n", shared, 32, "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile];", "'tile' of 128 bytes, offset 0"},
-      {FaultKind::out_of_bounds, "one past the end", "  st.global.u32 [%rd0+256], %r0;\n", "  st.global.u32 [%rd0+252], %r0;\n", "", 1,
-       "st.global.u32 [%rd0+256], %r0;", "'out' of 256 bytes, offset 256"},
-      {FaultKind::out_of_bounds, "one before", "  ld.global.u8 %r1, [%rd1+-1];\n", "  ld.global.u8 %r1, [%rd1];\n", "", 1,
-       "ld.global.u8 %r1, [%rd1+-1];", "outside of every object"},
-      {FaultKind::out_of_bounds, "half over the end", "  st.global.u64 [%rd0+248], %rd1;\n", "  st.global.u64 [%rd0+240], %rd1;\n", "", 1,
-       "st.global.u64 [%rd0+248], %rd1;", "runs over the end", std::vector<uint32_t>(64), 63},
-      {FaultKind::out_of_bounds, "shared", tile_at + "  st.shared.u32 [%r1+4], %r0;\n", tile_at + "  st.shared.u32 [%r1], %r0;\n", shared,
-       32, "st.shared.u32 [%r1+4], %r0;", "thread  (31,0,0)"},
+       "  ld.shared.u32 %r1, [tile];\n", shared, 32, "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile];",
+       "'tile' of 128 bytes, offset 0"},
+      {FaultKind::out_of_bounds, "one past the end", "  st.global.u32 [%rd0+256], %r0;\n",
+       "  st.global.u32 [%rd0+252], %r0;\n", "", 1, "st.global.u32 [%rd0+256], %r0;", "'out' of 256 bytes, offset 256"},
+      {FaultKind::out_of_bounds, "one before", "  ld.global.u8 %r1, [%rd1+-1];\n", "  ld.global.u8 %r1, [%rd1];\n", "",
+       1, "ld.global.u8 %r1, [%rd1+-1];", "outside of every object"},
+      {FaultKind::out_of_bounds, "half over the end", "  st.global.u64 [%rd0+248], %rd1;\n",
+       "  st.global.u64 [%rd0+240], %rd1;\n", "", 1, "st.global.u64 [%rd0+248], %rd1;", "runs over the end",
+       std::vector<uint32_t>(64), 63},
+      {FaultKind::out_of_bounds, "shared", tile_at + "  st.shared.u32 [%r1+4], %r0;\n",
+       tile_at + "  st.shared.u32 [%r1], %r0;\n", shared, 32, "st.shared.u32 [%r1+4], %r0;", "thread  (31,0,0)"},
       {FaultKind::out_of_bounds, "shared through a generic address",
        "  mov.u64 %rd5, tile;\n  cvta.shared.u64 %rd6, %rd5;\n  ld.shared.u32 %r1, [%rd6];\n",
-       "  mov.u64 %rd5, tile;\n  st.shared.u32 [tile], 1;\n  cvta.shared.u64 %rd6, %rd5;\n  ld.u32 %r1, [%rd6];\n", shared, 1,
-       "ld.shared.u32 %r1, [%rd6];", "needs cvta.to.shared"},
+       "  mov.u64 %rd5, tile;\n  st.shared.u32 [tile], 1;\n  cvta.shared.u64 %rd6, %rd5;\n  ld.u32 %r1, [%rd6];\n",
+       shared, 1, "ld.shared.u32 %r1, [%rd6];", "needs cvta.to.shared"},
       {FaultKind::out_of_bounds, "constant", "  ld.const.u32 %r1, [table+16];\n", "  ld.const.u32 %r1, [table+12];\n",
-       ".const .align 4 .b32 table[4] = {1, 2, 3, 4};\n", 1, "ld.const.u32 %r1, [table+16];", "'table' of 16 bytes, offset 16"},
-      {FaultKind::null_address, "load", "  mov.u64 %rd4, 0;\n  ld.global.u32 %r1, [%rd4+8];\n", "  ld.global.u32 %r1, [%rd1+8];\n", "", 1,
-       "ld.global.u32 %r1, [%rd4+8];", "null"},
+       ".const .align 4 .b32 table[4] = {1, 2, 3, 4};\n", 1, "ld.const.u32 %r1, [table+16];",
+       "'table' of 16 bytes, offset 16"},
+      {FaultKind::null_address, "load", "  mov.u64 %rd4, 0;\n  ld.global.u32 %r1, [%rd4+8];\n",
+       "  ld.global.u32 %r1, [%rd1+8];\n", "", 1, "ld.global.u32 %r1, [%rd4+8];", "null"},
       {FaultKind::local_bounds, "past the array", "  .local .align 4 .b32 a[4];\n  st.local.u32 [a+16], %r0;\n",
-       "  .local .align 4 .b32 a[4];\n  st.local.u32 [a+12], %r0;\n", "", 1, "st.local.u32 [a+16], %r0;", "'a' of 16 bytes, offset 16"},
+       "  .local .align 4 .b32 a[4];\n  st.local.u32 [a+12], %r0;\n", "", 1, "st.local.u32 [a+16], %r0;",
+       "'a' of 16 bytes, offset 16"},
       {FaultKind::stack_overflow, "endless recursion", "  call forever, ();\n", "  call leaf, ();\n",
-       ".func leaf() { ret; }\n.func forever() { .local .align 8 .b8 big[1024]; .reg .b32 %r<2>; mov.u32 %r0, 0; st.local.u32 [big], %r0; call forever, (); ret; }\n",
+       ".func leaf() { ret; }\n.func forever() { .local .align 8 .b8 big[1024]; .reg .b32 %r<2>; mov.u32 %r0, 0; "
+       "st.local.u32 [big], %r0; call forever, (); ret; }\n",
        1, "", "bytes of local memory"},
       {FaultKind::const_write, "through a generic address",
        "  mov.u64 %rd4, table;\n  cvta.const.u64 %rd4, %rd4;\n  st.u32 [%rd4], %r0;\n",
-       "  mov.u64 %rd4, table;\n  cvta.const.u64 %rd4, %rd4;\n  ld.u32 %r1, [%rd4];\n", ".const .align 4 .b32 table[4];\n", 1,
-       "st.u32 [%rd4], %r0;", "read-only"},
+       "  mov.u64 %rd4, table;\n  cvta.const.u64 %rd4, %rd4;\n  ld.u32 %r1, [%rd4];\n",
+       ".const .align 4 .b32 table[4];\n", 1, "st.u32 [%rd4], %r0;", "read-only"},
       {FaultKind::param_write, "through a generic address",
        "  mov.u64 %rd4, in;\n  cvta.param.u64 %rd4, %rd4;\n  st.u32 [%rd4], %r0;\n",
-       "  mov.u64 %rd4, in;\n  cvta.param.u64 %rd4, %rd4;\n  ld.u32 %r1, [%rd4];\n", "", 1, "st.u32 [%rd4], %r0;", "read-only"},
+       "  mov.u64 %rd4, in;\n  cvta.param.u64 %rd4, %rd4;\n  ld.u32 %r1, [%rd4];\n", "", 1, "st.u32 [%rd4], %r0;",
+       "read-only"},
       {FaultKind::shared_race, "no barrier between warps",
-       tile_at + "  and.b32 %r3, %r0, 31;\n  shl.b32 %r3, %r3, 2;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, %r3;\n  setp.lt.u32 %p1, %r0, 32;\n"
+       tile_at + "  and.b32 %r3, %r0, 31;\n  shl.b32 %r3, %r3, 2;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, %r3;\n  "
+                 "setp.lt.u32 %p1, %r0, 32;\n"
                  "  @%p1 st.shared.u32 [%r4], %r0;\n  @!%p1 ld.shared.u32 %r5, [%r4];\n",
-       tile_at + "  and.b32 %r3, %r0, 31;\n  shl.b32 %r3, %r3, 2;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, %r3;\n  setp.lt.u32 %p1, %r0, 32;\n"
+       tile_at + "  and.b32 %r3, %r0, 31;\n  shl.b32 %r3, %r3, 2;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, %r3;\n  "
+                 "setp.lt.u32 %p1, %r0, 32;\n"
                  "  @%p1 st.shared.u32 [%r4], %r0;\n  bar.sync 0;\n  @!%p1 ld.shared.u32 %r5, [%r4];\n",
        shared, 64, "@!%p1 ld.shared.u32 %r5, [%r4];", "earlier write: test.ptx"},
       {FaultKind::shared_race, "two lanes, one address, different values", "  st.shared.u32 [tile], %r0;\n",
        "  mov.u32 %r1, 4;\n  st.shared.u32 [tile], %r1;\n", shared, 2, "st.shared.u32 [tile], %r0;", "thread (0,0,0)"},
       {FaultKind::warp_race, "lanes without bar.warp.sync",
-       tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, %r3;\n  ld.shared.u32 %r5, [%r4];\n",
-       tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, %r3;\n  bar.warp.sync -1;\n  ld.shared.u32 %r5, [%r4];\n",
+       tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, "
+                 "%r3;\n  ld.shared.u32 %r5, [%r4];\n",
+       tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, "
+                 "%r3;\n  bar.warp.sync -1;\n  ld.shared.u32 %r5, [%r4];\n",
        shared, 32, "ld.shared.u32 %r5, [%r4];", "bar.warp.sync"},
       {FaultKind::barrier_exited, "a warp leaves", "  setp.ge.u32 %p1, %r0, 32;\n  @%p1 exit;\n  bar.sync 0;\n",
        "  bar.sync 0;\n  setp.ge.u32 %p1, %r0, 32;\n  @%p1 exit;\n", "", 64, "bar.sync 0;", "left here"},
-      {FaultKind::barrier_divergence, "two places", "  setp.lt.u32 %p1, %r0, 7;\n  @%p1 bra a;\n  bar.sync 0;\n  bra b;\na:\n  bar.sync 0;\nb:\n",
-       "  setp.lt.u32 %p1, %r0, 7;\n  @%p1 bra a;\n  mov.u32 %r1, 1;\na:\n  bar.sync 0;\n", "", 32, "bar.sync 0;", "waits here"},
-      {FaultKind::barrier_count, "no multiple of the warp size", "  mov.u32 %r1, 33;\n  bar.sync 1, %r1;\n", "  mov.u32 %r1, 32;\n  bar.sync 1, %r1;\n", "", 32, "bar.sync 1, %r1;",
-       "33 is not a multiple"},
+      {FaultKind::barrier_divergence, "two places",
+       "  setp.lt.u32 %p1, %r0, 7;\n  @%p1 bra a;\n  bar.sync 0;\n  bra b;\na:\n  bar.sync 0;\nb:\n",
+       "  setp.lt.u32 %p1, %r0, 7;\n  @%p1 bra a;\n  mov.u32 %r1, 1;\na:\n  bar.sync 0;\n", "", 32, "bar.sync 0;",
+       "waits here"},
+      {FaultKind::barrier_count, "no multiple of the warp size", "  mov.u32 %r1, 33;\n  bar.sync 1, %r1;\n",
+       "  mov.u32 %r1, 32;\n  bar.sync 1, %r1;\n", "", 32, "bar.sync 1, %r1;", "33 is not a multiple"},
       {FaultKind::barrier_deadlock, "who waits where",
-       "  mov.u32 %r1, %warpid;\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\n  bar.sync 1, 64;\n  bra b;\na:\n  bar.sync 2, 64;\nb:\n",
-       "  bar.sync 1, 64;\n  bar.sync 2, 64;\n", "", 64, "bar.sync 2, 64;", "barrier 2 waits for 64 threads and 32 have arrived"},
-      {FaultKind::warp_mask, "lane not in its mask", "  shfl.sync.idx.b32 %r1, %r0, 0, 31, 1;\n", "  shfl.sync.idx.b32 %r1, %r0, 0, 31, 3;\n", "",
-       2, "shfl.sync.idx.b32 %r1, %r0, 0, 31, 1;", "not in its own member mask"},
+       "  mov.u32 %r1, %warpid;\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\n  bar.sync 1, 64;\n  bra b;\na:\n  "
+       "bar.sync 2, 64;\nb:\n",
+       "  bar.sync 1, 64;\n  bar.sync 2, 64;\n", "", 64, "bar.sync 2, 64;",
+       "barrier 2 waits for 64 threads and 32 have arrived"},
+      {FaultKind::warp_mask, "lane not in its mask", "  shfl.sync.idx.b32 %r1, %r0, 0, 31, 1;\n",
+       "  shfl.sync.idx.b32 %r1, %r0, 0, 31, 3;\n", "", 2, "shfl.sync.idx.b32 %r1, %r0, 0, 31, 1;",
+       "not in its own member mask"},
       {FaultKind::warp_mask, "a named lane never comes",
        "  setp.lt.u32 %p1, %r0, 4;\n  @!%p1 bra a;\n  shfl.sync.idx.b32 %r1, %r0, 0, 31, -1;\na:\n  bar.sync 0;\n",
-       "  setp.lt.u32 %p1, %r0, 4;\n  @!%p1 bra a;\n  shfl.sync.idx.b32 %r1, %r0, 0, 31, 15;\na:\n  bar.sync 0;\n", "", 32, "", ""},
+       "  setp.lt.u32 %p1, %r0, 4;\n  @!%p1 bra a;\n  shfl.sync.idx.b32 %r1, %r0, 0, 31, 15;\na:\n  bar.sync 0;\n", "",
+       32, "", ""},
       {FaultKind::warp_exited, "a named lane has left",
        "  setp.ge.u32 %p1, %r0, 8;\n  @%p1 exit;\n  vote.sync.ballot.b32 %r1, %p1, -1;\n",
-       "  setp.ge.u32 %p1, %r0, 8;\n  @%p1 exit;\n  vote.sync.ballot.b32 %r1, %p1, 0xff;\n", "", 32, "vote.sync.ballot.b32 %r1, %p1, -1;", "left here"},
+       "  setp.ge.u32 %p1, %r0, 8;\n  @%p1 exit;\n  vote.sync.ballot.b32 %r1, %p1, 0xff;\n", "", 32,
+       "vote.sync.ballot.b32 %r1, %p1, -1;", "left here"},
       {FaultKind::shuffle_source, "from a lane outside of the mask",
        "  setp.ge.u32 %p1, %r0, 8;\n  @%p1 bra a;\n  shfl.sync.down.b32 %r1, %r0, 1, 31, 0xff;\na:\n",
        "  setp.ge.u32 %p1, %r0, 8;\n  @%p1 bra a;\n  shfl.sync.down.b32 %r1, %r0, 1, 0x1807, 0xff;\na:\n", "", 32,
        "shfl.sync.down.b32 %r1, %r0, 1, 31, 0xff;", "outside of the member mask"},
-      {FaultKind::uninitialised_address, "a register", "  cvt.u64.u32 %rd4, %r9;\n  add.u64 %rd4, %rd4, %rd1;\n  ld.global.u32 %r1, [%rd4];\n",
-       "  mov.u32 %r9, 4;\n  cvt.u64.u32 %rd4, %r9;\n  add.u64 %rd4, %rd4, %rd1;\n  ld.global.u32 %r1, [%rd4];\n", "", 1,
-       "ld.global.u32 %r1, [%rd4];", "depends on %r9, which has never been written"},
-      {FaultKind::uninitialised_branch, "memory", "  ld.global.u32 %r1, [%rd0];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n",
-       "  st.global.u32 [%rd0], %r0;\n  ld.global.u32 %r1, [%rd0];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n", "", 1, "@%p1 bra a;",
-       "'out' + 0 that has never been written"},
-      {FaultKind::uninitialised_branch, "a byte of a word", "  st.global.u8 [%rd0], %r0;\n  ld.global.u32 %r1, [%rd0];\n  and.b32 %r1, %r1, 0xffff;\n"
+      {FaultKind::uninitialised_address, "a register",
+       "  cvt.u64.u32 %rd4, %r9;\n  add.u64 %rd4, %rd4, %rd1;\n  ld.global.u32 %r1, [%rd4];\n",
+       "  mov.u32 %r9, 4;\n  cvt.u64.u32 %rd4, %r9;\n  add.u64 %rd4, %rd4, %rd1;\n  ld.global.u32 %r1, [%rd4];\n", "",
+       1, "ld.global.u32 %r1, [%rd4];", "depends on %r9, which has never been written"},
+      {FaultKind::uninitialised_branch, "memory",
+       "  ld.global.u32 %r1, [%rd0];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n",
+       "  st.global.u32 [%rd0], %r0;\n  ld.global.u32 %r1, [%rd0];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n",
+       "", 1, "@%p1 bra a;", "'out' + 0 that has never been written"},
+      {FaultKind::uninitialised_branch, "a byte of a word",
+       "  st.global.u8 [%rd0], %r0;\n  ld.global.u32 %r1, [%rd0];\n  and.b32 %r1, %r1, 0xffff;\n"
        "  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n",
-       "  st.global.u8 [%rd0], %r0;\n  ld.global.u32 %r1, [%rd0];\n  and.b32 %r1, %r1, 0xff;\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n", "", 1,
-       "@%p1 bra a;", "loaded here"},
-      {FaultKind::uninitialised_shared, "used", tile_at + "  ld.shared.u32 %r3, [%r1];\n  setp.eq.u32 %p1, %r3, 0;\n  @%p1 bra a;\na:\n",
-       tile_at + ready + "  ld.shared.u32 %r3, [%r1];\n  setp.eq.u32 %p1, %r3, 0;\n  @%p1 bra a;\na:\n", shared, 32, "@%p1 bra a;",
-       "'tile' + 0 that has never been written"},
-      {FaultKind::bad_branch_index, "past the table", "  add.u32 %r1, %r0, 2;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n",
-       "  and.b32 %r1, %r0, 1;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n", "", 1, "brx.idx %r1, t;", "2 is past the table of 2"},
-      {FaultKind::trap, "reached", "  trap;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 trap;\n", "", 1, "trap;", "executed trap"},
-      {FaultKind::breakpoint, "reached", "  brkpt;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 brkpt;\n", "", 1, "brkpt;", "executed brkpt"},
-      {FaultKind::out_of_steps, "endless loop", "a:\n  add.u32 %r1, %r0, 1;\n  bra a;\n", "  add.u32 %r1, %r0, 1;\n", "", 1, "", "has not ended after"},
+       "  st.global.u8 [%rd0], %r0;\n  ld.global.u32 %r1, [%rd0];\n  and.b32 %r1, %r1, 0xff;\n  setp.eq.u32 %p1, %r1, "
+       "0;\n  @%p1 bra a;\na:\n",
+       "", 1, "@%p1 bra a;", "loaded here"},
+      {FaultKind::uninitialised_shared, "used",
+       tile_at + "  ld.shared.u32 %r3, [%r1];\n  setp.eq.u32 %p1, %r3, 0;\n  @%p1 bra a;\na:\n",
+       tile_at + ready + "  ld.shared.u32 %r3, [%r1];\n  setp.eq.u32 %p1, %r3, 0;\n  @%p1 bra a;\na:\n", shared, 32,
+       "@%p1 bra a;", "'tile' + 0 that has never been written"},
+      {FaultKind::bad_branch_index, "past the table",
+       "  add.u32 %r1, %r0, 2;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n",
+       "  and.b32 %r1, %r0, 1;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n", "", 1, "brx.idx %r1, t;",
+       "2 is past the table of 2"},
+      {FaultKind::trap, "reached", "  trap;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 trap;\n", "", 1, "trap;",
+       "executed trap"},
+      {FaultKind::breakpoint, "reached", "  brkpt;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 brkpt;\n", "", 1, "brkpt;",
+       "executed brkpt"},
+      {FaultKind::out_of_steps, "endless loop", "a:\n  add.u32 %r1, %r0, 1;\n  bra a;\n", "  add.u32 %r1, %r0, 1;\n",
+       "", 1, "", "has not ended after"},
   };
   return list;
 }
@@ -121,7 +150,8 @@ const std::vector<Pair>& pairs() {
 TEST(Faults, PlantedBugsAreFoundWhereTheyAre) {
   for (const Pair& each : pairs()) {
     SCOPED_TRACE(std::string(name(each.kind)) + ": " + each.name);
-    Ran ran = run_kernel(entry_text(each.faulty, each.before), {.block = {each.threads}}, each.out_words, each.in, {.max_steps = 100'000});
+    Ran ran = run_kernel(entry_text(each.faulty, each.before), {.block = {each.threads}}, each.out_words, each.in,
+                         {.max_steps = 100'000});
     ASSERT_FALSE(ran.outcome.ok());
     const Fault& fault = ran.outcome.faults.front();
     std::string text = render(fault, "test.ptx");
@@ -151,8 +181,8 @@ TEST(Faults, CleanTwinsStayClean) {
 // Without its check a bug that is no trap of its own passes, and the host survives it.
 TEST(Faults, NothingIsSaidWithoutChecks) {
   for (const Pair& each : pairs()) {
-    if (stops(each.kind) && each.kind != FaultKind::misaligned && each.kind != FaultKind::out_of_bounds && each.kind != FaultKind::null_address &&
-        each.kind != FaultKind::local_bounds)
+    if (stops(each.kind) && each.kind != FaultKind::misaligned && each.kind != FaultKind::out_of_bounds &&
+        each.kind != FaultKind::null_address && each.kind != FaultKind::local_bounds)
       continue;
     SCOPED_TRACE(std::string(name(each.kind)) + ": " + each.name);
     Ran ran = run_kernel(entry_text(each.faulty, each.before), {.block = {each.threads}}, each.out_words, each.in,
@@ -172,7 +202,8 @@ TEST(Faults, EveryKindHasAPair) {
 
 TEST(Faults, UseAfterFree) {
   Device device;
-  auto program = Program::load_text(device, entry_text("  ld.global.u32 %r1, [%rd1];\n  st.global.u32 [%rd0], %r1;\n"), "test.ptx");
+  auto program = Program::load_text(device, entry_text("  ld.global.u32 %r1, [%rd1];\n  st.global.u32 [%rd0], %r1;\n"),
+                                    "test.ptx");
   ASSERT_TRUE(program);
   Address out = *device.allocate(4, "out"), in = *device.allocate(4, "in");
   ASSERT_TRUE(device.fill(in, std::byte{1}, 4));
@@ -200,7 +231,8 @@ TEST(Faults, NameTheAuthorsLine) {
   ret;
 }
 .file 1 "kernel.cu"
-)"), {}, 4);
+)"),
+                       {}, 4);
   ASSERT_EQ(ran.outcome.faults.size(), 1u);
   EXPECT_EQ(ran.outcome.faults[0].site.source, "kernel.cu:42");
   std::string text = render(ran.outcome, "test.ptx");
@@ -211,7 +243,8 @@ TEST(Faults, NameTheAuthorsLine) {
 // One fault for each kind and instruction, however many threads; and no more than asked for.
 TEST(Faults, AreReportedOnceAndBounded) {
   std::string body;
-  for (int i = 0; i < 10; ++i) body += "  cvt.u64.u32 %rd4, %r9;\n  and.b64 %rd4, %rd4, 0x0;\n  xor.b64 %rd5, %rd4, %rd4;\n";
+  for (int i = 0; i < 10; ++i)
+    body += "  cvt.u64.u32 %rd4, %r9;\n  and.b64 %rd4, %rd4, 0x0;\n  xor.b64 %rd5, %rd4, %rd4;\n";
   for (int i = 0; i < 10; ++i) body += "  setp.eq.u32 %p1, %r9, 0;\n  @%p1 mov.u32 %r1, 1;\n";
   Ran ran = run_kernel(entry_text(body), {.grid = {3}, .block = {64}}, 4, {1}, {.max_faults = 4});
   EXPECT_EQ(ran.outcome.faults.size(), 4u);

@@ -1,11 +1,11 @@
 // Small PTX kernels for tests: a header, a body, and one launch.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
 
@@ -33,7 +33,8 @@ inline std::string entry_text(std::string_view body, std::string_view before = "
   mul.wide.u32 %rd31, %r0, 4;
   add.u64 %rd2, %rd0, %rd31;
   add.u64 %rd3, %rd1, %rd31;
-)" + std::string(body) + "\n  ret;\n}\n");
+)" + std::string(body) +
+                     "\n  ret;\n}\n");
 }
 
 struct Ran {
@@ -42,8 +43,8 @@ struct Ran {
 };
 
 // Runs entry_text's kernel with `out` of out_words uninitialised words and `in` as given.
-inline Ran run_kernel(const std::string& text, const LaunchShape& shape, size_t out_words, const std::vector<uint32_t>& in = {},
-                      const LaunchOptions& options = {.max_steps = 1'000'000}) {
+inline Ran run_kernel(const std::string& text, const LaunchShape& shape, size_t out_words,
+                      const std::vector<uint32_t>& in = {}, const LaunchOptions& options = {.max_steps = 1'000'000}) {
   Device device;
   Ran ran;
   auto program = Program::load_text(device, text, "test.ptx");

@@ -1,5 +1,5 @@
-// See access.hpp. The checked path remembers, per instruction, the object that the last lane fell into: nearly all lanes
-// of an instruction touch one object, so bounds cost two comparisons a lane.
+// See access.hpp. The checked path remembers, per instruction, the object that the last lane fell into: nearly all
+// lanes of an instruction touch one object, so bounds cost two comparisons a lane.
 #include "runtime/backend/emulator/access.hpp"
 
 #include <fmt/format.h>
@@ -16,19 +16,31 @@ alignas(64) thread_local uint8_t scratch[64];
 // The space that a generic address points into, and its offset there.
 Space space_of(uint64_t& address) {
   switch (address >> kWindowShift) {
-    case kSharedWindow >> kWindowShift: address &= kWindowMask; return Space::shared;
-    case kLocalWindow >> kWindowShift: address &= kWindowMask; return Space::local;
-    case kConstWindow >> kWindowShift: address &= kWindowMask; return Space::constant;
-    case kParamWindow >> kWindowShift: address &= kWindowMask; return Space::param;
-    default: return Space::global;
+    case kSharedWindow >> kWindowShift:
+      address &= kWindowMask;
+      return Space::shared;
+    case kLocalWindow >> kWindowShift:
+      address &= kWindowMask;
+      return Space::local;
+    case kConstWindow >> kWindowShift:
+      address &= kWindowMask;
+      return Space::constant;
+    case kParamWindow >> kWindowShift:
+      address &= kWindowMask;
+      return Space::param;
+    default:
+      return Space::global;
   }
 }
 
 std::string_view name(AccessKind kind) {
   switch (kind) {
-    case AccessKind::load: return "load";
-    case AccessKind::store: return "store";
-    case AccessKind::atomic: return "atomic";
+    case AccessKind::load:
+      return "load";
+    case AccessKind::store:
+      return "store";
+    case AccessKind::atomic:
+      return "atomic";
   }
   return "";
 }
@@ -40,21 +52,22 @@ struct Access {
   unsigned size_bytes;
 
   void fail(FaultKind fault, unsigned lane, Space space, uint64_t address, std::string_view why) const {
-    report(warp, {.kind = fault,
-                  .message = fmt::format("{}-byte {} at {:#x}{}{} {}", size_bytes, name(kind), address,
-                                         space == Space::global || space == Space::generic ? "" : " of .",
-                                         space == Space::global || space == Space::generic ? "" : ptx::text(space), why),
-                  .lane = lane,
-                  .has_address = true,
-                  .space = space,
-                  .address = address,
-                  .access_bytes = size_bytes});
+    report(warp,
+           {.kind = fault,
+            .message = fmt::format("{}-byte {} at {:#x}{}{} {}", size_bytes, name(kind), address,
+                                   space == Space::global || space == Space::generic ? "" : " of .",
+                                   space == Space::global || space == Space::generic ? "" : ptx::text(space), why),
+            .lane = lane,
+            .has_address = true,
+            .space = space,
+            .address = address,
+            .access_bytes = size_bytes});
   }
 };
 
 // The range of the live object at `offset` of a table, or the fault.
-bool find_range(const Access& access, unsigned lane, Space space, uint64_t offset, uint64_t shown, const ObjectTable& table,
-                CachedRange& range) {
+bool find_range(const Access& access, unsigned lane, Space space, uint64_t offset, uint64_t shown,
+                const ObjectTable& table, CachedRange& range) {
   const Object* object = table.find(offset);
   if (!object || offset < object->begin || offset >= object->begin + object->size_bytes) {
     if (space == Space::global && shown < 4096)
@@ -154,7 +167,8 @@ bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_b
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       unsigned i = static_cast<unsigned>(std::countr_zero(rest));
       if (places.address[i] & (size_bytes - 1)) {
-        access.fail(FaultKind::misaligned, i, code.space, places.address[i], fmt::format("is not aligned to {}", size_bytes));
+        access.fail(FaultKind::misaligned, i, code.space, places.address[i],
+                    fmt::format("is not aligned to {}", size_bytes));
         return false;
       }
     }
@@ -231,16 +245,14 @@ bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_b
 
 namespace {
 
-void report_race(Warp& warp, const Code& code, unsigned lane, unsigned size_bytes, bool writes,
-                 const SharedRaces::Conflict& conflict) {
+void report_race(Warp& warp, unsigned lane, unsigned size_bytes, bool writes, const SharedRaces::Conflict& conflict) {
   uint32_t other_warp = conflict.other_thread / kLanes;
   bool within = other_warp == warp.index && conflict.other_pc != (warp.pc & 0x1fffff);
-  (void)code;
   report(warp, {.kind = within ? FaultKind::warp_race : FaultKind::shared_race,
-                .message = fmt::format("{}-byte {} of .shared {:#x} and an earlier {} by another thread are not ordered by {}",
-                                       size_bytes, writes ? "write" : "read", conflict.offset,
-                                       conflict.other_writes ? "write" : "read",
-                                       within ? "bar.warp.sync" : "a barrier"),
+                .message =
+                    fmt::format("{}-byte {} of .shared {:#x} and an earlier {} by another thread are not ordered by {}",
+                                size_bytes, writes ? "write" : "read", conflict.offset,
+                                conflict.other_writes ? "write" : "read", within ? "bar.warp.sync" : "a barrier"),
                 .lane = lane,
                 .has_address = true,
                 .space = Space::shared,
@@ -260,7 +272,7 @@ void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offs
   uint32_t thread = warp.index * kLanes + lane;
   if (code.order != Order::weak) races.acquire(thread, offset);
   auto conflict = races.read(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
-  if (conflict.found) report_race(warp, code, lane, size_bytes, false, conflict);
+  if (conflict.found) report_race(warp, lane, size_bytes, false, conflict);
 }
 
 void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes) {
@@ -268,7 +280,7 @@ void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t off
   uint32_t thread = warp.index * kLanes + lane;
   auto conflict = races.write(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
   if (code.order != Order::weak) races.release(thread, offset);
-  if (conflict.found) report_race(warp, code, lane, size_bytes, true, conflict);
+  if (conflict.found) report_race(warp, lane, size_bytes, true, conflict);
 }
 
 namespace {
@@ -280,23 +292,31 @@ void move_in(const Places& places, unsigned element_offset, Register* out, bool 
     for (unsigned i = 0; i < kLanes; ++i) {
       Memory_ value;
       std::memcpy(&value, places.bytes[i] + element_offset, sizeof value);
-      out[i] = is_signed ? static_cast<Register>(static_cast<std::make_signed_t<Memory_>>(value)) : static_cast<Register>(value);
+      out[i] = is_signed ? static_cast<Register>(static_cast<std::make_signed_t<Memory_>>(value))
+                         : static_cast<Register>(value);
     }
     return;
   }
   for_lanes(places.lanes, [&](unsigned i) {
     Memory_ value;
     std::memcpy(&value, places.bytes[i] + element_offset, sizeof value);
-    out[i] = is_signed ? static_cast<Register>(static_cast<std::make_signed_t<Memory_>>(value)) : static_cast<Register>(value);
+    out[i] = is_signed ? static_cast<Register>(static_cast<std::make_signed_t<Memory_>>(value))
+                       : static_cast<Register>(value);
   });
 }
 
 template <class Memory_>
 void load_element(Warp& warp, const Code& code, const Places& places, unsigned element_offset, Ref dst) {
   switch (code.register_bytes) {
-    case 2: move_in<Memory_>(places, element_offset, at<uint16_t>(warp, dst), code.is_signed); break;
-    case 4: move_in<Memory_>(places, element_offset, at<uint32_t>(warp, dst), code.is_signed); break;
-    default: move_in<Memory_>(places, element_offset, at<uint64_t>(warp, dst), code.is_signed); break;
+    case 2:
+      move_in<Memory_>(places, element_offset, at<uint16_t>(warp, dst), code.is_signed);
+      break;
+    case 4:
+      move_in<Memory_>(places, element_offset, at<uint32_t>(warp, dst), code.is_signed);
+      break;
+    default:
+      move_in<Memory_>(places, element_offset, at<uint64_t>(warp, dst), code.is_signed);
+      break;
   }
 }
 
@@ -323,8 +343,8 @@ void load_shadow(Warp& warp, const Code& code, const Places& places, unsigned el
   uint64_t address = places.address[lane];
   Space space = code.space == Space::generic ? space_of(address) : code.space;
   if (cta.origins.size() < 100000)
-    cta.origins.push_back({warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), space,
-                           address + element_offset});
+    cta.origins.push_back(
+        {warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), space, address + element_offset});
   origin_of(warp, dst) = static_cast<uint32_t>(cta.origins.size());
 }
 
@@ -346,12 +366,22 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
     Ref dst = code.count == 1 ? code.dst : list[element];
     unsigned offset = element * code.element_bytes;
     switch (code.element_bytes) {
-      case 1: load_element<uint8_t>(warp, code, places, offset, dst); break;
-      case 2: load_element<uint16_t>(warp, code, places, offset, dst); break;
-      case 4: load_element<uint32_t>(warp, code, places, offset, dst); break;
-      case 8: load_element<uint64_t>(warp, code, places, offset, dst); break;
+      case 1:
+        load_element<uint8_t>(warp, code, places, offset, dst);
+        break;
+      case 2:
+        load_element<uint16_t>(warp, code, places, offset, dst);
+        break;
+      case 4:
+        load_element<uint32_t>(warp, code, places, offset, dst);
+        break;
+      case 8:
+        load_element<uint64_t>(warp, code, places, offset, dst);
+        break;
       default:
-        for_lanes(mask, [&](unsigned i) { std::memcpy(at<uint8_t>(warp, dst) + size_t{i} * 16, places.bytes[i] + offset, 16); });
+        for_lanes(mask, [&](unsigned i) {
+          std::memcpy(at<uint8_t>(warp, dst) + size_t{i} * 16, places.bytes[i] + offset, 16);
+        });
     }
     if constexpr (kChecked) load_shadow(warp, code, places, offset, dst);
   }
@@ -404,11 +434,20 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
     return;
   }
   switch (code.element_bytes) {
-    case 1: put(uint8_t{}, code.register_bytes); break;
-    case 2: put(uint16_t{}, code.register_bytes); break;
-    case 4: put(uint32_t{}, code.register_bytes); break;
-    case 8: put(uint64_t{}, code.register_bytes); break;
-    default: put(std::array<uint64_t, 2>{}, code.register_bytes);
+    case 1:
+      put(uint8_t{}, code.register_bytes);
+      break;
+    case 2:
+      put(uint16_t{}, code.register_bytes);
+      break;
+    case 4:
+      put(uint32_t{}, code.register_bytes);
+      break;
+    case 8:
+      put(uint64_t{}, code.register_bytes);
+      break;
+    default:
+      put(std::array<uint64_t, 2>{}, code.register_bytes);
   }
 }
 

@@ -11,8 +11,8 @@ enum class AccessKind : uint8_t { load, store, atomic };
 struct Places {
   uint32_t lanes = 0;
   uint8_t* bytes[kLanes];
-  uint8_t* shadow[kLanes];      // checked only; null where the space has none (parameters, constants: always defined)
-  uint64_t address[kLanes];     // as computed: offset in its space, or generic
+  uint8_t* shadow[kLanes];   // checked only; null where the space has none (parameters, constants: always defined)
+  uint64_t address[kLanes];  // as computed: offset in its space, or generic
   uint64_t shared_offset[kLanes];  // checked only; kNotShared elsewhere
 };
 inline constexpr uint64_t kNotShared = ~uint64_t{0};

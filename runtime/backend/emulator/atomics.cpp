@@ -1,8 +1,7 @@
 // atom and red. Lanes go one after the other, lowest first, so results are the same on every run; between CTAs on
 // several threads each operation is one atomic exchange of the host.
-#include "runtime/backend/emulator/handlers.hpp"
-
 #include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/scalar.hpp"
 
 namespace ptxkit::emulator {
@@ -64,8 +63,8 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
     if (undefined) {
       for_lanes(undefined, [&](unsigned i) { shadow_at<T>(warp, code.dst)[i] = static_cast<T>(~T{0}); });
       unsigned lane = static_cast<unsigned>(std::countr_zero(undefined));
-      warp.cta->origins.push_back({warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), code.space,
-                                   places.address[lane]});
+      warp.cta->origins.push_back(
+          {warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), code.space, places.address[lane]});
       origin_of(warp, code.dst) = static_cast<uint32_t>(warp.cta->origins.size());
     }
   }
@@ -80,12 +79,23 @@ void set(Code& code) {
 template <class T>
 bool select_bits(Code& code, Mod operation) {
   switch (operation) {
-    case Mod::and_: set<T, [](T a, T b, T) { return a & b; }>(code); return true;
-    case Mod::or_: set<T, [](T a, T b, T) { return a | b; }>(code); return true;
-    case Mod::xor_: set<T, [](T a, T b, T) { return a ^ b; }>(code); return true;
-    case Mod::exch: set<T, [](T, T b, T) { return b; }>(code); return true;
-    case Mod::cas: set<T, [](T a, T b, T c) { return a == b ? c : a; }>(code); return true;
-    default: return false;
+    case Mod::and_:
+      set<T, [](T a, T b, T) { return a & b; }>(code);
+      return true;
+    case Mod::or_:
+      set<T, [](T a, T b, T) { return a | b; }>(code);
+      return true;
+    case Mod::xor_:
+      set<T, [](T a, T b, T) { return a ^ b; }>(code);
+      return true;
+    case Mod::exch:
+      set<T, [](T, T b, T) { return b; }>(code);
+      return true;
+    case Mod::cas:
+      set<T, [](T a, T b, T c) { return a == b ? c : a; }>(code);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -93,16 +103,23 @@ template <class T>
 bool select_integer(Code& code, Mod operation) {
   using U = std::make_unsigned_t<T>;
   switch (operation) {
-    case Mod::add: set<U, [](U a, U b, U) { return static_cast<U>(a + b); }>(code); return true;
-    case Mod::inc: set<U, [](U a, U b, U) { return (a >= b) ? U{0} : static_cast<U>(a + 1); }>(code); return true;
-    case Mod::dec: set<U, [](U a, U b, U) { return (a == 0 || a > b) ? b : static_cast<U>(a - 1); }>(code); return true;
+    case Mod::add:
+      set<U, [](U a, U b, U) { return static_cast<U>(a + b); }>(code);
+      return true;
+    case Mod::inc:
+      set<U, [](U a, U b, U) { return (a >= b) ? U{0} : static_cast<U>(a + 1); }>(code);
+      return true;
+    case Mod::dec:
+      set<U, [](U a, U b, U) { return (a == 0 || a > b) ? b : static_cast<U>(a - 1); }>(code);
+      return true;
     case Mod::min:
       set<U, [](U a, U b, U) { return (static_cast<T>(b) < static_cast<T>(a)) ? b : a; }>(code);
       return true;
     case Mod::max:
       set<U, [](U a, U b, U) { return (static_cast<T>(b) > static_cast<T>(a)) ? b : a; }>(code);
       return true;
-    default: return select_bits<U>(code, operation);
+    default:
+      return select_bits<U>(code, operation);
   }
 }
 
@@ -111,13 +128,20 @@ bool select_integer(Code& code, Mod operation) {
 bool select_atomic(Code& code, Mod operation, Type type) {
   code.sub = operation == Mod::exch;  // exch needs no defined old value
   switch (type) {
-    case Type::b16: return select_bits<uint16_t>(code, operation);
-    case Type::b32: return select_bits<uint32_t>(code, operation);
-    case Type::b64: return select_bits<uint64_t>(code, operation);
-    case Type::u32: return select_integer<uint32_t>(code, operation);
-    case Type::s32: return select_integer<int32_t>(code, operation);
-    case Type::u64: return select_integer<uint64_t>(code, operation);
-    case Type::s64: return select_integer<int64_t>(code, operation);
+    case Type::b16:
+      return select_bits<uint16_t>(code, operation);
+    case Type::b32:
+      return select_bits<uint32_t>(code, operation);
+    case Type::b64:
+      return select_bits<uint64_t>(code, operation);
+    case Type::u32:
+      return select_integer<uint32_t>(code, operation);
+    case Type::s32:
+      return select_integer<int32_t>(code, operation);
+    case Type::u64:
+      return select_integer<uint64_t>(code, operation);
+    case Type::s64:
+      return select_integer<int64_t>(code, operation);
     case Type::f32:
       if (operation != Mod::add) return false;
       set<uint32_t, [](uint32_t a, uint32_t b, uint32_t) {
@@ -142,7 +166,8 @@ bool select_atomic(Code& code, Mod operation, Type type) {
         return scalar::bf16_bits(double{scalar::bf16_value(a)} + scalar::bf16_value(b));
       }>(code);
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

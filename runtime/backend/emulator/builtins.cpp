@@ -1,5 +1,6 @@
-// What device code calls without a body in its module. vprintf gets a format and a buffer in which the arguments lie one
-// after the other, each aligned to its size: int 4, long long, double and pointers 8 (CUDA C++ Programming Guide, "Formatted output").
+// What device code calls without a body in its module. vprintf gets a format and a buffer in which the arguments lie
+// one after the other, each aligned to its size: int 4, long long, double and pointers 8 (CUDA C++ Programming Guide,
+// "Formatted output").
 #include "runtime/backend/emulator/builtins.hpp"
 
 #include <cstdio>
@@ -39,7 +40,7 @@ bool read_bytes(Warp& warp, unsigned lane, Address address, void* out, size_t si
 
 std::string read_text(Warp& warp, unsigned lane, Address address) {
   std::string text;
-  for (char c = 0; text.size() < kMaxTextBytes && read_bytes(warp, lane, address + text.size(), &c, 1) && c; ) text += c;
+  for (char c = 0; text.size() < kMaxTextBytes && read_bytes(warp, lane, address + text.size(), &c, 1) && c;) text += c;
   return text;
 }
 
@@ -67,15 +68,25 @@ std::string convert(ArgumentReader& arguments, std::string specification, char c
     return std::string(text, static_cast<size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1)));
   };
   switch (conversion) {
-    case 'd': case 'i':
-      return wide ? print(specification + "lld", static_cast<long long>(arguments.next<int64_t>())) : print(specification + "d", arguments.next<int32_t>());
-    case 'u': case 'x': case 'X': case 'o':
-      return wide ? print(specification + "ll" + conversion, static_cast<unsigned long long>(arguments.next<uint64_t>()))
-                  : print(specification + conversion, arguments.next<uint32_t>());
-    case 'c': return print(specification + "c", arguments.next<int32_t>());
-    case 'p': return fmt::format("{:#x}", arguments.next<uint64_t>());
-    case 's': return print(specification + "s", read_text(arguments.warp, arguments.lane, arguments.next<uint64_t>()).c_str());
-    default: return print(specification + conversion, arguments.next<double>());
+    case 'd':
+    case 'i':
+      return wide ? print(specification + "lld", static_cast<long long>(arguments.next<int64_t>()))
+                  : print(specification + "d", arguments.next<int32_t>());
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+      return wide
+                 ? print(specification + "ll" + conversion, static_cast<unsigned long long>(arguments.next<uint64_t>()))
+                 : print(specification + conversion, arguments.next<uint32_t>());
+    case 'c':
+      return print(specification + "c", arguments.next<int32_t>());
+    case 'p':
+      return fmt::format("{:#x}", arguments.next<uint64_t>());
+    case 's':
+      return print(specification + "s", read_text(arguments.warp, arguments.lane, arguments.next<uint64_t>()).c_str());
+    default:
+      return print(specification + conversion, arguments.next<double>());
   }
 }
 
@@ -89,16 +100,20 @@ std::string formatted(Warp& warp, unsigned lane, const std::string& format, Addr
     }
     size_t end = at + 1;
     std::string specification = "%";
-    while (end < format.size() && std::string_view("-+ #0123456789.").find(format[end]) != std::string_view::npos && specification.size() < 12)
+    while (end < format.size() && std::string_view("-+ #0123456789.").find(format[end]) != std::string_view::npos &&
+           specification.size() < 12)
       specification += format[end++];
     bool wide = false;
-    while (end < format.size() && std::string_view("hlLqjzt").find(format[end]) != std::string_view::npos) wide |= format[end++] != 'h';
+    while (end < format.size() && std::string_view("hlLqjzt").find(format[end]) != std::string_view::npos)
+      wide |= format[end++] != 'h';
     const char conversion = end < format.size() ? format[end] : '\0';
-    if (conversion == '%') out += '%';
+    if (conversion == '%')
+      out += '%';
     else if (conversion && std::string_view("diuxXocpsfFeEgGaA").find(conversion) != std::string_view::npos) {
       out += convert(arguments, specification, conversion, wide);
       ++argument_count;
-    } else out += format.substr(at, end + 1 - at);
+    } else
+      out += format.substr(at, end + 1 - at);
     at = end;
   }
   return out;
@@ -107,9 +122,12 @@ std::string formatted(Warp& warp, unsigned lane, const std::string& format, Addr
 }  // namespace
 
 bool find_builtin(std::string_view name, Builtin& builtin) {
-  if (name == "vprintf") builtin = Builtin::vprintf;
-  else if (name == "__assertfail") builtin = Builtin::assert_fail;
-  else return false;
+  if (name == "vprintf")
+    builtin = Builtin::vprintf;
+  else if (name == "__assertfail")
+    builtin = Builtin::assert_fail;
+  else
+    return false;
   return true;
 }
 

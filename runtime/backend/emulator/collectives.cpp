@@ -11,11 +11,6 @@ namespace ptxkit::emulator {
 
 namespace {
 
-struct LaneSlot {
-  const Code* code = nullptr;
-  const Fragment* part = nullptr;
-};
-
 uint8_t* slot(Warp& warp, const Fragment& part, Ref ref) {
   return ref >> 30 == 0 ? part.frame->values + size_t{ref & kRefIndex} * kUnitBytes : at<uint8_t>(warp, ref);
 }
@@ -45,7 +40,7 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
     const Code& own = image.codes[part.pc];
     lanes |= part.mask;
     undefined_in |= undefined_of(part, own.a) & part.mask;
-    if (kind <= Collective::bar_warp) continue;
+    if (kind == Collective::bar_warp) continue;
     if (kind >= Collective::vote_all && kind <= Collective::vote_ballot) {
       uint32_t bits;
       std::memcpy(&bits, slot(warp, part, own.a), 4);
@@ -62,7 +57,8 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
   uint32_t undefined_out = 0;
   std::array<uint8_t, kLanes> from{};
   switch (kind) {
-    case Collective::bar_warp: break;
+    case Collective::bar_warp:
+      break;
     case Collective::shuffle_up:
     case Collective::shuffle_down:
     case Collective::shuffle_butterfly:
@@ -74,10 +70,22 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
         int source = 0;
         bool inside = false;
         switch (kind) {
-          case Collective::shuffle_up: source = static_cast<int>(i) - static_cast<int>(amount); inside = source >= max_lane; break;
-          case Collective::shuffle_down: source = static_cast<int>(i + amount); inside = source <= max_lane; break;
-          case Collective::shuffle_butterfly: source = static_cast<int>(i ^ amount); inside = source <= max_lane; break;
-          default: source = min_lane | static_cast<int>(amount & ~segment); inside = source <= max_lane; break;
+          case Collective::shuffle_up:
+            source = static_cast<int>(i) - static_cast<int>(amount);
+            inside = source >= max_lane;
+            break;
+          case Collective::shuffle_down:
+            source = static_cast<int>(i + amount);
+            inside = source <= max_lane;
+            break;
+          case Collective::shuffle_butterfly:
+            source = static_cast<int>(i ^ amount);
+            inside = source <= max_lane;
+            break;
+          default:
+            source = min_lane | static_cast<int>(amount & ~segment);
+            inside = source <= max_lane;
+            break;
         }
         if (!inside) source = static_cast<int>(i);
         if (!(lanes >> source & 1)) {
@@ -90,12 +98,18 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
         if (undefined_in >> source & 1) undefined_out |= 1u << i;
       });
       break;
-    case Collective::vote_all: for_lanes(lanes, [&](unsigned i) { out[i] = (predicate & lanes) == lanes; }); break;
-    case Collective::vote_any: for_lanes(lanes, [&](unsigned i) { out[i] = (predicate & lanes) != 0; }); break;
+    case Collective::vote_all:
+      for_lanes(lanes, [&](unsigned i) { out[i] = (predicate & lanes) == lanes; });
+      break;
+    case Collective::vote_any:
+      for_lanes(lanes, [&](unsigned i) { out[i] = (predicate & lanes) != 0; });
+      break;
     case Collective::vote_uni:
       for_lanes(lanes, [&](unsigned i) { out[i] = (predicate & lanes) == 0 || (predicate & lanes) == lanes; });
       break;
-    case Collective::vote_ballot: for_lanes(lanes, [&](unsigned i) { out[i] = predicate & lanes; }); break;
+    case Collective::vote_ballot:
+      for_lanes(lanes, [&](unsigned i) { out[i] = predicate & lanes; });
+      break;
     case Collective::match_any:
       for_lanes(lanes, [&](unsigned i) {
         uint32_t same = 0;
@@ -125,15 +139,28 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
       for_lanes(lanes, [&](unsigned i) {
         auto x = static_cast<uint32_t>(a[i]);
         auto signed_x = static_cast<int32_t>(x), signed_all = static_cast<int32_t>(all);
-        if (first) all = x;
-        else switch (kind) {
-          case Collective::redux_add: all += x; break;
-          case Collective::redux_min: all = code.is_signed ? (signed_x < signed_all ? x : all) : (x < all ? x : all); break;
-          case Collective::redux_max: all = code.is_signed ? (signed_x > signed_all ? x : all) : (x > all ? x : all); break;
-          case Collective::redux_and: all &= x; break;
-          case Collective::redux_or: all |= x; break;
-          default: all ^= x;
-        }
+        if (first)
+          all = x;
+        else
+          switch (kind) {
+            case Collective::redux_add:
+              all += x;
+              break;
+            case Collective::redux_min:
+              all = code.is_signed ? (signed_x < signed_all ? x : all) : (x < all ? x : all);
+              break;
+            case Collective::redux_max:
+              all = code.is_signed ? (signed_x > signed_all ? x : all) : (x > all ? x : all);
+              break;
+            case Collective::redux_and:
+              all &= x;
+              break;
+            case Collective::redux_or:
+              all |= x;
+              break;
+            default:
+              all ^= x;
+          }
         first = false;
       });
       for_lanes(lanes, [&](unsigned i) { out[i] = all; });
@@ -144,11 +171,13 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
   if (out_of_group && checks(*warp.cta, kCheckBarriers) && !already_reported(warp, FaultKind::shuffle_source)) {
     auto lane = static_cast<unsigned>(std::countr_zero(out_of_group));
     report(warp, {.kind = FaultKind::shuffle_source,
-                  .message = fmt::format("shuffle reads from a lane outside of the member mask {:#010x} or one that has left", members),
+                  .message = fmt::format(
+                      "shuffle reads from a lane outside of the member mask {:#010x} or one that has left", members),
                   .lane = lane});
   }
 
-  const bool to_predicate = kind == Collective::vote_all || kind == Collective::vote_any || kind == Collective::vote_uni;
+  const bool to_predicate =
+      kind == Collective::vote_all || kind == Collective::vote_any || kind == Collective::vote_uni;
   for (const Fragment& part : parts) {
     const Code& own = image.codes[part.pc];
     if (kind == Collective::bar_warp) continue;
@@ -181,8 +210,11 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
           for (const Fragment& other : parts) {
             const Code& theirs = image.codes[other.pc];
             if (theirs.a >> 30) continue;
-            auto* plane = reinterpret_cast<const uint32_t*>(other.frame->shadow + size_t{theirs.a & kRefIndex} * kUnitBytes);
-            for_lanes(part.mask, [&](unsigned i) { if (other.mask >> from[i] & 1) bits[i] = plane[from[i]]; });
+            auto* plane =
+                reinterpret_cast<const uint32_t*>(other.frame->shadow + size_t{theirs.a & kRefIndex} * kUnitBytes);
+            for_lanes(part.mask, [&](unsigned i) {
+              if (other.mask >> from[i] & 1) bits[i] = plane[from[i]];
+            });
           }
         if (!to_predicate) for_lanes(undefined_out & part.mask, [&](unsigned i) { shadow[i] = bits[i]; });
       }

@@ -3,7 +3,6 @@
 // The common pairs (registers exactly as wide as the types) are vector loops; everything else goes lane by lane through
 // one wide intermediate: integers as 64 bits, floating point as double, both exact.
 #include "runtime/backend/emulator/handlers.hpp"
-
 #include "runtime/backend/emulator/lanes.hpp"
 #include "runtime/backend/emulator/scalar.hpp"
 
@@ -38,21 +37,30 @@ int64_t sign_extend(uint64_t value, unsigned width) {
 
 double integral(double value, Round round) {
   switch (round) {
-    case Round::nearest_even: return std::nearbyint(value);
-    case Round::nearest_away: return std::round(value);
-    case Round::zero: return std::trunc(value);
-    case Round::down: return std::floor(value);
-    case Round::up: return std::ceil(value);
+    case Round::nearest_even:
+      return std::nearbyint(value);
+    case Round::nearest_away:
+      return std::round(value);
+    case Round::zero:
+      return std::trunc(value);
+    case Round::down:
+      return std::floor(value);
+    case Round::up:
+      return std::ceil(value);
   }
   return value;
 }
 
 double read_float(uint64_t bits, Type type) {
   switch (type) {
-    case Type::f16: return scalar::f16_value(static_cast<uint16_t>(bits));
-    case Type::bf16: return scalar::bf16_value(static_cast<uint16_t>(bits));
-    case Type::f32: return scalar::to_f32(static_cast<uint32_t>(bits));
-    default: return scalar::to_f64(bits);
+    case Type::f16:
+      return scalar::f16_value(static_cast<uint16_t>(bits));
+    case Type::bf16:
+      return scalar::bf16_value(static_cast<uint16_t>(bits));
+    case Type::f32:
+      return scalar::to_f32(static_cast<uint32_t>(bits));
+    default:
+      return scalar::to_f64(bits);
   }
 }
 
@@ -65,11 +73,16 @@ uint32_t to_single(double value, Round round) {
 
 uint64_t write_float(double value, Type type, Round round) {
   switch (type) {
-    case Type::f16: return value != value ? 0x7fff : scalar::narrow(value, scalar::kF16, round, false);
-    case Type::bf16: return value != value ? 0x7fff : scalar::narrow(value, scalar::kBf16, round, false);
-    case Type::f32: return to_single(value, round);
-    case Type::tf32: return value != value ? 0x7fffffff : uint64_t{scalar::narrow(value, scalar::kTf32, round, false)} << 13;
-    default: return scalar::to_bits(scalar::canonical(value));
+    case Type::f16:
+      return value != value ? 0x7fff : scalar::narrow(value, scalar::kF16, round, false);
+    case Type::bf16:
+      return value != value ? 0x7fff : scalar::narrow(value, scalar::kBf16, round, false);
+    case Type::f32:
+      return to_single(value, round);
+    case Type::tf32:
+      return value != value ? 0x7fffffff : uint64_t{scalar::narrow(value, scalar::kTf32, round, false)} << 13;
+    default:
+      return scalar::to_bits(scalar::canonical(value));
   }
 }
 
@@ -84,14 +97,24 @@ uint64_t integer_to_float(uint64_t magnitude, bool negative, Type type, Round ro
   if (extra <= 0) {
     value = static_cast<double>(magnitude);
   } else {
-    uint64_t kept = magnitude >> extra, rest = magnitude & ((uint64_t{1} << extra) - 1), half = uint64_t{1} << (extra - 1);
+    uint64_t kept = magnitude >> extra, rest = magnitude & ((uint64_t{1} << extra) - 1),
+             half = uint64_t{1} << (extra - 1);
     bool away = false;
     switch (round) {
-      case Round::nearest_even: away = rest > half || (rest == half && (kept & 1)); break;
-      case Round::nearest_away: away = rest >= half; break;
-      case Round::zero: break;
-      case Round::down: away = rest && negative; break;
-      case Round::up: away = rest && !negative; break;
+      case Round::nearest_even:
+        away = rest > half || (rest == half && (kept & 1));
+        break;
+      case Round::nearest_away:
+        away = rest >= half;
+        break;
+      case Round::zero:
+        break;
+      case Round::down:
+        away = rest && negative;
+        break;
+      case Round::up:
+        away = rest && !negative;
+        break;
     }
     value = std::ldexp(static_cast<double>(kept + away), extra);
   }
@@ -139,8 +162,10 @@ uint64_t convert_one(uint64_t bits, Type to, Type from, unsigned flags) {
         }
       } else {
         uint64_t top = low_bits(~uint64_t{0}, to_width);
-        if (negative) value = 0;
-        else if (static_cast<uint64_t>(value) > top) value = static_cast<int64_t>(top);
+        if (negative)
+          value = 0;
+        else if (static_cast<uint64_t>(value) > top)
+          value = static_cast<int64_t>(top);
       }
     }
     uint64_t out = low_bits(static_cast<uint64_t>(value), to_width);
@@ -153,7 +178,8 @@ uint64_t convert_one(uint64_t bits, Type to, Type from, unsigned flags) {
   if (flags & kSat) value = scalar::saturate(value);
   if ((flags & kRelu) && !(value > 0) && value == value) value = 0;
   uint64_t out = write_float(value, to, flags & kIntegral ? Round::nearest_even : round);
-  if ((flags & kFtz) && to == Type::f32) out = scalar::to_bits(scalar::flush(scalar::to_f32(static_cast<uint32_t>(out))));
+  if ((flags & kFtz) && to == Type::f32)
+    out = scalar::to_bits(scalar::flush(scalar::to_f32(static_cast<uint32_t>(out))));
   return out;
 }
 
@@ -178,10 +204,14 @@ void pack_two(Warp& warp, const Code& code, uint32_t mask) {
     double value = x;
     if ((code.sub & kRelu) && !(value > 0) && value == value) value = 0;
     switch (to) {
-      case Type::f16x2: return write_float(value, Type::f16, round);
-      case Type::bf16x2: return write_float(value, Type::bf16, round);
-      case Type::e4m3x2: return scalar::narrow(value, scalar::kE4m3, round, true);
-      default: return scalar::narrow(value, scalar::kE5m2, round, true);
+      case Type::f16x2:
+        return write_float(value, Type::f16, round);
+      case Type::bf16x2:
+        return write_float(value, Type::bf16, round);
+      case Type::e4m3x2:
+        return scalar::narrow(value, scalar::kE4m3, round, true);
+      default:
+        return scalar::narrow(value, scalar::kE5m2, round, true);
     }
   };
   const unsigned half = ptx::bit_width(to) / 2;
@@ -209,7 +239,10 @@ Handler extend() {
 Handler pick_integer(Type to, Type from) {
   const unsigned d = ptx::bit_width(to), s = ptx::bit_width(from);
   const bool sign = is_signed(from);
-  if (d == s) return d == 16 ? extend<uint16_t, uint16_t>() : d == 32 ? extend<uint32_t, uint32_t>() : extend<uint64_t, uint64_t>();
+  if (d == s)
+    return d == 16   ? extend<uint16_t, uint16_t>()
+           : d == 32 ? extend<uint32_t, uint32_t>()
+                     : extend<uint64_t, uint64_t>();
   if (d == 16) return s == 32 ? extend<uint16_t, uint32_t>() : extend<uint16_t, uint64_t>();
   if (d == 32 && s == 16) return sign ? extend<uint32_t, int16_t>() : extend<uint32_t, uint16_t>();
   if (d == 32) return extend<uint32_t, uint64_t>();
@@ -245,9 +278,21 @@ bool select_convert(Code& code, Type to, Type from, const Words& words) {
   }
   auto known = [](Type type) {
     switch (type) {
-      case Type::u8: case Type::s8: case Type::u16: case Type::s16: case Type::u32: case Type::s32: case Type::u64:
-      case Type::s64: case Type::f16: case Type::bf16: case Type::f32: case Type::f64: return true;
-      default: return false;
+      case Type::u8:
+      case Type::s8:
+      case Type::u16:
+      case Type::s16:
+      case Type::u32:
+      case Type::s32:
+      case Type::u64:
+      case Type::s64:
+      case Type::f16:
+      case Type::bf16:
+      case Type::f32:
+      case Type::f64:
+        return true;
+      default:
+        return false;
     }
   };
   if (!(known(to) || to == Type::tf32) || !known(from)) return false;
@@ -264,7 +309,8 @@ bool select_convert(Code& code, Type to, Type from, const Words& words) {
     return true;
   }
   code.undefined = words.has(Mod::sat) ? Undefined::any : Undefined::convert;
-  if (!words.has(Mod::sat) && code.register_bytes * 8u == ptx::bit_width(to) && code.source_bytes * 8u == ptx::bit_width(from))
+  if (!words.has(Mod::sat) && code.register_bytes * 8u == ptx::bit_width(to) &&
+      code.source_bytes * 8u == ptx::bit_width(from))
     code.run = pick_integer(to, from);
   return true;
 }

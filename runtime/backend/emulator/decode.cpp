@@ -35,7 +35,8 @@ Decoder::Decoder(ProgramImage& image, const Layout& layout, std::vector<std::str
 void Decoder::refuse(const std::string& why) {
   if (refused_) return;
   refused_ = true;
-  errors_.push_back(located(module_, instruction_->opcode_at, fmt::format("cannot run '{}': {}", instruction_->spelling, why)));
+  errors_.push_back(
+      located(module_, instruction_->opcode_at, fmt::format("cannot run '{}': {}", instruction_->spelling, why)));
 }
 
 void Decoder::decode_all() {
@@ -44,7 +45,8 @@ void Decoder::decode_all() {
   for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id) layout_registers(id);
   for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id)
     if (module_.functions[id].has_body) decode_function(id);
-  size_t slots = std::max<size_t>(image_.constants.size() / kUnitBytes, kSpecialUnits * static_cast<size_t>(SpecialSlot::count));
+  size_t slots =
+      std::max<size_t>(image_.constants.size() / kUnitBytes, kSpecialUnits * static_cast<size_t>(SpecialSlot::count));
   image_.zeros.assign(slots + 8, 0);
 }
 
@@ -121,30 +123,54 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
     return kZeroRef;
   }
   switch (which) {
-    case S::tid: return axis_of(SpecialSlot::tid_x);
-    case S::ntid: return axis_of(SpecialSlot::ntid_x);
-    case S::ctaid: return axis_of(SpecialSlot::ctaid_x);
-    case S::nctaid: return axis_of(SpecialSlot::nctaid_x);
-    case S::laneid: return special_ref(SpecialSlot::laneid);
-    case S::warpid: return special_ref(SpecialSlot::warpid);
-    case S::nwarpid: return special_ref(SpecialSlot::nwarpid);
-    case S::smid: return special_ref(SpecialSlot::smid);
-    case S::nsmid: return special_ref(SpecialSlot::nsmid);
-    case S::gridid: return special_ref(SpecialSlot::gridid);
-    case S::lanemask_eq: return special_ref(SpecialSlot::lanemask_eq);
-    case S::lanemask_le: return special_ref(SpecialSlot::lanemask_le);
-    case S::lanemask_lt: return special_ref(SpecialSlot::lanemask_lt);
-    case S::lanemask_ge: return special_ref(SpecialSlot::lanemask_ge);
-    case S::lanemask_gt: return special_ref(SpecialSlot::lanemask_gt);
-    case S::clock: return clock(SpecialSlot::clock);
-    case S::clock_hi: return clock(SpecialSlot::clock_hi);
-    case S::clock64: return clock(SpecialSlot::clock64);
-    case S::globaltimer: return clock(SpecialSlot::globaltimer);
-    case S::globaltimer_lo: return clock(SpecialSlot::globaltimer_lo);
-    case S::globaltimer_hi: return clock(SpecialSlot::globaltimer_hi);
-    case S::dynamic_smem_size: return special_ref(SpecialSlot::dynamic_smem);
-    case S::total_smem_size: return special_ref(SpecialSlot::total_smem);
-    default: break;
+    case S::tid:
+      return axis_of(SpecialSlot::tid_x);
+    case S::ntid:
+      return axis_of(SpecialSlot::ntid_x);
+    case S::ctaid:
+      return axis_of(SpecialSlot::ctaid_x);
+    case S::nctaid:
+      return axis_of(SpecialSlot::nctaid_x);
+    case S::laneid:
+      return special_ref(SpecialSlot::laneid);
+    case S::warpid:
+      return special_ref(SpecialSlot::warpid);
+    case S::nwarpid:
+      return special_ref(SpecialSlot::nwarpid);
+    case S::smid:
+      return special_ref(SpecialSlot::smid);
+    case S::nsmid:
+      return special_ref(SpecialSlot::nsmid);
+    case S::gridid:
+      return special_ref(SpecialSlot::gridid);
+    case S::lanemask_eq:
+      return special_ref(SpecialSlot::lanemask_eq);
+    case S::lanemask_le:
+      return special_ref(SpecialSlot::lanemask_le);
+    case S::lanemask_lt:
+      return special_ref(SpecialSlot::lanemask_lt);
+    case S::lanemask_ge:
+      return special_ref(SpecialSlot::lanemask_ge);
+    case S::lanemask_gt:
+      return special_ref(SpecialSlot::lanemask_gt);
+    case S::clock:
+      return clock(SpecialSlot::clock);
+    case S::clock_hi:
+      return clock(SpecialSlot::clock_hi);
+    case S::clock64:
+      return clock(SpecialSlot::clock64);
+    case S::globaltimer:
+      return clock(SpecialSlot::globaltimer);
+    case S::globaltimer_lo:
+      return clock(SpecialSlot::globaltimer_lo);
+    case S::globaltimer_hi:
+      return clock(SpecialSlot::globaltimer_hi);
+    case S::dynamic_smem_size:
+      return special_ref(SpecialSlot::dynamic_smem);
+    case S::total_smem_size:
+      return special_ref(SpecialSlot::total_smem);
+    default:
+      break;
   }
   refuse(fmt::format("special register {} is not there", ptx::text(which)));
   return kZeroRef;
@@ -155,10 +181,14 @@ uint64_t Decoder::variable_address(ptx::VariableId id, Space as) const {
   uint64_t address = layout_.offset[id];
   if (as != Space::generic) return address;
   switch (variable.space) {
-    case Space::shared: return address + kSharedWindow;
-    case Space::constant: return address + kConstWindow;
-    case Space::param: return address + kParamWindow;
-    default: return address;
+    case Space::shared:
+      return address + kSharedWindow;
+    case Space::constant:
+      return address + kConstWindow;
+    case Space::param:
+      return address + kParamWindow;
+    default:
+      return address;
   }
 }
 
@@ -183,8 +213,10 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
       return slot(operand.id, operand.component);
     case OperandKind::integer:
     case OperandKind::float32:
-    case OperandKind::float64: return constant(literal(operand, type), bytes);
-    case OperandKind::special: return special(operand, bytes);
+    case OperandKind::float64:
+      return constant(literal(operand, type), bytes);
+    case OperandKind::special:
+      return special(operand, bytes);
     case OperandKind::symbol: {
       const ptx::Variable& variable = module_.variables[operand.id];
       if (lives_in_frame(module_, variable)) {
@@ -194,8 +226,11 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
       if (!layout_.placed[operand.id]) refuse(fmt::format("'{}' has no address", variable.name));
       return constant(variable_address(operand.id, variable.space) + operand.value, bytes);
     }
-    case OperandKind::function: return constant(kFunctionAddress + operand.id, bytes);
-    default: refuse("an operand of a kind that is not expected here"); return kZeroRef;
+    case OperandKind::function:
+      return constant(kFunctionAddress + operand.id, bytes);
+    default:
+      refuse("an operand of a kind that is not expected here");
+      return kZeroRef;
   }
 }
 
@@ -216,7 +251,8 @@ Ref Decoder::destination(const Operand& operand, unsigned bytes) {
     return kSinkRef;
   }
   unsigned have = register_bytes(operand.id);
-  if (bytes && have != std::max(2u, bytes)) refuse(fmt::format("the destination has {} bits, expected {}", have * 8, bytes * 8));
+  if (bytes && have != std::max(2u, bytes))
+    refuse(fmt::format("the destination has {} bits, expected {}", have * 8, bytes * 8));
   return slot(operand.id, operand.component);
 }
 
@@ -249,8 +285,10 @@ bool Decoder::address(Code& code, const Operand& operand, Space space) {
         // Its offset in the frame; the frame's base is a register.
         code.a = kFrameBase64Ref;
         code.immediate += layout_.offset[operand.id];
-        if (space == Space::generic) code.immediate += kLocalWindow;
-        else space = Space::local;
+        if (space == Space::generic)
+          code.immediate += kLocalWindow;
+        else
+          space = Space::local;
       } else {
         if (!layout_.placed[operand.id]) refuse(fmt::format("'{}' has no address", variable.name));
         code.a = constant(variable_address(operand.id, space), 8);
@@ -261,7 +299,8 @@ bool Decoder::address(Code& code, const Operand& operand, Space space) {
       code.a = constant(operand.value, 8);
       code.immediate = 0;
       break;
-    default: return false;
+    default:
+      return false;
   }
   code.space = space;
   return true;
@@ -296,7 +335,8 @@ void Decoder::decode_function(ptx::FunctionId id) {
   end.counts = false;
   end.meeting = true;
   image_.codes.push_back(end);
-  image_.sites.push_back({id, static_cast<uint32_t>(function_->instructions.size() ? function_->instructions.size() - 1 : 0)});
+  image_.sites.push_back(
+      {id, static_cast<uint32_t>(function_->instructions.size() ? function_->instructions.size() - 1 : 0)});
   out.end_code = static_cast<uint32_t>(image_.codes.size());
   fix_branches(first);
 }
@@ -329,26 +369,82 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   }
   bool known = false;
   switch (instruction.op) {
-    case Op::bra: case Op::brx: case Op::call: case Op::ret: case Op::exit: case Op::trap: case Op::brkpt:
-    case Op::nanosleep: known = control(code, operands); break;
-    case Op::bar: case Op::barrier: known = barrier(code, operands); break;
-    case Op::shfl: case Op::vote: case Op::match: case Op::redux: case Op::elect: known = collective(code, operands); break;
-    case Op::ld: case Op::ldu: case Op::st: known = memory(code, operands); break;
-    case Op::atom: case Op::red: known = atomic(code, operands); break;
-    case Op::mov: case Op::activemask: known = move(code, operands); break;
-    case Op::cvta: case Op::isspacep: known = address_conversion(code, operands); break;
-    case Op::cvt: known = convert(code, operands); break;
-    case Op::setp: case Op::set: known = compare(code, operands); break;
-    case Op::lop3: case Op::prmt: case Op::shf: case Op::bfe: case Op::bfi: case Op::selp: case Op::slct: case Op::dp4a:
-    case Op::dp2a: case Op::shl: case Op::shr: case Op::bmsk: case Op::szext: known = three_inputs(code, operands); break;
-    case Op::membar: case Op::fence: case Op::prefetch: case Op::prefetchu: case Op::discard: case Op::applypriority:
-    case Op::pmevent: case Op::setmaxnreg: case Op::griddepcontrol:
+    case Op::bra:
+    case Op::brx:
+    case Op::call:
+    case Op::ret:
+    case Op::exit:
+    case Op::trap:
+    case Op::brkpt:
+    case Op::nanosleep:
+      known = control(code, operands);
+      break;
+    case Op::bar:
+    case Op::barrier:
+      known = barrier(code, operands);
+      break;
+    case Op::shfl:
+    case Op::vote:
+    case Op::match:
+    case Op::redux:
+    case Op::elect:
+      known = collective(code, operands);
+      break;
+    case Op::ld:
+    case Op::ldu:
+    case Op::st:
+      known = memory(code, operands);
+      break;
+    case Op::atom:
+    case Op::red:
+      known = atomic(code, operands);
+      break;
+    case Op::mov:
+    case Op::activemask:
+      known = move(code, operands);
+      break;
+    case Op::cvta:
+    case Op::isspacep:
+      known = address_conversion(code, operands);
+      break;
+    case Op::cvt:
+      known = convert(code, operands);
+      break;
+    case Op::setp:
+    case Op::set:
+      known = compare(code, operands);
+      break;
+    case Op::lop3:
+    case Op::prmt:
+    case Op::shf:
+    case Op::bfe:
+    case Op::bfi:
+    case Op::selp:
+    case Op::slct:
+    case Op::dp4a:
+    case Op::dp2a:
+    case Op::shl:
+    case Op::shr:
+    case Op::bmsk:
+    case Op::szext:
+      known = three_inputs(code, operands);
+      break;
+    case Op::membar:
+    case Op::fence:
+    case Op::prefetch:
+    case Op::prefetchu:
+    case Op::discard:
+    case Op::applypriority:
+    case Op::pmevent:
+    case Op::setmaxnreg:
+    case Op::griddepcontrol:
       // Accesses happen in order here, so that a fence has nothing to do; the rest are hints.
       code.run = do_nothing;
       code.undefined = Undefined::handler;
       known = true;
       break;
-    default: known = arithmetic(code, operands);
+    default:
+      known = arithmetic(code, operands);
   }
   if (!known) refuse("this form is not implemented");
   if (refused_) {

@@ -19,7 +19,6 @@ class Decoder {
  private:
   using Operands = std::span<const ptx::Operand>;
 
-  // functions.cpp-like parts: a whole function, its calls
   void layout_registers(ptx::FunctionId id);
   void decode_function(ptx::FunctionId id);
   void decode_instruction(const ptx::Instruction& instruction);
@@ -50,7 +49,7 @@ class Decoder {
   Ref special(const ptx::Operand& operand, unsigned bytes);
   uint64_t variable_address(ptx::VariableId id, ptx::Space as) const;  // of one that does not live in a frame
   CallValue call_value(ptx::VariableId id);
-  CallValue argument(const ptx::Operand& operand, const CallValue* shape);
+  CallValue argument(const ptx::Operand& operand);
   unsigned register_bytes(ptx::RegId id) const;
   Ref slot(ptx::RegId id, uint8_t component) const;
   uint64_t literal(const ptx::Operand& operand, ptx::Type type) const;
@@ -67,9 +66,9 @@ class Decoder {
   ptx::FunctionId function_id_ = 0;
   const ptx::Function* function_ = nullptr;
   const ptx::Instruction* instruction_ = nullptr;
-  std::vector<std::vector<Ref>> slots_;             // by function and RegId
+  std::vector<std::vector<Ref>> slots_;  // by function and RegId
   std::map<std::pair<uint64_t, unsigned>, Ref> constants_;
-  std::vector<uint32_t> code_of_;                   // by InstructionId of the current function
+  std::vector<uint32_t> code_of_;  // by InstructionId of the current function
   bool next_meets_ = false;
   bool reads_clock_ = false;
   bool refused_ = false;

@@ -58,7 +58,8 @@ void pack(Warp& warp, const Code& code, uint32_t mask) {
       std::memcpy(values + to, from + source, part);
       if (!checked) return;
       std::memset(bits + to, 0, part);
-      if (marked && (undefined_lanes(warp, ref) >> i & 1)) std::memcpy(bits + to, shadow_at<uint8_t>(warp, ref) + source, part);
+      if (marked && (undefined_lanes(warp, ref) >> i & 1))
+        std::memcpy(bits + to, shadow_at<uint8_t>(warp, ref) + source, part);
     });
     if (marked) undefined |= undefined_lanes(warp, ref) & mask;
   }
@@ -125,13 +126,25 @@ bool Decoder::control(Code& code, Operands operands) {
       code.a = source(operands[0], Type::u32);
       code.target = operands[1].id;
       return true;
-    case Op::call: return call(code);
-    case Op::ret: code.kind = Kind::ret; return true;
-    case Op::exit: code.kind = Kind::exit; return true;
-    case Op::trap: code.kind = Kind::trap; return true;
-    case Op::brkpt: code.kind = Kind::breakpoint; return true;
-    case Op::nanosleep: code.kind = Kind::yield; return true;
-    default: return false;
+    case Op::call:
+      return call(code);
+    case Op::ret:
+      code.kind = Kind::ret;
+      return true;
+    case Op::exit:
+      code.kind = Kind::exit;
+      return true;
+    case Op::trap:
+      code.kind = Kind::trap;
+      return true;
+    case Op::brkpt:
+      code.kind = Kind::breakpoint;
+      return true;
+    case Op::nanosleep:
+      code.kind = Kind::yield;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -154,7 +167,7 @@ CallValue Decoder::call_value(ptx::VariableId id) {
   return value;
 }
 
-CallValue Decoder::argument(const Operand& operand, const CallValue*) {
+CallValue Decoder::argument(const Operand& operand) {
   CallValue value;
   if (operand.kind == OperandKind::symbol) {
     value.offset = layout_.offset[operand.id];
@@ -182,9 +195,9 @@ bool Decoder::call(Code& code) {
   if (!parts.target) return false;
   CallSite site;
   if (parts.results)
-    for (const Operand& each : function_->children(*parts.results)) site.results.push_back(argument(each, nullptr));
+    for (const Operand& each : function_->children(*parts.results)) site.results.push_back(argument(each));
   if (parts.arguments)
-    for (const Operand& each : function_->children(*parts.arguments)) site.arguments.push_back(argument(each, nullptr));
+    for (const Operand& each : function_->children(*parts.arguments)) site.arguments.push_back(argument(each));
   if (parts.target->kind == OperandKind::function) {
     code.kind = Kind::call;
     site.function = parts.target->id;
@@ -259,8 +272,10 @@ bool Decoder::collective(Code& code, Operands operands) {
   Collective kind{};
   switch (instruction_->op) {
     case Op::shfl:
-      kind = w.has(Mod::up) ? Collective::shuffle_up : w.has(Mod::down) ? Collective::shuffle_down
-             : w.has(Mod::bfly) ? Collective::shuffle_butterfly : Collective::shuffle_index;
+      kind = w.has(Mod::up)     ? Collective::shuffle_up
+             : w.has(Mod::down) ? Collective::shuffle_down
+             : w.has(Mod::bfly) ? Collective::shuffle_butterfly
+                                : Collective::shuffle_index;
       if (operands.size() != (code.aligned ? 4u : 5u)) return false;
       results(operands[0], false);
       code.a = source(operands[1], Type::b32);
@@ -269,8 +284,10 @@ bool Decoder::collective(Code& code, Operands operands) {
       if (!code.aligned) code.d = source(operands[4], Type::b32);
       break;
     case Op::vote: {
-      kind = w.has(Mod::all) ? Collective::vote_all : w.has(Mod::any) ? Collective::vote_any
-             : w.has(Mod::uni) ? Collective::vote_uni : Collective::vote_ballot;
+      kind = w.has(Mod::all)   ? Collective::vote_all
+             : w.has(Mod::any) ? Collective::vote_any
+             : w.has(Mod::uni) ? Collective::vote_uni
+                               : Collective::vote_ballot;
       if (operands.size() != (code.aligned ? 2u : 3u)) return false;
       results(operands[0], kind != Collective::vote_ballot);
       bool flipped = false;
@@ -289,8 +306,12 @@ bool Decoder::collective(Code& code, Operands operands) {
       break;
     case Op::redux:
       if (is_float(instruction_->type()) || operands.size() != 3) return false;
-      kind = w.has(Mod::add) ? Collective::redux_add : w.has(Mod::min) ? Collective::redux_min : w.has(Mod::max) ? Collective::redux_max
-             : w.has(Mod::and_) ? Collective::redux_and : w.has(Mod::or_) ? Collective::redux_or : Collective::redux_xor;
+      kind = w.has(Mod::add)    ? Collective::redux_add
+             : w.has(Mod::min)  ? Collective::redux_min
+             : w.has(Mod::max)  ? Collective::redux_max
+             : w.has(Mod::and_) ? Collective::redux_and
+             : w.has(Mod::or_)  ? Collective::redux_or
+                                : Collective::redux_xor;
       code.is_signed = instruction_->type() == Type::s32;
       results(operands[0], false);
       code.a = source(operands[1], instruction_->type());
@@ -302,7 +323,8 @@ bool Decoder::collective(Code& code, Operands operands) {
       results(operands[0], false);
       code.d = source(operands[1], Type::b32);
       break;
-    default: return false;
+    default:
+      return false;
   }
   code.sub = static_cast<uint8_t>(kind);
   return true;
@@ -383,9 +405,20 @@ bool Decoder::atomic(Code& code, Operands operands) {
   Mod operation = Mod::unknown;
   for (Mod each : w.mods) {
     switch (each) {
-      case Mod::and_: case Mod::or_: case Mod::xor_: case Mod::cas: case Mod::exch: case Mod::add: case Mod::inc:
-      case Mod::dec: case Mod::min: case Mod::max: operation = each; break;
-      default: break;
+      case Mod::and_:
+      case Mod::or_:
+      case Mod::xor_:
+      case Mod::cas:
+      case Mod::exch:
+      case Mod::add:
+      case Mod::inc:
+      case Mod::dec:
+      case Mod::min:
+      case Mod::max:
+        operation = each;
+        break;
+      default:
+        break;
     }
   }
   if (operation == Mod::cas) {
@@ -422,17 +455,21 @@ bool Decoder::move(Code& code, Operands operands) {
     if (parts.empty() || bytes % parts.size() || instruction_->vector > 1) return false;
     const auto part_bytes = static_cast<unsigned>(bytes / parts.size());
     if (part_bytes == 1) return false;
-    static constexpr Type kParts[] = {Type::none, Type::b8, Type::b16, Type::none, Type::b32, Type::none, Type::none, Type::none, Type::b64};
+    static constexpr Type kParts[] = {Type::none, Type::b8,   Type::b16,  Type::none, Type::b32,
+                                      Type::none, Type::none, Type::none, Type::b64};
     if (part_bytes > 8) return false;
     code.element_bytes = static_cast<uint8_t>(part_bytes);
     code.register_bytes = static_cast<uint8_t>(bytes);
     code.count = static_cast<uint8_t>(parts.size());
     std::vector<Ref> refs;
-    for (const Operand& each : parts) refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
+    for (const Operand& each : parts)
+      refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
     code.list = static_cast<uint32_t>(image_.refs.size());
     image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
-    if (packs) code.dst = destination(operands[0], bytes);
-    else code.a = source(operands[1], type);
+    if (packs)
+      code.dst = destination(operands[0], bytes);
+    else
+      code.a = source(operands[1], type);
     code.undefined = Undefined::handler;
     code.run = packs ? pack<true> : pack<false>;
     return true;
@@ -462,12 +499,24 @@ bool Decoder::address_conversion(Code& code, Operands operands) {
     code.dst = destination_predicate(operands[0]);
     code.a = source(operands[1], Type::u64);
     switch (instruction_->space) {
-      case Space::shared: case Space::shared_cluster: code.immediate = kSharedWindow >> kWindowShift; break;
-      case Space::local: code.immediate = kLocalWindow >> kWindowShift; break;
-      case Space::constant: code.immediate = kConstWindow >> kWindowShift; break;
-      case Space::param: code.immediate = kParamWindow >> kWindowShift; break;
-      case Space::global: code.immediate = 0; break;
-      default: return false;
+      case Space::shared:
+      case Space::shared_cluster:
+        code.immediate = kSharedWindow >> kWindowShift;
+        break;
+      case Space::local:
+        code.immediate = kLocalWindow >> kWindowShift;
+        break;
+      case Space::constant:
+        code.immediate = kConstWindow >> kWindowShift;
+        break;
+      case Space::param:
+        code.immediate = kParamWindow >> kWindowShift;
+        break;
+      case Space::global:
+        code.immediate = 0;
+        break;
+      default:
+        return false;
     }
     code.run = test_space;
     return true;
@@ -476,16 +525,29 @@ bool Decoder::address_conversion(Code& code, Operands operands) {
   code.dst = destination(operands[0], 8);
   code.element_bytes = 8;
   Space space = instruction_->space;
-  const bool frame_variable = operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id]);
+  const bool frame_variable =
+      operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id]);
   if (space == Space::param && (frame_variable || !function_->is_entry)) space = Space::local;
   uint64_t window = 0;
   switch (space) {
-    case Space::shared: case Space::shared_cluster: window = kSharedWindow; break;
-    case Space::local: window = kLocalWindow; break;
-    case Space::constant: window = kConstWindow; break;
-    case Space::param: window = kParamWindow; break;
-    case Space::global: window = 0; break;
-    default: return false;
+    case Space::shared:
+    case Space::shared_cluster:
+      window = kSharedWindow;
+      break;
+    case Space::local:
+      window = kLocalWindow;
+      break;
+    case Space::constant:
+      window = kConstWindow;
+      break;
+    case Space::param:
+      window = kParamWindow;
+      break;
+    case Space::global:
+      window = 0;
+      break;
+    default:
+      return false;
   }
   if (frame_variable) {
     code.a = kFrameBase64Ref;
@@ -509,7 +571,9 @@ bool Decoder::convert(Code& code, Operands operands) {
   if (operands.size() == 3) code.b = source(operands[2], from);
   if (operands.size() > 3) return false;
   const bool two = operands.size() == 3;
-  const bool packs = (ptx::bit_width(to) == 32 || ptx::bit_width(to) == 16) && (to == Type::f16x2 || to == Type::bf16x2 || to == Type::e4m3x2 || to == Type::e5m2x2) && from == Type::f32;
+  const bool packs = (ptx::bit_width(to) == 32 || ptx::bit_width(to) == 16) &&
+                     (to == Type::f16x2 || to == Type::bf16x2 || to == Type::e4m3x2 || to == Type::e5m2x2) &&
+                     from == Type::f32;
   if (two != packs) return false;
   return select_convert(code, to, from, words());
 }
@@ -573,12 +637,14 @@ bool Decoder::three_inputs(Code& code, Operands operands) {
   code.element_bytes = static_cast<uint8_t>(bytes);
   auto need = [&](size_t count) { return operands.size() == count; };
   switch (instruction_->op) {
-    case Op::shl: case Op::shr:
+    case Op::shl:
+    case Op::shr:
       if (!need(3)) return false;
       code.a = source(operands[1], type);
       code.b = source(operands[2], Type::u32);
       break;
-    case Op::bmsk: case Op::szext:
+    case Op::bmsk:
+    case Op::szext:
       if (!need(3)) return false;
       code.a = source(operands[1], Type::u32);
       code.b = source(operands[2], Type::u32);
@@ -625,7 +691,8 @@ bool Decoder::three_inputs(Code& code, Operands operands) {
       code.b = source(operands[2], type);
       code.c = source(operands[3], instruction_->types[1]);
       break;
-    case Op::dp4a: case Op::dp2a:
+    case Op::dp4a:
+    case Op::dp2a:
       if (!need(4) || instruction_->type_count != 2) return false;
       code.a = source(operands[1], Type::b32);
       code.b = source(operands[2], Type::b32);
@@ -655,17 +722,17 @@ bool Decoder::arithmetic(Code& code, Operands operands) {
     return select_predicate(code, op);
   }
   unsigned bytes = std::max(2u, ptx::byte_width(type));
-  const unsigned input_bytes = bytes;
   Type third = type;
   if (w.has(Mod::wide)) {
     bytes *= 2;
     third = bytes == 4 ? Type::b32 : Type::b64;
   }
   if (op == Op::popc || op == Op::clz || op == Op::bfind || op == Op::fns) bytes = 4;
-  if (op == Op::testp) code.dst = destination_predicate(operands[0]);
-  else code.dst = destination(operands[0], bytes);
+  if (op == Op::testp)
+    code.dst = destination_predicate(operands[0]);
+  else
+    code.dst = destination(operands[0], bytes);
   code.element_bytes = static_cast<uint8_t>(op == Op::testp ? 0 : bytes);
-  (void)input_bytes;
   code.a = source(operands[1], type);
   if (operands.size() > 2) code.b = source(operands[2], type);
   if (operands.size() > 3) code.c = source(operands[3], third);

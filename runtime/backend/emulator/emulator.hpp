@@ -5,8 +5,8 @@
 //   emulator::Device device;
 //   auto program = emulator::Program::load_text(device, ptx_text, "copy.ptx");
 //   emulator::Address out = device.allocate(400, "out");
-//   auto outcome = emulator::launch(*program, "copy", {.grid = {4}, .block = {128}}, {Argument::of(out), Argument::of(100u)});
-//   if (!outcome->faults.empty()) std::cerr << emulator::render(*outcome);
+//   auto outcome = emulator::launch(*program, "copy", {.grid = {4}, .block = {128}}, {Argument::of(out),
+//   Argument::of(100u)}); if (!outcome->faults.empty()) std::cerr << emulator::render(*outcome);
 //
 // Misuse of the interface that input can cause (no such entry, block unlike .reqntid, wrong argument sizes) is an
 // Error; what the kernel itself does wrong is a Fault in the Outcome. Results are deterministic: same input, options
@@ -38,11 +38,11 @@ using Address = uint64_t;  // what a kernel sees in a pointer: generic, and equa
 
 // What cuDeviceGetAttribute would say. Defaults are an H200's.
 struct DeviceOptions {
-  uint32_t sm = 90;                                 // %smid's architecture; modules for a newer one are refused
-  uint32_t multiprocessor_count = 132;              // %nsmid
+  uint32_t sm = 90;                     // %smid's architecture; modules for a newer one are refused
+  uint32_t multiprocessor_count = 132;  // %nsmid
   uint32_t max_threads_per_block = 1024;
-  uint32_t max_shared_bytes_per_block = 232448;     // static + dynamic, the opt-in limit
-  uint64_t memory_bytes = uint64_t{16} << 30;       // reserved address space; pages are committed when touched
+  uint32_t max_shared_bytes_per_block = 232448;  // static + dynamic, the opt-in limit
+  uint64_t memory_bytes = uint64_t{16} << 30;    // reserved address space; pages are committed when touched
 };
 
 struct Allocation {
@@ -100,8 +100,8 @@ struct EntryInfo {
   std::string name;
   std::vector<EntryParameter> parameters;
   uint32_t parameter_bytes = 0;
-  uint32_t static_shared_bytes = 0;  // of the entry and what it calls
-  uint32_t local_bytes = 0;          // declared .local of the entry itself
+  uint32_t static_shared_bytes = 0;          // of the entry and what it calls
+  uint32_t local_bytes = 0;                  // declared .local of the entry itself
   std::array<uint32_t, 3> required_block{};  // .reqntid, 0 without
   std::array<uint32_t, 3> max_block{};       // .maxntid, 0 without
 };
@@ -123,8 +123,8 @@ class Program {
   static Result<Program> load_text(Device& device, std::string text, std::string path);
 
   const std::vector<EntryInfo>& entries() const;
-  Result<EntryInfo> entry(std::string_view name) const;       // error lists the entries there are
-  Result<Variable> global(std::string_view name) const;       // a module-scope .global or .const variable
+  Result<EntryInfo> entry(std::string_view name) const;  // error lists the entries there are
+  Result<Variable> global(std::string_view name) const;  // a module-scope .global or .const variable
   const ptx::Module& module() const;
 
   const std::shared_ptr<const ProgramImage>& image() const { return image_; }
@@ -151,14 +151,14 @@ struct Dim3 {
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
 
-// What the sanitizer looks for; a bit set. Without `bounds` and `alignment` a bad access reads zeros or is dropped when it
-// leaves the device's address space and otherwise happens, as a GPU would do it; host memory is safe either way.
+// What the sanitizer looks for; a bit set. Without `bounds` and `alignment` a bad access reads zeros or is dropped when
+// it leaves the device's address space and otherwise happens, as a GPU would do it; host memory is safe either way.
 enum Check : uint32_t {
-  kCheckBounds = 1,        // bounds, null, use after free, read-only
+  kCheckBounds = 1,  // bounds, null, use after free, read-only
   kCheckAlignment = 2,
   kCheckUninitialised = 4,
-  kCheckRaces = 8,         // shared memory within a CTA, lanes of a warp included; global memory between CTAs
-  kCheckBarriers = 16,     // threads that left before a barrier; shuffles from lanes that take no part
+  kCheckRaces = 8,      // shared memory within a CTA, lanes of a warp included; global memory between CTAs
+  kCheckBarriers = 16,  // threads that left before a barrier; shuffles from lanes that take no part
   kCheckNone = 0,
   kCheckAll = 31,
 };
@@ -210,8 +210,8 @@ struct Fault {
   bool has_address = false;
   Address address = 0;
   uint32_t access_bytes = 0;
-  std::string object;          // name of the allocation or variable nearest to the address
-  int64_t object_offset = 0;   // of the address from its start; negative before it
+  std::string object;         // name of the allocation or variable nearest to the address
+  int64_t object_offset = 0;  // of the address from its start; negative before it
   uint64_t object_bytes = 0;
   // The other side: of a race the earlier access, of a deadlock one that waits elsewhere, of an uninitialised value
   // where it came from.
@@ -232,7 +232,7 @@ struct Statistics {
 struct Outcome {
   std::vector<Fault> faults;  // in the order found; one per kind and instruction
   Statistics statistics;
-  std::string output;         // what the kernel printed with vprintf
+  std::string output;  // what the kernel printed with vprintf
   bool ok() const { return faults.empty(); }
 };
 

@@ -25,8 +25,10 @@ std::string tidy(std::string_view text) {
   std::string out;
   for (char c : text) {
     bool blank = c == ' ' || c == '\t' || c == '\r';
-    if (!blank) out += c;
-    else if (!out.empty() && out.back() != ' ') out += ' ';
+    if (!blank)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
   }
   if (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
@@ -36,11 +38,21 @@ std::string tidy(std::string_view text) {
 ptx::Space resolve(ptx::Space space, Address& address) {
   if (space != ptx::Space::generic && space != ptx::Space::global) return space;
   switch (address >> kWindowShift) {
-    case kSharedWindow >> kWindowShift: address &= kWindowMask; return ptx::Space::shared;
-    case kLocalWindow >> kWindowShift: address &= kWindowMask; return ptx::Space::local;
-    case kConstWindow >> kWindowShift: address &= kWindowMask; return ptx::Space::constant;
-    case kParamWindow >> kWindowShift: address &= kWindowMask; return ptx::Space::param;
-    default: address -= kGlobalBase; return ptx::Space::global;
+    case kSharedWindow >> kWindowShift:
+      address &= kWindowMask;
+      return ptx::Space::shared;
+    case kLocalWindow >> kWindowShift:
+      address &= kWindowMask;
+      return ptx::Space::local;
+    case kConstWindow >> kWindowShift:
+      address &= kWindowMask;
+      return ptx::Space::constant;
+    case kParamWindow >> kWindowShift:
+      address &= kWindowMask;
+      return ptx::Space::param;
+    default:
+      address -= kGlobalBase;
+      return ptx::Space::global;
   }
 }
 
@@ -53,8 +65,12 @@ void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fau
     case ptx::Space::global:
       if (offset < launch.memory->limit) object = launch.memory->table.nearest(offset);
       break;
-    case ptx::Space::shared: object = offset <= kWindowMask ? launch.shared.objects.nearest(offset) : nullptr; break;
-    case ptx::Space::constant: object = launch.image->constant_objects.nearest(offset); break;
+    case ptx::Space::shared:
+      object = offset <= kWindowMask ? launch.shared.objects.nearest(offset) : nullptr;
+      break;
+    case ptx::Space::constant:
+      object = launch.image->constant_objects.nearest(offset);
+      break;
     case ptx::Space::local:
       for (const Frame* frame = warp.frame; frame && !object; frame = frame->caller)
         if (offset >= frame->local_base) {
@@ -63,7 +79,8 @@ void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fau
           break;
         }
       break;
-    default: break;
+    default:
+      break;
   }
   if (!object) return;
   fault.object = object->name;
@@ -71,11 +88,14 @@ void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fau
   fault.object_bytes = object->size_bytes;
 }
 
-const FunctionImage& function_at(const ProgramImage& image, uint32_t pc) { return image.functions[image.sites[pc].function]; }
+const FunctionImage& function_at(const ProgramImage& image, uint32_t pc) {
+  return image.functions[image.sites[pc].function];
+}
 
 std::string register_name(const ProgramImage& image, uint32_t pc, Ref ref) {
   const FunctionImage& function = function_at(image, pc);
-  auto it = std::upper_bound(function.slots.begin(), function.slots.end(), std::pair<uint32_t, uint32_t>{ref & kRefIndex, 0xffffffffu});
+  auto it = std::upper_bound(function.slots.begin(), function.slots.end(),
+                             std::pair<uint32_t, uint32_t>{ref & kRefIndex, 0xffffffffu});
   if (it == function.slots.begin()) return "a register";
   return image.module->functions[image.sites[pc].function].registers[std::prev(it)->second].name();
 }
@@ -178,7 +198,8 @@ void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes) {
       if (from.space == ptx::Space::shared) detail.kind = FaultKind::uninitialised_shared;
       Fault place;
       name_object(warp, from.space, from.address, place);
-      std::string object = place.object.empty() ? fmt::format("{:#x}", from.address) : fmt::format("'{}' + {}", place.object, place.object_offset);
+      std::string object = place.object.empty() ? fmt::format("{:#x}", from.address)
+                                                : fmt::format("'{}' + {}", place.object, place.object_offset);
       detail.message = fmt::format("{} {} depends on memory at {} that has never been written", what, user, object);
       detail.other_message = "loaded here";
     }
@@ -187,9 +208,13 @@ void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes) {
 }
 
 std::string render(const Fault& fault, std::string_view path) {
-  auto rule_text = rule(fault.kind).empty() ? std::string(text(fault.kind)) : fmt::format("{} [{}]", text(fault.kind), rule(fault.kind));
-  std::string out = fmt::format("{}:{}:{}: fault: {}: {}\n", path, fault.site.line, fault.site.column, rule_text, fault.message);
-  auto line = [&](std::string_view label, const std::string& value) { out += fmt::format("  {:<8}{}\n", label, value); };
+  auto rule_text = rule(fault.kind).empty() ? std::string(text(fault.kind))
+                                            : fmt::format("{} [{}]", text(fault.kind), rule(fault.kind));
+  std::string out =
+      fmt::format("{}:{}:{}: fault: {}: {}\n", path, fault.site.line, fault.site.column, rule_text, fault.message);
+  auto line = [&](std::string_view label, const std::string& value) {
+    out += fmt::format("  {:<8}{}\n", label, value);
+  };
   auto thread = [](const ThreadId& id) { return fmt::format("{} of block {}", triple(id.thread), triple(id.block)); };
   if (!fault.site.text.empty()) line("ptx", fmt::format("{} in '{}'", fault.site.text, fault.site.entry));
   if (!fault.site.source.empty()) line("source", fault.site.source);
@@ -197,7 +222,8 @@ std::string render(const Fault& fault, std::string_view path) {
   if (fault.has_address && !fault.object.empty())
     line("object", fmt::format("'{}' of {} bytes, offset {}", fault.object, fault.object_bytes, fault.object_offset));
   if (fault.has_other) {
-    line("other", fmt::format("{}: {}:{}: {} in '{}'", fault.other_message, path, fault.other_site.line, fault.other_site.text, fault.other_site.entry));
+    line("other", fmt::format("{}: {}:{}: {} in '{}'", fault.other_message, path, fault.other_site.line,
+                              fault.other_site.text, fault.other_site.entry));
     if (!fault.other_site.source.empty()) line("", fault.other_site.source);
     line("", "thread " + thread(fault.other_thread));
   }

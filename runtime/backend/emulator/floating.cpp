@@ -3,9 +3,9 @@
 // The four roundings are the host's: MXCSR is set around the loop, with the loads and stores of the loop kept inside.
 // Approximations (.approx, .full) are computed in double precision and rounded once: they are closer to the true value
 // than hardware, whose tables differ between architectures; docs/emulator.md says by how much.
-#include <immintrin.h>
-
 #include <cmath>
+
+#include <immintrin.h>
 
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/lanes.hpp"
@@ -59,22 +59,38 @@ inline T extremum(T a, T b, bool nan) {
 template <class T, Math kMath>
 inline T compute(T a, T b, T c, bool nan) {
   switch (kMath) {
-    case Math::add: return a + b;
-    case Math::sub: return a - b;
-    case Math::mul: return a * b;
-    case Math::fma: return fma(a, b, c);
-    case Math::div: return a / b;
-    case Math::sqrt: return std::sqrt(a);
-    case Math::rcp: return T{1} / a;
-    case Math::min: return extremum<T, false>(a, b, nan);
-    case Math::max: return extremum<T, true>(a, b, nan);
-    case Math::rsqrt: return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
-    case Math::sin: return static_cast<T>(std::sin(static_cast<double>(a)));
-    case Math::cos: return static_cast<T>(std::cos(static_cast<double>(a)));
-    case Math::lg2: return static_cast<T>(std::log2(static_cast<double>(a)));
-    case Math::ex2: return static_cast<T>(std::exp2(static_cast<double>(a)));
-    case Math::tanh: return static_cast<T>(std::tanh(static_cast<double>(a)));
-    default: return a;
+    case Math::add:
+      return a + b;
+    case Math::sub:
+      return a - b;
+    case Math::mul:
+      return a * b;
+    case Math::fma:
+      return fma(a, b, c);
+    case Math::div:
+      return a / b;
+    case Math::sqrt:
+      return std::sqrt(a);
+    case Math::rcp:
+      return T{1} / a;
+    case Math::min:
+      return extremum<T, false>(a, b, nan);
+    case Math::max:
+      return extremum<T, true>(a, b, nan);
+    case Math::rsqrt:
+      return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
+    case Math::sin:
+      return static_cast<T>(std::sin(static_cast<double>(a)));
+    case Math::cos:
+      return static_cast<T>(std::cos(static_cast<double>(a)));
+    case Math::lg2:
+      return static_cast<T>(std::log2(static_cast<double>(a)));
+    case Math::ex2:
+      return static_cast<T>(std::exp2(static_cast<double>(a)));
+    case Math::tanh:
+      return static_cast<T>(std::tanh(static_cast<double>(a)));
+    default:
+      return a;
   }
 }
 
@@ -129,12 +145,24 @@ void test_property(Warp& warp, const Code& code, uint32_t mask) {
     int category = std::fpclassify(a[i]);
     bool holds = false;
     switch (static_cast<Property>(code.source_bytes)) {
-      case Property::finite: holds = category != FP_NAN && category != FP_INFINITE; break;
-      case Property::infinite: holds = category == FP_INFINITE; break;
-      case Property::number: holds = category != FP_NAN; break;
-      case Property::not_a_number: holds = category == FP_NAN; break;
-      case Property::normal: holds = category == FP_NORMAL || category == FP_ZERO; break;
-      case Property::subnormal: holds = category == FP_SUBNORMAL; break;
+      case Property::finite:
+        holds = category != FP_NAN && category != FP_INFINITE;
+        break;
+      case Property::infinite:
+        holds = category == FP_INFINITE;
+        break;
+      case Property::number:
+        holds = category != FP_NAN;
+        break;
+      case Property::not_a_number:
+        holds = category == FP_NAN;
+        break;
+      case Property::normal:
+        holds = category == FP_NORMAL || category == FP_ZERO;
+        break;
+      case Property::subnormal:
+        holds = category == FP_SUBNORMAL;
+        break;
     }
     bits |= uint32_t{holds} << i;
   });
@@ -143,7 +171,10 @@ void test_property(Warp& warp, const Code& code, uint32_t mask) {
 }
 
 Rounding rounding_of(const Words& words) {
-  return words.has(Mod::rz) ? Rounding::zero : words.has(Mod::rm) ? Rounding::down : words.has(Mod::rp) ? Rounding::up : Rounding::nearest;
+  return words.has(Mod::rz)   ? Rounding::zero
+         : words.has(Mod::rm) ? Rounding::down
+         : words.has(Mod::rp) ? Rounding::up
+                              : Rounding::nearest;
 }
 
 }  // namespace
@@ -155,40 +186,83 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
   code.sub = static_cast<uint8_t>(static_cast<unsigned>(rounding_of(words)) | (words.has(Mod::sat) ? 4u : 0u) |
                                   (words.has(Mod::NaN) ? 8u : 0u));
   switch (op) {
-    case Op::add: code.run = pick<Math::add>(type, ftz); break;
-    case Op::sub: code.run = pick<Math::sub>(type, ftz); break;
-    case Op::mul: code.run = pick<Math::mul>(type, ftz); break;
+    case Op::add:
+      code.run = pick<Math::add>(type, ftz);
+      break;
+    case Op::sub:
+      code.run = pick<Math::sub>(type, ftz);
+      break;
+    case Op::mul:
+      code.run = pick<Math::mul>(type, ftz);
+      break;
     case Op::mad:
-    case Op::fma: code.run = pick<Math::fma>(type, ftz); break;
-    case Op::div: code.run = pick<Math::div>(type, ftz); break;
-    case Op::sqrt: code.run = pick<Math::sqrt>(type, ftz); break;
-    case Op::rcp: code.run = pick<Math::rcp>(type, ftz); break;
-    case Op::min: code.run = pick<Math::min>(type, ftz); break;
-    case Op::max: code.run = pick<Math::max>(type, ftz); break;
-    case Op::rsqrt: code.run = pick<Math::rsqrt>(type, ftz); break;
-    case Op::sin: code.run = pick<Math::sin>(type, ftz); break;
-    case Op::cos: code.run = pick<Math::cos>(type, ftz); break;
-    case Op::lg2: code.run = pick<Math::lg2>(type, ftz); break;
-    case Op::ex2: code.run = pick<Math::ex2>(type, ftz); break;
-    case Op::tanh: code.run = pick<Math::tanh>(type, ftz); break;
+    case Op::fma:
+      code.run = pick<Math::fma>(type, ftz);
+      break;
+    case Op::div:
+      code.run = pick<Math::div>(type, ftz);
+      break;
+    case Op::sqrt:
+      code.run = pick<Math::sqrt>(type, ftz);
+      break;
+    case Op::rcp:
+      code.run = pick<Math::rcp>(type, ftz);
+      break;
+    case Op::min:
+      code.run = pick<Math::min>(type, ftz);
+      break;
+    case Op::max:
+      code.run = pick<Math::max>(type, ftz);
+      break;
+    case Op::rsqrt:
+      code.run = pick<Math::rsqrt>(type, ftz);
+      break;
+    case Op::sin:
+      code.run = pick<Math::sin>(type, ftz);
+      break;
+    case Op::cos:
+      code.run = pick<Math::cos>(type, ftz);
+      break;
+    case Op::lg2:
+      code.run = pick<Math::lg2>(type, ftz);
+      break;
+    case Op::ex2:
+      code.run = pick<Math::ex2>(type, ftz);
+      break;
+    case Op::tanh:
+      code.run = pick<Math::tanh>(type, ftz);
+      break;
     case Op::neg:  // the sign bit only: NaN keeps its payload
-      if (type == Type::f64) code.run = lanes<[](uint64_t a) { return a ^ (uint64_t{1} << 63); }, uint64_t, uint64_t>;
-      else if (ftz) code.run = lanes<[](float a) { return -flush(a); }, float, float>;
-      else code.run = lanes<[](uint32_t a) { return a ^ 0x80000000u; }, uint32_t, uint32_t>;
+      if (type == Type::f64)
+        code.run = lanes<[](uint64_t a) { return a ^ (uint64_t{1} << 63); }, uint64_t, uint64_t>;
+      else if (ftz)
+        code.run = lanes<[](float a) { return -flush(a); }, float, float>;
+      else
+        code.run = lanes<[](uint32_t a) { return a ^ 0x80000000u; }, uint32_t, uint32_t>;
       break;
     case Op::abs:
-      if (type == Type::f64) code.run = lanes<[](uint64_t a) { return a & ~(uint64_t{1} << 63); }, uint64_t, uint64_t>;
-      else if (ftz) code.run = lanes<[](float a) { return std::fabs(flush(a)); }, float, float>;
-      else code.run = lanes<[](uint32_t a) { return a & 0x7fffffffu; }, uint32_t, uint32_t>;
+      if (type == Type::f64)
+        code.run = lanes<[](uint64_t a) { return a & ~(uint64_t{1} << 63); }, uint64_t, uint64_t>;
+      else if (ftz)
+        code.run = lanes<[](float a) { return std::fabs(flush(a)); }, float, float>;
+      else
+        code.run = lanes<[](uint32_t a) { return a & 0x7fffffffu; }, uint32_t, uint32_t>;
       break;
     case Op::copysign:  // the sign of a on the magnitude of b
-      if (type == Type::f64) code.run = lanes<[](uint64_t a, uint64_t b) { return (a & (uint64_t{1} << 63)) | (b & ~(uint64_t{1} << 63)); }, uint64_t, uint64_t, uint64_t>;
-      else code.run = lanes<[](uint32_t a, uint32_t b) { return (a & 0x80000000u) | (b & 0x7fffffffu); }, uint32_t, uint32_t, uint32_t>;
+      if (type == Type::f64)
+        code.run = lanes<[](uint64_t a, uint64_t b) { return (a & (uint64_t{1} << 63)) | (b & ~(uint64_t{1} << 63)); },
+                         uint64_t, uint64_t, uint64_t>;
+      else
+        code.run = lanes<[](uint32_t a, uint32_t b) { return (a & 0x80000000u) | (b & 0x7fffffffu); }, uint32_t,
+                         uint32_t, uint32_t>;
       break;
     case Op::testp: {
-      Property property = words.has(Mod::finite) ? Property::finite : words.has(Mod::infinite) ? Property::infinite
-                          : words.has(Mod::number) ? Property::number : words.has(Mod::notanumber) ? Property::not_a_number
-                          : words.has(Mod::normal) ? Property::normal : Property::subnormal;
+      Property property = words.has(Mod::finite)       ? Property::finite
+                          : words.has(Mod::infinite)   ? Property::infinite
+                          : words.has(Mod::number)     ? Property::number
+                          : words.has(Mod::notanumber) ? Property::not_a_number
+                          : words.has(Mod::normal)     ? Property::normal
+                                                       : Property::subnormal;
       code.source_bytes = static_cast<uint8_t>(property);
       code.sub = 0;
       code.undefined = Undefined::compare;
@@ -196,7 +270,8 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
       code.run = type == Type::f64 ? test_property<double> : test_property<float>;
       break;
     }
-    default: return false;
+    default:
+      return false;
   }
   return code.run != nullptr;
 }
@@ -235,10 +310,14 @@ inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
   if constexpr (kMath == Math::neg) return static_cast<uint16_t>(a ^ 0x8000);
   if constexpr (kMath == Math::abs) return static_cast<uint16_t>(a & 0x7fff);
   double x = in(a), y = in(b), z = in(c), r;
-  if constexpr (kMath == Math::fma) r = fma_to_odd(x, y, z);
-  else if constexpr (kMath == Math::min) r = extremum<double, false>(x, y, flags & 8);
-  else if constexpr (kMath == Math::max) r = extremum<double, true>(x, y, flags & 8);
-  else r = compute<double, kMath>(x, y, z, flags & 8);
+  if constexpr (kMath == Math::fma)
+    r = fma_to_odd(x, y, z);
+  else if constexpr (kMath == Math::min)
+    r = extremum<double, false>(x, y, flags & 8);
+  else if constexpr (kMath == Math::max)
+    r = extremum<double, true>(x, y, flags & 8);
+  else
+    r = compute<double, kMath>(x, y, z, flags & 8);
   if (flags & 1) r = saturate(r);
   if ((flags & 4) && !(r > 0)) r = r != r ? r : 0.0;  // relu keeps NaN
   uint16_t bits = F::bits(r);
@@ -254,8 +333,10 @@ void half_handler(Warp& warp, const Code& code, uint32_t mask) {
     const uint32_t* c = at<const uint32_t>(warp, code.c);
     uint32_t* d = at<uint32_t>(warp, code.dst);
     for_lanes(mask, [&](unsigned i) {
-      auto low = half_one<F, kMath>(static_cast<uint16_t>(a[i]), static_cast<uint16_t>(b[i]), static_cast<uint16_t>(c[i]), code.sub);
-      auto high = half_one<F, kMath>(static_cast<uint16_t>(a[i] >> 16), static_cast<uint16_t>(b[i] >> 16), static_cast<uint16_t>(c[i] >> 16), code.sub);
+      auto low = half_one<F, kMath>(static_cast<uint16_t>(a[i]), static_cast<uint16_t>(b[i]),
+                                    static_cast<uint16_t>(c[i]), code.sub);
+      auto high = half_one<F, kMath>(static_cast<uint16_t>(a[i] >> 16), static_cast<uint16_t>(b[i] >> 16),
+                                     static_cast<uint16_t>(c[i] >> 16), code.sub);
       d[i] = uint32_t{low} | uint32_t{high} << 16;
     });
   } else {
@@ -270,17 +351,28 @@ void half_handler(Warp& warp, const Code& code, uint32_t mask) {
 template <class F, bool kTwo>
 Handler pick_half(Op op) {
   switch (op) {
-    case Op::add: return half_handler<F, Math::add, kTwo>;
-    case Op::sub: return half_handler<F, Math::sub, kTwo>;
-    case Op::mul: return half_handler<F, Math::mul, kTwo>;
-    case Op::fma: return half_handler<F, Math::fma, kTwo>;
-    case Op::neg: return half_handler<F, Math::neg, kTwo>;
-    case Op::abs: return half_handler<F, Math::abs, kTwo>;
-    case Op::min: return half_handler<F, Math::min, kTwo>;
-    case Op::max: return half_handler<F, Math::max, kTwo>;
-    case Op::ex2: return half_handler<F, Math::ex2, kTwo>;
-    case Op::tanh: return half_handler<F, Math::tanh, kTwo>;
-    default: return nullptr;
+    case Op::add:
+      return half_handler<F, Math::add, kTwo>;
+    case Op::sub:
+      return half_handler<F, Math::sub, kTwo>;
+    case Op::mul:
+      return half_handler<F, Math::mul, kTwo>;
+    case Op::fma:
+      return half_handler<F, Math::fma, kTwo>;
+    case Op::neg:
+      return half_handler<F, Math::neg, kTwo>;
+    case Op::abs:
+      return half_handler<F, Math::abs, kTwo>;
+    case Op::min:
+      return half_handler<F, Math::min, kTwo>;
+    case Op::max:
+      return half_handler<F, Math::max, kTwo>;
+    case Op::ex2:
+      return half_handler<F, Math::ex2, kTwo>;
+    case Op::tanh:
+      return half_handler<F, Math::tanh, kTwo>;
+    default:
+      return nullptr;
   }
 }
 
@@ -291,11 +383,20 @@ bool select_half(Code& code, Op op, Type type, const Words& words) {
   code.sub = static_cast<uint8_t>((words.has(Mod::sat) ? 1u : 0u) | (words.has(Mod::ftz) ? 2u : 0u) |
                                   (words.has(Mod::relu) ? 4u : 0u) | (words.has(Mod::NaN) ? 8u : 0u));
   switch (type) {
-    case Type::f16: code.run = pick_half<Half, false>(op); break;
-    case Type::f16x2: code.run = pick_half<Half, true>(op); break;
-    case Type::bf16: code.run = pick_half<Bfloat, false>(op); break;
-    case Type::bf16x2: code.run = pick_half<Bfloat, true>(op); break;
-    default: return false;
+    case Type::f16:
+      code.run = pick_half<Half, false>(op);
+      break;
+    case Type::f16x2:
+      code.run = pick_half<Half, true>(op);
+      break;
+    case Type::bf16:
+      code.run = pick_half<Bfloat, false>(op);
+      break;
+    case Type::bf16x2:
+      code.run = pick_half<Bfloat, true>(op);
+      break;
+    default:
+      return false;
   }
   return code.run != nullptr;
 }

@@ -1,10 +1,10 @@
 // The decoded form of a module: what the engine runs.
 //
-// A register is a slot: 32 lanes side by side, in the register's own width, so that an instruction is one plain loop over
-// arrays. Slots are counted in units of 64 bytes. Constants and special registers are slots too (32 copies), therefore an
-// operand is only a base (frame, constants, specials) and an index, and no handler ever asks what kind it has.
-// A Code is one instruction; its handler is a function for exactly its opcode, types and modifiers. What moves control
-// or waits for other lanes has a Kind of its own and is done by the engine.
+// A register is a slot: 32 lanes side by side, in the register's own width, so that an instruction is one plain loop
+// over arrays. Slots are counted in units of 64 bytes. Constants and special registers are slots too (32 copies),
+// therefore an operand is only a base (frame, constants, specials) and an index, and no handler ever asks what kind it
+// has. A Code is one instruction; its handler is a function for exactly its opcode, types and modifiers. What moves
+// control or waits for other lanes has a Kind of its own and is done by the engine.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +37,15 @@ inline constexpr Ref kNoRef = 0xffffffff;
 inline constexpr Ref kZeroRef = kConstantRef;  // constant 0 of every width, always defined: what absent operands are
 
 // First slots of every frame: where results nobody wants go (`_`), and the base of the frame in local memory.
-inline constexpr Ref kSinkRef = 0;         // 8 units: up to 128 bits
-inline constexpr Ref kFrameBase64Ref = 8;  // u64
-inline constexpr Ref kFrameBase32Ref = 12; // u32
+inline constexpr Ref kSinkRef = 0;          // 8 units: up to 128 bits
+inline constexpr Ref kFrameBase64Ref = 8;   // u64
+inline constexpr Ref kFrameBase32Ref = 12;  // u32
 inline constexpr uint32_t kFirstRegister = 14;
 
 inline uint32_t units(unsigned lane_bytes) { return (lane_bytes * kLanes + kUnitBytes - 1) / kUnitBytes; }
 
 enum class Kind : uint8_t {
-  simple,      // handler, then the next instruction
+  simple,  // handler, then the next instruction
   branch,
   branch_table,
   call,
@@ -62,15 +62,48 @@ enum class Kind : uint8_t {
 
 // How undefined bits travel through an instruction; `any`: one undefined bit makes the whole result undefined.
 enum class Undefined : uint8_t {
-  any, none, handler, copy, bit_and, bit_or, bit_xor, shift_left, shift_right, carry, select, byte_permute, funnel_left,
-  funnel_right, extract, insert, convert, predicate, compare,
+  any,
+  none,
+  handler,
+  copy,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
+  carry,
+  select,
+  byte_permute,
+  funnel_left,
+  funnel_right,
+  extract,
+  insert,
+  convert,
+  predicate,
+  compare,
 };
 
 enum class Barrier : uint8_t { sync, arrive, reduce_and, reduce_or, reduce_popc };
 
 enum class Collective : uint8_t {
-  bar_warp, shuffle_up, shuffle_down, shuffle_butterfly, shuffle_index, vote_all, vote_any, vote_uni, vote_ballot,
-  match_any, match_all, redux_add, redux_min, redux_max, redux_and, redux_or, redux_xor, elect,
+  bar_warp,
+  shuffle_up,
+  shuffle_down,
+  shuffle_butterfly,
+  shuffle_index,
+  vote_all,
+  vote_any,
+  vote_uni,
+  vote_ballot,
+  match_any,
+  match_all,
+  redux_add,
+  redux_min,
+  redux_max,
+  redux_and,
+  redux_or,
+  redux_xor,
+  elect,
 };
 
 // Memory order of an access; everything but `weak` is strong: it is no race with another strong one.
@@ -78,28 +111,28 @@ enum class Order : uint8_t { weak, relaxed, acquire, release, acq_rel };
 
 struct Code {
   Handler run = nullptr;
-  Handler checked = nullptr;      // with the sanitizer; equal to `run` where there is nothing to check
+  Handler checked = nullptr;  // with the sanitizer; equal to `run` where there is nothing to check
   Ref dst = kSinkRef, dst2 = kSinkRef;
   Ref a = kZeroRef, b = kZeroRef, c = kZeroRef, d = kZeroRef;
   Ref guard = kNoRef;
-  uint32_t guard_flip = 0;        // ~0 for @!p
+  uint32_t guard_flip = 0;  // ~0 for @!p
   Kind kind = Kind::simple;
   Undefined undefined = Undefined::any;
-  uint8_t sub = 0;                // Barrier, Collective or the handler's own
-  uint8_t element_bytes = 0;      // memory: of one element; else width of the result in bytes
-  uint8_t register_bytes = 0;     // memory and cvt: width of the destination or source register of an element
-  uint8_t source_bytes = 0;       // cvt: width of the source register
-  uint8_t count = 1;              // vector elements
+  uint8_t sub = 0;             // Barrier, Collective or the handler's own
+  uint8_t element_bytes = 0;   // memory: of one element; else width of the result in bytes
+  uint8_t register_bytes = 0;  // memory and cvt: width of the destination or source register of an element
+  uint8_t source_bytes = 0;    // cvt: width of the source register
+  uint8_t count = 1;           // vector elements
   bool is_signed = false;
-  bool wide_address = false;      // address register has 64 bits
-  bool aligned = false;           // barriers: .aligned
-  bool counts = true;             // false for what the decoder added
-  bool meeting = false;           // lanes may meet here: a label, or what follows a call or a wait
+  bool wide_address = false;  // address register has 64 bits
+  bool aligned = false;       // barriers: .aligned
+  bool counts = true;         // false for what the decoder added
+  bool meeting = false;       // lanes may meet here: a label, or what follows a call or a wait
   Order order = Order::weak;
   ptx::Space space = ptx::Space::generic;
-  uint32_t list = 0;              // ProgramImage::refs: vector elements, call arguments
-  uint32_t target = 0;            // branch target, callee, table
-  uint64_t immediate = 0;         // offset of an address, constants of lop3, prmt, ...
+  uint32_t list = 0;       // ProgramImage::refs: vector elements, call arguments
+  uint32_t target = 0;     // branch target, callee, table
+  uint64_t immediate = 0;  // offset of an address, constants of lop3, prmt, ...
 };
 
 struct CodeSite {
@@ -111,8 +144,8 @@ struct CodeSite {
 struct CallValue {
   bool in_register = false;
   Ref ref = kSinkRef;
-  uint8_t bytes = 0;              // in_register: width
-  uint64_t offset = 0;            // else: place in the frame's local memory
+  uint8_t bytes = 0;    // in_register: width
+  uint64_t offset = 0;  // else: place in the frame's local memory
   uint64_t size_bytes = 0;
 };
 
@@ -120,8 +153,8 @@ struct FunctionImage {
   std::string name;
   uint32_t first_code = 0, end_code = 0;
   uint32_t frame_units = 0;
-  uint64_t local_bytes = 0;       // .local and .param variables
-  ObjectTable local_objects;      // granules of 16 bytes
+  uint64_t local_bytes = 0;   // .local and .param variables
+  ObjectTable local_objects;  // granules of 16 bytes
   std::vector<CallValue> parameters, results;
   bool is_entry = false;
   bool has_body = false;
@@ -129,13 +162,13 @@ struct FunctionImage {
 };
 
 struct CallSite {
-  uint32_t function = 0;          // callee of a direct call
+  uint32_t function = 0;  // callee of a direct call
   std::vector<CallValue> arguments, results;
 };
 
 struct SharedLayout {
   ObjectTable objects;
-  uint32_t static_end = 0;        // first byte after the static objects
+  uint32_t static_end = 0;  // first byte after the static objects
   bool has_dynamic = false;
   std::string dynamic_name;
   uint32_t dynamic_begin = 0;
@@ -148,9 +181,41 @@ struct EntryImage {
 };
 
 enum class SpecialSlot : uint32_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, warpid,
-  nwarpid, smid, nsmid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, clock_hi, zero, one,
-  total_smem, dynamic_smem, cluster_ctaid_x, gridid, clock64, globaltimer, globaltimer_lo, globaltimer_hi, count
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock_hi,
+  zero,
+  one,
+  total_smem,
+  dynamic_smem,
+  cluster_ctaid_x,
+  gridid,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  count
 };
 // Four units each, so that both 32-bit and 64-bit ones fit.
 inline constexpr uint32_t kSpecialUnits = 4;
@@ -160,16 +225,16 @@ struct ProgramImage {
   std::shared_ptr<const ptx::Module> module;
   Memory* memory = nullptr;
   std::vector<Code> codes;
-  std::vector<CodeSite> sites;            // parallel to codes
+  std::vector<CodeSite> sites;  // parallel to codes
   std::vector<Ref> refs;
   std::vector<CallSite> calls;
   std::vector<std::vector<uint32_t>> tables;  // branch targets
-  std::vector<FunctionImage> functions;   // by ptx::FunctionId
+  std::vector<FunctionImage> functions;       // by ptx::FunctionId
   std::vector<EntryImage> entries;
   std::vector<EntryInfo> infos;
-  std::vector<uint8_t> constants;         // slots
-  std::vector<uint32_t> zeros;            // "nothing undefined" for constants and specials
-  ObjectTable constant_objects;           // the .const bank
+  std::vector<uint8_t> constants;  // slots
+  std::vector<uint32_t> zeros;     // "nothing undefined" for constants and specials
+  ObjectTable constant_objects;    // the .const bank
   std::vector<uint8_t> constant_bytes;
   std::unordered_map<std::string, Variable> globals;
 };

@@ -1,6 +1,5 @@
 // Integer arithmetic. PTX ISA 9.0, 9.7.1 (integer) and 9.7.2 (extended precision).
 #include "runtime/backend/emulator/handlers.hpp"
-
 #include "runtime/backend/emulator/lanes.hpp"
 
 namespace ptxkit::emulator {
@@ -16,12 +15,30 @@ __extension__ using s128 = __int128;
 
 template <class T>
 struct Twice;
-template <> struct Twice<uint16_t> { using type = uint32_t; };
-template <> struct Twice<int16_t> { using type = int32_t; };
-template <> struct Twice<uint32_t> { using type = uint64_t; };
-template <> struct Twice<int32_t> { using type = int64_t; };
-template <> struct Twice<uint64_t> { using type = u128; };
-template <> struct Twice<int64_t> { using type = s128; };
+template <>
+struct Twice<uint16_t> {
+  using type = uint32_t;
+};
+template <>
+struct Twice<int16_t> {
+  using type = int32_t;
+};
+template <>
+struct Twice<uint32_t> {
+  using type = uint64_t;
+};
+template <>
+struct Twice<int32_t> {
+  using type = int64_t;
+};
+template <>
+struct Twice<uint64_t> {
+  using type = u128;
+};
+template <>
+struct Twice<int64_t> {
+  using type = s128;
+};
 template <class T>
 using twice = typename Twice<T>::type;
 
@@ -136,7 +153,8 @@ void mad_carry(Warp& warp, const Code& code, uint32_t mask) {
   const U* c = at<const U>(warp, code.c);
   U* d = at<U>(warp, code.dst);
   for_lanes(mask, [&](unsigned i) {
-    U product = kHigh ? static_cast<U>(high_product<T>(a[i], b[i])) : static_cast<U>(static_cast<U>(a[i]) * static_cast<U>(b[i]));
+    U product = kHigh ? static_cast<U>(high_product<T>(a[i], b[i]))
+                      : static_cast<U>(static_cast<U>(a[i]) * static_cast<U>(b[i]));
     U carry = kIn ? static_cast<U>(warp.carry >> i & 1) : U{0};
     U sum = static_cast<U>(product + c[i]);
     U all = static_cast<U>(sum + carry);
@@ -149,12 +167,16 @@ void mad_carry(Warp& warp, const Code& code, uint32_t mask) {
 template <class T>
 Handler pick_add_carry(bool subtract, bool in, bool out) {
   using U = std::make_unsigned_t<T>;
-  if (subtract) return in ? (out ? add_carry<U, true, true, true> : add_carry<U, true, true, false>) : add_carry<U, true, false, true>;
-  return in ? (out ? add_carry<U, false, true, true> : add_carry<U, false, true, false>) : add_carry<U, false, false, true>;
+  if (subtract)
+    return in ? (out ? add_carry<U, true, true, true> : add_carry<U, true, true, false>)
+              : add_carry<U, true, false, true>;
+  return in ? (out ? add_carry<U, false, true, true> : add_carry<U, false, true, false>)
+            : add_carry<U, false, false, true>;
 }
 template <class T, bool kHigh>
 Handler pick_mad_carry(bool in, bool out) {
-  return in ? (out ? mad_carry<T, kHigh, true, true> : mad_carry<T, kHigh, true, false>) : mad_carry<T, kHigh, false, true>;
+  return in ? (out ? mad_carry<T, kHigh, true, true> : mad_carry<T, kHigh, true, false>)
+            : mad_carry<T, kHigh, false, true>;
 }
 
 template <class T>
@@ -170,7 +192,8 @@ bool select_for(Code& code, Op op, const Words& words) {
       if (out) {
         code.run = pick_add_carry<T>(false, false, true);
       } else if constexpr (std::is_same_v<T, int32_t>) {
-        code.run = sat ? Handler{lanes<[](int32_t a, int32_t b) { return clamp32(int64_t{a} + b); }, int32_t, int32_t, int32_t>}
+        code.run = sat ? Handler{lanes<[](int32_t a, int32_t b) { return clamp32(int64_t{a} + b); }, int32_t, int32_t,
+                                       int32_t>}
                        : Handler{lanes<[](U a, U b) { return static_cast<U>(a + b); }, U, U, U>};
       } else {
         code.run = lanes<[](U a, U b) { return static_cast<U>(a + b); }, U, U, U>;
@@ -181,18 +204,25 @@ bool select_for(Code& code, Op op, const Words& words) {
       if (out) {
         code.run = pick_add_carry<T>(true, false, true);
       } else if constexpr (std::is_same_v<T, int32_t>) {
-        code.run = sat ? Handler{lanes<[](int32_t a, int32_t b) { return clamp32(int64_t{a} - b); }, int32_t, int32_t, int32_t>}
+        code.run = sat ? Handler{lanes<[](int32_t a, int32_t b) { return clamp32(int64_t{a} - b); }, int32_t, int32_t,
+                                       int32_t>}
                        : Handler{lanes<[](U a, U b) { return static_cast<U>(a - b); }, U, U, U>};
       } else {
         code.run = lanes<[](U a, U b) { return static_cast<U>(a - b); }, U, U, U>;
       }
       return true;
-    case Op::addc: code.run = pick_add_carry<T>(false, true, out); return true;
-    case Op::subc: code.run = pick_add_carry<T>(true, true, out); return true;
+    case Op::addc:
+      code.run = pick_add_carry<T>(false, true, out);
+      return true;
+    case Op::subc:
+      code.run = pick_add_carry<T>(true, true, out);
+      return true;
     case Op::mul:
       if (wide) {
-        if constexpr (sizeof(T) == 8) return false;
-        else code.run = lanes<[](T a, T b) { return static_cast<twice<T>>(twice<T>{a} * twice<T>{b}); }, twice<T>, T, T>;
+        if constexpr (sizeof(T) == 8)
+          return false;
+        else
+          code.run = lanes<[](T a, T b) { return static_cast<twice<T>>(twice<T>{a} * twice<T>{b}); }, twice<T>, T, T>;
       } else if (high) {
         code.run = lanes<[](T a, T b) { return high_product<T>(a, b); }, T, T, T>;
       } else {
@@ -210,32 +240,48 @@ bool select_for(Code& code, Op op, const Words& words) {
           return false;
         } else {
           using W = std::make_unsigned_t<twice<T>>;
-          code.run = lanes<[](T a, T b, W c) { return static_cast<W>(static_cast<W>(twice<T>{a} * twice<T>{b}) + c); }, W, T, T, W>;
+          code.run = lanes<[](T a, T b, W c) { return static_cast<W>(static_cast<W>(twice<T>{a} * twice<T>{b}) + c); },
+                           W, T, T, W>;
         }
       } else if (high) {
         if constexpr (std::is_same_v<T, int32_t>) {
           if (sat) {
-            code.run = lanes<[](int32_t a, int32_t b, int32_t c) { return clamp32(int64_t{high_product<int32_t>(a, b)} + c); },
-                             int32_t, int32_t, int32_t, int32_t>;
+            code.run =
+                lanes<[](int32_t a, int32_t b, int32_t c) { return clamp32(int64_t{high_product<int32_t>(a, b)} + c); },
+                      int32_t, int32_t, int32_t, int32_t>;
             return true;
           }
         }
-        code.run = lanes<[](T a, T b, U c) { return static_cast<U>(static_cast<U>(high_product<T>(a, b)) + c); }, U, T, T, U>;
+        code.run =
+            lanes<[](T a, T b, U c) { return static_cast<U>(static_cast<U>(high_product<T>(a, b)) + c); }, U, T, T, U>;
       } else {
         if (sat) return false;
         code.undefined = Undefined::carry;
         code.run = lanes<[](U a, U b, U c) { return static_cast<U>(uint64_t{a} * b + c); }, U, U, U, U>;
       }
       return true;
-    case Op::div: code.run = lanes<[](T a, T b) { return divide<T>(a, b); }, T, T, T>; return true;
-    case Op::rem: code.run = lanes<[](T a, T b) { return remainder<T>(a, b); }, T, T, T>; return true;
-    case Op::neg: code.run = lanes<[](U a) { return static_cast<U>(-a); }, U, U>; return true;
-    case Op::abs: code.run = lanes<[](T a) { return a < 0 ? static_cast<U>(-static_cast<U>(a)) : static_cast<U>(a); }, U, T>; return true;
+    case Op::div:
+      code.run = lanes<[](T a, T b) { return divide<T>(a, b); }, T, T, T>;
+      return true;
+    case Op::rem:
+      code.run = lanes<[](T a, T b) { return remainder<T>(a, b); }, T, T, T>;
+      return true;
+    case Op::neg:
+      code.run = lanes<[](U a) { return static_cast<U>(-a); }, U, U>;
+      return true;
+    case Op::abs:
+      code.run = lanes<[](T a) { return a < 0 ? static_cast<U>(-static_cast<U>(a)) : static_cast<U>(a); }, U, T>;
+      return true;
     case Op::min:
       if (words.has(Mod::relu)) {
         if constexpr (std::is_same_v<T, int32_t>)
-          code.run = lanes<[](int32_t a, int32_t b) { int32_t m = (a < b) ? a : b; return (m > 0) ? m : 0; }, int32_t, int32_t, int32_t>;
-        else return false;
+          code.run = lanes<[](int32_t a, int32_t b) {
+            int32_t m = (a < b) ? a : b;
+            return (m > 0) ? m : 0;
+          },
+                           int32_t, int32_t, int32_t>;
+        else
+          return false;
         return true;
       }
       code.run = lanes<[](T a, T b) { return a < b ? a : b; }, T, T, T>;
@@ -243,8 +289,13 @@ bool select_for(Code& code, Op op, const Words& words) {
     case Op::max:
       if (words.has(Mod::relu)) {
         if constexpr (std::is_same_v<T, int32_t>)
-          code.run = lanes<[](int32_t a, int32_t b) { int32_t m = (a > b) ? a : b; return (m > 0) ? m : 0; }, int32_t, int32_t, int32_t>;
-        else return false;
+          code.run = lanes<[](int32_t a, int32_t b) {
+            int32_t m = (a > b) ? a : b;
+            return (m > 0) ? m : 0;
+          },
+                           int32_t, int32_t, int32_t>;
+        else
+          return false;
         return true;
       }
       code.run = lanes<[](T a, T b) { return (a > b) ? a : b; }, T, T, T>;
@@ -252,10 +303,12 @@ bool select_for(Code& code, Op op, const Words& words) {
     case Op::sad:
       code.run = lanes<[](T a, T b, U c) {
         return static_cast<U>(c + ((a > b) ? static_cast<U>(static_cast<U>(a) - static_cast<U>(b))
-                                         : static_cast<U>(static_cast<U>(b) - static_cast<U>(a))));
-      }, U, T, T, U>;
+                                           : static_cast<U>(static_cast<U>(b) - static_cast<U>(a))));
+      },
+                       U, T, T, U>;
       return true;
-    default: break;
+    default:
+      break;
   }
   if constexpr (sizeof(T) >= 4) {
     if (op == Op::bfind) {
@@ -263,7 +316,8 @@ bool select_for(Code& code, Op op, const Words& words) {
         code.run = lanes<[](T a) {
           uint32_t at = find_high<T>(a);
           return at == 0xffffffffu ? at : static_cast<uint32_t>(8 * sizeof(T) - 1) - at;
-        }, uint32_t, T>;
+        },
+                         uint32_t, T>;
       else
         code.run = lanes<[](T a) { return find_high<T>(a); }, uint32_t, T>;
       return true;
@@ -271,20 +325,34 @@ bool select_for(Code& code, Op op, const Words& words) {
   }
   if constexpr (std::is_same_v<T, uint32_t>) {
     if (op == Op::mul24)
-      code.run = high ? Handler{lanes<[](uint32_t a, uint32_t b) { return product24(a, b); }, uint32_t, uint32_t, uint32_t>}
-                      : Handler{lanes<[](uint32_t a, uint32_t b) { return (a & 0xffffffu) * (b & 0xffffffu); }, uint32_t, uint32_t, uint32_t>};
+      code.run =
+          high ? Handler{lanes<[](uint32_t a, uint32_t b) { return product24(a, b); }, uint32_t, uint32_t, uint32_t>}
+               : Handler{lanes<[](uint32_t a, uint32_t b) { return (a & 0xffffffu) * (b & 0xffffffu); }, uint32_t,
+                               uint32_t, uint32_t>};
     else if (op == Op::mad24 && !sat)
-      code.run = high ? Handler{lanes<[](uint32_t a, uint32_t b, uint32_t c) { return product24(a, b) + c; }, uint32_t, uint32_t, uint32_t, uint32_t>}
-                      : Handler{lanes<[](uint32_t a, uint32_t b, uint32_t c) { return (a & 0xffffffu) * (b & 0xffffffu) + c; }, uint32_t, uint32_t, uint32_t, uint32_t>};
+      code.run =
+          high ? Handler{lanes<[](uint32_t a, uint32_t b, uint32_t c) { return product24(a, b) + c; }, uint32_t,
+                               uint32_t, uint32_t, uint32_t>}
+               : Handler{lanes<[](uint32_t a, uint32_t b, uint32_t c) { return (a & 0xffffffu) * (b & 0xffffffu) + c; },
+                               uint32_t, uint32_t, uint32_t, uint32_t>};
     return code.run != nullptr;
   }
   if constexpr (std::is_same_v<T, int32_t>) {
     if (op == Op::mul24)
-      code.run = high ? Handler{lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>(product24(a, b)); }, int32_t, int32_t, int32_t>}
-                      : Handler{lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{low24(a)} * low24(b)); }, int32_t, int32_t, int32_t>};
+      code.run =
+          high ? Handler{lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>(product24(a, b)); }, int32_t,
+                               int32_t, int32_t>}
+               : Handler{lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{low24(a)} * low24(b)); },
+                               int32_t, int32_t, int32_t>};
     else if (op == Op::mad24 && !sat)
-      code.run = high ? Handler{lanes<[](int32_t a, int32_t b, uint32_t c) { return static_cast<uint32_t>(product24(a, b)) + c; }, uint32_t, int32_t, int32_t, uint32_t>}
-                      : Handler{lanes<[](int32_t a, int32_t b, uint32_t c) { return static_cast<uint32_t>(int64_t{low24(a)} * low24(b)) + c; }, uint32_t, int32_t, int32_t, uint32_t>};
+      code.run = high ? Handler{lanes<[](int32_t a, int32_t b, uint32_t c) {
+        return static_cast<uint32_t>(product24(a, b)) + c;
+      },
+                                      uint32_t, int32_t, int32_t, uint32_t>}
+                      : Handler{lanes<[](int32_t a, int32_t b, uint32_t c) {
+                          return static_cast<uint32_t>(int64_t{low24(a)} * low24(b)) + c;
+                        },
+                                      uint32_t, int32_t, int32_t, uint32_t>};
     return code.run != nullptr;
   }
   return false;
@@ -293,10 +361,22 @@ bool select_for(Code& code, Op op, const Words& words) {
 template <class T>
 bool select_halves(Code& code, Op op) {
   switch (op) {
-    case Op::add: code.run = lanes<[](uint32_t a, uint32_t b) { return halves<uint16_t, [](uint16_t x, uint16_t y) { return x + y; }>(a, b); }, uint32_t, uint32_t, uint32_t>; return true;
-    case Op::min: code.run = lanes<[](uint32_t a, uint32_t b) { return halves<T, [](T x, T y) { return x < y ? x : y; }>(a, b); }, uint32_t, uint32_t, uint32_t>; return true;
-    case Op::max: code.run = lanes<[](uint32_t a, uint32_t b) { return halves<T, [](T x, T y) { return (x > y) ? x : y; }>(a, b); }, uint32_t, uint32_t, uint32_t>; return true;
-    default: return false;
+    case Op::add:
+      code.run = lanes<[](uint32_t a, uint32_t b) {
+        return halves<uint16_t, [](uint16_t x, uint16_t y) { return x + y; }>(a, b);
+      },
+                       uint32_t, uint32_t, uint32_t>;
+      return true;
+    case Op::min:
+      code.run = lanes<[](uint32_t a, uint32_t b) { return halves<T, [](T x, T y) { return x < y ? x : y; }>(a, b); },
+                       uint32_t, uint32_t, uint32_t>;
+      return true;
+    case Op::max:
+      code.run = lanes<[](uint32_t a, uint32_t b) { return halves<T, [](T x, T y) { return (x > y) ? x : y; }>(a, b); },
+                       uint32_t, uint32_t, uint32_t>;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -305,28 +385,43 @@ bool select_halves(Code& code, Op op) {
 bool select_integer(Code& code, Op op, Type type, const Words& words) {
   switch (op) {
     case Op::popc:
-      if (type == Type::b32) code.run = lanes<[](uint32_t a) { return static_cast<uint32_t>(std::popcount(a)); }, uint32_t, uint32_t>;
-      else if (type == Type::b64) code.run = lanes<[](uint64_t a) { return static_cast<uint32_t>(std::popcount(a)); }, uint32_t, uint64_t>;
+      if (type == Type::b32)
+        code.run = lanes<[](uint32_t a) { return static_cast<uint32_t>(std::popcount(a)); }, uint32_t, uint32_t>;
+      else if (type == Type::b64)
+        code.run = lanes<[](uint64_t a) { return static_cast<uint32_t>(std::popcount(a)); }, uint32_t, uint64_t>;
       return code.run != nullptr;
     case Op::clz:
-      if (type == Type::b32) code.run = lanes<[](uint32_t a) { return static_cast<uint32_t>(std::countl_zero(a)); }, uint32_t, uint32_t>;
-      else if (type == Type::b64) code.run = lanes<[](uint64_t a) { return static_cast<uint32_t>(std::countl_zero(a)); }, uint32_t, uint64_t>;
+      if (type == Type::b32)
+        code.run = lanes<[](uint32_t a) { return static_cast<uint32_t>(std::countl_zero(a)); }, uint32_t, uint32_t>;
+      else if (type == Type::b64)
+        code.run = lanes<[](uint64_t a) { return static_cast<uint32_t>(std::countl_zero(a)); }, uint32_t, uint64_t>;
       return code.run != nullptr;
     case Op::fns:
-      code.run = lanes<[](uint32_t mask, uint32_t base, int32_t n) { return find_nth(mask, base, n); }, uint32_t, uint32_t, uint32_t, int32_t>;
+      code.run = lanes<[](uint32_t mask, uint32_t base, int32_t n) { return find_nth(mask, base, n); }, uint32_t,
+                       uint32_t, uint32_t, int32_t>;
       return type == Type::b32;
-    default: break;
+    default:
+      break;
   }
   switch (type) {
-    case Type::u16: return select_for<uint16_t>(code, op, words);
-    case Type::s16: return select_for<int16_t>(code, op, words);
-    case Type::u32: return select_for<uint32_t>(code, op, words);
-    case Type::s32: return select_for<int32_t>(code, op, words);
-    case Type::u64: return select_for<uint64_t>(code, op, words);
-    case Type::s64: return select_for<int64_t>(code, op, words);
-    case Type::u16x2: return select_halves<uint16_t>(code, op);
-    case Type::s16x2: return select_halves<int16_t>(code, op);
-    default: return false;
+    case Type::u16:
+      return select_for<uint16_t>(code, op, words);
+    case Type::s16:
+      return select_for<int16_t>(code, op, words);
+    case Type::u32:
+      return select_for<uint32_t>(code, op, words);
+    case Type::s32:
+      return select_for<int32_t>(code, op, words);
+    case Type::u64:
+      return select_for<uint64_t>(code, op, words);
+    case Type::s64:
+      return select_for<int64_t>(code, op, words);
+    case Type::u16x2:
+      return select_halves<uint16_t>(code, op);
+    case Type::s16x2:
+      return select_halves<int16_t>(code, op);
+    default:
+      return false;
   }
 }
 

@@ -56,8 +56,10 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
   const Dim3 &grid = shape.grid, &block = shape.block;
   const EntryInfo& info = entry.info;
   auto where = fmt::format("launch of '{}'", info.name);
-  if (block.count() == 0 || block.count() > device.max_threads_per_block || block.x > 1024 || block.y > 1024 || block.z > 64)
-    return fail(fmt::format("block {} is not within 1 to {} threads", shape_text(block), device.max_threads_per_block), where);
+  if (block.count() == 0 || block.count() > device.max_threads_per_block || block.x > 1024 || block.y > 1024 ||
+      block.z > 64)
+    return fail(fmt::format("block {} is not within 1 to {} threads", shape_text(block), device.max_threads_per_block),
+                where);
   if (grid.count() == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
     return fail(fmt::format("grid {} is not within 1 x 1 x 1 to 2147483647 x 65535 x 65535", shape_text(grid)), where);
   const auto& required = info.required_block;
@@ -67,11 +69,13 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
                 where);
   const auto& most = info.max_block;
   if (most[0] && block.count() > uint64_t{most[0]} * most[1] * most[2])
-    return fail(fmt::format("block {} is larger than the {} of .maxntid", shape_text(block), shape_text({most[0], most[1], most[2]})), where);
+    return fail(fmt::format("block {} is larger than the {} of .maxntid", shape_text(block),
+                            shape_text({most[0], most[1], most[2]})),
+                where);
   uint64_t shared = uint64_t{info.static_shared_bytes} + shape.dynamic_shared_bytes;
   if (shared > device.max_shared_bytes_per_block)
-    return fail(fmt::format("{} bytes of static and {} of dynamic shared memory exceed the device's {}", info.static_shared_bytes,
-                            shape.dynamic_shared_bytes, device.max_shared_bytes_per_block),
+    return fail(fmt::format("{} bytes of static and {} of dynamic shared memory exceed the device's {}",
+                            info.static_shared_bytes, shape.dynamic_shared_bytes, device.max_shared_bytes_per_block),
                 where);
   return {};
 }
@@ -101,7 +105,8 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
   launch.shared = entry.shared;
   if (entry.shared.has_dynamic && shape.dynamic_shared_bytes)
-    launch.shared.objects.add({entry.shared.dynamic_begin, shape.dynamic_shared_bytes, entry.shared.dynamic_name, true, false});
+    launch.shared.objects.add(
+        {entry.shared.dynamic_begin, shape.dynamic_shared_bytes, entry.shared.dynamic_name, true, false});
 
   std::atomic<uint64_t> next = 0;
   std::vector<std::thread> helpers;
@@ -110,15 +115,16 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   for (std::thread& helper : helpers) helper.join();
 
   Outcome outcome;
-  std::stable_sort(launch.faults.begin(), launch.faults.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::stable_sort(launch.faults.begin(), launch.faults.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
   for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
   outcome.statistics = launch.statistics;
   outcome.output = std::move(launch.output);
   return outcome;
 }
 
-Result<Outcome> launch(const Program& program, std::string_view entry_name, const LaunchShape& shape, std::span<const Argument> arguments,
-                       const LaunchOptions& options) {
+Result<Outcome> launch(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                       std::span<const Argument> arguments, const LaunchOptions& options) {
   auto entry = program.entry(entry_name);
   if (!entry) return tl::unexpected(entry.error());
   auto where = fmt::format("launch of '{}'", entry_name);
@@ -128,8 +134,8 @@ Result<Outcome> launch(const Program& program, std::string_view entry_name, cons
   for (size_t i = 0; i < arguments.size(); ++i) {
     const EntryParameter& parameter = entry->parameters[i];
     if (arguments[i].bytes.size() != parameter.size_bytes)
-      return fail(fmt::format("argument {} has {} bytes, parameter '{}' has {}", i, arguments[i].bytes.size(), parameter.name,
-                              parameter.size_bytes),
+      return fail(fmt::format("argument {} has {} bytes, parameter '{}' has {}", i, arguments[i].bytes.size(),
+                              parameter.name, parameter.size_bytes),
                   where);
     std::copy(arguments[i].bytes.begin(), arguments[i].bytes.end(), bytes.begin() + parameter.offset_bytes);
   }
@@ -142,13 +148,20 @@ Result<uint32_t> parse_checks(std::string_view list) {
     size_t end = std::min(list.find(',', begin), list.size());
     std::string_view word = list.substr(begin, end - begin);
     begin = end + 1;
-    if (word == "all") checks |= kCheckAll;
-    else if (word == "none") checks |= kCheckNone;
-    else if (word == "bounds") checks |= kCheckBounds;
-    else if (word == "alignment") checks |= kCheckAlignment;
-    else if (word == "uninitialised") checks |= kCheckUninitialised;
-    else if (word == "races") checks |= kCheckRaces;
-    else if (word == "barriers") checks |= kCheckBarriers;
+    if (word == "all")
+      checks |= kCheckAll;
+    else if (word == "none")
+      checks |= kCheckNone;
+    else if (word == "bounds")
+      checks |= kCheckBounds;
+    else if (word == "alignment")
+      checks |= kCheckAlignment;
+    else if (word == "uninitialised")
+      checks |= kCheckUninitialised;
+    else if (word == "races")
+      checks |= kCheckRaces;
+    else if (word == "barriers")
+      checks |= kCheckBarriers;
     else
       return fail(fmt::format("unknown check '{}'", word), "",
                   "give all, none, or a list of bounds, alignment, uninitialised, races, barriers");

@@ -117,9 +117,12 @@ class Placer {
     const ptx::Variable& variable = module_.variables[id];
     if (variable.initializer.empty() || !layout_.placed[id]) return;
     uint8_t* bytes = nullptr;
-    if (variable.space == Space::global) bytes = memory_.bytes + (layout_.offset[id] - kGlobalBase);
-    else if (variable.space == Space::constant) bytes = image_.constant_bytes.data() + layout_.offset[id];
-    else return;
+    if (variable.space == Space::global)
+      bytes = memory_.bytes + (layout_.offset[id] - kGlobalBase);
+    else if (variable.space == Space::constant)
+      bytes = image_.constant_bytes.data() + layout_.offset[id];
+    else
+      return;
     const uint64_t width = ptx::byte_width(variable.type);
     uint64_t at = 0;
     for (const ptx::Initializer& each : variable.initializer) {
@@ -142,7 +145,8 @@ class Placer {
       auto align = static_cast<uint32_t>(alignment(variable));
       auto begin = static_cast<uint32_t>(align_up(end, align));
       set(parameter, begin);
-      entry.info.parameters.push_back({std::string(variable.name), begin, static_cast<uint32_t>(variable.size_bytes), align});
+      entry.info.parameters.push_back(
+          {std::string(variable.name), begin, static_cast<uint32_t>(variable.size_bytes), align});
       end = begin + static_cast<uint32_t>(variable.size_bytes);
     }
     entry.info.parameter_bytes = end;
@@ -151,7 +155,8 @@ class Placer {
       entry.info.max_block[i] = function.attributes.max_ntid[i];
     }
     for (ptx::VariableId variable : function.variables)
-      if (module_.variables[variable].space == Space::local) entry.info.local_bytes += static_cast<uint32_t>(module_.variables[variable].size_bytes);
+      if (module_.variables[variable].space == Space::local)
+        entry.info.local_bytes += static_cast<uint32_t>(module_.variables[variable].size_bytes);
     image_.entries.push_back(std::move(entry));
   }
 

@@ -1,8 +1,9 @@
-// Bits: logic, shifts, fields, permutes, selection, moves; the same on predicates. PTX ISA 9.0, 9.7.7, 9.7.8, 9.7.9, 9.7.1.
-#include "runtime/backend/emulator/handlers.hpp"
-
-#include "runtime/backend/emulator/lanes.hpp"
+// Bits: logic, shifts, fields, permutes, selection, moves; the same on predicates. PTX
+// ISA 9.0, 9.7.7, 9.7.8, 9.7.9, 9.7.1.
 #include "runtime/backend/emulator/logic.hpp"
+
+#include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/lanes.hpp"
 
 namespace ptxkit::emulator {
 
@@ -140,40 +141,75 @@ bool select_width(Code& code, Op op, Type type, const Words& words) {
   using S = std::make_signed_t<U>;
   const bool is_signed = ptx::kind(type) == ptx::TypeKind::signed_int;
   switch (op) {
-    case Op::mov: code.undefined = Undefined::copy; code.run = lanes<[](U a) { return a; }, U, U>; return true;
-    case Op::and_: code.undefined = Undefined::bit_and; code.run = lanes<[](U a, U b) { return a & b; }, U, U, U>; return true;
-    case Op::or_: code.undefined = Undefined::bit_or; code.run = lanes<[](U a, U b) { return a | b; }, U, U, U>; return true;
-    case Op::xor_: code.undefined = Undefined::bit_xor; code.run = lanes<[](U a, U b) { return a ^ b; }, U, U, U>; return true;
-    case Op::not_: code.undefined = Undefined::copy; code.run = lanes<[](U a) { return ~a; }, U, U>; return true;
-    case Op::cnot: code.run = lanes<[](U a) { return a == 0; }, U, U>; return true;
-    case Op::shl: code.undefined = Undefined::shift_left; code.run = lanes<shift_left<U>, U, U, uint32_t>; return true;
+    case Op::mov:
+      code.undefined = Undefined::copy;
+      code.run = lanes<[](U a) { return a; }, U, U>;
+      return true;
+    case Op::and_:
+      code.undefined = Undefined::bit_and;
+      code.run = lanes<[](U a, U b) { return a & b; }, U, U, U>;
+      return true;
+    case Op::or_:
+      code.undefined = Undefined::bit_or;
+      code.run = lanes<[](U a, U b) { return a | b; }, U, U, U>;
+      return true;
+    case Op::xor_:
+      code.undefined = Undefined::bit_xor;
+      code.run = lanes<[](U a, U b) { return a ^ b; }, U, U, U>;
+      return true;
+    case Op::not_:
+      code.undefined = Undefined::copy;
+      code.run = lanes<[](U a) { return ~a; }, U, U>;
+      return true;
+    case Op::cnot:
+      code.run = lanes<[](U a) { return a == 0; }, U, U>;
+      return true;
+    case Op::shl:
+      code.undefined = Undefined::shift_left;
+      code.run = lanes<shift_left<U>, U, U, uint32_t>;
+      return true;
     case Op::shr:
       code.undefined = Undefined::shift_right;
       code.is_signed = is_signed;
-      code.run = is_signed ? Handler{lanes<shift_right<S>, S, S, uint32_t>} : Handler{lanes<shift_right<U>, U, U, uint32_t>};
+      code.run =
+          is_signed ? Handler{lanes<shift_right<S>, S, S, uint32_t>} : Handler{lanes<shift_right<U>, U, U, uint32_t>};
       return true;
-    case Op::selp: code.undefined = Undefined::select; code.run = select<U>; return true;
+    case Op::selp:
+      code.undefined = Undefined::select;
+      code.run = select<U>;
+      return true;
     case Op::slct:
       if (words.mods.empty() || !words.has(Mod::ftz)) {
         // The type of c was put into `sub`: 1 for f32.
         code.run = code.sub ? Handler{lanes<[](U a, U b, float c) { return c >= 0.0f ? a : b; }, U, U, U, float>}
                             : Handler{lanes<[](U a, U b, int32_t c) { return c >= 0 ? a : b; }, U, U, U, int32_t>};
       } else {
-        code.run = lanes<[](U a, U b, float c) { return c >= 0.0f || (std::bit_cast<uint32_t>(c) & 0x7f800000u) == 0 ? a : b; }, U, U, U, float>;
+        code.run = lanes<[](U a, U b, float c) {
+          return c >= 0.0f || (std::bit_cast<uint32_t>(c) & 0x7f800000u) == 0 ? a : b;
+        },
+                         U, U, U, float>;
       }
       return true;
-    default: break;
+    default:
+      break;
   }
   if constexpr (sizeof(U) >= 4) {
     switch (op) {
-      case Op::brev: code.run = lanes<reverse<U>, U, U>; return true;
+      case Op::brev:
+        code.run = lanes<reverse<U>, U, U>;
+        return true;
       case Op::bfe:
         code.undefined = Undefined::extract;
         code.is_signed = is_signed;
-        code.run = is_signed ? Handler{lanes<extract<S>, S, S, uint32_t, uint32_t>} : Handler{lanes<extract<U>, U, U, uint32_t, uint32_t>};
+        code.run = is_signed ? Handler{lanes<extract<S>, S, S, uint32_t, uint32_t>}
+                             : Handler{lanes<extract<U>, U, U, uint32_t, uint32_t>};
         return true;
-      case Op::bfi: code.undefined = Undefined::insert; code.run = lanes<insert<U>, U, U, U, uint32_t, uint32_t>; return true;
-      default: break;
+      case Op::bfi:
+        code.undefined = Undefined::insert;
+        code.run = lanes<insert<U>, U, U, U, uint32_t, uint32_t>;
+        return true;
+      default:
+        break;
     }
   }
   return false;
@@ -184,18 +220,40 @@ bool select_width(Code& code, Op op, Type type, const Words& words) {
 bool select_logic(Code& code, Op op, Type type, const Words& words) {
   const bool wrap = words.has(Mod::wrap), clamp = words.has(Mod::clamp);
   switch (op) {
-    case Op::lop3: code.undefined = Undefined::any; code.run = lop3; return type == Type::b32;
+    case Op::lop3:
+      code.undefined = Undefined::any;
+      code.run = lop3;
+      return type == Type::b32;
     case Op::prmt:
       code.undefined = Undefined::byte_permute;
-      code.sub = words.has(Mod::f4e) ? 1 : words.has(Mod::b4e) ? 2 : words.has(Mod::rc8) ? 3 : words.has(Mod::ecl) ? 4 : words.has(Mod::ecr) ? 5 : words.has(Mod::rc16) ? 6 : 0;
+      code.sub = words.has(Mod::f4e)    ? 1
+                 : words.has(Mod::b4e)  ? 2
+                 : words.has(Mod::rc8)  ? 3
+                 : words.has(Mod::ecl)  ? 4
+                 : words.has(Mod::ecr)  ? 5
+                 : words.has(Mod::rc16) ? 6
+                                        : 0;
       switch (code.sub) {
-        case 0: code.run = permute<0>; break;
-        case 1: code.run = permute<1>; break;
-        case 2: code.run = permute<2>; break;
-        case 3: code.run = permute<3>; break;
-        case 4: code.run = permute<4>; break;
-        case 5: code.run = permute<5>; break;
-        default: code.run = permute<6>;
+        case 0:
+          code.run = permute<0>;
+          break;
+        case 1:
+          code.run = permute<1>;
+          break;
+        case 2:
+          code.run = permute<2>;
+          break;
+        case 3:
+          code.run = permute<3>;
+          break;
+        case 4:
+          code.run = permute<4>;
+          break;
+        case 5:
+          code.run = permute<5>;
+          break;
+        default:
+          code.run = permute<6>;
       }
       return type == Type::b32;
     case Op::shf:
@@ -203,29 +261,41 @@ bool select_logic(Code& code, Op op, Type type, const Words& words) {
       code.sub = wrap;
       if (words.has(Mod::l)) {
         code.undefined = Undefined::funnel_left;
-        code.run = wrap ? Handler{lanes<funnel<true, true>, uint32_t, uint32_t, uint32_t, uint32_t>} : Handler{lanes<funnel<true, false>, uint32_t, uint32_t, uint32_t, uint32_t>};
+        code.run = wrap ? Handler{lanes<funnel<true, true>, uint32_t, uint32_t, uint32_t, uint32_t>}
+                        : Handler{lanes<funnel<true, false>, uint32_t, uint32_t, uint32_t, uint32_t>};
       } else {
         code.undefined = Undefined::funnel_right;
-        code.run = wrap ? Handler{lanes<funnel<false, true>, uint32_t, uint32_t, uint32_t, uint32_t>} : Handler{lanes<funnel<false, false>, uint32_t, uint32_t, uint32_t, uint32_t>};
+        code.run = wrap ? Handler{lanes<funnel<false, true>, uint32_t, uint32_t, uint32_t, uint32_t>}
+                        : Handler{lanes<funnel<false, false>, uint32_t, uint32_t, uint32_t, uint32_t>};
       }
       return true;
     case Op::bmsk:
-      code.run = wrap ? Handler{lanes<[](uint32_t a, uint32_t b) { return bit_mask(a, b, true); }, uint32_t, uint32_t, uint32_t>}
-                      : Handler{lanes<[](uint32_t a, uint32_t b) { return bit_mask(a, b, false); }, uint32_t, uint32_t, uint32_t>};
+      code.run =
+          wrap ? Handler{lanes<[](uint32_t a, uint32_t b) { return bit_mask(a, b, true); }, uint32_t, uint32_t,
+                               uint32_t>}
+               : Handler{
+                     lanes<[](uint32_t a, uint32_t b) { return bit_mask(a, b, false); }, uint32_t, uint32_t, uint32_t>};
       return true;
     case Op::szext:
       if (type == Type::s32)
-        code.run = wrap ? Handler{lanes<extend<int32_t, true>, uint32_t, uint32_t, uint32_t>} : Handler{lanes<extend<int32_t, false>, uint32_t, uint32_t, uint32_t>};
+        code.run = wrap ? Handler{lanes<extend<int32_t, true>, uint32_t, uint32_t, uint32_t>}
+                        : Handler{lanes<extend<int32_t, false>, uint32_t, uint32_t, uint32_t>};
       else
-        code.run = wrap ? Handler{lanes<extend<uint32_t, true>, uint32_t, uint32_t, uint32_t>} : Handler{lanes<extend<uint32_t, false>, uint32_t, uint32_t, uint32_t>};
+        code.run = wrap ? Handler{lanes<extend<uint32_t, true>, uint32_t, uint32_t, uint32_t>}
+                        : Handler{lanes<extend<uint32_t, false>, uint32_t, uint32_t, uint32_t>};
       return true;
-    default: break;
+    default:
+      break;
   }
   switch (ptx::bit_width(type)) {
-    case 16: return select_width<uint16_t>(code, op, type, words);
-    case 32: return select_width<uint32_t>(code, op, type, words);
-    case 64: return select_width<uint64_t>(code, op, type, words);
-    default: return false;
+    case 16:
+      return select_width<uint16_t>(code, op, type, words);
+    case 32:
+      return select_width<uint32_t>(code, op, type, words);
+    case 64:
+      return select_width<uint64_t>(code, op, type, words);
+    default:
+      return false;
   }
 }
 
@@ -245,12 +315,28 @@ void predicate(Warp& warp, const Code& code, uint32_t mask) {
 bool select_predicate(Code& code, Op op) {
   code.undefined = Undefined::predicate;
   switch (op) {
-    case Op::mov: code.run = predicate<[](uint32_t a, uint32_t) { return a; }>; code.sub = 0; return true;
-    case Op::not_: code.run = predicate<[](uint32_t a, uint32_t) { return ~a; }>; code.sub = 0; return true;
-    case Op::and_: code.run = predicate<[](uint32_t a, uint32_t b) { return a & b; }>; code.sub = 1; return true;
-    case Op::or_: code.run = predicate<[](uint32_t a, uint32_t b) { return a | b; }>; code.sub = 2; return true;
-    case Op::xor_: code.run = predicate<[](uint32_t a, uint32_t b) { return a ^ b; }>; code.sub = 0; return true;
-    default: return false;
+    case Op::mov:
+      code.run = predicate<[](uint32_t a, uint32_t) { return a; }>;
+      code.sub = 0;
+      return true;
+    case Op::not_:
+      code.run = predicate<[](uint32_t a, uint32_t) { return ~a; }>;
+      code.sub = 0;
+      return true;
+    case Op::and_:
+      code.run = predicate<[](uint32_t a, uint32_t b) { return a & b; }>;
+      code.sub = 1;
+      return true;
+    case Op::or_:
+      code.run = predicate<[](uint32_t a, uint32_t b) { return a | b; }>;
+      code.sub = 2;
+      return true;
+    case Op::xor_:
+      code.run = predicate<[](uint32_t a, uint32_t b) { return a ^ b; }>;
+      code.sub = 0;
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -14,13 +14,17 @@ inline uint32_t lop3_value(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
   return out;
 }
 
-// The special modes of prmt as selectors of the general one. Mode: 0 general, 1 f4e, 2 b4e, 3 rc8, 4 ecl, 5 ecr, 6 rc16.
+// The special modes of prmt as selectors of the general one. Mode: 0 general, 1 f4e, 2 b4e, 3 rc8, 4 ecl, 5 ecr, 6
+// rc16.
 inline uint32_t permute_selector(uint32_t c, int mode) {
   const uint32_t n = c & 3;
   switch (mode) {
-    case 1: return (0x3210 + 0x1111 * n);
-    case 2: return n | ((n - 1) & 7) << 4 | ((n - 2) & 7) << 8 | ((n - 3) & 7) << 12;
-    case 3: return 0x1111 * n;
+    case 1:
+      return (0x3210 + 0x1111 * n);
+    case 2:
+      return n | ((n - 1) & 7) << 4 | ((n - 2) & 7) << 8 | ((n - 3) & 7) << 12;
+    case 3:
+      return 0x1111 * n;
     case 4: {
       auto at_least = [&](uint32_t i) { return i > n ? i : n; };
       return at_least(0) | at_least(1) << 4 | at_least(2) << 8 | at_least(3) << 12;
@@ -29,8 +33,10 @@ inline uint32_t permute_selector(uint32_t c, int mode) {
       auto at_most = [&](uint32_t i) { return i < n ? i : n; };
       return at_most(0) | at_most(1) << 4 | at_most(2) << 8 | at_most(3) << 12;
     }
-    case 6: return n & 1 ? 0x3232 : 0x1010;
-    default: return c;
+    case 6:
+      return n & 1 ? 0x3232 : 0x1010;
+    default:
+      return c;
   }
 }
 

@@ -2,12 +2,11 @@
 // objects are given out again, oldest first. So a pointer to freed memory finds the dead object and not a new one.
 #include "runtime/backend/emulator/memory.hpp"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include "support/check.hpp"
 
@@ -80,7 +79,8 @@ void Memory::recycle() {
   for (uint32_t id : freed_) {
     Object& object = table.objects[id];
     uint64_t begin = object.begin & ~((uint64_t{1} << kGlobalGranuleShift) - 1);
-    uint64_t end = align_up(object.begin + std::max<uint64_t>(object.size_bytes, 1), uint64_t{1} << kGlobalGranuleShift);
+    uint64_t end =
+        align_up(object.begin + std::max<uint64_t>(object.size_bytes, 1), uint64_t{1} << kGlobalGranuleShift);
     for (uint64_t at = begin >> kGlobalGranuleShift; at < end >> kGlobalGranuleShift; ++at) table.granules[at] = 0;
     recycled_.emplace(end - begin, begin);
   }
@@ -107,15 +107,16 @@ Result<uint64_t> Memory::reserve(uint64_t size_bytes, uint64_t align_bytes) {
     recycled_.erase(it);
     return begin;
   }
-  return fail(fmt::format("out of device memory: {} bytes wanted, {} bytes in use, {} bytes in all", size_bytes, used_bytes,
-                          limit),
+  return fail(fmt::format("out of device memory: {} bytes wanted, {} bytes in use, {} bytes in all", size_bytes,
+                          used_bytes, limit),
               "", "free allocations or raise DeviceOptions::memory_bytes");
 }
 
 Result<Address> Memory::allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes) {
   if (!std::has_single_bit(align_bytes) || align_bytes > (uint64_t{1} << 30))
     return fail(fmt::format("alignment {} of allocation '{}' is not a power of two up to 2^30", align_bytes, name));
-  if (size_bytes > limit) return fail(fmt::format("allocation '{}' of {} bytes exceeds the device's {} bytes", name, size_bytes, limit));
+  if (size_bytes > limit)
+    return fail(fmt::format("allocation '{}' of {} bytes exceeds the device's {} bytes", name, size_bytes, limit));
   auto begin = reserve(size_bytes, align_bytes);
   if (!begin) return tl::unexpected(begin.error());
   std::memset(bytes + *begin, kPoison, size_bytes);
@@ -149,12 +150,13 @@ Result<uint64_t> Memory::locate(Address address, uint64_t size_bytes) const {
   if (size_bytes == 0 && address >= kGlobalBase && offset <= limit) return offset;
   const Object* object = address >= kGlobalBase ? table.find(offset) : nullptr;
   if (!object || offset < object->begin)
-    return fail(fmt::format("{:#x} is not an address of device memory", address), "", "pass an address that allocate returned");
+    return fail(fmt::format("{:#x} is not an address of device memory", address), "",
+                "pass an address that allocate returned");
   if (!object->live) return fail(fmt::format("{:#x} lies in '{}', which has been freed", address, object->name));
   uint64_t inside = offset - object->begin;
   if (inside > object->size_bytes || size_bytes > object->size_bytes - inside)
-    return fail(fmt::format("range of {} bytes at '{}' + {} leaves the allocation of {} bytes", size_bytes, object->name, inside,
-                            object->size_bytes));
+    return fail(fmt::format("range of {} bytes at '{}' + {} leaves the allocation of {} bytes", size_bytes,
+                            object->name, inside, object->size_bytes));
   return offset;
 }
 

@@ -78,7 +78,7 @@ class Memory {
   Result<uint64_t> reserve(uint64_t size_bytes, uint64_t align_bytes);
   void recycle();
 
-  uint64_t next_ = 0;  // first offset never given out
+  uint64_t next_ = 0;                           // first offset never given out
   std::multimap<uint64_t, uint64_t> recycled_;  // size -> begin: ranges of freed memory, used when the rest is full
   std::vector<uint32_t> freed_;                 // objects freed and not recycled, oldest first
 };

@@ -24,10 +24,11 @@ tl::unexpected<Error> fail_with(const std::vector<std::string>& errors, std::str
 Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module> module) {
   const DeviceOptions& options = device.options();
   if (module->address_size != 64)
-    return fail(fmt::format("the module has {}-bit addresses, the emulated device 64", module->address_size), module->path);
+    return fail(fmt::format("the module has {}-bit addresses, the emulated device 64", module->address_size),
+                module->path);
   if (module->target_sm > options.sm)
-    return fail(fmt::format("the module is for {}, the emulated device is sm_{}", module->target, options.sm), module->path,
-                "compile for an older target or raise DeviceOptions::sm");
+    return fail(fmt::format("the module is for {}, the emulated device is sm_{}", module->target, options.sm),
+                module->path, "compile for an older target or raise DeviceOptions::sm");
   auto image = std::make_shared<ProgramImage>();
   image->module = module;
   image->memory = &device.memory();
@@ -48,7 +49,8 @@ Result<Program> Program::load_text(Device& device, std::string text, std::string
   ptx::ParseResult parsed = ptx::parse(std::move(text), std::move(path));
   if (!parsed.diagnostics.empty()) {
     std::vector<std::string> errors;
-    for (const ptx::Diagnostic& each : parsed.diagnostics) errors.push_back(located(parsed.module, each.at, each.message));
+    for (const ptx::Diagnostic& each : parsed.diagnostics)
+      errors.push_back(located(parsed.module, each.at, each.message));
     return fail_with(errors, "");
   }
   return load(device, std::make_shared<const ptx::Module>(std::move(parsed.module)));
@@ -68,7 +70,8 @@ Result<EntryInfo> Program::entry(std::string_view name) const {
 
 Result<Variable> Program::global(std::string_view name) const {
   auto it = image_->globals.find(std::string(name));
-  if (it == image_->globals.end()) return fail(fmt::format("no global or constant variable '{}'", name), image_->module->path);
+  if (it == image_->globals.end())
+    return fail(fmt::format("no global or constant variable '{}'", name), image_->module->path);
   return it->second;
 }
 

@@ -6,7 +6,10 @@
 namespace ptxkit::emulator {
 
 SharedRaces::SharedRaces(uint64_t size_bytes, uint32_t warp_count)
-    : warp_count_(warp_count), cells_(size_bytes), warp_clock_(size_t{warp_count} * warp_count), whole_warp_(warp_count) {}
+    : warp_count_(warp_count),
+      cells_(size_bytes),
+      warp_clock_(size_t{warp_count} * warp_count),
+      whole_warp_(warp_count) {}
 
 void SharedRaces::restart() {
   // Time goes on, and everything before is ordered: no need to clear the cells.
@@ -24,7 +27,8 @@ bool SharedRaces::ordered(Access access, uint32_t thread) const {
   return access.stamp() <= lane_clock_[warp][(thread % 32) * 32 + access.thread() % 32];
 }
 
-SharedRaces::Conflict SharedRaces::read(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc, bool strong) {
+SharedRaces::Conflict SharedRaces::read(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc,
+                                        bool strong) {
   Conflict conflict;
   Access mine = make(thread, pc, strong);
   for (unsigned i = 0; i < size_bytes; ++i) {
@@ -32,7 +36,8 @@ SharedRaces::Conflict SharedRaces::read(uint32_t thread, uint64_t offset, unsign
     if (conflicts(cell.write, thread, strong) && !conflict.found)
       conflict = {true, true, cell.write.thread(), cell.write.pc(), offset + i};
     bool first_free = !cell.first_read.bits || cell.first_read.stamp() <= all_ || cell.first_read.thread() == thread;
-    bool second_free = !cell.second_read.bits || cell.second_read.stamp() <= all_ || cell.second_read.thread() == thread;
+    bool second_free =
+        !cell.second_read.bits || cell.second_read.stamp() <= all_ || cell.second_read.thread() == thread;
     if (first_free)
       cell.first_read = mine;
     else if (second_free)
@@ -45,7 +50,8 @@ SharedRaces::Conflict SharedRaces::read(uint32_t thread, uint64_t offset, unsign
   return conflict;
 }
 
-SharedRaces::Conflict SharedRaces::write(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc, bool strong) {
+SharedRaces::Conflict SharedRaces::write(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc,
+                                         bool strong) {
   Conflict conflict;
   Access mine = make(thread, pc, strong);
   for (unsigned i = 0; i < size_bytes; ++i) {

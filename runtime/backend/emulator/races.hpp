@@ -28,14 +28,14 @@ class SharedRaces {
     bool other_writes = false;
     uint32_t other_thread = 0;  // warp * 32 + lane
     uint32_t other_pc = 0;
-    uint64_t offset = 0;        // of the byte
+    uint64_t offset = 0;  // of the byte
   };
 
   // `strong` accesses (atomic, volatile, relaxed and stronger) do not race with each other.
   Conflict read(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc, bool strong);
   Conflict write(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc, bool strong);
 
-  void barrier_all();                                   // every thread of the CTA
+  void barrier_all();                                       // every thread of the CTA
   void barrier_some(const std::vector<uint32_t>& arrived);  // lanes by warp; a warp with any lane takes part whole
   void lanes(uint32_t warp, uint32_t members, uint32_t live);
   // Synchronisation through memory: what happened before a release of `offset` happens before what follows an acquire.
@@ -69,9 +69,10 @@ class SharedRaces {
   uint32_t now_ = 1;
   uint32_t all_ = 0;  // last barrier of all threads
   std::vector<Cell> cells_;
-  std::vector<uint32_t> warp_clock_;                       // [warp][other warp]
-  std::vector<uint32_t> whole_warp_;                       // last synchronisation of all lanes of the warp
-  std::vector<std::array<uint32_t, 32 * 32>> lane_clock_;  // [warp][lane][other lane]; empty until a partial mask is seen
+  std::vector<uint32_t> warp_clock_;  // [warp][other warp]
+  std::vector<uint32_t> whole_warp_;  // last synchronisation of all lanes of the warp
+  std::vector<std::array<uint32_t, 32 * 32>>
+      lane_clock_;  // [warp][lane][other lane]; empty until a partial mask is seen
   std::unordered_map<uint64_t, std::vector<uint32_t>> released_;  // by offset: clock of the releasing warp
 };
 

@@ -16,9 +16,10 @@ uint32_t narrow(double value, const Format& format, Round round, bool finite) {
                                          : ((top_exponent + 1) << mantissa) - 1;
   if (value != value) {
     if (!format.has_nan) return largest;
-    return format.has_infinity ? (top_exponent << mantissa) | ((1u << mantissa) - 1) : ((top_exponent + 1) << mantissa) - 1;
+    return format.has_infinity ? (top_exponent << mantissa) | ((1u << mantissa) - 1)
+                               : ((top_exponent + 1) << mantissa) - 1;
   }
-  uint32_t overflow = format.has_infinity && !finite ? top_exponent << mantissa
+  uint32_t overflow = format.has_infinity && !finite                      ? top_exponent << mantissa
                       : !format.has_infinity && format.has_nan && !finite ? ((top_exponent + 1) << mantissa) - 1
                                                                           : largest;
   double magnitude = std::fabs(value);
@@ -33,16 +34,24 @@ uint32_t narrow(double value, const Format& format, Round round, bool finite) {
   auto steps = static_cast<uint64_t>(below);
   bool away = false;
   switch (round) {
-    case Round::nearest_even: away = rest > 0.5 || (rest == 0.5 && (steps & 1)); break;
-    case Round::nearest_away: away = rest >= 0.5; break;
-    case Round::zero: break;
-    case Round::down: away = rest > 0 && sign; break;
-    case Round::up: away = rest > 0 && !sign; break;
+    case Round::nearest_even:
+      away = rest > 0.5 || (rest == 0.5 && (steps & 1));
+      break;
+    case Round::nearest_away:
+      away = rest >= 0.5;
+      break;
+    case Round::zero:
+      break;
+    case Round::down:
+      away = rest > 0 && sign;
+      break;
+    case Round::up:
+      away = rest > 0 && !sign;
+      break;
   }
   steps += away;
   // `steps` units of 2^unit as a bit pattern: consecutive patterns are consecutive numbers.
-  uint64_t pattern = exponent < lowest ? steps
-                                       : (static_cast<uint64_t>(exponent + bias - 1) << mantissa) + steps;
+  uint64_t pattern = exponent < lowest ? steps : (static_cast<uint64_t>(exponent + bias - 1) << mantissa) + steps;
   if (pattern > largest) {
     bool stays = round == Round::zero || (round == Round::down && !sign) || (round == Round::up && sign);
     return sign | (stays ? largest : overflow);

@@ -13,7 +13,8 @@ inline double to_f64(uint64_t bits) { return std::bit_cast<double>(bits); }
 inline uint32_t to_bits(float value) { return std::bit_cast<uint32_t>(value); }
 inline uint64_t to_bits(double value) { return std::bit_cast<uint64_t>(value); }
 
-// Single precision results that are NaN are 0x7fffffff on every NVIDIA GPU; double precision ones the default quiet NaN.
+// Single precision results that are NaN are 0x7fffffff on every NVIDIA GPU; double precision ones the default quiet
+// NaN.
 inline float canonical(float value) { return value == value ? value : std::bit_cast<float>(0x7fffffffu); }
 inline double canonical(double value) { return value == value ? value : std::bit_cast<double>(0x7ff8000000000000ull); }
 
@@ -31,7 +32,7 @@ enum class Round : uint8_t { nearest_even, nearest_away, zero, down, up };
 // A binary format: sign, exponent, mantissa, IEEE bias unless told.
 struct Format {
   int exponent_bits, mantissa_bits;
-  bool has_infinity = true;   // else the top exponent holds finite values but for all ones (e4m3)
+  bool has_infinity = true;  // else the top exponent holds finite values but for all ones (e4m3)
   bool has_nan = true;
   bool ieee = true;
 };

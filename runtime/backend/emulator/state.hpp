@@ -27,9 +27,9 @@ struct Frame {
   Frame* caller = nullptr;
   uint32_t return_pc = 0;
   const CallSite* call = nullptr;
-  uint32_t lanes = 0;           // still inside
+  uint32_t lanes = 0;  // still inside
   uint32_t depth = 0;
-  uint64_t local_base = 0;      // of its variables in each lane's local memory
+  uint64_t local_base = 0;        // of its variables in each lane's local memory
   std::vector<uint64_t> storage;  // all of the below
   uint8_t* values = nullptr;
   uint32_t* undefined = nullptr;  // lanes with an undefined bit, by unit
@@ -44,11 +44,11 @@ struct Fragment {
   uint32_t mask = 0;
   Frame* frame = nullptr;
   Wait wait = Wait::none;
-  bool arrived = false;         // at a barrier: counted there
+  bool arrived = false;  // at a barrier: counted there
   uint32_t barrier_id = 0;
-  uint32_t barrier_threads = 0; // expected; 0 for all
-  uint32_t members = 0;         // of a collective
-  uint64_t turn = 0;            // when it last ran
+  uint32_t barrier_threads = 0;  // expected; 0 for all
+  uint32_t members = 0;          // of a collective
+  uint64_t turn = 0;             // when it last ran
 };
 
 struct CachedRange {
@@ -75,18 +75,17 @@ struct Warp {
 
   Cta* cta = nullptr;
   uint32_t index = 0;
-  uint32_t pc = 0;              // of the running instruction, for faults
-  uint32_t active = 0;          // lanes of the running fragment
-  uint32_t exists = 0;          // lanes that are threads
-  uint32_t live = 0;            // and have not left
-  uint32_t exit_pc = 0;         // of the lanes that left last
+  uint32_t pc = 0;       // of the running instruction, for faults
+  uint32_t active = 0;   // lanes of the running fragment
+  uint32_t exists = 0;   // lanes that are threads
+  uint32_t live = 0;     // and have not left
+  uint32_t exit_pc = 0;  // of the lanes that left last
   uint32_t exit_lane = 0;
   uint64_t turn = 0;
-  uint32_t carry = 0;           // CC.CF, by lane
-  size_t current = 0;           // running fragment
+  uint32_t carry = 0;  // CC.CF, by lane
   std::vector<Fragment> fragments;
-  Frame* frame = nullptr;       // of the running fragment
-  uint64_t local_bytes = 0;     // per lane, allocated
+  Frame* frame = nullptr;    // of the running fragment
+  uint64_t local_bytes = 0;  // per lane, allocated
   std::vector<uint8_t> local, local_shadow;
   alignas(64) uint8_t specials[kSpecialUnits * kUnitBytes * static_cast<unsigned>(SpecialSlot::count)];
   CachedRange ranges[kRangeCache];
@@ -113,8 +112,8 @@ inline void for_lanes(uint32_t mask, F&& f) {
 
 struct BarrierState {
   uint32_t arrived_threads = 0;
-  uint32_t expected = 0;        // 0: all threads of the CTA
-  uint32_t predicate_count = 0; // bar.red: lanes with a true predicate
+  uint32_t expected = 0;         // 0: all threads of the CTA
+  uint32_t predicate_count = 0;  // bar.red: lanes with a true predicate
   uint32_t reduced_lanes = 0;
   std::vector<uint32_t> arrived;  // lanes, by warp
   uint32_t first_pc = 0, first_warp = 0;
@@ -129,17 +128,15 @@ struct Cta {
   std::array<uint32_t, 3> id{};
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<uint8_t> shared_storage;
-  uint8_t* shared = nullptr;         // aligned to 1024
+  uint8_t* shared = nullptr;  // aligned to 1024
   std::vector<uint8_t> shared_shadow;
   uint64_t shared_bytes = 0;
   std::array<BarrierState, 16> barriers;
   std::unique_ptr<SharedRaces> races;
   std::vector<Origin> origins;
   size_t next_warp = 0;
-  bool stopped = false;              // by a fault
-  bool yielding = false;
+  bool stopped = false;  // by a fault
   Statistics statistics;
-  uint64_t steps_left = 0;           // of this turn
   std::minstd_rand random;
 };
 
@@ -148,7 +145,7 @@ struct Launch {
   const ProgramImage* image = nullptr;
   const EntryImage* entry = nullptr;
   Memory* memory = nullptr;
-  SharedLayout shared;               // with the dynamic part
+  SharedLayout shared;  // with the dynamic part
   LaunchShape shape;
   LaunchOptions options;
   std::vector<uint8_t> parameters;
@@ -156,8 +153,8 @@ struct Launch {
 
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
-  std::mutex mutex;                  // of what follows
-  std::vector<std::pair<uint64_t, Fault>> faults;  // by CTA
+  std::mutex mutex;                                  // of what follows
+  std::vector<std::pair<uint64_t, Fault>> faults;    // by CTA
   std::set<std::pair<uint32_t, uint32_t>> reported;  // kind, pc
   std::string output;
   Statistics statistics;

@@ -44,8 +44,10 @@ uint64_t result_bits(const Tracker& t) {
   auto a = [&] { return t.bits(code.a, n); };
   auto b = [&] { return t.bits(code.b, n); };
   switch (code.undefined) {
-    case Undefined::copy: return a();
-    case Undefined::bit_xor: return a() | b();
+    case Undefined::copy:
+      return a();
+    case Undefined::bit_xor:
+      return a() | b();
     case Undefined::bit_and: {
       uint64_t ua = a(), ub = b(), va = t.value(code.a, n) | ua, vb = t.value(code.b, n) | ub;
       return (ua | ub) & va & vb;
@@ -63,11 +65,13 @@ uint64_t result_bits(const Tracker& t) {
       if (t.marked(code.b)) return all;
       uint64_t count = t.value(code.b, 4);
       if (code.undefined == Undefined::shift_left) return count < 8 * n ? (a() << count) & all : 0;
-      if (code.is_signed) return static_cast<uint64_t>(sign_extend(a(), n) >> std::min<uint64_t>(count, 8 * n - 1)) & all;
+      if (code.is_signed)
+        return static_cast<uint64_t>(sign_extend(a(), n) >> std::min<uint64_t>(count, 8 * n - 1)) & all;
       return count < 8 * n ? a() >> count : 0;
     }
     case Undefined::select: {
-      if (t.marked(code.c)) return t.value(code.a, n) == t.value(code.b, n) && !t.marked(code.a) && !t.marked(code.b) ? 0 : all;
+      if (t.marked(code.c))
+        return t.value(code.a, n) == t.value(code.b, n) && !t.marked(code.a) && !t.marked(code.b) ? 0 : all;
       bool first = ((*at<uint32_t>(t.warp, code.c) ^ static_cast<uint32_t>(code.immediate)) >> t.lane & 1) != 0;
       return first ? a() : b();
     }
@@ -103,14 +107,17 @@ uint64_t result_bits(const Tracker& t) {
     }
     case Undefined::convert: {
       uint64_t u = t.bits(code.a, code.source_bytes);
-      unsigned from = ptx::byte_width(static_cast<ptx::Type>(code.target)), to = ptx::byte_width(static_cast<ptx::Type>(code.list));
+      unsigned from = ptx::byte_width(static_cast<ptx::Type>(code.target)),
+               to = ptx::byte_width(static_cast<ptx::Type>(code.list));
       u &= ones(from);
       if (code.is_signed) u = static_cast<uint64_t>(sign_extend(u, from));
       u &= ones(to);
-      if (ptx::kind(static_cast<ptx::Type>(code.list)) == ptx::TypeKind::signed_int) u = static_cast<uint64_t>(sign_extend(u, to));
+      if (ptx::kind(static_cast<ptx::Type>(code.list)) == ptx::TypeKind::signed_int)
+        u = static_cast<uint64_t>(sign_extend(u, to));
       return u & ones(code.register_bytes);
     }
-    default: return all;
+    default:
+      return all;
   }
 }
 
@@ -161,7 +168,8 @@ void propagate_undefined(Warp& warp, const Code& code, uint32_t mask) {
     return;
   }
   uint32_t candidates = (undefined_lanes(warp, code.a) | undefined_lanes(warp, code.b) | undefined_lanes(warp, code.c) |
-                         undefined_lanes(warp, code.d)) & mask;
+                         undefined_lanes(warp, code.d)) &
+                        mask;
   uint32_t lanes = 0;
   uint64_t bits[kLanes];
   for_lanes(candidates, [&](unsigned lane) {

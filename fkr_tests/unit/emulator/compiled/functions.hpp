@@ -28,7 +28,8 @@ BOTH uint64_t signed_division(uint64_t a, uint64_t b) {
 
 BOTH uint64_t narrow_division(uint64_t a, uint64_t b) {
   const auto x = static_cast<uint32_t>(a), y = static_cast<uint32_t>(b);
-  return x / (y | 1) * 7u + x % (y | 5) + static_cast<uint32_t>(static_cast<int32_t>(x) / static_cast<int32_t>(y | 1)) + x / 10;
+  return x / (y | 1) * 7u + x % (y | 5) + static_cast<uint32_t>(static_cast<int32_t>(x) / static_cast<int32_t>(y | 1)) +
+         x / 10;
 }
 
 BOTH uint64_t shifts(uint64_t a, uint64_t b) {
@@ -48,8 +49,10 @@ BOTH uint64_t small_types(uint64_t a, uint64_t b) {
 BOTH uint64_t loop_with_break(uint64_t a, uint64_t b) {
   unsigned sum = 0;
   for (unsigned i = 0; i < (b & 15); ++i) {
-    if (a & 1) sum += i * 3;
-    else sum ^= i << 2;
+    if (a & 1)
+      sum += i * 3;
+    else
+      sum ^= i << 2;
     a = a >> 1 | a << 63;
     if (sum > 100) break;
   }
@@ -64,14 +67,22 @@ BOTH uint64_t double_precision(uint64_t a, uint64_t b) {
 
 BOTH uint64_t table_switch(uint64_t a, uint64_t b) {
   switch ((a ^ b) & 7) {
-    case 0: return a + 1;
-    case 1: return b * 3;
-    case 2: return a ^ b;
-    case 3: return a | 5;
-    case 4: return ~b;
-    case 5: return a - b;
-    case 6: return a & b;
-    default: return 17;
+    case 0:
+      return a + 1;
+    case 1:
+      return b * 3;
+    case 2:
+      return a ^ b;
+    case 3:
+      return a | 5;
+    case 4:
+      return ~b;
+    case 5:
+      return a - b;
+    case 6:
+      return a & b;
+    default:
+      return 17;
   }
 }
 
@@ -84,30 +95,43 @@ BOTH uint64_t local_array(uint64_t a, uint64_t b) {
 }
 
 BOTH uint64_t fibonacci(unsigned n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-BOTH uint64_t recursion(uint64_t a, uint64_t b) { return fibonacci(static_cast<unsigned>(a & 7) + static_cast<unsigned>(b & 3)); }
+BOTH uint64_t recursion(uint64_t a, uint64_t b) {
+  return fibonacci(static_cast<unsigned>(a & 7) + static_cast<unsigned>(b & 3));
+}
 
 BOTH uint64_t minima(uint64_t a, uint64_t b) {
   const auto x = static_cast<int32_t>(a), y = static_cast<int32_t>(b);
   const auto ux = static_cast<uint32_t>(a), uy = static_cast<uint32_t>(b);
-  return uint64_t{static_cast<uint32_t>(x < y ? x : y)} << 32 ^ static_cast<uint32_t>(x > y ? x : y) ^ (ux < uy ? ux : uy) ^
-         (x < 0 ? 0u - ux : ux);
+  return uint64_t{static_cast<uint32_t>(x < y ? x : y)} << 32 ^ static_cast<uint32_t>(x > y ? x : y) ^
+         (ux < uy ? ux : uy) ^ (x < 0 ? 0u - ux : ux);
 }
 
 // The function of a number; 11 there are.
 constexpr int kCount = 11;
 BOTH uint64_t call(int function, uint64_t a, uint64_t b) {
   switch (function) {
-    case 0: return unsigned_division(a, b);
-    case 1: return signed_division(a, b);
-    case 2: return narrow_division(a, b);
-    case 3: return shifts(a, b);
-    case 4: return small_types(a, b);
-    case 5: return loop_with_break(a, b);
-    case 6: return double_precision(a, b);
-    case 7: return table_switch(a, b);
-    case 8: return local_array(a, b);
-    case 9: return recursion(a, b);
-    default: return minima(a, b);
+    case 0:
+      return unsigned_division(a, b);
+    case 1:
+      return signed_division(a, b);
+    case 2:
+      return narrow_division(a, b);
+    case 3:
+      return shifts(a, b);
+    case 4:
+      return small_types(a, b);
+    case 5:
+      return loop_with_break(a, b);
+    case 6:
+      return double_precision(a, b);
+    case 7:
+      return table_switch(a, b);
+    case 8:
+      return local_array(a, b);
+    case 9:
+      return recursion(a, b);
+    default:
+      return minima(a, b);
   }
 }
 

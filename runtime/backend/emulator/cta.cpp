@@ -1,0 +1,127 @@
+// A CTA at its first instruction: warps, special registers, shared memory; and the same storage for the next one.
+#include <algorithm>
+
+#include "runtime/backend/emulator/engine.hpp"
+#include "runtime/backend/emulator/frames.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+void set_specials(Warp& warp) {
+  const Cta& cta = *warp.cta;
+  const Launch& launch = *cta.launch;
+  const Dim3 block = launch.shape.block, grid = launch.shape.grid;
+  auto each = [&](SpecialSlot slot, auto value_of_lane) {
+    auto* values = at<uint32_t>(warp, special_ref(slot));
+    for (unsigned lane = 0; lane < kLanes; ++lane) values[lane] = value_of_lane(lane);
+  };
+  auto uniform = [&](SpecialSlot slot, uint32_t value) { each(slot, [&](unsigned) { return value; }); };
+  auto linear = [&](unsigned lane) { return warp.index * kLanes + lane; };
+  each(SpecialSlot::tid_x, [&](unsigned lane) { return linear(lane) % block.x; });
+  each(SpecialSlot::tid_y, [&](unsigned lane) { return linear(lane) / block.x % block.y; });
+  each(SpecialSlot::tid_z, [&](unsigned lane) { return linear(lane) / block.x / block.y; });
+  uniform(SpecialSlot::ntid_x, block.x);
+  uniform(SpecialSlot::ntid_y, block.y);
+  uniform(SpecialSlot::ntid_z, block.z);
+  uniform(SpecialSlot::ctaid_x, cta.id[0]);
+  uniform(SpecialSlot::ctaid_y, cta.id[1]);
+  uniform(SpecialSlot::ctaid_z, cta.id[2]);
+  uniform(SpecialSlot::nctaid_x, grid.x);
+  uniform(SpecialSlot::nctaid_y, grid.y);
+  uniform(SpecialSlot::nctaid_z, grid.z);
+  each(SpecialSlot::laneid, [](unsigned lane) { return lane; });
+  uniform(SpecialSlot::warpid, warp.index);
+  uniform(SpecialSlot::nwarpid, static_cast<uint32_t>(cta.warps.size()));
+  uniform(SpecialSlot::smid, static_cast<uint32_t>(cta.number % launch.memory->options.multiprocessor_count));
+  uniform(SpecialSlot::nsmid, launch.memory->options.multiprocessor_count);
+  each(SpecialSlot::lanemask_eq, [](unsigned lane) { return 1u << lane; });
+  each(SpecialSlot::lanemask_lt, [](unsigned lane) { return (1u << lane) - 1; });
+  each(SpecialSlot::lanemask_le, [](unsigned lane) { return ((1u << lane) - 1) | 1u << lane; });
+  each(SpecialSlot::lanemask_gt, [](unsigned lane) { return ~(((1u << lane) - 1) | 1u << lane); });
+  each(SpecialSlot::lanemask_ge, [](unsigned lane) { return ~((1u << lane) - 1); });
+  uniform(SpecialSlot::zero, 0);
+  std::fill_n(at<uint32_t>(warp, special_ref(SpecialSlot::zero)), 2 * kLanes, 0u);
+  uniform(SpecialSlot::one, 1);
+  uniform(SpecialSlot::total_smem, static_cast<uint32_t>(cta.shared_bytes));
+  uniform(SpecialSlot::dynamic_smem, launch.shape.dynamic_shared_bytes);
+  std::fill_n(at<uint64_t>(warp, special_ref(SpecialSlot::gridid)), kLanes, uint64_t{1});
+}
+
+}  // namespace
+
+std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t number) {
+  auto cta = std::make_unique<Cta>();
+  cta->launch = &launch;
+  const uint64_t threads = launch.shape.block.count();
+  const auto warp_count = static_cast<uint32_t>((threads + kLanes - 1) / kLanes);
+  for (const Object& object : launch.shared.objects.objects)
+    cta->shared_bytes = std::max(cta->shared_bytes, object.begin + object.size_bytes);
+  constexpr uint64_t kSharedAlign = 1024;
+  cta->shared_storage.resize(cta->shared_bytes + kSharedAlign);
+  auto begin =
+      (reinterpret_cast<uintptr_t>(cta->shared_storage.data()) + kSharedAlign - 1) & ~uintptr_t{kSharedAlign - 1};
+  cta->shared = reinterpret_cast<uint8_t*>(begin);
+  cta->shared_shadow.resize(cta->shared_bytes);
+  if (checks(*cta, kCheckRaces) && cta->shared_bytes)
+    cta->races = std::make_unique<SharedRaces>(cta->shared_bytes, warp_count);
+  for (uint32_t index = 0; index < warp_count; ++index) {
+    auto warp = std::make_unique<Warp>();
+    warp->cta = cta.get();
+    warp->index = index;
+    uint64_t first = uint64_t{index} * kLanes, lanes = std::min<uint64_t>(kLanes, threads - first);
+    warp->exists = lanes == kLanes ? kFull : (1u << lanes) - 1;
+    const ProgramImage& image = *launch.image;
+    warp->base[1] = const_cast<uint8_t*>(image.constants.data());
+    warp->base[2] = warp->specials;
+    warp->undefined[1] = warp->undefined[2] = const_cast<uint32_t*>(image.zeros.data());
+    warp->origin[1] = warp->origin[2] = const_cast<uint32_t*>(image.zeros.data());
+    cta->warps.push_back(std::move(warp));
+  }
+  restart(*cta, number);
+  return cta;
+}
+
+void restart(Cta& cta, uint64_t number) {
+  Launch& launch = *cta.launch;
+  const Dim3 grid = launch.shape.grid;
+  cta.number = number;
+  cta.id = {static_cast<uint32_t>(number % grid.x), static_cast<uint32_t>(number / grid.x % grid.y),
+            static_cast<uint32_t>(number / grid.x / grid.y)};
+  cta.stopped = false;
+  cta.next_warp = 0;
+  cta.statistics = {};
+  cta.origins.clear();
+  cta.random.seed(static_cast<uint32_t>(launch.options.schedule_seed * 0x9e3779b97f4a7c15ull + number + 1));
+  std::memset(cta.shared, kPoison, cta.shared_bytes);
+  std::fill(cta.shared_shadow.begin(), cta.shared_shadow.end(), uint8_t{0});
+  if (cta.races) cta.races->restart();
+  for (BarrierState& barrier : cta.barriers) {
+    barrier = {};
+    barrier.arrived.assign(cta.warps.size(), 0);
+  }
+  const FunctionImage& function = launch.image->functions[launch.entry->function];
+  for (auto& warp : cta.warps) {
+    warp->live = warp->exists;
+    warp->carry = 0;
+    warp->turn = 0;
+    warp->fragments.clear();
+    warp->free_frames.clear();
+    for (auto& frame : warp->frame_pool) warp->free_frames.push_back(frame.get());
+    for (CachedRange& range : warp->ranges) range = {};
+    std::fill(warp->local.begin(), warp->local.end(), kPoison);
+    std::fill(warp->local_shadow.begin(), warp->local_shadow.end(), uint8_t{0});
+    grow_local(*warp, function.local_bytes);
+    Frame* frame = take_frame(*warp, function);
+    frame->lanes = warp->exists;
+    set_frame_base(*frame);
+    Fragment fragment;
+    fragment.pc = function.first_code;
+    fragment.mask = warp->exists;
+    fragment.frame = frame;
+    warp->fragments.push_back(fragment);
+    set_specials(*warp);
+  }
+}
+
+}  // namespace ptxkit::emulator
