@@ -486,6 +486,7 @@ unsigned Parser::parse_dimensions(uint32_t (&out)[3]) {
 // False where the current token is no directive of a function.
 bool Parser::parse_function_directive(FunctionAttributes& attributes) {
   if (token_.kind != TokenKind::dot_word) return false;
+  const Offset at = token_.at;
   const std::string_view word = here();
   struct Number {
     std::string_view word;
@@ -519,11 +520,13 @@ bool Parser::parse_function_directive(FunctionAttributes& attributes) {
     advance();
     while (token_.kind == TokenKind::string || is(',')) advance();
     expect(';', "'.pragma'");
+    attributes.others.push_back(module_.text.substr(at, previous_end_ - at));
     return true;
   } else if (word == ".abi_preserve" || word == ".abi_preserve_control") {
     advance();
     uint64_t ignored = 0;
     parse_count(ignored, "a number of registers");
+    attributes.others.push_back(module_.text.substr(at, previous_end_ - at));
     return true;
   } else {
     return false;

@@ -194,6 +194,7 @@ struct FunctionAttributes {
   uint32_t max_cluster_rank = 0;       // .maxclusterrank
   uint32_t max_ctas_per_sm = 0;        // .maxnctapersm, deprecated
   bool explicit_cluster = false;
+  std::vector<std::string_view> others;  // .pragma and .abi_preserve, as written
   bool blocks_are_clusters = false;
   bool no_return = false;
 };
