@@ -26,16 +26,21 @@ std::string_view rule(DiagnosticKind kind) { return kRule[static_cast<size_t>(ki
 
 std::string render(const Module& module, const Diagnostic& diagnostic) {
   const Position position = module.position(diagnostic.at);
-  std::string line(module.line(position.line));
+  // Of a long line only the surroundings of the mistake are shown.
+  constexpr size_t kBefore = 100, kShown = 200;
+  const std::string_view whole = module.line(position.line);
+  const size_t column = std::min<size_t>(position.column - 1, whole.size());
+  const size_t first = column > kBefore && whole.size() > kShown ? column - kBefore : 0;
+  std::string line(whole.substr(first, kShown));
   // A caret under the mistake: tabs are kept, so that terminals place it under the right column; bytes that a terminal
   // would act on are shown as '?'.
   std::string marker;
-  for (size_t i = 0; i + 1 < position.column && i < line.size(); ++i) marker += line[i] == '\t' ? '\t' : ' ';
+  for (size_t i = 0; first + i < column && i < line.size(); ++i) marker += line[i] == '\t' ? '\t' : ' ';
   for (char& c : line) {
     if ((static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f) c = '?';
   }
   const size_t length = diagnostic.end > diagnostic.at ? diagnostic.end - diagnostic.at : 1;
-  const size_t visible = line.size() >= position.column ? line.size() - position.column + 1 : 1;
+  const size_t visible = std::max<size_t>(1, line.size() - std::min(line.size(), column - first));
   marker += '^';
   marker.append(std::min(length, visible) - 1, '~');
   return fmt::format("{}:{}:{}: error: {} [{}]\n{}\n{}\n", module.path, position.line, position.column,
