@@ -27,7 +27,7 @@ Result<Input> load_input(const std::vector<std::string>& paths, std::size_t size
   if (content.empty())
     return fail("expected an input with at least one byte", fmt::format("{}", fmt::join(paths, ", ")));
   Input input;
-  input.name = paths.size() == 1 ? std::filesystem::path(paths.front()).filename().string() : "mixed";
+  input.name = paths.size() == 1 ? std::filesystem::path(paths.front()).filename().string() : kMixedName;
   input.raw.resize(size_bytes);
   for (std::size_t at = 0; at < size_bytes; at += content.size()) {
     std::memcpy(&input.raw[at], content.data(), std::min(content.size(), size_bytes - at));

@@ -22,7 +22,9 @@ struct Input {
   codec::Bytes chunk(std::size_t index) const;
 };
 
-// Several paths become one input named "mixed": the files one after another, repeated together.
+inline constexpr const char* kMixedName = "mixed";
+
+// Several paths become one input named kMixedName: the files one after another, repeated together.
 Result<Input> load_input(const std::vector<std::string>& paths, std::size_t size_bytes);
 
 // liblz4's encoding of every chunk, at its default level; always a block, longer than the chunk where it does not

@@ -17,6 +17,7 @@
 
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/pages/zero_page_reference.hpp"
 
 namespace kernels = ptxkit::kernels;
 
@@ -99,6 +100,16 @@ T* pointer(void** arguments, int index) {
                                                           {dst + dst_offsets[i], capacities[i]});
       dst_sizes[i] = item.size_bytes;
       statuses[i] = static_cast<std::uint32_t>(item.status);
+    }
+    return 0;
+  };
+}
+
+[[maybe_unused]] std::function<int()> zero_pages(void** a) {
+  return [src = pointer<std::uint8_t>(a, 0), sizes = pointer<std::uint32_t>(a, 1), flags = pointer<std::uint8_t>(a, 2),
+          stride = std::size_t{16} * argument<std::uint32_t>(a, 3), count = argument<std::uint32_t>(a, 4)] {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      flags[i] = static_cast<std::uint8_t>(kernels::zero_page_reference({src + i * stride, sizes[i]}));
     }
     return 0;
   };
@@ -321,6 +332,7 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   auto& work = static_cast<Stream*>(stream)->work;
   if (name == kernels::kLz4CompressPage) work.push_back(compression(arguments, kernels::kPageVariant));
   if (name == kernels::kLz4CompressChunk) work.push_back(compression(arguments, kernels::kChunkVariant));
+  if (name == kernels::kZeroPage) work.push_back(zero_pages(arguments));
   if (name == kernels::kLz4Decompress) work.push_back(decompression(arguments));
   return 0;
 }
