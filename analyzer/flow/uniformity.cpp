@@ -161,6 +161,12 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
     case Op::ldu:
       if (instruction.space == Space::param || instruction.space == Space::constant) return level;
       if (instruction.space == Space::local) return Uniformity::divergent;
+      if (instruction.space == Space::generic) {
+        // A stack slot has one address and a value for each thread.
+        const Source base = address_base(ssa, operation.first_source);
+        if (base.kind == Source::Kind::value && (domain_->fact(base.id).points_to & (kLocalSet | kUnknownSpace)))
+          return Uniformity::divergent;
+      }
       return level == Uniformity::uniform ? Uniformity::loaded : level;
     case Op::atom:
       return Uniformity::divergent;

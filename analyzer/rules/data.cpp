@@ -203,10 +203,14 @@ RuleResult use_before_definition(Context& context) {
         if (function.operand_pool[access.address].base == ptx::AddressBase::reg)
           look(ssa.at(access.address), id, "an address", true);
         // Elements of a vector may be padding.
-        if (access.kind != flow::AccessKind::load && access.data != ptx::kNone &&
+        // Nor is a store to the stack a use: unoptimised code keeps every variable there, set or not.
+        const flow::Source base = flow::address_base(ssa, access.address);
+        const bool to_stack = access.space == ptx::Space::local ||
+                              (base.kind == flow::Source::Kind::value &&
+                               flow::only_space(analyses.domain().fact(base.id).points_to) == ptx::Space::local);
+        if (access.kind != flow::AccessKind::load && access.data != ptx::kNone && !to_stack &&
             function.operand_pool[access.data].kind == ptx::OperandKind::reg)
-          look(ssa.at(access.data), id, "the data of a store", true,
-               access.space != ptx::Space::shared && access.space != ptx::Space::local);
+          look(ssa.at(access.data), id, "the data of a store", true, access.space != ptx::Space::shared);
       }
     }
   std::stable_sort(findings.begin(), findings.end(),

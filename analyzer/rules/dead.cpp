@@ -128,7 +128,8 @@ bool all_dead(Context& context, ptx::InstructionId id, const std::vector<bool>& 
 }  // namespace
 
 // F073. What the assembler will delete: harmless, but it is never what was meant. Comparisons and copies are left out:
-// compilers make them in advance and do not always come back for them.
+// compilers make them in advance and do not always come back for them. Every fifth kernel of unoptimised or generated
+// code has some, so it is advice: refuted, but no points are lost.
 RuleResult dead_value(Context& context) {
   Analyses& analyses = context.analyses();
   const std::vector<bool> live = live_values(context);
@@ -138,13 +139,14 @@ RuleResult dead_value(Context& context) {
       const ptx::Instruction& instruction = context.function().instructions[id];
       if (instruction.op == Op::setp || instruction.op == Op::mov || instruction.op == Op::cvt) continue;
       if (!is_pure(context.function(), instruction) || !all_dead(context, id, live)) continue;
-      findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+      findings.push_back(finding_at(context, id, Severity::info, Tier::proved,
                                     fmt::format("nothing uses the result of {}", instruction.spelling),
                                     "delete the instruction, or use its result"));
     }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
-  return conclude(std::move(findings), "every value reaches a store, a branch or another effect");
+  return advise(std::move(findings), "every value reaches a store, a branch or another effect",
+                "instructions compute what nothing uses");
 }
 
 // F074. The assembler deletes a load that nothing uses, and with it the fault: the kernel runs until an edit uses the
@@ -198,12 +200,7 @@ RuleResult unused_parameter(Context& context) {
     finding.remedy = "drop the parameter, or read it";
     findings.push_back(std::move(finding));
   }
-  RuleResult result = conclude(std::move(findings), "every parameter is read");
-  if (!result.findings.empty()) {
-    result.verdict = Verdict::refuted;
-    result.basis = "parameters are passed in vain";
-  }
-  return result;
+  return advise(std::move(findings), "every parameter is read", "parameters are passed in vain");
 }
 
 }  // namespace ptxkit::rules

@@ -318,6 +318,19 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   };
   if (extra(x, y) && extra(y, x)) return false;
   if (!a.access.is_plain || !b.access.is_plain) return false;
+  // Two stores of one value are no race that anyone sees: lanes often hold the same reduced number.
+  if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store) {
+    auto data = [&](const SharedAccess& shared, Moment moment, uint32_t thread) -> std::optional<uint64_t> {
+      if (shared.access.data == ptx::kNone) return std::nullopt;
+      const flow::Source source = flow::source_of(analyses_->ssa(), shared.access.data);
+      if (source.kind == flow::Source::Kind::constant) return source.constant;
+      if (source.kind != flow::Source::Kind::value) return std::nullopt;
+      return evaluator(thread, shared, moment).value(source.id);
+    };
+    const auto one_data = data(a, first_moment, found.sure->first.thread);
+    const auto other_data = data(b, second_moment, found.sure->second.thread);
+    if (!one_data || !other_data || *one_data == *other_data) return false;
+  }
   if (!reported_.insert(a.access.instruction).second) return false;
 
   const auto& [here, there] = *found.sure;

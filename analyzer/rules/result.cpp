@@ -47,6 +47,16 @@ RuleResult conclude(std::vector<Finding> findings, std::string basis) {
   return result;
 }
 
+RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std::string refuted_basis) {
+  const bool any = !findings.empty();
+  RuleResult result = conclude(std::move(findings), std::move(survived_basis));
+  if (any) {
+    result.verdict = Verdict::refuted;
+    result.basis = std::move(refuted_basis);
+  }
+  return result;
+}
+
 uint32_t line_of(const Context& context, ptx::InstructionId id) {
   return context.module.position(context.function().instructions[id].at).line;
 }
