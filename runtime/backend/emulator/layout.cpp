@@ -16,6 +16,12 @@ using ptx::Space;
 
 constexpr uint64_t kGap = 16;  // at least, and the granule of the small spaces
 
+// What hardware has at most; also what keeps a damaged size from exhausting the host.
+constexpr uint64_t kMaxFrameBytes = 512 * 1024;
+constexpr uint64_t kMaxConstantBytes = 640 * 1024;
+constexpr uint64_t kMaxSharedBytes = 1024 * 1024;
+constexpr uint64_t kMaxParameterBytes = 32764;
+
 uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
 
 uint64_t alignment(const ptx::Variable& variable) {
@@ -55,6 +61,16 @@ class Placer {
  private:
   void fail(ptx::Offset at, const std::string& message) { errors_.push_back(located(module_, at, message)); }
 
+  // Whether a variable after `used_bytes` stays within `limit_bytes`; says so where it does not.
+  bool fits(const ptx::Variable& variable, uint64_t used_bytes, uint64_t limit_bytes, std::string_view of) {
+    if (variable.size_bytes <= limit_bytes && alignment(variable) <= limit_bytes &&
+        used_bytes + variable.size_bytes <= limit_bytes)
+      return true;
+    fail(variable.declared_at, fmt::format("'{}' of {} bytes does not fit: {} has {} bytes", variable.name,
+                                           variable.size_bytes, of, limit_bytes));
+    return false;
+  }
+
   void set(ptx::VariableId id, uint64_t offset) {
     layout_.offset[id] = offset;
     layout_.placed[id] = true;
@@ -70,6 +86,7 @@ class Placer {
     auto place = [&](ptx::VariableId variable_id) {
       const ptx::Variable& variable = module_.variables[variable_id];
       if (!lives_in_frame(module_, variable)) return;
+      if (!fits(variable, end, kMaxFrameBytes, "a frame")) return;
       uint64_t begin = exact_place(end, alignment(variable));
       out.local_objects.add({begin, variable.size_bytes, std::string(variable.name), true, false});
       set(variable_id, begin);
@@ -98,6 +115,7 @@ class Placer {
     const ptx::Variable& variable = module_.variables[id];
     if (variable.linkage == ptx::Linkage::external)
       return fail(variable.declared_at, fmt::format("'{}' is external: give a module that defines it", variable.name));
+    if (!fits(variable, constant_end_, kMaxConstantBytes, "constant memory")) return;
     uint64_t begin = exact_place(constant_end_, alignment(variable));
     constant_end_ = begin + variable.size_bytes;
     image_.constant_objects.add({begin, variable.size_bytes, std::string(variable.name), true, true});
@@ -142,6 +160,7 @@ class Placer {
     uint32_t end = 0;
     for (ptx::VariableId parameter : function.parameters) {
       const ptx::Variable& variable = module_.variables[parameter];
+      if (!fits(variable, end, kMaxParameterBytes, "the parameters of a kernel")) return;
       auto align = static_cast<uint32_t>(alignment(variable));
       auto begin = static_cast<uint32_t>(align_up(end, align));
       set(parameter, begin);
@@ -199,6 +218,7 @@ class Placer {
       if (variable.space != Space::shared) continue;
       if (is_dynamic(variable)) dynamic_align = std::max(dynamic_align, alignment(variable));
       if (users[id] < 2 || is_dynamic(variable)) continue;
+      if (!fits(variable, common_end, kMaxSharedBytes, "shared memory")) return;
       set(id, exact_place(common_end, alignment(variable)));
       common_end = layout_.offset[id] + variable.size_bytes;
     }
@@ -207,6 +227,7 @@ class Placer {
       for (ptx::VariableId id : used[i]) {
         const ptx::Variable& variable = module_.variables[id];
         if (users[id] >= 2 || is_dynamic(variable)) continue;
+        if (!fits(variable, ends[i], kMaxSharedBytes, "shared memory")) return;
         set(id, exact_place(ends[i], alignment(variable)));
         ends[i] = layout_.offset[id] + variable.size_bytes;
       }
