@@ -315,6 +315,11 @@ class OperandCompiler {
           accept('0');
         }
         break;
+      case 'n':
+        item.role = Role::address;
+        item.space = context_.space;
+        item.relaxed = true;
+        break;
       case 't': item.role = Role::tensor_memory; break;
       case 'v': item.role = Role::variable_or_register; break;
       case 'g': item.role = Role::generic_address; break;

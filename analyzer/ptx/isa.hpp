@@ -12,6 +12,7 @@
 //   e the same or a special register                      s what mov reads: that, or the address of a variable/function
 //   i integer constant         b predicate, `!p` or 0/1   p predicate or `!p`        q predicate destination, Q or `_`
 //   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory
+//   n the same, 32 bits wide or 64 even if the space is generic
 //   v register or variable     g generic address register L label     T branch table  C call   _ the sink alone
 //   w destination, x source of a video instruction, with a selector
 //   {r*4} four of them in braces, {r*} any number         r*v as many as .vN says, without braces where it says nothing
@@ -86,7 +87,7 @@ struct OperandSpec {
   Role role = Role::anything;
   Type type = Type::none;
   Space space = Space::generic;  // of an address
-  bool relaxed = false;          // a wider register will do
+  bool relaxed = false;          // a wider register will do; of an address: any width
   bool optional = false;
   bool may_sink = false;
   bool selector = false;         // of a video instruction

@@ -289,7 +289,7 @@ bool Validator::match_address(const Function& function, const Instruction& instr
     const Register& reg = function.registers[operand.id];
     const unsigned width = bit_width(reg.type);
     const bool tensor = spec.role == Role::tensor_memory;
-    const bool wide = !tensor && needs_wide_address(spec.space) && module_.address_size == 64;
+    const bool wide = !tensor && !spec.relaxed && needs_wide_address(spec.space) && module_.address_size == 64;
     if (is_integer(reg.type) || is_bits(reg.type)) {
       if (width == 64 && !tensor) return true;
       if (width == 32 && !wide) return true;
