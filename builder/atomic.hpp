@@ -17,11 +17,11 @@ struct OperandTraits<Before<T>> : OperandTraits<Expr<T, Rate::Thread>> {};
 namespace detail {
 
 template <Space S, class T, std::size_t A, Rate R, class V>
-Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
-                             Where where) {
+Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where) {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
   static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
-  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  static_assert(A >= sizeof(T),
+                "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
   const Value by = materialise(trace, kScalarOf<T>, operand<T>(value, where));
   return Before<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.value(), by, order, scope, where)});
@@ -30,11 +30,11 @@ Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Or
 }  // namespace detail
 
 // Each returns the value before.
-#define PTXKIT_ATOMIC(name, op)                                                                                \
-  template <Space S, class T, std::size_t A, Rate R, class V>                                                  \
-  Before<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,                     \
-                 Where where = Where::current()) {                                                             \
-    return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);                                  \
+#define PTXKIT_ATOMIC(name, op)                                                            \
+  template <Space S, class T, std::size_t A, Rate R, class V>                              \
+  Before<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, \
+                 Where where = Where::current()) {                                         \
+    return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);              \
   }
 PTXKIT_ATOMIC(atomic_add, Add)
 PTXKIT_ATOMIC(atomic_min, Min)
@@ -51,7 +51,8 @@ Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expec
                                   Scope scope, Where where = Where::current()) {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
   static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
-  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  static_assert(A >= sizeof(T),
+                "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
   const Value old = materialise(trace, kScalarOf<T>, detail::operand<T>(expected, where));
   const Value next = materialise(trace, kScalarOf<T>, detail::operand<T>(desired, where));
@@ -64,19 +65,23 @@ Expr<std::remove_const_t<T>, Rate::Thread> atomic_load(const Ptr<S, T, A, R>& po
                                                        Where where = Where::current()) {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
   static_assert(sizeof(T) >= 4, "atomic loads take 32- or 64-bit values");
-  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  static_assert(A >= sizeof(T),
+                "misaligned atomic: the proven alignment of this address is below the width of the access");
   return Expr<std::remove_const_t<T>, Rate::Thread>(
       {&pointer.trace(),
        pointer.trace().load_ordered(S, kScalarOf<std::remove_const_t<T>>, pointer.value(), order, scope, where)});
 }
 template <Space S, class T, std::size_t A, Rate R, class V>
-void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where = Where::current()) {
-  static_assert(Ptr<S, T, A, R>::kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
+                  Where where = Where::current()) {
+  static_assert(Ptr<S, T, A, R>::kWritable,
+                "a store through a read-only pointer: the parameter is declared const or ReadOnly");
   static_assert(sizeof(T) >= 4, "atomic stores take 32- or 64-bit values");
-  static_assert(A >= sizeof(T), "misaligned atomic: the proven alignment of this address is below the width of the access");
+  static_assert(A >= sizeof(T),
+                "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
-  trace.store_ordered(S, kScalarOf<T>, pointer.value(), materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)),
-                      order, scope, where);
+  trace.store_ordered(S, kScalarOf<T>, pointer.value(),
+                      materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)), order, scope, where);
 }
 
 }  // namespace ptxkit::dsl

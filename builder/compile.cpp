@@ -1,6 +1,9 @@
 // From IR to the backend's text. The pipeline is LLVM's own at -O2 without the parts that trade registers for
-// instruction-level parallelism: a warp hides latency by other warps, and budgets are counted in registers, so loops are
-// unrolled only where the author says so, and nothing is vectorised across lanes.
+// instruction-level parallelism: a warp hides latency by other warps, and budgets are counted in registers, so loops
+// are unrolled only where the author says so, and nothing is vectorised across lanes.
+#include <memory>
+#include <string>
+
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
@@ -13,9 +16,6 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-
-#include <memory>
-#include <string>
 
 #include "builder/trace_state.hpp"
 #include "support/check.hpp"
@@ -55,8 +55,8 @@ const char* ptx_version(unsigned sm) { return sm >= 90 ? "+ptx78" : "+ptx70"; }
 
 std::string compile(llvm::Module& module, const EmitOptions& options) {
   const std::unique_ptr<llvm::TargetMachine> machine(
-      nvptx().createTargetMachine(module.getTargetTriple(), "sm_" + std::to_string(options.sm), ptx_version(options.sm), llvm::TargetOptions(),
-                                  std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
+      nvptx().createTargetMachine(module.getTargetTriple(), "sm_" + std::to_string(options.sm), ptx_version(options.sm),
+                                  llvm::TargetOptions(), std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
   PTXKIT_CHECK(module.getDataLayout() == machine->createDataLayout(), "the data layout is the backend's own");
 
   llvm::PipelineTuningOptions tuning;

@@ -11,13 +11,16 @@
 
 namespace ptxkit::dsl {
 
-// What a launch over N input bytes allocates: terms of the @pz_cost grammar, `integer`, `N`, `N*int`, `N*int+int`, `N/int`.
+// What a launch over N input bytes allocates: terms of the @pz_cost grammar, `integer`, `N`, `N*int`, `N*int+int`,
+// `N/int`.
 class SizeExpr {
  public:
   constexpr SizeExpr(u64 bytes) : plus_(bytes) {}  // NOLINT: a number is a size
   static constexpr SizeExpr of_n() { return SizeExpr(1, 1, 0); }
   friend constexpr SizeExpr operator*(SizeExpr n, u64 factor) { return {n.times_ * factor, n.over_, n.plus_ * factor}; }
-  friend constexpr SizeExpr operator/(SizeExpr n, u64 divisor) { return {n.times_, n.over_ * divisor, n.plus_ / divisor}; }
+  friend constexpr SizeExpr operator/(SizeExpr n, u64 divisor) {
+    return {n.times_, n.over_ * divisor, n.plus_ / divisor};
+  }
   friend constexpr SizeExpr operator+(SizeExpr n, u64 bytes) { return {n.times_, n.over_, n.plus_ + bytes}; }
   std::string text() const;  // throws DslError if the grammar has no form for it
 
@@ -165,8 +168,8 @@ void check_spec(const KernelSpec& spec, Where where);
 
 }  // namespace detail
 
-// The kernel `spec` whose body is written by `body`, a lambda (Kernel&, Arg<"name", ...>...). The body runs once for every
-// emission: it must write the same kernel each time.
+// The kernel `spec` whose body is written by `body`, a lambda (Kernel&, Arg<"name", ...>...). The body runs once for
+// every emission: it must write the same kernel each time.
 template <class Body>
 KernelDefinition define(KernelSpec spec, Body body, Where where = Where::current()) {
   detail::check_spec(spec, where);

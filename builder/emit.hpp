@@ -9,10 +9,10 @@
 namespace ptxkit::dsl {
 
 struct EmitOptions {
-  unsigned sm = 75;                      // 75, 80 or 90; newer GPUs take that PTX
+  unsigned sm = 75;  // 75, 80 or 90; newer GPUs take that PTX
   Variant variant = Variant::Release;
-  u32 debug_records = 4096;              // ring size of debug builds, a power of two
-  bool uniform_branches = true;          // branches that the lanes of a warp take together are bra.uni
+  u32 debug_records = 4096;      // ring size of debug builds, a power of two
+  bool uniform_branches = true;  // branches that the lanes of a warp take together are bra.uni
 };
 
 struct Emitted {

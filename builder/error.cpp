@@ -1,5 +1,5 @@
-// Where a diagnostic points, as a path from the project's root. Compilers hand over absolute paths or paths relative to the
-// build folder (ccache rewrites them), so both prefixes are taken off.
+// Where a diagnostic points, as a path from the project's root. Compilers hand over absolute paths or paths relative to
+// the build folder (ccache rewrites them), so both prefixes are taken off.
 #include "builder/error.hpp"
 
 #include <string_view>
@@ -18,7 +18,8 @@ std::string place(Where where) { return relative_path(where.file_name()) + ":" +
 
 DslError::DslError(const std::string& what, Where where, const std::string& other_what, Where other,
                    const std::string& remedy)
-    : std::runtime_error(place(where) + ": " + what + "\n  " + place(other) + ": " + other_what + "\n  remedy: " + remedy),
+    : std::runtime_error(place(where) + ": " + what + "\n  " + place(other) + ": " + other_what +
+                         "\n  remedy: " + remedy),
       where_(where),
       other_(other) {}
 

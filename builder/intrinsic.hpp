@@ -19,7 +19,7 @@ enum class Together : u8 { Nobody, Warp, Cta };
 struct IntrinsicRow {
   Intrinsic id;
   const char* name;
-  const char* lowering;      // an LLVM intrinsic ("llvm.ctpop"), or the PTX of an inline-assembly template
+  const char* lowering;  // an LLVM intrinsic ("llvm.ctpop"), or the PTX of an inline-assembly template
   Together together;
   unsigned lanes_per_clock;  // throughput of one SM sub-partition pair as NVIDIA's programming guide lists it, per SM
   const char* meaning;

@@ -1,12 +1,12 @@
 // How each row of intrinsic.def becomes IR: the LLVM intrinsic of its name, or inline PTX. Calls are made through the
 // intrinsics' own declarations, so that `convergent` and their memory effects come with them.
+#include <string_view>
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
-
-#include <string_view>
 
 #include "builder/trace_state.hpp"
 #include "support/check.hpp"
@@ -37,9 +37,10 @@ llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<
     constraints += ",r";
     types.push_back(word);
   }
-  llvm::CallInst* computed = s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(word, types, false),
-                                                                 llvm::StringRef(text.data(), text.size()), constraints, false),
-                                            arguments);
+  llvm::CallInst* computed =
+      s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(word, types, false),
+                                          llvm::StringRef(text.data(), text.size()), constraints, false),
+                     arguments);
   computed->setDoesNotAccessMemory();
   computed->setDoesNotThrow();
   computed->addFnAttr(llvm::Attribute::WillReturn);
@@ -48,12 +49,18 @@ llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<
 
 llvm::Value* combine(Trace::State& s, Intrinsic id, llvm::Value* a, llvm::Value* b) {
   switch (id) {
-    case Intrinsic::ReduceAdd: return s.b.CreateAdd(a, b);
-    case Intrinsic::ReduceMin: return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
-    case Intrinsic::ReduceMax: return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
-    case Intrinsic::ReduceAnd: return s.b.CreateAnd(a, b);
-    case Intrinsic::ReduceOr: return s.b.CreateOr(a, b);
-    default: return s.b.CreateXor(a, b);
+    case Intrinsic::ReduceAdd:
+      return s.b.CreateAdd(a, b);
+    case Intrinsic::ReduceMin:
+      return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
+    case Intrinsic::ReduceMax:
+      return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
+    case Intrinsic::ReduceAnd:
+      return s.b.CreateAnd(a, b);
+    case Intrinsic::ReduceOr:
+      return s.b.CreateOr(a, b);
+    default:
+      return s.b.CreateXor(a, b);
   }
 }
 
@@ -71,39 +78,63 @@ llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::v
     return register_read;
   };
   switch (id) {
-    case Intrinsic::ThreadX: return in_range(call(s, lowering, {}, {}), s.block);
-    case Intrinsic::Lane: return in_range(call(s, lowering, {}, {}), 32);
-    case Intrinsic::BlockX: case Intrinsic::GridX: case Intrinsic::Clock: case Intrinsic::LaneMaskLt: case Intrinsic::Barrier:
+    case Intrinsic::ThreadX:
+      return in_range(call(s, lowering, {}, {}), s.block);
+    case Intrinsic::Lane:
+      return in_range(call(s, lowering, {}, {}), 32);
+    case Intrinsic::BlockX:
+    case Intrinsic::GridX:
+    case Intrinsic::Clock:
+    case Intrinsic::LaneMaskLt:
+    case Intrinsic::Barrier:
       return call(s, lowering, {}, {});
-    case Intrinsic::Popc: case Intrinsic::Brev:
+    case Intrinsic::Popc:
+    case Intrinsic::Brev:
       return call(s, lowering, {type}, arguments);
     case Intrinsic::Ctz:
       // LLVM guards its own expansion of a 32-bit count against 0 with a branch, and a divergent one costs more than
       // the two instructions that need none. Inline, or it would recognise them and expand them again.
       if (type->isIntegerTy(32)) {
-        return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, assembly(s, "brev.b32 $0, $1;", arguments), s.b.getFalse());
+        return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, assembly(s, "brev.b32 $0, $1;", arguments),
+                                         s.b.getFalse());
       }
       [[fallthrough]];
     case Intrinsic::Clz:
       return call(s, lowering, {type}, {arguments[0], s.b.getFalse()});
-    case Intrinsic::MulHi32: case Intrinsic::MulHi64: case Intrinsic::Prmt:
+    case Intrinsic::MulHi32:
+    case Intrinsic::MulHi64:
+    case Intrinsic::Prmt:
       return call(s, lowering, {}, arguments);
-    case Intrinsic::FunnelLeft: case Intrinsic::FunnelRight: case Intrinsic::BitField:
+    case Intrinsic::FunnelLeft:
+    case Intrinsic::FunnelRight:
+    case Intrinsic::BitField:
       return assembly(s, lowering, arguments);
-    case Intrinsic::Shuffle: case Intrinsic::ShuffleUp: case Intrinsic::ShuffleDown: case Intrinsic::ShuffleXor:
+    case Intrinsic::Shuffle:
+    case Intrinsic::ShuffleUp:
+    case Intrinsic::ShuffleDown:
+    case Intrinsic::ShuffleXor:
       return call(s, lowering, {}, {whole_warp, arguments[0], arguments[1], arguments[2]});
-    case Intrinsic::Any: case Intrinsic::All: case Intrinsic::Ballot: case Intrinsic::MatchAny32: case Intrinsic::MatchAny64:
+    case Intrinsic::Any:
+    case Intrinsic::All:
+    case Intrinsic::Ballot:
+    case Intrinsic::MatchAny32:
+    case Intrinsic::MatchAny64:
       return call(s, lowering, {}, {whole_warp, arguments[0]});
     case Intrinsic::MatchAll32:
       return s.b.CreateExtractValue(call(s, lowering, {}, {whole_warp, arguments[0]}), 1);
     case Intrinsic::SyncWarp:
       return call(s, lowering, {}, {whole_warp});
-    case Intrinsic::ReduceAdd: case Intrinsic::ReduceMin: case Intrinsic::ReduceMax: case Intrinsic::ReduceAnd:
-    case Intrinsic::ReduceOr: case Intrinsic::ReduceXor: {
+    case Intrinsic::ReduceAdd:
+    case Intrinsic::ReduceMin:
+    case Intrinsic::ReduceMax:
+    case Intrinsic::ReduceAnd:
+    case Intrinsic::ReduceOr:
+    case Intrinsic::ReduceXor: {
       if (s.options.sm >= 80) return call(s, lowering, {}, {arguments[0], whole_warp});
       llvm::Value* total = arguments[0];
       for (u32 distance = 16; distance != 0; distance /= 2) {
-        llvm::Value* other = lower(s, Intrinsic::ShuffleXor, type, {total, s.u32_constant(distance), s.u32_constant(31)});
+        llvm::Value* other =
+            lower(s, Intrinsic::ShuffleXor, type, {total, s.u32_constant(distance), s.u32_constant(31)});
         total = combine(s, id, total, other);
       }
       return total;

@@ -20,10 +20,14 @@ class Kernel {
 
   Trace& trace() { return *trace_; }
 
-  // --- where am I -------------------------------------------------------------------------------------------------------
-  Expr<u32, Rate::Thread> thread(Where where = Where::current()) { return special<Rate::Thread>(Intrinsic::ThreadX, where); }
+  // --- where am I ---
+  Expr<u32, Rate::Thread> thread(Where where = Where::current()) {
+    return special<Rate::Thread>(Intrinsic::ThreadX, where);
+  }
   Expr<u32, Rate::Thread> lane(Where where = Where::current()) { return special<Rate::Thread>(Intrinsic::Lane, where); }
-  Expr<u32, Rate::Block> block(Where where = Where::current()) { return special<Rate::Block>(Intrinsic::BlockX, where); }
+  Expr<u32, Rate::Block> block(Where where = Where::current()) {
+    return special<Rate::Block>(Intrinsic::BlockX, where);
+  }
   Expr<u32, Rate::Block> grid(Where where = Where::current()) { return special<Rate::Block>(Intrinsic::GridX, where); }
   // The warp's index in the CTA: CTAs are one-dimensional, so it is thread / 32.
   Expr<u32, Rate::Warp> warp(Where where = Where::current());
@@ -43,7 +47,7 @@ class Kernel {
     return Expr<T, Rate::Block>({trace_, trace_->constant(kScalarOf<T>, detail::bits_of_value(value))});
   }
 
-  // --- memory of the CTA and of the thread ------------------------------------------------------------------------------
+  // --- memory of the CTA and of the thread ---
   // An array in shared memory, one for the CTA, uninitialised. Its name is <kernel>_<name> in the PTX.
   template <class T, u32 Count, std::size_t Align>
   Span<Shared, T, Align> shared(const char* name, Where where = Where::current()) {
@@ -55,7 +59,7 @@ class Kernel {
     return array<Local, T, Count, Align, Rate::Block>(name, where);
   }
 
-  // --- control flow -----------------------------------------------------------------------------------------------------
+  // --- control flow ---
   template <DeviceOperand Condition, class Body>
   If if_(const Condition& condition, Body&& body, Where where = Where::current());
 
@@ -74,8 +78,8 @@ class Kernel {
     loop<Rate::Thread>(body, where);
   }
 
-  // body(i) or body(i, loop) for i = begin, begin + step, ... while i < end. The loop is as divergent as its bounds. The
-  // last step must not wrap.
+  // body(i) or body(i, loop) for i = begin, begin + step, ... while i < end. The loop is as divergent as its bounds.
+  // The last step must not wrap.
   template <class B, class E, class S, class Body>
     requires(DeviceOperand<B> || DeviceOperand<E>)
   void range(const B& begin, const E& end, const S& step, Body&& body, Where where = Where::current());
@@ -100,7 +104,7 @@ class Kernel {
     trace_->trap_if(detail::predicate(condition).value(), where);
   }
 
-  // --- synchronisation --------------------------------------------------------------------------------------------------
+  // --- synchronisation ---
   // bar.sync 0: all threads of the CTA arrive; earlier memory accesses are visible to all.
   void barrier(Where where = Where::current()) {
     trace_->require_together(Rate::Block, "barrier", where);
@@ -113,7 +117,7 @@ class Kernel {
   }
   void fence(Order order, Scope scope, Where where = Where::current()) { trace_->fence(order, scope, where); }
 
-  // --- markers ----------------------------------------------------------------------------------------------------------
+  // --- markers ---
   // One record in the debug buffer, in debug builds only: (id, thread, value). See docs/dsl.md for the layout.
   void mark(u32 id, Where where = Where::current()) {
     if (is_debug()) trace_->mark(id, trace_->constant(Scalar::U64, 0), where);
@@ -184,9 +188,10 @@ class Loop {
  private:
   template <DeviceOperand Condition>
   void jump(bool leave, const Condition& condition, Where where) {
-    static_assert(kRateOf<Condition> <= R,
-                  "a condition that differs between lanes (or warps) in a loop that is uniform: make it uniform with any "
-                  "or all, or use thread_loop");
+    static_assert(
+        kRateOf<Condition> <= R,
+        "a condition that differs between lanes (or warps) in a loop that is uniform: make it uniform with any "
+        "or all, or use thread_loop");
     trace_->jump_if(loop_, leave, detail::predicate(condition).value(), kRateOf<Condition>, where);
   }
 
@@ -238,18 +243,21 @@ void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Whe
 }
 
 inline Expr<u32, Rate::Warp> Kernel::warp(Where where) {
-  const Value index = trace_->binary(Binary::Shr, Scalar::U32, thread(where).value(), trace_->constant(Scalar::U32, 5), where);
+  const Value index =
+      trace_->binary(Binary::Shr, Scalar::U32, thread(where).value(), trace_->constant(Scalar::U32, 5), where);
   return Expr<u32, Rate::Warp>({trace_, index});
 }
 
 template <class Body>
 void Kernel::once_per_warp(Body&& body, Where where) {
-  const Traced first = apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(lane(where), where), Operand{nullptr, {}, 0, where});
+  const Traced first =
+      apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(lane(where), where), Operand{nullptr, {}, 0, where});
   if_(Expr<bool, Rate::Thread>(first), std::forward<Body>(body), where);
 }
 template <class Body>
 void Kernel::once_per_block(Body&& body, Where where) {
-  const Traced first = apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(thread(where), where), Operand{nullptr, {}, 0, where});
+  const Traced first =
+      apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(thread(where), where), Operand{nullptr, {}, 0, where});
   if_(Expr<bool, Rate::Thread>(first), std::forward<Body>(body), where);
 }
 

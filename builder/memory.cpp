@@ -21,8 +21,9 @@ llvm::Value* byte_offset(Trace::State& s, llvm::Value* pointer, llvm::Value* byt
   return s.b.CreateGEP(s.b.getInt8Ty(), pointer, bytes);
 }
 
-// The pointer less its remainder, which the backend turns into one `and`. Not llvm.ptrmask: LLVM 19's GVN takes its result
-// for the pointer itself, and reads bytes at p out of the word at p & -4 (Semantics.UnalignedBytewiseAndRoundedReads).
+// The pointer less its remainder, which the backend turns into one `and`. Not llvm.ptrmask: LLVM 19's GVN takes its
+// result for the pointer itself, and reads bytes at p out of the word at p & -4
+// (Semantics.UnalignedBytewiseAndRoundedReads).
 llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, std::size_t align) {
   llvm::Value* remainder = s.b.CreateAnd(s.b.CreatePtrToInt(pointer, address_type(s, space)), align - 1);
   return byte_offset(s, pointer, s.b.CreateNeg(remainder));
@@ -31,7 +32,8 @@ llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, st
 llvm::Value* emit_load(Trace::State& s, Space space, llvm::Type* type, std::size_t align, llvm::Value* pointer) {
   llvm::LoadInst* load = s.b.CreateAlignedLoad(type, pointer, llvm::Align(align));
   // ReadOnly memory does not change while the kernel runs: ld.global.nc.
-  if (space == Space::ReadOnly) load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(s.context, {}));
+  if (space == Space::ReadOnly)
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(s.context, {}));
   return load;
 }
 
@@ -54,7 +56,8 @@ llvm::Value* memory_assembly(Trace::State& s, const std::string& text, llvm::Typ
     constraints += std::string(1, constraint(argument->getType())) + ",";
   }
   constraints += "~{memory}";
-  return s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), text, constraints, true), arguments);
+  return s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), text, constraints, true),
+                        arguments);
 }
 
 llvm::Value* address_number(Trace::State& s, Space space, Value pointer, Where where) {
@@ -63,9 +66,7 @@ llvm::Value* address_number(Trace::State& s, Space space, Value pointer, Where w
 
 }  // namespace
 
-Value Trace::parameter(std::size_t index) {
-  return {state_->function->getArg(static_cast<unsigned>(index)), 0};
-}
+Value Trace::parameter(std::size_t index) { return {state_->function->getArg(static_cast<unsigned>(index)), 0}; }
 
 Value Trace::offset(Space space, Value pointer, Scalar index_type, u64 scale, Value index, Where where) {
   State& s = *state_;
@@ -100,7 +101,8 @@ void Trace::store(Space, Scalar, std::size_t align, Value pointer, Value value, 
   s.b.CreateAlignedStore(s.node(value, where), s.node(pointer, where), llvm::Align(align));
 }
 
-void Trace::load_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<Value> lanes, Where where) {
+void Trace::load_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<Value> lanes,
+                        Where where) {
   State& s = *state_;
   s.at(where);
   auto* type = llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size()));
@@ -108,14 +110,16 @@ void Trace::load_vector(Space space, Scalar scalar, std::size_t align, Value poi
   if (space == Space::ReadOnly) {
     // An intrinsic, because LLVM takes vector loads apart and forgets that the memory does not change.
     llvm::Value* from = s.node(pointer, where);
-    vector = s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
+    vector =
+        s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
   } else {
     vector = emit_load(s, space, type, align, s.node(pointer, where));
   }
   for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = s.value(s.b.CreateExtractElement(vector, i));
 }
 
-void Trace::store_vector(Space, Scalar scalar, std::size_t align, Value pointer, std::span<const Value> lanes, Where where) {
+void Trace::store_vector(Space, Scalar scalar, std::size_t align, Value pointer, std::span<const Value> lanes,
+                         Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* vector =
@@ -131,8 +135,8 @@ Value Trace::load_bytewise(Space space, Scalar scalar, Value pointer, Where wher
   llvm::Type* type = s.type(scalar);
   llvm::Value* result = llvm::ConstantInt::get(type, 0);
   for (unsigned i = 0; i < bits_of(scalar) / 8; ++i) {
-    llvm::Value* byte =
-        emit_load(s, space, s.b.getInt8Ty(), 1, byte_offset(s, base, llvm::ConstantInt::get(address_type(s, space), i)));
+    llvm::Value* byte = emit_load(s, space, s.b.getInt8Ty(), 1,
+                                  byte_offset(s, base, llvm::ConstantInt::get(address_type(s, space), i)));
     result = s.b.CreateOr(result, s.b.CreateShl(s.b.CreateZExt(byte, type), 8 * i));
   }
   return s.value(result);
@@ -180,8 +184,8 @@ void Trace::check_index(Value size, Scalar index_type, Value index, u64 elements
   State& s = *state_;
   s.at(where);
   llvm::Type* wide = s.b.getInt64Ty();
-  llvm::Value* first = is_signed(index_type) ? s.b.CreateSExt(s.node(index, where), wide)
-                                             : s.b.CreateZExt(s.node(index, where), wide);
+  llvm::Value* first =
+      is_signed(index_type) ? s.b.CreateSExt(s.node(index, where), wide) : s.b.CreateZExt(s.node(index, where), wide);
   // first + elements > size, without wrapping: a negative index is a huge one.
   llvm::Value* count = s.b.CreateZExt(s.node(size, where), wide);
   llvm::Value* short_of = s.b.CreateICmpULT(count, llvm::ConstantInt::get(wide, elements));
@@ -193,7 +197,8 @@ void Trace::check_slice(Value size, Value begin, Value count, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Type* wide = s.b.getInt64Ty();
-  llvm::Value* end = s.b.CreateAdd(s.b.CreateZExt(s.node(begin, where), wide), s.b.CreateZExt(s.node(count, where), wide));
+  llvm::Value* end =
+      s.b.CreateAdd(s.b.CreateZExt(s.node(begin, where), wide), s.b.CreateZExt(s.node(count, where), wide));
   s.trap_if(s.b.CreateICmpUGT(end, s.b.CreateZExt(s.node(size, where), wide)), where);
 }
 
@@ -204,30 +209,33 @@ Value Trace::load_ordered(Space space, Scalar scalar, Value pointer, Order order
     throw DslError("an atomic load is relaxed or acquire", where, "use Order::Relaxed or Order::Acquire");
   }
   llvm::Type* type = s.type(scalar);
-  const std::string text = std::string("ld.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) + ".b" +
-                           std::to_string(bits_of(scalar)) + " $0, [$1];";
+  const std::string text = std::string("ld.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
+                           ".b" + std::to_string(bits_of(scalar)) + " $0, [$1];";
   return s.value(memory_assembly(s, text, type, {address_number(s, space, pointer, where)}));
 }
 
-void Trace::store_ordered(Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope, Where where) {
+void Trace::store_ordered(Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope,
+                          Where where) {
   State& s = *state_;
   s.at(where);
   if (order != Order::Relaxed && order != Order::Release) {
     throw DslError("an atomic store is relaxed or release", where, "use Order::Relaxed or Order::Release");
   }
-  const std::string text = std::string("st.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) + ".b" +
-                           std::to_string(bits_of(scalar)) + " [$0], $1;";
+  const std::string text = std::string("st.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
+                           ".b" + std::to_string(bits_of(scalar)) + " [$0], $1;";
   memory_assembly(s, text, s.b.getVoidTy(), {address_number(s, space, pointer, where), s.node(value, where)});
 }
 
-Value Trace::atomic(AtomicOp op, Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope, Where where) {
+Value Trace::atomic(AtomicOp op, Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope,
+                    Where where) {
   State& s = *state_;
   s.at(where);
   constexpr const char* names[] = {"add", "min", "max", "exch", "and", "or", "xor"};
   const bool is_minmax = op == AtomicOp::Min || op == AtomicOp::Max;
   const char kind = op == AtomicOp::Add ? 'u' : is_minmax ? (is_signed(scalar) ? 's' : 'u') : 'b';
-  const std::string text = std::string("atom.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) + "." +
-                           names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar)) + " $0, [$1], $2;";
+  const std::string text = std::string("atom.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
+                           "." + names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar)) +
+                           " $0, [$1], $2;";
   return s.value(
       memory_assembly(s, text, s.type(scalar), {address_number(s, space, pointer, where), s.node(value, where)}));
 }
@@ -238,8 +246,9 @@ Value Trace::compare_exchange(Space space, Scalar scalar, Value pointer, Value e
   s.at(where);
   const std::string text = std::string("atom.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
                            ".cas.b" + std::to_string(bits_of(scalar)) + " $0, [$1], $2, $3;";
-  return s.value(memory_assembly(s, text, s.type(scalar), {address_number(s, space, pointer, where), s.node(expected, where),
-                                                           s.node(desired, where)}));
+  return s.value(
+      memory_assembly(s, text, s.type(scalar),
+                      {address_number(s, space, pointer, where), s.node(expected, where), s.node(desired, where)}));
 }
 
 void Trace::fence(Order order, Scope scope, Where where) {

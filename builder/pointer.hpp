@@ -1,9 +1,9 @@
 // Ptr and Span: memory with its state space and its proven alignment in the type.
 //
-// The alignment of `pointer + index` is the greatest common divisor of what is known about both sides, so a typed access
-// compiles only where every address it can form is aligned. A byte cursor has alignment 1; the ways out are named:
-// load_bytewise, align_down with a funnel shift (load_unaligned_u32), and assume_aligned with a reason, which traps in
-// checked builds if it is wrong.
+// The alignment of `pointer + index` is the greatest common divisor of what is known about both sides, so a typed
+// access compiles only where every address it can form is aligned. A byte cursor has alignment 1; the ways out are
+// named: load_bytewise, align_down with a funnel shift (load_unaligned_u32), and assume_aligned with a reason, which
+// traps in checked builds if it is wrong.
 #pragma once
 
 #include <array>
@@ -53,7 +53,8 @@ auto align_down(const A& value, Where where = Where::current()) {
       apply(Binary::And, kScalarOf<T>, detail::operand<T>(value, where), Operand{nullptr, {}, ~u64{N - 1}, where})));
 }
 
-// The author vouches that `value` is a multiple of N; checked builds trap where it is not, and the launch file lists it.
+// The author vouches that `value` is a multiple of N; checked builds trap where it is not, and the launch file lists
+// it.
 template <std::size_t N, DeviceOperand A>
 auto assume_multiple(const A& value, const char* why, Where where = Where::current()) {
   static_assert(detail::is_power_of_two(N), "assume_multiple takes a power of two");
@@ -169,8 +170,8 @@ class [[nodiscard]] Ptr {
   void store_as(const V& value, Where where = Where::current()) const {
     static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
     require_alignment<U, sizeof(U)>();
-    trace_->store(S, kScalarOf<U>, Align, value_,
-                  materialise(*trace_, kScalarOf<U>, detail::operand<U>(value, where)), where);
+    trace_->store(S, kScalarOf<U>, Align, value_, materialise(*trace_, kScalarOf<U>, detail::operand<U>(value, where)),
+                  where);
   }
 
   // N elements in one access of N * sizeof(T) bytes.
@@ -283,8 +284,8 @@ class [[nodiscard]] Span {
     constexpr Rate rate = widest(decltype(first)::kRate, detail::rate_or_block<N>(), R);
     const Value size = materialise(data_.trace(), Scalar::U32, detail::operand<u32>(count, where));
     if (data_.trace().is_checked()) {
-      data_.trace().check_slice(size_.value(),
-                                materialise(data_.trace(), Scalar::U32, detail::operand<u32>(begin, where)), size, where);
+      data_.trace().check_slice(
+          size_.value(), materialise(data_.trace(), Scalar::U32, detail::operand<u32>(begin, where)), size, where);
     }
     using First = decltype(first);
     return Span<S, T, First::kAlign, rate>(Ptr<S, T, First::kAlign, rate>(data_.trace(), first.value()),

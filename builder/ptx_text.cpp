@@ -1,16 +1,18 @@
 // The last step: the backend's text becomes the project's PTX. Parameters get their names, state spaces and alignments,
 // which the backend prints for OpenCL only; the @pz_cost block is put before the entry; comments of the backend go.
-#include <fmt/format.h>
-
 #include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "builder/trace_state.hpp"
 
 namespace ptxkit::dsl {
 namespace {
 
-bool is_word(char c) { return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_word(char c) {
+  return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 std::string cost_block(const KernelSpec& spec) {
   std::string buffers;
@@ -19,7 +21,8 @@ std::string cost_block(const KernelSpec& spec) {
     buffers += buffer.name + "=" + buffer.size.text();
   }
   return fmt::format(
-      "// @pz_cost {{\n//   threads_per_element: {}\n//   passes: {}\n//   buffers: {}\n//   local_mem: {}\n//   note: {}\n// }}\n",
+      "// @pz_cost {{\n//   threads_per_element: {}\n//   passes: {}\n//   buffers: {}\n//   local_mem: {}\n//   note: "
+      "{}\n// }}\n",
       spec.cost.threads_per_element, spec.cost.passes, buffers, spec.cost.local_mem, spec.cost.note);
 }
 
@@ -76,7 +79,8 @@ Location location_of(std::string_view line) {
 // What the backend writes for itself: comments about inline assembly and demoted variables, an empty debug section, and
 // line 0, which names no line: the one before stays in force.
 bool is_noise(std::string_view content) {
-  if (content == "// begin inline asm" || content == "// end inline asm" || content == "// demoted variable") return true;
+  if (content == "// begin inline asm" || content == "// end inline asm" || content == "// demoted variable")
+    return true;
   if (content.starts_with("//") && content.ends_with("has been demoted")) return true;
   if (content.starts_with("// .globl") || content.starts_with(".section\t.debug_loc")) return true;
   if (!content.starts_with(".loc\t")) return false;
@@ -88,7 +92,8 @@ bool is_noise(std::string_view content) {
 
 std::string finish_ptx(const std::string& text, const KernelDefinition& definition, const Trace::State& state) {
   const std::string prefix = state.name + "_param_";
-  std::string out = fmt::format("// {} for sm_{}, {} build\n", state.name, state.options.sm, name_of(state.options.variant));
+  std::string out =
+      fmt::format("// {} for sm_{}, {} build\n", state.name, state.options.sm, name_of(state.options.variant));
   std::size_t begin = 0;
   bool in_header = true;
   bool is_uniform = false;  // whether a branch here is

@@ -9,7 +9,9 @@
 namespace ptxkit::dsl {
 namespace {
 
-const char* who(Rate together) { return together == Rate::Block ? "every thread of the CTA" : "every lane of the warp"; }
+const char* who(Rate together) {
+  return together == Rate::Block ? "every thread of the CTA" : "every lane of the warp";
+}
 
 }  // namespace
 
@@ -30,7 +32,8 @@ void Regions::require_together(Rate together, const std::string& what, Where whe
     if (region.rate <= together) continue;
     throw DslError(what + " needs " + who(together) + ", but stands inside a divergent " + region.what, where,
                    std::string("this ") + region.what + " is " + name_of(region.rate), region.where,
-                   "move the " + what + " out of the " + region.what + ", or make the condition uniform with any, all, " +
+                   "move the " + what + " out of the " + region.what +
+                       ", or make the condition uniform with any, all, " +
                        "ballot or broadcast and select the values per lane");
   }
   if (return_ && return_->rate > together) {
@@ -56,7 +59,8 @@ void Regions::require_uniform_assignment(Rate rate, std::size_t depth, Where dec
 }
 
 void Regions::require_uniform_jump(Rate rate, Id loop, const std::string& what, Where where) const {
-  const auto found = std::find_if(stack_.begin(), stack_.end(), [&](const Region& region) { return region.id == loop; });
+  const auto found =
+      std::find_if(stack_.begin(), stack_.end(), [&](const Region& region) { return region.id == loop; });
   PTXKIT_CHECK(found != stack_.end(), "a loop's handle lives no longer than its body");
   PTXKIT_CHECK(rate <= found->rate, "the type of a loop's handle limits its conditions");
   for (auto inner = found + 1; inner != stack_.end(); ++inner) {

@@ -1,9 +1,9 @@
 // What may run where: the stack of branches and loops that tracing is inside of, with the rate of each. It answers the
-// questions that the type system cannot: is this barrier reached by every thread of the CTA, this shuffle by every lane of
-// the warp, is this assignment to a uniform variable made by all, does this value still exist here.
+// questions that the type system cannot: is this barrier reached by every thread of the CTA, this shuffle by every lane
+// of the warp, is this assignment to a uniform variable made by all, does this value still exist here.
 //
-// All answers are syntactic. A branch on a lane-varying condition diverges for its whole body; a thread that returned is
-// missing for good, also for what comes earlier in an enclosing loop.
+// All answers are syntactic. A branch on a lane-varying condition diverges for its whole body; a thread that returned
+// is missing for good, also for what comes earlier in an enclosing loop.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
-// Trace builds LLVM IR while the kernel's body runs. Variables are allocas that SROA turns into registers; control flow is
-// made of blocks in the shape that the lambdas have; memory is reached through pointers in their address spaces (1 global,
-// 3 shared, 0 for local arrays, which the backend recognises), with offsets extended explicitly, because LLVM sign-extends a 32-bit index.
+// Trace builds LLVM IR while the kernel's body runs. Variables are allocas that SROA turns into registers; control flow
+// is made of blocks in the shape that the lambdas have; memory is reached through pointers in their address spaces (1
+// global, 3 shared, 0 for local arrays, which the backend recognises), with offsets extended explicitly, because LLVM
+// sign-extends a 32-bit index.
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -22,14 +23,18 @@ const char* name_of(Variant variant) {
 
 unsigned address_space_of(Space space) {
   switch (space) {
-    case Space::Global: case Space::ReadOnly: return 1;
-    case Space::Shared: return 3;
-    case Space::Local: return 0;
+    case Space::Global:
+    case Space::ReadOnly:
+      return 1;
+    case Space::Shared:
+      return 3;
+    case Space::Local:
+      return 0;
   }
   return 0;
 }
 
-// --- state -------------------------------------------------------------------------------------------------------------
+// --- state ---
 
 struct Trace::State::Ir {
   llvm::LLVMContext context;
@@ -71,8 +76,9 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
 
   const auto annotate = [&](const char* key, u32 value) {
     module.getOrInsertNamedMetadata("nvvm.annotations")
-        ->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, key),
-                                                 llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
+        ->addOperand(llvm::MDNode::get(
+            context, {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, key),
+                      llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
   };
   annotate("kernel", 1);
   annotate("reqntidx", block);
@@ -87,8 +93,9 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
   debug_info.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus_14, file, "ptxkit", true, "", 0, "",
                                llvm::DICompileUnit::DebugDirectivesOnly);
   llvm::DISubprogram* subprogram = debug_info.createFunction(
-      file, name, name, file, definition.where.line(), debug_info.createSubroutineType(debug_info.getOrCreateTypeArray({})),
-      definition.where.line(), llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+      file, name, name, file, definition.where.line(),
+      debug_info.createSubroutineType(debug_info.getOrCreateTypeArray({})), definition.where.line(),
+      llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
   function->setSubprogram(subprogram);
   files[path] = subprogram;
 
@@ -130,7 +137,9 @@ llvm::Value* Trace::State::node(Value value, Where where) {
 
 Value Trace::State::value(llvm::Value* node) { return {node, regions.current()}; }
 
-llvm::Value* Trace::State::u32_constant(u64 bits) { return llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), bits); }
+llvm::Value* Trace::State::u32_constant(u64 bits) {
+  return llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), bits);
+}
 
 llvm::BasicBlock* Trace::State::new_block(const char* block_name) {
   return llvm::BasicBlock::Create(context, block_name, function);
@@ -157,7 +166,7 @@ void Trace::State::finish() {
   PTXKIT_CHECK(!broken, stream.str().c_str());
 }
 
-// --- trace: values -----------------------------------------------------------------------------------------------------
+// --- trace: values ---
 
 Trace::Trace(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Trace::~Trace() = default;
@@ -168,8 +177,9 @@ unsigned Trace::sm() const { return state_->options.sm; }
 
 Value Trace::constant(Scalar scalar, u64 bits) {
   llvm::Type* type = state_->type(scalar);
-  llvm::Constant* integer = llvm::ConstantInt::get(llvm::Type::getIntNTy(state_->context, bits_of(scalar)),
-                                                   bits_of(scalar) == 64 ? bits : bits & ((u64{1} << bits_of(scalar)) - 1));
+  llvm::Constant* integer =
+      llvm::ConstantInt::get(llvm::Type::getIntNTy(state_->context, bits_of(scalar)),
+                             bits_of(scalar) == 64 ? bits : bits & ((u64{1} << bits_of(scalar)) - 1));
   return {is_float(scalar) ? llvm::ConstantExpr::getBitCast(integer, type) : integer, 0};
 }
 
@@ -192,18 +202,42 @@ Value Trace::binary(Binary op, Scalar scalar, Value a, Value b, Where where) {
   };
   llvm::Value* result = nullptr;
   switch (op) {
-    case Binary::Add: result = is_f ? s.b.CreateFAdd(x, y) : s.b.CreateAdd(x, y); break;
-    case Binary::Sub: result = is_f ? s.b.CreateFSub(x, y) : s.b.CreateSub(x, y); break;
-    case Binary::Mul: result = is_f ? s.b.CreateFMul(x, y) : s.b.CreateMul(x, y); break;
-    case Binary::Div: result = is_f ? s.b.CreateFDiv(x, y) : is_s ? s.b.CreateSDiv(x, y) : s.b.CreateUDiv(x, y); break;
-    case Binary::Rem: result = is_s ? s.b.CreateSRem(x, y) : s.b.CreateURem(x, y); break;
-    case Binary::And: result = s.b.CreateAnd(x, y); break;
-    case Binary::Or: result = s.b.CreateOr(x, y); break;
-    case Binary::Xor: result = s.b.CreateXor(x, y); break;
-    case Binary::Shl: result = s.b.CreateShl(x, y); break;
-    case Binary::Shr: result = is_s ? s.b.CreateAShr(x, y) : s.b.CreateLShr(x, y); break;
-    case Binary::Min: result = minmax(llvm::Intrinsic::minnum, llvm::Intrinsic::smin, llvm::Intrinsic::umin); break;
-    case Binary::Max: result = minmax(llvm::Intrinsic::maxnum, llvm::Intrinsic::smax, llvm::Intrinsic::umax); break;
+    case Binary::Add:
+      result = is_f ? s.b.CreateFAdd(x, y) : s.b.CreateAdd(x, y);
+      break;
+    case Binary::Sub:
+      result = is_f ? s.b.CreateFSub(x, y) : s.b.CreateSub(x, y);
+      break;
+    case Binary::Mul:
+      result = is_f ? s.b.CreateFMul(x, y) : s.b.CreateMul(x, y);
+      break;
+    case Binary::Div:
+      result = is_f ? s.b.CreateFDiv(x, y) : is_s ? s.b.CreateSDiv(x, y) : s.b.CreateUDiv(x, y);
+      break;
+    case Binary::Rem:
+      result = is_s ? s.b.CreateSRem(x, y) : s.b.CreateURem(x, y);
+      break;
+    case Binary::And:
+      result = s.b.CreateAnd(x, y);
+      break;
+    case Binary::Or:
+      result = s.b.CreateOr(x, y);
+      break;
+    case Binary::Xor:
+      result = s.b.CreateXor(x, y);
+      break;
+    case Binary::Shl:
+      result = s.b.CreateShl(x, y);
+      break;
+    case Binary::Shr:
+      result = is_s ? s.b.CreateAShr(x, y) : s.b.CreateLShr(x, y);
+      break;
+    case Binary::Min:
+      result = minmax(llvm::Intrinsic::minnum, llvm::Intrinsic::smin, llvm::Intrinsic::umin);
+      break;
+    case Binary::Max:
+      result = minmax(llvm::Intrinsic::maxnum, llvm::Intrinsic::smax, llvm::Intrinsic::umax);
+      break;
   }
   return s.value(result);
 }
@@ -269,7 +303,8 @@ Value Trace::shuffle(Intrinsic id, Scalar scalar, Rate rate, Value value, Value 
   llvm::Value* integer = is_float(scalar) ? s.b.CreateBitCast(source, s.b.getIntNTy(bits)) : source;
   const auto one = [&](llvm::Value* part) {
     llvm::Value* shuffled = lower(s, id, word, {part, from, s.u32_constant(clamp)});
-    if (rate <= Rate::Warp) llvm::cast<llvm::Instruction>(shuffled)->setMetadata(kWarpUniform, llvm::MDNode::get(s.context, {}));
+    if (rate <= Rate::Warp)
+      llvm::cast<llvm::Instruction>(shuffled)->setMetadata(kWarpUniform, llvm::MDNode::get(s.context, {}));
     return shuffled;
   };
   llvm::Value* result = nullptr;
@@ -289,14 +324,15 @@ Value Trace::inclusive_sum(Value value, Where where) {
   llvm::Value* sum = s.node(value, where);
   llvm::Value* lane = lower(s, Intrinsic::Lane, s.b.getInt32Ty(), {});
   for (u32 delta = 1; delta < 32; delta *= 2) {
-    llvm::Value* below = lower(s, Intrinsic::ShuffleUp, s.b.getInt32Ty(), {sum, s.u32_constant(delta), s.u32_constant(0)});
+    llvm::Value* below =
+        lower(s, Intrinsic::ShuffleUp, s.b.getInt32Ty(), {sum, s.u32_constant(delta), s.u32_constant(0)});
     llvm::Value* has_below = s.b.CreateICmpUGE(lane, s.u32_constant(delta));
     sum = s.b.CreateAdd(sum, s.b.CreateSelect(has_below, below, s.u32_constant(0)));
   }
   return s.value(sum);
 }
 
-// --- variables, arrays -------------------------------------------------------------------------------------------------
+// --- variables, arrays ---
 
 Slot Trace::declare(Scalar scalar, Value initial, Where where) {
   State& s = *state_;
@@ -332,7 +368,8 @@ Value Trace::array(Space space, const char* array_name, Scalar element, u64 coun
     const std::string full_name = s.name + "_" + array_name;
     for (const SharedArray& other : s.shared_arrays) {
       if (other.name == full_name) {
-        throw DslError(std::string("the shared array '") + array_name + "' exists already", where, "give each array its own name");
+        throw DslError(std::string("the shared array '") + array_name + "' exists already", where,
+                       "give each array its own name");
       }
     }
     auto* global = new llvm::GlobalVariable(s.module, type, false, llvm::GlobalValue::InternalLinkage,
@@ -349,7 +386,7 @@ Value Trace::array(Space space, const char* array_name, Scalar element, u64 coun
   return {alloca, 0};
 }
 
-// --- control flow ------------------------------------------------------------------------------------------------------
+// --- control flow ---
 
 struct Trace::If {
   llvm::BasicBlock* otherwise;
@@ -377,7 +414,8 @@ Trace::If* Trace::open_if(Value condition, Rate rate, Where where) {
   s.b.SetInsertPoint(otherwise);
   s.b.CreateBr(merge);
   s.b.SetInsertPoint(then);
-  s.ifs.push_back(std::make_unique<If>(If{otherwise, merge, s.regions.open(rate, "branch", false, where), rate, where}));
+  s.ifs.push_back(
+      std::make_unique<If>(If{otherwise, merge, s.regions.open(rate, "branch", false, where), rate, where}));
   return s.ifs.back().get();
 }
 
@@ -404,7 +442,8 @@ void Trace::close_else(If* branch) { close_if(branch); }
 Trace::Loop* Trace::open_loop(Rate rate, Where where) {
   State& s = *state_;
   s.at(where);
-  Loop loop{s.new_block("loop"), s.new_block("latch"), s.new_block("endloop"), s.regions.open(rate, "loop", true, where), false};
+  Loop loop{s.new_block("loop"), s.new_block("latch"), s.new_block("endloop"),
+            s.regions.open(rate, "loop", true, where), false};
   s.b.CreateBr(loop.header);
   s.b.SetInsertPoint(loop.header);
   s.loops.push_back(std::make_unique<Loop>(loop));
@@ -450,7 +489,7 @@ void Trace::require_together(Rate together, const char* what, Where where) {
   state_->regions.require_together(together, what, where);
 }
 
-// --- operators of the typed layer --------------------------------------------------------------------------------------
+// --- operators of the typed layer ---
 
 Value materialise(Trace& trace, Scalar scalar, const Operand& operand) {
   return operand.trace != nullptr ? operand.value : trace.constant(scalar, operand.bits);

@@ -1,5 +1,5 @@
-// Trace: the kernel under construction, seen from the typed layer. The typed headers (value.hpp, pointer.hpp, kernel.hpp)
-// decide what is allowed and call this class, which builds LLVM IR; no header of the DSL includes LLVM.
+// Trace: the kernel under construction, seen from the typed layer. The typed headers (value.hpp, pointer.hpp,
+// kernel.hpp) decide what is allowed and call this class, which builds LLVM IR; no header of the DSL includes LLVM.
 //
 // A Value is an opaque handle. Its type is known to the typed layer, which passes it along as a Scalar.
 #pragma once
@@ -47,11 +47,11 @@ enum class ParameterKind : u8 { Pointer, Scalar };
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::Scalar;
-  Scalar scalar = Scalar::U32;   // the scalar's or the element's type
-  Space space = Space::Global;   // of a pointer
-  std::size_t align = 1;         // of a pointer, in bytes, proved to the kernel by the launch
-  bool writable = false;         // of a pointer
-  std::string size_parameter;    // of a span's pointer: the parameter with its element count
+  Scalar scalar = Scalar::U32;  // the scalar's or the element's type
+  Space space = Space::Global;  // of a pointer
+  std::size_t align = 1;        // of a pointer, in bytes, proved to the kernel by the launch
+  bool writable = false;        // of a pointer
+  std::string size_parameter;   // of a span's pointer: the parameter with its element count
 };
 
 enum class Variant : u8 { Release, Checked, Debug };  // Debug is Checked with markers
@@ -82,13 +82,14 @@ class Trace {
   bool is_debug() const;    // emit markers
   unsigned sm() const;      // 75, 80, 90
 
-  // Values. Shifts and divisions follow the scalar's sign; a shift by the width or more and a division by zero are traps
-  // in checked builds and undefined otherwise. Integer arithmetic wraps.
+  // Values. Shifts and divisions follow the scalar's sign; a shift by the width or more and a division by zero are
+  // traps in checked builds and undefined otherwise. Integer arithmetic wraps.
   Value constant(Scalar scalar, u64 bits);
   Value binary(Binary op, Scalar scalar, Value a, Value b, Where where);
   Value compare(Compare op, Scalar scalar, Value a, Value b, Where where);
   Value negate(Scalar scalar, Value a, Where where);
-  Value convert(Scalar from, Scalar to, Value a, Where where);  // widening follows the sign of `from`, narrowing truncates
+  Value convert(Scalar from, Scalar to, Value a,
+                Where where);  // widening follows the sign of `from`, narrowing truncates
   Value bitcast(Scalar from, Scalar to, Value a, Where where);
   Value select(Value condition, Value a, Value b, Where where);
   Value intrinsic(Intrinsic id, Scalar scalar, std::initializer_list<Value> arguments, Where where);

@@ -48,8 +48,8 @@ struct Trace::State {
   llvm::Module& module;
   llvm::IRBuilderBase& b;
   llvm::Function* function = nullptr;
-  llvm::BasicBlock* entry = nullptr;   // holds the allocas
-  llvm::BasicBlock* leave = nullptr;   // the one `ret`
+  llvm::BasicBlock* entry = nullptr;  // holds the allocas
+  llvm::BasicBlock* leave = nullptr;  // the one `ret`
   llvm::DIBuilder& debug_info;
   std::map<std::string, llvm::DIScope*> files;  // where lines of each file live
 

@@ -1,8 +1,9 @@
-// The vocabulary of the DSL: scalar types, rates, state spaces. Everything here is a plain value; nothing depends on LLVM.
+// The vocabulary of the DSL: scalar types, rates, state spaces. Everything here is a plain value; nothing depends on
+// LLVM.
 //
-// A rate says how far a value is known to be the same: in the whole CTA (Block), in each warp (Warp), or in no more than
-// one thread (Thread). It is part of a value's type, because most bugs of GPU kernels are a value that was thought to be
-// uniform and was not.
+// A rate says how far a value is known to be the same: in the whole CTA (Block), in each warp (Warp), or in no more
+// than one thread (Thread). It is part of a value's type, because most bugs of GPU kernels are a value that was thought
+// to be uniform and was not.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +39,9 @@ constexpr const char* name_of(Rate rate) {
   return rate == Rate::Block ? "block-uniform" : rate == Rate::Warp ? "warp-uniform" : "lane-varying";
 }
 
-// Global and ReadOnly are both PTX's `.global`; ReadOnly promises that nobody writes the memory while the kernel runs, so
-// its loads are `ld.global.nc`, they are uniform at uniform addresses, and it has no stores. Addresses are 64 bits wide in
-// Global, ReadOnly and Local, 32 bits in Shared.
+// Global and ReadOnly are both PTX's `.global`; ReadOnly promises that nobody writes the memory while the kernel runs,
+// so its loads are `ld.global.nc`, they are uniform at uniform addresses, and it has no stores. Addresses are 64 bits
+// wide in Global, ReadOnly and Local, 32 bits in Shared.
 enum class Space : u8 { Global, ReadOnly, Shared, Local };
 using enum Space;
 
@@ -53,10 +54,10 @@ inline constexpr bool kIsScalar = false;
 template <class T>
 inline constexpr Scalar kScalarOf = Scalar::Pred;
 
-#define PTXKIT_SCALAR(type, code)                    \
-  template <>                                        \
-  inline constexpr bool kIsScalar<type> = true;      \
-  template <>                                        \
+#define PTXKIT_SCALAR(type, code)               \
+  template <>                                   \
+  inline constexpr bool kIsScalar<type> = true; \
+  template <>                                   \
   inline constexpr Scalar kScalarOf<type> = Scalar::code
 PTXKIT_SCALAR(bool, Pred);
 PTXKIT_SCALAR(u8, U8);
@@ -73,11 +74,22 @@ PTXKIT_SCALAR(f64, F64);
 
 constexpr unsigned bits_of(Scalar scalar) {
   switch (scalar) {
-    case Scalar::Pred: return 1;
-    case Scalar::U8: case Scalar::I8: return 8;
-    case Scalar::U16: case Scalar::I16: return 16;
-    case Scalar::U32: case Scalar::I32: case Scalar::F32: return 32;
-    case Scalar::U64: case Scalar::I64: case Scalar::F64: return 64;
+    case Scalar::Pred:
+      return 1;
+    case Scalar::U8:
+    case Scalar::I8:
+      return 8;
+    case Scalar::U16:
+    case Scalar::I16:
+      return 16;
+    case Scalar::U32:
+    case Scalar::I32:
+    case Scalar::F32:
+      return 32;
+    case Scalar::U64:
+    case Scalar::I64:
+    case Scalar::F64:
+      return 64;
   }
   return 0;
 }

@@ -1,13 +1,15 @@
 // Which branches all lanes of a warp take together, and how the PTX says so: `bra.uni`.
 //
 // ptxas cannot see that a condition is warp-uniform when it comes from memory or from a vote, so it guards the branch
-// with a convergence barrier, keeps loops unrolled for diverged lanes, and spends registers on both. The DSL's rates know
-// better. But branches are rewritten by the optimiser, so what the author wrote is gone by then; the question is asked
-// again, on the final IR, by LLVM's uniformity analysis with the sources of divergence that the rates have.
+// with a convergence barrier, keeps loops unrolled for diverged lanes, and spends registers on both. The DSL's rates
+// know better. But branches are rewritten by the optimiser, so what the author wrote is gone by then; the question is
+// asked again, on the final IR, by LLVM's uniformity analysis with the sources of divergence that the rates have.
 //
 // The backend has no way to carry the answer to the text. A debug location is carried faithfully (one that is merged
-// with another is dropped, never kept), so a uniform branch's column is moved up by kUniformColumn and ptx_text.cpp moves it
-// back.
+// with another is dropped, never kept), so a uniform branch's column is moved up by kUniformColumn and ptx_text.cpp
+// moves it back.
+#include <optional>
+
 #include <llvm/Analysis/CycleAnalysis.h>
 #include <llvm/Analysis/TargetTransformInfoImpl.h>
 #include <llvm/Analysis/UniformityAnalysis.h>
@@ -17,8 +19,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassInstrumentation.h>
 #include <llvm/IR/PassManager.h>
-
-#include <optional>
 
 #include "builder/trace_state.hpp"
 
@@ -40,7 +40,8 @@ std::optional<int> shift_of_thread(const llvm::Value* value) {
   if (llvm::isa<llvm::ZExtInst>(instruction) || llvm::isa<llvm::TruncInst>(instruction)) {
     return shift_of_thread(instruction->getOperand(0));
   }
-  const bool is_shift = instruction->getOpcode() == llvm::Instruction::LShr || instruction->getOpcode() == llvm::Instruction::Shl;
+  const bool is_shift =
+      instruction->getOpcode() == llvm::Instruction::LShr || instruction->getOpcode() == llvm::Instruction::Shl;
   const bool is_mask = instruction->getOpcode() == llvm::Instruction::And;
   if (!is_shift && !is_mask) return std::nullopt;
   const auto* amount = llvm::dyn_cast<llvm::ConstantInt>(instruction->getOperand(1));
@@ -66,7 +67,8 @@ bool is_warp_comparison(const llvm::Instruction& instruction) {
   const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction);
   if (compare == nullptr) return false;
   const auto* bound = llvm::dyn_cast<llvm::ConstantInt>(compare->getOperand(1));
-  if (bound == nullptr || intrinsic_of(compare->getOperand(0)) != llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x) return false;
+  if (bound == nullptr || intrinsic_of(compare->getOperand(0)) != llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x)
+    return false;
   if (compare->getPredicate() == llvm::CmpInst::ICMP_ULT) return bound->getZExtValue() % 32 == 0;
   if (compare->getPredicate() == llvm::CmpInst::ICMP_UGT) return bound->getZExtValue() % 32 == 31;
   return false;
@@ -74,11 +76,16 @@ bool is_warp_comparison(const llvm::Instruction& instruction) {
 
 bool is_uniform_collective(const llvm::Instruction& instruction) {
   switch (intrinsic_of(&instruction)) {
-    case llvm::Intrinsic::nvvm_vote_all_sync: case llvm::Intrinsic::nvvm_vote_any_sync:
-    case llvm::Intrinsic::nvvm_vote_ballot_sync: case llvm::Intrinsic::nvvm_match_all_sync_i32p:
-    case llvm::Intrinsic::nvvm_redux_sync_add: case llvm::Intrinsic::nvvm_redux_sync_umin:
-    case llvm::Intrinsic::nvvm_redux_sync_umax: case llvm::Intrinsic::nvvm_redux_sync_and:
-    case llvm::Intrinsic::nvvm_redux_sync_or: case llvm::Intrinsic::nvvm_redux_sync_xor:
+    case llvm::Intrinsic::nvvm_vote_all_sync:
+    case llvm::Intrinsic::nvvm_vote_any_sync:
+    case llvm::Intrinsic::nvvm_vote_ballot_sync:
+    case llvm::Intrinsic::nvvm_match_all_sync_i32p:
+    case llvm::Intrinsic::nvvm_redux_sync_add:
+    case llvm::Intrinsic::nvvm_redux_sync_umin:
+    case llvm::Intrinsic::nvvm_redux_sync_umax:
+    case llvm::Intrinsic::nvvm_redux_sync_and:
+    case llvm::Intrinsic::nvvm_redux_sync_or:
+    case llvm::Intrinsic::nvvm_redux_sync_xor:
       return true;
     default:
       // A shuffle that reads one lane: the trace says so, since the lane need not be a constant.
@@ -95,8 +102,10 @@ bool is_divergent_source(const llvm::Instruction& instruction) {
   if (call == nullptr) return false;
   if (call->isInlineAsm()) return !call->doesNotAccessMemory();
   switch (intrinsic_of(call)) {
-    case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x: case llvm::Intrinsic::nvvm_read_ptx_sreg_laneid:
-    case llvm::Intrinsic::nvvm_read_ptx_sreg_lanemask_lt: case llvm::Intrinsic::nvvm_read_ptx_sreg_clock64:
+    case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x:
+    case llvm::Intrinsic::nvvm_read_ptx_sreg_laneid:
+    case llvm::Intrinsic::nvvm_read_ptx_sreg_lanemask_lt:
+    case llvm::Intrinsic::nvvm_read_ptx_sreg_clock64:
       return true;
     default:
       return false;
@@ -115,8 +124,8 @@ class WarpRates : public llvm::TargetTransformInfoImplCRTPBase<WarpRates> {
   }
   bool isAlwaysUniform(const llvm::Value* value) const {
     const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
-    return instruction != nullptr && (is_uniform_collective(*instruction) || is_warp_index(*instruction) ||
-                                      is_warp_comparison(*instruction));
+    return instruction != nullptr &&
+           (is_uniform_collective(*instruction) || is_warp_index(*instruction) || is_warp_comparison(*instruction));
   }
 };
 
@@ -138,8 +147,8 @@ void mark_uniform_branches(llvm::Function& function) {
     if (branch == nullptr || !branch->isConditional() || uniformity.hasDivergentTerminator(block)) continue;
     const llvm::DILocation* at = branch->getDebugLoc();
     if (at == nullptr) continue;
-    branch->setDebugLoc(llvm::DILocation::get(function.getContext(), at->getLine(), at->getColumn() + kUniformColumn, at->getScope(),
-                                              at->getInlinedAt()));
+    branch->setDebugLoc(llvm::DILocation::get(function.getContext(), at->getLine(), at->getColumn() + kUniformColumn,
+                                              at->getScope(), at->getInlinedAt()));
   }
 }
 

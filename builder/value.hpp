@@ -1,9 +1,9 @@
 // Expr and Var: values of the kernel that is being traced.
 //
 // An Expr is immutable and has one definition; a Var is a place that can be assigned. Both carry the type and the rate.
-// Operators come in pairs of operands with the same type only, so widths and signs never mix silently; a literal takes the
-// other side's type if it fits, which the compiler checks. Operands are passed as `Located`, whose converting constructors
-// note the author's line: operators cannot have default arguments, conversions can.
+// Operators come in pairs of operands with the same type only, so widths and signs never mix silently; a literal takes
+// the other side's type if it fits, which the compiler checks. Operands are passed as `Located`, whose converting
+// constructors note the author's line: operators cannot have default arguments, conversions can.
 #pragma once
 
 #include <bit>
@@ -94,20 +94,20 @@ inline constexpr Rate kRateOf = OperandTraits<std::remove_cvref_t<A>>::kRate;
 // the right side at each of the three rates, and a literal on the left.
 template <DeviceScalar T, Rate R>
 class Operands {
-#define PTXKIT_ONE(op, code, result, S, condition)                             \
+#define PTXKIT_ONE(op, code, result, S, condition)                                \
   friend Expr<result, widest(R, S)> operator op(Located<T, R> a, Located<T, S> b) \
-    requires(condition)                                                        \
-  {                                                                            \
-    return Expr<result, widest(R, S)>(apply(code, kScalarOf<T>, a, b));        \
+    requires(condition)                                                           \
+  {                                                                               \
+    return Expr<result, widest(R, S)>(apply(code, kScalarOf<T>, a, b));           \
   }
-#define PTXKIT_OPERATOR(op, code, result, condition)         \
-  PTXKIT_ONE(op, code, result, Rate::Block, condition)       \
-  PTXKIT_ONE(op, code, result, Rate::Warp, condition)        \
-  PTXKIT_ONE(op, code, result, Rate::Thread, condition)      \
+#define PTXKIT_OPERATOR(op, code, result, condition)                \
+  PTXKIT_ONE(op, code, result, Rate::Block, condition)              \
+  PTXKIT_ONE(op, code, result, Rate::Warp, condition)               \
+  PTXKIT_ONE(op, code, result, Rate::Thread, condition)             \
   friend Expr<result, R> operator op(Literal<T> a, Located<T, R> b) \
-    requires(R != Rate::Block && (condition))                \
-  {                                                          \
-    return Expr<result, R>(apply(code, kScalarOf<T>, a, b)); \
+    requires(R != Rate::Block && (condition))                       \
+  {                                                                 \
+    return Expr<result, R>(apply(code, kScalarOf<T>, a, b));        \
   }
   PTXKIT_OPERATOR(+, Binary::Add, T, DeviceNumber<T>)
   PTXKIT_OPERATOR(-, Binary::Sub, T, DeviceNumber<T>)
@@ -158,11 +158,13 @@ class [[nodiscard]] Expr : public Operands<T, R> {
     requires(S <= R)
   Expr(const Var<T, S>& var, Where where = Where::current()) : Expr(var.read(where)) {}  // NOLINT
 
-  // An exact match, so that the native ! through operator bool is no candidate of equal rank; the line is the operand's.
+  // An exact match, so that the native ! through operator bool is no candidate of equal rank; the line is the
+  // operand's.
   friend Expr operator!(const Expr& a)
     requires(std::is_same_v<T, bool>)
   {
-    return Expr(apply(Binary::Xor, Scalar::Pred, Operand{a.trace_, a.value_, 0, Where{}}, Operand{nullptr, {}, 1, Where{}}));
+    return Expr(
+        apply(Binary::Xor, Scalar::Pred, Operand{a.trace_, a.value_, 0, Where{}}, Operand{nullptr, {}, 1, Where{}}));
   }
 
   template <class Never = void>
@@ -193,11 +195,11 @@ struct OperandTraits<Var<T, R>> : OperandTraits<Expr<T, R>> {};
 template <DeviceScalar T, Rate R>
 struct Assigned : Operand {
   template <Rate S>
-  Assigned(const Expr<T, S>& expr, Where at = Where::current())
-      : Operand{&expr.trace(), expr.value(), 0, at} {
-    static_assert(S <= R,
-                  "a more divergent value cannot be assigned to a uniform variable: make it uniform with broadcast, any, "
-                  "all, ballot or a reduction, or declare the variable at Rate::Thread");
+  Assigned(const Expr<T, S>& expr, Where at = Where::current()) : Operand{&expr.trace(), expr.value(), 0, at} {
+    static_assert(
+        S <= R,
+        "a more divergent value cannot be assigned to a uniform variable: make it uniform with broadcast, any, "
+        "all, ballot or a reduction, or declare the variable at Rate::Thread");
   }
   template <Rate S>
   Assigned(const Var<T, S>& var, Where at = Where::current()) : Assigned(*var, at) {}
@@ -242,11 +244,11 @@ class Var : public Operands<T, R> {
     trace_->assign(slot_, R, materialise(*trace_, kScalarOf<T>, value), value.where);
     return *this;
   }
-#define PTXKIT_COMPOUND(op, code)                                                                               \
-  Var& operator op(Assigned<T, R> value) {                                                                      \
-    const Operand now{trace_, trace_->read(kScalarOf<T>, slot_, value.where), 0, value.where};                  \
-    trace_->assign(slot_, R, apply(code, kScalarOf<T>, now, value).value, value.where);                         \
-    return *this;                                                                                               \
+#define PTXKIT_COMPOUND(op, code)                                                              \
+  Var& operator op(Assigned<T, R> value) {                                                     \
+    const Operand now{trace_, trace_->read(kScalarOf<T>, slot_, value.where), 0, value.where}; \
+    trace_->assign(slot_, R, apply(code, kScalarOf<T>, now, value).value, value.where);        \
+    return *this;                                                                              \
   }
   PTXKIT_COMPOUND(+=, Binary::Add)
   PTXKIT_COMPOUND(-=, Binary::Sub)
@@ -282,14 +284,14 @@ template <DeviceScalar T, Rate R>
 Located<T, R>::Located(const Var<T, R>& var, Where at) : Located(var.read(at), at) {}
 
 // What does not compile, with the reason. Each is chosen only where no operator above fits.
-#define PTXKIT_REFUSE_MIXED(op)                                                                               \
-  template <DeviceOperand A, DeviceOperand B>                                                                 \
-    requires(!std::is_same_v<ValueType<A>, ValueType<B>>)                                                     \
-  Expr<ValueType<A>, widest(kRateOf<A>, kRateOf<B>)> operator op(const A& a, const B&) {                      \
-    static_assert(kNever<A>,                                                                                  \
-                  "the operands differ in width or sign, or a comparison was chained (a < x < b is "          \
-                  "(a < x) & (x < b)): convert with cast<T>, zext<T> or trunc<T>");                           \
-    return a;                                                                                                 \
+#define PTXKIT_REFUSE_MIXED(op)                                                                      \
+  template <DeviceOperand A, DeviceOperand B>                                                        \
+    requires(!std::is_same_v<ValueType<A>, ValueType<B>>)                                            \
+  Expr<ValueType<A>, widest(kRateOf<A>, kRateOf<B>)> operator op(const A & a, const B&) {            \
+    static_assert(kNever<A>,                                                                         \
+                  "the operands differ in width or sign, or a comparison was chained (a < x < b is " \
+                  "(a < x) & (x < b)): convert with cast<T>, zext<T> or trunc<T>");                  \
+    return a;                                                                                        \
   }
 PTXKIT_REFUSE_MIXED(+)
 PTXKIT_REFUSE_MIXED(-)
@@ -319,13 +321,14 @@ void operator||(const A&, const B&) {
   static_assert(kNever<A>, "|| cannot skip its right side on a device: use | (both sides are evaluated) or k.if_");
 }
 
-// --- conversions -------------------------------------------------------------------------------------------------------
+// --- conversions ---
 
 // cast<T>: the value modulo 2^width for integers (widening follows the source's sign), rounding for floats.
 template <DeviceNumber T, DeviceOperand A>
 Expr<T, kRateOf<A>> cast(const A& a, Where where = Where::current()) {
   const Expr<ValueType<A>, kRateOf<A>> from(a);
-  return Expr<T, kRateOf<A>>({&from.trace(), from.trace().convert(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
+  return Expr<T, kRateOf<A>>(
+      {&from.trace(), from.trace().convert(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
 }
 
 // zext<T>: an unsigned integer (or a predicate, as 0 or 1) to a wider or equal type.
@@ -341,7 +344,8 @@ Expr<T, kRateOf<A>> zext(const A& a, Where where = Where::current()) {
 template <DeviceInteger T, DeviceOperand A>
 Expr<T, kRateOf<A>> trunc(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "trunc takes an integer: use cast<T>");
-  static_assert(bits_of(kScalarOf<ValueType<A>>) >= bits_of(kScalarOf<T>), "trunc cannot widen: use zext<T> or cast<T>");
+  static_assert(bits_of(kScalarOf<ValueType<A>>) >= bits_of(kScalarOf<T>),
+                "trunc cannot widen: use zext<T> or cast<T>");
   return cast<T>(a, where);
 }
 
@@ -350,10 +354,11 @@ template <DeviceNumber T, DeviceOperand A>
 Expr<T, kRateOf<A>> bitcast(const A& a, Where where = Where::current()) {
   static_assert(bits_of(kScalarOf<ValueType<A>>) == bits_of(kScalarOf<T>), "bitcast keeps the width");
   const Expr<ValueType<A>, kRateOf<A>> from(a);
-  return Expr<T, kRateOf<A>>({&from.trace(), from.trace().bitcast(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
+  return Expr<T, kRateOf<A>>(
+      {&from.trace(), from.trace().bitcast(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
 }
 
-// --- select, min, max --------------------------------------------------------------------------------------------------
+// --- select, min, max ---
 
 namespace detail {
 
@@ -363,8 +368,9 @@ void check_literal_fits(bool fits, const char* type, Where where);
 template <DeviceScalar T, class A>
 Operand operand(const A& a, Where where) {
   if constexpr (DeviceOperand<A>) {
-    static_assert(std::is_same_v<ValueType<A>, T>, "the operands differ in width or sign: convert with cast<T>, zext<T> "
-                                                   "or trunc<T>");
+    static_assert(std::is_same_v<ValueType<A>, T>,
+                  "the operands differ in width or sign: convert with cast<T>, zext<T> "
+                  "or trunc<T>");
     if constexpr (std::is_same_v<ValueType<A>, T>) {
       const Expr<T, kRateOf<A>> expr(a);
       return Operand{&expr.trace(), expr.value(), 0, where};

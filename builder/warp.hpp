@@ -36,35 +36,36 @@ Expr<T, R> shuffle_with(Intrinsic id, Trace& trace, Value value, Value lane, u32
 
 }  // namespace detail
 
-// --- bits --------------------------------------------------------------------------------------------------------------
+// --- bits ---
 
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> popc(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "popc takes an integer");
   const auto bits = detail::expr_of(a);
-  return cast<u32>(detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Popc, {bits.value()}, where),
-                   where);
+  return cast<u32>(
+      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Popc, {bits.value()}, where), where);
 }
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> clz(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "clz takes an integer");
   const auto bits = detail::expr_of(a);
-  return cast<u32>(detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Clz, {bits.value()}, where),
-                   where);
+  return cast<u32>(
+      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Clz, {bits.value()}, where), where);
 }
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> ctz(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "ctz takes an integer");
   const auto bits = detail::expr_of(a);
-  return cast<u32>(detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Ctz, {bits.value()}, where),
-                   where);
+  return cast<u32>(
+      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Ctz, {bits.value()}, where), where);
 }
 // The position of the lowest one bit counted from 1, and 0 for 0.
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> ffs(const A& a, Where where = Where::current()) {
   const auto bits = detail::expr_of(a);
-  const auto zero = Expr<bool, kRateOf<A>>(apply(Compare::Eq, kScalarOf<ValueType<A>>, detail::operand<ValueType<A>>(bits, where),
-                                                 Operand{nullptr, {}, 0, where}));
+  const auto zero =
+      Expr<bool, kRateOf<A>>(apply(Compare::Eq, kScalarOf<ValueType<A>>, detail::operand<ValueType<A>>(bits, where),
+                                   Operand{nullptr, {}, 0, where}));
   const auto position = Expr<u32, kRateOf<A>>(
       apply(Binary::Add, Scalar::U32, detail::operand<u32>(ctz(bits, where), where), Operand{nullptr, {}, 1, where}));
   return select(zero, 0, position, where);
@@ -125,7 +126,7 @@ auto bit_field(const A& bits, const B& position, const C& length, Where where = 
       where);
 }
 
-// --- shuffles ----------------------------------------------------------------------------------------------------------
+// --- shuffles ---
 // `width` is 32, or a smaller power of two that splits the warp into groups of that many lanes.
 
 // The value of lane `lane` (of the own group): uniform if the lane number is and the group is the warp.
@@ -134,7 +135,8 @@ auto shuffle(const A& a, const L& lane, Where where = Where::current()) {
   constexpr Rate rate = Width == kWarpLanes && detail::rate_or_block<L>() <= Rate::Warp ? Rate::Warp : Rate::Thread;
   const auto value = detail::expr_of(a);
   return detail::shuffle_with<ValueType<A>, rate>(Intrinsic::Shuffle, value.trace(), value.value(),
-                                                  detail::value_of<u32>(value.trace(), lane, where), Width, "shuffle", where);
+                                                  detail::value_of<u32>(value.trace(), lane, where), Width, "shuffle",
+                                                  where);
 }
 template <u32 Width = kWarpLanes, DeviceOperand A, class D>
 auto shuffle_up(const A& a, const D& delta, Where where = Where::current()) {
@@ -163,7 +165,7 @@ auto broadcast(const A& a, Where where = Where::current()) {
   return shuffle(a, 0, where);
 }
 
-// --- votes and matches -------------------------------------------------------------------------------------------------
+// --- votes and matches ---
 
 template <DeviceOperand A>
 Expr<bool, Rate::Warp> any(const A& condition, Where where = Where::current()) {
@@ -186,7 +188,8 @@ Expr<u32, Rate::Warp> ballot(const A& condition, Where where = Where::current())
 // The lanes whose value equals this lane's.
 template <DeviceOperand A>
 Expr<u32, Rate::Thread> match_any(const A& a, Where where = Where::current()) {
-  static_assert(DeviceInteger<ValueType<A>> && sizeof(ValueType<A>) >= 4, "match takes a 32- or 64-bit integer: use zext");
+  static_assert(DeviceInteger<ValueType<A>> && sizeof(ValueType<A>) >= 4,
+                "match takes a 32- or 64-bit integer: use zext");
   const auto value = detail::expr_of(a);
   value.trace().require_together(Rate::Warp, "match_any", where);
   return detail::apply_intrinsic<u32, Rate::Thread>(
@@ -201,7 +204,7 @@ Expr<bool, Rate::Warp> match_all(const A& a, Where where = Where::current()) {
   return detail::apply_intrinsic<bool, Rate::Warp>(value.trace(), Intrinsic::MatchAll32, {value.value()}, where);
 }
 
-// --- reductions and prefix sums ----------------------------------------------------------------------------------------
+// --- reductions and prefix sums ---
 // Over the warp, of u32; the result is uniform.
 
 namespace detail {
@@ -250,7 +253,8 @@ Expr<u32, Rate::Thread> inclusive_sum(const A& a, Where where = Where::current()
 template <DeviceOperand A>
 Expr<u32, Rate::Thread> exclusive_sum(const A& a, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
-  return Expr<u32, Rate::Thread>(apply(Binary::Sub, Scalar::U32, detail::operand<u32>(inclusive_sum(value, where), where),
+  return Expr<u32, Rate::Thread>(apply(Binary::Sub, Scalar::U32,
+                                       detail::operand<u32>(inclusive_sum(value, where), where),
                                        detail::operand<u32>(value, where)));
 }
 

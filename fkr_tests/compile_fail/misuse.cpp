@@ -2,9 +2,11 @@
 //
 // A template refuses the same types once only, so cases that meet in one template differ in a type.
 //
-// The file is compiled twice. Without MISUSE all of it must compile: the twins. With MISUSE the compiler must refuse every
-// line that ends in "expect: <phrase>", with a diagnostic that mentions the line and contains the phrase; the tests of
-// misuse_test.cpp are made from these comments.
+// The file is compiled twice. Without MISUSE all of it must compile: the twins. With MISUSE the compiler must refuse
+// every line that ends in "expect: <phrase>", with a diagnostic that mentions the line and contains the phrase; the
+// tests of misuse_test.cpp are made from these comments. A line is one misuse with its expectation, so the formatter
+// keeps out.
+// clang-format off
 #include "builder/dsl.hpp"
 
 namespace ptxkit::dsl {
@@ -18,7 +20,7 @@ void takes_global(Span<Global, const u8>) {}
 void takes_uniform(Uniform) {}
 void takes_words(Ptr<Global, const u32>) {}
 
-// --- alignment ---------------------------------------------------------------------------------------------------------
+// --- alignment ---
 
 [[maybe_unused]] void load_wider_than_the_span(Span<ReadOnly, u8> src, Lanes i) {
 #ifdef MISUSE
@@ -88,7 +90,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-// --- state spaces and the right to write -------------------------------------------------------------------------------
+// --- state spaces and the right to write ---
 
 [[maybe_unused]] void store_through_const(Span<Global, const u8> src, Span<Global, u8> dst) {
 #ifdef MISUSE
@@ -152,7 +154,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-// --- rates -------------------------------------------------------------------------------------------------------------
+// --- rates ---
 
 [[maybe_unused]] void lane_value_into_a_warp_variable(Kernel& k, Lanes lanes) {
   Var<u32, Rate::Warp> ip(k, 0);
@@ -231,7 +233,7 @@ void takes_words(Ptr<Global, const u32>) {}
   });
 }
 
-// --- native control flow -----------------------------------------------------------------------------------------------
+// --- native control flow ---
 
 [[maybe_unused]] void native_if(Kernel& k, Uniform a) {
 #ifdef MISUSE
@@ -314,7 +316,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-// --- types -------------------------------------------------------------------------------------------------------------
+// --- types ---
 
 [[maybe_unused]] void mixed_widths(Uniform a, Expr<u64, Rate::Warp> b) {
 #ifdef MISUSE
@@ -430,7 +432,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-// --- values and places -------------------------------------------------------------------------------------------------
+// --- values and places ---
 
 [[maybe_unused]] void assigned_to_an_expr(Kernel& k, Uniform a, Uniform b) {
 #ifdef MISUSE
@@ -460,7 +462,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-// --- atomics and collectives -------------------------------------------------------------------------------------------
+// --- atomics and collectives ---
 
 [[maybe_unused]] void atomic_on_bytes(Ptr<Global, u8, 4> p) {
 #ifdef MISUSE

@@ -1,12 +1,12 @@
 // Each "expect:" comment of misuse.cpp is a test: the compiler refused that line, for that reason.
 //
-// The compiler runs once, while this program is built (see CMakeLists.txt); the tests read what it wrote. So sixty cases
-// cost one parse of the headers, and each still is a test of its own.
-#include <gtest/gtest.h>
-
+// The compiler runs once, while this program is built (see CMakeLists.txt); the tests read what it wrote. So sixty
+// cases cost one parse of the headers, and each still is a test of its own.
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace ptxkit {
 namespace {
@@ -75,8 +75,8 @@ TEST_P(Misuse, DoesNotCompile) {
     if (diagnostic.error.find(GetParam().phrase) != std::string::npos) return;
     seen += diagnostic.error + "\n";
   }
-  FAIL() << "line " << GetParam().line << " of misuse.cpp was to be refused with\n  " << GetParam().phrase << "\nbut the compiler "
-         << (seen.empty() ? "accepted it" : "said\n" + seen);
+  FAIL() << "line " << GetParam().line << " of misuse.cpp was to be refused with\n  " << GetParam().phrase
+         << "\nbut the compiler " << (seen.empty() ? "accepted it" : "said\n" + seen);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dsl, Misuse, ::testing::ValuesIn(expectations()),

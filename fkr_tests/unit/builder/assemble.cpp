@@ -1,13 +1,13 @@
 // Runs ptxas on a temporary file. It is looked for on the path and where the toolkit's packages put it.
 #include "fkr_tests/unit/builder/assemble.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include <unistd.h>
 
 namespace ptxkit::testing {
 namespace {
@@ -33,7 +33,8 @@ std::string assemble(const std::string& ptx, unsigned sm) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("ptxkit_assemble_" + std::to_string(getpid()) + ".ptx");
   std::ofstream(file) << ptx;
-  const std::string command = find_ptxas() + " -arch=sm_" + std::to_string(sm) + " -o /dev/null " + file.string() + " 2>&1";
+  const std::string command =
+      find_ptxas() + " -arch=sm_" + std::to_string(sm) + " -o /dev/null " + file.string() + " 2>&1";
   std::string said;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "ptxas could not be started";

@@ -30,8 +30,8 @@ Ran run(const std::function<void(dsl::Kernel&, const InWords&, const InWords&, c
         const Words& b, const RunOptions& options) {
   using namespace dsl;
   const KernelDefinition kernel =
-      define({.name = "run", .block = options.block},
-             [body](Kernel& k, Arg<"a", InWords> in_a, Arg<"b", InWords> in_b, Arg<"out", OutWords> out) { body(k, in_a, in_b, out); });
+      define({.name = "run", .block = options.block}, [body](Kernel& k, Arg<"a", InWords> in_a, Arg<"b", InWords> in_b,
+                                                             Arg<"out", OutWords> out) { body(k, in_a, in_b, out); });
   const std::string ptx = emit_ptx(kernel, options.emit);
 
   emulator::Device device;
@@ -40,9 +40,12 @@ Ran run(const std::function<void(dsl::Kernel&, const InWords&, const InWords&, c
   ran.out.resize(options.out_count == 0 ? std::size_t{options.block} * options.grid : options.out_count);
   const emulator::Address out = upload(device, "out", ran.out);
   const auto size = [](const Words& words) { return emulator::Argument::of(static_cast<uint32_t>(words.size())); };
-  std::vector<emulator::Argument> arguments = {
-      emulator::Argument::of(upload(device, "a", a)), size(a), emulator::Argument::of(upload(device, "b", b)), size(b),
-      emulator::Argument::of(out), size(ran.out)};
+  std::vector<emulator::Argument> arguments = {emulator::Argument::of(upload(device, "a", a)),
+                                               size(a),
+                                               emulator::Argument::of(upload(device, "b", b)),
+                                               size(b),
+                                               emulator::Argument::of(out),
+                                               size(ran.out)};
   emulator::Address debug = 0;
   if (options.emit.variant == Variant::Debug) {
     ran.debug.resize(2 * (std::size_t{options.emit.debug_records} + 1));

@@ -1,10 +1,10 @@
-// What each operation becomes in PTX. Kernels here are as small as the operation allows; what they compute is tested on the
-// emulator (fkr_tests/emulated).
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+// What each operation becomes in PTX. Kernels here are as small as the operation allows; what they compute is tested on
+// the emulator (fkr_tests/emulated).
 #include <functional>
 #include <regex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "builder/dsl.hpp"
 #include "fkr_tests/unit/builder/assemble.hpp"
@@ -52,7 +52,8 @@ TEST(Operations, Bits) {
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return clz(x); }), HasSubstr("clz.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return brev(x); }), HasSubstr("brev.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return mul_hi(x, 0xcccccccdu); }), HasSubstr("mul.hi.u32"));
-  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return trunc<u32>(mul_hi(zext<u64>(x) * 7, 9)); }), HasSubstr("mul.hi.u64"));
+  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return trunc<u32>(mul_hi(zext<u64>(x) * 7, 9)); }),
+              HasSubstr("mul.hi.u64"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return prmt(x, 0, 0x0123); }), HasSubstr("prmt.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return funnel_right(x, 1, x); }), HasSubstr("shf.r.wrap.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return funnel_left(x, 1, x); }), HasSubstr("shf.l.wrap.b32"));
@@ -62,9 +63,12 @@ TEST(Operations, Bits) {
 TEST(Operations, Shuffles) {
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle(x, 5); }), HasSubstr(", 5, 31, -1;"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle<8>(x, 5); }), HasSubstr(", 5, 6175, -1;"));  // 24 << 8 | 31
-  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle_up(x, 2); }), AllOf(HasSubstr("shfl.sync.up.b32"), HasSubstr(", 2, 0, -1;")));
-  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle_down(x, 2); }), AllOf(HasSubstr("shfl.sync.down.b32"), HasSubstr(", 2, 31, -1;")));
-  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle_xor(x, 16); }), AllOf(HasSubstr("shfl.sync.bfly.b32"), HasSubstr(", 16, 31, -1;")));
+  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle_up(x, 2); }),
+              AllOf(HasSubstr("shfl.sync.up.b32"), HasSubstr(", 2, 0, -1;")));
+  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle_down(x, 2); }),
+              AllOf(HasSubstr("shfl.sync.down.b32"), HasSubstr(", 2, 31, -1;")));
+  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shuffle_xor(x, 16); }),
+              AllOf(HasSubstr("shfl.sync.bfly.b32"), HasSubstr(", 16, 31, -1;")));
 }
 
 TEST(Operations, Votes) {
@@ -92,7 +96,8 @@ TEST(Operations, Synchronisation) {
     k.fence(Order::AcqRel, Scope::Sys);
     return x;
   };
-  EXPECT_THAT(ptx_of(both), AllOf(HasSubstr("bar.sync \t0;"), HasSubstr("bar.warp.sync \t-1;"), HasSubstr("fence.acq_rel.sys;")));
+  EXPECT_THAT(ptx_of(both),
+              AllOf(HasSubstr("bar.sync \t0;"), HasSubstr("bar.warp.sync \t-1;"), HasSubstr("fence.acq_rel.sys;")));
 }
 
 TEST(Operations, SharedArraysHave32BitAddressesAndTheirAlignment) {
@@ -126,18 +131,20 @@ TEST(Operations, LocalArraysWithUnknownIndicesAreLocalMemory) {
 
 TEST(Operations, UnsignedIndicesAreZeroExtended) {
   const auto at = [](auto index) {
-    return emit_ptx(kernel([index](Kernel& k, const In& in, const Out& out) { out.store(0, in.load(index(in.load(k.thread())))); }));
+    return emit_ptx(kernel(
+        [index](Kernel& k, const In& in, const Out& out) { out.store(0, in.load(index(in.load(k.thread())))); }));
   };
   EXPECT_THAT(at([](Lanes x) { return x; }), AllOf(HasSubstr("mul.wide.u32"), Not(HasSubstr("mul.wide.s32"))));
   EXPECT_THAT(at([](Lanes x) { return bitcast<i32>(x) - 3; }), HasSubstr("mul.wide.s32"));
 }
 
 TEST(Operations, VectorAccesses) {
-  const std::string ptx = emit_ptx(define(
-      {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u32, 16>> in, Arg<"out", Ptr<Global, u32, 16>> out) {
-        const auto at = times<4>(k.thread());
-        out.at(at).store_vector(in.at(at).load_vector<4>());
-      }));
+  const std::string ptx =
+      emit_ptx(define({.name = "op", .block = 32},
+                      [](Kernel& k, Arg<"in", Ptr<ReadOnly, u32, 16>> in, Arg<"out", Ptr<Global, u32, 16>> out) {
+                        const auto at = times<4>(k.thread());
+                        out.at(at).store_vector(in.at(at).load_vector<4>());
+                      }));
   EXPECT_THAT(ptx, AllOf(HasSubstr("ld.global.nc.v4.u32"), HasSubstr("st.global.v4.u32")));
 }
 
@@ -145,13 +152,14 @@ TEST(Operations, VectorsOfEveryWidthAssemble) {
   const auto copy = [](auto zero, auto lanes) {
     using T = decltype(zero);
     constexpr std::size_t count = decltype(lanes)::value;
-    const std::string ptx = emit_ptx(define(
-        {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, T, 16>> in, Arg<"out", Ptr<Global, T, 16>> out) {
-          const auto at = times<16 / sizeof(T)>(k.thread());
-          const auto values = in.at(at).template load_vector<count>();
-          out.at(at).store_vector(std::array{values[0] + 1, values[1]});
-          if constexpr (count == 4) out.at(at).at(4).store(values[2] ^ values[3]);
-        }));
+    const std::string ptx =
+        emit_ptx(define({.name = "op", .block = 32},
+                        [](Kernel& k, Arg<"in", Ptr<ReadOnly, T, 16>> in, Arg<"out", Ptr<Global, T, 16>> out) {
+                          const auto at = times<16 / sizeof(T)>(k.thread());
+                          const auto values = in.at(at).template load_vector<count>();
+                          out.at(at).store_vector(std::array{values[0] + 1, values[1]});
+                          if constexpr (count == 4) out.at(at).at(4).store(values[2] ^ values[3]);
+                        }));
     EXPECT_THAT(ptx, AllOf(HasSubstr("ld.global.nc."), Not(HasSubstr("ld.global.u")))) << ptx;
     if (testing::has_ptxas()) {
       EXPECT_THAT(testing::assemble(ptx, 75), IsEmpty()) << ptx;
@@ -166,11 +174,11 @@ TEST(Operations, VectorsOfEveryWidthAssemble) {
 }
 
 TEST(Operations, MultiplesKeepTheirAlignmentThroughSums) {
-  const auto definition = define(
-      {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u8, 16>> in, Arg<"out", Out> out, Arg<"stride", u32> stride) {
-        const auto row = assume_multiple<16>(k.block() * stride, "the host rounds strides up");
-        out.store(k.thread(), in.at(row + times<8>(k.lane()) - times<4>(k.warp())).as<u32>().load());
-      });
+  const auto definition = define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u8, 16>> in,
+                                                                 Arg<"out", Out> out, Arg<"stride", u32> stride) {
+    const auto row = assume_multiple<16>(k.block() * stride, "the host rounds strides up");
+    out.store(k.thread(), in.at(row + times<8>(k.lane()) - times<4>(k.warp())).as<u32>().load());
+  });
   EXPECT_THAT(emit_ptx(definition), AllOf(HasSubstr("ld.global.nc.u32"), Not(HasSubstr("trap;"))));
   const Emitted checked = emit(definition, {.variant = Variant::Checked});
   EXPECT_THAT(checked.ptx, HasSubstr("trap;"));
@@ -178,16 +186,19 @@ TEST(Operations, MultiplesKeepTheirAlignmentThroughSums) {
 }
 
 TEST(Operations, UnalignedReadsComeFromAlignedWords) {
-  const std::string ptx = emit_ptx(define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<ReadOnly, u8>> in, Arg<"out", Out> out) {
-    out.store(k.thread(), in.load_unaligned_u32(k.thread()));
-  }));
-  EXPECT_THAT(ptx, AllOf(HasSubstr("and.b64"), HasSubstr(", -4;"), HasSubstr("ld.global.nc.u32"), HasSubstr("shf.r.wrap.b32")));
+  const std::string ptx = emit_ptx(
+      define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<ReadOnly, u8>> in, Arg<"out", Out> out) {
+        out.store(k.thread(), in.load_unaligned_u32(k.thread()));
+      }));
+  EXPECT_THAT(
+      ptx, AllOf(HasSubstr("and.b64"), HasSubstr(", -4;"), HasSubstr("ld.global.nc.u32"), HasSubstr("shf.r.wrap.b32")));
 }
 
 TEST(Operations, BytewiseReadsAreByteLoads) {
-  const std::string ptx = emit_ptx(define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<Global, const u8>> in, Arg<"out", Out> out) {
-    out.store(k.thread(), in.load_bytewise<u32>(k.thread()));
-  }));
+  const std::string ptx = emit_ptx(
+      define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<Global, const u8>> in, Arg<"out", Out> out) {
+        out.store(k.thread(), in.load_bytewise<u32>(k.thread()));
+      }));
   EXPECT_THAT(ptx, AllOf(HasSubstr("ld.global.u8"), Not(HasSubstr("ld.global.u32")), Not(HasSubstr("ld.global.nc"))));
 }
 
@@ -243,7 +254,7 @@ TEST(Operations, ElseAndNestedLoopsAssemble) {
   EXPECT_THAT(ptx, HasSubstr("bra"));
 }
 
-// --- uniform branches --------------------------------------------------------------------------------------------------
+// --- uniform branches ---
 
 // The number of conditional branches in the PTX of `body`, and how many of them are `bra.uni`.
 struct Branches {
@@ -251,7 +262,9 @@ struct Branches {
   std::size_t uniform;
 };
 bool operator==(const Branches& a, const Branches& b) { return a.all == b.all && a.uniform == b.uniform; }
-void PrintTo(const Branches& branches, std::ostream* out) { *out << branches.uniform << " of " << branches.all << " uniform"; }
+void PrintTo(const Branches& branches, std::ostream* out) {
+  *out << branches.uniform << " of " << branches.all << " uniform";
+}
 
 Branches branches_of(const Body& body, EmitOptions options = {}) {
   const std::string ptx = emit_ptx(kernel(body), options);
@@ -260,7 +273,8 @@ Branches branches_of(const Body& body, EmitOptions options = {}) {
   }
   const std::regex branch("\\n\\t@!?%p\\d+ bra \\t"), uniform("\\n\\t@!?%p\\d+ bra.uni \\t");
   const auto matches = [&](const std::regex& what) {
-    return static_cast<std::size_t>(std::distance(std::sregex_iterator(ptx.begin(), ptx.end(), what), std::sregex_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(std::sregex_iterator(ptx.begin(), ptx.end(), what), std::sregex_iterator()));
   };
   return {matches(branch) + matches(uniform), matches(uniform)};
 }
@@ -287,11 +301,13 @@ TEST(UniformBranches, FollowTheRateOfTheCondition) {
   EXPECT_EQ(branch_on([](Kernel& k, In, Out) { return (k.thread() >> 4) == 1; }), divergent);
   EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return in.load(k.thread()) == 1; }), divergent);
   EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle_up(in.load(k.thread()), 1) == 7; }), divergent);
-  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle(in.load(k.thread()), k.lane() ^ 3) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle(in.load(k.thread()), k.lane() ^ 3) == 7; }),
+            divergent);
   EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle<16>(in.load(k.thread()), 3) == 7; }), divergent);
   EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return match_any(in.load(k.thread())) == 7; }), divergent);
   EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return out.load(0) == 7; }), divergent);
-  EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu) == 7; }), divergent);
+  EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu) == 7; }),
+            divergent);
 }
 
 TEST(UniformBranches, CanBeTurnedOff) {
@@ -342,7 +358,7 @@ TEST(UniformBranches, LinesStayTheAuthors) {
   EXPECT_LT(std::stoul(found[2]), 200u);
 }
 
-// --- variants ----------------------------------------------------------------------------------------------------------
+// --- variants ---
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
@@ -365,7 +381,8 @@ TEST(Variants, AssumedAlignmentIsCheckedAndListed) {
   EXPECT_THAT(emit(definition, {.variant = Variant::Checked}).ptx, HasSubstr("trap;"));
   const Emitted release = emit(definition);
   EXPECT_THAT(release.ptx, AllOf(Not(HasSubstr("trap;")), HasSubstr("ld.global.nc.v4.u32")));
-  EXPECT_THAT(release.launch, AllOf(HasSubstr("\"why\": \"the host allocates it\""), HasSubstr("operations_test.cpp:")));
+  EXPECT_THAT(release.launch,
+              AllOf(HasSubstr("\"why\": \"the host allocates it\""), HasSubstr("operations_test.cpp:")));
 }
 
 TEST(Variants, MarkersExistInDebugBuildsOnly) {
@@ -374,16 +391,19 @@ TEST(Variants, MarkersExistInDebugBuildsOnly) {
     k.mark(8, x);
     return x;
   };
-  EXPECT_THAT(ptx_of(body, {.variant = Variant::Checked}), AllOf(Not(HasSubstr("debug_buffer")), Not(HasSubstr("atom"))));
+  EXPECT_THAT(ptx_of(body, {.variant = Variant::Checked}),
+              AllOf(Not(HasSubstr("debug_buffer")), Not(HasSubstr("atom"))));
   const std::string debug = ptx_of(body, {.variant = Variant::Debug, .debug_records = 256});
-  EXPECT_THAT(debug, AllOf(HasSubstr(".param .u64 .ptr .global .align 16 op_debug_buffer"), HasSubstr("and.b32"), HasSubstr(", 4080;")));
+  EXPECT_THAT(debug, AllOf(HasSubstr(".param .u64 .ptr .global .align 16 op_debug_buffer"), HasSubstr("and.b32"),
+                           HasSubstr(", 4080;")));
   EXPECT_EQ(count(debug, "atom.relaxed.gpu.global.add.u32"), 2u);
   EXPECT_EQ(count(debug, "st.global.v4.u32"), 2u);
 }
 
 TEST(Variants, LaunchFilesOfDebugBuildsListTheMarkers) {
   const auto definition = kernel([](Kernel& k, const In&, const Out&) { k.mark(7); });
-  EXPECT_THAT(emit(definition, {.variant = Variant::Debug}).launch, AllOf(HasSubstr("\"markers\""), HasSubstr("\"id\": 7"), HasSubstr("operations_test.cpp:")));
+  EXPECT_THAT(emit(definition, {.variant = Variant::Debug}).launch,
+              AllOf(HasSubstr("\"markers\""), HasSubstr("\"id\": 7"), HasSubstr("operations_test.cpp:")));
   EXPECT_THAT(emit(definition).launch, Not(HasSubstr("markers")));
 }
 
@@ -398,7 +418,9 @@ TEST(Variants, TrapsKeepTheirOwnLines) {
   std::vector<std::string> lines;
   const std::regex trap("\\.loc\\t1 (\\d+) \\d+\n(?:(?!\\t\\.loc)[^\n]*\n)*?\\ttrap;");
   for (std::sregex_iterator i(ptx.begin(), ptx.end(), trap), end; i != end; ++i) lines.push_back((*i)[1]);
-  EXPECT_THAT(lines, ::testing::UnorderedElementsAre(std::to_string(here + 2), std::to_string(here + 3), std::to_string(here + 4))) << ptx;
+  EXPECT_THAT(lines, ::testing::UnorderedElementsAre(std::to_string(here + 2), std::to_string(here + 3),
+                                                     std::to_string(here + 4)))
+      << ptx;
 }
 
 }  // namespace

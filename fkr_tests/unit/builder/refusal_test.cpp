@@ -1,4 +1,6 @@
 // What tracing refuses: each misuse names the place, the other place that makes it one, and the remedy.
+// The tests count lines, so the formatter keeps out.
+// clang-format off
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +47,8 @@ TEST(Refusal, BarrierInADivergentBranch) {
           },
           Where::current());
   };
-  expect_refused(body, here + 4, here + 6, "barrier needs every thread of the CTA, but stands inside a divergent branch",
+  expect_refused(body, here + 4, here + 6,
+                 "barrier needs every thread of the CTA, but stands inside a divergent branch",
                  "move the barrier out of the branch");
 }
 
@@ -123,7 +126,8 @@ TEST(Refusal, BlockVariableAssignedInAWarpBranch) {
       head += 1;
     });
   };
-  expect_refused(body, here + 4, here + 3, "assignment to the block-uniform variable", "declare the variable at Rate::Thread");
+  expect_refused(body, here + 4, here + 3, "assignment to the block-uniform variable",
+                 "declare the variable at Rate::Thread");
 }
 
 TEST(Refusal, VariableOfTheBranchItselfIsAccepted) {
@@ -164,7 +168,8 @@ TEST(Refusal, BarrierAfterAWarpReturned) {
     k.sync_warp();
     k.barrier();
   };
-  expect_refused(body, here + 4, here + 2, "barrier needs every thread of the CTA, but some have left the kernel", "guard the work");
+  expect_refused(body, here + 4, here + 2, "barrier needs every thread of the CTA, but some have left the kernel",
+                 "guard the work");
 }
 
 TEST(Refusal, ReturnInALoopThatMeetsItsBarrierAgain) {

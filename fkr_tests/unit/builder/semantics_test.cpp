@@ -1,11 +1,11 @@
 // What the operations of the DSL compute, on the emulator, compared with the same expression in C++.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <bit>
 #include <cstring>
 #include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/builder/emulate.hpp"
 
@@ -13,8 +13,8 @@ namespace ptxkit::dsl {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::InWords;
+using ::testing::IsEmpty;
 using testing::OutWords;
 using testing::Ran;
 using testing::run;
@@ -24,7 +24,22 @@ using testing::Words;
 // 64 pairs: edges of every width first, then a generator's.
 const std::pair<Words, Words>& pairs() {
   static const std::pair<Words, Words> made = [] {
-    const Words edges = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fffffffffffffff, 0x8000000000000000, ~u64{0}, 3};
+    const Words edges = {0,
+                         1,
+                         2,
+                         0x7f,
+                         0x80,
+                         0xff,
+                         0x7fff,
+                         0x8000,
+                         0xffff,
+                         0x7fffffff,
+                         0x80000000,
+                         0xffffffff,
+                         0x7fffffffffffffff,
+                         0x8000000000000000,
+                         ~u64{0},
+                         3};
     Words a, b;
     u64 state = 42;
     for (std::size_t i = 0; i < 64; ++i) {
@@ -69,17 +84,22 @@ void expect_arithmetic() {
   expect_pairwise<T>([](auto x, auto y) { return x + y; }, [](T x, T y) { return static_cast<T>(W(x) + W(y)); });
   expect_pairwise<T>([](auto x, auto y) { return x - y; }, [](T x, T y) { return static_cast<T>(W(x) - W(y)); });
   expect_pairwise<T>([](auto x, auto y) { return x * y; }, [](T x, T y) { return static_cast<T>(W(x) * W(y)); });
-  expect_pairwise<T>([](auto x, auto y) { return x / ((y & 0x3f) | 1); }, [](T x, T y) { return static_cast<T>(x / ((y & 0x3f) | 1)); });
-  expect_pairwise<T>([](auto x, auto y) { return x % ((y & 0x3f) | 1); }, [](T x, T y) { return static_cast<T>(x % ((y & 0x3f) | 1)); });
-  expect_pairwise<T>([](auto x, auto y) { return (x & y) ^ (x | y); }, [](T x, T y) { return static_cast<T>((x & y) ^ (x | y)); });
-  expect_pairwise<T>([](auto x, auto y) { return x << (y & static_cast<int>(kMask)); }, [](T x, T y) { return static_cast<T>(W(x) << (W(y) & kMask)); });
-  expect_pairwise<T>([](auto x, auto y) { return x >> (y & static_cast<int>(kMask)); }, [](T x, T y) { return static_cast<T>(x >> (W(y) & kMask)); });
+  expect_pairwise<T>([](auto x, auto y) { return x / ((y & 0x3f) | 1); },
+                     [](T x, T y) { return static_cast<T>(x / ((y & 0x3f) | 1)); });
+  expect_pairwise<T>([](auto x, auto y) { return x % ((y & 0x3f) | 1); },
+                     [](T x, T y) { return static_cast<T>(x % ((y & 0x3f) | 1)); });
+  expect_pairwise<T>([](auto x, auto y) { return (x & y) ^ (x | y); },
+                     [](T x, T y) { return static_cast<T>((x & y) ^ (x | y)); });
+  expect_pairwise<T>([](auto x, auto y) { return x << (y & static_cast<int>(kMask)); },
+                     [](T x, T y) { return static_cast<T>(W(x) << (W(y) & kMask)); });
+  expect_pairwise<T>([](auto x, auto y) { return x >> (y & static_cast<int>(kMask)); },
+                     [](T x, T y) { return static_cast<T>(x >> (W(y) & kMask)); });
   expect_pairwise<T>([](auto x, auto y) { return min(x, y); }, [](T x, T y) { return std::min(x, y); });
   expect_pairwise<T>([](auto x, auto y) { return max(x, y); }, [](T x, T y) { return std::max(x, y); });
   expect_pairwise<T>([](auto x, auto y) { return ~x - -y; }, [](T x, T y) { return static_cast<T>(~W(x) + W(y)); });
   const auto comparisons = [](auto x, auto y) {
-    return zext<u32>(x == y) | zext<u32>(x != y) << 1 | zext<u32>(x < y) << 2 | zext<u32>(x <= y) << 3 | zext<u32>(x > y) << 4 |
-           zext<u32>(x >= y) << 5;
+    return zext<u32>(x == y) | zext<u32>(x != y) << 1 | zext<u32>(x < y) << 2 | zext<u32>(x <= y) << 3 |
+           zext<u32>(x > y) << 4 | zext<u32>(x >= y) << 5;
   };
   expect_pairwise<T>(comparisons, [](T x, T y) {
     return u32{x == y} | u32{x != y} << 1 | u32{x < y} << 2 | u32{x <= y} << 3 | u32{x > y} << 4 | u32{x >= y} << 5;
@@ -102,29 +122,41 @@ TEST(Semantics, Conversions) {
   expect_pairwise<i32>([](auto x, auto) { return cast<i64>(cast<f64>(x)); }, [](i32 x, i32) { return x; });
   expect_pairwise<u32>([](auto x, auto) { return bitcast<u32>(cast<f32>(x) * 0.5f); },
                        [](u32 x, u32) { return std::bit_cast<u32>(static_cast<f32>(x) * 0.5f); });
-  expect_pairwise<u32>([](auto x, auto y) { return zext<u32>((x < y) ^ !(x > 7)); }, [](u32 x, u32 y) { return (x < y) != !(x > 7); });
-  expect_pairwise<u32>([](auto x, auto y) { return select((x & 1) == 0, x, y + 1); }, [](u32 x, u32 y) { return (x & 1) == 0 ? x : y + 1; });
+  expect_pairwise<u32>([](auto x, auto y) { return zext<u32>((x < y) ^ !(x > 7)); },
+                       [](u32 x, u32 y) { return (x < y) != !(x > 7); });
+  expect_pairwise<u32>([](auto x, auto y) { return select((x & 1) == 0, x, y + 1); },
+                       [](u32 x, u32 y) { return (x & 1) == 0 ? x : y + 1; });
 }
 
 TEST(Semantics, Bits) {
-  expect_pairwise<u32>([](auto x, auto) { return popc(x) | clz(x) << 8 | ctz(x) << 16 | ffs(x) << 24; }, [](u32 x, u32) {
-    return static_cast<u32>(std::popcount(x) | std::countl_zero(x) << 8 | std::countr_zero(x) << 16 | (x == 0 ? 0 : std::countr_zero(x) + 1) << 24);
-  });
-  expect_pairwise<u64>([](auto x, auto) { return popc(x) | clz(x) << 8 | ctz(x) << 16 | ffs(x) << 24; }, [](u64 x, u64) {
-    return static_cast<u32>(std::popcount(x) | std::countl_zero(x) << 8 | std::countr_zero(x) << 16 | (x == 0 ? 0 : std::countr_zero(x) + 1) << 24);
-  });
+  expect_pairwise<u32>([](auto x, auto) { return popc(x) | clz(x) << 8 | ctz(x) << 16 | ffs(x) << 24; },
+                       [](u32 x, u32) {
+                         return static_cast<u32>(std::popcount(x) | std::countl_zero(x) << 8 |
+                                                 std::countr_zero(x) << 16 |
+                                                 (x == 0 ? 0 : std::countr_zero(x) + 1) << 24);
+                       });
+  expect_pairwise<u64>([](auto x, auto) { return popc(x) | clz(x) << 8 | ctz(x) << 16 | ffs(x) << 24; },
+                       [](u64 x, u64) {
+                         return static_cast<u32>(std::popcount(x) | std::countl_zero(x) << 8 |
+                                                 std::countr_zero(x) << 16 |
+                                                 (x == 0 ? 0 : std::countr_zero(x) + 1) << 24);
+                       });
   expect_pairwise<u32>([](auto x, auto) { return brev(brev(x) >> 3); }, [](u32 x, u32) { return x << 3; });
-  expect_pairwise<u32>([](auto x, auto y) { return mul_hi(x, y); }, [](u32 x, u32 y) { return static_cast<u32>(u64{x} * y >> 32); });
+  expect_pairwise<u32>([](auto x, auto y) { return mul_hi(x, y); },
+                       [](u32 x, u32 y) { return static_cast<u32>(u64{x} * y >> 32); });
   expect_pairwise<u64>([](auto x, auto y) { return mul_hi(x, y); },
                        [](u64 x, u64 y) { return static_cast<u64>(static_cast<unsigned __int128>(x) * y >> 64); });
   expect_pairwise<u32>([](auto x, auto y) { return funnel_right(x, y, y & 31); },
                        [](u32 x, u32 y) { return static_cast<u32>((u64{y} << 32 | x) >> (y & 31)); });
   expect_pairwise<u32>([](auto x, auto y) { return funnel_left(x, y, x); },
                        [](u32 x, u32 y) { return static_cast<u32>((u64{y} << 32 | x) << (x & 31) >> 32); });
-  expect_pairwise<u32>([](auto x, auto y) { return prmt(x, y, 0x0572); }, [](u32 x, u32 y) {
-    const auto byte = [&](u32 i) { return static_cast<u32>((u64{y} << 32 | x) >> (8 * i)) & 0xff; };
-    return byte(2) | byte(7) << 8 | byte(5) << 16 | byte(0) << 24;
-  });
+  expect_pairwise<u32>([](auto x, auto y) { return prmt(x, y, 0x0572); },
+                       [](u32 x, u32 y) {
+                         const auto byte = [&](u32 i) {
+                           return static_cast<u32>((u64{y} << 32 | x) >> (8 * i)) & 0xff;
+                         };
+                         return byte(2) | byte(7) << 8 | byte(5) << 16 | byte(0) << 24;
+                       });
   expect_pairwise<u32>([](auto x, auto) { return bit_field(x, 5, 9); }, [](u32 x, u32) { return x >> 5 & 0x1ff; });
 }
 
@@ -133,11 +165,10 @@ template <class Device, class Host>
 void expect_per_thread(Device device, Host host) {
   const Words& a = pairs().first;
   for (const EmitOptions& emission : kEveryEmission) {
-    const Ran ran = run(
-        [&](Kernel& k, const InWords& in, const InWords&, const OutWords& out) {
-          out.store(k.thread(), cast<u64>(device(k, trunc<u32>(in.load(k.thread())))));
-        },
-        a, a, {.emit = emission});
+    const Ran ran =
+        run([&](Kernel& k, const InWords& in, const InWords&,
+                const OutWords& out) { out.store(k.thread(), cast<u64>(device(k, trunc<u32>(in.load(k.thread()))))); },
+            a, a, {.emit = emission});
     ASSERT_THAT(ran.report, IsEmpty());
     for (std::size_t i = 0; i < a.size(); ++i) {
       const std::size_t base = i / 32 * 32;
@@ -148,10 +179,14 @@ void expect_per_thread(Device device, Host host) {
 }
 
 TEST(Semantics, Shuffles) {
-  expect_per_thread([](Kernel& k, auto x) { return shuffle(x, k.lane() * 7); }, [](auto lane, auto i) { return lane(i * 7 % 32); });
-  expect_per_thread([](Kernel&, auto x) { return shuffle<8>(x, 3); }, [](auto lane, auto i) { return lane(i / 8 * 8 + 3); });
-  expect_per_thread([](Kernel&, auto x) { return shuffle_up(x, 5); }, [](auto lane, auto i) { return lane(i < 5 ? i : i - 5); });
-  expect_per_thread([](Kernel&, auto x) { return shuffle_down(x, 5); }, [](auto lane, auto i) { return lane(i + 5 > 31 ? i : i + 5); });
+  expect_per_thread([](Kernel& k, auto x) { return shuffle(x, k.lane() * 7); },
+                    [](auto lane, auto i) { return lane(i * 7 % 32); });
+  expect_per_thread([](Kernel&, auto x) { return shuffle<8>(x, 3); },
+                    [](auto lane, auto i) { return lane(i / 8 * 8 + 3); });
+  expect_per_thread([](Kernel&, auto x) { return shuffle_up(x, 5); },
+                    [](auto lane, auto i) { return lane(i < 5 ? i : i - 5); });
+  expect_per_thread([](Kernel&, auto x) { return shuffle_down(x, 5); },
+                    [](auto lane, auto i) { return lane(i + 5 > 31 ? i : i + 5); });
   expect_per_thread([](Kernel&, auto x) { return shuffle_xor(x, 21); }, [](auto lane, auto i) { return lane(i ^ 21); });
   expect_per_thread([](Kernel& k, auto x) { return shuffle(zext<u64>(x) * 0x100000001u, k.lane() ^ 1); },
                     [](auto lane, auto i) { return lane(i ^ 1) * 0x100000001u; });
@@ -168,25 +203,56 @@ TEST(Semantics, VotesMatchesAndReductions) {
     return total;
   };
   expect_per_thread([](Kernel&, auto x) { return ballot((x & 1) == 1); },
-                    [&](auto lane, auto) { u32 mask = 0; for (u32 i = 0; i < 32; ++i) mask |= (lane(i) & 1) << i; return mask; });
-  expect_per_thread([](Kernel&, auto x) { return zext<u32>(any(x == 0xff)) | zext<u32>(all(x != 0xff)) << 1 | zext<u32>(match_all(x & 0)) << 2 | zext<u32>(match_all(x)) << 3; },
-                    [&](auto lane, auto) { u32 seen = 0; for (u32 i = 0; i < 32; ++i) seen |= lane(i) == 0xff; return seen | (seen ^ 1) << 1 | 4; });
+                    [&](auto lane, auto) {
+                      u32 mask = 0;
+                      for (u32 i = 0; i < 32; ++i) mask |= (lane(i) & 1) << i;
+                      return mask;
+                    });
+  expect_per_thread(
+      [](Kernel&, auto x) {
+        return zext<u32>(any(x == 0xff)) | zext<u32>(all(x != 0xff)) << 1 | zext<u32>(match_all(x & 0)) << 2 |
+               zext<u32>(match_all(x)) << 3;
+      },
+      [&](auto lane, auto) {
+        u32 seen = 0;
+        for (u32 i = 0; i < 32; ++i) seen |= lane(i) == 0xff;
+        return seen | (seen ^ 1) << 1 | 4;
+      });
   expect_per_thread([](Kernel&, auto x) { return match_any(x & 7); },
-                    [&](auto lane, auto me) { u32 mask = 0; for (u32 i = 0; i < 32; ++i) mask |= u32{(lane(i) & 7) == (lane(me) & 7)} << i; return mask; });
-  expect_per_thread([](Kernel&, auto x) { return reduce_add(x); }, [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return a + b; }); });
-  expect_per_thread([](Kernel&, auto x) { return reduce_min(x | 16); }, [&](auto lane, auto) { return fold(lane, ~0u, [](u32 a, u32 b) { return std::min(a, b | 16); }); });
-  expect_per_thread([](Kernel&, auto x) { return reduce_max(x); }, [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return std::max(a, b); }); });
-  expect_per_thread([](Kernel&, auto x) { return reduce_and(x | 0xff00); }, [&](auto lane, auto) { return fold(lane, ~0u, [](u32 a, u32 b) { return a & (b | 0xff00); }); });
-  expect_per_thread([](Kernel&, auto x) { return reduce_or(x >> 9); }, [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return a | b >> 9; }); });
-  expect_per_thread([](Kernel&, auto x) { return reduce_xor(x); }, [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return a ^ b; }); });
+                    [&](auto lane, auto me) {
+                      u32 mask = 0;
+                      for (u32 i = 0; i < 32; ++i) mask |= u32{(lane(i) & 7) == (lane(me) & 7)} << i;
+                      return mask;
+                    });
+  expect_per_thread([](Kernel&, auto x) { return reduce_add(x); },
+                    [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return a + b; }); });
+  expect_per_thread([](Kernel&, auto x) { return reduce_min(x | 16); },
+                    [&](auto lane, auto) { return fold(lane, ~0u, [](u32 a, u32 b) { return std::min(a, b | 16); }); });
+  expect_per_thread([](Kernel&, auto x) { return reduce_max(x); },
+                    [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return std::max(a, b); }); });
+  expect_per_thread([](Kernel&, auto x) { return reduce_and(x | 0xff00); },
+                    [&](auto lane, auto) { return fold(lane, ~0u, [](u32 a, u32 b) { return a & (b | 0xff00); }); });
+  expect_per_thread([](Kernel&, auto x) { return reduce_or(x >> 9); },
+                    [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return a | b >> 9; }); });
+  expect_per_thread([](Kernel&, auto x) { return reduce_xor(x); },
+                    [&](auto lane, auto) { return fold(lane, 0, [](u32 a, u32 b) { return a ^ b; }); });
   expect_per_thread([](Kernel&, auto x) { return inclusive_sum(x); },
-                    [](auto lane, auto me) { u32 sum = 0; for (std::size_t i = 0; i <= me; ++i) sum += lane(i); return sum; });
+                    [](auto lane, auto me) {
+                      u32 sum = 0;
+                      for (std::size_t i = 0; i <= me; ++i) sum += lane(i);
+                      return sum;
+                    });
   expect_per_thread([](Kernel&, auto x) { return exclusive_sum(x); },
-                    [](auto lane, auto me) { u32 sum = 0; for (std::size_t i = 0; i < me; ++i) sum += lane(i); return sum; });
-  expect_per_thread([](Kernel& k, auto) { return k.lanes_below() ^ k.warp() << 31 ^ k.thread() >> 5 << 31; }, [](auto, auto me) { return (1u << me) - 1; });
+                    [](auto lane, auto me) {
+                      u32 sum = 0;
+                      for (std::size_t i = 0; i < me; ++i) sum += lane(i);
+                      return sum;
+                    });
+  expect_per_thread([](Kernel& k, auto) { return k.lanes_below() ^ k.warp() << 31 ^ k.thread() >> 5 << 31; },
+                    [](auto, auto me) { return (1u << me) - 1; });
 }
 
-// --- control flow ------------------------------------------------------------------------------------------------------
+// --- control flow ---
 
 TEST(Semantics, LoopsAndBranches) {
   const auto device = [](Kernel& k, auto x) {
@@ -246,11 +312,13 @@ TEST(Semantics, ReturnsTrapsAndOnce) {
   EXPECT_EQ(ran.out[1], 5u);
   EXPECT_EQ(ran.out[60], 7u);
   EXPECT_EQ(std::accumulate(ran.out.begin() + 2, ran.out.begin() + 60, u64{0}), 40u);
-  const Ran trapped = run([](Kernel& k, const InWords&, const InWords&, const OutWords&) { k.trap_if(k.thread() == 9); }, Words(64), Words(64));
+  const Ran trapped =
+      run([](Kernel& k, const InWords&, const InWords&, const OutWords&) { k.trap_if(k.thread() == 9); }, Words(64),
+          Words(64));
   EXPECT_THAT(trapped.report, HasSubstr("trap"));
 }
 
-// --- memory ------------------------------------------------------------------------------------------------------------
+// --- memory ---
 
 TEST(Semantics, SharedMemoryAndBarriers) {
   const Words& a = pairs().first;
@@ -371,7 +439,7 @@ TEST(Semantics, Atomics) {
   EXPECT_EQ(ran.out[8], 3u * (63 * 64 / 2));
 }
 
-// --- checked and debug builds ------------------------------------------------------------------------------------------
+// --- checked and debug builds ---
 
 TEST(Semantics, CheckedBuildsTrapAtTheAuthorsLine) {
   const Words small(8);
@@ -392,15 +460,22 @@ TEST(Semantics, CheckedBuildsTrapAtTheAuthorsLine) {
 TEST(Semantics, CheckedBuildsTrapOnWhatIsUndefined) {
   const EmitOptions checked{.variant = Variant::Checked};
   const auto trap_of = [&](auto body) {
-    return run([&](Kernel& k, const InWords& in, const InWords&, const OutWords& out) { out.store(k.thread(), body(k, in)); }, Words(64), Words(64),
-               {.emit = checked})
+    return run([&](Kernel& k, const InWords& in, const InWords&,
+                   const OutWords& out) { out.store(k.thread(), body(k, in)); },
+               Words(64), Words(64), {.emit = checked})
         .report;
   };
-  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.load(k.thread()) << (zext<u64>(k.thread()) + 1); }), HasSubstr("trap"));
+  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.load(k.thread()) << (zext<u64>(k.thread()) + 1); }),
+              HasSubstr("trap"));
   EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return 7 / in.load(k.thread()); }), HasSubstr("trap"));
-  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.data().at(1).assume_aligned<16>("it is not").load() + zext<u64>(k.lane()); }), HasSubstr("trap"));
-  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.slice(1, 64).load(k.thread() & 1); }), HasSubstr("trap"));
-  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.load(bitcast<i32>(k.thread()) - 1); }), HasSubstr("trap"));
+  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) {
+                return in.data().at(1).assume_aligned<16>("it is not").load() + zext<u64>(k.lane());
+              }),
+              HasSubstr("trap"));
+  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.slice(1, 64).load(k.thread() & 1); }),
+              HasSubstr("trap"));
+  EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.load(bitcast<i32>(k.thread()) - 1); }),
+              HasSubstr("trap"));
   EXPECT_THAT(trap_of([](Kernel& k, const InWords& in) { return in.load(k.thread()); }), IsEmpty());
 }
 

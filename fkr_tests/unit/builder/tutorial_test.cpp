@@ -1,12 +1,13 @@
 // The tutorial shows what is compiled, and what it shows assembles.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "fkr_tests/unit/builder/tutorial.hpp"
 
 #include <fstream>
 #include <sstream>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "fkr_tests/unit/builder/assemble.hpp"
-#include "fkr_tests/unit/builder/tutorial.hpp"
 
 namespace ptxkit {
 namespace {
