@@ -53,10 +53,11 @@ inline WarpBool is_all_zero(dsl::Kernel& k, const ItemSource& src, const WarpU32
     words.break_if(*position >= size);
     const LaneU32 first_byte = *position + k.lane() * 4;
     const LaneBool inside = first_byte < size;
-    // Lanes past the end look at the item's first word again; the last word's bytes past the end are shifted out.
+    // Lanes past the end read the item's first word and do not count; the last word's bytes past the end are shifted
+    // out.
     const LaneU32 word = src.as<dsl::u32>().at(dsl::select(inside, first_byte, 0) / 4).load();
     const LaneU32 missing_bytes = 4 - dsl::min(dsl::select(inside, size - first_byte, 4), 4);
-    found = dsl::ballot((word << (missing_bytes * 8)) != 0);
+    found = dsl::ballot(inside & ((word << (missing_bytes * 8)) != 0));
     position += 4 * dsl::kWarpLanes;
     words.break_if(*found != 0);
   });

@@ -55,7 +55,7 @@ class Bench {
   emulator::Device device_;
 };
 
-// Items side by side at one stride.
+// Items side by side at one stride; the room behind an item is not zero, so that a kernel which counts it shows.
 struct Strided {
   uint32_t stride_units = 1;
   Bytes bytes;
@@ -65,7 +65,7 @@ struct Strided {
     size_t longest = 1;
     for (const Bytes& item : items) longest = std::max(longest, item.size());
     stride_units = static_cast<uint32_t>((longest + kStrideUnitBytes - 1) / kStrideUnitBytes);
-    bytes.resize(items.size() * stride_bytes());
+    bytes.resize(items.size() * stride_bytes(), kPattern);
     for (size_t i = 0; i < items.size(); ++i) {
       std::copy(items[i].begin(), items[i].end(), bytes.begin() + static_cast<ptrdiff_t>(i * stride_bytes()));
       sizes.push_back(static_cast<uint32_t>(items[i].size()));

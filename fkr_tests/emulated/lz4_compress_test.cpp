@@ -50,6 +50,7 @@ TEST(Lz4CompressPage, SizesAroundEveryLimit) {
   for (size_t size = 0; size < 50; ++size) {
     items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));
     items.emplace_back(size, 'x');
+    items.emplace_back(size, 0);
   }
   for (size_t size : {63, 64, 65, 269, 270, 271, 272, 524, 525, 4093, 4094, 4095}) {
     items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));

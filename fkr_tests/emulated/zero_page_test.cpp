@@ -14,7 +14,7 @@ TEST(ZeroPage, TheOneByteThatIsNotZeroAtManyPlaces) {
     items.emplace_back(4096, 0);
     items.back()[at] = 0x80;
   }
-  for (size_t size = 120; size < 137; ++size) {
+  for (size_t size = 1; size < 137; size += size < 10 || size > 119 ? 1 : 11) {
     items.emplace_back(size, 0);
     items.emplace_back(size, 0);
     items.back().back() = 1;
