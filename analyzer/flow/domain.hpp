@@ -62,6 +62,8 @@ class Domain {
   Fact fact_of(const Source& source, unsigned width) const;
   const Base& base(BaseId id) const { return bases_[id]; }
   uint32_t base_count() const { return static_cast<uint32_t>(bases_.size()); }
+  // Whether something uses the base itself as an address, or it is declared as one: it is a pointer, not an offset.
+  bool is_surely_pointer(BaseId id) const { return used_as_pointer_[id]; }
   // A name for reports: "parameter 'src'", "shared variable 'tile'", "the pointer loaded here".
   std::string describe(BaseId id) const;
 

@@ -308,7 +308,7 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
           special == ptx::SpecialRegister::ctaid)
         thread = &term;
     } else {
-      Leftover found = trace_leftover(*analyses_, *context_, term, width);
+      Leftover found = trace_leftover(*analyses_, *context_, term, expanded.base, width);
       if (!worst || found.rank() > worst->rank()) worst = std::move(found);
     }
   }

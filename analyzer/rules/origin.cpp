@@ -180,7 +180,8 @@ int Leftover::rank() const {
   }
 }
 
-Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, uint32_t width) {
+Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, flow::BaseId into,
+                        uint32_t width) {
   const flow::Forms& forms = analyses.forms();
   const Atom atom = forms.atom(term.atom);
   const flow::Ssa& ssa = analyses.ssa();
@@ -211,6 +212,11 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
                                                      : Origin::unknown;
     const bool is_member = base.kind == Base::Kind::parameter && context.module.variables[base.id].is_array;
     left.byte_granular = left.origin != Origin::unknown && term.coefficient % 2 != 0 && !is_member;
+    // Of two words whose roles nothing tells, the one from an array of pointers may be the pointer.
+    if (base.kind == Base::Kind::loaded && !analyses.domain().is_surely_pointer(into)) {
+      const flow::Operation load = flow::operation_of(ssa, base.id);
+      if (load.instruction->space != ptx::Space::shared) left.byte_granular = false;
+    }
     left.reason = left.origin == Origin::parameter ? "a scalar parameter is added as a byte offset"
                   : left.origin == Origin::loaded  ? "a 64-bit value from memory is added as a byte offset"
                                                    : "two objects' addresses are added";

@@ -15,7 +15,8 @@ struct Leftover {
   int rank() const;
 };
 
-// `term` is part of an address that must be a multiple of `width` bytes.
-Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, uint32_t width);
+// `term` is part of an address into `base` that must be a multiple of `width` bytes.
+Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, flow::BaseId base,
+                        uint32_t width);
 
 }  // namespace ptxkit::rules

@@ -67,9 +67,9 @@ RuleResult truncated_pointer(Context& context) {
   const flow::Ssa& ssa = analyses.ssa();
   const ptx::Function& function = context.function();
   if (context.module.address_size != 64) return not_applicable("addresses have 32 bits");
-  std::set<ptx::InstructionId> addresses;
+  std::set<uint32_t> addresses;  // operands, in the operand pool
   for (const Access& access : analyses.accesses())
-    if (access.space == Space::global || access.space == Space::generic) addresses.insert(access.instruction);
+    if (access.space == Space::global || access.space == Space::generic) addresses.insert(access.address);
   if (addresses.empty()) return not_applicable("the kernel has no global or generic access");
 
   // Forward from every cut, through what keeps an address an address.
@@ -100,8 +100,7 @@ RuleResult truncated_pointer(Context& context) {
       if (use.kind == flow::Use::Kind::phi || use.kind == flow::Use::Kind::old) pass(use.id);
       if (use.kind != flow::Use::Kind::operand) continue;
       const ptx::Instruction& user = function.instructions[use.id];
-      const bool is_address = function.operand_pool[use.operand].kind == ptx::OperandKind::address;
-      if (is_address && addresses.contains(use.id) && reported.insert(use.id).second) {
+      if (addresses.contains(use.operand) && reported.insert(use.id).second) {
         Finding finding = finding_at(context, use.id, Severity::high, Tier::proved,
                                      "expected a 64-bit address, found one that has passed through 32 bits",
                                      "keep the address in 64 bits");
