@@ -247,6 +247,7 @@ class OperandCompiler {
     }
     if (!braces && (!counted || context_.vector == 1)) {
       item = element;
+      if (counted) item.may_sink = false;  // `_` stands for an element of a list, not for the whole of it
       return present;
     }
     if (braces) {

@@ -310,8 +310,8 @@ bool Validator::match_address(const Function& function, const Instruction& instr
     if (kind(variable.type) == TypeKind::opaque || instruction.op == Op::tex || instruction.op == Op::tld4) return true;
     Space have = variable.space;
     Space want = spec.space == Space::shared_cluster ? Space::shared : spec.space;
-    const bool fits = want == have || (want == Space::generic && (have == Space::global || have == Space::shared ||
-                                                                  have == Space::local || have == Space::constant));
+    const bool fits = want == have || (want == Space::generic &&
+                                        (have == Space::global || have == Space::shared || have == Space::local));
     if (fits) return true;
     return failure.set(DiagnosticKind::space_mismatch, operand.at,
                        fmt::format("'{}' is in .{}, the instruction addresses {}", variable.name, ptx::text(have),

@@ -113,6 +113,8 @@ std::vector<Case> cases() {
       in_body(K::immediate_range, "bar.sync 16;", "16"),
       in_body(K::immediate_range, "bar.sync 0, 100;", "100"),
       in_body(K::space_mismatch, "ld.global.u32 %r1, [s+4];", "[s+4]"),
+      in_body(K::space_mismatch, ".const .b32 c; ld.u32 %r1, [c];", "[c]"),
+      in_body(K::operand_kind, "ld.global.u32 _, [%l1];", "_"),
       in_body(K::call_mismatch, "call callee;", "call"),
       in_body(K::call_mismatch, ".param .b64 x; call callee, (x);", "x);"),
   };
