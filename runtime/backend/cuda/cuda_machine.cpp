@@ -71,7 +71,8 @@ class CudaMachine final : public Machine {
     if (!host) return tl::unexpected(host.error());
     queue.device = std::move(*device);
     queue.host = std::move(*host);
-    return {};
+    // Whole rooms come back, beyond what a kernel wrote: never what someone else left in this memory.
+    return queue.device->fill(0, queue.stream);
   }
 
   MutableBytes host(unsigned queue, std::size_t region) override {
