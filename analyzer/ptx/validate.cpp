@@ -52,36 +52,32 @@ bool is_predicate(Role role) {
 
 bool needs_wide_address(Space space) { return space == Space::generic || space == Space::global; }
 
-// Rule families by opcode, for kinds of mistakes that have a rule of their own.
+// Mistakes of some opcodes have a rule of their own, whatever the mistake; those of the others are `otherwise`.
+DiagnosticKind kind_of_opcode(Op op, DiagnosticKind otherwise) {
+  switch (op) {
+    case Op::setp: case Op::set: case Op::selp: case Op::slct:
+      return DiagnosticKind::bad_comparison;
+    case Op::cvt:
+      return DiagnosticKind::bad_conversion;
+    case Op::atom: case Op::red: case Op::mbarrier:
+      return DiagnosticKind::bad_atomic;
+    default:
+      return otherwise;
+  }
+}
+
 DiagnosticKind type_kind(Op op, bool is_destination) {
   switch (op) {
     case Op::ld: case Op::ldu: case Op::mov:
       return is_destination || op != Op::mov ? DiagnosticKind::load_register : DiagnosticKind::operand_type;
     case Op::st:
       return DiagnosticKind::store_register;
-    case Op::setp: case Op::set: case Op::selp: case Op::slct:
-      return DiagnosticKind::bad_comparison;
-    case Op::cvt:
-      return DiagnosticKind::bad_conversion;
-    case Op::atom: case Op::red: case Op::mbarrier:
-      return DiagnosticKind::bad_atomic;
     default:
-      return DiagnosticKind::operand_type;
+      return kind_of_opcode(op, DiagnosticKind::operand_type);
   }
 }
 
-DiagnosticKind form_kind(Op op) {
-  switch (op) {
-    case Op::setp: case Op::set: case Op::selp: case Op::slct:
-      return DiagnosticKind::bad_comparison;
-    case Op::cvt:
-      return DiagnosticKind::bad_conversion;
-    case Op::atom: case Op::red: case Op::mbarrier:
-      return DiagnosticKind::bad_atomic;
-    default:
-      return DiagnosticKind::unknown_form;
-  }
-}
+DiagnosticKind form_kind(Op op) { return kind_of_opcode(op, DiagnosticKind::unknown_form); }
 
 std::string_view wanted(const OperandSpec& spec) {
   switch (spec.role) {
