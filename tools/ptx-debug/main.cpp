@@ -99,6 +99,7 @@ int run(int argc, char** argv) {
   add_analyze(app, action);
   add_check(app, action);
   add_explain(app, action);
+  add_print(app, action);
   add_rules(app, action);
   add_run(app, action);
 
@@ -113,7 +114,8 @@ int run(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    return print(chosen.empty() ? app.help() : chosen.front()->help()) ? 0 : rules::exit_code(rules::Status::unreadable);
+    return print(chosen.empty() ? app.help() : chosen.front()->help()) ? 0
+                                                                       : rules::exit_code(rules::Status::unreadable);
   } catch (const CLI::CallForVersion& version) {
     return print(version.what()) ? 0 : rules::exit_code(rules::Status::unreadable);
   } catch (const CLI::ParseError& error) {

@@ -18,6 +18,7 @@ using Action = std::function<int()>;
 void add_analyze(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
+void add_print(CLI::App& app, Action& action);
 void add_rules(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 

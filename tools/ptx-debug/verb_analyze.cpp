@@ -1,12 +1,11 @@
 // `ptx-debug analyze FILE...`: the catalogue against every kernel of every file, a report, an exit code.
-#include <unistd.h>
-
 #include <cstdlib>
 #include <memory>
 #include <regex>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/analysis.hpp"
@@ -14,6 +13,7 @@
 #include "analyzer/report/text.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
+#include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -25,7 +25,7 @@ constexpr uint32_t kLargestAlignmentBytes = 1 << 16;
 
 // The command line as given; everything is checked before the first file is read.
 struct Arguments {
-  std::vector<std::string> files;
+  Inputs inputs;
   SelectionWords selection;
   std::optional<double> minimum_percent;
   std::string json;  // where to; empty: no JSON
@@ -64,8 +64,7 @@ std::optional<std::string> fault(const Arguments& arguments) {
     return fmt::format("--profile: expected root-cause or pattern, found '{}'{}", arguments.profile,
                        did_you_mean(arguments.profile, kProfiles));
   }
-  if (std::ranges::count(arguments.files, "-") > 1) return "standard input can be read only once";
-  return std::nullopt;
+  return fault(arguments.inputs);
 }
 
 int analyze_files(const Arguments& arguments) {
@@ -82,8 +81,8 @@ int analyze_files(const Arguments& arguments) {
         return std::regex_search(name.begin(), name.end(), pattern);
       };
     } catch (const std::regex_error& error) {
-      return usage_error("analyze", fmt::format("--kernel: '{}' is no regular expression: {}", arguments.kernel,
-                                                error.what()));
+      return usage_error("analyze",
+                         fmt::format("--kernel: '{}' is no regular expression: {}", arguments.kernel, error.what()));
     }
   }
   rules::EvidenceSet evidence = rules::shipped_evidence();
@@ -105,12 +104,16 @@ int analyze_files(const Arguments& arguments) {
     complain(fmt::format("not implemented in this version, not run: {}", ids_of(missing)));
   }
 
-  for (const std::string& path : arguments.files) {
-    auto text = read_file(path);
-    report.files.push_back(text ? report::analyze(std::move(*text), path, report.options)
-                                : report::unreadable(path, text.error()));
-    if (!text) complain(text.error().message());
-  }
+  for_each_image(
+      arguments.inputs,
+      [&](container::PtxImage image, const std::string&) {
+        return report::analyze(std::move(image.text), std::move(image.name), report.options);
+      },
+      [&](report::FileAnalysis file) { report.files.push_back(std::move(file)); },
+      [&](const std::string& path, const Error& error) {
+        complain(error.message());
+        report.files.push_back(report::unreadable(path, error));
+      });
   size_t examined_count = 0, skipped_count = 0;
   for (const report::FileAnalysis& file : report.files) {
     examined_count += file.kernels.size();
@@ -144,7 +147,7 @@ int analyze_files(const Arguments& arguments) {
 void add_analyze(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("analyze", "try to refute every kernel of FILE...");
   const auto arguments = std::make_shared<Arguments>();
-  verb->add_option("FILE", arguments->files, "PTX files; - is standard input")->required();
+  add_inputs(*verb, arguments->inputs);
   verb->add_flag("--falsify", arguments->selection.falsify,
                  "run the whole catalogue; without it the rules of critical and high severity");
   verb->add_option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")

@@ -1,0 +1,162 @@
+// See inputs.hpp. Folders are walked without following links to folders, so that a walk ends.
+#include "tools/ptx-debug/inputs.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "support/file.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kMostJobs = 1024;
+
+// Every regular file below `folder`, by name; `error` names what could not be listed.
+void list_files(const fs::path& folder, std::vector<std::string>& files, std::optional<Error>& error) {
+  std::error_code code;
+  std::vector<fs::path> names;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    names.push_back(entry->path());
+  }
+  if (code) error = Error{fmt::format("cannot list: {}", code.message()), folder.string(), {}};
+  std::ranges::sort(names);
+  for (const fs::path& name : names) {
+    std::error_code ignored;
+    const bool is_link = fs::is_symlink(name, ignored);
+    if (fs::is_directory(name, ignored)) {
+      if (!is_link) list_files(name, files, error);
+    } else if (fs::is_regular_file(name, ignored)) {
+      files.push_back(name.string());
+    }
+  }
+}
+
+// Whether the first bytes of a file look like something that may hold PTX.
+bool may_hold_ptx(const std::string& path) {
+  if (path.ends_with(".ptx")) return true;
+  if (path.ends_with(".cubin")) return false;
+  char bytes[64] = {};
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes, sizeof bytes);
+  return container::is_container({bytes, static_cast<size_t>(file.gcount())});
+}
+
+Error no_ptx(const std::string& path, const container::Contents& contents) {
+  if (contents.machine_code.empty()) return {"no PTX in it: it has no fat binary", path, {}};
+  std::vector<std::string> targets = contents.machine_code;
+  std::ranges::sort(targets);
+  targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+  return {fmt::format("no PTX in it, only machine code ({})", fmt::join(targets, ", ")), path,
+          "compile with -gencode arch=compute_NN,code=compute_NN, which puts the PTX in as well"};
+}
+
+}  // namespace
+
+void add_inputs(CLI::App& verb, Inputs& inputs) {
+  verb.add_option(
+          "FILE", inputs.words,
+          "PTX files, fat binaries, executables, objects and libraries with PTX in them, folders of these; - is "
+          "standard input")
+      ->required();
+  verb.add_option("-j,--jobs", inputs.jobs, "texts to work on at the same time; 0: as many as there are cores")
+      ->type_name("N");
+}
+
+std::optional<std::string> fault(const Inputs& inputs) {
+  if (std::ranges::count(inputs.words, "-") > 1) return "standard input can be read only once";
+  if (inputs.jobs > kMostJobs) return fmt::format("--jobs: expected 0 to {}, found {}", kMostJobs, inputs.jobs);
+  return std::nullopt;
+}
+
+ImageReader::ImageReader(std::vector<std::string> words) : words_(std::move(words)) {}
+
+std::vector<Input> ImageReader::next() {
+  batch_.clear();
+  batch_bytes_ = 0;
+  while (batch_bytes_ < kBatchBytes) {
+    if (!pending_.empty()) {
+      const std::string path = std::move(pending_.back());
+      pending_.pop_back();
+      if (may_hold_ptx(path)) {
+        add_file(path, true);
+      } else {
+        ++passed_over_count_;
+      }
+    } else if (!folder_.empty()) {
+      if (found_count_ == 0) {
+        batch_.push_back(
+            {{},
+             folder_,
+             Error{fmt::format("no PTX in any of the {} files below it", passed_over_count_), folder_, {}}});
+      } else if (passed_over_count_ != 0) {
+        complain(fmt::format("{}: {} file{} with PTX, {} other{} passed over", folder_, found_count_,
+                             found_count_ == 1 ? "" : "s", passed_over_count_, passed_over_count_ == 1 ? "" : "s"));
+      }
+      folder_.clear();
+    } else if (next_word_ < words_.size()) {
+      add_word(words_[next_word_++]);
+    } else {
+      break;
+    }
+  }
+  return std::move(batch_);
+}
+
+void ImageReader::add_word(const std::string& word) {
+  std::error_code ignored;
+  if (word == "-" || !fs::is_directory(word, ignored)) return add_file(word, false);
+  std::optional<Error> error;
+  list_files(word, pending_, error);
+  std::ranges::reverse(pending_);
+  if (error) batch_.push_back({{}, word, error});
+  folder_ = word;
+  found_count_ = passed_over_count_ = 0;
+}
+
+void ImageReader::add_file(const std::string& path, bool is_in_folder) {
+  const auto refuse = [&](const Error& error) {
+    ++found_count_;
+    batch_.push_back({{}, path, error});
+  };
+  auto bytes = read_file(path);
+  if (!bytes) return refuse(bytes.error());
+  auto contents = container::read_images(std::move(*bytes), path);
+  if (!contents) return refuse(contents.error());
+  if (contents->images.empty() && is_in_folder) {
+    ++passed_over_count_;
+    return;
+  }
+  if (contents->images.empty()) return refuse(no_ptx(path, *contents));
+  ++found_count_;
+  for (container::PtxImage& image : contents->images) {
+    batch_bytes_ += image.text.size();
+    batch_.push_back({std::move(image), path, std::nullopt});
+  }
+}
+
+int answer_each(std::string_view verb, const Inputs& inputs,
+                const std::function<Answer(container::PtxImage, const std::string& path)>& work) {
+  if (const auto what = fault(inputs)) return usage_error(verb, *what);
+  rules::Status status = rules::Status::good;
+  for_each_image(
+      inputs, work,
+      [&](const Answer& answer) {
+        status = std::max(status, answer.status);
+        if (!answer.complaint.empty()) fmt::print(stderr, "{}", answer.complaint);
+        if (!print(answer.text)) status = rules::Status::unreadable;
+      },
+      [&](const std::string&, const Error& error) {
+        status = rules::Status::unreadable;
+        complain(error.message());
+      });
+  return rules::exit_code(status);
+}
+
+}  // namespace ptxkit::tools

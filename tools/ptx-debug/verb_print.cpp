@@ -1,0 +1,47 @@
+// `ptx-debug print FILE...`: PTX in one canonical layout, made from the tree; or as it is stored.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/print.hpp"
+#include "analyzer/report/place.hpp"
+#include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+struct PrintOptions {
+  Inputs inputs;
+  bool raw = false;
+};
+
+Answer print_image(const PrintOptions& options, container::PtxImage image) {
+  // Where there may be several texts, a comment says which one follows.
+  const bool is_alone = options.inputs.words.size() == 1 && options.inputs.words.front() == image.name;
+  std::string text = is_alone ? "" : fmt::format("// {}\n", report::printable(image.name));
+  if (options.raw) return {rules::Status::good, text + image.text};
+  const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
+  if (parsed.diagnostics.empty()) return {rules::Status::good, text + ptx::print(parsed.module)};
+  return {rules::Status::unparsable, {}, report::rendered(parsed)};
+}
+
+}  // namespace
+
+void add_print(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("print", "print FILE... in the canonical layout");
+  const auto options = std::make_shared<PrintOptions>();
+  add_inputs(*verb, options->inputs);
+  verb->add_flag("--raw", options->raw, "as stored, neither parsed nor changed: takes PTX out of a binary");
+  verb->callback([options, &action] {
+    action = [options] {
+      return answer_each("print", options->inputs, [&](container::PtxImage image, const std::string&) {
+        return print_image(*options, std::move(image));
+      });
+    };
+  });
+}
+
+}  // namespace ptxkit::tools
