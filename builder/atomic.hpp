@@ -24,7 +24,7 @@ Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Or
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
   const Value by = materialise(trace, kScalarOf<T>, operand<T>(value, where));
-  return Before<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.value(), by, order, scope, where)});
+  return Before<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.place(), by, order, scope, where)});
 }
 
 }  // namespace detail
@@ -56,7 +56,7 @@ Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expec
   Trace& trace = pointer.trace();
   const Value old = materialise(trace, kScalarOf<T>, detail::operand<T>(expected, where));
   const Value next = materialise(trace, kScalarOf<T>, detail::operand<T>(desired, where));
-  return Before<T>({&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.value(), old, next, order, scope, where)});
+  return Before<T>({&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.place(), old, next, order, scope, where)});
 }
 
 // Loads and stores that other threads may race with: relaxed or acquire, relaxed or release.
@@ -69,7 +69,7 @@ Expr<std::remove_const_t<T>, Rate::Thread> atomic_load(const Ptr<S, T, A, R>& po
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
   return Expr<std::remove_const_t<T>, Rate::Thread>(
       {&pointer.trace(),
-       pointer.trace().load_ordered(S, kScalarOf<std::remove_const_t<T>>, pointer.value(), order, scope, where)});
+       pointer.trace().load_ordered(S, kScalarOf<std::remove_const_t<T>>, pointer.place(), order, scope, where)});
 }
 template <Space S, class T, std::size_t A, Rate R, class V>
 void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
@@ -80,7 +80,7 @@ void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, S
   static_assert(A >= sizeof(T),
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
   Trace& trace = pointer.trace();
-  trace.store_ordered(S, kScalarOf<T>, pointer.value(),
+  trace.store_ordered(S, kScalarOf<T>, pointer.place(),
                       materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)), order, scope, where);
 }
 

@@ -99,7 +99,7 @@ struct ArgOf<Ptr<S, T, A, Rate::Block>> {
     parameter.writable = Base::kWritable;
     out.push_back(std::move(parameter));
   }
-  static Base make(Kernel& k, std::size_t index) { return Base(k.trace(), k.trace().parameter(index)); }
+  static Base make(Kernel& k, std::size_t index) { return Base(k.trace(), {k.trace().parameter(index)}); }
 };
 
 template <Space S, class T, std::size_t A>

@@ -136,8 +136,8 @@ class Kernel {
   Span<S, T, Align, R> array(const char* name, Where where) {
     static_assert(detail::is_power_of_two(Align) && Align >= sizeof(T) && Align <= kMaxAlign,
                   "the alignment of an array is a power of two from its element's size to 16");
-    const Value data = trace_->array(S, name, kScalarOf<T>, Count, Align, where);
-    return {Ptr<S, T, Align, R>(*trace_, data), constant<u32>(Count)};
+    const Place data = trace_->array(S, name, kScalarOf<T>, Count, Align, where);
+    return {Ptr<S, T, Align, R>(*trace_, data), constant<u32>(Count), where};
   }
   template <Rate R, class Body>
   void loop(Body& body, Where where);

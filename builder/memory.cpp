@@ -1,4 +1,4 @@
-// The memory half of Trace: addresses, loads and stores, atomics, checks, markers.
+// The memory half of Trace: places, loads and stores, atomics, checks, markers.
 //
 // Atomics, ordered accesses and fences are inline PTX: LLVM 19's backend drops orders and scopes of atomicrmw.
 #include <llvm/IR/IRBuilder.h>
@@ -60,108 +60,117 @@ llvm::Value* memory_assembly(Trace::State& s, const std::string& text, llvm::Typ
                         arguments);
 }
 
-llvm::Value* address_number(Trace::State& s, Space space, Value pointer, Where where) {
-  return s.b.CreatePtrToInt(s.node(pointer, where), address_type(s, space));
+llvm::Value* address_number(Trace::State& s, Space space, const Place& place, Where where) {
+  return s.b.CreatePtrToInt(s.node(place.address, where), address_type(s, space));
+}
+
+llvm::Value* as_u64(Trace::State& s, Scalar scalar, llvm::Value* value) {
+  return is_signed(scalar) ? s.b.CreateSExt(value, s.b.getInt64Ty()) : s.b.CreateZExt(value, s.b.getInt64Ty());
+}
+
+u64 bytes_of(Scalar scalar) { return bits_of(scalar) / 8; }
+
+// Traps where the `bytes` bytes at the place are not all in its object.
+void require_inside(Trace::State& s, const Place& place, llvm::Value* bytes, Where where) {
+  if (place.bytes.node == nullptr) return;
+  s.at(where);
+  // offset + bytes > size, without wrapping: a place before the object has a huge offset.
+  llvm::Value* size = s.node(place.bytes, where);
+  llvm::Value* beyond = s.b.CreateICmpUGT(s.node(place.offset, where), s.b.CreateSub(size, bytes));
+  s.trap_if(s.b.CreateOr(s.b.CreateICmpULT(size, bytes), beyond), where);
+}
+
+// The address for an access of `bytes` bytes.
+llvm::Value* accessed(Trace::State& s, const Place& place, u64 bytes, Where where) {
+  require_inside(s, place, s.b.getInt64(bytes), where);
+  return s.node(place.address, where);
+}
+
+llvm::Value* accessed_number(Trace::State& s, Space space, Scalar scalar, const Place& place, Where where) {
+  return s.b.CreatePtrToInt(accessed(s, place, bytes_of(scalar), where), address_type(s, space));
+}
+
+// The place `address`, `distance` bytes from `from` in the same object. Distances are counted in 64 bits in every
+// space, so that what wraps around a 32-bit address is outside.
+Place moved(Trace::State& s, const Place& from, llvm::Value* address, llvm::Value* distance, Where where) {
+  Place place{s.value(address), {}, from.bytes};
+  place.offset = s.value(s.b.CreateAdd(s.node(from.offset, where), distance));
+  return place;
+}
+
+// index * scale. A 64-bit index whose product would wrap is taken for one that lies as far outside.
+llvm::Value* distance_of(Trace::State& s, Scalar index_type, u64 scale, llvm::Value* index) {
+  llvm::Value* wide = as_u64(s, index_type, index);
+  if (bits_of(index_type) == 64) {
+    llvm::Value* limit = s.b.getInt64(~u64{0} / 2 / scale);
+    wide =
+        s.b.CreateBinaryIntrinsic(is_signed(index_type) ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, wide, limit);
+    if (is_signed(index_type)) wide = s.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wide, s.b.CreateNeg(limit));
+  }
+  return s.b.CreateMul(wide, s.b.getInt64(scale));
 }
 
 }  // namespace
 
 Value Trace::parameter(std::size_t index) { return {state_->function->getArg(static_cast<unsigned>(index)), 0}; }
 
-Value Trace::offset(Space space, Value pointer, Scalar index_type, u64 scale, Value index, Where where) {
+Place Trace::offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Type* type = address_type(s, space);
   llvm::Value* wide = is_signed(index_type) ? s.b.CreateSExtOrTrunc(s.node(index, where), type)
                                             : s.b.CreateZExtOrTrunc(s.node(index, where), type);
-  return s.value(byte_offset(s, s.node(pointer, where), s.b.CreateMul(wide, llvm::ConstantInt::get(type, scale))));
+  llvm::Value* address =
+      byte_offset(s, s.node(place.address, where), s.b.CreateMul(wide, llvm::ConstantInt::get(type, scale)));
+  if (place.bytes.node == nullptr) return {s.value(address)};
+  return moved(s, place, address, distance_of(s, index_type, scale, s.node(index, where)), where);
 }
 
-Value Trace::offset(Space space, Value pointer, i64 bytes, Where where) {
+Place Trace::offset(Space space, const Place& place, i64 bytes, Where where) {
   State& s = *state_;
   s.at(where);
-  return s.value(byte_offset(s, s.node(pointer, where), llvm::ConstantInt::getSigned(address_type(s, space), bytes)));
+  llvm::Value* address =
+      byte_offset(s, s.node(place.address, where), llvm::ConstantInt::getSigned(address_type(s, space), bytes));
+  if (place.bytes.node == nullptr) return {s.value(address)};
+  return moved(s, place, address, llvm::ConstantInt::getSigned(s.b.getInt64Ty(), bytes), where);
 }
 
-Value Trace::address(Space space, Value pointer, Where where) {
+Place Trace::align_down(Space space, const Place& place, std::size_t align, Where where) {
   State& s = *state_;
   s.at(where);
-  return s.value(address_number(s, space, pointer, where));
+  llvm::Value* address = rounded_down(s, space, s.node(place.address, where), align);
+  if (place.bytes.node == nullptr) return {s.value(address)};
+  llvm::Value* remainder = s.b.CreateAnd(address_number(s, space, place, where), align - 1);
+  return moved(s, place, address, s.b.CreateNeg(as_u64(s, Scalar::U64, remainder)), where);
 }
 
-Value Trace::load(Space space, Scalar scalar, std::size_t align, Value pointer, Where where) {
+Value Trace::address(Space space, const Place& place, Where where) {
   State& s = *state_;
   s.at(where);
-  return s.value(emit_load(s, space, s.type(scalar), align, s.node(pointer, where)));
+  return s.value(address_number(s, space, place, where));
 }
 
-void Trace::store(Space, Scalar, std::size_t align, Value pointer, Value value, Where where) {
+Place Trace::within(const Place& place, Scalar count_type, Value count, u64 element_bytes, u64 granule_bytes,
+                    Where where) {
   State& s = *state_;
+  PTXKIT_CHECK(s.checked(), "objects are known in checked builds only");
   s.at(where);
-  s.b.CreateAlignedStore(s.node(value, where), s.node(pointer, where), llvm::Align(align));
-}
-
-void Trace::load_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<Value> lanes,
-                        Where where) {
-  State& s = *state_;
-  s.at(where);
-  auto* type = llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size()));
-  llvm::Value* vector = nullptr;
-  if (space == Space::ReadOnly) {
-    // An intrinsic, because LLVM takes vector loads apart and forgets that the memory does not change.
-    llvm::Value* from = s.node(pointer, where);
-    vector =
-        s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
-  } else {
-    vector = emit_load(s, space, type, align, s.node(pointer, where));
+  llvm::Value* bytes = distance_of(s, count_type, element_bytes, s.node(count, where));
+  if (granule_bytes > element_bytes) {
+    llvm::Value* up = s.b.CreateAdd(bytes, s.b.getInt64(granule_bytes - 1));
+    bytes = s.b.CreateSub(up, s.b.CreateURem(up, s.b.getInt64(granule_bytes)));
   }
-  for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = s.value(s.b.CreateExtractElement(vector, i));
+  require_inside(s, place, bytes, where);
+  // A size that is known while tracing is known everywhere, like the array it is of.
+  return {place.address, {s.b.getInt64(0), 0}, llvm::isa<llvm::Constant>(bytes) ? Value{bytes, 0} : s.value(bytes)};
 }
 
-void Trace::store_vector(Space, Scalar scalar, std::size_t align, Value pointer, std::span<const Value> lanes,
-                         Where where) {
-  State& s = *state_;
-  s.at(where);
-  llvm::Value* vector =
-      llvm::PoisonValue::get(llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size())));
-  for (std::size_t i = 0; i < lanes.size(); ++i) vector = s.b.CreateInsertElement(vector, s.node(lanes[i], where), i);
-  s.b.CreateAlignedStore(vector, s.node(pointer, where), llvm::Align(align));
-}
-
-Value Trace::load_bytewise(Space space, Scalar scalar, Value pointer, Where where) {
-  State& s = *state_;
-  s.at(where);
-  llvm::Value* base = s.node(pointer, where);
-  llvm::Type* type = s.type(scalar);
-  llvm::Value* result = llvm::ConstantInt::get(type, 0);
-  for (unsigned i = 0; i < bits_of(scalar) / 8; ++i) {
-    llvm::Value* byte = emit_load(s, space, s.b.getInt8Ty(), 1,
-                                  byte_offset(s, base, llvm::ConstantInt::get(address_type(s, space), i)));
-    result = s.b.CreateOr(result, s.b.CreateShl(s.b.CreateZExt(byte, type), 8 * i));
-  }
-  return s.value(result);
-}
-
-Value Trace::load_unaligned_u32(Space space, Value pointer, Where where) {
-  State& s = *state_;
-  s.at(where);
-  llvm::Value* base = s.node(pointer, where);
-  llvm::Type* type = address_type(s, space);
-  llvm::Type* word = s.b.getInt32Ty();
-  const auto word_at = [&](llvm::Value* any) { return emit_load(s, space, word, 4, rounded_down(s, space, any, 4)); };
-  llvm::Value* low = word_at(base);
-  // The word of the last byte: the same word again if the address is aligned, so nothing beyond the value is touched.
-  llvm::Value* high = word_at(byte_offset(s, base, llvm::ConstantInt::get(type, 3)));
-  llvm::Value* shift = s.b.CreateShl(s.b.CreateZExtOrTrunc(s.b.CreatePtrToInt(base, type), word), 3);
-  return s.value(lower(s, Intrinsic::FunnelRight, word, {low, high, shift}));
-}
-
-void Trace::assume_aligned(Space space, Value pointer, std::size_t align, const char* why, Where where) {
+void Trace::assume_aligned(Space space, const Place& place, std::size_t align, const char* why, Where where) {
   State& s = *state_;
   s.assumptions.push_back({align, why, where});
   if (!s.checked()) return;
   s.at(where);
-  llvm::Value* low = s.b.CreateAnd(address_number(s, space, pointer, where), align - 1);
+  llvm::Value* low = s.b.CreateAnd(address_number(s, space, place, where), align - 1);
   s.trap_if(s.b.CreateICmpNE(low, llvm::ConstantInt::get(low->getType(), 0)), where);
 }
 
@@ -174,35 +183,76 @@ void Trace::assume_multiple(Scalar scalar, Value value, std::size_t of, const ch
   s.trap_if(s.b.CreateICmpNE(low, llvm::ConstantInt::get(s.type(scalar), 0)), where);
 }
 
-Value Trace::align_down(Space space, Value pointer, std::size_t align, Where where) {
+Value Trace::load(Space space, Scalar scalar, std::size_t align, const Place& place, Where where) {
   State& s = *state_;
   s.at(where);
-  return s.value(rounded_down(s, space, s.node(pointer, where), align));
+  return s.value(emit_load(s, space, s.type(scalar), align, accessed(s, place, bytes_of(scalar), where)));
 }
 
-void Trace::check_index(Value size, Scalar index_type, Value index, u64 elements, Where where) {
+void Trace::store(Scalar scalar, std::size_t align, const Place& place, Value value, Where where) {
   State& s = *state_;
   s.at(where);
-  llvm::Type* wide = s.b.getInt64Ty();
-  llvm::Value* first =
-      is_signed(index_type) ? s.b.CreateSExt(s.node(index, where), wide) : s.b.CreateZExt(s.node(index, where), wide);
-  // first + elements > size, without wrapping: a negative index is a huge one.
-  llvm::Value* count = s.b.CreateZExt(s.node(size, where), wide);
-  llvm::Value* short_of = s.b.CreateICmpULT(count, llvm::ConstantInt::get(wide, elements));
-  llvm::Value* beyond = s.b.CreateICmpUGT(first, s.b.CreateSub(count, llvm::ConstantInt::get(wide, elements)));
-  s.trap_if(s.b.CreateOr(short_of, beyond), where);
+  llvm::Value* to = accessed(s, place, bytes_of(scalar), where);
+  s.b.CreateAlignedStore(s.node(value, where), to, llvm::Align(align));
 }
 
-void Trace::check_slice(Value size, Value begin, Value count, Where where) {
+void Trace::load_vector(Space space, Scalar scalar, std::size_t align, const Place& place, std::span<Value> lanes,
+                        Where where) {
   State& s = *state_;
   s.at(where);
-  llvm::Type* wide = s.b.getInt64Ty();
-  llvm::Value* end =
-      s.b.CreateAdd(s.b.CreateZExt(s.node(begin, where), wide), s.b.CreateZExt(s.node(count, where), wide));
-  s.trap_if(s.b.CreateICmpUGT(end, s.b.CreateZExt(s.node(size, where), wide)), where);
+  auto* type = llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size()));
+  llvm::Value* from = accessed(s, place, lanes.size() * bytes_of(scalar), where);
+  llvm::Value* vector = nullptr;
+  if (space == Space::ReadOnly) {
+    // An intrinsic, because LLVM takes vector loads apart and forgets that the memory does not change.
+    vector =
+        s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
+  } else {
+    vector = emit_load(s, space, type, align, from);
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = s.value(s.b.CreateExtractElement(vector, i));
 }
 
-Value Trace::load_ordered(Space space, Scalar scalar, Value pointer, Order order, Scope scope, Where where) {
+void Trace::store_vector(Scalar scalar, std::size_t align, const Place& place, std::span<const Value> lanes,
+                         Where where) {
+  State& s = *state_;
+  s.at(where);
+  llvm::Value* to = accessed(s, place, lanes.size() * bytes_of(scalar), where);
+  llvm::Value* vector =
+      llvm::PoisonValue::get(llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size())));
+  for (std::size_t i = 0; i < lanes.size(); ++i) vector = s.b.CreateInsertElement(vector, s.node(lanes[i], where), i);
+  s.b.CreateAlignedStore(vector, to, llvm::Align(align));
+}
+
+Value Trace::load_bytewise(Space space, Scalar scalar, const Place& place, Where where) {
+  State& s = *state_;
+  s.at(where);
+  llvm::Value* base = accessed(s, place, bytes_of(scalar), where);
+  llvm::Type* type = s.type(scalar);
+  llvm::Value* result = llvm::ConstantInt::get(type, 0);
+  for (unsigned i = 0; i < bytes_of(scalar); ++i) {
+    llvm::Value* byte = emit_load(s, space, s.b.getInt8Ty(), 1,
+                                  byte_offset(s, base, llvm::ConstantInt::get(address_type(s, space), i)));
+    result = s.b.CreateOr(result, s.b.CreateShl(s.b.CreateZExt(byte, type), 8 * i));
+  }
+  return s.value(result);
+}
+
+Value Trace::load_unaligned_u32(Space space, const Place& place, Where where) {
+  State& s = *state_;
+  s.at(where);
+  llvm::Type* type = address_type(s, space);
+  llvm::Type* word = s.b.getInt32Ty();
+  llvm::Value* base = accessed(s, place, bytes_of(Scalar::U32), where);
+  const auto word_at = [&](llvm::Value* any) { return emit_load(s, space, word, 4, rounded_down(s, space, any, 4)); };
+  llvm::Value* low = word_at(base);
+  // The word of the last byte: the same word again if the address is aligned, so nothing beyond the value is touched.
+  llvm::Value* high = word_at(byte_offset(s, base, llvm::ConstantInt::get(type, 3)));
+  llvm::Value* shift = s.b.CreateShl(s.b.CreateZExtOrTrunc(s.b.CreatePtrToInt(base, type), word), 3);
+  return s.value(lower(s, Intrinsic::FunnelRight, word, {low, high, shift}));
+}
+
+Value Trace::load_ordered(Space space, Scalar scalar, const Place& place, Order order, Scope scope, Where where) {
   State& s = *state_;
   s.at(where);
   if (order != Order::Relaxed && order != Order::Acquire) {
@@ -211,10 +261,10 @@ Value Trace::load_ordered(Space space, Scalar scalar, Value pointer, Order order
   llvm::Type* type = s.type(scalar);
   const std::string text = std::string("ld.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
                            ".b" + std::to_string(bits_of(scalar)) + " $0, [$1];";
-  return s.value(memory_assembly(s, text, type, {address_number(s, space, pointer, where)}));
+  return s.value(memory_assembly(s, text, type, {accessed_number(s, space, scalar, place, where)}));
 }
 
-void Trace::store_ordered(Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope,
+void Trace::store_ordered(Space space, Scalar scalar, const Place& place, Value value, Order order, Scope scope,
                           Where where) {
   State& s = *state_;
   s.at(where);
@@ -223,10 +273,10 @@ void Trace::store_ordered(Space space, Scalar scalar, Value pointer, Value value
   }
   const std::string text = std::string("st.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
                            ".b" + std::to_string(bits_of(scalar)) + " [$0], $1;";
-  memory_assembly(s, text, s.b.getVoidTy(), {address_number(s, space, pointer, where), s.node(value, where)});
+  memory_assembly(s, text, s.b.getVoidTy(), {accessed_number(s, space, scalar, place, where), s.node(value, where)});
 }
 
-Value Trace::atomic(AtomicOp op, Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope,
+Value Trace::atomic(AtomicOp op, Space space, Scalar scalar, const Place& place, Value value, Order order, Scope scope,
                     Where where) {
   State& s = *state_;
   s.at(where);
@@ -236,19 +286,19 @@ Value Trace::atomic(AtomicOp op, Space space, Scalar scalar, Value pointer, Valu
   const std::string text = std::string("atom.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
                            "." + names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar)) +
                            " $0, [$1], $2;";
-  return s.value(
-      memory_assembly(s, text, s.type(scalar), {address_number(s, space, pointer, where), s.node(value, where)}));
+  return s.value(memory_assembly(s, text, s.type(scalar),
+                                 {accessed_number(s, space, scalar, place, where), s.node(value, where)}));
 }
 
-Value Trace::compare_exchange(Space space, Scalar scalar, Value pointer, Value expected, Value desired, Order order,
-                              Scope scope, Where where) {
+Value Trace::compare_exchange(Space space, Scalar scalar, const Place& place, Value expected, Value desired,
+                              Order order, Scope scope, Where where) {
   State& s = *state_;
   s.at(where);
   const std::string text = std::string("atom.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
                            ".cas.b" + std::to_string(bits_of(scalar)) + " $0, [$1], $2, $3;";
-  return s.value(
-      memory_assembly(s, text, s.type(scalar),
-                      {address_number(s, space, pointer, where), s.node(expected, where), s.node(desired, where)}));
+  return s.value(memory_assembly(
+      s, text, s.type(scalar),
+      {accessed_number(s, space, scalar, place, where), s.node(expected, where), s.node(desired, where)}));
 }
 
 void Trace::fence(Order order, Scope scope, Where where) {

@@ -4,6 +4,9 @@
 // access compiles only where every address it can form is aligned. A byte cursor has alignment 1; the ways out are
 // named: load_bytewise, align_down with a funnel shift (load_unaligned_u32), and assume_aligned with a reason, which
 // traps in checked builds if it is wrong.
+//
+// In checked builds a pointer also knows its object: the array or span it came from, or what `within` says. It keeps it
+// through arithmetic and casts, and every access through it traps on the author's line where it leaves the object.
 #pragma once
 
 #include <array>
@@ -89,14 +92,14 @@ class [[nodiscard]] Ptr {
   // What a load yields: only memory that nobody writes is uniform at a uniform address.
   static constexpr Rate kLoadRate = S == Space::ReadOnly ? R : Rate::Thread;
 
-  Ptr(Trace& trace, Value value) : trace_(&trace), value_(value) {}
+  Ptr(Trace& trace, const Place& place) : trace_(&trace), place_(place) {}
   Ptr(const Ptr&) = default;
   Ptr& operator=(const Ptr&) = delete;
   // Forgetting is free: alignment, uniformity, the right to write.
   template <class U, std::size_t A, Rate Q>
     requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
              !(std::is_same_v<U, T> && A == Align && Q == R))
-  Ptr(const Ptr<S, U, A, Q>& other) : trace_(&other.trace()), value_(other.value()) {}  // NOLINT
+  Ptr(const Ptr<S, U, A, Q>& other) : trace_(&other.trace()), place_(other.place()) {}  // NOLINT
 
   // `index` elements further. Unsigned indices are zero-extended, signed ones sign-extended.
   template <DeviceOperand I>
@@ -105,20 +108,20 @@ class [[nodiscard]] Ptr {
     static_assert(DeviceInteger<U>, "an index is an integer");
     const Expr<U, kRateOf<I>> offset(index);
     return Ptr<S, T, align_after<detail::kMultipleOf<I>>(), widest(R, kRateOf<I>)>(
-        *trace_, trace_->offset(S, value_, kScalarOf<U>, sizeof(T), offset.value(), where));
+        *trace_, trace_->offset(S, place_, kScalarOf<U>, sizeof(T), offset.value(), where));
   }
   template <detail::HostNumber I>
   auto at(I index, Where where = Where::current()) const {
     static_assert(std::is_integral_v<I>, "an index is an integer");
     return Ptr<S, T, align_after<1>(), R>(
-        *trace_, trace_->offset(S, value_, static_cast<i64>(index) * static_cast<i64>(sizeof(T)), where));
+        *trace_, trace_->offset(S, place_, static_cast<i64>(index) * static_cast<i64>(sizeof(T)), where));
   }
   // N elements further, N known: keeps more alignment than a run-time index.
   template <i64 N>
   auto at(Where where = Where::current()) const {
     constexpr std::size_t step = static_cast<std::size_t>(N < 0 ? -N : N);
     return Ptr<S, T, (step == 0 ? Align : gcd(Align, step * sizeof(T))), R>(
-        *trace_, trace_->offset(S, value_, N * static_cast<i64>(sizeof(T)), where));
+        *trace_, trace_->offset(S, place_, N * static_cast<i64>(sizeof(T)), where));
   }
   template <class I, I V>
   auto at(std::integral_constant<I, V>, Where where = Where::current()) const {
@@ -133,34 +136,47 @@ class [[nodiscard]] Ptr {
   template <class U>
   auto as() const {
     static_assert(std::is_const_v<U> || !std::is_const_v<T>, "the pointer is read-only: ask for a const type");
-    return Ptr<S, U, Align, R>(*trace_, value_);
+    return Ptr<S, U, Align, R>(*trace_, place_);
+  }
+
+  // The same pointer, said to point to an object of `count` elements. Nothing in release builds; in checked builds
+  // every access through it traps that leaves the object, and `within` itself where the object leaves the one it is in.
+  // With Granule, the object ends at the next multiple of so many bytes from its start: what aligned reads of its end
+  // touch.
+  template <std::size_t Granule = sizeof(T), class I>
+  Ptr within(const I& count, Where where = Where::current()) const {
+    using U = typename detail::CommonType<I, Expr<u32, R>>::Type;
+    static_assert(DeviceInteger<U> && std::is_unsigned_v<U>, "a count is an unsigned integer");
+    if (!trace_->is_checked()) return *this;
+    const Value elements = materialise(*trace_, kScalarOf<U>, detail::operand<U>(count, where));
+    return Ptr(*trace_, trace_->within(place_, kScalarOf<U>, elements, sizeof(T), Granule, where));
   }
 
   // The author vouches for an alignment; checked builds trap where it does not hold, and the launch file lists it.
   template <std::size_t N>
   auto assume_aligned(const char* why, Where where = Where::current()) const {
     static_assert(detail::is_power_of_two(N) && N <= kMaxAlign, "assume_aligned takes 1, 2, 4, 8 or 16");
-    trace_->assume_aligned(S, value_, N, why, where);
-    return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, value_);
+    trace_->assume_aligned(S, place_, N, why, where);
+    return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, place_);
   }
 
   // The pointer rounded down to a multiple of N bytes. It may point before the object.
   template <std::size_t N>
   auto align_down(Where where = Where::current()) const {
     static_assert(detail::is_power_of_two(N) && N <= kMaxAlign, "align_down takes 1, 2, 4, 8 or 16");
-    return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, trace_->align_down(S, value_, N, where));
+    return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, trace_->align_down(S, place_, N, where));
   }
 
   // The address as a number: u64 in Global and ReadOnly, u32 in Shared and Local.
   auto address(Where where = Where::current()) const {
     using A = std::conditional_t<is_wide(S), u64, u32>;
-    return Expr<A, R>({trace_, trace_->address(S, value_, where)});
+    return Expr<A, R>({trace_, trace_->address(S, place_, where)});
   }
 
   template <class U = Element>
   Expr<U, kLoadRate> load(Where where = Where::current()) const {
     require_alignment<U, sizeof(U)>();
-    return Expr<U, kLoadRate>({trace_, trace_->load(S, kScalarOf<U>, Align, value_, where)});
+    return Expr<U, kLoadRate>({trace_, trace_->load(S, kScalarOf<U>, Align, place_, where)});
   }
   template <class V>
   void store(const V& value, Where where = Where::current()) const {
@@ -170,7 +186,7 @@ class [[nodiscard]] Ptr {
   void store_as(const V& value, Where where = Where::current()) const {
     static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
     require_alignment<U, sizeof(U)>();
-    trace_->store(S, kScalarOf<U>, Align, value_, materialise(*trace_, kScalarOf<U>, detail::operand<U>(value, where)),
+    trace_->store(kScalarOf<U>, Align, place_, materialise(*trace_, kScalarOf<U>, detail::operand<U>(value, where)),
                   where);
   }
 
@@ -180,7 +196,7 @@ class [[nodiscard]] Ptr {
     static_assert(N == 2 || N == 4, "a vector access has 2 or 4 elements");
     require_alignment<Element, N * sizeof(T)>();
     std::array<Value, N> lanes;
-    trace_->load_vector(S, kScalarOf<Element>, Align, value_, lanes, where);
+    trace_->load_vector(S, kScalarOf<Element>, Align, place_, lanes, where);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::array<Expr<Element, kLoadRate>, N>{Expr<Element, kLoadRate>({trace_, lanes[I]})...};
     }(std::make_index_sequence<N>{});
@@ -192,23 +208,23 @@ class [[nodiscard]] Ptr {
     require_alignment<Element, N * sizeof(T)>();
     std::array<Value, N> lanes;
     for (std::size_t i = 0; i < N; ++i) lanes[i] = values[i].value();
-    trace_->store_vector(S, kScalarOf<Element>, Align, value_, lanes, where);
+    trace_->store_vector(kScalarOf<Element>, Align, place_, lanes, where);
   }
 
   // A U put together from its bytes, little-endian: sizeof(U) loads of one byte.
   template <DeviceInteger U>
   Expr<U, kLoadRate> load_bytewise(Where where = Where::current()) const {
-    return Expr<U, kLoadRate>({trace_, trace_->load_bytewise(S, kScalarOf<U>, value_, where)});
+    return Expr<U, kLoadRate>({trace_, trace_->load_bytewise(S, kScalarOf<U>, place_, where)});
   }
 
   // A u32 at any byte address, from the one or two aligned words that hold it and a funnel shift. It reads up to three
   // bytes of those words on either side of the value, never a word that holds none of its bytes.
   Expr<u32, kLoadRate> load_unaligned_u32(Where where = Where::current()) const {
-    return Expr<u32, kLoadRate>({trace_, trace_->load_unaligned_u32(S, value_, where)});
+    return Expr<u32, kLoadRate>({trace_, trace_->load_unaligned_u32(S, place_, where)});
   }
 
   Trace& trace() const { return *trace_; }
-  Value value() const { return value_; }
+  const Place& place() const { return place_; }
 
  private:
   template <std::size_t M>
@@ -225,17 +241,18 @@ class [[nodiscard]] Ptr {
   }
 
   Trace* trace_;
-  Value value_;
+  Place place_;
 };
 
-// A pointer with its element count. `load` and `store` are checked against the count in checked builds.
+// A pointer with its element count: the object of the pointer is these elements.
 template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>
 class [[nodiscard]] Span {
  public:
   using Pointer = Ptr<S, T, Align, R>;
   using Element = typename Pointer::Element;
 
-  Span(Pointer data, Expr<u32, R> size) : data_(data), size_(size) {}
+  Span(const Pointer& data, Expr<u32, R> size, Where where = Where::current())
+      : data_(data.within(size, where)), size_(size) {}
   template <class U, std::size_t A, Rate Q>
     requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
              !(std::is_same_v<U, T> && A == Align && Q == R))
@@ -249,27 +266,22 @@ class [[nodiscard]] Span {
   // The element at `index`, or a U that starts there.
   template <class U = Element, class I>
   auto load(const I& index, Where where = Where::current()) const {
-    check<sizeof(U)>(index, where);
     return pointer_to(index, where).template load<U>(where);
   }
   template <class I, class V>
   void store(const I& index, const V& value, Where where = Where::current()) const {
-    check<sizeof(T)>(index, where);
     pointer_to(index, where).store(value, where);
   }
   template <class U, class I, class V>
   void store_as(const I& index, const V& value, Where where = Where::current()) const {
-    check<sizeof(U)>(index, where);
     pointer_to(index, where).template store_as<U>(value, where);
   }
   template <DeviceInteger U, class I>
   auto load_bytewise(const I& index, Where where = Where::current()) const {
-    check<sizeof(U)>(index, where);
     return pointer_to(index, where).template load_bytewise<U>(where);
   }
   template <class I>
   auto load_unaligned_u32(const I& index, Where where = Where::current()) const {
-    check<4>(index, where);
     return pointer_to(index, where).load_unaligned_u32(where);
   }
   template <class I>
@@ -283,27 +295,12 @@ class [[nodiscard]] Span {
     auto first = pointer_to(begin, where);
     constexpr Rate rate = widest(decltype(first)::kRate, detail::rate_or_block<N>(), R);
     const Value size = materialise(data_.trace(), Scalar::U32, detail::operand<u32>(count, where));
-    if (data_.trace().is_checked()) {
-      data_.trace().check_slice(
-          size_.value(), materialise(data_.trace(), Scalar::U32, detail::operand<u32>(begin, where)), size, where);
-    }
     using First = decltype(first);
-    return Span<S, T, First::kAlign, rate>(Ptr<S, T, First::kAlign, rate>(data_.trace(), first.value()),
-                                           Expr<u32, rate>({&data_.trace(), size}));
+    return Span<S, T, First::kAlign, rate>(Ptr<S, T, First::kAlign, rate>(data_.trace(), first.place()),
+                                           Expr<u32, rate>({&data_.trace(), size}), where);
   }
 
  private:
-  // Traps in checked builds unless the Bytes bytes from `index` lie inside.
-  template <std::size_t Bytes, class I>
-  void check(const I& index, Where where) const {
-    Trace& trace = data_.trace();
-    if (!trace.is_checked()) return;
-    using U = typename detail::CommonType<I, Expr<u32, R>>::Type;
-    constexpr u64 elements = (Bytes + sizeof(T) - 1) / sizeof(T);
-    trace.check_index(size_.value(), kScalarOf<U>, materialise(trace, kScalarOf<U>, detail::operand<U>(index, where)),
-                      elements, where);
-  }
-
   Pointer data_;
   Expr<u32, R> size_;
 };

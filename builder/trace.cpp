@@ -360,7 +360,7 @@ void Trace::assign(const Slot& slot, Rate rate, Value value, Where where) {
   s.b.CreateStore(s.node(value, where), static_cast<llvm::Value*>(slot.node));
 }
 
-Value Trace::array(Space space, const char* array_name, Scalar element, u64 count, std::size_t align, Where where) {
+Place Trace::array(Space space, const char* array_name, Scalar element, u64 count, std::size_t align, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::ArrayType* type = llvm::ArrayType::get(s.type(element), count);
@@ -377,13 +377,13 @@ Value Trace::array(Space space, const char* array_name, Scalar element, u64 coun
                                             llvm::GlobalValue::NotThreadLocal, address_space_of(space));
     global->setAlignment(llvm::Align(align));
     s.shared_arrays.push_back({full_name, count * bits_of(element) / 8, align});
-    return {global, 0};
+    return {{global, 0}};
   }
   llvm::IRBuilderBase::InsertPointGuard guard(s.b);
   s.b.SetInsertPoint(s.entry, s.entry->begin());
   llvm::AllocaInst* alloca = s.b.CreateAlloca(type, nullptr, array_name);
   alloca->setAlignment(llvm::Align(align));
-  return {alloca, 0};
+  return {{alloca, 0}};
 }
 
 // --- control flow ---

@@ -21,6 +21,14 @@ struct Value {
   u32 region = 0;  // the branch or loop that made it; 0 is the kernel's body
 };
 
+// Where a pointer points: an address and, in checked builds, the object that no access through it may leave. Arrays and
+// spans are objects, and what Ptr::within declares; of a bare parameter nothing is known.
+struct Place {
+  Value address;
+  Value offset{};  // u64: bytes from the object's start to the address; no node: no object is known
+  Value bytes{};   // u64: the object's size
+};
+
 class Trace;
 
 // One side of an operator: a traced value, or (trace == nullptr) a literal given by its bits.
@@ -102,32 +110,36 @@ class Trace {
   Slot declare(Scalar scalar, Value initial, Where where);
   Value read(Scalar scalar, const Slot& slot, Where where);
   void assign(const Slot& slot, Rate rate, Value value, Where where);
-  Value array(Space space, const char* name, Scalar element, u64 count, std::size_t align, Where where);
+  Place array(Space space, const char* name, Scalar element, u64 count, std::size_t align, Where where);
 
-  // Memory. An index is extended to the width of the space's addresses by its sign, then scaled (in bytes).
-  Value parameter(std::size_t index);
-  Value offset(Space space, Value pointer, Scalar index_type, u64 scale, Value index, Where where);
-  Value offset(Space space, Value pointer, i64 byte_offset, Where where);
-  Value address(Space space, Value pointer, Where where);  // as u64 or u32
-  Value load(Space space, Scalar scalar, std::size_t align, Value pointer, Where where);
-  void store(Space space, Scalar scalar, std::size_t align, Value pointer, Value value, Where where);
-  void load_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<Value> lanes, Where where);
-  void store_vector(Space space, Scalar scalar, std::size_t align, Value pointer, std::span<const Value> lanes,
-                    Where where);
-  // Composites: byte-wise and unaligned reads, alignment on trust, rounding down, bounds checks (checked builds only).
-  Value load_bytewise(Space space, Scalar scalar, Value pointer, Where where);
-  Value load_unaligned_u32(Space space, Value pointer, Where where);
-  void assume_aligned(Space space, Value pointer, std::size_t align, const char* why, Where where);
+  Value parameter(std::size_t index);  // a pointer or a scalar
+
+  // Places. An index is extended to the width of the space's addresses by its sign, then scaled (in bytes).
+  Place offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where);
+  Place offset(Space space, const Place& place, i64 byte_offset, Where where);
+  Place align_down(Space space, const Place& place, std::size_t align, Where where);
+  Value address(Space space, const Place& place, Where where);  // as u64 or u32
+  // The place as an object of `count` elements, its size rounded up to a multiple of `granule_bytes`. Checked builds
+  // only; traps where that leaves the object the place is in.
+  Place within(const Place& place, Scalar count_type, Value count, u64 element_bytes, u64 granule_bytes, Where where);
+  void assume_aligned(Space space, const Place& place, std::size_t align, const char* why, Where where);
   void assume_multiple(Scalar scalar, Value value, std::size_t of, const char* why, Where where);
-  Value align_down(Space space, Value pointer, std::size_t align, Where where);
-  void check_index(Value size, Scalar index_type, Value index, u64 elements, Where where);
-  void check_slice(Value size, Value begin, Value count, Where where);
 
-  Value load_ordered(Space space, Scalar scalar, Value pointer, Order order, Scope scope, Where where);
-  void store_ordered(Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope, Where where);
-  Value atomic(AtomicOp op, Space space, Scalar scalar, Value pointer, Value value, Order order, Scope scope,
+  // Accesses. In checked builds each traps where it leaves the place's object. Byte-wise and unaligned reads are
+  // checked for the bytes of their value.
+  Value load(Space space, Scalar scalar, std::size_t align, const Place& place, Where where);
+  void store(Scalar scalar, std::size_t align, const Place& place, Value value, Where where);
+  void load_vector(Space space, Scalar scalar, std::size_t align, const Place& place, std::span<Value> lanes,
+                   Where where);
+  void store_vector(Scalar scalar, std::size_t align, const Place& place, std::span<const Value> lanes, Where where);
+  Value load_bytewise(Space space, Scalar scalar, const Place& place, Where where);
+  Value load_unaligned_u32(Space space, const Place& place, Where where);
+  Value load_ordered(Space space, Scalar scalar, const Place& place, Order order, Scope scope, Where where);
+  void store_ordered(Space space, Scalar scalar, const Place& place, Value value, Order order, Scope scope,
+                     Where where);
+  Value atomic(AtomicOp op, Space space, Scalar scalar, const Place& place, Value value, Order order, Scope scope,
                Where where);
-  Value compare_exchange(Space space, Scalar scalar, Value pointer, Value expected, Value desired, Order order,
+  Value compare_exchange(Space space, Scalar scalar, const Place& place, Value expected, Value desired, Order order,
                          Scope scope, Where where);
   void fence(Order order, Scope scope, Where where);
 

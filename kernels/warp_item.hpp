@@ -25,6 +25,11 @@ WarpU32 item_of_warp(dsl::Kernel& k, const dsl::Expr<dsl::u32, dsl::Rate::Block>
   return item;
 }
 
+// A record of the warp in the debug buffer; nothing in other builds.
+inline void mark_warp(dsl::Kernel& k, Mark mark, const WarpU32& value, dsl::Where where = dsl::Where::current()) {
+  if (k.is_debug()) k.once_per_warp([&] { k.mark(static_cast<dsl::u32>(mark), value, where); });
+}
+
 // Where the item starts, `stride_16` being in units of 16 bytes.
 template <class Pointer, class Stride>
 auto at_item(const Pointer& base, const WarpU32& item, const Stride& stride_16) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "builder/emit.hpp"
+
 namespace ptxkit::testing {
 namespace {
 
@@ -44,14 +46,30 @@ class Bench {
     return values;
   }
   void launch(Ran& ran, std::string_view ptx, std::string_view entry, kernels::LaunchShape shape, uint32_t item_count,
-              const std::vector<Argument>& arguments, const emulator::LaunchOptions& options) {
+              std::vector<Argument> arguments, const emulator::LaunchOptions& options) {
     const auto program = value_of(emulator::Program::load_text(device_, std::string(ptx), std::string(entry) + ".ptx"));
+    // A debug build takes one parameter more.
+    std::vector<Marker> buffer(ptx.find("_debug_buffer") == std::string_view::npos ? 0 : kMarkers + 1);
+    const Address buffer_address = buffer.empty() ? 0 : upload("debug_buffer", buffer);
+    if (!buffer.empty()) arguments.push_back(Argument::of(buffer_address));
     ran.outcome = value_of(emulator::launch(
         program, entry, {.grid = {shape.grid_blocks(item_count)}, .block = {shape.block_threads}}, arguments, options));
     if (!ran.outcome.ok()) ran.report = emulator::render(ran.outcome, std::string(entry) + ".ptx");
+    if (buffer.empty()) return;
+    buffer = download<Marker>(buffer_address, buffer.size());
+    const uint32_t marked = buffer[0].id;
+    if (marked > kMarkers) return;
+    for (uint32_t i = 1; i <= marked; ++i)
+      ran.marks.push_back({static_cast<kernels::Mark>(buffer[i].id), buffer[i].thread, buffer[i].value});
   }
 
  private:
+  struct Marker {
+    uint32_t id, thread;
+    uint64_t value;
+  };
+  static constexpr uint32_t kMarkers = dsl::EmitOptions{}.debug_records;
+
   emulator::Device device_;
 };
 

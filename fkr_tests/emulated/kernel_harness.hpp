@@ -14,13 +14,24 @@
 
 namespace ptxkit::testing {
 
+// Both variants of every kernel: what the release build computes the debug build computes too, and it does not trap.
+inline constexpr std::string_view kVariants[] = {"release", "debug"};
+
 // The embedded PTX of a kernel for sm_90; fails the test when there is none.
 const kernels::KernelImage& kernel_image(std::string_view name, std::string_view variant = "release");
+
+// A record that a debug build left in its buffer; docs/dsl.md has the layout.
+struct Marked {
+  kernels::Mark mark;
+  uint32_t thread;  // linear, in the grid
+  uint64_t value;
+};
 
 struct Ran {
   std::vector<Bytes> outputs;    // of each item, as long as the kernel said
   std::vector<uint32_t> codes;   // flag or status of each item
   bool touched_outside = false;  // a byte of output room that no item owns has changed
+  std::vector<Marked> marks;     // of a debug build, in order, if the buffer held them all
   emulator::Outcome outcome;
   std::string report;  // rendered faults; empty when there are none
 };

@@ -13,9 +13,11 @@ using ptxkit::testing::matchable_bytes;
 using ptxkit::testing::ramp_bytes;
 using ptxkit::testing::random_bytes;
 
-ptxkit::testing::Ran expect_as_reference(const Lz4CompressVariant& variant, const std::vector<Bytes>& items) {
-  const auto ran = ptxkit::testing::emulate_compress(ptxkit::testing::kernel_image(variant.name).ptx, variant, items);
-  EXPECT_EQ(ran.report, "");
+ptxkit::testing::Ran expect_as_reference(const Lz4CompressVariant& variant, const std::vector<Bytes>& items,
+                                         std::string_view build = "release") {
+  const auto image = ptxkit::testing::kernel_image(variant.name, build);
+  const auto ran = ptxkit::testing::emulate_compress(image.ptx, variant, items);
+  EXPECT_EQ(ran.report, "") << build;
   EXPECT_FALSE(ran.touched_outside);
   for (size_t i = 0; i < items.size(); ++i) {
     Bytes expected(items[i].size());
@@ -36,7 +38,9 @@ std::vector<Bytes> one_of_each(size_t size) {
   return items;
 }
 
-TEST(Lz4CompressPage, OneOfEachKind) { expect_as_reference(kPageVariant, one_of_each(4096)); }
+TEST(Lz4CompressPage, OneOfEachKind) {
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(kPageVariant, one_of_each(4096), build);
+}
 
 TEST(Lz4CompressPage, FortyTimesA) {
   const auto image = ptxkit::testing::kernel_image(kLz4CompressPage);
@@ -56,7 +60,7 @@ TEST(Lz4CompressPage, SizesAroundEveryLimit) {
     items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));
     items.emplace_back(size, 'x');
   }
-  expect_as_reference(kPageVariant, items);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(kPageVariant, items, build);
 }
 
 TEST(Lz4CompressPage, BatchesThatDoNotFillACta) {
@@ -135,7 +139,9 @@ TEST(Lz4CompressPage, Corpus) {
   expect_corpus_as_reference(kPageVariant);
 }
 
-TEST(Lz4CompressChunk, OneOfEachKind) { expect_as_reference(kChunkVariant, one_of_each(20000)); }
+TEST(Lz4CompressChunk, OneOfEachKind) {
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(kChunkVariant, one_of_each(20000), build);
+}
 
 TEST(Lz4CompressChunk, TheLargestChunk) {
   // A match as far back as an offset reaches, a position near the table's empty value, a long run.
@@ -149,7 +155,7 @@ TEST(Lz4CompressChunk, SizesAroundEveryLimit) {
   std::vector<Bytes> items;
   for (size_t size : {0, 1, 12, 13, 40, 4096, 4097})
     items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));
-  expect_as_reference(kChunkVariant, items);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(kChunkVariant, items, build);
 }
 
 TEST(Lz4CompressChunk, Corpus) {

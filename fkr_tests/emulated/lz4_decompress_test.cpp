@@ -27,14 +27,11 @@ Bytes encode(const Bytes& raw, Encoder encoder = Encoder::fast) {
   return block;
 }
 
-ptxkit::testing::Ran run(const std::vector<Block>& blocks) {
-  return ptxkit::testing::emulate_decompress(ptxkit::testing::kernel_image(kLz4Decompress).ptx, blocks);
-}
-
 // Statuses, lengths and bytes as the reference has them, no fault, nothing written between the items' rooms.
-void expect_as_reference(const std::vector<Block>& blocks) {
-  const auto ran = run(blocks);
-  ASSERT_EQ(ran.report, "");
+void expect_as_reference(const std::vector<Block>& blocks, std::string_view build = "release") {
+  const auto image = ptxkit::testing::kernel_image(kLz4Decompress, build);
+  const auto ran = ptxkit::testing::emulate_decompress(image.ptx, blocks);
+  ASSERT_EQ(ran.report, "") << build;
   EXPECT_FALSE(ran.touched_outside);
   for (size_t i = 0; i < blocks.size(); ++i) {
     Bytes expected(blocks[i].capacity);
@@ -57,7 +54,7 @@ TEST(Lz4Decompress, BlocksOfLiblz4) {
     blocks.push_back(block_of(Bytes(size, 'A')));
     blocks.push_back(block_of(ptxkit::testing::random_bytes(size, size)));
   }
-  expect_as_reference(blocks);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
 TEST(Lz4Decompress, BlocksOfOurs) {
@@ -94,7 +91,7 @@ TEST(Lz4Decompress, OverlappingMatches) {
       blocks.push_back({block, 40 + length + 1});
     }
   }
-  expect_as_reference(blocks);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
 TEST(Lz4Decompress, LengthsOfManyBytes) {
@@ -104,7 +101,7 @@ TEST(Lz4Decompress, LengthsOfManyBytes) {
     blocks.push_back(block_of(ptxkit::testing::random_bytes(size, size)));
     blocks.push_back(block_of(Bytes(size, 'z')));
   }
-  expect_as_reference(blocks);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
 TEST(Lz4Decompress, EveryStatus) {
@@ -125,7 +122,7 @@ TEST(Lz4Decompress, EveryStatus) {
       {Bytes(40, 255), 8},  // a length that never ends, in more than one turn
       {Bytes(33, 255), 8},  // and one that ends exactly where the lanes do
   };
-  expect_as_reference(blocks);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
 // Every block with one byte changed or one byte less; each has neighbours whose bytes must stay.
@@ -143,7 +140,7 @@ TEST(Lz4Decompress, DamagedBlocks) {
     blocks.push_back({Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(at)), 400});
   }
   for (uint32_t capacity : {0u, 1u, 200u, 399u, 401u}) blocks.push_back({good, capacity});
-  expect_as_reference(blocks);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
 TEST(Lz4Decompress, BatchesThatDoNotFillACta) {

@@ -19,10 +19,12 @@ TEST(ZeroPage, TheOneByteThatIsNotZeroAtManyPlaces) {
     items.emplace_back(size, 0);
     items.back().back() = 1;
   }
-  const auto ran = ptxkit::testing::emulate_zero_page(ptxkit::testing::kernel_image(kZeroPage).ptx, items);
-  ASSERT_EQ(ran.report, "");
-  for (size_t i = 0; i < items.size(); ++i) {
-    EXPECT_EQ(ran.codes[i], static_cast<uint32_t>(zero_page_reference(items[i]))) << "item " << i;
+  for (const auto build : ptxkit::testing::kVariants) {
+    const auto ran = ptxkit::testing::emulate_zero_page(ptxkit::testing::kernel_image(kZeroPage, build).ptx, items);
+    ASSERT_EQ(ran.report, "") << build;
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_EQ(ran.codes[i], static_cast<uint32_t>(zero_page_reference(items[i]))) << "item " << i;
+    }
   }
 }
 

@@ -102,6 +102,14 @@ struct Lz4DecompressParameters {
   uint32_t item_count;
 };
 
+// Markers of the debug builds, set by lane 0 of an item's warp; docs/dsl.md has the layout of the buffer.
+enum class Mark : uint32_t {
+  item = 1,    // the warp begins; value: the item's size in bytes
+  parse = 2,   // what stands at this position of the input is about to be read: a window, or a sequence
+  emit = 3,    // bytes of the output are about to be written from this position on
+  status = 4,  // the warp is done; value: PageFlag or Lz4Status
+};
+
 // One line for a person: lower case, without a final period.
 constexpr std::string_view status_text(Lz4Status status) {
   switch (status) {

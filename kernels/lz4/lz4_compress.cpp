@@ -45,6 +45,7 @@ class Compressor {
     WarpVar base(k_, 0);
     k_.warp_loop([&](auto& windows) {
       windows.break_if((*base >= start_end_) | (*fails_ != 0));
+      mark_warp(k_, Mark::parse, *base);
       const Window window = examine(*base);
       WarpVar starts(k_, window.starts);
       k_.warp_loop([&](auto& matches) {
@@ -160,6 +161,7 @@ class Compressor {
   // Literals [anchor, start), then the match [start, end). Fails instead where the block would not be shorter than
   // the item.
   void write_sequence(const WarpU32& start, const WarpU32& offset, const WarpU32& end) {
+    mark_warp(k_, Mark::emit, *written_);
     const WarpU32 literal_count = start - *anchor_;
     const WarpU32 code = end - start - kMinMatch;
     k_.if_(max(literal_count, code) < kNibbleMax, [&] {
@@ -194,6 +196,7 @@ class Compressor {
 
   // The sequence without a match that ends every block.
   void write_last_literals() {
+    mark_warp(k_, Mark::emit, *written_);
     const WarpU32 literal_count = size_ - *anchor_;
     const WarpU32 needed = 1 + extension_bytes(literal_count) + literal_count;
     k_.if_(*written_ + needed >= size_, [&] { fails_ = 1; }).else_([&] {
@@ -284,16 +287,19 @@ KernelDefinition define_compressor(u32 registers) {
          Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_count", u32> item_count) {
         const auto tables = k.shared<u16, kItems * kSlots, 16>("tables");
         const WarpU32 item = item_of_warp<V.shape>(k, item_count);
-        const ItemSource item_src = at_item(src, item, src_stride_16);
-        const ItemRoom item_dst = at_item(dst, item, dst_stride_16);
-        const WarpU32 size = src_sizes.at(item).load();
+        const auto src_begin = at_item(src, item, src_stride_16);
+        const auto dst_begin = at_item(dst, item, dst_stride_16);
+        const WarpU32 size = src_sizes.within(item_count).at(item).load();
+        const ItemSource item_src = src_begin.template within<kStrideUnitBytes>(size);
+        const ItemRoom item_dst = dst_begin.within(size);
+        mark_warp(k, Mark::item, size);
 
         WarpVar flag(k, static_cast<u32>(PageFlag::refused)), length(k, 0);
         k.if_((size <= V.max_item_bytes) & fits_stride(size, src_stride_16) & fits_stride(size, dst_stride_16), [&] {
           const auto compress = [&](const WarpBool& zero, const auto& input) {
             k.if_(zero, [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
-              Compressor<V, std::remove_cvref_t<decltype(input)>> compressor(k, input, size, item_dst,
-                                                                             tables.data().at(times<kSlots>(k.warp())));
+              Compressor<V, std::remove_cvref_t<decltype(input)>> compressor(
+                  k, input, size, item_dst, tables.data().at(times<kSlots>(k.warp())).within(u32{kSlots}));
               compressor.compress();
               flag = static_cast<u32>(PageFlag::compressed);
               length = compressor.size_bytes();
@@ -306,15 +312,17 @@ KernelDefinition define_compressor(u32 registers) {
           };
           if constexpr (kStaged) {
             const auto pages = k.shared<u8, kItems * V.max_item_bytes, 16>("pages");
-            const Ptr<Shared, u8, 16, Rate::Warp> page = pages.data().at(times<V.max_item_bytes>(k.warp()));
+            const Ptr<Shared, u8, 16, Rate::Warp> page =
+                pages.data().at(times<V.max_item_bytes>(k.warp())).within(V.max_item_bytes);
             compress(stage(k, item_src, size, page), page);
           } else {
             compress(is_all_zero(k, item_src, size), item_src);
           }
         });
+        mark_warp(k, Mark::status, *flag);
         k.once_per_warp([&] {
-          flags.at(item).store(trunc<u8>(*flag));
-          dst_sizes.at(item).store(*length);
+          flags.within(item_count).at(item).store(trunc<u8>(*flag));
+          dst_sizes.within(item_count).at(item).store(*length);
         });
       });
 }

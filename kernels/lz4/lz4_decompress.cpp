@@ -27,6 +27,7 @@ class Decoder {
         k_.if_(condition, [&] { status_ = k_.constant(static_cast<u32>(status)); });
         sequences.break_if(condition);
       };
+      mark_warp(k_, Mark::parse, *ip_);
       fail_if(*ip_ >= src_size_, Lz4Status::input_overrun);
       sequences.continue_if(decode_short_sequence());
       const WarpU32 token = read_byte();
@@ -66,6 +67,7 @@ class Decoder {
                               (literal_count + 3 <= src_size_ - *ip_) & (offset != 0) & (offset <= match_start) &
                               (literal_count + match_length <= capacity_ - *op_);
     k_.if_(is_short, [&] {
+      mark_warp(k_, Mark::emit, *op_);
       k_.if_((lane != 0) & (lane <= literal_count), [&] { dst_.at(*op_ + lane - 1).store(trunc<u8>(byte)); });
       k_.sync_warp();
       Var<u32, Rate::Thread> from(k_, lane);
@@ -110,6 +112,7 @@ class Decoder {
   }
 
   void copy_literals(const WarpU32& count) {
+    mark_warp(k_, Mark::emit, *op_);
     for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(*op_ + i).store(src_.at(*ip_ + i).load()); });
     ip_ += count;
     op_ += count;
@@ -118,6 +121,7 @@ class Decoder {
 
   // A match that overlaps itself repeats its first `offset` bytes: read from those, no lane waits for another.
   void copy_match(const WarpU32& offset, const WarpU32& length) {
+    mark_warp(k_, Mark::emit, *op_);
     const auto from = dst_.at(*op_ - offset);
     const auto to = dst_.at(*op_);
     k_.if_(offset >= length, [&] {
@@ -162,19 +166,22 @@ KernelDefinition lz4_decompress() {
          Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes, Arg<"statuses", Ptr<Global, u32>> statuses,
          Arg<"item_count", u32> item_count) {
         const WarpU32 item = item_of_warp<kLz4DecompressShape>(k, item_count);
-        const WarpU32 src_size = src_sizes.at(item).load();
-        const WarpU32 capacity = dst_capacities.at(item).load();
+        const WarpU32 src_size = src_sizes.within(item_count).at(item).load();
+        const WarpU32 capacity = dst_capacities.within(item_count).at(item).load();
+        mark_warp(k, Mark::item, src_size);
         WarpVar status(k, static_cast<u32>(Lz4Status::item_too_large)), size_bytes(k, 0);
         k.if_((src_size <= kMaxBlockBytes) & (capacity <= kMaxBlockBytes), [&] {
-          Decoder decoder(k, src.at(src_offsets.at(item).load()), src_size, dst.at(dst_offsets.at(item).load()),
-                          capacity);
+          const auto room = dst.at(dst_offsets.within(item_count).at(item).load()).within(capacity);
+          const auto block = src.at(src_offsets.within(item_count).at(item).load()).within(src_size);
+          Decoder decoder(k, block, src_size, room, capacity);
           decoder.decode();
           status = decoder.status();
           size_bytes = select(decoder.status() == static_cast<u32>(Lz4Status::ok), decoder.size_bytes(), 0);
         });
+        mark_warp(k, Mark::status, *status);
         k.once_per_warp([&] {
-          statuses.at(item).store(*status);
-          dst_sizes.at(item).store(*size_bytes);
+          statuses.within(item_count).at(item).store(*status);
+          dst_sizes.within(item_count).at(item).store(*size_bytes);
         });
       });
 }

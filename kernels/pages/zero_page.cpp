@@ -18,13 +18,15 @@ KernelDefinition zero_page() {
          Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
          Arg<"item_count", u32> item_count) {
         const WarpU32 item = item_of_warp<kZeroPageShape>(k, item_count);
-        const WarpU32 size = src_sizes.at(item).load();
+        const WarpU32 size = src_sizes.within(item_count).at(item).load();
+        mark_warp(k, Mark::item, size);
         WarpVar flag(k, static_cast<u32>(PageFlag::refused));
         k.if_(fits_stride(size, src_stride_16), [&] {
-          const WarpBool zero = is_all_zero(k, at_item(src, item, src_stride_16), size);
+          const WarpBool zero = is_all_zero(k, at_item(src, item, src_stride_16).within<kStrideUnitBytes>(size), size);
           flag = select(zero, static_cast<u32>(PageFlag::zero), k.constant(static_cast<u32>(PageFlag::compressed)));
         });
-        k.once_per_warp([&] { flags.at(item).store(trunc<u8>(*flag)); });
+        mark_warp(k, Mark::status, *flag);
+        k.once_per_warp([&] { flags.within(item_count).at(item).store(trunc<u8>(*flag)); });
       });
 }
 
