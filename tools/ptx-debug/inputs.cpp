@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/report/place.hpp"
 #include "support/file.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -142,21 +144,33 @@ void ImageReader::add_file(const std::string& path, bool is_in_folder) {
 }
 
 int answer_each(std::string_view verb, const Inputs& inputs,
-                const std::function<Answer(container::PtxImage, const std::string& path)>& work) {
+                const std::function<Answer(container::PtxImage, const std::string& path)>& work, const Frame& frame) {
   if (const auto what = fault(inputs)) return usage_error(verb, *what);
   rules::Status status = rules::Status::good;
+  const auto write = [&](const std::string& text) {
+    if (!text.empty() && !print(text)) status = rules::Status::unreadable;
+  };
+  write(frame.head);
   for_each_image(
       inputs, work,
-      [&](const Answer& answer) {
+      [&](Answer answer) {
         status = std::max(status, answer.status);
-        if (!answer.complaint.empty()) fmt::print(stderr, "{}", answer.complaint);
-        if (!print(answer.text)) status = rules::Status::unreadable;
+        fmt::print(stderr, "{}", answer.complaint);
+        if (frame.each) frame.each(answer);
+        write(answer.text);
       },
       [&](const std::string&, const Error& error) {
         status = rules::Status::unreadable;
         complain(error.message());
       });
+  write(frame.tail);
   return rules::exit_code(status);
+}
+
+Answer answer_parsed(container::PtxImage image, const std::function<Answer(const ptx::Module&)>& work) {
+  const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
+  if (!parsed.diagnostics.empty()) return {rules::Status::unparsable, {}, report::rendered(parsed)};
+  return work(parsed.module);
 }
 
 }  // namespace ptxkit::tools

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyzer/container/images.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/score.hpp"
 #include "runtime/codec/executor.hpp"
 #include "support/result.hpp"
@@ -92,8 +93,19 @@ struct Answer {
   std::string complaint = {};  // for standard error
 };
 
+// What stands around the answers, where they make one document.
+struct Frame {
+  std::string head;
+  std::function<void(Answer&)> each;  // called in order, before an answer is printed
+  std::string tail;
+};
+
 // Prints the answers in the order of the command line, as they come; returns the strongest exit code.
 int answer_each(std::string_view verb, const Inputs& inputs,
-                const std::function<Answer(container::PtxImage, const std::string& path)>& work);
+                const std::function<Answer(container::PtxImage, const std::string& path)>& work,
+                const Frame& frame = {});
+
+// The answer for a text that parses; for another one its mistakes, as a complaint.
+Answer answer_parsed(container::PtxImage image, const std::function<Answer(const ptx::Module&)>& work);
 
 }  // namespace ptxkit::tools

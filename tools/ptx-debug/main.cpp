@@ -99,9 +99,11 @@ int run(int argc, char** argv) {
   add_analyze(app, action);
   add_check(app, action);
   add_explain(app, action);
+  add_info(app, action);
   add_print(app, action);
   add_rules(app, action);
   add_run(app, action);
+  add_stats(app, action);
 
   std::vector<std::string> words = with_explicit_json(argc, argv);
   std::vector<std::string> verbs;

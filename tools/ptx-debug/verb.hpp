@@ -18,9 +18,11 @@ using Action = std::function<int()>;
 void add_analyze(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
+void add_info(CLI::App& app, Action& action);
 void add_print(CLI::App& app, Action& action);
 void add_rules(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
+void add_stats(CLI::App& app, Action& action);
 
 // Says on standard error what is wrong with the command line and where to read on; returns 64.
 int usage_error(std::string_view verb, std::string_view what);

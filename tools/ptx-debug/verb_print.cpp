@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/print.hpp"
 #include "analyzer/report/place.hpp"
 #include "tools/ptx-debug/inputs.hpp"
@@ -23,9 +22,9 @@ Answer print_image(const PrintOptions& options, container::PtxImage image) {
   const bool is_alone = options.inputs.words.size() == 1 && options.inputs.words.front() == image.name;
   std::string text = is_alone ? "" : fmt::format("// {}\n", report::printable(image.name));
   if (options.raw) return {rules::Status::good, text + image.text};
-  const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
-  if (parsed.diagnostics.empty()) return {rules::Status::good, text + ptx::print(parsed.module)};
-  return {rules::Status::unparsable, {}, report::rendered(parsed)};
+  return answer_parsed(std::move(image), [&](const ptx::Module& module) {
+    return Answer{rules::Status::good, text + ptx::print(module)};
+  });
 }
 
 }  // namespace

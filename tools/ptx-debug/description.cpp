@@ -1,0 +1,59 @@
+// See description.hpp.
+#include "tools/ptx-debug/description.hpp"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/report/place.hpp"
+#include "tools/ptx-debug/inputs.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+struct DescriptionOptions {
+  std::string name;
+  Inputs inputs;
+  bool json = false;
+};
+
+std::string heading(const ptx::Module& module) {
+  std::string line = fmt::format("{}: PTX {}.{} for {}", report::printable(module.path), module.version_major,
+                                 module.version_minor, module.target);
+  for (const std::string_view option : module.target_options) line += fmt::format(", {}", option);
+  return line + fmt::format(", {}-bit addresses\n", module.address_size);
+}
+
+int describe(const DescriptionOptions& options, Description description) {
+  bool is_first = true;
+  const auto work = [&](container::PtxImage image, const std::string&) {
+    return answer_parsed(std::move(image), [&](const ptx::Module& module) {
+      return Answer{rules::Status::good,
+                    options.json ? description.json(module) : heading(module) + description.text(module)};
+    });
+  };
+  if (!options.json) return answer_each(options.name, options.inputs, work);
+  const auto separate = [&](Answer& answer) {
+    if (answer.text.empty()) return;
+    answer.text.insert(0, is_first ? "\n" : ",\n");
+    is_first = false;
+  };
+  const std::string head = fmt::format("{{\"schema\": \"ptxkit-{}-1\", \"modules\": [", options.name);
+  return answer_each(options.name, options.inputs, work, {head, separate, "\n]}\n"});
+}
+
+}  // namespace
+
+void add_description(CLI::App& app, Action& action, const std::string& name, const std::string& help,
+                     Description description) {
+  CLI::App* verb = app.add_subcommand(name, help);
+  const auto options = std::make_shared<DescriptionOptions>();
+  options->name = name;
+  add_inputs(*verb, options->inputs);
+  verb->add_flag("--json", options->json, "as JSON");
+  verb->callback(
+      [options, description, &action] { action = [options, description] { return describe(*options, description); }; });
+}
+
+}  // namespace ptxkit::tools
