@@ -101,8 +101,9 @@ void collect(Ran& ran, const Bytes& room, const std::vector<uint64_t>& starts, c
     const auto begin = static_cast<ptrdiff_t>(starts[i]);
     std::fill_n(is_owned.begin() + begin, owned[i], true);
     if (!ran.outcome.ok()) continue;
-    ASSERT_LE(sizes[i], owned[i]) << "item " << i << " claims more bytes than it has room for";
-    ran.outputs.emplace_back(room.begin() + begin, room.begin() + begin + sizes[i]);
+    const bool fits = sizes[i] <= owned[i];
+    ran.claims_too_much |= !fits;
+    ran.outputs.emplace_back(room.begin() + begin, room.begin() + begin + (fits ? sizes[i] : 0));
   }
   for (size_t at = 0; at < room.size(); ++at) ran.touched_outside |= !is_owned[at] && room[at] != kPattern;
 }

@@ -30,6 +30,7 @@ struct Marked {
 struct Ran {
   std::vector<Bytes> outputs;    // of each item, as long as the kernel said
   std::vector<uint32_t> codes;   // flag or status of each item
+  bool claims_too_much = false;  // the kernel reports more bytes for an item than it has room; no output is taken then
   bool touched_outside = false;  // a byte of output room that no item owns has changed
   std::vector<Marked> marks;     // of a debug build, in order, if the buffer held them all
   emulator::Outcome outcome;

@@ -18,7 +18,7 @@ ptxkit::testing::Ran expect_as_reference(const Lz4CompressVariant& variant, cons
   const auto image = ptxkit::testing::kernel_image(variant.name, build);
   const auto ran = ptxkit::testing::emulate_compress(image.ptx, variant, items);
   EXPECT_EQ(ran.report, "") << build;
-  EXPECT_FALSE(ran.touched_outside);
+  EXPECT_FALSE(ran.touched_outside || ran.claims_too_much);
   for (size_t i = 0; i < items.size(); ++i) {
     Bytes expected(items[i].size());
     const auto item = lz4_compress_reference(items[i], expected, variant);

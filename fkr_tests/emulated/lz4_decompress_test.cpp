@@ -32,7 +32,7 @@ void expect_as_reference(const std::vector<Block>& blocks, std::string_view buil
   const auto image = ptxkit::testing::kernel_image(kLz4Decompress, build);
   const auto ran = ptxkit::testing::emulate_decompress(image.ptx, blocks);
   ASSERT_EQ(ran.report, "") << build;
-  EXPECT_FALSE(ran.touched_outside);
+  EXPECT_FALSE(ran.touched_outside || ran.claims_too_much);
   for (size_t i = 0; i < blocks.size(); ++i) {
     Bytes expected(blocks[i].capacity);
     const auto item = lz4_decompress_reference(blocks[i].bytes, expected);

@@ -304,6 +304,7 @@ KernelDefinition define_compressor(u32 registers) {
               flag = static_cast<u32>(PageFlag::compressed);
               length = compressor.size_bytes();
               k.if_(compressor.fails(), [&] {
+                k.sync_warp();  // what other lanes wrote of the block is there before it is overwritten
                 copy_raw(k, item_src, item_dst, size);
                 flag = static_cast<u32>(PageFlag::incompressible);
                 length = size;

@@ -87,6 +87,12 @@ const std::vector<Pair>& pairs() {
        tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, "
                  "%r3;\n  bar.warp.sync -1;\n  ld.shared.u32 %r5, [%r4];\n",
        shared, 32, "ld.shared.u32 %r5, [%r4];", "bar.warp.sync"},
+      {FaultKind::warp_race, "a shuffle orders no memory",
+       tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, "
+                 "%r3;\n  shfl.sync.idx.b32 %r5, %r0, 0, 31, -1;\n  ld.shared.u32 %r5, [%r4];\n",
+       tile_at + "  st.shared.u32 [%r1], %r0;\n  xor.b32 %r3, %r2, 4;\n  mov.u32 %r4, tile;\n  add.u32 %r4, %r4, "
+                 "%r3;\n  bar.warp.sync -1;\n  shfl.sync.idx.b32 %r5, %r0, 0, 31, -1;\n  ld.shared.u32 %r5, [%r4];\n",
+       shared, 32, "ld.shared.u32 %r5, [%r4];", "bar.warp.sync"},
       {FaultKind::barrier_exited, "a warp leaves", "  setp.ge.u32 %p1, %r0, 32;\n  @%p1 exit;\n  bar.sync 0;\n",
        "  bar.sync 0;\n  setp.ge.u32 %p1, %r0, 32;\n  @%p1 exit;\n", "", 64, "bar.sync 0;", "left here"},
       {FaultKind::barrier_divergence, "two places",

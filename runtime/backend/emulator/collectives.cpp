@@ -220,7 +220,8 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
       }
     }
   }
-  if (warp.cta->races) warp.cta->races->lanes(warp.index, lanes, warp.live);
+  // Shuffles, votes and the like wait for each other, but only bar.warp.sync orders memory (PTX ISA, bar.warp.sync).
+  if (warp.cta->races && kind == Collective::bar_warp) warp.cta->races->lanes(warp.index, lanes, warp.live);
 }
 
 }  // namespace ptxkit::emulator

@@ -4,11 +4,10 @@
 // what PTX programs really use. The emulator runs the threads one after the other, so one counter, advanced at
 // every synchronisation, stamps every access; "ordered before me" is then "stamped no later than the last
 // synchronisation between its thread and me", and that is one number for the whole CTA (barriers of all threads), one
-// for each pair of warps (named barriers, atomics) and one for each pair of lanes of a warp (bar.warp.sync and other
-// .sync instructions).
-// A byte remembers its last write and two reads by different threads. A third reader replaces the older of the two:
-// a race against it can be missed, never invented.
-// A store that does not change the bytes is no write here: threads that all store the same value do no harm.
+// for each pair of warps (named barriers, atomics) and one for each pair of lanes of a warp (bar.warp.sync; a shuffle
+// or a vote orders no memory). A byte remembers its last write and two reads by different threads. A third reader
+// replaces the older of the two: a race against it can be missed, never invented. A store that does not change the
+// bytes is no write here: threads that all store the same value do no harm.
 #pragma once
 
 #include <array>
