@@ -1,6 +1,6 @@
 // `ptx-debug run FILE --entry E --grid X --block X --arg SPEC...`: one launch on the emulator, with the sanitizer.
-// Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or cannot be run, 11 a file cannot be read or
-// written, 64 wrong usage, which a launch that does not fit the kernel is.
+// Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or reached what cannot be run, 11 a file cannot
+// be read or written, 64 wrong usage, which a launch that does not fit the kernel is.
 #include <charconv>
 #include <memory>
 
@@ -156,7 +156,8 @@ int run_kernel(RunOptions options) {
         if (const auto written = device.write(address, parsed_spec->bytes); !written)
           return usage_error("run", written.error().message());
       }
-      arguments.push_back(emulator::Argument::of(address));
+      arguments.push_back(program->module().address_size == 32 ? emulator::Argument::of(static_cast<uint32_t>(address))
+                                                               : emulator::Argument::of(address));
     } else {
       arguments.push_back({parsed_spec->bytes});
     }
@@ -186,6 +187,8 @@ int run_kernel(RunOptions options) {
       return fail_reading(saved.error());
   }
   if (!written) return exit_code_of(rules::Status::unreadable);
+  for (const emulator::Fault& fault : outcome->faults)
+    if (fault.kind == emulator::FaultKind::unsupported) return exit_code_of(rules::Status::unparsable);
   return outcome->ok() ? 0 : kFaultsExitCode;
 }
 

@@ -41,7 +41,7 @@ TEST(Damaged, NeverHarmsTheHost) {
   ASSERT_TRUE(original) << original.error().message();
   std::minstd_rand random(1);
   int ran = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 160; ++round) {
     std::string text = *original;
     for (unsigned changes = 1 + random() % 2; changes > 0; --changes) damage(text, random);
     Device device({.memory_bytes = uint64_t{64} << 20});

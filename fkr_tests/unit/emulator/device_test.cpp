@@ -111,24 +111,24 @@ TEST(Launch, MisuseIsRefused) {
               HasSubstr("3 bytes of parameters, expected 28"));
 }
 
-TEST(Load, WhatCannotRunIsListedWithItsPlace) {
-  Device device;
-  auto program = Program::load_text(device,
-                                    entry_text("  add.u32 %r1, %r0, 1;\n"
-                                               "  cp.async.ca.shared.global [%r1], [%rd1], 4;\n"),
-                                    "bad.ptx");
-  ASSERT_FALSE(program);
-  EXPECT_THAT(program.error().message(), HasSubstr("bad.ptx:"));
-  EXPECT_THAT(program.error().message(), HasSubstr("cannot run 'cp.async.ca.shared.global'"));
+// What cannot be run is a fault where it is reached, and nothing where it is not.
+TEST(Load, WhatCannotRunIsNamedWhenItIsReached) {
+  const std::string body =
+      "  ld.global.u32 %r1, [%rd1];\n  setp.eq.u32 %p1, %r1, 1;\n"
+      "  @%p1 multimem.red.global.add.u32 [%rd0], %r0;\n";
+  Ran spared = run_kernel(entry_text(body), {}, 4, {0});
+  EXPECT_TRUE(spared.outcome.ok()) << render(spared.outcome, "test.ptx");
+  Ran reached = run_kernel(entry_text(body), {}, 4, {1});
+  ASSERT_EQ(reached.outcome.faults.size(), 1u);
+  EXPECT_EQ(reached.outcome.faults[0].kind, FaultKind::unsupported);
+  EXPECT_THAT(reached.outcome.faults[0].message, HasSubstr("cannot run 'multimem.red.global.add.u32'"));
+  EXPECT_THAT(reached.outcome.faults[0].site.text, HasSubstr("@%p1 multimem.red"));
 }
 
 TEST(Load, OtherReasons) {
   Device device({.sm = 80});
   EXPECT_THAT(Program::load_text(device, module_text(""), "new.ptx").error().message(),
               HasSubstr("for sm_90, the emulated device is sm_80"));
-  EXPECT_THAT(
-      Program::load_text(device, ".version 8.0\n.target sm_75\n.address_size 32\n", "narrow.ptx").error().message(),
-      HasSubstr("32-bit addresses"));
   Device current;
   EXPECT_THAT(Program::load_text(current, module_text(".extern .global .b32 x;\n"), "extern.ptx").error().message(),
               HasSubstr("'x' is external"));

@@ -147,6 +147,9 @@ const std::vector<Pair>& pairs() {
        "executed trap"},
       {FaultKind::breakpoint, "reached", "  brkpt;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 brkpt;\n", "", 1, "brkpt;",
        "executed brkpt"},
+      {FaultKind::unsupported, "reached", "  multimem.red.global.add.u32 [%rd0], %r0;\n",
+       "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 multimem.red.global.add.u32 [%rd0], %r0;\n", "", 1,
+       "multimem.red.global.add.u32 [%rd0], %r0;", "cannot run 'multimem.red.global.add.u32'"},
       {FaultKind::out_of_steps, "endless loop", "a:\n  add.u32 %r1, %r0, 1;\n  bra a;\n", "  add.u32 %r1, %r0, 1;\n",
        "", 1, "", "has not ended after"},
   };

@@ -94,9 +94,13 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
 bool check_local(const Access& access, unsigned lane, uint64_t offset) {
   for (const Frame* frame = access.warp.frame; frame; frame = frame->caller) {
     if (offset < frame->local_base) continue;
-    const Object* object = frame->function->local_objects.find(offset - frame->local_base);
-    if (!object || offset - frame->local_base < object->begin) break;
-    if (offset - frame->local_base + access.size_bytes > object->begin + object->size_bytes) break;
+    const uint64_t inside = offset - frame->local_base;
+    for (const DynamicLocal& each : frame->dynamic)
+      if (each.lane == lane && inside >= each.begin && inside - each.begin + access.size_bytes <= each.size_bytes)
+        return true;
+    const Object* object = frame->function->local_objects.find(inside);
+    if (!object || inside < object->begin) break;
+    if (inside + access.size_bytes > object->begin + object->size_bytes) break;
     return true;
   }
   access.fail(FaultKind::local_bounds, lane, Space::local, offset, "is outside of every local object");
@@ -281,6 +285,12 @@ void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t off
   auto conflict = races.write(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
   if (code.order != Order::weak) races.release(thread, offset);
   if (conflict.found) report_race(warp, lane, size_bytes, true, conflict);
+}
+
+void note_atomic(Warp& warp, const Code& code, unsigned lane, const Places& places, unsigned size_bytes) {
+  if (!warp.cta->races || places.shared_offset[lane] == kNotShared) return;
+  note_shared_read(warp, code, lane, places.shared_offset[lane], size_bytes);
+  note_shared_write(warp, code, lane, places.shared_offset[lane], size_bytes);
 }
 
 namespace {

@@ -18,7 +18,10 @@ struct Places {
 inline constexpr uint64_t kNotShared = ~uint64_t{0};
 
 inline void compute_addresses(Warp& warp, const Code& code, uint64_t* out) {
-  if (code.wide_address) {
+  if (code.narrow && (code.space == ptx::Space::generic || code.space == ptx::Space::global)) {
+    const uint32_t* a = at<const uint32_t>(warp, code.a);
+    for (unsigned i = 0; i < kLanes; ++i) out[i] = widen_address(a[i] + static_cast<uint32_t>(code.immediate));
+  } else if (code.wide_address) {
     const uint64_t* a = at<const uint64_t>(warp, code.a);
     for (unsigned i = 0; i < kLanes; ++i) out[i] = a[i] + code.immediate;
   } else {
@@ -34,6 +37,7 @@ bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_b
 
 // Race detection for what `places` says is shared; `lane` only, after locate_checked.
 void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
+void note_atomic(Warp& warp, const Code& code, unsigned lane, const Places& places, unsigned size_bytes);
 void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
 
 Handler load_handler(bool checked);

@@ -1,8 +1,8 @@
 // atom and red. Lanes go one after the other, lowest first, so results are the same on every run; between CTAs on
-// several threads each operation is one atomic exchange of the host.
+// several threads each operation on one element is one atomic exchange of the host.
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
-#include "runtime/backend/emulator/scalar.hpp"
+#include "runtime/backend/emulator/update.hpp"
 
 namespace ptxkit::emulator {
 
@@ -11,164 +11,104 @@ namespace {
 using ptx::Mod;
 using ptx::Type;
 
-template <class T>
-T host_exchange(uint8_t* bytes, auto&& update) {
-  T* place = reinterpret_cast<T*>(bytes);
-  T old = __atomic_load_n(place, __ATOMIC_RELAXED);
-  for (;;) {
-    T next = update(old);
-    if (__atomic_compare_exchange_n(place, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return old;
-  }
+bool in_global(const Warp& warp, const uint8_t* place) {
+  const Memory& memory = *warp.cta->launch->memory;
+  return place >= memory.bytes && place < memory.bytes + memory.limit;
 }
 
-// T: bits of the element; F(old, b, c) gives the new bits.
-template <class T, auto F, bool kChecked>
+// The elements of one instruction: sources first, then destinations, in ProgramImage::refs where there are several.
+Ref source_of(const Code& code, const Ref* list, unsigned element) { return code.count == 1 ? code.b : list[element]; }
+Ref destination_of(const Code& code, const Ref* list, unsigned element) {
+  return code.count == 1 ? code.dst : list[code.count + element];
+}
+
+// What one element of one lane makes of the shadow: whether the old value was undefined.
+bool check_element(Warp& warp, const Code& code, unsigned lane, uint8_t* shadow, Ref source, bool overwrites) {
+  if (!shadow) return false;
+  bool undefined = false;
+  for (unsigned byte = 0; byte < code.element_bytes; ++byte) undefined |= shadow[byte] != 0xff;
+  const bool operand = (undefined_lanes(warp, source) | undefined_lanes(warp, code.c)) >> lane & 1;
+  std::memset(shadow, operand || (undefined && !overwrites) ? 0 : 0xff, code.element_bytes);
+  return undefined;
+}
+
+void mark_destination(Warp& warp, const Code& code, Ref dst, uint32_t mask, uint32_t undefined, uint64_t address) {
+  undefined_lanes(warp, dst) = (undefined_lanes(warp, dst) & ~mask) | undefined;
+  if (!undefined) return;
+  const unsigned bytes = std::max<unsigned>(2, code.element_bytes);
+  for_lanes(undefined,
+            [&](unsigned i) { std::memset(shadow_at<uint8_t>(warp, dst) + size_t{i} * bytes, 0xff, bytes); });
+  warp.cta->origins.push_back({warp.pc, static_cast<uint8_t>(std::countr_zero(undefined)),
+                               static_cast<uint16_t>(warp.index), code.space, address});
+  origin_of(warp, dst) = static_cast<uint32_t>(warp.cta->origins.size());
+}
+
+void exchange_16_bytes(Warp& warp, const Code& code, unsigned lane, uint8_t* place) {
+  const std::lock_guard lock(warp.cta->launch->mutex);  // the host has no atomic of this width everywhere
+  uint8_t old[16];
+  std::memcpy(old, place, 16);
+  const uint8_t* b = at<const uint8_t>(warp, code.b) + size_t{lane} * 16;
+  const uint8_t* c = at<const uint8_t>(warp, code.c) + size_t{lane} * 16;
+  const bool cas = code.sub != 0;
+  if (!cas)
+    std::memcpy(place, b, 16);
+  else if (std::memcmp(old, b, 16) == 0)
+    std::memcpy(place, c, 16);
+  std::memcpy(at<uint8_t>(warp, code.dst) + size_t{lane} * 16, old, 16);
+}
+
+template <bool kChecked>
 void atomic(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
+  const unsigned size_bytes = code.element_bytes * code.count;
   if constexpr (kChecked) {
-    if (!locate_checked(warp, code, mask, sizeof(T), AccessKind::atomic, places)) return;
+    if (!locate_checked(warp, code, mask, size_bytes, AccessKind::atomic, places)) return;
   } else {
-    locate_unchecked(warp, code, mask, sizeof(T), places);
+    locate_unchecked(warp, code, mask, size_bytes, places);
   }
-  const T* b = at<const T>(warp, code.b);
-  const T* c = at<const T>(warp, code.c);
-  T* d = at<T>(warp, code.dst);
+  const ProgramImage& image = *warp.cta->launch->image;
+  const Ref* list = image.refs.data() + code.list;
+  const auto& updates = image.updates[code.target];
   const bool alone = warp.cta->launch->options.threads <= 1;
-  uint32_t undefined = 0;
-  for_lanes(mask, [&](unsigned i) {
-    if constexpr (kChecked) {
-      if (uint8_t* shadow = places.shadow[i]) {
-        bool operand = (undefined_lanes(warp, code.b) | undefined_lanes(warp, code.c)) >> i & 1;
-        for (unsigned byte = 0; byte < sizeof(T); ++byte)
-          if (shadow[byte] != 0xff) undefined |= 1u << i;
-        std::memset(shadow, operand || (undefined >> i & 1 && code.sub == 0) ? 0 : 0xff, sizeof(T));
+  for (unsigned element = 0; element < code.count; ++element) {
+    const Ref source = source_of(code, list, element), dst = destination_of(code, list, element);
+    const unsigned offset = element * code.element_bytes, register_bytes = std::max<unsigned>(2, code.element_bytes);
+    uint32_t undefined = 0;
+    for_lanes(mask, [&](unsigned i) {
+      uint8_t* place = places.bytes[i] + offset;
+      if constexpr (kChecked) {
+        uint8_t* shadow = places.shadow[i] ? places.shadow[i] + offset : nullptr;
+        if (check_element(warp, code, i, shadow, source, updates[0].overwrites)) undefined |= 1u << i;
+        if (element == 0) note_atomic(warp, code, i, places, size_bytes);
       }
-      if (warp.cta->races && places.shared_offset[i] != kNotShared) {
-        note_shared_read(warp, code, i, places.shared_offset[i], sizeof(T));
-        note_shared_write(warp, code, i, places.shared_offset[i], sizeof(T));
-      }
-    }
-    T old;
-    if (alone || (reinterpret_cast<uintptr_t>(places.bytes[i]) & (sizeof(T) - 1))) {
-      std::memcpy(&old, places.bytes[i], sizeof(T));
-      T next = static_cast<T>(F(old, b[i], c[i]));
-      std::memcpy(places.bytes[i], &next, sizeof(T));
-    } else {
-      old = host_exchange<T>(places.bytes[i], [&](T value) { return static_cast<T>(F(value, b[i], c[i])); });
-    }
-    d[i] = old;
-  });
-  if constexpr (kChecked) {
-    undefined_lanes(warp, code.dst) = (undefined_lanes(warp, code.dst) & ~mask) | undefined;
-    if (undefined) {
-      for_lanes(undefined, [&](unsigned i) { shadow_at<T>(warp, code.dst)[i] = static_cast<T>(~T{0}); });
-      unsigned lane = static_cast<unsigned>(std::countr_zero(undefined));
-      warp.cta->origins.push_back(
-          {warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), code.space, places.address[lane]});
-      origin_of(warp, code.dst) = static_cast<uint32_t>(warp.cta->origins.size());
-    }
-  }
-}
-
-template <class T, auto F>
-void set(Code& code) {
-  code.run = atomic<T, F, false>;
-  code.checked = atomic<T, F, true>;
-}
-
-template <class T>
-bool select_bits(Code& code, Mod operation) {
-  switch (operation) {
-    case Mod::and_:
-      set<T, [](T a, T b, T) { return a & b; }>(code);
-      return true;
-    case Mod::or_:
-      set<T, [](T a, T b, T) { return a | b; }>(code);
-      return true;
-    case Mod::xor_:
-      set<T, [](T a, T b, T) { return a ^ b; }>(code);
-      return true;
-    case Mod::exch:
-      set<T, [](T, T b, T) { return b; }>(code);
-      return true;
-    case Mod::cas:
-      set<T, [](T a, T b, T c) { return a == b ? c : a; }>(code);
-      return true;
-    default:
-      return false;
-  }
-}
-
-template <class T>
-bool select_integer(Code& code, Mod operation) {
-  using U = std::make_unsigned_t<T>;
-  switch (operation) {
-    case Mod::add:
-      set<U, [](U a, U b, U) { return static_cast<U>(a + b); }>(code);
-      return true;
-    case Mod::inc:
-      set<U, [](U a, U b, U) { return (a >= b) ? U{0} : static_cast<U>(a + 1); }>(code);
-      return true;
-    case Mod::dec:
-      set<U, [](U a, U b, U) { return (a == 0 || a > b) ? b : static_cast<U>(a - 1); }>(code);
-      return true;
-    case Mod::min:
-      set<U, [](U a, U b, U) { return (static_cast<T>(b) < static_cast<T>(a)) ? b : a; }>(code);
-      return true;
-    case Mod::max:
-      set<U, [](U a, U b, U) { return (static_cast<T>(b) > static_cast<T>(a)) ? b : a; }>(code);
-      return true;
-    default:
-      return select_bits<U>(code, operation);
+      if (code.element_bytes == 16) return exchange_16_bytes(warp, code, i, place);
+      uint64_t b = 0, c = 0;
+      std::memcpy(&b, at<const uint8_t>(warp, source) + size_t{i} * register_bytes, code.element_bytes);
+      std::memcpy(&c, at<const uint8_t>(warp, code.c) + size_t{i} * register_bytes, code.element_bytes);
+      const uint64_t old = apply_update(updates[in_global(warp, place)], place, b, c, alone);
+      std::memcpy(at<uint8_t>(warp, dst) + size_t{i} * register_bytes, &old, code.element_bytes);
+    });
+    if constexpr (kChecked)
+      mark_destination(warp, code, dst, mask, undefined,
+                       undefined ? places.address[std::countr_zero(undefined)] + offset : 0);
   }
 }
 
 }  // namespace
 
-bool select_atomic(Code& code, Mod operation, Type type) {
-  code.sub = operation == Mod::exch;  // exch needs no defined old value
-  switch (type) {
-    case Type::b16:
-      return select_bits<uint16_t>(code, operation);
-    case Type::b32:
-      return select_bits<uint32_t>(code, operation);
-    case Type::b64:
-      return select_bits<uint64_t>(code, operation);
-    case Type::u32:
-      return select_integer<uint32_t>(code, operation);
-    case Type::s32:
-      return select_integer<int32_t>(code, operation);
-    case Type::u64:
-      return select_integer<uint64_t>(code, operation);
-    case Type::s64:
-      return select_integer<int64_t>(code, operation);
-    case Type::f32:
-      if (operation != Mod::add) return false;
-      set<uint32_t, [](uint32_t a, uint32_t b, uint32_t) {
-        return scalar::to_bits(scalar::canonical(scalar::to_f32(a) + scalar::to_f32(b)));
-      }>(code);
-      return true;
-    case Type::f64:
-      if (operation != Mod::add) return false;
-      set<uint64_t, [](uint64_t a, uint64_t b, uint64_t) {
-        return scalar::to_bits(scalar::canonical(scalar::to_f64(a) + scalar::to_f64(b)));
-      }>(code);
-      return true;
-    case Type::f16:
-      if (operation != Mod::add) return false;
-      set<uint16_t, [](uint16_t a, uint16_t b, uint16_t) {
-        return scalar::f16_bits(double{scalar::f16_value(a)} + scalar::f16_value(b));
-      }>(code);
-      return true;
-    case Type::bf16:
-      if (operation != Mod::add) return false;
-      set<uint16_t, [](uint16_t a, uint16_t b, uint16_t) {
-        return scalar::bf16_bits(double{scalar::bf16_value(a)} + scalar::bf16_value(b));
-      }>(code);
-      return true;
-    default:
-      return false;
+bool select_atomic(Code& code, ProgramImage& image, Mod operation, Type type) {
+  code.run = atomic<false>;
+  code.checked = atomic<true>;
+  code.target = static_cast<uint32_t>(image.updates.size());
+  const bool wide = type == Type::b128;
+  if (wide) {
+    if (operation != Mod::exch && operation != Mod::cas) return false;
+    code.sub = operation == Mod::cas;
+    image.updates.push_back({Update{.overwrites = operation == Mod::exch}, Update{}});
+    return true;
   }
+  image.updates.push_back({find_update(operation, type, false), find_update(operation, type, true)});
+  return image.updates.back()[0].apply != nullptr;
 }
 
 }  // namespace ptxkit::emulator

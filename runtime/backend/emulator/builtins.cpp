@@ -18,6 +18,7 @@ bool read_bytes(Warp& warp, unsigned lane, Address address, void* out, size_t si
   const Cta& cta = *warp.cta;
   const Launch& launch = *cta.launch;
   const auto inside = [&](uint64_t offset, uint64_t limit) { return offset < limit && size_bytes <= limit - offset; };
+  if (launch.image->module->address_size == 32) address = widen_address(static_cast<uint32_t>(address));
   const uint64_t offset = address & kWindowMask;
   const uint8_t* from = nullptr;
   switch (address >> kWindowShift) {

@@ -110,6 +110,99 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
+bool holds_for(Test test, double x, double y) {
+  switch (test) {
+    case Test::eq:
+      return holds<Test::eq>(x, y);
+    case Test::ne:
+      return holds<Test::ne>(x, y);
+    case Test::lt:
+      return holds<Test::lt>(x, y);
+    case Test::le:
+      return holds<Test::le>(x, y);
+    case Test::gt:
+      return holds<Test::gt>(x, y);
+    case Test::ge:
+      return holds<Test::ge>(x, y);
+    case Test::equ:
+      return holds<Test::equ>(x, y);
+    case Test::neu:
+      return holds<Test::neu>(x, y);
+    case Test::ltu:
+      return holds<Test::ltu>(x, y);
+    case Test::leu:
+      return holds<Test::leu>(x, y);
+    case Test::gtu:
+      return holds<Test::gtu>(x, y);
+    case Test::geu:
+      return holds<Test::geu>(x, y);
+    case Test::num:
+      return holds<Test::num>(x, y);
+    case Test::nan:
+      return holds<Test::nan>(x, y);
+  }
+  return false;
+}
+
+// The halves of a register, each compared on its own. `list` holds the Test, `count` what the register holds.
+enum class Halves : uint8_t { one_flushed, two, two_flushed, two_bfloats };
+
+template <bool kSetp>
+void halves(Warp& warp, const Code& code, uint32_t mask) {
+  const auto what = static_cast<Halves>(code.count);
+  const bool two = what != Halves::one_flushed, bfloat = what == Halves::two_bfloats;
+  auto value = [&](uint32_t bits, unsigned half) {
+    auto part = static_cast<uint16_t>(bits >> 16 * half);
+    if ((what == Halves::one_flushed || what == Halves::two_flushed) && (part & 0x7c00) == 0)
+      part = static_cast<uint16_t>(part & 0x8000);
+    return double{bfloat ? scalar::bf16_value(part) : scalar::f16_value(part)};
+  };
+  auto source = [&](Ref ref, unsigned i) {
+    return two ? at<const uint32_t>(warp, ref)[i] : uint32_t{at<const uint16_t>(warp, ref)[i]};
+  };
+  const uint32_t other = *at<const uint32_t>(warp, code.c) ^ static_cast<uint32_t>(code.immediate);
+  auto combined = [&](bool test, unsigned i) {
+    const bool with = other >> i & 1;
+    return code.sub == 0 ? test : code.sub == 1 ? test && with : code.sub == 2 ? test || with : test != with;
+  };
+  uint32_t p = 0, q = 0;
+  for_lanes(mask, [&](unsigned i) {
+    const uint32_t a = source(code.a, i), b = source(code.b, i);
+    const auto test = static_cast<Test>(code.list);
+    const bool low = holds_for(test, value(a, 0), value(b, 0));
+    const bool high = two ? holds_for(test, value(a, 1), value(b, 1)) : !low;
+    p |= uint32_t{combined(low, i)} << i;
+    q |= uint32_t{combined(high, i)} << i;
+  });
+  if constexpr (kSetp) {
+    uint32_t* d = at<uint32_t>(warp, code.dst);
+    *d = (*d & ~mask) | p;
+    uint32_t* d2 = at<uint32_t>(warp, code.dst2);
+    *d2 = (*d2 & ~mask) | q;
+    return;
+  }
+  // Flavour as in handler(); two halves give two results.
+  const uint32_t one = code.source_bytes == 1   ? two || code.register_bytes == 2 ? 0xffff : 0xffffffff
+                       : code.source_bytes == 2 ? 0x3f800000
+                       : code.source_bytes == 3 ? 0x3c00
+                                                : 0x3f80;
+  for_lanes(mask, [&](unsigned i) {
+    uint32_t result = p >> i & 1 ? one : 0;
+    if (two) result |= (q >> i & 1 ? one : 0) << 16;
+    if (code.register_bytes == 2)
+      at<uint16_t>(warp, code.dst)[i] = static_cast<uint16_t>(result);
+    else
+      at<uint32_t>(warp, code.dst)[i] = result;
+  });
+}
+
+bool select_halves(Code& code, Halves what, Test test, int flavour) {
+  code.count = static_cast<uint8_t>(what);
+  code.list = static_cast<uint32_t>(test);
+  code.run = flavour ? halves<false> : halves<true>;
+  return true;
+}
+
 template <class T, bool kFlush>
 Handler pick_float(Test test) {
   switch (test) {
@@ -258,8 +351,16 @@ bool select_compare(Code& code, Type type, const Words& words, Mod compare_by, i
       if (float_test(compare_by, test)) code.run = pick_float<double, false>(test);
       break;
     case Type::f16:
-      if (float_test(compare_by, test) && !ftz) code.run = pick_float<_Float16, false>(test);
+      if (!float_test(compare_by, test)) return false;
+      if (ftz) return select_halves(code, Halves::one_flushed, test, flavour);
+      code.run = pick_float<_Float16, false>(test);
       break;
+    case Type::f16x2:
+      if (!float_test(compare_by, test)) return false;
+      return select_halves(code, ftz ? Halves::two_flushed : Halves::two, test, flavour);
+    case Type::bf16x2:
+      if (!float_test(compare_by, test)) return false;
+      return select_halves(code, Halves::two_bfloats, test, flavour);
     case Type::bf16:
       if (float_test(compare_by, test)) code.run = pick_float<Bf16, false>(test);
       break;

@@ -193,43 +193,6 @@ void general(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// cvt.rn.f16x2.f32 d, a, b: a goes to the upper half. Also bf16x2, e4m3x2, e5m2x2.
-void pack_two(Warp& warp, const Code& code, uint32_t mask) {
-  const float* a = at<const float>(warp, code.a);
-  const float* b = at<const float>(warp, code.b);
-  uint8_t* d = at<uint8_t>(warp, code.dst);
-  const auto to = static_cast<Type>(code.list);
-  const auto round = static_cast<Round>(code.sub & 7);
-  auto one = [&](float x) -> uint64_t {
-    double value = x;
-    if ((code.sub & kRelu) && !(value > 0) && value == value) value = 0;
-    switch (to) {
-      case Type::f16x2:
-        return write_float(value, Type::f16, round);
-      case Type::bf16x2:
-        return write_float(value, Type::bf16, round);
-      case Type::e4m3x2:
-        return scalar::narrow(value, scalar::kE4m3, round, true);
-      default:
-        return scalar::narrow(value, scalar::kE5m2, round, true);
-    }
-  };
-  const unsigned half = ptx::bit_width(to) / 2;
-  for_lanes(mask, [&](unsigned i) { write(d, i, code.register_bytes, one(a[i]) << half | one(b[i])); });
-}
-
-// cvt.rn.f16x2.e4m3x2
-void unpack_two(Warp& warp, const Code& code, uint32_t mask) {
-  const uint16_t* a = at<const uint16_t>(warp, code.a);
-  uint32_t* d = at<uint32_t>(warp, code.dst);
-  const scalar::Format& format = static_cast<Type>(code.target) == Type::e4m3x2 ? scalar::kE4m3 : scalar::kE5m2;
-  for_lanes(mask, [&](unsigned i) {
-    uint32_t low = scalar::f16_bits(scalar::widen(a[i] & 0xffu, format));
-    uint32_t high = scalar::f16_bits(scalar::widen(uint32_t{a[i]} >> 8, format));
-    d[i] = low | high << 16;
-  });
-}
-
 template <class D, class S>
 Handler extend() {
   return lanes<[](S a) { return static_cast<D>(a); }, D, S>;
@@ -258,24 +221,18 @@ bool select_convert(Code& code, Type to, Type from, const Words& words) {
   if (words.has(Mod::rm) || words.has(Mod::rmi)) round = Round::down;
   if (words.has(Mod::rp) || words.has(Mod::rpi)) round = Round::up;
   if (words.has(Mod::rna)) round = Round::nearest_away;
-  if (words.has(Mod::rs)) return false;
+  auto packed = [](Type type) {
+    const ptx::TypeKind kind = ptx::kind(type);
+    return kind == TypeKind::packed || type == Type::f16x2 || type == Type::bf16x2;
+  };
+  if (words.has(Mod::pack) || words.has(Mod::satfinite) || words.has(Mod::rs) || packed(to) || packed(from))
+    return select_convert_narrow(code, to, from, words);
   const bool integral_result = words.has(Mod::rni) || words.has(Mod::rzi) || words.has(Mod::rmi) || words.has(Mod::rpi);
   code.sub = static_cast<uint8_t>(static_cast<unsigned>(round) | (words.has(Mod::sat) ? kSat : 0u) |
                                   (words.has(Mod::ftz) ? kFtz : 0u) | (integral_result ? kIntegral : 0u) |
                                   (words.has(Mod::relu) ? kRelu : 0u));
   code.list = static_cast<uint32_t>(to);
   code.target = static_cast<uint32_t>(from);
-  if (to == Type::f16x2 || to == Type::bf16x2 || to == Type::e4m3x2 || to == Type::e5m2x2) {
-    if (from == Type::f32) {
-      code.run = pack_two;
-      return true;
-    }
-    if (to == Type::f16x2 && (from == Type::e4m3x2 || from == Type::e5m2x2)) {
-      code.run = unpack_two;
-      return true;
-    }
-    return false;
-  }
   auto known = [](Type type) {
     switch (type) {
       case Type::u8:

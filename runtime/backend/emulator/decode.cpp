@@ -29,14 +29,13 @@ void do_nothing(Warp&, const Code&, uint32_t) {}
 
 }  // namespace
 
-Decoder::Decoder(ProgramImage& image, const Layout& layout, std::vector<std::string>& errors)
-    : image_(image), module_(*image.module), layout_(layout), errors_(errors) {}
+Decoder::Decoder(ProgramImage& image, const Layout& layout)
+    : image_(image), module_(*image.module), layout_(layout), narrow_(image.module->address_size == 32) {}
 
 void Decoder::refuse(const std::string& why) {
   if (refused_) return;
   refused_ = true;
-  errors_.push_back(
-      located(module_, instruction_->opcode_at, fmt::format("cannot run '{}': {}", instruction_->spelling, why)));
+  image_.refusals.push_back(fmt::format("cannot run '{}': {}", instruction_->spelling, why));
 }
 
 void Decoder::decode_all() {
@@ -276,6 +275,7 @@ bool Decoder::address(Code& code, const Operand& operand, Space space) {
       unsigned bytes = register_bytes(operand.id);
       if (bytes != 4 && bytes != 8) return false;
       code.wide_address = bytes == 8;
+      code.narrow = narrow_ && bytes == 4;
       code.a = slot(operand.id, operand.component);
       break;
     }
@@ -296,7 +296,10 @@ bool Decoder::address(Code& code, const Operand& operand, Space space) {
       break;
     }
     case AddressBase::immediate:
-      code.a = constant(operand.value, 8);
+      code.a = constant(narrow_ && (space == Space::generic || space == Space::global)
+                            ? widen_address(static_cast<uint32_t>(operand.value))
+                            : operand.value,
+                        8);
       code.immediate = 0;
       break;
     default:
@@ -318,8 +321,8 @@ void Decoder::decode_function(ptx::FunctionId id) {
   function_ = &module_.functions[id];
   FunctionImage& out = image_.functions[id];
   for (ptx::VariableId each : function_->parameters)
-    if (!function_->is_entry) out.parameters.push_back(call_value(each));
-  for (ptx::VariableId each : function_->results) out.results.push_back(call_value(each));
+    if (!function_->is_entry) add_parameter(out.parameters, each);
+  for (ptx::VariableId each : function_->results) add_parameter(out.results, each);
   const auto first = static_cast<uint32_t>(image_.codes.size());
   out.first_code = first;
   code_of_.clear();
@@ -429,6 +432,21 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     case Op::szext:
       known = three_inputs(code, operands);
       break;
+    case Op::clusterlaunchcontrol:
+    case Op::multimem:
+    case Op::tcgen05:
+      break;
+    case Op::alloca:
+    case Op::stacksave:
+    case Op::stackrestore:
+      known = stack(code, operands);
+      break;
+    case Op::createpolicy:
+      // Opaque, and a hint: what uses it does not look at it.
+      code.dst = destination(operands[0], 8);
+      code.a = constant(uint64_t{1} << 63, 8);
+      known = select_logic(code, Op::mov, Type::b64, {});
+      break;
     case Op::membar:
     case Op::fence:
     case Op::prefetch:
@@ -444,16 +462,16 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
       known = true;
       break;
     default:
-      known = arithmetic(code, operands);
+      known = text(instruction.op)[0] == 'v' ? video(code, operands) : arithmetic(code, operands);
   }
-  if (!known) refuse("this form is not implemented");
+  if (!known || (code.kind == Kind::simple && !code.run)) refuse("this form is not implemented");
   if (refused_) {
-    code = Code{};
-    code.kind = Kind::trap;
-  }
-  if (code.kind == Kind::simple && !code.run) {
-    code.run = do_nothing;
-    refuse("this form is not implemented");
+    Code refused;
+    refused.guard = code.guard;
+    refused.guard_flip = code.guard_flip;
+    refused.kind = Kind::unsupported;
+    refused.target = static_cast<uint32_t>(image_.refusals.size() - 1);
+    code = refused;
   }
   code.meeting = next_meets_;
   next_meets_ = code.kind != Kind::simple && code.kind != Kind::branch;

@@ -13,7 +13,7 @@ namespace ptxkit::emulator {
 
 class Decoder {
  public:
-  Decoder(ProgramImage& image, const Layout& layout, std::vector<std::string>& errors);
+  Decoder(ProgramImage& image, const Layout& layout);
   void decode_all();
 
  private:
@@ -32,11 +32,15 @@ class Decoder {
   bool memory(Code& code, Operands operands);
   bool atomic(Code& code, Operands operands);
   bool move(Code& code, Operands operands);
+  bool move_vector(Code& code, Operands operands);
   bool address_conversion(Code& code, Operands operands);
   bool convert(Code& code, Operands operands);
   bool compare(Code& code, Operands operands);
   bool arithmetic(Code& code, Operands operands);
   bool three_inputs(Code& code, Operands operands);  // lop3, prmt, shf, bfe, bfi, selp, slct, dp4a ...
+
+  bool stack(Code& code, Operands operands);
+  bool video(Code& code, Operands operands);
 
   // operands
   Ref constant(uint64_t value, unsigned bytes);
@@ -48,8 +52,9 @@ class Decoder {
   bool address(Code& code, const ptx::Operand& operand, ptx::Space space);
   Ref special(const ptx::Operand& operand, unsigned bytes);
   uint64_t variable_address(ptx::VariableId id, ptx::Space as) const;  // of one that does not live in a frame
-  CallValue call_value(ptx::VariableId id);
-  CallValue argument(const ptx::Operand& operand);
+  void add_register(std::vector<CallValue>& values, ptx::RegId id, uint8_t component);
+  void add_parameter(std::vector<CallValue>& values, ptx::VariableId id);
+  void add_argument(std::vector<CallValue>& values, const ptx::Operand& operand);
   unsigned register_bytes(ptx::RegId id) const;
   Ref slot(ptx::RegId id, uint8_t component) const;
   uint64_t literal(const ptx::Operand& operand, ptx::Type type) const;
@@ -61,7 +66,7 @@ class Decoder {
   ProgramImage& image_;
   const ptx::Module& module_;
   const Layout& layout_;
-  std::vector<std::string>& errors_;
+  const bool narrow_;  // 32-bit addresses
 
   ptx::FunctionId function_id_ = 0;
   const ptx::Function* function_ = nullptr;

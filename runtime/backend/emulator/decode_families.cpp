@@ -30,87 +30,6 @@ Order order_of(const Words& words) {
   return Order::weak;
 }
 
-void copy_16_bytes(Warp& warp, const Code& code, uint32_t mask) {
-  const uint8_t* a = at<const uint8_t>(warp, code.a);
-  uint8_t* d = at<uint8_t>(warp, code.dst);
-  for_lanes(mask, [&](unsigned i) { std::memmove(d + size_t{i} * 16, a + size_t{i} * 16, 16); });
-}
-
-void read_active(Warp& warp, const Code& code, uint32_t mask) {
-  for_lanes(mask, [&](unsigned i) { at<uint32_t>(warp, code.dst)[i] = mask; });
-}
-
-// mov.b64 d, {x, y} and back: parts of element_bytes in `list`, the whole in register_bytes.
-template <bool kPack>
-void pack(Warp& warp, const Code& code, uint32_t mask) {
-  const Ref* parts = warp.cta->launch->image->refs.data() + code.list;
-  const unsigned part = code.element_bytes, whole = code.register_bytes;
-  // Through a copy: a part may be the whole's own register.
-  uint8_t values[16 * kLanes], bits[16 * kLanes];
-  const bool checked = warp.undefined[0] != nullptr;
-  uint32_t undefined = 0;
-  for (unsigned k = 0; k < code.count; ++k) {
-    Ref ref = kPack ? parts[k] : code.a;
-    const uint8_t* from = at<const uint8_t>(warp, ref);
-    const bool marked = checked && (undefined_lanes(warp, ref) & mask);
-    for_lanes(mask, [&](unsigned i) {
-      size_t to = size_t{i} * whole + k * part, source = kPack ? size_t{i} * part : to;
-      std::memcpy(values + to, from + source, part);
-      if (!checked) return;
-      std::memset(bits + to, 0, part);
-      if (marked && (undefined_lanes(warp, ref) >> i & 1))
-        std::memcpy(bits + to, shadow_at<uint8_t>(warp, ref) + source, part);
-    });
-    if (marked) undefined |= undefined_lanes(warp, ref) & mask;
-  }
-  uint32_t origin = 0;
-  if (undefined)
-    for (unsigned k = 0; k < (kPack ? code.count : 1u); ++k) {
-      Ref ref = kPack ? parts[k] : code.a;
-      if (undefined_lanes(warp, ref) & mask) origin = origin_of(warp, ref);
-    }
-  auto put = [&](Ref ref, unsigned first, unsigned bytes) {
-    uint8_t* to = at<uint8_t>(warp, ref);
-    uint32_t marks = 0;
-    for_lanes(mask, [&](unsigned i) {
-      std::memcpy(to + size_t{i} * bytes, values + size_t{i} * whole + first, bytes);
-      if (!undefined) return;
-      const uint8_t* from = bits + size_t{i} * whole + first;
-      for (unsigned byte = 0; byte < bytes; ++byte) marks |= from[byte] ? 1u << i : 0u;
-      std::memcpy(shadow_at<uint8_t>(warp, ref) + size_t{i} * bytes, from, bytes);
-    });
-    if (!checked) return;
-    undefined_lanes(warp, ref) = (undefined_lanes(warp, ref) & ~mask) | marks;
-    if (marks) origin_of(warp, ref) = origin;
-  };
-  if constexpr (kPack) {
-    put(code.dst, 0, whole);
-  } else {
-    for (unsigned k = 0; k < code.count; ++k) put(parts[k], k * part, part);
-  }
-}
-
-template <uint64_t kWindow, class T>
-void add_window(Warp& warp, const Code& code, uint32_t mask) {
-  const T* a = at<const T>(warp, code.a);
-  uint64_t* d = at<uint64_t>(warp, code.dst);
-  for_lanes(mask, [&](unsigned i) { d[i] = a[i] + kWindow; });
-}
-
-void test_space(Warp& warp, const Code& code, uint32_t mask) {
-  const uint64_t* a = at<const uint64_t>(warp, code.a);
-  uint32_t bits = 0;
-  for_lanes(mask, [&](unsigned i) {
-    uint64_t window = a[i] >> kWindowShift;
-    bool other = window == kSharedWindow >> kWindowShift || window == kLocalWindow >> kWindowShift ||
-                 window == kConstWindow >> kWindowShift || window == kParamWindow >> kWindowShift;
-    bool holds = code.immediate ? window == code.immediate : !other;
-    bits |= uint32_t{holds} << i;
-  });
-  uint32_t* d = at<uint32_t>(warp, code.dst);
-  *d = (*d & ~mask) | bits;
-}
-
 }  // namespace
 
 bool Decoder::control(Code& code, Operands operands) {
@@ -148,46 +67,49 @@ bool Decoder::control(Code& code, Operands operands) {
   }
 }
 
-// How a parameter or result of a function is passed: a register, or bytes in the frame.
-CallValue Decoder::call_value(ptx::VariableId id) {
-  const ptx::Variable& variable = module_.variables[id];
-  CallValue value;
-  if (variable.space == Space::reg) {
-    value.in_register = true;
-    for (ptx::RegId reg = 0; reg < function_->registers.size(); ++reg) {
-      const ptx::Register& each = function_->registers[reg];
-      if (each.name() != variable.name) continue;
-      value.ref = slots_[function_id_][reg];
-      value.bytes = static_cast<uint8_t>(register_bytes(reg));
-    }
-    return value;
-  }
-  value.offset = layout_.offset[id];
-  value.size_bytes = variable.size_bytes;
-  return value;
+// A register as it is passed: each component of a vector on its own.
+void Decoder::add_register(std::vector<CallValue>& values, ptx::RegId id, uint8_t component) {
+  const ptx::Register& reg = function_->registers[id];
+  const bool is_predicate = reg.type == Type::pred;
+  const auto bytes = static_cast<uint8_t>(is_predicate ? 4u : register_bytes(id));
+  const unsigned count = component ? 1 : reg.vector;
+  for (unsigned k = 0; k < count; ++k)
+    values.push_back({.in_register = true,
+                      .is_predicate = is_predicate,
+                      .ref = slot(id, component) + k * units(bytes),
+                      .bytes = bytes});
 }
 
-CallValue Decoder::argument(const Operand& operand) {
+// How a parameter or result of a function is passed: a register, or bytes in the frame.
+void Decoder::add_parameter(std::vector<CallValue>& values, ptx::VariableId id) {
+  const ptx::Variable& variable = module_.variables[id];
+  if (variable.space != Space::reg) {
+    values.push_back({.offset = layout_.offset[id], .size_bytes = variable.size_bytes});
+    return;
+  }
+  for (ptx::RegId reg = 0; reg < function_->registers.size(); ++reg)
+    if (function_->registers[reg].name() == variable.name) return add_register(values, reg, 0);
+  // A parameter that nothing reads has no register.
+  values.push_back({.in_register = true, .ref = kSinkRef, .bytes = 8});
+}
+
+void Decoder::add_argument(std::vector<CallValue>& values, const Operand& operand) {
   CallValue value;
   if (operand.kind == OperandKind::symbol) {
     value.offset = layout_.offset[operand.id];
     value.size_bytes = module_.variables[operand.id].size_bytes;
-    return value;
+    values.push_back(value);
+    return;
   }
   value.in_register = true;
+  if (operand.kind == OperandKind::reg) return add_register(values, operand.id, operand.component);
   if (operand.kind == OperandKind::sink) {
     value.ref = kSinkRef;
     value.bytes = 8;
-    return value;
+  } else {
+    value.ref = source_any(operand, Type::b64, value.bytes);
   }
-  if (operand.kind == OperandKind::reg) {
-    value.ref = slot(operand.id, operand.component);
-    value.bytes = static_cast<uint8_t>(register_bytes(operand.id));
-    if (value.bytes == 0) refuse("a predicate cannot be passed to a function");
-    return value;
-  }
-  value.ref = source_any(operand, Type::b64, value.bytes);
-  return value;
+  values.push_back(value);
 }
 
 bool Decoder::call(Code& code) {
@@ -195,9 +117,9 @@ bool Decoder::call(Code& code) {
   if (!parts.target) return false;
   CallSite site;
   if (parts.results)
-    for (const Operand& each : function_->children(*parts.results)) site.results.push_back(argument(each));
+    for (const Operand& each : function_->children(*parts.results)) add_argument(site.results, each);
   if (parts.arguments)
-    for (const Operand& each : function_->children(*parts.arguments)) site.arguments.push_back(argument(each));
+    for (const Operand& each : function_->children(*parts.arguments)) add_argument(site.arguments, each);
   if (parts.target->kind == OperandKind::function) {
     code.kind = Kind::call;
     site.function = parts.target->id;
@@ -391,36 +313,27 @@ bool Decoder::memory(Code& code, Operands operands) {
 bool Decoder::atomic(Code& code, Operands operands) {
   const bool returns = instruction_->op == Op::atom;
   const Words w = words();
-  if (instruction_->vector > 1 || w.has(Mod::async)) return false;
+  if (w.has(Mod::async)) return false;
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
-  size_t next = 0;
-  if (returns) {
-    if (operands.empty()) return false;
-    code.dst = destination(operands[next++], bytes);
-  }
+  size_t next = returns ? 1 : 0;
   if (next + 2 > operands.size()) return false;
   if (!address(code, operands[next++], instruction_->space)) return false;
-  code.b = source(operands[next++], type);
-  Mod operation = Mod::unknown;
-  for (Mod each : w.mods) {
-    switch (each) {
-      case Mod::and_:
-      case Mod::or_:
-      case Mod::xor_:
-      case Mod::cas:
-      case Mod::exch:
-      case Mod::add:
-      case Mod::inc:
-      case Mod::dec:
-      case Mod::min:
-      case Mod::max:
-        operation = each;
-        break;
-      default:
-        break;
-    }
+  const Operand& data = operands[next++];
+  code.count = instruction_->vector;
+  if (data.kind == OperandKind::vector) {
+    std::vector<Ref> refs;
+    for (const Operand& each : function_->children(data)) refs.push_back(source(each, type));
+    if (refs.size() != code.count || (returns && operands[0].kind != OperandKind::vector)) return false;
+    for (unsigned i = 0; i < code.count; ++i)
+      refs.push_back(returns ? destination(function_->children(operands[0])[i], bytes) : kSinkRef);
+    code.list = static_cast<uint32_t>(image_.refs.size());
+    image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+  } else {
+    if (returns) code.dst = destination(operands[0], bytes);
+    code.b = source(data, type);
   }
+  const Mod operation = update_operation(w.mods);
   if (operation == Mod::cas) {
     if (next >= operands.size()) return false;
     code.c = source(operands[next], type);
@@ -428,140 +341,21 @@ bool Decoder::atomic(Code& code, Operands operands) {
   code.order = Order::acq_rel;
   code.undefined = Undefined::handler;
   code.element_bytes = static_cast<uint8_t>(bytes);
-  return select_atomic(code, operation, type);
-}
-
-bool Decoder::move(Code& code, Operands operands) {
-  if (instruction_->op == Op::activemask) {
-    if (operands.size() != 1) return false;
-    code.dst = destination(operands[0], 4);
-    code.undefined = Undefined::none;
-    code.run = read_active;
-    return true;
-  }
-  if (operands.size() != 2) return false;
-  const Type type = instruction_->type();
-  const unsigned bytes = ptx::byte_width(type);
-  if (type == Type::pred) {
-    bool flipped = false;
-    code.dst = destination_predicate(operands[0]);
-    code.a = predicate(operands[1], flipped);
-    code.immediate = flipped ? 0xffffffff : 0;
-    return select_predicate(code, Op::mov);
-  }
-  const bool packs = operands[1].kind == OperandKind::vector, unpacks = operands[0].kind == OperandKind::vector;
-  if (packs || unpacks) {
-    auto parts = function_->children(operands[packs ? 1 : 0]);
-    if (parts.empty() || bytes % parts.size() || instruction_->vector > 1) return false;
-    const auto part_bytes = static_cast<unsigned>(bytes / parts.size());
-    if (part_bytes == 1) return false;
-    static constexpr Type kParts[] = {Type::none, Type::b8,   Type::b16,  Type::none, Type::b32,
-                                      Type::none, Type::none, Type::none, Type::b64};
-    if (part_bytes > 8) return false;
-    code.element_bytes = static_cast<uint8_t>(part_bytes);
-    code.register_bytes = static_cast<uint8_t>(bytes);
-    code.count = static_cast<uint8_t>(parts.size());
-    std::vector<Ref> refs;
-    for (const Operand& each : parts)
-      refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
-    code.list = static_cast<uint32_t>(image_.refs.size());
-    image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
-    if (packs)
-      code.dst = destination(operands[0], bytes);
-    else
-      code.a = source(operands[1], type);
-    code.undefined = Undefined::handler;
-    code.run = packs ? pack<true> : pack<false>;
-    return true;
-  }
-  if (instruction_->vector > 1) return false;
-  code.dst = destination(operands[0], bytes);
-  code.element_bytes = static_cast<uint8_t>(std::max(2u, bytes));
-  if (operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id])) {
-    // base of the frame + offset
-    if (bytes != 4 && bytes != 8) return false;
-    code.a = bytes == 8 ? kFrameBase64Ref : kFrameBase32Ref;
-    code.b = constant(layout_.offset[operands[1].id] + operands[1].value, bytes);
-    return select_integer(code, Op::add, bytes == 8 ? Type::u64 : Type::u32, {});
-  }
-  code.a = source(operands[1], type);
-  if (bytes == 16) {
-    code.undefined = Undefined::none;
-    code.run = copy_16_bytes;
-    return true;
-  }
-  return select_logic(code, Op::mov, bytes == 1 ? Type::b16 : type, {});
-}
-
-bool Decoder::address_conversion(Code& code, Operands operands) {
-  if (operands.size() != 2) return false;
-  if (instruction_->op == Op::isspacep) {
-    code.dst = destination_predicate(operands[0]);
-    code.a = source(operands[1], Type::u64);
-    switch (instruction_->space) {
-      case Space::shared:
-      case Space::shared_cluster:
-        code.immediate = kSharedWindow >> kWindowShift;
-        break;
-      case Space::local:
-        code.immediate = kLocalWindow >> kWindowShift;
-        break;
-      case Space::constant:
-        code.immediate = kConstWindow >> kWindowShift;
-        break;
-      case Space::param:
-        code.immediate = kParamWindow >> kWindowShift;
-        break;
-      case Space::global:
-        code.immediate = 0;
-        break;
-      default:
-        return false;
-    }
-    code.run = test_space;
-    return true;
-  }
-  if (instruction_->type() != Type::u64) return false;
-  code.dst = destination(operands[0], 8);
-  code.element_bytes = 8;
-  Space space = instruction_->space;
-  const bool frame_variable =
-      operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id]);
-  if (space == Space::param && (frame_variable || !function_->is_entry)) space = Space::local;
-  uint64_t window = 0;
-  switch (space) {
-    case Space::shared:
-    case Space::shared_cluster:
-      window = kSharedWindow;
-      break;
-    case Space::local:
-      window = kLocalWindow;
-      break;
-    case Space::constant:
-      window = kConstWindow;
-      break;
-    case Space::param:
-      window = kParamWindow;
-      break;
-    case Space::global:
-      window = 0;
-      break;
-    default:
-      return false;
-  }
-  if (frame_variable) {
-    code.a = kFrameBase64Ref;
-    window += layout_.offset[operands[1].id] + operands[1].value;
-  } else {
-    code.a = source(operands[1], Type::u64);
-  }
-  code.b = constant(instruction_->to_space ? uint64_t{0} - window : window, 8);
-  return select_integer(code, Op::add, Type::u64, {});
+  return select_atomic(code, image_, operation, type);
 }
 
 bool Decoder::convert(Code& code, Operands operands) {
-  if (instruction_->type_count != 2 || operands.size() < 2 || words().has(Mod::pack)) return false;
+  if (instruction_->type_count < 2 || operands.size() < 2) return false;
   const Type to = instruction_->types[0], from = instruction_->types[1];
+  if (words().has(Mod::pack)) {
+    code.dst = destination(operands[0], 4);
+    code.element_bytes = 4;
+    if (operands.size() < 3) return false;
+    code.a = source(operands[1], Type::s32);
+    code.b = source(operands[2], Type::s32);
+    if (operands.size() > 3) code.c = source(operands[3], Type::b32);
+    return select_convert(code, to, from, words());
+  }
   code.dst = destination(operands[0], 0);
   if (operands[0].kind != OperandKind::reg) return false;
   code.register_bytes = static_cast<uint8_t>(register_bytes(operands[0].id));
@@ -571,9 +365,8 @@ bool Decoder::convert(Code& code, Operands operands) {
   if (operands.size() == 3) code.b = source(operands[2], from);
   if (operands.size() > 3) return false;
   const bool two = operands.size() == 3;
-  const bool packs = (ptx::bit_width(to) == 32 || ptx::bit_width(to) == 16) &&
-                     (to == Type::f16x2 || to == Type::bf16x2 || to == Type::e4m3x2 || to == Type::e5m2x2) &&
-                     from == Type::f32;
+  const bool packs =
+      from == Type::f32 && (to == Type::f16x2 || to == Type::bf16x2 || ptx::kind(to) == TypeKind::packed);
   if (two != packs) return false;
   return select_convert(code, to, from, words());
 }
@@ -603,7 +396,10 @@ bool Decoder::compare(Code& code, Operands operands) {
   } else {
     if (instruction_->type_count != 2) return false;
     const Type to = instruction_->types[0];
-    flavour = to == Type::f32 ? 2 : to == Type::f16 ? 3 : to == Type::bf16 ? 4 : 1;
+    flavour = to == Type::f32                          ? 2
+              : to == Type::f16 || to == Type::f16x2   ? 3
+              : to == Type::bf16 || to == Type::bf16x2 ? 4
+                                                       : 1;
     code.register_bytes = static_cast<uint8_t>(std::max(2u, ptx::byte_width(to)));
     if (code.register_bytes > 4) return false;
     code.element_bytes = code.register_bytes;
@@ -712,6 +508,15 @@ bool Decoder::arithmetic(Code& code, Operands operands) {
   const Type type = instruction_->type();
   const Words w = words();
   if (operands.size() < 2 || operands.size() > 4 || type == Type::none) return false;
+  if (instruction_->type_count == 2 && instruction_->types[0] == Type::f32) {
+    // Sources of half precision, but for the last one.
+    code.dst = destination(operands[0], 4);
+    code.element_bytes = 4;
+    code.a = source(operands[1], type);
+    code.b = source(operands[2], operands.size() == 3 ? Type::f32 : type);
+    if (operands.size() == 4) code.c = source(operands[3], Type::f32);
+    return select_mixed(code, op, type, w);
+  }
   if (type == Type::pred) {
     bool first = false, second = false;
     code.dst = destination_predicate(operands[0]);
@@ -739,6 +544,9 @@ bool Decoder::arithmetic(Code& code, Operands operands) {
   static constexpr Op kLogic[] = {Op::and_, Op::or_, Op::xor_, Op::not_, Op::cnot, Op::brev};
   for (Op each : kLogic)
     if (op == each) return select_logic(code, op, type, w);
+  if (type == Type::f32x2) return select_two_singles(code, op, w);
+  if (type == Type::f32 && (op == Op::min || op == Op::max) && (operands.size() == 4 || w.has(Mod::abs)))
+    return select_extremum(code, op, operands.size() == 4, w);
   if (type == Type::f32 || type == Type::f64) return select_float(code, op, type, w);
   if (is_float(type)) return select_half(code, op, type, w);
   if (type == Type::f16x2 || type == Type::bf16x2) return select_half(code, op, type, w);

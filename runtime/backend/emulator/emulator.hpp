@@ -36,9 +36,9 @@ namespace ptxkit::emulator {
 
 using Address = uint64_t;  // what a kernel sees in a pointer: generic, and equal to the global address
 
-// What cuDeviceGetAttribute would say. Defaults are an H200's.
+// What cuDeviceGetAttribute would say. Defaults are an H200's, but that modules for any architecture are taken.
 struct DeviceOptions {
-  uint32_t sm = 90;                     // %smid's architecture; modules for a newer one are refused
+  uint32_t sm = 121;                    // modules for a newer architecture are refused
   uint32_t multiprocessor_count = 132;  // %nsmid
   uint32_t max_threads_per_block = 1024;
   uint32_t max_shared_bytes_per_block = 232448;  // static + dynamic, the opt-in limit

@@ -179,7 +179,8 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       while (rest) {
         unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
         auto value = [&](unsigned i) {
-          return code.wide_address ? at<uint64_t>(warp, code.a)[i] : value_of(warp, code.a, i);
+          // A 32-bit register holds the low half of a function's address.
+          return code.wide_address ? at<uint64_t>(warp, code.a)[i] : kFunctionAddress + value_of(warp, code.a, i);
         };
         uint64_t target = value(lane);
         uint32_t group = 0;
@@ -235,6 +236,11 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
     case Kind::breakpoint:
       report(warp, {.kind = code.kind == Kind::trap ? FaultKind::trap : FaultKind::breakpoint,
                     .message = code.kind == Kind::trap ? "the kernel executed trap" : "the kernel executed brkpt",
+                    .lane = static_cast<unsigned>(std::countr_zero(exec))});
+      return Next::stop;
+    case Kind::unsupported:
+      report(warp, {.kind = FaultKind::unsupported,
+                    .message = image.refusals[code.target],
                     .lane = static_cast<unsigned>(std::countr_zero(exec))});
       return Next::stop;
     case Kind::barrier: {

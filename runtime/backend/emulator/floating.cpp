@@ -1,15 +1,9 @@
 // Single and double precision. PTX ISA 9.0, 9.7.3 and 9.7.4 (half).
 //
-// The four roundings are the host's: MXCSR is set around the loop, with the loads and stores of the loop kept inside.
 // Approximations (.approx, .full) are computed in double precision and rounded once: they are closer to the true value
 // than hardware, whose tables differ between architectures; docs/emulator.md says by how much.
-#include <cmath>
-
-#include <immintrin.h>
-
-#include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/float_math.hpp"
 #include "runtime/backend/emulator/lanes.hpp"
-#include "runtime/backend/emulator/scalar.hpp"
 
 namespace ptxkit::emulator {
 
@@ -21,78 +15,6 @@ using ptx::Type;
 using scalar::canonical;
 using scalar::flush;
 using scalar::saturate;
-
-class HostRounding {
- public:
-  explicit HostRounding(Rounding rounding) : saved_(_mm_getcsr()) {
-    constexpr unsigned kModes[] = {_MM_ROUND_NEAREST, _MM_ROUND_TOWARD_ZERO, _MM_ROUND_DOWN, _MM_ROUND_UP};
-    _mm_setcsr((saved_ & ~unsigned{_MM_ROUND_MASK}) | kModes[static_cast<unsigned>(rounding)]);
-    asm volatile("" ::: "memory");
-  }
-  ~HostRounding() {
-    asm volatile("" ::: "memory");
-    _mm_setcsr(saved_);
-  }
-  HostRounding(const HostRounding&) = delete;
-  HostRounding& operator=(const HostRounding&) = delete;
-
- private:
-  unsigned saved_;
-};
-
-inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
-inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
-
-enum class Math { add, sub, mul, fma, div, sqrt, rcp, neg, abs, min, max, rsqrt, sin, cos, lg2, ex2, tanh, copysign };
-
-// min and max of PTX: -0 < +0; with `nan` a NaN operand gives NaN, else the other operand.
-template <class T, bool kMax>
-inline T extremum(T a, T b, bool nan) {
-  if (a != a || b != b) {
-    if (nan || (a != a && b != b)) return canonical(static_cast<T>(NAN));
-    return a != a ? b : a;
-  }
-  if (a == b) return std::signbit(a) == kMax ? b : a;
-  return (a < b) != kMax ? a : b;
-}
-
-template <class T, Math kMath>
-inline T compute(T a, T b, T c, bool nan) {
-  switch (kMath) {
-    case Math::add:
-      return a + b;
-    case Math::sub:
-      return a - b;
-    case Math::mul:
-      return a * b;
-    case Math::fma:
-      return fma(a, b, c);
-    case Math::div:
-      return a / b;
-    case Math::sqrt:
-      return std::sqrt(a);
-    case Math::rcp:
-      return T{1} / a;
-    case Math::min:
-      return extremum<T, false>(a, b, nan);
-    case Math::max:
-      return extremum<T, true>(a, b, nan);
-    case Math::rsqrt:
-      return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
-    case Math::sin:
-      return static_cast<T>(std::sin(static_cast<double>(a)));
-    case Math::cos:
-      return static_cast<T>(std::cos(static_cast<double>(a)));
-    case Math::lg2:
-      return static_cast<T>(std::log2(static_cast<double>(a)));
-    case Math::ex2:
-      return static_cast<T>(std::exp2(static_cast<double>(a)));
-    case Math::tanh:
-      return static_cast<T>(std::tanh(static_cast<double>(a)));
-    default:
-      return a;
-  }
-}
 
 // `sub`: rounding in bits 0-1, sat bit 2, nan bit 3.
 template <class T, Math kMath, bool kFlush>
@@ -129,9 +51,27 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: of the upper half of the source, into the upper half of the result.
+template <Math kMath>
+void gross(Warp& warp, const Code& code, uint32_t mask) {
+  const uint64_t* a = at<const uint64_t>(warp, code.a);
+  uint64_t* d = at<uint64_t>(warp, code.dst);
+  auto upper = [](uint64_t bits) {
+    const bool subnormal = (bits & 0x7ff0000000000000u) == 0;
+    return bits & (subnormal ? 0x8000000000000000u : 0xffffffff00000000u);
+  };
+  for_lanes(mask, [&](unsigned i) {
+    d[i] = upper(scalar::to_bits(canonical(compute<double, kMath>(scalar::to_f64(upper(a[i])), 0, 0, false))));
+  });
+}
+
 template <Math kMath>
 Handler pick(Type type, bool ftz) {
-  if (type == Type::f64) return ftz ? nullptr : Handler{handler<double, kMath, false>};
+  if (type == Type::f64) {
+    if constexpr (kMath == Math::rcp || kMath == Math::rsqrt)
+      if (ftz) return gross<kMath>;
+    return ftz ? nullptr : Handler{handler<double, kMath, false>};
+  }
   return ftz ? handler<float, kMath, true> : handler<float, kMath, false>;
 }
 
@@ -170,18 +110,10 @@ void test_property(Warp& warp, const Code& code, uint32_t mask) {
   *d = (*d & ~mask) | bits;
 }
 
-Rounding rounding_of(const Words& words) {
-  return words.has(Mod::rz)   ? Rounding::zero
-         : words.has(Mod::rm) ? Rounding::down
-         : words.has(Mod::rp) ? Rounding::up
-                              : Rounding::nearest;
-}
-
 }  // namespace
 
 bool select_float(Code& code, Op op, Type type, const Words& words) {
   if (type != Type::f32 && type != Type::f64) return false;
-  if (words.has(Mod::xorsign) || words.has(Mod::abs)) return false;
   const bool ftz = words.has(Mod::ftz);
   code.sub = static_cast<uint8_t>(static_cast<unsigned>(rounding_of(words)) | (words.has(Mod::sat) ? 4u : 0u) |
                                   (words.has(Mod::NaN) ? 8u : 0u));
@@ -310,6 +242,12 @@ inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
   if constexpr (kMath == Math::neg) return static_cast<uint16_t>(a ^ 0x8000);
   if constexpr (kMath == Math::abs) return static_cast<uint16_t>(a & 0x7fff);
   double x = in(a), y = in(b), z = in(c), r;
+  const bool xorsign = flags & 16;  // .xorsign.abs: of the magnitudes, with the exclusive or of the signs
+  const bool negative = xorsign && std::signbit(x) != std::signbit(y);
+  if (xorsign) {
+    x = std::fabs(x);
+    y = std::fabs(y);
+  }
   if constexpr (kMath == Math::fma)
     r = fma_to_odd(x, y, z);
   else if constexpr (kMath == Math::min)
@@ -318,6 +256,7 @@ inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
     r = extremum<double, true>(x, y, flags & 8);
   else
     r = compute<double, kMath>(x, y, z, flags & 8);
+  if (negative && r == r) r = -r;
   if (flags & 1) r = saturate(r);
   if ((flags & 4) && !(r > 0)) r = r != r ? r : 0.0;  // relu keeps NaN
   uint16_t bits = F::bits(r);
@@ -379,9 +318,10 @@ Handler pick_half(Op op) {
 }  // namespace
 
 bool select_half(Code& code, Op op, Type type, const Words& words) {
-  if (words.has(Mod::xorsign)) return false;
+  if (words.has(Mod::oob)) return false;
   code.sub = static_cast<uint8_t>((words.has(Mod::sat) ? 1u : 0u) | (words.has(Mod::ftz) ? 2u : 0u) |
-                                  (words.has(Mod::relu) ? 4u : 0u) | (words.has(Mod::NaN) ? 8u : 0u));
+                                  (words.has(Mod::relu) ? 4u : 0u) | (words.has(Mod::NaN) ? 8u : 0u) |
+                                  (words.has(Mod::xorsign) ? 16u : 0u));
   switch (type) {
     case Type::f16:
       code.run = pick_half<Half, false>(op);

@@ -10,7 +10,6 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint32_t kMaxDepth = 4096;
-constexpr uint64_t kMaxLocalBytes = 512 * 1024;  // per thread, as hardware has it
 
 }  // namespace
 
@@ -47,6 +46,8 @@ Frame* take_frame(Warp& warp, const FunctionImage& function) {
   frame->call = nullptr;
   frame->depth = 0;
   frame->local_base = 0;
+  frame->dynamic.clear();
+  frame->dynamic_top.clear();
   return frame;
 }
 
@@ -101,6 +102,18 @@ Place place_of(Warp& warp, Frame& frame, const CallValue& value, unsigned lane) 
 // Copies one argument or result of one lane between frames, undefinedness included.
 void copy_value(Warp& warp, Frame& from_frame, const CallValue& from, Frame& to_frame, const CallValue& to,
                 unsigned lane) {
+  if (from.is_predicate != to.is_predicate) return;
+  if (from.is_predicate) {
+    auto word = [&](Frame& frame, Ref ref) {
+      return ref >> 30 ? at<uint32_t>(warp, ref) : reinterpret_cast<uint32_t*>(frame.values + size_t{ref} * kUnitBytes);
+    };
+    const uint32_t bit = 1u << lane;
+    uint32_t* out = word(to_frame, to.ref);
+    *out = (*out & ~bit) | (*word(from_frame, from.ref) & bit);
+    if (from_frame.undefined && !(from.ref >> 30))
+      to_frame.undefined[to.ref] = (to_frame.undefined[to.ref] & ~bit) | (from_frame.undefined[from.ref] & bit);
+    return;
+  }
   Place source = place_of(warp, from_frame, from, lane), target = place_of(warp, to_frame, to, lane);
   uint64_t size_bytes =
       std::min(from.in_register ? from.bytes : from.size_bytes, to.in_register ? to.bytes : to.size_bytes);
@@ -126,7 +139,9 @@ bool enter(Warp& warp, size_t index, const CallSite& call, uint32_t callee) {
   Fragment& fragment = warp.fragments[index];
   const FunctionImage& function = warp.cta->launch->image->functions[callee];
   Frame* caller = fragment.frame;
-  uint64_t base = (caller->local_base + caller->function->local_bytes + 15) & ~uint64_t{15};
+  uint64_t top = caller->function->local_bytes;
+  for (uint64_t each : caller->dynamic_top) top = std::max(top, each);
+  uint64_t base = (caller->local_base + top + 15) & ~uint64_t{15};
   if (caller->depth + 1 > kMaxDepth || base + function.local_bytes > kMaxLocalBytes) {
     report(warp, {.kind = FaultKind::stack_overflow,
                   .message = fmt::format("call of '{}' at depth {} needs {} bytes of local memory", function.name,

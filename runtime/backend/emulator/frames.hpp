@@ -5,6 +5,8 @@
 
 namespace ptxkit::emulator {
 
+inline constexpr uint64_t kMaxLocalBytes = 512 * 1024;  // per thread, as hardware has it
+
 // A frame of `function` with every register undefined. Frames are kept for the next call when their lanes have left.
 Frame* take_frame(Warp& warp, const FunctionImage& function);
 void leave_frame(Warp& warp, Frame* frame, uint32_t lanes);

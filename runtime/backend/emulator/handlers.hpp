@@ -28,10 +28,16 @@ bool select_predicate(Code& code, ptx::Op op);                                  
 bool select_compare(Code& code, ptx::Type type, const Words& words, ptx::Mod compare, int flavour);
 bool select_float(Code& code, ptx::Op op, ptx::Type type, const Words& words);
 bool select_half(Code& code, ptx::Op op, ptx::Type type, const Words& words);
+bool select_two_singles(Code& code, ptx::Op op, const Words& words);            // .f32x2
+bool select_mixed(Code& code, ptx::Op op, ptx::Type from, const Words& words);  // .f32.f16, .f32.bf16
+bool select_extremum(Code& code, ptx::Op op, bool three, const Words& words);   // .f32 of three, .abs, .xorsign
 // `code` has register_bytes (destination) and source_bytes set.
 bool select_convert(Code& code, ptx::Type to, ptx::Type from, const Words& words);
 // dp4a, dp2a.
 bool select_dot(Code& code, ptx::Op op, ptx::Type a, ptx::Type b, const Words& words);
-bool select_atomic(Code& code, ptx::Mod operation, ptx::Type type);
+bool select_atomic(Code& code, ProgramImage& image, ptx::Mod operation, ptx::Type type);
+bool select_stack(Code& code, ptx::Op op, bool wide);  // alloca, stacksave, stackrestore
+// Narrow formats, packed halves, .satfinite, cvt.pack.
+bool select_convert_narrow(Code& code, ptx::Type to, ptx::Type from, const Words& words);
 
 }  // namespace ptxkit::emulator

@@ -16,6 +16,7 @@
 #include "analyzer/ptx/tree.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/backend/emulator/memory.hpp"
+#include "runtime/backend/emulator/update.hpp"
 
 namespace ptxkit::emulator {
 
@@ -56,8 +57,9 @@ enum class Kind : uint8_t {
   trap,
   breakpoint,
   barrier,
-  collective,  // .sync among lanes of a warp
-  yield,       // nanosleep: lets other lanes and warps go first
+  collective,   // .sync among lanes of a warp
+  yield,        // nanosleep: lets other lanes and warps go first
+  unsupported,  // what the emulator cannot run; `target` is its index in ProgramImage::refusals
 };
 
 // How undefined bits travel through an instruction; `any`: one undefined bit makes the whole result undefined.
@@ -125,6 +127,7 @@ struct Code {
   uint8_t count = 1;           // vector elements
   bool is_signed = false;
   bool wide_address = false;  // address register has 64 bits
+  bool narrow = false;        // of a module with 32-bit addresses: generic and global ones are 32 bits wide
   bool aligned = false;       // barriers: .aligned
   bool counts = true;         // false for what the decoder added
   bool meeting = false;       // lanes may meet here: a label, or what follows a call or a wait
@@ -143,6 +146,7 @@ struct CodeSite {
 // An object in a frame: a .local variable, a parameter or an argument buffer of a call. Offsets are the frame's.
 struct CallValue {
   bool in_register = false;
+  bool is_predicate = false;
   Ref ref = kSinkRef;
   uint8_t bytes = 0;    // in_register: width
   uint64_t offset = 0;  // else: place in the frame's local memory
@@ -221,15 +225,29 @@ enum class SpecialSlot : uint32_t {
 inline constexpr uint32_t kSpecialUnits = 4;
 inline Ref special_ref(SpecialSlot slot) { return kSpecialRef | (static_cast<uint32_t>(slot) * kSpecialUnits); }
 
+// A video instruction; see video.cpp.
+struct VideoForm {
+  uint8_t action = 0, compare = 0, second = 0;
+  uint8_t parts = 1;             // 1, or 2 halves, or 4 bytes at once
+  uint8_t a[4] = {}, b[4] = {};  // which part of the sources
+  uint8_t destination = 0;       // which part is written; of several, a mask
+  bool d_signed = false, a_signed = false, b_signed = false;
+  bool saturates = false, wrap = false, plus_one = false;
+  uint8_t shift = 0;
+};
+
 struct ProgramImage {
   std::shared_ptr<const ptx::Module> module;
   Memory* memory = nullptr;
   std::vector<Code> codes;
   std::vector<CodeSite> sites;  // parallel to codes
   std::vector<Ref> refs;
+  std::vector<std::string> refusals;  // what was met that cannot be run, each with its place
   std::vector<CallSite> calls;
-  std::vector<std::vector<uint32_t>> tables;  // branch targets
-  std::vector<FunctionImage> functions;       // by ptx::FunctionId
+  std::vector<VideoForm> videos;
+  std::vector<std::array<Update, 2>> updates;  // of atomics: in shared memory, in global memory
+  std::vector<std::vector<uint32_t>> tables;   // branch targets
+  std::vector<FunctionImage> functions;        // by ptx::FunctionId
   std::vector<EntryImage> entries;
   std::vector<EntryInfo> infos;
   std::vector<uint8_t> constants;  // slots
@@ -241,5 +259,17 @@ struct ProgramImage {
 
 // Code addresses of functions: what `mov.u64 %rd, f` gives and an indirect call takes.
 inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;
+
+// In a module with 32-bit addresses the windows are the top 16 MiB each; everything below is global memory, whose
+// 32-bit addresses are the low halves of the device's. An address becomes a 64-bit one before it is used.
+inline constexpr unsigned kNarrowWindowShift = 24;
+inline constexpr uint32_t narrow_window(uint64_t window) {
+  return static_cast<uint32_t>((window >> kWindowShift) + 0x80) << kNarrowWindowShift;  // 0x7f becomes 0xff
+}
+inline uint64_t widen_address(uint32_t address) {
+  const uint32_t top = address >> kNarrowWindowShift;
+  if (top < (kParamWindow >> kWindowShift) + 0x80) return kGlobalBase + address;
+  return (uint64_t{top - 0x80} << kWindowShift) + (address & ((1u << kNarrowWindowShift) - 1));
+}
 
 }  // namespace ptxkit::emulator

@@ -1,4 +1,6 @@
 // Integer arithmetic. PTX ISA 9.0, 9.7.1 (integer) and 9.7.2 (extended precision).
+#include <algorithm>
+
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/lanes.hpp"
 
@@ -131,12 +133,14 @@ void add_carry(Warp& warp, const Code& code, uint32_t mask) {
   const T* b = at<const T>(warp, code.b);
   T* d = at<T>(warp, code.dst);
   for_lanes(mask, [&](unsigned i) {
-    T carry = kIn ? static_cast<T>(warp.carry >> i & 1) : T{0};
     bool out;
-    if constexpr (kSubtract) {  // the bit is a borrow
-      out = a[i] < b[i] || (carry && a[i] == b[i]);
-      d[i] = static_cast<T>(a[i] - b[i] - carry);
+    if constexpr (kSubtract) {
+      // a - b is a + ~b + 1: the bit is the carry of that sum, the inverse of a borrow.
+      const T borrow = kIn ? static_cast<T>(~warp.carry >> i & 1) : T{0};
+      out = !(a[i] < b[i] || (borrow && a[i] == b[i]));
+      d[i] = static_cast<T>(a[i] - b[i] - borrow);
     } else {
+      const T carry = kIn ? static_cast<T>(warp.carry >> i & 1) : T{0};
       T sum = static_cast<T>(a[i] + b[i]);
       T all = static_cast<T>(sum + carry);
       out = sum < a[i] || all < sum;
@@ -184,7 +188,8 @@ bool select_for(Code& code, Op op, const Words& words) {
   using U = std::make_unsigned_t<T>;
   const bool in = op == Op::addc || op == Op::subc || op == Op::madc, out = words.has(Mod::cc);
   const bool sat = words.has(Mod::sat), high = words.has(Mod::hi), wide = words.has(Mod::wide);
-  if (sat && !(std::is_same_v<T, int32_t> && (op == Op::add || op == Op::sub || op == Op::mad))) return false;
+  if (sat && !(std::is_same_v<T, int32_t> && (op == Op::add || op == Op::sub || op == Op::mad || op == Op::mad24)))
+    return false;
   if (in || out) code.undefined = Undefined::any;
   switch (op) {
     case Op::add:
@@ -344,7 +349,10 @@ bool select_for(Code& code, Op op, const Words& words) {
                                int32_t, int32_t>}
                : Handler{lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{low24(a)} * low24(b)); },
                                int32_t, int32_t, int32_t>};
-    else if (op == Op::mad24 && !sat)
+    else if (op == Op::mad24 && sat)
+      code.run = lanes<[](int32_t a, int32_t b, int32_t c) { return clamp32(int64_t{product24(a, b)} + c); }, int32_t,
+                       int32_t, int32_t, int32_t>;
+    else if (op == Op::mad24)
       code.run = high ? Handler{lanes<[](int32_t a, int32_t b, uint32_t c) {
         return static_cast<uint32_t>(product24(a, b)) + c;
       },
@@ -359,7 +367,20 @@ bool select_for(Code& code, Op op, const Words& words) {
 }
 
 template <class T>
-bool select_halves(Code& code, Op op) {
+bool select_halves(Code& code, Op op, const Words& words) {
+  if (words.has(Mod::relu)) {
+    if constexpr (std::is_signed_v<T>) {
+      auto min = [](uint32_t a, uint32_t b) {
+        return halves<T, [](T x, T y) { return std::max<T>(0, x < y ? x : y); }>(a, b);
+      };
+      auto max = [](uint32_t a, uint32_t b) {
+        return halves<T, [](T x, T y) { return std::max<T>(0, (x > y) ? x : y); }>(a, b);
+      };
+      if (op == Op::min) code.run = lanes<min, uint32_t, uint32_t, uint32_t>;
+      if (op == Op::max) code.run = lanes<max, uint32_t, uint32_t, uint32_t>;
+    }
+    return code.run != nullptr;
+  }
   switch (op) {
     case Op::add:
       code.run = lanes<[](uint32_t a, uint32_t b) {
@@ -409,17 +430,19 @@ bool select_integer(Code& code, Op op, Type type, const Words& words) {
     case Type::s16:
       return select_for<int16_t>(code, op, words);
     case Type::u32:
+    case Type::b32:  // of add.cc and its like
       return select_for<uint32_t>(code, op, words);
     case Type::s32:
       return select_for<int32_t>(code, op, words);
     case Type::u64:
+    case Type::b64:
       return select_for<uint64_t>(code, op, words);
     case Type::s64:
       return select_for<int64_t>(code, op, words);
     case Type::u16x2:
-      return select_halves<uint16_t>(code, op);
+      return select_halves<uint16_t>(code, op, words);
     case Type::s16x2:
-      return select_halves<int16_t>(code, op);
+      return select_halves<int16_t>(code, op, words);
     default:
       return false;
   }

@@ -23,9 +23,6 @@ tl::unexpected<Error> fail_with(const std::vector<std::string>& errors, std::str
 
 Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module> module) {
   const DeviceOptions& options = device.options();
-  if (module->address_size != 64)
-    return fail(fmt::format("the module has {}-bit addresses, the emulated device 64", module->address_size),
-                module->path);
   if (module->target_sm > options.sm)
     return fail(fmt::format("the module is for {}, the emulated device is sm_{}", module->target, options.sm),
                 module->path, "compile for an older target or raise DeviceOptions::sm");
@@ -35,7 +32,7 @@ Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module>
   image->functions.resize(module->functions.size());
   std::vector<std::string> errors;
   Layout layout = place_variables(device.memory(), *image, errors);
-  if (errors.empty()) Decoder(*image, layout, errors).decode_all();
+  if (errors.empty()) Decoder(*image, layout).decode_all();
   if (!errors.empty()) {
     for (const auto& [name, variable] : image->globals)
       if (variable.address >> kWindowShift != kConstWindow >> kWindowShift) (void)device.release(variable.address);

@@ -21,6 +21,12 @@ namespace ptxkit::emulator {
 
 struct Cta;
 
+// What alloca made in one lane; the offset counts from the frame's base.
+struct DynamicLocal {
+  uint32_t lane = 0;
+  uint64_t begin = 0, size_bytes = 0;
+};
+
 // Registers of one function activation, shared by the lanes that entered it together.
 struct Frame {
   const FunctionImage* function = nullptr;
@@ -29,8 +35,10 @@ struct Frame {
   const CallSite* call = nullptr;
   uint32_t lanes = 0;  // still inside
   uint32_t depth = 0;
-  uint64_t local_base = 0;        // of its variables in each lane's local memory
-  std::vector<uint64_t> storage;  // all of the below
+  uint64_t local_base = 0;  // of its variables in each lane's local memory
+  std::vector<DynamicLocal> dynamic;
+  std::vector<uint64_t> dynamic_top;  // end of the lane's stack, from the frame's base; empty without alloca
+  std::vector<uint64_t> storage;      // all of the below
   uint8_t* values = nullptr;
   uint32_t* undefined = nullptr;  // lanes with an undefined bit, by unit
   uint32_t* origin = nullptr;     // where it came from: 0 never written, else Cta::origins index + 1

@@ -1,0 +1,28 @@
+// One element of memory and one operand: what atom, red, bulk reductions and asynchronous reductions do.
+#pragma once
+
+#include <span>
+
+#include "analyzer/ptx/names.hpp"
+
+namespace ptxkit::emulator {
+
+struct Update {
+  // The new bits of an element of up to 64 bits; `c` is the second operand of cas. Elements of 128 bits know only exch
+  // and cas and go another way.
+  uint64_t (*apply)(uint64_t old, uint64_t b, uint64_t c) = nullptr;
+  unsigned element_bytes = 0;
+  bool overwrites = false;  // exch: the old value decides nothing
+};
+
+// Null `apply` where there is no such operation. `in_global`: atomics of single precision flush subnormal numbers in
+// global memory and keep them in shared memory (PTX ISA 9.0, 9.7.13.6).
+Update find_update(ptx::Mod operation, ptx::Type type, bool in_global);
+
+// Applies it to the bytes at `place`; returns the old bits. `alone`: no other host thread runs the launch.
+uint64_t apply_update(const Update& update, uint8_t* place, uint64_t b, uint64_t c, bool alone);
+
+// The operation among an instruction's words; Mod::unknown where there is none.
+ptx::Mod update_operation(std::span<const ptx::Mod> words);
+
+}  // namespace ptxkit::emulator
