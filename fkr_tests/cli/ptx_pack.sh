@@ -3,6 +3,7 @@
 # Exit: 0 passed, 1 failed, 77 skipped (something the section needs is absent).
 set -u
 pack=$1 section=$2 fake_cuda=${3:-}
+source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 failures=0
 
@@ -267,6 +268,23 @@ section_emulator() {
   expect 1 "$pack" --backend emulator -BD -c input; says "the reproducible encoder has no linked blocks"
   seq 1 30000 | "$pack" -qc -BD >linked.lz4
   expect 1 "$pack" --backend emulator -dc linked.lz4; says "the emulator backend lacks decompression of linked blocks; use --backend cpu"
+}
+
+# Every file of the corpus, of which the emulator takes the first 256 KiB, through lz4 -d.
+section_corpus() {
+  need_lz4
+  local folder=${PTXKIT_CORPUS:-$source_folder/../shared/corpus}
+  [ -d "$folder" ] || { echo "SKIPPED: no corpus: PTXKIT_CORPUS names no folder"; exit 77; }
+  for file in "$folder"/*; do
+    [ -f "$file" ] || continue
+    expect 0 "$pack" -f --backend cpu --reproducible "$file" -o cpu.lz4
+    lz4 -dcq cpu.lz4 | cmp -s - "$file" || fail "lz4 does not read the cpu backend's output: $file"
+    head -c 262144 "$file" >start
+    expect 0 "$pack" -f --backend emulator start -o emulator.lz4
+    lz4 -dcq emulator.lz4 | cmp -s - start || fail "lz4 does not read the emulator backend's output: $file"
+    expect 0 "$pack" -f --backend cpu --reproducible start -o cpu.lz4; same cpu.lz4 emulator.lz4
+  done
+  [ -s cpu.lz4 ] || fail "the corpus folder $folder holds no file"
 }
 
 "section_$section"

@@ -5,12 +5,14 @@
 
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/device/device.hpp"
+#include "fkr_tests/frames.hpp"
+#include "fkr_tests/recording_machine.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
+#include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
-#include "runtime/codec/stream.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -37,23 +39,6 @@ class DeviceCodec : public ::testing::Test {
     };
     return select_backend(request, executor_);
   }
-  static Result<ByteVector> compress(Backend& backend, const ByteVector& raw, int size_id,
-                                     Encoder encoder = Encoder::reproducible) {
-    format::FrameHeader header;
-    header.block_size_id = size_id;
-    format::MemorySource source(raw, "raw");
-    format::MemorySink sink;
-    auto done = compress_stream(source, sink, backend, {.header = header, .encoder = encoder, .progress = {}});
-    if (!done) return tl::unexpected(done.error());
-    return sink.take();
-  }
-  static Result<ByteVector> decompress(Backend& backend, const ByteVector& frame) {
-    format::MemorySource source(frame, "frame");
-    format::MemorySink sink;
-    auto done = decompress_stream(source, sink, backend);
-    if (!done) return tl::unexpected(done.error());
-    return sink.take();
-  }
   // One item a page.
   static std::vector<CompressItem> items_of(const std::vector<ByteVector>& pages, std::vector<ByteVector>& rooms) {
     rooms.assign(pages.size(), {});
@@ -76,16 +61,19 @@ TEST_F(DeviceCodec, EveryCorpusFileRoundTripsWithTheBytesOfTheCpu) {
   for (const auto& path : testing::corpus_files()) {
     const ByteVector raw = testing::read_prefix(path, kWholeFile);
     for (const int size_id : {4, 7}) {
-      const auto frame = compress(*cuda_, raw, size_id);
+      const auto frame = testing::compress_frame(*cuda_, raw, size_id);
       ASSERT_TRUE(frame.has_value()) << path << ": " << frame.error().message();
-      EXPECT_TRUE(*frame == compress(*cpu_, raw, size_id).value()) << path;
-      EXPECT_TRUE(compress(*cuda_, raw, size_id).value() == *frame) << path << ": two runs differ";
-      const auto decoded = decompress(*cuda_, *frame);
+      EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw, size_id).value()) << path;
+      EXPECT_TRUE(testing::compress_frame(*cuda_, raw, size_id).value() == *frame) << path << ": two runs differ";
+      const auto decoded = testing::decompress_frame(*cuda_, *frame);
       ASSERT_TRUE(decoded.has_value()) << path << ": " << decoded.error().message();
       EXPECT_TRUE(*decoded == raw) << path;
-      EXPECT_TRUE(decompress(*cpu_, *frame).value() == raw) << path;
+      EXPECT_TRUE(testing::decode_with_liblz4(*frame, raw.size()) == raw) << path << ": liblz4 reads another content";
+      EXPECT_TRUE(testing::decompress_frame(*cpu_, *frame).value() == raw) << path;
       // Blocks of another encoder.
-      EXPECT_TRUE(decompress(*cuda_, compress(*cpu_, raw, size_id, Encoder::fast).value()).value() == raw) << path;
+      EXPECT_TRUE(testing::decompress_frame(*cuda_, testing::compress_frame(*cpu_, raw, size_id, Encoder::fast).value())
+                      .value() == raw)
+          << path;
     }
   }
 }
@@ -96,11 +84,29 @@ TEST_F(DeviceCodec, TheEmulatorGivesTheSameBytes) {
   ASSERT_TRUE(emulator.has_value()) << emulator.error().message();
   for (const auto& path : testing::corpus_files()) {
     const ByteVector raw = testing::read_prefix(path, kEmulatedBytes);
-    const auto frame = compress(**emulator, raw, 4);
+    const auto frame = testing::compress_frame(**emulator, raw, 4);
     ASSERT_TRUE(frame.has_value()) << path << ": " << frame.error().message();
-    EXPECT_TRUE(*frame == compress(*cuda_, raw, 4).value()) << path;
-    EXPECT_TRUE(*frame == compress(*cpu_, raw, 4).value()) << path;
-    EXPECT_TRUE(decompress(**emulator, *frame).value() == raw) << path;
+    EXPECT_TRUE(*frame == testing::compress_frame(*cuda_, raw, 4).value()) << path;
+    EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw, 4).value()) << path;
+    EXPECT_TRUE(testing::decompress_frame(**emulator, *frame).value() == raw) << path;
+  }
+}
+
+TEST_F(DeviceCodec, AllocatesWhatTheKernelsDeclare) {
+  const driver::ContextPointer context = *testing::device();
+  for (const std::size_t item_count : {4u, 3u, 2000u}) {
+    testing::expect_declared_costs(
+        [&](std::vector<testing::RecordedLaunch>& launches) -> std::unique_ptr<Backend> {
+          auto machine =
+              make_cuda_machine(context, [](std::string_view kernel, std::uint32_t major, std::uint32_t minor) {
+                return kernels::find_kernel_image(kernel, major, minor);
+              });
+          if (!machine) return nullptr;
+          return make_kernel_backend(std::make_unique<testing::RecordingMachine>(std::move(*machine), launches),
+                                     executor_);
+        },
+        static_cast<std::uint32_t>(context->info().major), static_cast<std::uint32_t>(context->info().minor),
+        item_count);
   }
 }
 
@@ -111,10 +117,10 @@ TEST_F(DeviceCodec, GeneratedInputsOfAwkwardSizes) {
     for (const ByteVector& raw : {testing::matchable_bytes(size, seed), testing::random_bytes(size, seed),
                                   testing::ramp_bytes(size), ByteVector(size)}) {
       for (const int size_id : {4, 5}) {
-        const auto frame = compress(*cuda_, raw, size_id);
+        const auto frame = testing::compress_frame(*cuda_, raw, size_id);
         ASSERT_TRUE(frame.has_value()) << size << ": " << frame.error().message();
-        EXPECT_TRUE(*frame == compress(*cpu_, raw, size_id).value()) << size;
-        EXPECT_TRUE(decompress(*cuda_, *frame).value() == raw) << size;
+        EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw, size_id).value()) << size;
+        EXPECT_TRUE(testing::decompress_frame(*cuda_, *frame).value() == raw) << size;
       }
     }
   }

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/corpus.hpp"
+#include "fkr_tests/frames.hpp"
+#include "fkr_tests/recording_machine.hpp"
 #include "kernels/images.hpp"
+#include "runtime/backend/kernels/emulator_machine.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
-#include "runtime/codec/stream.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -27,23 +29,6 @@ class EmulatorBackend : public ::testing::Test {
     request.find_image = std::move(find_image);
     return select_backend(request, executor_).value();
   }
-  Result<ByteVector> compress(Backend& backend, const ByteVector& raw, int size_id = 4) {
-    format::FrameHeader header;
-    header.block_size_id = size_id;
-    format::MemorySource source(raw, "raw");
-    format::MemorySink sink;
-    auto done =
-        compress_stream(source, sink, backend, {.header = header, .encoder = Encoder::reproducible, .progress = {}});
-    if (!done) return tl::unexpected(done.error());
-    return sink.take();
-  }
-  Result<ByteVector> decompress(Backend& backend, const ByteVector& frame) {
-    format::MemorySource source(frame, "frame");
-    format::MemorySink sink;
-    auto done = decompress_stream(source, sink, backend);
-    if (!done) return tl::unexpected(done.error());
-    return sink.take();
-  }
 
   Executor executor_{2};
   std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
@@ -58,10 +43,10 @@ TEST_F(EmulatorBackend, GivesTheBytesOfTheCpu) {
     const ByteVector noise = testing::random_bytes(size / 4, 2);
     raw.insert(raw.end(), noise.begin(), noise.end());
     for (const int size_id : {4, 5}) {
-      const auto frame = compress(*backend, raw, size_id);
+      const auto frame = testing::compress_frame(*backend, raw, size_id);
       ASSERT_TRUE(frame.has_value()) << frame.error().message();
-      EXPECT_EQ(*frame, compress(*cpu_, raw, size_id).value()) << size;
-      EXPECT_EQ(decompress(*backend, *frame).value(), raw) << size;
+      EXPECT_EQ(*frame, testing::compress_frame(*cpu_, raw, size_id).value()) << size;
+      EXPECT_EQ(testing::decompress_frame(*backend, *frame).value(), raw) << size;
     }
   }
 }
@@ -71,10 +56,24 @@ TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
   const auto backend = emulator();
   for (const auto& path : testing::corpus_files()) {
     const ByteVector raw = testing::read_prefix(path, 256u << 10);
-    const auto frame = compress(*backend, raw);
+    const auto frame = testing::compress_frame(*backend, raw);
     ASSERT_TRUE(frame.has_value()) << path << ": " << frame.error().message();
-    EXPECT_TRUE(*frame == compress(*cpu_, raw).value()) << path;
-    EXPECT_TRUE(decompress(*backend, *frame).value() == raw) << path;
+    EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw).value()) << path;
+    EXPECT_TRUE(testing::decompress_frame(*backend, *frame).value() == raw) << path;
+    EXPECT_TRUE(testing::decode_with_liblz4(*frame, raw.size()) == raw) << path;
+  }
+}
+
+// One launch, more than one slice, and a CTA that is not full.
+TEST_F(EmulatorBackend, AllocatesWhatTheKernelsDeclare) {
+  for (const std::size_t item_count : {4u, 130u, 3u}) {
+    testing::expect_declared_costs(
+        [this](std::vector<testing::RecordedLaunch>& launches) {
+          return make_kernel_backend(
+              std::make_unique<testing::RecordingMachine>(make_emulator_machine(shipped_image, 2), launches),
+              executor_);
+        },
+        9, 0, item_count);
   }
 }
 
@@ -105,9 +104,10 @@ TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
     changed.ptx = text;
     return &changed;
   });
-  EXPECT_THAT(compress(*backend, ByteVector(100, 'x')).error().message(), HasSubstr("the verdict is for another text"));
+  EXPECT_THAT(testing::compress_frame(*backend, ByteVector(100, 'x')).error().message(),
+              HasSubstr("the verdict is for another text"));
   const auto none = emulator([](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; });
-  EXPECT_THAT(compress(*none, ByteVector(100, 'x')).error().message(),
+  EXPECT_THAT(testing::compress_frame(*none, ByteVector(100, 'x')).error().message(),
               HasSubstr("there is no image of kernel lz4_compress_page for sm_90"));
 }
 

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/corpus.hpp"
+#include "fkr_tests/frames.hpp"
 #include "fkr_tests/unit/runtime/fake_gpu.hpp"
 #include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/codec/select_backend.hpp"
-#include "runtime/codec/stream.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -26,23 +26,6 @@ class KernelBackend : public testing::FakeGpu {
     request.notice = [this](const std::string& message, bool) { notices_.push_back(message); };
     request.cuda_library = FAKE_CUDA;
     return request;
-  }
-  Result<ByteVector> compress(Backend& backend, const ByteVector& raw, int size_id = 4) {
-    format::FrameHeader header;
-    header.block_size_id = size_id;
-    format::MemorySource source(raw, "raw");
-    format::MemorySink sink;
-    auto done =
-        compress_stream(source, sink, backend, {.header = header, .encoder = Encoder::reproducible, .progress = {}});
-    if (!done) return tl::unexpected(done.error());
-    return sink.take();
-  }
-  Result<ByteVector> decompress(Backend& backend, const ByteVector& frame) {
-    format::MemorySource source(frame, "frame");
-    format::MemorySink sink;
-    auto done = decompress_stream(source, sink, backend);
-    if (!done) return tl::unexpected(done.error());
-    return sink.take();
   }
 
   Executor executor_{2};
@@ -67,9 +50,9 @@ TEST_F(KernelBackend, GivesTheSameBytesAsTheCpu) {
        {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{5000}, std::size_t{3'000'001}}) {
     const ByteVector raw = mixed_content(size);
     for (int size_id = 4; size_id <= 7; ++size_id) {
-      const ByteVector frame = compress(*cuda, raw, size_id).value();
-      EXPECT_EQ(frame, compress(*cpu_, raw, size_id).value());
-      EXPECT_EQ(decompress(*cuda, frame).value(), raw);
+      const ByteVector frame = testing::compress_frame(*cuda, raw, size_id).value();
+      EXPECT_EQ(frame, testing::compress_frame(*cpu_, raw, size_id).value());
+      EXPECT_EQ(testing::decompress_frame(*cuda, frame).value(), raw);
     }
   }
 }
@@ -106,7 +89,9 @@ TEST_F(KernelBackend, ManySlicesKeepTheirOrder) {
 TEST_F(KernelBackend, SteadyStateAllocatesNothing) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
   const ByteVector raw = mixed_content(2'000'000);
-  const auto cycle = [&] { ASSERT_TRUE(decompress(*cuda, compress(*cuda, raw).value()).has_value()); };
+  const auto cycle = [&] {
+    ASSERT_TRUE(testing::decompress_frame(*cuda, testing::compress_frame(*cuda, raw).value()).has_value());
+  };
   // The slices of one batch go to queues in turn, so after a few batches each queue has met its largest.
   for (int i = 0; i < 4; ++i) cycle();
   const auto before = state_.calls;
@@ -151,7 +136,7 @@ TEST_F(KernelBackend, WhatItLacksItRefuses) {
 
 TEST_F(KernelBackend, EveryInjectedFailureIsAnErrorForCudaAndAFallbackForAuto) {
   const ByteVector raw = mixed_content(300'000);
-  const ByteVector frame = compress(*cpu_, raw).value();
+  const ByteVector frame = testing::compress_frame(*cpu_, raw).value();
   for (const auto& [function, code] :
        {std::pair("cuStreamSynchronize", 716), std::pair("cuStreamSynchronize", 700), std::pair("cuLaunchKernel", 719),
         std::pair("cuLaunchKernel", 701), std::pair("cuMemAlloc_v2", 2), std::pair("cuMemHostAlloc", 2),
@@ -161,15 +146,15 @@ TEST_F(KernelBackend, EveryInjectedFailureIsAnErrorForCudaAndAFallbackForAuto) {
     inject(function, 1, code);
     {
       const auto cuda = select_backend(request("cuda"), executor_).value();
-      const auto failed = compress(*cuda, raw);
+      const auto failed = testing::compress_frame(*cuda, raw);
       ASSERT_FALSE(failed.has_value()) << function;
       EXPECT_THAT(failed.error().message(), HasSubstr(std::string(driver::explain(code).name))) << function;
     }
     state_.calls.clear();
     notices_.clear();
     const auto lenient = select_backend(request("auto"), executor_).value();
-    EXPECT_EQ(compress(*lenient, raw).value(), frame) << function;
-    EXPECT_EQ(decompress(*lenient, frame).value(), raw) << function;
+    EXPECT_EQ(testing::compress_frame(*lenient, raw).value(), frame) << function;
+    EXPECT_EQ(testing::decompress_frame(*lenient, frame).value(), raw) << function;
     ASSERT_EQ(notices_.size(), 1u) << function;
     EXPECT_THAT(notices_[0], HasSubstr("continuing on the CPU: "));
   }
@@ -192,12 +177,12 @@ TEST_F(KernelBackend, AutoWithoutAGpuUsesTheCpuAndSaysWhy) {
 TEST_F(KernelBackend, AnImageWithoutAVerdictNeverRuns) {
   images_.find(kernels::kLz4CompressChunk)->verdict.reset();
   const auto cuda = select_backend(request("cuda"), executor_).value();
-  EXPECT_THAT(compress(*cuda, mixed_content(100'000)).error().message(),
+  EXPECT_THAT(testing::compress_frame(*cuda, mixed_content(100'000)).error().message(),
               HasSubstr("expected a verdict of the analyzer"));
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
   auto missing = request("cuda");
   missing.find_image = [](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; };
-  EXPECT_THAT(compress(*select_backend(missing, executor_).value(), mixed_content(100'000)).error().what,
+  EXPECT_THAT(testing::compress_frame(*select_backend(missing, executor_).value(), mixed_content(100'000)).error().what,
               HasSubstr("there is no image of kernel lz4_compress_chunk for sm_90"));
 }
 
