@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
@@ -31,7 +32,7 @@ void for_each_register(const ptx::Function& function, const ptx::Instruction& in
     walk(walk, instruction.first_operand + i, 1, i < destinations);
 }
 
-enum class AccessKind : uint8_t { load, store, atomic };
+using ptx::AccessKind;
 
 // One address through which an instruction touches memory that F051 and its neighbours speak of: ld, st, atom, red and
 // the copies and matrix loads that demand an alignment. Parameter space is left out: its addresses are constants.

@@ -72,18 +72,6 @@ void count_variables(const ptx::Module& module, const Function& function, Functi
   for (const ptx::VariableId id : named) count_variable(module.variables[id], statistics);
 }
 
-std::string_view text(AccessKind kind) {
-  switch (kind) {
-    case AccessKind::load:
-      return "load";
-    case AccessKind::store:
-      return "store";
-    case AccessKind::atomic:
-      break;
-  }
-  return "atomic";
-}
-
 std::string_view space_name(Space space) { return space == Space::generic ? "generic" : ptx::text(space); }
 
 // The kinds by how often they occur, the most frequent first.

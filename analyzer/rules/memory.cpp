@@ -17,18 +17,6 @@ using ptx::Space;
 
 namespace {
 
-std::string_view noun(AccessKind kind) {
-  switch (kind) {
-    case AccessKind::load:
-      return "load";
-    case AccessKind::store:
-      return "store";
-    case AccessKind::atomic:
-      return "atomic";
-  }
-  return "access";
-}
-
 // PTX ISA and CUDA C++ Programming Guide: static shared memory of a CTA, in bytes, whatever the opt-in dynamic maximum.
 constexpr uint64_t static_shared_limit(uint32_t sm) { return sm != 0 && sm < 20 ? 16 * 1024 : 48 * 1024; }
 
@@ -61,7 +49,7 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
     auto report = [&](int64_t offset, Tier tier, Witness witness, std::string who) {
       Finding finding =
           finding_at(context, access.instruction, severity, tier,
-                     fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, noun(access.kind),
+                     fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, text(access.kind),
                                  offset, analyses.domain().describe(form.base), size, who),
                      "enlarge the array or bound the index");
       witness.address = static_cast<uint64_t>(offset);
@@ -130,7 +118,7 @@ RuleResult unaligned_access(Context& context) {
     const bool refuted = alignment.status == AlignmentStatus::refuted;
     Finding finding = finding_at(
         context, accesses[i].instruction, refuted ? Severity::critical : Severity::medium, alignment.tier,
-        fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, noun(accesses[i].kind),
+        fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, text(accesses[i].kind),
                     refuted ? "at a misaligned address" : "whose alignment is not proved", alignment.reason),
         refuted ? "load or store bytes, or read the aligned words around the address and shift them together"
                 : "bound the offset to multiples of the width, or say what the launch guarantees in a launch file");

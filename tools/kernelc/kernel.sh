@@ -7,7 +7,7 @@ name=${1:?usage: ./dev kernel NAME [--accept]}
 action=check
 [ "${2:-}" = --accept ] && action=accept
 
-build/bin/kernelc emit --out build/ptx
+cmake --build build -- ptx/images.stamp
 status=0
 build/bin/kernelc $action --golden fkr_tests/golden "$name" || status=1
 

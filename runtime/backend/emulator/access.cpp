@@ -33,18 +33,6 @@ Space space_of(uint64_t& address) {
   }
 }
 
-std::string_view name(AccessKind kind) {
-  switch (kind) {
-    case AccessKind::load:
-      return "load";
-    case AccessKind::store:
-      return "store";
-    case AccessKind::atomic:
-      return "atomic";
-  }
-  return "";
-}
-
 struct Access {
   Warp& warp;
   const Code& code;
@@ -54,7 +42,7 @@ struct Access {
   void fail(FaultKind fault, unsigned lane, Space space, uint64_t address, std::string_view why) const {
     report(warp,
            {.kind = fault,
-            .message = fmt::format("{}-byte {} at {:#x}{}{} {}", size_bytes, name(kind), address,
+            .message = fmt::format("{}-byte {} at {:#x}{}{} {}", size_bytes, text(kind), address,
                                    space == Space::global || space == Space::generic ? "" : " of .",
                                    space == Space::global || space == Space::generic ? "" : ptx::text(space), why),
             .lane = lane,

@@ -1,11 +1,12 @@
 // From an address to host memory, with or without the sanitizer. Shared by loads, stores and atomics.
 #pragma once
 
+#include "analyzer/ptx/access_kind.hpp"
 #include "runtime/backend/emulator/state.hpp"
 
 namespace ptxkit::emulator {
 
-enum class AccessKind : uint8_t { load, store, atomic };
+using ptx::AccessKind;
 
 // Where each lane's access lands. Lanes of `lanes` only.
 struct Places {
