@@ -7,7 +7,7 @@
 
 #include "kernels/images.hpp"
 #include "support/file.hpp"
-#include "tools/kernelc/ptx_diff.hpp"
+#include "tools/kernelc/golden_text.hpp"
 
 namespace ptxkit::kernels {
 namespace {

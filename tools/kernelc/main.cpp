@@ -16,7 +16,7 @@
 #include "builder/error.hpp"
 #include "kernels/kernels.hpp"
 #include "support/file.hpp"
-#include "tools/kernelc/ptx_diff.hpp"
+#include "tools/kernelc/golden_text.hpp"
 
 namespace {
 

@@ -97,7 +97,9 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_analyze(app, action);
+  add_cfg(app, action);
   add_check(app, action);
+  add_diff(app, action);
   add_explain(app, action);
   add_info(app, action);
   add_print(app, action);

@@ -16,7 +16,9 @@ using Action = std::function<int()>;
 
 // Each adds its subcommand to `app`; CLI11 sets `action` when the command line names it.
 void add_analyze(CLI::App& app, Action& action);
+void add_cfg(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_print(CLI::App& app, Action& action);

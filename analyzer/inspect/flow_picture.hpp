@@ -1,0 +1,17 @@
+// The control-flow graph of a function as a picture.
+#pragma once
+
+#include <string>
+
+#include "analyzer/ptx/tree.hpp"
+
+namespace ptxkit::inspect {
+
+// A `digraph` in Graphviz's language.
+std::string flow_dot(const ptx::Module& module, const ptx::Function& function);
+
+// A standalone SVG image with a layout of its own; follows the reader's light or dark setting. Loop heads, blocks that
+// end threads and unreachable blocks are told apart; long blocks are cut, their whole text is in the tooltip.
+std::string flow_svg(const ptx::Module& module, const ptx::Function& function);
+
+}  // namespace ptxkit::inspect

@@ -1,0 +1,69 @@
+// `ptx-debug cfg FILE --dot|--svg`: the control-flow graph of kernels, as text for Graphviz or as an image.
+#include <memory>
+#include <regex>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/inspect/flow_picture.hpp"
+#include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+struct CfgOptions {
+  Inputs inputs;
+  std::string kernel;
+  bool dot = false, svg = false;
+};
+
+int draw(const CfgOptions& options) {
+  if (options.dot == options.svg) return usage_error("cfg", "expected one of --dot and --svg");
+  std::regex pattern;
+  try {
+    pattern = std::regex(options.kernel);
+  } catch (const std::regex_error& error) {
+    return usage_error("cfg", fmt::format("--kernel: '{}' is no regular expression: {}", options.kernel, error.what()));
+  }
+  std::vector<std::string> names;  // of the functions drawn
+  std::string out;
+  const auto work = [&](container::PtxImage image, const std::string&) {
+    return answer_parsed(std::move(image), [&](const ptx::Module& module) {
+      Answer answer;
+      for (const ptx::Function& function : module.functions) {
+        if (function.instructions.empty() || !std::regex_search(function.name.begin(), function.name.end(), pattern)) {
+          continue;
+        }
+        names.emplace_back(function.name);
+        out += options.dot ? inspect::flow_dot(module, function) : inspect::flow_svg(module, function);
+      }
+      return answer;
+    });
+  };
+  Inputs in_order = options.inputs;
+  in_order.jobs = 1;  // `work` gathers
+  if (const int code = answer_each("cfg", in_order, work); code != 0) return code;
+  if (names.empty())
+    return usage_error("cfg", fmt::format("no function with instructions matches '{}'", options.kernel));
+  if (options.svg && names.size() > 1) {
+    return usage_error(
+        "cfg", fmt::format("an SVG image shows one function, name it with --kernel: {}", fmt::join(names, ", ")));
+  }
+  return print(out) ? 0 : rules::exit_code(rules::Status::unreadable);
+}
+
+}  // namespace
+
+void add_cfg(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("cfg", "draw the control-flow graph of the functions of FILE...");
+  const auto options = std::make_shared<CfgOptions>();
+  add_inputs(*verb, options->inputs);
+  verb->add_flag("--dot", options->dot, "as text for Graphviz, one digraph a function");
+  verb->add_flag("--svg", options->svg, "as an image, of one function");
+  verb->add_option("--kernel", options->kernel, "only functions whose name matches (ECMAScript, anywhere)")
+      ->type_name("RE");
+  verb->callback([options, &action] { action = [options] { return draw(*options); }; });
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,93 @@
+// `ptx-debug diff A B`: what two PTX files, or all that two binaries or folders hold, do differently.
+// Exit codes as diff(1) has them: 0 the same, 1 different; trouble is 10, 11 or 64.
+#include <map>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/inspect/difference.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/score.hpp"
+#include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+constexpr int kDifferentExitCode = 1;
+
+// The texts of one side by their names without the word that they were found under, so that both sides' names agree.
+struct Side {
+  std::map<std::string, ptx::ParseResult> modules;
+  rules::Status status = rules::Status::good;
+};
+
+Side read_side(const std::string& word) {
+  Side side;
+  for_each_image(
+      Inputs{{word}, 0},
+      [](container::PtxImage image, const std::string&) {
+        return ptx::parse(std::move(image.text), std::move(image.name));
+      },
+      [&](ptx::ParseResult parsed) {
+        if (!parsed.diagnostics.empty()) {
+          fmt::print(stderr, "{}", report::rendered(parsed));
+          side.status = std::max(side.status, rules::Status::unparsable);
+        }
+        std::string name = parsed.module.path.substr(word.size());
+        side.modules.emplace(std::move(name), std::move(parsed));
+      },
+      [&](const std::string&, const Error& error) {
+        complain(error.message());
+        side.status = rules::Status::unreadable;
+      });
+  return side;
+}
+
+int diff(const std::string& first, const std::string& second) {
+  if (first == "-" && second == "-") return usage_error("diff", "standard input can be read only once");
+  Side before = read_side(first), after = read_side(second);
+  if (const rules::Status status = std::max(before.status, after.status); status != rules::Status::good) {
+    return rules::exit_code(status);
+  }
+  std::string out;
+  const auto compare = [&](const ptx::Module& old_module, const ptx::Module& new_module) {
+    const inspect::Difference difference = inspect::difference(old_module, new_module);
+    if (difference.same) return;
+    out += fmt::format("--- {}\n+++ {}\n{}", report::printable(old_module.path), report::printable(new_module.path),
+                       difference.text);
+  };
+  if (before.modules.size() == 1 && after.modules.size() == 1) {
+    compare(before.modules.begin()->second.module, after.modules.begin()->second.module);
+  } else {
+    for (const auto& [name, parsed] : before.modules) {
+      const auto partner = after.modules.find(name);
+      if (partner == after.modules.end()) {
+        out += fmt::format("only in the first: {}\n", report::printable(parsed.module.path));
+      } else {
+        compare(parsed.module, partner->second.module);
+      }
+    }
+    for (const auto& [name, parsed] : after.modules) {
+      if (!before.modules.contains(name)) {
+        out += fmt::format("only in the second: {}\n", report::printable(parsed.module.path));
+      }
+    }
+  }
+  if (!print(out)) return rules::exit_code(rules::Status::unreadable);
+  return out.empty() ? 0 : kDifferentExitCode;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("diff", "what B does differently from A, names and source positions apart");
+  const auto words = std::make_shared<std::pair<std::string, std::string>>();
+  verb->add_option("A", words->first, "PTX, or what holds PTX; - is standard input")->required();
+  verb->add_option("B", words->second, "the same")->required();
+  verb->callback([words, &action] { action = [words] { return diff(words->first, words->second); }; });
+}
+
+}  // namespace ptxkit::tools
