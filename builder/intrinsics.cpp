@@ -107,6 +107,7 @@ llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::v
       return call(s, lowering, {}, arguments);
     case Intrinsic::FunnelLeft:
     case Intrinsic::FunnelRight:
+    case Intrinsic::ShiftLeft:
     case Intrinsic::BitField:
       return assembly(s, lowering, arguments);
     case Intrinsic::Shuffle:

@@ -152,6 +152,13 @@ class [[nodiscard]] Ptr {
     return Ptr(*trace_, trace_->within(place_, kScalarOf<U>, elements, sizeof(T), Granule, where));
   }
 
+  // The same memory as Global, to be chosen between with select: its loads are ordinary ones.
+  auto as_global() const
+    requires(S == Space::ReadOnly)
+  {
+    return Ptr<Space::Global, const Element, Align, R>(*trace_, place_);
+  }
+
   // The author vouches for an alignment; checked builds trap where it does not hold, and the launch file lists it.
   template <std::size_t N>
   auto assume_aligned(const char* why, Where where = Where::current()) const {
@@ -243,6 +250,19 @@ class [[nodiscard]] Ptr {
   Trace* trace_;
   Place place_;
 };
+
+// condition ? a : b for pointers of one type; in checked builds with the object of the one chosen.
+template <DeviceOperand C, Space S, class T, std::size_t A, Rate R>
+auto select(const C& condition, const Ptr<S, T, A, R>& a, const Ptr<S, T, A, R>& b, Where where = Where::current()) {
+  const auto chosen = detail::predicate(condition);
+  const auto either = [&](Value x, Value y) { return a.trace().select(chosen.value(), x, y, where); };
+  Place place{either(a.place().address, b.place().address)};
+  if (a.place().bytes.node != nullptr && b.place().bytes.node != nullptr) {
+    place.offset = either(a.place().offset, b.place().offset);
+    place.bytes = either(a.place().bytes, b.place().bytes);
+  }
+  return Ptr<S, T, A, widest(kRateOf<C>, R)>(a.trace(), place);
+}
 
 // A pointer with its element count: the object of the pointer is these elements.
 template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>

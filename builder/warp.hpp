@@ -115,6 +115,14 @@ auto funnel_left(const A& low, const B& high, const C& amount, Where where = Whe
        detail::value_of<u32>(first.trace(), amount, where)},
       where);
 }
+// bits << amount for any amount: 0 from 32 on, where the operator is undefined.
+template <class A, DeviceOperand B>
+auto shift_left(const A& bits, const B& amount, Where where = Where::current()) {
+  const auto by = detail::expr_of(amount);
+  return detail::apply_intrinsic<u32, widest(detail::rate_or_block<A>(), kRateOf<B>)>(
+      by.trace(), Intrinsic::ShiftLeft,
+      {detail::value_of<u32>(by.trace(), bits, where), detail::value_of<u32>(by.trace(), amount, where)}, where);
+}
 // Bits [position, position + length) of a u32.
 template <DeviceOperand A, class B, class C>
 auto bit_field(const A& bits, const B& position, const C& length, Where where = Where::current()) {

@@ -6,6 +6,7 @@
 // which run clean on the text as it ships.
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -145,6 +146,8 @@ const std::vector<Block>& bad_blocks() {
       {{0x10, 'a', 1}, 8},
       {{0x10, 'a', 1, 0}, 8},  // ends behind a match, so the decoder looks for the next token
       {{0x1f, 'a', 1, 0, 255}, 800},
+      {{0x1f, 'a', 1, 0, 255, 3}, 800},  // the same, of a match that no batch takes
+      {{0x1f, 'a', 1, 0, 255, 3, 0x00}, 4},
       {{0xff, 0, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 1, 0, 255}, 800},
       {{0xc0, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'}, 4},
       {{0xc0, 'a', 'b', 'c'}, 12},
@@ -320,6 +323,22 @@ TEST(Sabotage, EveryCheckTakenOutOfTheDecompressorIsNoticed) {
       EXPECT_NE(edited.wrong, "") << status << ": " << edited.what;
     }
   }
+}
+
+// A batch that takes what is malformed for good writes outside; one that takes good for malformed is only slow.
+TEST(Sabotage, EveryCheckTakenOutOfABatchIsNoticed) {
+  const auto with_good = [](std::string_view ptx) { return wrong_with_decompressor(ptx, good_blocks()); };
+  const auto with_bad = [](std::string_view ptx) {
+    std::string wrong;
+    for (const Block& block : bad_blocks()) wrong += wrong_with_decompressor(ptx, {block});
+    return wrong;
+  };
+  std::map<std::string, bool> noticed;
+  for (const Unchecked& edited :
+       without_checks(kLz4Decompress, "kernels/lz4/lz4_decompress.cpp", "LaneBool malformed", with_good, with_bad)) {
+    noticed[edited.what] |= !edited.wrong.empty();
+  }
+  for (const auto& [what, is_noticed] : noticed) EXPECT_TRUE(is_noticed) << what;
 }
 
 TEST(Sabotage, EveryCheckOfTheRoomTakenOutOfTheCompressorIsNoticed) {

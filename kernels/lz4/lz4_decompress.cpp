@@ -1,9 +1,15 @@
-// LZ4 decompression, one warp a block: all lanes follow the block's sequences together and share the copying.
+// LZ4 decompression, one warp a block: 32 sequences at a time, then 32 bytes at a time.
 //
-// A sequence is a token, a run of literals and a match. Its numbers are warp-uniform: they are read from read-only
-// memory at a uniform address. Each is checked against what is left of the input or of the room, in the order in which
-// the fields stand, before any byte moves; lz4_decompress_reference.cpp makes the same checks and gives the same
-// status.
+// A batch is up to 32 sequences that follow each other. The warp stages a part of the block in shared memory and
+//   1. finds where tokens stand: every byte of a window is read as if it were a token, which tells where the next one
+//      would stand, and from the first token one shuffle leads to the next;
+//   2. gives each lane a sequence, checks all of them at once, and adds their lengths up to places in the output;
+//   3. writes the output, a byte a lane: the sequence that owns a byte is found by counting the sequences that start at
+//      or before it, and says where the byte comes from. A source within the same 32 bytes is replaced by its own
+//      source until none is left.
+// What does not fit that (a length that goes on past one extension byte, the last sequence of a block, and all that is
+// malformed) is decoded by the whole warp alone, one sequence with its fields in order and a check for each: only
+// there does a status arise, and lz4_decompress_reference.cpp makes the same checks in the same order.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/warp_item.hpp"
@@ -13,30 +19,61 @@ namespace {
 
 using namespace dsl;
 
+constexpr u32 kStagedBytes = 26 * 4 * kWarpLanes;  // of the block, in shared memory
+// A sequence with at most one extension byte a length takes no more: token, extension, literals, offset, extension.
+constexpr u32 kLongestBatched = 1 + 1 + (kNibbleMax + 254) + 2 + 1;
+constexpr u32 kSegment = 96;                               // bytes of the block that a lane searches for tokens
+constexpr u32 kMaxTokens = kWarpLanes * kSegment / 3 + 1;  // no sequence with a match is shorter than three bytes
+constexpr u32 kStop = 1u << 31;                            // no place: a sequence that is not for a batch
+constexpr u32 kLiteral = 1u << 31;                         // tells a position of the block from one of the output
+
+constexpr u32 kStagedStride = kStagedBytes + 16, kTokensStride = 1040;
+static_assert(kTokensStride >= kMaxTokens);
+constexpr u32 kSharedBytes =
+    kLz4DecompressShape.items_per_block * (kStagedStride + kTokensStride * sizeof(u16) + kWarpLanes * 4 * sizeof(u32));
+
+// A warp's part of shared memory.
+struct Workspace {
+  Ptr<Shared, u8, 16, Rate::Warp> staged;    // kStagedBytes and a word
+  Ptr<Shared, u16, 16, Rate::Warp> tokens;   // kMaxTokens places in `staged`
+  Ptr<Shared, u32, 16, Rate::Warp> sources;  // kWarpLanes entries of four words, see write_output
+};
+
 class Decoder {
  public:
   using Source = Ptr<ReadOnly, u8, 1, Rate::Warp>;
   using Room = Ptr<Global, u8, 1, Rate::Warp>;
 
-  Decoder(Kernel& k, const Source& src, const WarpU32& src_size, const Room& dst, const WarpU32& capacity)
-      : k_(k), src_(src), src_size_(src_size), dst_(dst), capacity_(capacity), ip_(k, 0), op_(k, 0), status_(k, 0) {}
+  Decoder(Kernel& k, const Source& src, const WarpU32& src_size, const Room& dst, const WarpU32& capacity,
+          const Workspace& workspace)
+      : k_(k),
+        src_(src),
+        src_size_(src_size),
+        dst_(dst),
+        capacity_(capacity),
+        shared_(workspace),
+        ip_(k, 0),
+        op_(k, 0),
+        status_(k, 0),
+        staged_from_(k, 0),
+        staged_end_(k, 0) {}
 
   void decode() {
-    k_.warp_loop([&](auto& sequences) {  // the warp decodes one sequence a turn
+    k_.warp_loop([&](auto& blocks) {  // a batch or one sequence a turn
       const auto fail_if = [&](const WarpBool& condition, Lz4Status status) {
         k_.if_(condition, [&] { status_ = k_.constant(static_cast<u32>(status)); });
-        sequences.break_if(condition);
+        blocks.break_if(condition);
       };
       mark_warp(k_, Mark::parse, *ip_);
+      blocks.continue_if(!decode_batches());
       fail_if(*ip_ >= src_size_, Lz4Status::input_overrun);
-      sequences.continue_if(decode_short_sequence());
       const WarpU32 token = read_byte();
       const WarpU32 literal_count = read_length(token >> 4);
       fail_if(*ip_ > src_size_, Lz4Status::input_overrun);
       fail_if(literal_count > src_size_ - *ip_, Lz4Status::input_overrun);
       fail_if(literal_count > capacity_ - *op_, Lz4Status::output_overrun);
       copy_literals(literal_count);
-      sequences.break_if(*ip_ == src_size_);  // the last sequence has no match
+      blocks.break_if(*ip_ == src_size_);  // the last sequence has no match
 
       fail_if(src_size_ - *ip_ < 2, Lz4Status::input_overrun);
       const WarpU32 offset_low = read_byte();
@@ -54,31 +91,194 @@ class Decoder {
   WarpU32 size_bytes() const { return *op_; }
 
  private:
-  // Decodes the sequence at ip if it is a short one with a match, and well formed. False: nothing has happened.
-  WarpBool decode_short_sequence() {
-    const LaneU32 lane = k_.lane();
-    const LaneU32 byte = zext<u32>(src_.at(min(*ip_ + lane, src_size_ - 1)).load());
-    const WarpU32 token = shuffle(byte, 0);
-    const WarpU32 literal_count = token >> 4;
-    const WarpU32 match_length = (token & kNibbleMax) + kMinMatch;
-    const WarpU32 offset = shuffle(byte, literal_count + 1) | shuffle(byte, literal_count + 2) << 8;
-    const WarpU32 match_start = *op_ + literal_count;
-    const WarpBool is_short = (literal_count < kNibbleMax) & (match_length < kNibbleMax + kMinMatch) &
-                              (literal_count + 3 <= src_size_ - *ip_) & (offset != 0) & (offset <= match_start) &
-                              (literal_count + match_length <= capacity_ - *op_);
-    k_.if_(is_short, [&] {
-      mark_warp(k_, Mark::emit, *op_);
-      k_.if_((lane != 0) & (lane <= literal_count), [&] { dst_.at(*op_ + lane - 1).store(trunc<u8>(byte)); });
-      k_.sync_warp();
-      Var<u32, Rate::Thread> from(k_, lane);
-      k_.if_(offset < match_length, [&] { from = lane % offset; });  // overlapping: see copy_match
-      k_.if_(lane < match_length,
-             [&] { dst_.at(match_start + lane).store(dst_.at(match_start - offset + *from).load()); });
-      k_.sync_warp();
-      ip_ += literal_count + 3;
-      op_ = match_start + match_length;
+  // Decodes sequences from ip on. True: the one at ip now is not for a batch, or is malformed.
+  WarpBool decode_batches() {
+    const WarpBool running_out = (*staged_end_ - *ip_ < kLongestBatched) & (*staged_end_ < src_size_);
+    k_.if_(running_out | (*staged_end_ == 0), [&] { stage(); });
+    const Tokens tokens = find_tokens();
+    WarpVar decoded(k_, 0);
+    k_.warp_loop([&](auto& batches) {
+      batches.break_if(*decoded >= tokens.count);
+      const WarpU32 count = min(tokens.count - *decoded, kWarpLanes);
+      const WarpU32 good = decode_sequences(*decoded, count);
+      decoded += good;
+      batches.break_if(good < count);
     });
-    return is_short;
+    return (*decoded < tokens.count) |
+           (tokens.stopped & ((*staged_end_ - *ip_ >= kLongestBatched) | (*staged_end_ == src_size_)));
+  }
+
+  // Brings the block from ip on into shared memory, in aligned words; the first and the last may lie partly outside.
+  void stage() {
+    const auto words = src_.at(*ip_).template align_down<4>();
+    staged_from_ = *ip_ - trunc<u32>(src_.at(*ip_).address() - words.address());  // may be a little below 0
+    staged_end_ = min(*staged_from_ + kStagedBytes, src_size_);
+    k_.range(0, *staged_end_ - *staged_from_, 4 * kWarpLanes, [&](const auto& first) {
+      const auto at = times<4>(first / 4 + k_.lane());
+      const LaneU32 position = *staged_from_ + at;
+      k_.if_((position < src_size_) & (src_size_ - position >= 4), [&] {
+          shared_.staged.at(at).template as<u32>().store(words.at(at).template as<u32>().load());
+        }).else_([&] {
+        unrolled<4>([&](auto i) {
+          k_.if_(position + i < src_size_, [&] { shared_.staged.at(at + i).store(src_.at(position + i).load()); });
+        });
+      });
+    });
+    k_.if_(k_.lane() < 4,
+           [&] { shared_.staged.at(*staged_end_ - *staged_from_ + k_.lane()).store(k_.constant<u8>(0)); });
+    k_.sync_warp();
+  }
+
+  // A sequence as its token and at most one extension byte a length tell it; places are those in `staged`.
+  struct Sequence {
+    LaneU32 literal_at, literal_count;
+    LaneU32 offset_at, match_length;
+    LaneU32 next;      // where the next token stands
+    LaneBool batched;  // no length goes on, and all of it is staged
+  };
+
+  Sequence sequence_at(const LaneU32& place) {
+    const WarpU32 end = *staged_end_ - *staged_from_;
+    const auto token_at = shared_.staged.at(place);
+    const LaneU32 token = zext<u32>(token_at.load()), second = zext<u32>(token_at.template at<1>().load());
+    const LaneU32 literal_nibble = token >> 4, match_nibble = token & kNibbleMax;
+    const LaneBool literals_go_on = literal_nibble == kNibbleMax, match_goes_on = match_nibble == kNibbleMax;
+    const LaneU32 literal_count = select(literals_go_on, kNibbleMax + second, literal_nibble);
+    const LaneU32 literal_at = place + select(literals_go_on, k_.constant<u32>(2), k_.constant<u32>(1));
+    const LaneU32 offset_at = literal_at + literal_count;
+    const LaneU32 extension = zext<u32>(shared_.staged.at(min(offset_at + 2, end)).load());
+    const LaneU32 next = offset_at + 2 + zext<u32>(match_goes_on);
+    return {literal_at, literal_count,
+            offset_at,  match_nibble + kMinMatch + select(match_goes_on, extension, 0),
+            next,       (next <= end) & !(literals_go_on & (second == 255)) & !(match_goes_on & (extension == 255))};
+  }
+
+  struct Tokens {
+    WarpU32 count;
+    WarpBool stopped;  // what stands after them is not for a batch
+  };
+
+  // Lists where the tokens stand, from ip on for about 3 KiB or until a sequence is not for a batch.
+  //
+  // Each lane follows the sequences through a segment of the block, lane 0 from ip, the others from a guess that is
+  // most often wrong but soon meets the right sequence of sequences. A lane that did not start where the lane before
+  // arrived starts again there.
+  Tokens find_tokens() {
+    const LaneU32 lane = k_.lane();
+    const WarpU32 first = *ip_ - *staged_from_, end = *staged_end_ - *staged_from_;
+    const WarpU32 segment_bytes = min((end - first) / kWarpLanes + 1, kSegment);
+    const LaneU32 segment_end = first + (lane + 1) * segment_bytes;
+    Var<u32, Rate::Thread> start(k_, segment_end - segment_bytes), arrival(k_, 0), count(k_, 0);
+    Var<bool, Rate::Thread> astray(k_, k_.constant(true));
+    WarpVar alive(k_, 0);  // lanes up to the first that stops
+    k_.warp_loop([&](auto& repairs) {
+      k_.if_(*astray, [&] {
+        count = 0;
+        follow(*start, segment_end, arrival, [&](const LaneU32&) { count += 1; });
+      });
+      const WarpU32 stops = ballot(*arrival == kStop);
+      alive = stops ^ (stops - 1);
+      const LaneU32 arrived = shuffle_up(*arrival, 1);
+      astray = (lane != 0) & (arrived != *start) & ((*alive >> lane & 1) != 0);
+      start = select(*astray, arrived, *start);
+      repairs.break_if(!any(*astray));
+    });
+    const LaneU32 own = select((*alive >> lane & 1) != 0, *count, 0);
+    const LaneU32 sum = inclusive_sum(own);
+    Var<u32, Rate::Thread> next(k_, sum - own);
+    k_.if_(own != 0, [&] {
+      follow(*start, segment_end, arrival, [&](const LaneU32& place) {
+        shared_.tokens.at(*next).store(trunc<u16>(place));
+        next += 1;
+      });
+    });
+    k_.sync_warp();
+    return {shuffle(sum, kWarpLanes - 1), any(*arrival == kStop)};
+  }
+
+  // Calls visit(place) for the token at `start` and all that follow it before `segment_end`. `arrival` becomes the
+  // place after the last, or kStop where a sequence is not for a batch.
+  template <class Visit>
+  void follow(const LaneU32& start, const LaneU32& segment_end, Var<u32, Rate::Thread>& arrival, const Visit& visit) {
+    const WarpU32 end = *staged_end_ - *staged_from_;
+    arrival = start;
+    k_.thread_loop([&](auto& steps) {
+      steps.break_if(*arrival >= segment_end);
+      const Sequence sequence = sequence_at(min(*arrival, end));
+      k_.if_(!sequence.batched, [&] { arrival = kStop; });
+      steps.break_if(!sequence.batched);
+      visit(*arrival);
+      arrival = sequence.next;
+    });
+  }
+
+  // Decodes `count` listed sequences, or those before the first that is malformed; returns how many.
+  WarpU32 decode_sequences(const WarpU32& first, const WarpU32& count) {
+    const LaneU32 lane = k_.lane();
+    const Sequence sequence = sequence_at(zext<u32>(shared_.tokens.at(first + min(lane, count - 1)).load()));
+    const auto offset_bytes = shared_.staged.at(sequence.offset_at);
+    const LaneU32 offset = zext<u32>(offset_bytes.load()) | zext<u32>(offset_bytes.template at<1>().load()) << 8;
+    const LaneU32 length = select(lane < count, sequence.literal_count + sequence.match_length, 0);
+    const LaneU32 end = inclusive_sum(length);
+    const LaneU32 start = end - length;
+    const LaneU32 match_start = start + sequence.literal_count;
+    const LaneBool malformed = (offset == 0) | (offset > *op_ + match_start) | (end > capacity_ - *op_);
+    const WarpU32 good = min(ctz(ballot(malformed)), count);
+    k_.if_(good != 0, [&] {
+      mark_warp(k_, Mark::emit, *op_);
+      // A source is a position of the output, or kLiteral and a position of the block.
+      const LaneU32 literal_shift = *staged_from_ + sequence.literal_at - start + kLiteral;
+      shared_.sources.at(times<4>(lane))
+          .store_vector(std::array{match_start, literal_shift, *op_ - offset, LaneU32(offset)});
+      k_.sync_warp();
+      const WarpU32 total = shuffle(end, good - 1);
+      write_output(select(lane < good, start, k_.constant<u32>(~0u)), total,
+                   any((lane < good) & (offset < kWarpLanes)));
+      ip_ = *staged_from_ + shuffle(sequence.next, good - 1);
+      op_ += total;
+    });
+    return good;
+  }
+
+  // Writes the next `total` bytes of output. Lane i has the start of sequence i among them, or a number beyond; entry i
+  // of `sources` has where its match starts, and what turns a place among the bytes into its source: for a literal,
+  // then for a byte of the match. `near`: there is an offset so short that a source may lie within its own window.
+  //
+  // A window is stored when the sources of the next are known, so that the loads have that long to arrive.
+  void write_output(const LaneU32& start, const WarpU32& total, const WarpBool& near) {
+    const LaneU32 lane = k_.lane();
+    const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
+    const auto output = dst_.at(*op_);
+    const auto literals = src_.as_global().at(-i64{kLiteral});
+    WarpVar before(k_, ~0u);  // the sequence that owns the byte before the window
+    Var<u8, Rate::Thread> byte(k_, 0);
+    k_.range(0, total, kWarpLanes, [&](const auto& window) {
+      const WarpU32 starts = reduce_or(shift_left(1, start - window));
+      const LaneU32 owner = *before + popc(starts & lanes_to_own);
+      before += popc(starts);
+      const auto [match_start, literal_shift, match_shift, unused] =
+          shared_.sources.at(times<4>(owner)).template load_vector<4>();
+      const LaneU32 place = min(window + lane, total - 1);
+      Var<u32, Rate::Thread> from(k_, place + select(place < match_start, literal_shift, match_shift));
+      k_.if_(near, [&] { leave_window(*op_ + window, from); });
+      k_.if_(window != 0, [&] { output.at(window + lane).template at<-i64{kWarpLanes}>().store(*byte); });
+      k_.sync_warp();
+      byte = select(*from >= kLiteral, literals, Ptr<Global, const u8, 1, Rate::Warp>(dst_)).at(*from).load();
+    });
+    const LaneU32 last = align_down<kWarpLanes>(total - 1) + lane;
+    k_.if_(last < total, [&] { output.at(last).store(*byte); });
+    k_.sync_warp();
+  }
+
+  // Replaces sources within the window of output at `window` by their own sources until none is left.
+  void leave_window(const WarpU32& window, Var<u32, Rate::Thread>& from) {
+    k_.warp_loop([&](auto& steps) {
+      const LaneU32 lane_of_source = *from - window;
+      const LaneBool within = lane_of_source < kWarpLanes;
+      steps.break_if(!any(within));
+      const LaneU32 theirs = shuffle(*from, lane_of_source & (kWarpLanes - 1));
+      from = select(within, theirs, *from);
+    });
   }
 
   WarpU32 read_byte() {
@@ -138,9 +338,11 @@ class Decoder {
   WarpU32 src_size_;
   Room dst_;
   WarpU32 capacity_;
-  WarpVar ip_;      // next byte of the block
-  WarpVar op_;      // next byte of the room
-  WarpVar status_;  // Lz4Status::ok until something is wrong
+  Workspace shared_;
+  WarpVar ip_;                        // next byte of the block
+  WarpVar op_;                        // next byte of the room
+  WarpVar status_;                    // Lz4Status::ok until something is wrong
+  WarpVar staged_from_, staged_end_;  // what `staged` holds of the block
 };
 
 }  // namespace
@@ -149,7 +351,7 @@ KernelDefinition lz4_decompress() {
   return define(
       KernelSpec{.name = std::string(kLz4Decompress),
                  .block = kLz4DecompressShape.block_threads,
-                 .budget = {.registers = 48},
+                 .budget = {.registers = 56, .shared_bytes = kSharedBytes},
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
                           .buffers = {{"src", N},
                                       {"dst", N},
@@ -165,6 +367,10 @@ KernelDefinition lz4_decompress() {
          Arg<"dst_offsets", Ptr<ReadOnly, u64>> dst_offsets, Arg<"dst_capacities", Ptr<ReadOnly, u32>> dst_capacities,
          Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes, Arg<"statuses", Ptr<Global, u32>> statuses,
          Arg<"item_count", u32> item_count) {
+        constexpr u32 kWarps = kLz4DecompressShape.items_per_block;
+        const auto staged = k.shared<u8, kWarps * kStagedStride, 16>("staged");
+        const auto tokens = k.shared<u16, kWarps * kTokensStride, 16>("tokens");
+        const auto sources = k.shared<u32, kWarps * kWarpLanes * 4, 16>("sources");
         const WarpU32 item = item_of_warp<kLz4DecompressShape>(k, item_count);
         const WarpU32 src_size = src_sizes.within(item_count).at(item).load();
         const WarpU32 capacity = dst_capacities.within(item_count).at(item).load();
@@ -173,7 +379,10 @@ KernelDefinition lz4_decompress() {
         k.if_((src_size <= kMaxBlockBytes) & (capacity <= kMaxBlockBytes), [&] {
           const auto room = dst.at(dst_offsets.within(item_count).at(item).load()).within(capacity);
           const auto block = src.at(src_offsets.within(item_count).at(item).load()).within(src_size);
-          Decoder decoder(k, block, src_size, room, capacity);
+          const Workspace workspace{staged.data().at(times<16>(k.warp() * (kStagedStride / 16))),
+                                    tokens.data().at(times<16>(k.warp() * (kTokensStride / 16))),
+                                    sources.data().at(times<4 * kWarpLanes>(k.warp()))};
+          Decoder decoder(k, block, src_size, room, capacity, workspace);
           decoder.decode();
           status = decoder.status();
           size_bytes = select(decoder.status() == static_cast<u32>(Lz4Status::ok), decoder.size_bytes(), 0);

@@ -57,6 +57,7 @@ TEST(Operations, Bits) {
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return prmt(x, 0, 0x0123); }), HasSubstr("prmt.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return funnel_right(x, 1, x); }), HasSubstr("shf.r.wrap.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return funnel_left(x, 1, x); }), HasSubstr("shf.l.wrap.b32"));
+  EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return shift_left(1, x); }), HasSubstr("shl.b32"));
   EXPECT_THAT(ptx_of([](Kernel&, Lanes x) { return bit_field(x, 3, 5); }), HasSubstr("bfe.u32"));
 }
 

@@ -158,6 +158,8 @@ TEST(Semantics, Bits) {
                          return byte(2) | byte(7) << 8 | byte(5) << 16 | byte(0) << 24;
                        });
   expect_pairwise<u32>([](auto x, auto) { return bit_field(x, 5, 9); }, [](u32 x, u32) { return x >> 5 & 0x1ff; });
+  expect_pairwise<u32>([](auto x, auto y) { return shift_left(x, y & 63); },
+                       [](u32 x, u32 y) { return static_cast<u32>(u64{x} << (y & 63)); });
 }
 
 // One output a thread, from the thread's a: body(k, x) and host(all, i).
@@ -391,6 +393,20 @@ TEST(Semantics, UnalignedReadsStayInTheWordsOfTheValue) {
   ASSERT_THAT(ran.report, IsEmpty());
   EXPECT_EQ(ran.out[4], 0x11223344u);
   EXPECT_EQ(ran.out[1], 0x44556677u);
+}
+
+TEST(Semantics, APointerChosenBetweenTwo) {
+  const auto& [a, b] = pairs();
+  for (const EmitOptions& emission : kEveryEmission) {
+    const Ran ran = run(
+        [](Kernel& k, const InWords& in, const InWords& other, const OutWords& out) {
+          const auto odd = (k.thread() & 1) != 0;
+          out.store(k.thread(), select(odd, in.data().as_global(), other.data().as_global()).at(k.thread()).load());
+        },
+        a, b, {.emit = emission});
+    ASSERT_THAT(ran.report, IsEmpty());
+    for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(ran.out[i], i % 2 ? a[i] : b[i]) << i;
+  }
 }
 
 TEST(Semantics, VectorsAndSlices) {
