@@ -103,6 +103,7 @@ int run(int argc, char** argv) {
   add_explain(app, action);
   add_info(app, action);
   add_print(app, action);
+  add_reduce(app, action);
   add_rules(app, action);
   add_run(app, action);
   add_stats(app, action);

@@ -22,6 +22,7 @@ void add_diff(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_print(CLI::App& app, Action& action);
+void add_reduce(CLI::App& app, Action& action);
 void add_rules(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);

@@ -1,0 +1,144 @@
+// `ptx-debug reduce FILE --when COMMAND`: the smallest PTX for which the command still fails. Exit codes: 0 reduced,
+// 10 the text does not parse, 11 a file cannot be read or written, 64 wrong usage, which a command that does not fail
+// on FILE is.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/reduce/reduce.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/score.hpp"
+#include "support/file.hpp"
+#include "tools/ptx-debug/shell_command.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a shell answers when there is no such program, or one that cannot be started.
+constexpr int kCannotStart = 126, kNotFound = 127;
+
+struct ReduceOptions {
+  std::string file, command, out = "-";
+  std::optional<int> status;
+  unsigned seconds = 600, command_seconds = 10;
+};
+
+// A folder for the candidates that goes away with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "ptx-reduce.XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string with_file(std::string command, const std::string& file) {
+  const std::string word = shell_quoted(file);
+  for (size_t at = command.find("{}"); at != command.npos; at = command.find("{}", at + word.size())) {
+    command.replace(at, 2, word);
+  }
+  return command;
+}
+
+size_t line_count(std::string_view text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
+
+int fail_with(const Error& error, rules::Status status) {
+  complain(error.message());
+  return rules::exit_code(status);
+}
+
+int reduce_file(const ReduceOptions& options) {
+  if (options.command.find("{}") == std::string::npos)
+    return usage_error(
+        "reduce", fmt::format("--when: expected a command with {{}} in the file's place, found '{}'", options.command));
+  if (options.status && (*options.status < 0 || *options.status > 255))
+    return usage_error("reduce", fmt::format("--status: expected 0 to 255, found {}", *options.status));
+  const auto text = read_file(options.file);
+  if (!text) return fail_with(text.error(), rules::Status::unreadable);
+  if (const ptx::ParseResult parsed = ptx::parse(*text, options.file); !parsed.diagnostics.empty()) {
+    print(report::rendered(parsed));
+    return rules::exit_code(rules::Status::unparsable);
+  }
+
+  const ScratchFolder scratch;
+  const std::string name = options.file == "-" ? "stdin.ptx" : std::filesystem::path(options.file).filename().string();
+  const std::string candidate = scratch.path() / name;
+  const std::string command = with_file(options.command, candidate);
+  const auto deadline = Clock::now() + std::chrono::seconds(options.seconds);
+  std::optional<Error> broken;  // files cannot be written, or processes not started: nothing more is tried
+  std::optional<int> first_status;
+  const auto still_fails = [&](const std::string& ptx) {
+    if (const auto written = write_file(candidate, ptx); !written) {
+      broken = written.error();
+      return false;
+    }
+    const auto status = run_shell(command, std::chrono::seconds(options.command_seconds));
+    if (!status) {
+      broken = status.error();
+      return false;
+    }
+    if (!first_status) first_status = status->value_or(-1);
+    if (!*status) return false;
+    return options.status ? **status == *options.status : **status != 0;
+  };
+  const auto reduced =
+      reduce::reduce(*text, options.file, still_fails, [&] { return broken || Clock::now() >= deadline; });
+  if (broken) return fail_with(*broken, rules::Status::unreadable);
+  if (first_status == kNotFound || first_status == kCannotStart)
+    return usage_error("reduce", fmt::format("--when: the shell cannot run '{}'", options.command));
+  if (!reduced && first_status == -1)
+    return usage_error("reduce", fmt::format("--when: the command runs longer than {} s on {}; see --command-seconds",
+                                             options.command_seconds, options.file));
+  if (!reduced)
+    return usage_error(
+        "reduce", fmt::format("--when: the command exits {} on {}, which is no failure: expected {}", *first_status,
+                              options.file, options.status ? std::to_string(*options.status) : "another status"));
+  if (const auto written = write_file(options.out, reduced->text); !written)
+    return fail_with(written.error(), rules::Status::unreadable);
+  fmt::print(stderr, "{}: {} lines, now {}; the command ran {} times{}\n", options.file, line_count(*text),
+             line_count(reduced->text), reduced->tested_count,
+             reduced->is_minimal ? "" : fmt::format("; stopped after {} s, more may go", options.seconds));
+  return 0;
+}
+
+}  // namespace
+
+void add_reduce(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("reduce", "shrink FILE while a command still fails on it");
+  const auto options = std::make_shared<ReduceOptions>();
+  verb->add_option("FILE", options->file, "PTX file; - is standard input")->required();
+  verb->add_option("--when", options->command, "shell command; {} stands for the file that it is to judge")
+      ->required()
+      ->type_name("COMMAND");
+  verb->add_option("--status", options->status, "exit status that counts as the failure; without it any but 0")
+      ->type_name("N");
+  verb->add_option("-o,--output", options->out, "where to write what is left; standard output by default")
+      ->type_name("OUT");
+  verb->add_option("--seconds", options->seconds, "stop after so long, with what is found by then (default 600)")
+      ->type_name("N");
+  verb->add_option("--command-seconds", options->command_seconds,
+                   "a run that takes longer is killed, and is no failure (default 10)")
+      ->type_name("N");
+  verb->callback([options, &action] { action = [options] { return reduce_file(*options); }; });
+}
+
+}  // namespace ptxkit::tools
