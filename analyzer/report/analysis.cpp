@@ -150,12 +150,20 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
   }
   if (!has_entry) file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
 
-  std::vector<rules::Score> scores;
-  for (const KernelAnalysis& kernel : file.kernels) scores.push_back(kernel.score);
-  file.score = rules::worst(scores);
-  file.status = rules::status_of(file.score.value_or(rules::Score{}), file.critical_count() > 0,
-                                 options.minimum_percent);
+  rescore(file, options);
   return file;
+}
+
+void rescore(FileAnalysis& file, const AnalysisOptions& options) {
+  std::vector<rules::Score> scores;
+  for (KernelAnalysis& kernel : file.kernels) {
+    kernel.score = {};
+    for (const RuleVerdict& entry : kernel.verdicts) kernel.score.add(*entry.rule, entry.result);
+    scores.push_back(kernel.score);
+  }
+  file.score = rules::worst(scores);
+  file.status =
+      rules::status_of(file.score.value_or(rules::Score{}), file.critical_count() > 0, options.minimum_percent);
 }
 
 FileAnalysis unreadable(std::string path, Error error) {

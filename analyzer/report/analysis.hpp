@@ -30,9 +30,9 @@ using RuleSet = std::bitset<kRuleCount>;
 
 size_t index_of(const rules::RuleInfo& rule);
 RuleSet all_rules();
-RuleSet important_rules();     // those whose severity is critical or high: what runs without --falsify
-RuleSet implemented_rules();   // by a function, or by the front end
-RuleSet front_end_rules();     // those that the front end decides: silence of its diagnostics proves them
+RuleSet important_rules();    // those whose severity is critical or high: what runs without --falsify
+RuleSet implemented_rules();  // by a function, or by the front end
+RuleSet front_end_rules();    // those that the front end decides: silence of its diagnostics proves them
 
 struct AnalysisOptions {
   rules::Options rules;
@@ -41,9 +41,17 @@ struct AnalysisOptions {
   std::optional<double> minimum_percent;                      // --min-score
 };
 
+// A finding that does not count, and why: a comment in the text or its source, or an entry of the baseline file.
+struct Suppressed {
+  enum class By : uint8_t { comment, baseline } by = By::comment;
+  rules::Finding finding;
+  std::string reason;
+};
+
 struct RuleVerdict {
   const rules::RuleInfo* rule;
   rules::RuleResult result;
+  std::vector<Suppressed> suppressed = {};  // taken out of result.findings (suppression.hpp)
 };
 
 // An entry with a body, or, where a module has none, the module as a whole (`function` is ptx::kNone).
@@ -65,12 +73,15 @@ struct FileAnalysis {
   std::vector<KernelAnalysis> kernels;  // in program order
   std::optional<rules::Score> score;    // of the worst kernel; nothing where the text does not parse
   size_t skipped_kernel_count = 0;      // that `wants_kernel` refused
+  std::vector<std::string> remarks;     // on comments that suppress nothing, "k.ptx:12: ..."
   rules::Status status = rules::Status::good;
 
   size_t critical_count() const;
 };
 
 FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options);
+// Score and status again, after verdicts have changed. Precondition: the text parses and a kernel was examined.
+void rescore(FileAnalysis& file, const AnalysisOptions& options);
 FileAnalysis unreadable(std::string path, Error error);
 
 // Several files at once, as one report.

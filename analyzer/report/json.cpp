@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/table.hpp"
@@ -65,19 +66,26 @@ Json finding_json(const ptx::Module& module, const KernelAnalysis& kernel, const
 Json verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const RuleVerdict& entry) {
   rules::Score change;
   change.add(*entry.rule, entry.result);
-  Json json = {{"rule", entry.rule->id}, {"name", entry.rule->name}, {"verdict", text(entry.result.verdict)},
-               {"earned", change.earned}, {"lost", change.lost}, {"basis", entry.result.basis},
+  Json json = {{"rule", entry.rule->id},   {"name", entry.rule->name}, {"verdict", text(entry.result.verdict)},
+               {"earned", change.earned},  {"lost", change.lost},      {"basis", entry.result.basis},
                {"findings", Json::array()}};
-  for (const Finding& finding : entry.result.findings) {
-    json["findings"].push_back(finding_json(module, kernel, finding));
+  json["suppressed"] = Json::array();
+  for (const AnyFinding& each : all_findings(module, kernel, entry)) {
+    Json finding = finding_json(module, kernel, *each.finding);
+    finding["fingerprint"] = each.fingerprint;
+    if (each.suppressed) {
+      finding["suppressed_by"] = each.suppressed->by == Suppressed::By::comment ? "comment" : "baseline";
+      finding["reason"] = each.suppressed->reason;
+    }
+    json[each.suppressed ? "suppressed" : "findings"].push_back(std::move(finding));
   }
   return json;
 }
 
 Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
   Json json = {{"name", kernel.name}};
-  json["line"] = kernel.function == ptx::kNone ? Json(nullptr)
-                                               : Json(module.position(module.functions[kernel.function].at).line);
+  json["line"] =
+      kernel.function == ptx::kNone ? Json(nullptr) : Json(module.position(module.functions[kernel.function].at).line);
   json["score"] = kernel.score.percent();
   json["earned"] = kernel.score.earned;
   json["lost"] = kernel.score.lost;
@@ -110,6 +118,7 @@ Json file_json(const FileAnalysis& file) {
     entry["message"] = diagnostic.message;
     json["diagnostics"].push_back(std::move(entry));
   }
+  json["remarks"] = file.remarks;
   json["kernels"] = Json::array();
   for (const KernelAnalysis& kernel : file.kernels) json["kernels"].push_back(kernel_json(module, kernel));
   return json;

@@ -1,5 +1,6 @@
-// A finding is a header line that editors can jump from, the line of PTX with a caret, and then whatever the rule knows,
-// one labelled line each. Findings come in the order of the file, so that reading the report is reading the kernel.
+// A finding is a header line that editors can jump from, the line of PTX with a caret, and then whatever the rule
+// knows, one labelled line each. Findings come in the order of the file, so that reading the report is reading the
+// kernel.
 #include "analyzer/report/text.hpp"
 
 #include <algorithm>
@@ -67,11 +68,16 @@ class Writer {
 
   static std::string_view colour_of(Severity severity) {
     switch (severity) {
-      case Severity::critical: return "1;31";
-      case Severity::high: return "31";
-      case Severity::medium: return "33";
-      case Severity::low: return "36";
-      case Severity::info: break;
+      case Severity::critical:
+        return "1;31";
+      case Severity::high:
+        return "31";
+      case Severity::medium:
+        return "33";
+      case Severity::low:
+        return "36";
+      case Severity::info:
+        break;
     }
     return "2";
   }
@@ -93,6 +99,7 @@ class Writer {
            plural(file.parsed.diagnostics.size(), "error"), rules::exit_code(file.status));
       return;
     }
+    for (const std::string& remark : file.remarks) line("{}", printable(remark));
     for (const KernelAnalysis& kernel : file.kernels) write_kernel(file, kernel);
     if (file.kernels.empty()) {
       line("{}: {} skipped, none examined (exit {})", path, plural(file.skipped_kernel_count, "kernel"),
@@ -163,8 +170,7 @@ class Writer {
     whole = whole.substr(0, kExcerptWidth);
     const size_t length = std::min(statement_at(module, at).size(), whole.size() - column);
     line("{:>6} | {}", position.line, printable(whole));
-    line("       | {}{}", std::string(column, ' '),
-         paint("32", "^" + std::string(length > 1 ? length - 1 : 0, '~')));
+    line("       | {}{}", std::string(column, ' '), paint("32", "^" + std::string(length > 1 ? length - 1 : 0, '~')));
   }
 
   void write_source(const FileAnalysis& file, const ptx::Function& function, ptx::InstructionId id) {
@@ -172,8 +178,7 @@ class Writer {
     const std::vector<SourcePlace> places = source_places(file.parsed.module, function.instructions[id].location);
     for (size_t i = 0; i < places.size(); ++i) {
       const SourcePlace& place = places[i];
-      label(i == 0 ? "source" : "inlined at",
-            fmt::format("{}:{}:{}", printable(place.file), place.line, place.column));
+      label(i == 0 ? "source" : "inlined at", fmt::format("{}:{}:{}", printable(place.file), place.line, place.column));
       const auto text = options_.source_line ? options_.source_line(file.path, place.file, place.line) : std::nullopt;
       if (text) line("    {:>6} | {}", place.line, printable(text->substr(0, kExcerptWidth)));
     }
@@ -182,18 +187,24 @@ class Writer {
   void write_summary(const KernelAnalysis& kernel, size_t hidden_info_count) {
     const rules::Score& score = kernel.score;
     line("{}: score {:.1f} ({} of {} points): {} survived, {} refuted, {} undecided, {} n/a",
-         paint("1", kernel.name.empty() ? "module" : "kernel " + printable(kernel.name)), score.percent(),
-         score.earned, score.earned + score.lost, kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
+         paint("1", kernel.name.empty() ? "module" : "kernel " + printable(kernel.name)), score.percent(), score.earned,
+         score.earned + score.lost, kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
          kernel.count(Verdict::undecided), kernel.count(Verdict::not_applicable));
     for (const RuleVerdict& entry : kernel.verdicts) {
       const Verdict verdict = entry.result.verdict;
       if (!options_.verbose && (verdict == Verdict::survived || verdict == Verdict::not_applicable)) continue;
       rules::Score change;
       change.add(*entry.rule, entry.result);
-      const std::string points = change.lost ? fmt::format("-{}", change.lost)
-                                 : change.earned ? fmt::format("+{}", change.earned) : "";
+      const std::string points = change.lost     ? fmt::format("-{}", change.lost)
+                                 : change.earned ? fmt::format("+{}", change.earned)
+                                                 : "";
       line("  {:<9} {:>2} {} {}{}{}", text(verdict), points, entry.rule->id, entry.rule->name,
            entry.result.basis.empty() ? "" : ": ", entry.result.basis);
+    }
+    for (const RuleVerdict& entry : kernel.verdicts) {
+      for (const Suppressed& suppressed : entry.suppressed) {
+        line("  suppressed   {} {}: {}", entry.rule->id, entry.rule->name, printable(suppressed.reason));
+      }
     }
     if (hidden_info_count) line("  {}, shown with --verbose", plural(hidden_info_count, "note"));
     out_ += '\n';

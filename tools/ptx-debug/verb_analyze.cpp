@@ -9,11 +9,15 @@
 
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/analysis.hpp"
+#include "analyzer/report/github.hpp"
 #include "analyzer/report/json.hpp"
+#include "analyzer/report/sarif.hpp"
+#include "analyzer/report/suppression.hpp"
 #include "analyzer/report/text.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -28,7 +32,10 @@ struct Arguments {
   Inputs inputs;
   SelectionWords selection;
   std::optional<double> minimum_percent;
-  std::string json;  // where to; empty: no JSON
+  std::string format = "text";  // of standard output
+  std::string json, sarif;      // where to; empty: none
+  std::string baseline, write_baseline;
+  std::string colour = "auto";
   std::string profile = "root-cause";
   std::vector<std::string> evidence;
   std::string kernel;
@@ -39,10 +46,18 @@ struct Arguments {
 bool is_power_of_two(uint32_t value) { return value && !(value & (value - 1)); }
 
 // https://no-color.org: any non-empty value turns colour off.
-bool wants_colour() {
+bool wants_colour(const std::string& colour) {
+  if (colour != "auto") return colour == "always";
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && std::string_view(terminal) != "dumb";
+}
+
+// The word is one of `known`, or what to say of it.
+std::optional<std::string> unknown_word(std::string_view option, const std::string& word,
+                                        const std::vector<std::string>& known) {
+  if (std::ranges::find(known, word) != known.end()) return std::nullopt;
+  return fmt::format("{}: expected {}, found '{}'{}", option, fmt::join(known, ", "), word, did_you_mean(word, known));
 }
 
 std::string describe(const rules::EvidenceFile& file) {
@@ -59,12 +74,50 @@ std::optional<std::string> fault(const Arguments& arguments) {
     return fmt::format("--assume-align: expected a power of two up to {}, found {}", kLargestAlignmentBytes,
                        arguments.assume_align_bytes);
   }
-  static const std::vector<std::string> kProfiles = {"root-cause", "pattern"};
-  if (std::ranges::find(kProfiles, arguments.profile) == kProfiles.end()) {
-    return fmt::format("--profile: expected root-cause or pattern, found '{}'{}", arguments.profile,
-                       did_you_mean(arguments.profile, kProfiles));
-  }
+  if (auto what = unknown_word("--profile", arguments.profile, {"root-cause", "pattern"})) return what;
+  if (auto what = unknown_word("--format", arguments.format, {"text", "json", "sarif", "github"})) return what;
+  if (auto what = unknown_word("--color", arguments.colour, {"auto", "always", "never"})) return what;
   return fault(arguments.inputs);
+}
+
+std::string in_format(const std::string& format, const Arguments& arguments, const report::Report& report,
+                      const report::SourceLine& source_line) {
+  if (format == "json") return report::to_json(report);
+  if (format == "sarif") return report::to_sarif(report, rule_page);
+  if (format == "github") return report::to_github(report, source_line);
+  return report::to_text(report, {wants_colour(arguments.colour), arguments.verbose, source_line});
+}
+
+// The report on standard output, and in the files asked for. Whether all of it was written.
+bool write_reports(const Arguments& arguments, const report::Report& report, const report::SourceLine& source_line) {
+  const bool is_json = arguments.json == "-";  // --json alone
+  bool written = print(in_format(is_json ? "json" : arguments.format, arguments, report, source_line));
+  const auto save = [&](const std::string& path, const auto& make) {
+    if (path.empty()) return;
+    const auto saved = write_file(path, make());
+    if (!saved) complain(saved.error().message());
+    written = written && saved.has_value();
+  };
+  if (!is_json) save(arguments.json, [&] { return report::to_json(report); });
+  save(arguments.sarif, [&] { return report::to_sarif(report, rule_page); });
+  save(arguments.write_baseline, [&] { return report::Baseline::write(report); });
+  return written;
+}
+
+// What is not counted: findings of the baseline, and those that comments allow.
+void suppress_all(const Arguments& arguments, report::Report& report, report::Baseline& baseline,
+                  const report::SourceLine& source_line) {
+  for (report::FileAnalysis& file : report.files) report::suppress(file, report.options, baseline, source_line);
+  if (const size_t gone = baseline.unseen_count()) {
+    complain(fmt::format("{}: {} of {} findings no longer occur", arguments.baseline, gone, baseline.size()));
+  }
+}
+
+Result<report::Baseline> read_baseline(const std::string& path) {
+  if (path.empty()) return report::Baseline();
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected(text.error());
+  return report::Baseline::read(*text, path);
 }
 
 int analyze_files(const Arguments& arguments) {
@@ -93,6 +146,11 @@ int analyze_files(const Arguments& arguments) {
       return rules::exit_code(rules::Status::unreadable);
     }
     evidence.files.push_back(std::move(*file));
+  }
+  auto baseline = read_baseline(arguments.baseline);
+  if (!baseline) {
+    complain(baseline.error().message());
+    return rules::exit_code(rules::Status::unreadable);
   }
   for (const rules::EvidenceFile& file : evidence.files) report.evidence.push_back(describe(file));
   report.options.rules.evidence = &evidence;
@@ -123,22 +181,12 @@ int analyze_files(const Arguments& arguments) {
     return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
   }
 
-  bool written = true;
-  if (arguments.json == "-") {
-    written = print(report::to_json(report));
-  } else {
-    SourceFiles sources;
-    report::TextOptions options{wants_colour(), arguments.verbose, {}};
-    options.source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
-      return sources.line(ptx, file, line);
-    };
-    written = print(report::to_text(report, options));
-  }
-  if (arguments.json != "-" && !arguments.json.empty()) {
-    const auto saved = write_file(arguments.json, report::to_json(report));
-    if (!saved) complain(saved.error().message());
-    written = written && saved.has_value();
-  }
+  SourceFiles sources;
+  const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
+    return sources.line(ptx, file, line);
+  };
+  suppress_all(arguments, report, *baseline, source_line);
+  const bool written = write_reports(arguments, report, source_line);
   return rules::exit_code(written ? report.status() : rules::Status::unreadable);
 }
 
@@ -155,6 +203,16 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_option("--json", arguments->json,
                    "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
       ->type_name("[F]");
+  verb->add_option("--format", arguments->format,
+                   "what standard output gets; github means annotations of GitHub Actions")
+      ->type_name("text|json|sarif|github");
+  verb->add_option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well")->type_name("F");
+  verb->add_option("--baseline", arguments->baseline, "do not count the findings that F lists")->type_name("F");
+  verb->add_option("--write-baseline", arguments->write_baseline,
+                   "list in F the findings of this run, for --baseline of later ones")
+      ->type_name("F");
+  verb->add_option("--color", arguments->colour, "of the text; auto: on a terminal, unless NO_COLOR is set")
+      ->type_name("auto|always|never");
   verb->add_option("--profile", arguments->profile,
                    "root-cause: F021, F081 and F082 judge the alignment of each site; pattern: every site is critical")
       ->type_name("root-cause|pattern");

@@ -7,14 +7,11 @@
 
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/rules/table.hpp"
-#include "support/embedded.hpp"
+#include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
-
-extern const EmbeddedFile rule_pages[];
-extern const size_t rule_pages_count;
 
 namespace {
 
@@ -24,11 +21,8 @@ std::string explanation(const rules::RuleInfo& rule) {
                                  rule.must_prove ? ", loses its points where it is undecided" : "");
   text += fmt::format("survives when {}\n", rule.property);
   if (!report::implemented_rules()[report::index_of(rule)]) text += "not implemented in this version\n";
-  for (size_t i = 0; i < rule_pages_count; ++i) {
-    const EmbeddedFile& page = rule_pages[i];
-    if (page.name.substr(0, page.name.rfind('.')) == rule.id) text += fmt::format("\n{}", page.content);
-  }
-  return text;
+  const std::string_view page = rule_page(rule.id);
+  return page.empty() ? text : text + fmt::format("\n{}", page);
 }
 
 int explain(const std::vector<std::string>& words) {

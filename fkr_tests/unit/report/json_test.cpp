@@ -47,7 +47,8 @@ TEST(Json, holds_everything_that_a_finding_has) {
     "assumptions": ["first assumption", "second assumption"],
     "witness": {"tid": [5, null, null], "other_tid": [6, null, null], "iteration": 3, "address": 9,
                 "note": "of buffer"},
-    "evidence": "h200-r580: something", "remedy": "load bytes"})");
+    "evidence": "h200-r580: something", "remedy": "load bytes",
+    "fingerprint": "494e2c10db1ccb14"})");  // pinned: baselines that people keep depend on it
   EXPECT_EQ(json["files"][0]["kernels"][0]["verdicts"][2]["findings"][0], expected);
   const Json& note = json["files"][0]["kernels"][0]["verdicts"][4]["findings"][0];
   EXPECT_TRUE(note["witness"].is_null());
@@ -59,7 +60,8 @@ TEST(Json, a_file_that_cannot_be_read_has_an_error_and_nothing_else) {
   report.files.push_back(unreadable("gone.ptx", Error{"cannot open", "gone.ptx", ""}));
   const Json json = Json::parse(to_json(report));
   EXPECT_EQ(json["exit_code"], 11);
-  EXPECT_EQ(json["files"][0], Json::parse(R"({"path": "gone.ptx", "exit_code": 11, "error": "gone.ptx: cannot open"})"));
+  EXPECT_EQ(json["files"][0],
+            Json::parse(R"({"path": "gone.ptx", "exit_code": 11, "error": "gone.ptx: cannot open"})"));
 }
 
 TEST(Json, bytes_that_are_no_utf8_do_not_break_it) {

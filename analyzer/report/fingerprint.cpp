@@ -1,0 +1,53 @@
+// See fingerprint.hpp.
+#include "analyzer/report/fingerprint.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "analyzer/report/identity.hpp"
+#include "analyzer/report/place.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+bool is_name_part(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
+}
+
+// "ld.shared.u32 %,[%+4]" of "ld.shared.u32  %r12, [%r16+4]"; special registers such as %tid.x lose their name, too.
+std::string shape(std::string_view statement) {
+  std::string result;
+  for (size_t at = 0; at < statement.size();) {
+    const char c = statement[at++];
+    if (c == '%' || c == '$') {
+      while (at < statement.size() && is_name_part(statement[at])) ++at;
+      result += c;
+    } else if (c == ' ' || c == '\t') {
+      if (!result.empty() && is_name_part(result.back()) && at < statement.size() && statement[at] != ' ')
+        result += ' ';
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnalysis& kernel,
+                                     const RuleVerdict& verdict) {
+  std::vector<AnyFinding> all;
+  for (const rules::Finding& finding : verdict.result.findings) all.push_back({&finding, nullptr, {}});
+  for (const Suppressed& suppressed : verdict.suppressed) all.push_back({&suppressed.finding, &suppressed, {}});
+  std::ranges::stable_sort(all, {}, [](const AnyFinding& each) { return each.finding->at; });
+  std::map<std::string, unsigned> seen;
+  for (AnyFinding& each : all) {
+    std::string key =
+        std::string(verdict.rule->id) + '\n' + kernel.name + '\n' + shape(statement_at(module, each.finding->at));
+    key += '\n' + std::to_string(seen[key]++);
+    each.fingerprint = xxh128_hex(key).substr(0, 16);
+  }
+  return all;
+}
+
+}  // namespace ptxkit::report

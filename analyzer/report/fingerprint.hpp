@@ -1,0 +1,24 @@
+// What makes a finding the same one in the next version of a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyzer/report/analysis.hpp"
+
+namespace ptxkit::report {
+
+// A finding of a verdict, whether it counts or not.
+struct AnyFinding {
+  const rules::Finding* finding;
+  const Suppressed* suppressed;  // null where it counts
+  std::string fingerprint;
+};
+
+// All findings of a verdict in program order. A fingerprint is 16 hex digits made of the rule, the kernel's name, the
+// statement without the names of registers and labels, and how many findings with all of these equal came before.
+// Lines, columns, messages and file names do not count, so that edits elsewhere leave it alone.
+std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnalysis& kernel,
+                                     const RuleVerdict& verdict);
+
+}  // namespace ptxkit::report

@@ -1,0 +1,76 @@
+// Workflow commands as GitHub documents them: properties escape '%', CR, LF, ':' and ',', the message the first three.
+#include "analyzer/report/github.hpp"
+
+#include <fmt/format.h>
+
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/table.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+using rules::Finding;
+using rules::Severity;
+
+std::string escaped(std::string_view text, std::string_view special) {
+  std::string out;
+  for (const char c : text) {
+    out += special.find(c) == special.npos ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+std::string property(std::string_view text) { return escaped(text, "%\r\n:,"); }
+
+std::string_view command_of(Severity severity) {
+  if (severity >= Severity::high) return "error";
+  return severity == Severity::medium ? "warning" : "notice";
+}
+
+std::string annotation(const FileAnalysis& file, const KernelAnalysis& kernel, const rules::RuleInfo& rule,
+                       const Finding& finding, const SourceLine& source_line) {
+  const ptx::Module& module = file.parsed.module;
+  const ptx::Position position = module.position(finding.at);
+  SourcePlace place{file.path, position.line, position.column};
+  if (kernel.function != ptx::kNone && finding.instruction < module.functions[kernel.function].instructions.size()) {
+    const auto& instruction = module.functions[kernel.function].instructions[finding.instruction];
+    for (const SourcePlace& source : source_places(module, instruction.location)) {
+      if (!source_line || !source_line(file.path, source.file, source.line)) continue;
+      place = source;
+      break;
+    }
+  }
+  std::string message = finding.message;
+  if (place.file != file.path) message += fmt::format(" ({}:{})", file.path, position.line);
+  if (!finding.remedy.empty()) message += "; " + finding.remedy;
+  return fmt::format("::{} file={},line={},col={},title={}::{}\n", command_of(finding.severity), property(place.file),
+                     place.line, std::max(place.column, 1u), property(fmt::format("{} {}", rule.id, rule.name)),
+                     escaped(message, "%\r\n"));
+}
+
+}  // namespace
+
+std::string to_github(const Report& report, const SourceLine& source_line) {
+  std::string out;
+  for (const FileAnalysis& file : report.files) {
+    const std::string path = printable(file.path);
+    if (file.error) {
+      out += fmt::format("::error::{}\n", escaped(file.error->message(), "%\r\n"));
+      continue;
+    }
+    for (const std::string& remark : file.remarks) out += fmt::format("::notice::{}\n", escaped(remark, "%\r\n"));
+    for (const KernelAnalysis& kernel : file.kernels) {
+      for (const RuleVerdict& verdict : kernel.verdicts) {
+        for (const Finding& finding : verdict.result.findings) {
+          if (finding.severity != Severity::info) out += annotation(file, kernel, *verdict.rule, finding, source_line);
+        }
+      }
+    }
+    out += file.score
+               ? fmt::format("{}: score {:.1f} (exit {})\n", path, file.score->percent(), rules::exit_code(file.status))
+               : fmt::format("{}: does not parse (exit {})\n", path, rules::exit_code(file.status));
+  }
+  return out;
+}
+
+}  // namespace ptxkit::report

@@ -1,0 +1,238 @@
+// See suppression.hpp.
+#include "analyzer/report/suppression.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "analyzer/report/fingerprint.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/table.hpp"
+#include "support/suggest.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+constexpr std::string_view kMark = "ptx-debug: allow ";
+constexpr std::string_view kSchema = "ptxkit-baseline-1";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// What a comment allows.
+struct Allowance {
+  std::set<std::string, std::less<>> rules;
+  std::string reason;
+  std::vector<std::string> faults;
+};
+
+// The words behind the mark in a line; nothing where the line has no such comment.
+std::optional<Allowance> allowance_in(std::string_view line) {
+  const size_t comment = line.find("//");
+  const size_t mark = comment == line.npos ? line.npos : line.find(kMark, comment);
+  if (mark == line.npos) return std::nullopt;
+  std::string_view words = line.substr(mark + kMark.size());
+  Allowance allowance;
+  if (const size_t dashes = words.find("--"); dashes != words.npos) {
+    allowance.reason = trimmed(words.substr(dashes + 2));
+    words = words.substr(0, dashes);
+  }
+  while (!words.empty()) {
+    const size_t end = std::min(words.find_first_of(", \t"), words.size());
+    const std::string word(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (trimmed(word).empty()) continue;
+    if (rules::find_rule(word)) {
+      allowance.rules.insert(word);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const rules::RuleInfo& rule : rules::catalogue()) known.emplace_back(rule.id);
+    allowance.faults.push_back(fmt::format("'{}' is no rule{}", word, did_you_mean(word, known)));
+  }
+  if (allowance.rules.empty() && allowance.faults.empty()) allowance.faults.emplace_back("it names no rule");
+  if (allowance.reason.empty()) {
+    allowance.faults.emplace_back("it gives no reason: expected 'allow F000 -- reason'");
+    allowance.rules.clear();
+  }
+  return allowance;
+}
+
+// A comment in the PTX, and the lines of which it speaks.
+struct PtxComment {
+  uint32_t line = 0;
+  uint32_t first = 0, last = 0;
+  Allowance allowance;
+  std::set<std::string, std::less<>> used;
+};
+
+class Suppressor {
+ public:
+  Suppressor(FileAnalysis& file, Baseline& baseline, const SourceLine& source_line)
+      : file_(file), module_(file.parsed.module), baseline_(baseline), source_line_(source_line) {
+    if (module_.text.find(kMark) == module_.text.npos) return;
+    for (uint32_t line = 1; line <= module_.line_starts.size(); ++line) {
+      if (auto allowance = allowance_in(module_.line(line))) comments_.push_back(place(line, std::move(*allowance)));
+    }
+  }
+
+  void run() {
+    for (KernelAnalysis& kernel : file_.kernels) {
+      for (RuleVerdict& verdict : kernel.verdicts) settle(kernel, verdict);
+    }
+    for (const PtxComment& comment : comments_) remark(comment);
+  }
+
+ private:
+  PtxComment place(uint32_t line, Allowance allowance) const {
+    PtxComment comment{line, line, line, std::move(allowance), {}};
+    if (!trimmed(module_.line(line)).starts_with("//")) return comment;
+    // It stands alone: on to the next line that is more than a comment.
+    uint32_t next = line + 1;
+    const auto is_empty = [&](std::string_view text) { return text.empty() || text.starts_with("//"); };
+    while (next <= module_.line_starts.size() && is_empty(trimmed(module_.line(next)))) ++next;
+    comment.first = comment.last = next;
+    for (const ptx::Function& function : module_.functions) {
+      if (function.has_body && module_.position(function.at).line == next) {
+        comment.last = module_.position(function.end).line;
+      }
+    }
+    return comment;
+  }
+
+  void settle(const KernelAnalysis& kernel, RuleVerdict& verdict) {
+    if (verdict.result.findings.empty()) return;
+    std::vector<rules::Finding> kept;
+    std::vector<Suppressed> suppressed;
+    for (const AnyFinding& each : all_findings(module_, kernel, verdict)) {
+      const bool is_known = baseline_.take(each.fingerprint);
+      if (auto reason = reason_for(kernel, verdict.rule->id, *each.finding)) {
+        suppressed.push_back({Suppressed::By::comment, *each.finding, std::move(*reason)});
+      } else if (is_known) {
+        suppressed.push_back({Suppressed::By::baseline, *each.finding, "in the baseline"});
+      } else {
+        kept.push_back(*each.finding);
+      }
+    }
+    verdict.suppressed = std::move(suppressed);
+    verdict.result.findings = std::move(kept);
+    if (verdict.suppressed.empty()) return;
+    const bool charges = std::ranges::any_of(verdict.result.findings, [](const rules::Finding& finding) {
+      return finding.severity != rules::Severity::info;
+    });
+    if (charges) return;
+    // Nothing is left to answer for: the rule leaves the total, it neither earns nor loses.
+    verdict.result.verdict = rules::Verdict::not_applicable;
+    verdict.result.loses_points = false;
+    verdict.result.basis = fmt::format("{} suppressed", verdict.suppressed.size());
+  }
+
+  std::optional<std::string> reason_for(const KernelAnalysis& kernel, std::string_view rule,
+                                        const rules::Finding& finding) {
+    const uint32_t line = module_.position(finding.at).line;
+    for (PtxComment& comment : comments_) {
+      if (line < comment.first || line > comment.last || !comment.allowance.rules.contains(rule)) continue;
+      comment.used.emplace(rule);
+      return comment.allowance.reason;
+    }
+    if (!source_line_ || kernel.function == ptx::kNone) return std::nullopt;
+    const auto& instructions = module_.functions[kernel.function].instructions;
+    if (finding.instruction >= instructions.size()) return std::nullopt;
+    for (const SourcePlace& source : source_places(module_, instructions[finding.instruction].location)) {
+      for (const uint32_t at : {source.line, source.line - 1}) {
+        const auto text = at ? source_line_(file_.path, source.file, at) : std::nullopt;
+        const auto allowance = text ? allowance_in(*text) : std::nullopt;
+        // The line before counts only if it is nothing but the comment.
+        const bool is_here = at == source.line || (text && trimmed(*text).starts_with("//"));
+        if (allowance && is_here && allowance->rules.contains(rule)) return allowance->reason;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void remark(const PtxComment& comment) {
+    const auto say = [&](std::string_view what) {
+      file_.remarks.push_back(fmt::format("{}:{}: allow comment: {}", file_.path, comment.line, what));
+    };
+    for (const std::string& fault : comment.allowance.faults) say(fault);
+    for (const std::string& rule : comment.allowance.rules) {
+      // A rule that was not asked for may well have had something to suppress.
+      const bool ran = std::ranges::any_of(file_.kernels, [&](const KernelAnalysis& kernel) {
+        return std::ranges::any_of(kernel.verdicts, [&](const RuleVerdict& entry) { return entry.rule->id == rule; });
+      });
+      if (ran && !comment.used.contains(rule)) say(fmt::format("{} has nothing to suppress here", rule));
+    }
+  }
+
+  FileAnalysis& file_;
+  const ptx::Module& module_;
+  Baseline& baseline_;
+  const SourceLine& source_line_;
+  std::vector<PtxComment> comments_;
+};
+
+}  // namespace
+
+Result<Baseline> Baseline::read(std::string_view text, const std::string& path) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto wrong = [&](const char* what) {
+    return fail(fmt::format("baseline: {}", what), path, "write one with --write-baseline");
+  };
+  if (json.is_discarded()) return wrong("not JSON");
+  if (!json.is_object() || json.value("schema", "") != kSchema) return wrong("expected the schema ptxkit-baseline-1");
+  const auto findings = json.find("findings");
+  if (findings == json.end() || !findings->is_array()) return wrong("'findings' is missing");
+  Baseline baseline;
+  for (const auto& finding : *findings) {
+    if (!finding.is_object() || !finding.contains("fingerprint") || !finding["fingerprint"].is_string()) {
+      return wrong("a finding has no 'fingerprint'");
+    }
+    baseline.seen_.emplace(finding["fingerprint"].get<std::string>(), false);
+  }
+  return baseline;
+}
+
+std::string Baseline::write(const Report& report) {
+  nlohmann::ordered_json json = {{"schema", kSchema}, {"findings", nlohmann::ordered_json::array()}};
+  std::set<std::string> written;
+  for (const FileAnalysis& file : report.files) {
+    for (const KernelAnalysis& kernel : file.kernels) {
+      for (const RuleVerdict& verdict : kernel.verdicts) {
+        for (const AnyFinding& each : all_findings(file.parsed.module, kernel, verdict)) {
+          const bool is_by_comment = each.suppressed && each.suppressed->by == Suppressed::By::comment;
+          if (is_by_comment || each.finding->severity == rules::Severity::info) continue;
+          if (!written.insert(each.fingerprint).second) continue;
+          json["findings"].push_back({{"fingerprint", each.fingerprint},
+                                      {"rule", verdict.rule->id},
+                                      {"kernel", kernel.name},
+                                      {"severity", text(each.finding->severity)},
+                                      {"message", each.finding->message}});
+        }
+      }
+    }
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+bool Baseline::take(const std::string& fingerprint) {
+  const auto found = seen_.find(fingerprint);
+  if (found == seen_.end()) return false;
+  found->second = true;
+  return true;
+}
+
+size_t Baseline::unseen_count() const {
+  return static_cast<size_t>(std::ranges::count_if(seen_, [](const auto& entry) { return !entry.second; }));
+}
+
+void suppress(FileAnalysis& file, const AnalysisOptions& options, Baseline& baseline, const SourceLine& source_line) {
+  if (file.error || !file.parsed.diagnostics.empty()) return;
+  Suppressor(file, baseline, source_line).run();
+  if (!file.kernels.empty()) rescore(file, options);
+}
+
+}  // namespace ptxkit::report
