@@ -37,7 +37,7 @@ struct Access {
   Warp& warp;
   const Code& code;
   AccessKind kind;
-  unsigned size_bytes;
+  uint64_t size_bytes;
 
   void fail(FaultKind fault, unsigned lane, Space space, uint64_t address, std::string_view why) const {
     report(warp,
@@ -49,7 +49,7 @@ struct Access {
             .has_address = true,
             .space = space,
             .address = address,
-            .access_bytes = size_bytes});
+            .access_bytes = static_cast<uint32_t>(size_bytes)});
   }
 };
 
@@ -79,6 +79,30 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
   return true;
 }
 
+// Bytes that an asynchronous copy has not been waited for: nobody may use them, and what it reads nobody may change.
+void check_pending(const Access& access, unsigned lane, Cta& owner, uint64_t offset) {
+  for (uint64_t at_byte = offset; at_byte < offset + access.size_bytes; ++at_byte) {
+    const uint32_t mark = owner.pending[at_byte];
+    if (mark == 0 || ((mark & 1) && access.kind == AccessKind::load)) continue;
+    if (already_reported(access.warp, FaultKind::async_pending)) return;
+    report(access.warp,
+           {.kind = FaultKind::async_pending,
+            .message = fmt::format("{}-byte {} of .shared {:#x} that {}", access.size_bytes, text(access.kind), offset,
+                                   mark & 1 ? "an asynchronous copy still reads" : "an asynchronous copy still writes"),
+            .lane = lane,
+            .has_address = true,
+            .space = Space::shared,
+            .address = at_byte,
+            .access_bytes = static_cast<uint32_t>(access.size_bytes),
+            .has_other = true,
+            .other_pc = mark / 2 - 1,
+            .other_warp = access.warp.index,
+            .other_lane = lane,
+            .other_message = "started here"});
+    return;
+  }
+}
+
 bool check_local(const Access& access, unsigned lane, uint64_t offset) {
   for (const Frame* frame = access.warp.frame; frame; frame = frame->caller) {
     if (offset < frame->local_base) continue;
@@ -98,11 +122,15 @@ bool check_local(const Access& access, unsigned lane, uint64_t offset) {
 }  // namespace
 
 void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, Places& places) {
+  compute_addresses(warp, code, places.address);
+  locate_at_unchecked(warp, code, mask, size_bytes, places);
+}
+
+void locate_at_unchecked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, Places& places) {
   Cta& cta = *warp.cta;
   const Launch& launch = *cta.launch;
   const Memory& memory = *launch.memory;
-  uint64_t address[kLanes];
-  compute_addresses(warp, code, address);
+  const uint64_t* address = places.address;
   places.lanes = mask;
   auto inside = [&](uint64_t offset, uint64_t limit) { return offset < limit && size_bytes <= limit - offset; };
   if (code.space == Space::global) {
@@ -117,7 +145,8 @@ void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size
       switch (code.space == Space::generic ? space_of(offset) : code.space) {
         case Space::shared:
         case Space::shared_cluster:
-          if (inside(offset, cta.shared_bytes)) place = cta.shared + offset;
+          if (Cta* owner = owner_of(cta, offset); owner && inside(offset, cta.shared_bytes))
+            place = owner->shared + offset;
           break;
         case Space::local:
           if (inside(offset, warp.local_bytes)) place = warp.local.data() + i * warp.local_bytes + offset;
@@ -137,30 +166,35 @@ void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size
     });
   }
   for_lanes(mask, [&](unsigned i) {
-    if (places.bytes[i]) return;
+    if (places.bytes[i] || size_bytes > sizeof scratch) return;
     std::memset(scratch, 0, sizeof scratch);
     places.bytes[i] = scratch;
   });
 }
 
 bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, AccessKind kind, Places& places) {
+  compute_addresses(warp, code, places.address);
+  return locate_at_checked(warp, code, mask, size_bytes, size_bytes, kind, places);
+}
+
+bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, unsigned align_bytes,
+                       AccessKind kind, Places& places) {
   Cta& cta = *warp.cta;
   const Launch& launch = *cta.launch;
   Memory& memory = *launch.memory;
   const uint32_t wanted = launch.options.checks;
   if (uint32_t lanes = undefined_lanes(warp, code.a) & mask; lanes && (wanted & kCheckUninitialised))
     report_undefined(warp, FaultKind::uninitialised_address, code.a, lanes);
-  if (!(wanted & kCheckBounds)) locate_unchecked(warp, code, mask, size_bytes, places);
+  if (!(wanted & kCheckBounds)) locate_at_unchecked(warp, code, mask, size_bytes, places);
 
-  compute_addresses(warp, code, places.address);
   places.lanes = mask;
   const Access access{warp, code, kind, size_bytes};
   if (wanted & kCheckAlignment) {
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       unsigned i = static_cast<unsigned>(std::countr_zero(rest));
-      if (places.address[i] & (size_bytes - 1)) {
+      if (places.address[i] & (align_bytes - 1)) {
         access.fail(FaultKind::misaligned, i, code.space, places.address[i],
-                    fmt::format("is not aligned to {}", size_bytes));
+                    fmt::format("is not aligned to {}", align_bytes));
         return false;
       }
     }
@@ -173,6 +207,14 @@ bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_b
     Space space = code.space == Space::generic ? space_of(offset) : code.space;
     if (space == Space::global) offset -= kGlobalBase;
     if (space == Space::shared_cluster) space = Space::shared;
+    Cta* owner = &cta;
+    if (space == Space::shared && offset >> kRankShift && offset >> kWindowShift == 0) {
+      owner = owner_of(cta, offset);
+      if (!owner) {
+        access.fail(FaultKind::out_of_bounds, i, space, places.address[i], "is in no CTA of the cluster");
+        return false;
+      }
+    }
     places.shared_offset[i] = kNotShared;
     uint64_t shown = places.address[i];
     if (wanted & kCheckBounds) {
@@ -205,9 +247,10 @@ bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_b
     switch (space) {
       case Space::shared:
         if (offset < cta.shared_bytes && size_bytes <= cta.shared_bytes - offset) {
-          place = cta.shared + offset;
-          shadow = cta.shared_shadow.data() + offset;
-          places.shared_offset[i] = offset;
+          place = owner->shared + offset;
+          shadow = owner->shared_shadow.data() + offset;
+          if (owner == &cta) places.shared_offset[i] = offset;
+          if (!owner->pending.empty()) check_pending(access, i, *owner, offset);
         }
         break;
       case Space::local:

@@ -36,6 +36,12 @@ void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size
 // Checked: false when a fault stopped the CTA.
 bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, AccessKind kind, Places& places);
 
+// The same for addresses that the caller has put into places.address: offsets in code.space, or generic ones.
+// `size_bytes` may be large; unchecked places of more than 64 bytes outside of everything are null.
+void locate_at_unchecked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, Places& places);
+bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, unsigned align_bytes,
+                       AccessKind kind, Places& places);
+
 // Race detection for what `places` says is shared; `lane` only, after locate_checked.
 void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
 void note_atomic(Warp& warp, const Code& code, unsigned lane, const Places& places, unsigned size_bytes);

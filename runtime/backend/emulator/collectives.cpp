@@ -31,6 +31,20 @@ T element(Warp& warp, const Fragment& part, Ref ref, unsigned lane) {
 void run_collective(Warp& warp, const Code& code, std::span<const Fragment> parts, uint32_t members) {
   const auto kind = static_cast<Collective>(code.sub);
   const ProgramImage& image = *warp.cta->launch->image;
+  if (kind == Collective::matrix) {
+    Frame* const running = warp.frame;
+    uint32_t lanes = 0;
+    for (const Fragment& part : parts) lanes |= part.mask;
+    for (const Fragment& part : parts)
+      if (part.frame != parts.front().frame)
+        return report(warp, {.kind = FaultKind::warp_mask,
+                             .message = "lanes of the warp reach this instruction from different calls",
+                             .lane = static_cast<unsigned>(std::countr_zero(part.mask))});
+    bind(warp, parts.front().frame);
+    (warp.cta->launch->checked ? code.checked : code.run)(warp, code, lanes);
+    bind(warp, running);
+    return;
+  }
   const bool wide = code.element_bytes == 8;
   uint64_t a[kLanes] = {}, out[kLanes] = {};
   uint32_t b[kLanes] = {}, c[kLanes] = {};

@@ -40,6 +40,18 @@ void set_specials(Warp& warp) {
   each(SpecialSlot::lanemask_le, [](unsigned lane) { return ((1u << lane) - 1) | 1u << lane; });
   each(SpecialSlot::lanemask_gt, [](unsigned lane) { return ~(((1u << lane) - 1) | 1u << lane); });
   each(SpecialSlot::lanemask_ge, [](unsigned lane) { return ~((1u << lane) - 1); });
+  const Dim3 cluster = launch.shape.cluster;
+  const uint32_t cluster_size[] = {cluster.x, cluster.y, cluster.z}, ctas[] = {grid.x, grid.y, grid.z};
+  for (unsigned axis = 0; axis < 3; ++axis) {
+    auto slot = [&](SpecialSlot x) { return static_cast<SpecialSlot>(static_cast<unsigned>(x) + axis); };
+    uniform(slot(SpecialSlot::cluster_ctaid_x), cta.id[axis] % cluster_size[axis]);
+    uniform(slot(SpecialSlot::cluster_nctaid_x), cluster_size[axis]);
+    uniform(slot(SpecialSlot::clusterid_x), cta.id[axis] / cluster_size[axis]);
+    uniform(slot(SpecialSlot::nclusterid_x), ctas[axis] / cluster_size[axis]);
+  }
+  uniform(SpecialSlot::cluster_ctarank, cta.rank);
+  uniform(SpecialSlot::cluster_nctarank, static_cast<uint32_t>(cluster.count()));
+  uniform(SpecialSlot::explicit_cluster, launch.explicit_cluster ? kFull : 0);
   uniform(SpecialSlot::zero, 0);
   std::fill_n(at<uint32_t>(warp, special_ref(SpecialSlot::zero)), 2 * kLanes, 0u);
   uniform(SpecialSlot::one, 1);
@@ -84,10 +96,18 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t number) {
 
 void restart(Cta& cta, uint64_t number) {
   Launch& launch = *cta.launch;
-  const Dim3 grid = launch.shape.grid;
-  cta.number = number;
-  cta.id = {static_cast<uint32_t>(number % grid.x), static_cast<uint32_t>(number / grid.x % grid.y),
-            static_cast<uint32_t>(number / grid.x / grid.y)};
+  const Dim3 grid = launch.shape.grid, cluster = launch.shape.cluster;
+  // CTAs are numbered cluster by cluster.
+  const uint64_t in_cluster = number % cluster.count(), of_clusters = number / cluster.count();
+  const uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
+  cta.rank = static_cast<uint32_t>(in_cluster);
+  cta.id = {static_cast<uint32_t>(of_clusters % across * cluster.x + in_cluster % cluster.x),
+            static_cast<uint32_t>(of_clusters / across % down * cluster.y + in_cluster / cluster.x % cluster.y),
+            static_cast<uint32_t>(of_clusters / across / down * cluster.z + in_cluster / cluster.x / cluster.y)};
+  cta.number = cta.id[0] + uint64_t{grid.x} * (cta.id[1] + uint64_t{grid.y} * cta.id[2]);
+  cta.mbarriers.clear();
+  cta.pending.clear();
+  cta.timeouts = 0;
   cta.stopped = false;
   cta.next_warp = 0;
   cta.statistics = {};
@@ -104,6 +124,9 @@ void restart(Cta& cta, uint64_t number) {
   for (auto& warp : cta.warps) {
     warp->live = warp->exists;
     warp->carry = 0;
+    warp->cluster_arrived = warp->cluster_owed = 0;
+    warp->polls = false;
+    warp->copies.clear();
     warp->turn = 0;
     warp->fragments.clear();
     warp->free_frames.clear();

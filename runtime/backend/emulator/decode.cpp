@@ -164,6 +164,20 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
       return clock(SpecialSlot::globaltimer_lo);
     case S::globaltimer_hi:
       return clock(SpecialSlot::globaltimer_hi);
+    case S::cluster_ctaid:
+      return axis_of(SpecialSlot::cluster_ctaid_x);
+    case S::cluster_nctaid:
+      return axis_of(SpecialSlot::cluster_nctaid_x);
+    case S::clusterid:
+      return axis_of(SpecialSlot::clusterid_x);
+    case S::nclusterid:
+      return axis_of(SpecialSlot::nclusterid_x);
+    case S::cluster_ctarank:
+      return special_ref(SpecialSlot::cluster_ctarank);
+    case S::cluster_nctarank:
+      return special_ref(SpecialSlot::cluster_nctarank);
+    case S::aggr_smem_size:
+      return special_ref(SpecialSlot::total_smem);
     case S::dynamic_smem_size:
       return special_ref(SpecialSlot::dynamic_smem);
     case S::total_smem_size:
@@ -236,6 +250,9 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
 Ref Decoder::predicate(const Operand& operand, bool& flipped) {
   flipped = operand.negated;
   if (operand.kind == OperandKind::integer) return constant(operand.value & 1 ? 0xffffffff : 0, 4);
+  if (operand.kind == OperandKind::special &&
+      static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::is_explicit_cluster)
+    return special_ref(SpecialSlot::explicit_cluster);
   if (operand.kind != OperandKind::reg || function_->registers[operand.id].type != Type::pred) {
     refuse("expected a predicate");
     return kZeroRef;
@@ -431,6 +448,23 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     case Op::bmsk:
     case Op::szext:
       known = three_inputs(code, operands);
+      break;
+    case Op::cp:
+      known = asynchronous_copy(code, operands);
+      break;
+    case Op::mbarrier:
+      known = mbarrier(code, operands);
+      break;
+    case Op::mapa:
+    case Op::getctarank:
+      known = cluster_address(code, operands);
+      break;
+    case Op::mma:
+    case Op::wmma:
+    case Op::ldmatrix:
+    case Op::stmatrix:
+    case Op::movmatrix:
+      known = matrix(code, operands);
       break;
     case Op::clusterlaunchcontrol:
     case Op::multimem:

@@ -39,6 +39,13 @@ class Decoder {
   bool arithmetic(Code& code, Operands operands);
   bool three_inputs(Code& code, Operands operands);  // lop3, prmt, shf, bfe, bfi, selp, slct, dp4a ...
 
+  bool address_operand(AddressOperand& out, const ptx::Operand& operand, ptx::Space space);
+  bool asynchronous_copy(Code& code, Operands operands);
+  bool asynchronous_store(Code& code, Operands operands);
+  bool mbarrier(Code& code, Operands operands);
+  bool cluster_address(Code& code, Operands operands);
+  RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);
+  bool matrix(Code& code, Operands operands);
   bool stack(Code& code, Operands operands);
   bool video(Code& code, Operands operands);
 

@@ -146,7 +146,10 @@ bool Decoder::call(Code& code) {
 
 bool Decoder::barrier(Code& code, Operands operands) {
   const Words w = words();
-  if (w.has(Mod::cluster)) return false;
+  if (w.has(Mod::cluster)) {
+    code.kind = w.has(Mod::arrive) ? Kind::cluster_arrive : Kind::cluster_wait;
+    return true;
+  }
   if (w.has(Mod::warp)) {
     code.kind = Kind::collective;
     code.sub = static_cast<uint8_t>(Collective::bar_warp);
@@ -254,6 +257,8 @@ bool Decoder::collective(Code& code, Operands operands) {
 
 bool Decoder::memory(Code& code, Operands operands) {
   const bool store = instruction_->op == Op::st;
+  // What counts at no mbarrier is a store like others.
+  if (words().has(Mod::mbarrier_complete_tx_bytes)) return asynchronous_store(code, operands);
   if (operands.size() < 2) return false;  // more: a cache policy
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
@@ -313,7 +318,7 @@ bool Decoder::memory(Code& code, Operands operands) {
 bool Decoder::atomic(Code& code, Operands operands) {
   const bool returns = instruction_->op == Op::atom;
   const Words w = words();
-  if (w.has(Mod::async)) return false;
+  if (w.has(Mod::mbarrier_complete_tx_bytes)) return asynchronous_store(code, operands);
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
   size_t next = returns ? 1 : 0;

@@ -100,10 +100,11 @@ struct EntryInfo {
   std::string name;
   std::vector<EntryParameter> parameters;
   uint32_t parameter_bytes = 0;
-  uint32_t static_shared_bytes = 0;          // of the entry and what it calls
-  uint32_t local_bytes = 0;                  // declared .local of the entry itself
-  std::array<uint32_t, 3> required_block{};  // .reqntid, 0 without
-  std::array<uint32_t, 3> max_block{};       // .maxntid, 0 without
+  uint32_t static_shared_bytes = 0;            // of the entry and what it calls
+  uint32_t local_bytes = 0;                    // declared .local of the entry itself
+  std::array<uint32_t, 3> required_block{};    // .reqntid, 0 without
+  std::array<uint32_t, 3> max_block{};         // .maxntid, 0 without
+  std::array<uint32_t, 3> required_cluster{};  // .reqnctapercluster, 0 without
 };
 
 struct Variable {
@@ -168,6 +169,7 @@ struct LaunchShape {
   Dim3 grid = {};
   Dim3 block = {};
   uint32_t dynamic_shared_bytes = 0;
+  Dim3 cluster = {};  // CTAs of a cluster; .reqnctapercluster, where the entry has it, must be equal or this 1 x 1 x 1
 };
 
 struct LaunchOptions {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/backend/emulator/async_work.hpp"
 #include "runtime/backend/emulator/builtins.hpp"
 #include "runtime/backend/emulator/frames.hpp"
 #include "runtime/backend/emulator/waiting.hpp"
@@ -19,14 +20,7 @@ namespace {
 
 constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp may go on
 constexpr uint64_t kWarpSlice = 65536;     // and another warp
-
-void bind(Warp& warp, Frame* frame) {
-  warp.frame = frame;
-  warp.base[0] = frame->values;
-  warp.undefined[0] = frame->undefined;
-  warp.origin[0] = frame->origin;
-  warp.shadow[0] = frame->shadow;
-}
+constexpr unsigned kMaxTimeouts = 64;      // waits for an mbarrier that give up before it is a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {
   if (x.frame->depth != y.frame->depth) return x.frame->depth > y.frame->depth;
@@ -82,6 +76,27 @@ void remove_lanes(Warp& warp, size_t index, uint32_t lanes) {
   if (warp.fragments[index].mask == 0) warp.fragments.erase(warp.fragments.begin() + static_cast<ptrdiff_t>(index));
 }
 
+// Arrivals of all threads of a cluster end its barrier's phase.
+void settle_cluster(Cta& cta) {
+  auto each_warp = [&](auto&& f) {
+    if (!cta.cluster) {
+      for (auto& warp : cta.warps) f(*warp);
+      return;
+    }
+    for (Cta* other : cta.cluster->ctas)
+      for (auto& warp : other->warps) f(*warp);
+  };
+  bool all = true;
+  each_warp([&](Warp& warp) { all &= (warp.live & ~warp.cluster_arrived) == 0; });
+  if (!all) return;
+  each_warp([&](Warp& warp) { warp.cluster_arrived = 0; });
+  auto ordered = [](Cta& each) {
+    if (each.races) each.races->barrier_all();
+  };
+  if (!cta.cluster) return ordered(cta);
+  for (Cta* other : cta.cluster->ctas) ordered(*other);
+}
+
 void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
   Frame* frame = warp.fragments[index].frame;
   for (Frame* each = frame; each;) {
@@ -90,6 +105,8 @@ void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
     each = caller;
   }
   warp.live &= ~lanes;
+  warp.cluster_arrived &= ~lanes;
+  if (warp.cta->launch->explicit_cluster) settle_cluster(*warp.cta);
   warp.exit_pc = pc;
   warp.exit_lane = static_cast<unsigned>(std::countr_zero(lanes));
   remove_lanes(warp, index, lanes);
@@ -107,6 +124,32 @@ void refresh_clock(Warp& warp) {
   fill32(SpecialSlot::globaltimer_hi, steps >> 32);
   std::fill_n(at<uint64_t>(warp, special_ref(SpecialSlot::clock64)), kLanes, steps);
   std::fill_n(at<uint64_t>(warp, special_ref(SpecialSlot::globaltimer)), kLanes, steps);
+}
+
+// Lets fragments go on whose mbarrier or cluster is ready; with `times_out` those at an mbarrier in any case.
+void wake(Warp& warp, bool times_out) {
+  const Code* codes = warp.cta->launch->image->codes.data();
+  warp.polls = false;
+  for (Fragment& fragment : warp.fragments) {
+    if (fragment.wait == Wait::cluster) {
+      if (warp.cluster_arrived & fragment.mask) {
+        warp.polls = true;
+        continue;
+      }
+      warp.cluster_owed &= ~fragment.mask;
+    } else if (fragment.wait == Wait::mbarrier) {
+      bind(warp, fragment.frame);
+      warp.pc = fragment.pc;
+      if (!try_mbarrier(warp, codes[fragment.pc], fragment.mask, times_out)) {
+        warp.polls = true;
+        continue;
+      }
+    } else {
+      continue;
+    }
+    fragment.wait = Wait::none;
+    ++fragment.pc;
+  }
 }
 
 // One instruction that moves control or waits. The running fragment has been written back. False: stop this turn.
@@ -301,6 +344,37 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       settle(warp);
       return Next::choose;
     }
+    case Kind::cluster_arrive:
+    case Kind::cluster_wait: {
+      const bool arrives = code.kind == Kind::cluster_arrive;
+      if (const uint32_t wrong = exec & (arrives ? warp.cluster_owed : ~warp.cluster_owed)) {
+        report(warp, {.kind = FaultKind::cluster_pairing,
+                      .message = arrives ? "a thread arrives twice without barrier.cluster.wait"
+                                         : "a thread waits that has not executed barrier.cluster.arrive",
+                      .lane = static_cast<unsigned>(std::countr_zero(wrong))});
+        return Next::stop;
+      }
+      if (arrives) {
+        warp.cluster_owed |= exec;
+        warp.cluster_arrived |= exec;
+        settle_cluster(cta);
+        ++warp.fragments[index].pc;
+        return Next::go_on;
+      }
+      separate();
+      pass_rest(whole);
+      warp.fragments[index].wait = Wait::cluster;
+      warp.polls = true;
+      wake(warp, false);
+      return Next::choose;
+    }
+    case Kind::mbarrier_wait:
+      separate();
+      pass_rest(whole);
+      warp.fragments[index].wait = Wait::mbarrier;
+      warp.polls = true;
+      wake(warp, false);
+      return cta.stopped ? Next::stop : Next::choose;
     case Kind::yield:
       ++warp.fragments[index].pc;
       warp.fragments[index].turn = ++warp.turn;
@@ -408,6 +482,18 @@ void add_clock_refresh(Code& code) {
   code.counts = false;
 }
 
+bool time_out(std::vector<std::unique_ptr<Cta>>& ctas) {
+  bool any = false;
+  for (auto& cta : ctas) {
+    if (cta->stopped || ++cta->timeouts > kMaxTimeouts) continue;
+    for (auto& warp : cta->warps)
+      for (const Fragment& fragment : warp->fragments) any |= fragment.wait == Wait::mbarrier;
+    for (auto& warp : cta->warps)
+      if (warp->polls) wake(*warp, true);
+  }
+  return any;
+}
+
 Progress run(Cta& cta, uint64_t budget) {
   Launch& launch = *cta.launch;
   const bool random = launch.options.schedule_seed != 0;
@@ -420,6 +506,7 @@ Progress run(Cta& cta, uint64_t budget) {
       Warp& warp = *cta.warps[(first + i) % count];
       if (!warp.live) continue;
       alive = true;
+      if (warp.polls) wake(warp, false);
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
       uint64_t steps = launch.checked ? run_warp<true>(warp, slice) : run_warp<false>(warp, slice);
       progress |= steps != 0;
@@ -440,10 +527,19 @@ Progress run(Cta& cta, uint64_t budget) {
       }
     }
     if (!alive) return Progress::done;
-    if (!progress && !cta.stopped) {
-      report_deadlock(cta);
-      cta.stopped = true;
+    if (progress || cta.stopped) continue;
+    // Nothing can go on. What waits for an mbarrier may give up and look again, as try_wait does on hardware.
+    bool polls = false;
+    for (auto& warp : cta.warps) polls |= warp->polls;
+    if (cta.cluster && cta.cluster->ctas.size() > 1 && polls) return Progress::blocked;
+    if (polls && cta.timeouts < kMaxTimeouts) {
+      ++cta.timeouts;
+      for (auto& warp : cta.warps)
+        if (warp->polls) wake(*warp, true);
+      continue;
     }
+    report_deadlock(cta);
+    cta.stopped = true;
   }
   return Progress::done;
 }

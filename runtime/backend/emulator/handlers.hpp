@@ -36,7 +36,13 @@ bool select_convert(Code& code, ptx::Type to, ptx::Type from, const Words& words
 // dp4a, dp2a.
 bool select_dot(Code& code, ptx::Op op, ptx::Type a, ptx::Type b, const Words& words);
 bool select_atomic(Code& code, ProgramImage& image, ptx::Mod operation, ptx::Type type);
-bool select_stack(Code& code, ptx::Op op, bool wide);  // alloca, stacksave, stackrestore
+void select_multiply(Code& code);                         // mma, wmma.mma
+void select_matrix_rows(Code& code, bool store);          // ldmatrix, stmatrix
+void select_matrix_elements(Code& code, bool store);      // wmma.load, wmma.store
+void select_transpose(Code& code);                        // movmatrix
+void select_async(Code& code);                            // asynchronous copies; Code::target is the form
+void select_mbarrier(Code& code, MbarrierAction action);  // the same
+bool select_stack(Code& code, ptx::Op op, bool wide);     // alloca, stacksave, stackrestore
 // Narrow formats, packed halves, .satfinite, cvt.pack.
 bool select_convert_narrow(Code& code, ptx::Type to, ptx::Type from, const Words& words);
 

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "analyzer/ptx/tree.hpp"
+#include "runtime/backend/emulator/async.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/backend/emulator/matrix.hpp"
 #include "runtime/backend/emulator/memory.hpp"
-#include "runtime/backend/emulator/update.hpp"
 
 namespace ptxkit::emulator {
 
@@ -57,9 +58,12 @@ enum class Kind : uint8_t {
   trap,
   breakpoint,
   barrier,
-  collective,   // .sync among lanes of a warp
-  yield,        // nanosleep: lets other lanes and warps go first
-  unsupported,  // what the emulator cannot run; `target` is its index in ProgramImage::refusals
+  cluster_arrive,
+  cluster_wait,
+  mbarrier_wait,  // mbarrier.try_wait
+  collective,     // .sync among lanes of a warp
+  yield,          // nanosleep: lets other lanes and warps go first
+  unsupported,    // what the emulator cannot run; `target` is its index in ProgramImage::refusals
 };
 
 // How undefined bits travel through an instruction; `any`: one undefined bit makes the whole result undefined.
@@ -106,6 +110,7 @@ enum class Collective : uint8_t {
   redux_or,
   redux_xor,
   elect,
+  matrix,  // Code::run does it for the whole warp
 };
 
 // Memory order of an access; everything but `weak` is strong: it is no race with another strong one.
@@ -214,6 +219,20 @@ enum class SpecialSlot : uint32_t {
   total_smem,
   dynamic_smem,
   cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  explicit_cluster,
   gridid,
   clock64,
   globaltimer,
@@ -245,6 +264,9 @@ struct ProgramImage {
   std::vector<std::string> refusals;  // what was met that cannot be run, each with its place
   std::vector<CallSite> calls;
   std::vector<VideoForm> videos;
+  std::vector<MatrixForm> matrices;
+  std::vector<AsyncForm> asyncs;
+  std::vector<MbarrierForm> mbarriers;
   std::vector<std::array<Update, 2>> updates;  // of atomics: in shared memory, in global memory
   std::vector<std::vector<uint32_t>> tables;   // branch targets
   std::vector<FunctionImage> functions;        // by ptx::FunctionId
@@ -256,6 +278,10 @@ struct ProgramImage {
   std::vector<uint8_t> constant_bytes;
   std::unordered_map<std::string, Variable> globals;
 };
+
+// Shared memory of another CTA of the cluster: its rank plus one above the offset. Zero there means the own CTA.
+inline constexpr unsigned kRankShift = 24;
+inline constexpr uint64_t kRankOffsetMask = (uint64_t{1} << kRankShift) - 1;
 
 // Code addresses of functions: what `mov.u64 %rd, f` gives and an indirect call takes.
 inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;

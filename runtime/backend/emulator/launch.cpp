@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/engine.hpp"
+#include "runtime/backend/emulator/waiting.hpp"
 
 namespace ptxkit::emulator {
 
 namespace {
 
 constexpr uint64_t kCtaBudget = 1u << 22;
+constexpr uint64_t kClusterBudget = 1u << 16;  // of one CTA of a cluster, whose others may wait for it
 
 void finish(Launch& launch, const Cta& cta) {
   std::lock_guard lock(launch.mutex);
@@ -25,25 +27,70 @@ void finish(Launch& launch, const Cta& cta) {
   ++sum.cta_count;
 }
 
+// The CTAs of one cluster, which is one CTA where there are no clusters.
+struct Group {
+  Cluster cluster;
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::vector<bool> done;
+
+  void start(Launch& launch, uint64_t number) {
+    const uint64_t size = launch.shape.cluster.count();
+    if (ctas.empty()) {
+      for (uint64_t i = 0; i < size; ++i) ctas.push_back(make_cta(launch, number * size + i));
+      for (auto& cta : ctas) {
+        cluster.ctas.push_back(cta.get());
+        cta->cluster = &cluster;
+      }
+    } else {
+      for (uint64_t i = 0; i < size; ++i) restart(*ctas[i], number * size + i);
+    }
+    done.assign(size, false);
+  }
+
+  // True when all have ended.
+  bool run(Launch& launch) {
+    const uint64_t budget = ctas.size() == 1 ? kCtaBudget : kClusterBudget;
+    bool all = true, progress = false;
+    for (size_t i = 0; i < ctas.size(); ++i) {
+      if (done[i]) continue;
+      const uint64_t before = ctas[i]->statistics.warp_instructions;
+      done[i] = emulator::run(*ctas[i], budget) == Progress::done;
+      if (done[i]) finish(launch, *ctas[i]);
+      progress |= done[i] || ctas[i]->statistics.warp_instructions != before;
+      all &= done[i];
+      // A fault ends the cluster.
+      if (ctas[i]->stopped)
+        for (auto& other : ctas) other->stopped = true;
+    }
+    if (!all && !progress && !time_out(ctas)) {
+      for (size_t i = 0; i < ctas.size(); ++i)
+        if (!done[i] && !ctas[i]->stopped) {
+          report_deadlock(*ctas[i]);
+          for (auto& cta : ctas) cta->stopped = true;
+        }
+    }
+    return all;
+  }
+};
+
 void work(Launch& launch, std::atomic<uint64_t>& next) {
-  const uint64_t count = launch.shape.grid.count();
-  std::vector<std::unique_ptr<Cta>> resident, spare;
+  const uint64_t count = launch.shape.grid.count() / launch.shape.cluster.count();
+  std::vector<std::unique_ptr<Group>> resident, spare;
   for (;;) {
     uint64_t number = launch.stop ? count : next.fetch_add(1);
     if (number < count) {
       if (spare.empty()) {
-        resident.push_back(make_cta(launch, number));
+        resident.push_back(std::make_unique<Group>());
       } else {
-        restart(*spare.back(), number);
         resident.push_back(std::move(spare.back()));
         spare.pop_back();
       }
+      resident.back()->start(launch, number);
     }
     if (resident.empty()) return;
     // The newest first: usually it ends at once. Older ones get their turn when there is nothing new, or now and then.
     for (size_t i = resident.size(); i-- > 0;) {
-      if (run(*resident[i], kCtaBudget) == Progress::yielded) continue;
-      finish(launch, *resident[i]);
+      if (!resident[i]->run(launch)) continue;
       spare.push_back(std::move(resident[i]));
       resident.erase(resident.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -72,6 +119,11 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
     return fail(fmt::format("block {} is larger than the {} of .maxntid", shape_text(block),
                             shape_text({most[0], most[1], most[2]})),
                 where);
+  const Dim3& cluster = shape.cluster;
+  if (cluster.count() == 0 || cluster.count() > 16 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return fail(fmt::format("cluster {} does not divide the grid {} or has more than 16 CTAs", shape_text(cluster),
+                            shape_text(grid)),
+                where);
   uint64_t shared = uint64_t{info.static_shared_bytes} + shape.dynamic_shared_bytes;
   if (shared > device.max_shared_bytes_per_block)
     return fail(fmt::format("{} bytes of static and {} of dynamic shared memory exceed the device's {}",
@@ -82,12 +134,21 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
 
 }  // namespace
 
-Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
                            std::span<const std::byte> parameters, const LaunchOptions& options) {
   const ProgramImage& image = *program.image();
   if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
   const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
                                           [&](const EntryImage& each) { return each.info.name == entry_name; });
+  LaunchShape shape = wanted;
+  const auto& required = entry.info.required_cluster;
+  const Dim3 required_cluster{std::max(required[0], 1u), std::max(required[1], 1u), std::max(required[2], 1u)};
+  if (required[0] && shape.cluster.count() == 1) shape.cluster = required_cluster;
+  if (required[0] && (shape.cluster.x != required_cluster.x || shape.cluster.y != required_cluster.y ||
+                      shape.cluster.z != required_cluster.z))
+    return fail(fmt::format("cluster {} is not the {} that .reqnctapercluster demands", shape_text(shape.cluster),
+                            shape_text(required_cluster)),
+                fmt::format("launch of '{}'", entry_name));
   if (auto fits = check_shape(entry, shape, image.memory->options); !fits) return tl::unexpected(fits.error());
   if (parameters.size() != entry.info.parameter_bytes)
     return fail(fmt::format("{} bytes of parameters, expected {}", parameters.size(), entry.info.parameter_bytes),
@@ -98,6 +159,7 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   launch.entry = &entry;
   launch.memory = image.memory;
   launch.shape = shape;
+  launch.explicit_cluster = required[0] || shape.cluster.count() > 1;
   launch.options = options;
   launch.options.threads = std::max(1u, options.threads);
   launch.checked = options.checks != kCheckNone;

@@ -173,6 +173,7 @@ class Placer {
     for (unsigned i = 0; i < 3; ++i) {
       entry.info.required_block[i] = function.attributes.req_ntid[i];
       entry.info.max_block[i] = function.attributes.max_ntid[i];
+      entry.info.required_cluster[i] = function.attributes.req_cluster[i];
     }
     for (ptx::VariableId variable : function.variables)
       if (module_.variables[variable].space == Space::local)

@@ -45,7 +45,7 @@ struct Frame {
   uint8_t* shadow = nullptr;      // undefined bits (1 = undefined), laid out like values
 };
 
-enum class Wait : uint8_t { none, barrier, collective };
+enum class Wait : uint8_t { none, barrier, collective, mbarrier, cluster };
 
 struct Fragment {
   uint32_t pc = 0;
@@ -90,7 +90,11 @@ struct Warp {
   uint32_t exit_pc = 0;  // of the lanes that left last
   uint32_t exit_lane = 0;
   uint64_t turn = 0;
-  uint32_t carry = 0;  // CC.CF, by lane
+  uint32_t carry = 0;              // CC.CF, by lane
+  uint32_t cluster_arrived = 0;    // lanes that arrived at the cluster's barrier in this phase
+  uint32_t cluster_owed = 0;       // lanes that arrived and have not waited
+  bool polls = false;              // a fragment waits for an mbarrier or for the cluster
+  std::vector<LaneCopies> copies;  // by lane; empty without asynchronous copies
   std::vector<Fragment> fragments;
   Frame* frame = nullptr;    // of the running fragment
   uint64_t local_bytes = 0;  // per lane, allocated
@@ -100,6 +104,15 @@ struct Warp {
   std::vector<std::unique_ptr<Frame>> frame_pool;
   std::vector<Frame*> free_frames;
 };
+
+// Makes the registers of `frame` those that Refs of the frame mean.
+inline void bind(Warp& warp, Frame* frame) {
+  warp.frame = frame;
+  warp.base[0] = frame->values;
+  warp.undefined[0] = frame->undefined;
+  warp.origin[0] = frame->origin;
+  warp.shadow[0] = frame->shadow;
+}
 
 template <class T>
 inline T* at(Warp& warp, Ref ref) {
@@ -129,9 +142,17 @@ struct BarrierState {
 };
 
 struct Launch;
+struct Cta;
+
+// CTAs that run together and reach each other's shared memory, by rank.
+struct Cluster {
+  std::vector<Cta*> ctas;
+};
 
 struct Cta {
   Launch* launch = nullptr;
+  Cluster* cluster = nullptr;
+  uint32_t rank = 0;  // in its cluster
   uint64_t number = 0;
   std::array<uint32_t, 3> id{};
   std::vector<std::unique_ptr<Warp>> warps;
@@ -141,6 +162,11 @@ struct Cta {
   uint64_t shared_bytes = 0;
   std::array<BarrierState, 16> barriers;
   std::unique_ptr<SharedRaces> races;
+  std::map<uint64_t, Mbarrier> mbarriers;  // by offset
+  // By byte of shared memory: 0, or twice the instruction + 1 of the copy that will write it, plus 1 where it only
+  // reads it. Empty until there is a copy.
+  std::vector<uint32_t> pending;
+  unsigned timeouts = 0;  // of waits for an mbarrier since one completed a phase
   std::vector<Origin> origins;
   size_t next_warp = 0;
   bool stopped = false;  // by a fault
@@ -158,6 +184,7 @@ struct Launch {
   LaunchOptions options;
   std::vector<uint8_t> parameters;
   bool checked = false;
+  bool explicit_cluster = false;
 
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
@@ -192,6 +219,16 @@ std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.syn
 
 // A value with undefined bits decides something: `ref` is its slot.
 void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes);
+
+// Where `offset` of shared memory, which may name another CTA of the cluster, really is; null where there is no such
+// CTA.
+inline Cta* owner_of(Cta& cta, uint64_t& offset) {
+  const uint64_t rank = offset >> kRankShift;
+  if (rank == 0) return &cta;
+  if (!cta.cluster || rank > cta.cluster->ctas.size()) return nullptr;
+  offset &= kRankOffsetMask;
+  return cta.cluster->ctas[rank - 1];
+}
 
 // undefined.cpp: marks the destination of `code` for the lanes of `mask`, before it runs.
 void propagate_undefined(Warp& warp, const Code& code, uint32_t mask);

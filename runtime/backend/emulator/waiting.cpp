@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/backend/emulator/async_work.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::emulator {
@@ -12,7 +13,7 @@ namespace ptxkit::emulator {
 namespace {
 
 bool same_collective(const Code& x, const Code& y) {
-  return x.sub == y.sub && x.element_bytes == y.element_bytes && x.is_signed == y.is_signed;
+  return x.sub == y.sub && x.element_bytes == y.element_bytes && x.is_signed == y.is_signed && x.target == y.target;
 }
 
 // Runs every waiting collective whose lanes are all there now.
@@ -282,6 +283,16 @@ void report_deadlock(Cta& cta) {
     return emit(FaultKind::barrier_divergence, each,
                 fmt::format("only lanes {:#010x} of {:#010x} of the warp reach this aligned barrier",
                             each.fragment->mask, each.warp->live));
+  }
+  for (const Waiter& each : waiters) {
+    if (each.fragment->wait != Wait::mbarrier && each.fragment->wait != Wait::cluster) continue;
+    if (each.fragment->wait == Wait::cluster)
+      return emit(FaultKind::barrier_deadlock, each, "threads of the cluster never arrive at its barrier");
+    bind(*each.warp, each.fragment->frame);
+    const Code& code = launch.image->codes[each.fragment->pc];
+    return emit(FaultKind::mbarrier_deadlock, each,
+                "waits for ever for " +
+                    mbarrier_text(*each.warp, code, static_cast<unsigned>(std::countr_zero(each.fragment->mask))));
   }
   const Waiter& first = waiters.front();
   const BarrierState& barrier = cta.barriers[first.fragment->barrier_id];

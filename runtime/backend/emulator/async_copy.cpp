@@ -1,0 +1,344 @@
+// cp.async, bulk copies and reductions, st.async and red.async. PTX ISA 9.0, 9.7.9.25 and 9.7.13.
+//
+// The bytes move when the instruction runs; that they may not be used yet is a mark on each byte of shared memory,
+// taken away by whatever makes them usable: a wait of the lane that copied, or the end of the mbarrier's phase. An
+// access that meets a mark is a fault. A race with a copy is a race with the lane that waited for it.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/async_work.hpp"
+#include "runtime/backend/emulator/handlers.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Space;
+
+uint64_t address_of(Warp& warp, const AddressOperand& operand, unsigned lane) {
+  if (operand.narrow && (operand.space == Space::generic || operand.space == Space::global))
+    return widen_address(at<const uint32_t>(warp, operand.ref)[lane] + static_cast<uint32_t>(operand.immediate));
+  if (operand.wide) return at<const uint64_t>(warp, operand.ref)[lane] + operand.immediate;
+  return static_cast<uint32_t>(at<const uint32_t>(warp, operand.ref)[lane] + static_cast<uint32_t>(operand.immediate));
+}
+
+// One side of a copy, for one lane; bytes and shadow null where it is not to be touched.
+struct Side {
+  uint8_t* bytes = nullptr;
+  uint8_t* shadow = nullptr;
+  SharedPlace shared;  // cta null: not in shared memory
+};
+
+bool is_shared(Space space, uint64_t address) {
+  return space == Space::shared || space == Space::shared_cluster ||
+         (space == Space::generic && address >> kWindowShift == kSharedWindow >> kWindowShift);
+}
+
+bool find_side(Warp& warp, const Code& code, const AddressOperand& operand, unsigned lane, uint64_t address,
+               uint64_t size_bytes, unsigned align_bytes, AccessKind kind, Side& side) {
+  if (is_shared(operand.space, address)) {
+    Code part = code;
+    part.space = operand.space;
+    if (!find_shared(warp, part, lane, address, size_bytes, align_bytes, side.shared)) return false;
+    side.bytes = side.shared.cta->shared + side.shared.offset;
+    side.shadow = side.shared.cta->shared_shadow.data() + side.shared.offset;
+    return true;
+  }
+  Code part = code;
+  part.a = operand.ref;
+  part.space = operand.space;
+  Places places;
+  places.address[lane] = address;
+  if (warp.cta->launch->checked) {
+    if (!locate_at_checked(warp, part, 1u << lane, size_bytes, align_bytes, kind, places)) return false;
+    side.shadow = places.shadow[lane];
+  } else {
+    locate_at_unchecked(warp, part, 1u << lane, size_bytes, places);
+  }
+  side.bytes = places.bytes[lane];
+  return side.bytes != nullptr;
+}
+
+void mark(Cta& cta, const AsyncRange& range) {
+  if (!cta.launch->checked || !(cta.launch->options.checks & kCheckRaces)) return;
+  if (cta.pending.empty()) cta.pending.resize(cta.shared_bytes);
+  std::fill_n(cta.pending.begin() + static_cast<ptrdiff_t>(range.begin), range.size_bytes,
+              2 * (range.pc + 1) + (range.is_source ? 1 : 0));
+}
+
+LaneCopies& copies_of(Warp& warp, unsigned lane) {
+  if (warp.copies.empty()) warp.copies.resize(kLanes);
+  return warp.copies[lane];
+}
+
+void copy_bytes(const Side& to, const Side& from, uint64_t size_bytes) {
+  std::memcpy(to.bytes, from.bytes, size_bytes);
+  if (!to.shadow) return;
+  if (from.shadow)
+    std::memcpy(to.shadow, from.shadow, size_bytes);
+  else
+    std::memset(to.shadow, 0xff, size_bytes);
+}
+
+void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& from, uint64_t size_bytes) {
+  const bool alone = warp.cta->launch->options.threads <= 1;
+  for (uint64_t at_byte = 0; at_byte < size_bytes; at_byte += update.element_bytes) {
+    uint64_t operand = 0;
+    std::memcpy(&operand, from.bytes + at_byte, update.element_bytes);
+    apply_update(update, to.bytes + at_byte, operand, 0, alone);
+  }
+}
+
+// cp.async: 4, 8 or 16 bytes of one lane, of which the last may be zeros instead of the source.
+void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  for_lanes(mask, [&](unsigned lane) {
+    if (warp.cta->stopped) return;
+    uint32_t source_bytes = form.bytes;
+    if (form.has_ignore) {
+      const uint32_t ignore = *at<const uint32_t>(warp, form.source_size) ^ form.ignore_flip;
+      if (ignore >> lane & 1) source_bytes = 0;
+    } else if (form.has_source_size) {
+      source_bytes = at<const uint32_t>(warp, form.source_size)[lane];
+      if (source_bytes > form.bytes) {
+        report(warp,
+               {.kind = FaultKind::async_size,
+                .message = fmt::format("{} bytes of source for {} bytes of destination", source_bytes, form.bytes),
+                .lane = lane});
+        return;
+      }
+    }
+    Side to, from;
+    if (!find_side(warp, code, form.to, lane, address_of(warp, form.to, lane), form.bytes, form.bytes,
+                   AccessKind::store, to))
+      return;
+    if (source_bytes && !find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), source_bytes,
+                                   form.bytes, AccessKind::load, from))
+      return;
+    if (source_bytes) copy_bytes(to, from, source_bytes);
+    std::memset(to.bytes + source_bytes, 0, form.bytes - source_bytes);
+    if (to.shadow) std::memset(to.shadow + source_bytes, 0xff, form.bytes - source_bytes);
+    const AsyncRange range{to.shared.offset, form.bytes, warp.pc, false};
+    mark(*to.shared.cta, range);
+    copies_of(warp, lane).plain.open.push_back(range);
+  });
+}
+
+// What a lane waited for is as if the lane had written it now.
+void finish_own(Warp& warp, const Code& code, unsigned lane, const AsyncRange& range) {
+  Cta& cta = *warp.cta;
+  finish_range(cta, range);
+  if (!cta.races || range.is_source) return;
+  const uint32_t pc = warp.pc;
+  warp.pc = range.pc;
+  note_shared_write(warp, code, lane, range.begin, range.size_bytes);
+  warp.pc = pc;
+}
+
+void commit(Warp& warp, const AsyncForm& form, uint32_t mask) {
+  for_lanes(mask, [&](unsigned lane) {
+    CopyGroups& copies = form.is_bulk ? copies_of(warp, lane).bulk : copies_of(warp, lane).plain;
+    copies.groups.push_back(std::move(copies.open));
+    copies.open.clear();
+  });
+}
+
+void wait(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  if (warp.copies.empty()) return;
+  for_lanes(mask, [&](unsigned lane) {
+    CopyGroups& copies = form.is_bulk ? warp.copies[lane].bulk : warp.copies[lane].plain;
+    if (form.groups == UINT32_MAX) {  // wait_all: those of no group too
+      for (const AsyncRange& range : copies.open) finish_own(warp, code, lane, range);
+      copies.open.clear();
+    }
+    const size_t left = form.groups == UINT32_MAX ? 0 : form.groups;
+    while (copies.groups.size() > left) {
+      for (const AsyncRange& range : copies.groups.front()) finish_own(warp, code, lane, range);
+      copies.groups.erase(copies.groups.begin());
+    }
+  });
+}
+
+// cp.async.mbarrier.arrive: the mbarrier's phase ends after the lane's copies so far.
+void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  for_lanes(mask, [&](unsigned lane) {
+    SharedPlace place;
+    Code part = code;
+    part.space = form.barrier.space;
+    if (warp.cta->stopped || !find_shared(warp, part, lane, address_of(warp, form.barrier, lane), 8, 8, place)) return;
+    Mbarrier* barrier = find_mbarrier(warp, lane, place);
+    if (!barrier) return;
+    CopyGroups& copies = copies_of(warp, lane).plain;
+    auto hand_over = [&](std::vector<AsyncRange>& ranges) {
+      for (const AsyncRange& range : ranges) {
+        barrier->ranges.push_back(range);
+        if (warp.cta->races) note_shared_write(warp, code, lane, range.begin, range.size_bytes);
+      }
+      ranges.clear();
+    };
+    for (auto& group : copies.groups) hand_over(group);
+    hand_over(copies.open);
+    if (form.increments) ++barrier->pending;
+    arrive_at(warp, lane, place, *barrier, 1, false);
+  });
+}
+
+// The mbarrier of a copy into `to`, and its end: bytes that count there, and what may be used after its phase.
+bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace& place, const Side& to,
+                 uint64_t size_bytes) {
+  Mbarrier* barrier = find_mbarrier(warp, lane, place);
+  if (!barrier) return false;
+  if (to.shared.cta) {
+    const AsyncRange range{to.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, false};
+    mark(*to.shared.cta, range);
+    if (to.shared.cta->races && to.shared.cta == warp.cta)
+      note_shared_write(warp, code, lane, range.begin, range.size_bytes);
+    barrier->ranges.push_back(range);
+    barrier->writers.emplace_back(warp.cta->rank, warp.index * kLanes + lane);
+  }
+  expect_bytes(warp, lane, place, *barrier, -static_cast<int64_t>(size_bytes));
+  settle_mbarrier(place, *barrier);
+  return true;
+}
+
+void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  for_lanes(mask, [&](unsigned lane) {
+    if (warp.cta->stopped) return;
+    const uint32_t size_bytes = at<const uint32_t>(warp, form.size)[lane];
+    if (size_bytes % 16) {
+      report(warp, {.kind = FaultKind::async_size,
+                    .message = fmt::format("{} bytes are no multiple of 16", size_bytes),
+                    .lane = lane});
+      return;
+    }
+    if (size_bytes == 0) return;
+    Side from;
+    if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), size_bytes, 16, AccessKind::load,
+                   from))
+      return;
+    // A multicast writes to the same offset in every CTA of the mask, and counts at each one's mbarrier.
+    const uint32_t ctas = form.multicasts ? at<const uint16_t>(warp, form.ctas)[lane] : 1;
+    for_lanes(ctas, [&](unsigned rank) {
+      auto in_cta = [&](const AddressOperand& operand) {
+        const uint64_t address = address_of(warp, operand, lane);
+        if (!form.multicasts) return address;
+        const uint64_t window = address & ~kWindowMask;
+        return window | uint64_t{rank + 1} << kRankShift | (address & kRankOffsetMask);
+      };
+      Side to;
+      if (warp.cta->stopped ||
+          !find_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16, AccessKind::store, to))
+        return;
+      if (form.update.apply)
+        reduce_bytes(warp, form.update, to, from, size_bytes);
+      else
+        copy_bytes(to, from, size_bytes);
+      if (form.has_barrier) {
+        SharedPlace place;
+        Code part = code;
+        part.space = form.barrier.space;
+        if (find_shared(warp, part, lane, in_cta(form.barrier), 8, 8, place))
+          complete_at(warp, code, lane, place, to, size_bytes);
+      } else if (from.shared.cta) {
+        const AsyncRange range{from.shared.offset, size_bytes, warp.pc, true};
+        mark(*from.shared.cta, range);
+        copies_of(warp, lane).bulk.open.push_back(range);
+      }
+    });
+  });
+}
+
+// st.async and red.async: a store or an update in a CTA of the cluster that counts at an mbarrier there.
+void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  const Ref* list = warp.cta->launch->image->refs.data() + code.list;
+  const uint32_t size_bytes = uint32_t{code.element_bytes} * code.count;
+  for_lanes(mask, [&](unsigned lane) {
+    Side to;
+    if (warp.cta->stopped || !find_side(warp, code, form.to, lane, address_of(warp, form.to, lane), size_bytes,
+                                        size_bytes, AccessKind::store, to))
+      return;
+    for (unsigned element = 0; element < code.count; ++element) {
+      uint8_t* place = to.bytes + element * code.element_bytes;
+      const uint8_t* value = at<const uint8_t>(warp, list[element]) + size_t{lane} * code.element_bytes;
+      uint64_t operand = 0;
+      std::memcpy(&operand, value, code.element_bytes);
+      if (form.action == AsyncAction::reduce)
+        apply_update(form.update, place, operand, 0, warp.cta->launch->options.threads <= 1);
+      else
+        std::memcpy(place, value, code.element_bytes);
+    }
+    if (to.shadow) std::memset(to.shadow, 0xff, size_bytes);
+    SharedPlace place;
+    Code part = code;
+    part.space = form.barrier.space;
+    if (find_shared(warp, part, lane, address_of(warp, form.barrier, lane), 8, 8, place))
+      complete_at(warp, code, lane, place, to, size_bytes);
+  });
+}
+
+void run(Warp& warp, const Code& code, uint32_t mask) {
+  const AsyncForm& form = warp.cta->launch->image->asyncs[code.target];
+  switch (form.action) {
+    case AsyncAction::copy:
+      return copy(warp, code, form, mask);
+    case AsyncAction::commit:
+      return commit(warp, form, mask);
+    case AsyncAction::wait:
+      return wait(warp, code, form, mask);
+    case AsyncAction::track:
+      return track(warp, code, form, mask);
+    case AsyncAction::bulk:
+      return bulk(warp, code, form, mask);
+    case AsyncAction::store:
+    case AsyncAction::reduce:
+      return store_elements(warp, code, form, mask);
+  }
+}
+
+}  // namespace
+
+bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
+                 unsigned align_bytes, SharedPlace& place) {
+  auto fail = [&](FaultKind kind, std::string why) {
+    report(warp, {.kind = kind,
+                  .message = fmt::format("{} bytes at {:#x} of .shared {}", size_bytes, address, why),
+                  .lane = lane,
+                  .has_address = true,
+                  .space = ptx::Space::shared,
+                  .address = place.offset,
+                  .access_bytes = static_cast<uint32_t>(size_bytes)});
+    return false;
+  };
+  place.offset = address;
+  if (code.space == Space::generic) {
+    if (address >> kWindowShift != kSharedWindow >> kWindowShift)
+      return fail(FaultKind::out_of_bounds, "are outside of shared memory");
+    place.offset &= kWindowMask;
+  }
+  place.cta = owner_of(*warp.cta, place.offset);
+  if (!place.cta) return fail(FaultKind::out_of_bounds, "are in no CTA of the cluster");
+  if (checks(*warp.cta, kCheckAlignment) && place.offset % align_bytes)
+    return fail(FaultKind::misaligned, fmt::format("are not aligned to {}", align_bytes));
+  if (place.offset > warp.cta->shared_bytes || size_bytes > warp.cta->shared_bytes - place.offset)
+    return fail(FaultKind::out_of_bounds, "are outside of the CTA's shared memory");
+  if (!checks(*warp.cta, kCheckBounds)) return true;
+  const Object* object = warp.cta->launch->shared.objects.find(place.offset);
+  if (!object || place.offset < object->begin || place.offset - object->begin + size_bytes > object->size_bytes)
+    return fail(FaultKind::out_of_bounds, "are not within one object");
+  return true;
+}
+
+void finish_range(Cta& cta, const AsyncRange& range) {
+  if (cta.pending.empty()) return;
+  const uint32_t own = 2 * (range.pc + 1) + (range.is_source ? 1 : 0);
+  for (uint64_t i = range.begin; i < range.begin + range.size_bytes; ++i)
+    if (cta.pending[i] == own) cta.pending[i] = 0;
+}
+
+void select_async(Code& code) {
+  code.undefined = Undefined::handler;
+  code.run = run;
+}
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,108 @@
+// The decoder's family of matrix instructions. PTX ISA 9.0, 9.7.14.
+#include "runtime/backend/emulator/decode.hpp"
+#include "runtime/backend/emulator/float_math.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Mod;
+using ptx::Op;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::Type;
+
+}  // namespace
+
+// {a, b, c, d}, or one register.
+RegisterList Decoder::register_list(const Operand& operand, Type type, bool writes) {
+  std::vector<Ref> refs;
+  const unsigned bytes = ptx::byte_width(type);
+  auto add = [&](const Operand& each) { refs.push_back(writes ? destination(each, bytes) : source(each, type)); };
+  if (operand.kind == OperandKind::vector)
+    for (const Operand& each : function_->children(operand)) add(each);
+  else
+    add(operand);
+  RegisterList list{static_cast<uint32_t>(image_.refs.size()), static_cast<uint32_t>(refs.size())};
+  image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+  return list;
+}
+
+bool Decoder::matrix(Code& code, Operands operands) {
+  const Words w = words();
+  const Op op = instruction_->op;
+  MatrixForm form;
+  form.shape = ptx::shape(*instruction_);
+  form.saturates = w.has(Mod::satfinite);
+  form.transposes = w.has(Mod::trans);
+  form.by_and = w.has(Mod::and_);
+  form.is_wmma = op == Op::wmma;
+  code.kind = Kind::collective;
+  code.sub = static_cast<uint8_t>(Collective::matrix);
+  code.d = constant(kFull, 4);  // every lane takes part
+  code.undefined = Undefined::handler;
+  code.target = static_cast<uint32_t>(image_.matrices.size());
+  // The words .row and .col, in the order written.
+  std::vector<bool> columns;
+  for (Mod each : w.mods)
+    if (each == Mod::row || each == Mod::col) columns.push_back(each == Mod::col);
+  if (columns.size() > 0) form.a_columns = columns[0];
+  if (columns.size() > 1) form.b_columns = columns[1];
+  auto finish = [&] {
+    image_.matrices.push_back(form);
+    return true;
+  };
+  if (op == Op::ldmatrix || op == Op::stmatrix) {
+    const bool store = op == Op::stmatrix;
+    if (instruction_->type() != Type::b16 || operands.size() != 2) return false;
+    if (!address(code, operands[store ? 0 : 1], instruction_->space)) return false;
+    form.d = register_list(operands[store ? 1 : 0], Type::b32, !store);
+    select_matrix_rows(code, store);
+    return finish();
+  }
+  if (op == Op::movmatrix) {
+    if (operands.size() != 2) return false;
+    form.d = register_list(operands[0], Type::b32, true);
+    form.a = register_list(operands[1], Type::b32, false);
+    select_transpose(code);
+    return finish();
+  }
+  if (form.is_wmma && !w.has(Mod::mma)) {
+    const bool store = w.has(Mod::store);
+    form.d_type = instruction_->type();
+    form.matrix = w.has(Mod::a) ? 'a' : w.has(Mod::b) ? 'b' : 'c';
+    if (operands.size() < 2 || !address(code, operands[store ? 0 : 1], instruction_->space)) return false;
+    form.d = register_list(operands[store ? 1 : 0], form.d_type == Type::f64 ? Type::b64 : Type::b32, !store);
+    form.has_stride = operands.size() > 2;
+    if (form.has_stride) form.stride = source(operands[2], Type::u32);
+    select_matrix_elements(code, store);
+    return finish();
+  }
+  if (operands.size() != 4) return false;  // more: sparse or scaled
+  // wmma of halves names the types of D and C only.
+  const auto& types = instruction_->types;
+  if (instruction_->type_count == 4) {
+    form.d_type = types[0];
+    form.a_type = types[1];
+    form.b_type = types[2];
+    form.c_type = types[3];
+  } else if (instruction_->type_count == 2 && form.is_wmma) {
+    form.d_type = types[0];
+    form.c_type = types[1];
+    form.a_type = form.b_type = Type::f16;
+  } else {
+    return false;
+  }
+  for (Type each : {form.a_type, form.b_type})
+    if (each == Type::e3m2 || each == Type::e2m3 || each == Type::e2m1) return false;
+  form.rounding = static_cast<uint8_t>(rounding_of(w));
+  auto registers_of = [](Type type) { return type == Type::f64 ? Type::b64 : Type::b32; };
+  form.d = register_list(operands[0], registers_of(form.d_type), true);
+  form.a = register_list(operands[1], registers_of(form.a_type), false);
+  form.b = register_list(operands[2], registers_of(form.b_type), false);
+  form.c = register_list(operands[3], registers_of(form.c_type), false);
+  select_multiply(code);
+  return finish();
+}
+
+}  // namespace ptxkit::emulator

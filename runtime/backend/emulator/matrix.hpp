@@ -1,0 +1,28 @@
+// Matrix instructions, decoded: mma, wmma, ldmatrix, stmatrix, movmatrix. All lanes of a warp take part.
+#pragma once
+
+#include <cstdint>
+
+#include "analyzer/ptx/names.hpp"
+
+namespace ptxkit::emulator {
+
+// Registers of one operand: indices into ProgramImage::refs.
+struct RegisterList {
+  uint32_t first = 0, count = 0;
+};
+
+struct MatrixForm {
+  ptx::Shape shape;
+  ptx::Type a_type = ptx::Type::none, b_type = ptx::Type::none, c_type = ptx::Type::none, d_type = ptx::Type::none;
+  bool a_columns = false, b_columns = false;  // column-major: of memory, and of the registers of m8n8k4
+  bool is_wmma = false;
+  bool saturates = false, transposes = false, by_and = false;
+  uint8_t rounding = 0;  // Rounding, of f64
+  uint8_t matrix = 0;    // wmma.load and .store: 'a', 'b', 'c', 'd'
+  uint32_t stride = 0;   // Ref: elements from one row or column to the next
+  bool has_stride = false;
+  RegisterList d, a, b, c;
+};
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,182 @@
+// ldmatrix, stmatrix, movmatrix, and the loads and stores of wmma. PTX ISA 9.0, 9.7.14.5.15 to 9.7.14.5.17, 9.7.14.4.
+#include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/handlers.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Type;
+
+const MatrixForm& form_of(const Warp& warp, const Code& code) { return warp.cta->launch->image->matrices[code.target]; }
+
+// Halves of one 8 x 8 matrix as the lanes hold them: lane and half of row r, column c.
+struct Half {
+  unsigned lane, part;
+};
+Half holder(unsigned row, unsigned column, bool transposed) {
+  if (transposed) std::swap(row, column);
+  return {row * 4 + column / 2, column % 2};
+}
+
+void set_marks(Warp& warp, Ref ref, const uint32_t (&undefined)[kLanes], const Code& code, uint64_t address) {
+  uint32_t lanes = 0;
+  for (unsigned lane = 0; lane < kLanes; ++lane) lanes |= undefined[lane] ? 1u << lane : 0;
+  undefined_lanes(warp, ref) = lanes;
+  if (!lanes) return;
+  std::memcpy(shadow_at<uint32_t>(warp, ref), undefined, sizeof undefined);
+  Cta& cta = *warp.cta;
+  cta.origins.push_back({warp.pc, static_cast<uint8_t>(std::countr_zero(lanes)), static_cast<uint16_t>(warp.index),
+                         code.space == ptx::Space::generic ? ptx::Space::shared : code.space, address});
+  origin_of(warp, ref) = static_cast<uint32_t>(cta.origins.size());
+}
+
+// Each eight lanes give the addresses of the eight rows of one matrix, 16 bytes a row.
+template <bool kChecked, bool kStore>
+void rows(Warp& warp, const Code& code, uint32_t) {
+  const MatrixForm& form = form_of(warp, code);
+  const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
+  const unsigned count = form.d.count;
+  const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
+  Places places;
+  if constexpr (kChecked) {
+    if (!locate_checked(warp, code, givers, 16, kStore ? AccessKind::store : AccessKind::load, places)) return;
+  } else {
+    locate_unchecked(warp, code, givers, 16, places);
+  }
+  for (unsigned matrix = 0; matrix < count; ++matrix) {
+    const Ref ref = refs[matrix];
+    uint16_t* halves = at<uint16_t>(warp, ref);
+    uint16_t* bits = kChecked ? shadow_at<uint16_t>(warp, ref) : nullptr;
+    uint32_t undefined[kLanes] = {};
+    for (unsigned row = 0; row < 8; ++row) {
+      const unsigned giver = 8 * matrix + row;
+      uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
+      for (unsigned column = 0; column < 8; ++column) {
+        const Half from = holder(row, column, form.transposes);
+        const unsigned index = 2 * from.lane + from.part;
+        if constexpr (kStore) {
+          std::memcpy(bytes + 2 * column, halves + index, 2);
+          if (!shadow) continue;
+          const bool marked = undefined_lanes(warp, ref) >> from.lane & 1;
+          const auto defined = static_cast<uint16_t>(marked ? ~bits[index] : 0xffff);
+          std::memcpy(shadow + 2 * column, &defined, 2);
+        } else {
+          std::memcpy(halves + index, bytes + 2 * column, 2);
+          if (!shadow) continue;
+          uint16_t defined;
+          std::memcpy(&defined, shadow + 2 * column, 2);
+          undefined[from.lane] |= uint32_t{static_cast<uint16_t>(~defined)} << 16 * from.part;
+        }
+      }
+      if constexpr (kChecked)
+        if (warp.cta->races && places.shared_offset[giver] != kNotShared)
+          kStore ? note_shared_write(warp, code, giver, places.shared_offset[giver], 16)
+                 : note_shared_read(warp, code, giver, places.shared_offset[giver], 16);
+    }
+    if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[8 * matrix]);
+  }
+}
+
+template <bool kChecked>
+void transpose(Warp& warp, const Code& code, uint32_t) {
+  const MatrixForm& form = form_of(warp, code);
+  const Ref* refs = warp.cta->launch->image->refs.data();
+  const Ref to = refs[form.d.first], from = refs[form.a.first];
+  uint16_t halves[2 * kLanes], bits[2 * kLanes] = {};
+  std::memcpy(halves, at<uint16_t>(warp, from), sizeof halves);
+  const uint32_t marked = kChecked ? undefined_lanes(warp, from) : 0;
+  if (marked) std::memcpy(bits, shadow_at<uint16_t>(warp, from), sizeof bits);
+  uint32_t undefined[kLanes] = {};
+  for (unsigned row = 0; row < 8; ++row)
+    for (unsigned column = 0; column < 8; ++column) {
+      const Half source = holder(row, column, false), target = holder(row, column, true);
+      const unsigned index = 2 * source.lane + source.part;
+      at<uint16_t>(warp, to)[2 * target.lane + target.part] = halves[index];
+      if (marked >> source.lane & 1) undefined[target.lane] |= uint32_t{bits[index]} << 16 * target.part;
+    }
+  if constexpr (kChecked) set_marks(warp, to, undefined, code, 0);
+}
+
+// wmma.load and wmma.store: every lane moves its own elements; see matrix_multiply.cpp for their order.
+template <bool kChecked, bool kStore>
+void elements(Warp& warp, const Code& code, uint32_t mask) {
+  const MatrixForm& form = form_of(warp, code);
+  const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
+  const unsigned bits = ptx::bit_width(form.d_type), per = bits >= 32 ? 1 : 32 / bits;
+  const unsigned m = form.shape.m, n = form.shape.n, k = form.shape.k;
+  const unsigned row_count = form.matrix == 'b' ? k : m, columns = form.matrix == 'a' ? k : n;
+  const bool by_columns = form.a_columns;
+  uint64_t base[kLanes];
+  compute_addresses(warp, code, base);
+  for (unsigned reg = 0; reg < form.d.count; ++reg) {
+    const unsigned lane_bytes = bits == 64 ? 8 : 4;
+    uint8_t* values = at<uint8_t>(warp, refs[reg]);
+    uint32_t undefined[kLanes] = {};
+    for (unsigned element = 0; element < per; element += bits < 8 ? 8 / bits : 1) {
+      // Elements of less than a byte go a byte at a time.
+      const unsigned bytes = std::max(1u, bits / 8);
+      Places places;
+      for_lanes(mask, [&](unsigned lane) {
+        const unsigned index = (lane * form.d.count + reg) * per + element;
+        const unsigned row = index / columns % row_count, column = index % columns;
+        const uint64_t stride = form.has_stride ? at<uint32_t>(warp, form.stride)[lane]
+                                : by_columns    ? row_count
+                                                : columns;
+        const uint64_t at_element = by_columns ? column * stride + row : row * stride + column;
+        places.address[lane] = base[lane] + at_element * bits / 8;
+      });
+      if constexpr (kChecked) {
+        if (!locate_at_checked(warp, code, mask, bytes, bytes, kStore ? AccessKind::store : AccessKind::load, places))
+          return;
+      } else {
+        locate_at_unchecked(warp, code, mask, bytes, places);
+      }
+      for_lanes(mask, [&](unsigned lane) {
+        uint8_t* word = values + size_t{lane} * lane_bytes + element * bits / 8;
+        uint8_t* shadow = kChecked ? places.shadow[lane] : nullptr;
+        if constexpr (kStore) {
+          std::memcpy(places.bytes[lane], word, bytes);
+          if (shadow) std::memset(shadow, undefined_lanes(warp, refs[reg]) >> lane & 1 ? 0 : 0xff, bytes);
+        } else {
+          std::memcpy(word, places.bytes[lane], bytes);
+          for (unsigned byte = 0; shadow && byte < bytes; ++byte)
+            if (shadow[byte] != 0xff) undefined[lane] = kFull;
+        }
+        if constexpr (kChecked)
+          if (warp.cta->races && places.shared_offset[lane] != kNotShared)
+            kStore ? note_shared_write(warp, code, lane, places.shared_offset[lane], bytes)
+                   : note_shared_read(warp, code, lane, places.shared_offset[lane], bytes);
+      });
+    }
+    if constexpr (kChecked && !kStore) {
+      if (bits == 64) {
+        uint32_t lanes = 0;
+        for (unsigned lane = 0; lane < kLanes; ++lane) lanes |= undefined[lane] ? 1u << lane : 0;
+        std::memset(shadow_at<uint8_t>(warp, refs[reg]), 0xff, kLanes * 8);
+        undefined_lanes(warp, refs[reg]) = lanes;
+      } else {
+        set_marks(warp, refs[reg], undefined, code, base[0]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void select_matrix_rows(Code& code, bool store) {
+  code.run = store ? rows<false, true> : rows<false, false>;
+  code.checked = store ? rows<true, true> : rows<true, false>;
+}
+
+void select_matrix_elements(Code& code, bool store) {
+  code.run = store ? elements<false, true> : elements<false, false>;
+  code.checked = store ? elements<true, true> : elements<true, false>;
+}
+
+void select_transpose(Code& code) {
+  code.run = transpose<false>;
+  code.checked = transpose<true>;
+}
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,245 @@
+// mma and wmma.mma: D = A * B + C over the registers of a warp. PTX ISA 9.0, 9.7.14.
+//
+// Products of narrow types are exact and are summed in double precision in the order of k, then C is added and the sum
+// is rounded once to the type of D. Hardware sums in other orders and cuts bits off, differently in each generation:
+// results with more than 24 significant bits on the way may differ in the last places (docs/emulator.md). Integer and
+// f64 forms are exact.
+#include <array>
+#include <vector>
+
+#include "runtime/backend/emulator/float_math.hpp"
+#include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/state.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Type;
+
+struct Position {
+  unsigned row = 0, column = 0;
+};
+
+// Elements of a register: 2 halves, 8 nibbles, 32 bits, 1 single or double.
+unsigned per_register(Type type) { return ptx::bit_width(type) >= 32 ? 1 : 32 / ptx::bit_width(type); }
+
+// mma, all shapes but m8n8k4 of halves: a quarter of the lanes' number is the row of A and C and the column of B; the
+// rest and the register count along k (A, B) or along the columns (C, D).
+Position a_place(const MatrixForm& form, unsigned lane, unsigned reg, unsigned element) {
+  const unsigned per = per_register(form.a_type), group = lane / 4, within = lane % 4;
+  if (form.shape.m == 8) return {group, within * per + element + reg * 4 * per};
+  return {group + 8 * (reg % 2), within * per + element + reg / 2 * 4 * per};
+}
+Position b_place(const MatrixForm& form, unsigned lane, unsigned reg, unsigned element) {
+  const unsigned per = per_register(form.b_type);
+  return {lane % 4 * per + element + reg * 4 * per, lane / 4};
+}
+Position c_place(unsigned lane, unsigned reg, unsigned element, unsigned per) {
+  const unsigned index = reg * per + element;
+  return {lane / 4 + 8 * (index / 2), lane % 4 * 2 + index % 2};
+}
+
+// m8n8k4 of halves: four products at once, each of the lanes q..q+3 and q+16..q+19.
+bool is_quad(const MatrixForm& form) { return !form.is_wmma && form.shape.k == 4 && form.a_type == Type::f16; }
+Position quad_a(const MatrixForm& form, unsigned lane, unsigned index) {
+  const unsigned high = lane < 16 ? 0 : 4;
+  return form.a_columns ? Position{index % 4 + high, lane % 4} : Position{lane % 4 + high, index};
+}
+Position quad_b(const MatrixForm& form, unsigned lane, unsigned index) {
+  const unsigned high = lane < 16 ? 0 : 4;
+  return form.b_columns ? Position{index, lane % 4 + high} : Position{lane % 4, index % 4 + high};
+}
+Position quad_c(Type type, unsigned lane, unsigned index) {
+  const unsigned high = lane < 16 ? 0 : 4;
+  if (type == Type::f16) return {lane % 4 + high, index};
+  return {(lane & 1) + (index & 2) + high, (index & 4) + (lane & 2) + (index & 1)};
+}
+
+double number(uint32_t word, unsigned element, Type type) {
+  const unsigned bits = ptx::bit_width(type);
+  const uint32_t part = bits >= 32 ? word : word >> element * bits & ((1u << bits) - 1);
+  switch (type) {
+    case Type::f16:
+      return scalar::f16_value(static_cast<uint16_t>(part));
+    case Type::bf16:
+      return scalar::bf16_value(static_cast<uint16_t>(part));
+    case Type::tf32:
+      return scalar::to_f32(part & 0xffffe000u);
+    case Type::f32:
+      return scalar::to_f32(part);
+    case Type::e4m3:
+      return scalar::widen(part, scalar::kE4m3);
+    case Type::e5m2:
+      return scalar::widen(part, scalar::kE5m2);
+    case Type::s8:
+      return static_cast<int8_t>(part);
+    case Type::s4:
+      return static_cast<int32_t>(part << 28) >> 28;
+    case Type::s32:
+      return static_cast<int32_t>(part);
+    default:
+      return part;
+  }
+}
+
+struct Matrix {
+  unsigned columns;
+  std::vector<double> values;
+  Matrix(unsigned rows, unsigned column_count) : columns(column_count), values(size_t{rows} * column_count) {}
+  double& operator()(Position at) { return values[size_t{at.row} * columns + at.column]; }
+  double operator()(unsigned row, unsigned column) const { return values[size_t{row} * columns + column]; }
+};
+
+class Product {
+ public:
+  Product(Warp& warp, const MatrixForm& form) : warp_(warp), form_(form), refs_(warp.cta->launch->image->refs.data()) {}
+
+  void run() {
+    const unsigned passes = is_quad(form_) ? 4 : 1;
+    for (unsigned pass = 0; pass < passes; ++pass) one(is_quad(form_) ? 0x000f000fu << 4 * pass : kFull);
+  }
+
+ private:
+  template <class Visit>
+  void elements(const RegisterList& list, Type type, uint32_t lanes, Visit&& visit) {
+    const unsigned per = per_register(type);
+    for (unsigned reg = 0; reg < list.count; ++reg)
+      for_lanes(lanes, [&](unsigned lane) {
+        for (unsigned element = 0; element < per; ++element) visit(lane, reg, element, refs_[list.first + reg]);
+      });
+  }
+
+  double read(Ref ref, unsigned lane, unsigned element, Type type) {
+    if (type == Type::f64) return at<double>(warp_, ref)[lane];
+    return number(at<uint32_t>(warp_, ref)[lane], element, type);
+  }
+
+  // Registers of wmma are ours to lay out: in the order of lanes, registers, elements, again from the start where there
+  // are more of them than elements of the matrix.
+  Position linear(const RegisterList& list, Type type, unsigned lane, unsigned reg, unsigned element, unsigned rows,
+                  unsigned columns) const {
+    const unsigned per = per_register(type), index = (lane * list.count + reg) * per + element;
+    return {index / columns % rows, index % columns};
+  }
+
+  Position place(char matrix, Type type, const RegisterList& list, unsigned lane, unsigned reg,
+                 unsigned element) const {
+    const unsigned m = form_.shape.m, n = form_.shape.n, k = form_.shape.k, index = reg * per_register(type) + element;
+    if (form_.is_wmma)
+      return matrix == 'a'   ? linear(list, type, lane, reg, element, m, k)
+             : matrix == 'b' ? linear(list, type, lane, reg, element, k, n)
+                             : linear(list, type, lane, reg, element, m, n);
+    if (is_quad(form_))
+      return matrix == 'a'   ? quad_a(form_, lane, index)
+             : matrix == 'b' ? quad_b(form_, lane, index)
+                             : quad_c(type, lane, index);
+    return matrix == 'a'   ? a_place(form_, lane, reg, element)
+           : matrix == 'b' ? b_place(form_, lane, reg, element)
+                           : c_place(lane, reg, element, per_register(type));
+  }
+
+  Matrix gather(char matrix, const RegisterList& list, Type type, unsigned rows, unsigned columns, uint32_t lanes) {
+    Matrix out(rows, columns);
+    elements(list, type, lanes, [&](unsigned lane, unsigned reg, unsigned element, Ref ref) {
+      out(place(matrix, type, list, lane, reg, element)) = read(ref, lane, element, type);
+    });
+    return out;
+  }
+
+  double dot(const Matrix& a, const Matrix& b, double c, unsigned row, unsigned column) const {
+    const unsigned k_count = form_.shape.k;
+    if (form_.a_type == Type::b1) {
+      double sum = c;
+      for (unsigned k = 0; k < k_count; ++k) {
+        const bool x = a(row, k) != 0, y = b(k, column) != 0;
+        sum += form_.by_and ? x && y : x != y;
+      }
+      return sum;
+    }
+    if (form_.a_type == Type::f64) {
+      double sum = c;
+      for (unsigned k = 0; k < k_count; ++k) sum = std::fma(a(row, k), b(k, column), sum);
+      return sum;
+    }
+    double sum = 0;
+    for (unsigned k = 0; k < k_count; ++k) sum += a(row, k) * b(k, column);
+    return sum + c;
+  }
+
+  // The bits of one element of D.
+  uint32_t bits(double value) const {
+    switch (form_.d_type) {
+      case Type::f16:
+        return scalar::f16_bits(value);
+      case Type::s32: {
+        if (form_.saturates) value = std::min(std::max(value, -2147483648.0), 2147483647.0);
+        return static_cast<uint32_t>(static_cast<int64_t>(value));
+      }
+      default:
+        return scalar::to_bits(scalar::canonical(static_cast<float>(value)));
+    }
+  }
+
+  void one(uint32_t lanes) {
+    const unsigned m = form_.shape.m, n = form_.shape.n, k = form_.shape.k;
+    const Matrix a = gather('a', form_.a, form_.a_type, m, k, lanes),
+                 b = gather('b', form_.b, form_.b_type, k, n, lanes),
+                 c = gather('c', form_.c, form_.c_type, m, n, lanes);
+    const HostRounding host(static_cast<Rounding>(form_.rounding));
+    Matrix d(m, n);
+    for (unsigned row = 0; row < m; ++row)
+      for (unsigned column = 0; column < n; ++column) d({row, column}) = dot(a, b, c(row, column), row, column);
+    elements(form_.d, form_.d_type, lanes, [&](unsigned lane, unsigned reg, unsigned element, Ref ref) {
+      const double value = d(place('d', form_.d_type, form_.d, lane, reg, element));
+      if (form_.d_type == Type::f64) {
+        at<double>(warp_, ref)[lane] = scalar::canonical(value);
+        return;
+      }
+      uint32_t& word = at<uint32_t>(warp_, ref)[lane];
+      if (form_.d_type == Type::f16)
+        word = element ? (word & 0xffff) | bits(value) << 16 : (word & 0xffff0000) | bits(value);
+      else
+        word = bits(value);
+    });
+  }
+
+  Warp& warp_;
+  const MatrixForm& form_;
+  const Ref* refs_;
+};
+
+// One undefined bit anywhere makes the whole result undefined.
+void track(Warp& warp, const MatrixForm& form) {
+  const Ref* refs = warp.cta->launch->image->refs.data();
+  uint32_t undefined = 0, origin = 0;
+  for (const RegisterList& list : {form.a, form.b, form.c})
+    for (uint32_t i = 0; i < list.count; ++i) {
+      const Ref ref = refs[list.first + i];
+      undefined |= undefined_lanes(warp, ref);
+      if (undefined_lanes(warp, ref)) origin = origin_of(warp, ref);
+    }
+  for (uint32_t i = 0; i < form.d.count; ++i) {
+    const Ref ref = refs[form.d.first + i];
+    undefined_lanes(warp, ref) = undefined ? kFull : 0;
+    if (!undefined) continue;
+    origin_of(warp, ref) = origin;
+    std::memset(shadow_at<uint8_t>(warp, ref), 0xff, kLanes * (form.d_type == Type::f64 ? 8 : 4));
+  }
+}
+
+template <bool kChecked>
+void multiply(Warp& warp, const Code& code, uint32_t) {
+  const MatrixForm& form = warp.cta->launch->image->matrices[code.target];
+  if constexpr (kChecked) track(warp, form);
+  Product(warp, form).run();
+}
+
+}  // namespace
+
+void select_multiply(Code& code) {
+  code.run = multiply<false>;
+  code.checked = multiply<true>;
+}
+
+}  // namespace ptxkit::emulator
