@@ -12,6 +12,10 @@ namespace {
 // CUdevice_attribute, CUfunction_attribute, CUjit_option and flag values of cuda.h.
 constexpr int kAttributeMultiprocessorCount = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 constexpr int kFunctionMaxThreads = 0, kFunctionSharedBytes = 1, kFunctionLocalBytes = 3, kFunctionRegisters = 4;
+constexpr int kFunctionMaxDynamicSharedBytes = 8;
+constexpr int kNotReady = 600;
+// More needs to be asked for: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.0.
+constexpr std::uint32_t kDynamicSharedBytesForFree = 48 << 10;
 constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6, kJitOptimisationLevel = 7;
 constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kHostAllocDefault = 0;
 
@@ -86,6 +90,16 @@ Result<void> Stream::wait() const {
   return on(context(), "cuStreamSynchronize", [&] { return context().api().stream_synchronize(handle()); });
 }
 
+Result<bool> Stream::is_done() const {
+  int status = 0;
+  auto done = on(context(), "cuStreamQuery", [&] {
+    status = context().api().stream_query(handle());
+    return status == kNotReady ? 0 : status;
+  });
+  if (!done) return tl::unexpected(done.error());
+  return status == 0;
+}
+
 Result<Event> Event::create(ContextPointer context) {
   CuEvent event = nullptr;
   auto done = on(*context, "cuEventCreate", [&] { return context->api().event_create(&event, kEventDefault); });
@@ -157,6 +171,14 @@ Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, std::size_t 
   return PinnedMemory(std::move(context), pointer, size_bytes);
 }
 
+Result<std::uint64_t> PinnedMemory::device_address() const {
+  CuDevicePointer pointer = 0;
+  auto done = on(context(), "cuMemHostGetDevicePointer",
+                 [&] { return context().api().mem_host_get_device_pointer(&pointer, handle(), 0); });
+  if (!done) return tl::unexpected(done.error());
+  return pointer;
+}
+
 Result<Kernel> Kernel::load(ContextPointer context, const kernels::KernelImage& image) {
   if (auto checked = check_verdict(image); !checked) return tl::unexpected(checked.error());
   return load_unverified(std::move(context), std::string(image.ptx), contract_of(image));
@@ -218,6 +240,27 @@ Result<void> Kernel::launch(const Stream& stream, std::uint32_t grid_blocks, std
     return context().api().launch_kernel(function_, grid_blocks, 1, 1, block_threads, 1, 1, 0, stream.handle(),
                                          pointers.data(), nullptr);
   });
+  if (!done) done.error().where = fmt::format("{}, kernel {}", done.error().where, contract_.name);
+  return done;
+}
+
+Result<void> Kernel::launch_unchecked(const Stream& stream, const LaunchGeometry& geometry,
+                                      std::span<const std::vector<std::byte>> arguments) const {
+  // The driver only reads through these pointers.
+  std::vector<void*> pointers;
+  for (const auto& argument : arguments) pointers.push_back(const_cast<std::byte*>(argument.data()));
+  auto done = on(context(), "cuFuncSetAttribute", [&] {
+    if (geometry.dynamic_shared_bytes <= kDynamicSharedBytesForFree) return 0;
+    return context().api().function_set_attribute(function_, kFunctionMaxDynamicSharedBytes,
+                                                  static_cast<int>(geometry.dynamic_shared_bytes));
+  });
+  if (done) {
+    const auto& [grid, block, shared_bytes] = geometry;
+    done = on(context(), "cuLaunchKernel", [&] {
+      return context().api().launch_kernel(function_, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                           shared_bytes, stream.handle(), pointers.data(), nullptr);
+    });
+  }
   if (!done) done.error().where = fmt::format("{}, kernel {}", done.error().where, contract_.name);
   return done;
 }

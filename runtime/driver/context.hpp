@@ -5,6 +5,7 @@
 // alive. Nothing here synchronises a whole device: waiting is for one stream or one event.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -82,6 +83,8 @@ class Stream : public Owner<CuStream, &Api::stream_destroy> {
  public:
   static Result<Stream> create(ContextPointer context);  // does not synchronise with the default stream
   Result<void> wait() const;
+  // Whether everything on it has happened; does not wait.
+  Result<bool> is_done() const;
 
  private:
   using Owner::Owner;
@@ -121,16 +124,23 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   std::size_t size_bytes_;
 };
 
-// Page-locked host memory.
+// Page-locked host memory. It is mapped into every context (CUDA Driver API, "Unified Addressing"), and it outlives one
+// that died: what a kernel wrote there before it was killed can be read.
 class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
  public:
   static Result<PinnedMemory> allocate(ContextPointer context, std::size_t size_bytes);
   std::span<std::uint8_t> bytes() const { return {static_cast<std::uint8_t*>(handle()), size_bytes_}; }
+  Result<std::uint64_t> device_address() const;  // where kernels find it
 
  private:
   PinnedMemory(ContextPointer context, void* pointer, std::size_t size_bytes)
       : Owner(std::move(context), pointer), size_bytes_(size_bytes) {}
   std::size_t size_bytes_;
+};
+
+struct LaunchGeometry {
+  std::array<std::uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::uint32_t dynamic_shared_bytes = 0;
 };
 
 struct KernelResources {
@@ -151,6 +161,10 @@ class Kernel : public Owner<CuModule, &Api::module_unload> {
   // Asynchronous. The arguments are checked against the contract and copied before this returns.
   Result<void> launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
                       std::span<const LaunchArgument> arguments) const;
+  // Any geometry and parameters of any type, for text that nobody vouches for. Precondition: argument i has the bytes
+  // of parameter i, all of them.
+  Result<void> launch_unchecked(const Stream& stream, const LaunchGeometry& geometry,
+                                std::span<const std::vector<std::byte>> arguments) const;
 
  private:
   Kernel(ContextPointer context, CuModule module, CuFunction function, LaunchContract contract)

@@ -90,7 +90,7 @@ Result<ArgumentSpec> buffer(std::string_view spec, std::string_view kind, std::s
   ArgumentSpec argument;
   argument.is_buffer = true;
   const size_t colon = kind == "inout" ? rest.rfind(':') : rest.find(':');
-  const bool has_output = kind == "inout" || kind == "out" || kind == "uninit";
+  const bool has_output = kind == "inout" || kind == "out" || kind == "mapped" || kind == "uninit";
   std::string_view first = rest;
   if (has_output) {
     if (colon == std::string_view::npos || colon + 1 == rest.size())
@@ -114,6 +114,7 @@ Result<ArgumentSpec> buffer(std::string_view spec, std::string_view kind, std::s
   if (!parse_unsigned(first, size_bytes) || size_bytes > kMaxBufferBytes)
     return fail(fmt::format("'{}': expected a size in bytes up to {}, found '{}'", spec, kMaxBufferBytes, first));
   argument.initialised = kind != "uninit";
+  argument.mapped = kind == "mapped";
   argument.bytes.resize(size_bytes);
   return argument;
 }
@@ -124,7 +125,7 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
   const size_t colon = spec.find(':');
   if (colon != std::string_view::npos) {
     const std::string_view kind = spec.substr(0, colon), rest = spec.substr(colon + 1);
-    for (const std::string_view each : {"in", "inout", "out", "uninit", "zero", "hex"}) {
+    for (const std::string_view each : {"in", "inout", "out", "mapped", "uninit", "zero", "hex"}) {
       if (kind == each) return buffer(spec, kind, rest);
     }
     if (kind == "f32") return floating<float>(spec, rest);
@@ -137,8 +138,8 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
   }
   return fail(
       fmt::format("'{}' is no argument", spec), "",
-      "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, uninit:BYTES:OUT, "
-      "zero:BYTES, hex:00ff");
+      "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, mapped:BYTES:OUT, "
+      "uninit:BYTES:OUT, zero:BYTES, hex:00ff");
 }
 
 }  // namespace ptxkit::tools

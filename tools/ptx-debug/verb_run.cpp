@@ -1,8 +1,10 @@
-// `ptx-debug run FILE --entry E --grid X --block X --arg SPEC...`: one launch on the emulator, with the sanitizer.
-// Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or reached what cannot be run, 11 a file cannot
-// be read or written, 64 wrong usage, which a launch that does not fit the kernel is.
+// `ptx-debug run FILE --entry E --grid X --block X --arg SPEC...`: one launch on the emulator, with the sanitizer, or
+// on a GPU. Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or reached what cannot be run, 11 a
+// file cannot be read or written or there is no GPU, 64 wrong usage, which a launch that does not fit the kernel is.
 #include <charconv>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,8 +14,10 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/driver/error_catalogue.hpp"
 #include "support/file.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
+#include "tools/ptx-debug/kernel_run.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -29,6 +33,7 @@ struct RunOptions {
   uint32_t shared_bytes = 0;
   uint64_t max_steps = 0;
   unsigned threads = 1;
+  double deadline_seconds = 0;
 };
 
 int exit_code_of(rules::Status status) { return rules::exit_code(status); }
@@ -60,9 +65,9 @@ nlohmann::ordered_json place_json(const emulator::Site& site, const emulator::Th
           {"source", site.source}, {"thread", thread.thread}, {"block", thread.block}};
 }
 
-std::string to_json(const emulator::Outcome& outcome, const RunOptions& options) {
+nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun& run) {
   nlohmann::ordered_json out{
-      {"file", options.file}, {"entry", options.entry}, {"faults", nlohmann::ordered_json::array()}};
+      {"file", run.file}, {"entry", run.entry.name}, {"faults", nlohmann::ordered_json::array()}};
   for (const emulator::Fault& fault : outcome.faults) {
     nlohmann::ordered_json each{{"kind", emulator::name(fault.kind)},
                                 {"rule", emulator::rule(fault.kind)},
@@ -87,7 +92,7 @@ std::string to_json(const emulator::Outcome& outcome, const RunOptions& options)
                        {"divergent_branches", counts.divergent_branches},
                        {"barriers", counts.barriers},
                        {"blocks", counts.cta_count}};
-  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return out;
 }
 
 int fail_reading(const Error& error) {
@@ -95,28 +100,143 @@ int fail_reading(const Error& error) {
   return exit_code_of(rules::Status::unreadable);
 }
 
-int run_kernel(RunOptions options) {
-  if (options.backend != "emulator")
-    return usage_error("run", fmt::format("backend '{}' is not in this program; there is emulator", options.backend));
-  emulator::LaunchShape shape;
-  emulator::LaunchOptions launch_options;
-  if (!parse_dimensions(options.grid, shape.grid))
-    return usage_error("run", fmt::format("--grid: expected X, X,Y or X,Y,Z, found '{}'", options.grid));
-  if (!parse_dimensions(options.block, shape.block))
-    return usage_error("run", fmt::format("--block: expected X, X,Y or X,Y,Z, found '{}'", options.block));
-  if (!parse_schedule(options.schedule, launch_options.schedule_seed))
-    return usage_error("run",
-                       fmt::format("--schedule: expected in-order or random:SEED with a seed of at least 1, found '{}'",
-                                   options.schedule));
-  const auto checks = emulator::parse_checks(options.checks);
-  if (!checks) return usage_error("run", checks.error().message());
-  shape.dynamic_shared_bytes = options.shared_bytes;
-  launch_options.checks = *checks;
-  launch_options.max_steps = options.max_steps;
-  launch_options.threads = options.threads;
+struct RunSettings {
+  emulator::LaunchOptions launch;
+  double deadline_seconds = 0;
+};
 
+// What is wrong with the words that are no file and no argument; otherwise they are in `run` and `settings`.
+std::optional<std::string> read_settings(const RunOptions& options, KernelRun& run, RunSettings& settings) {
+  if (options.backend != "emulator" && options.backend != "cuda")
+    return fmt::format("--backend: expected emulator or cuda, found '{}'", options.backend);
+  if (!parse_dimensions(options.grid, run.shape.grid))
+    return fmt::format("--grid: expected X, X,Y or X,Y,Z, found '{}'", options.grid);
+  if (!parse_dimensions(options.block, run.shape.block))
+    return fmt::format("--block: expected X, X,Y or X,Y,Z, found '{}'", options.block);
+  if (!parse_schedule(options.schedule, settings.launch.schedule_seed))
+    return fmt::format("--schedule: expected in-order or random:SEED with a seed of at least 1, found '{}'",
+                       options.schedule);
+  if (!(options.deadline_seconds >= 0))
+    return fmt::format("--deadline: expected seconds, found {}", options.deadline_seconds);
+  const auto checks = emulator::parse_checks(options.checks);
+  if (!checks) return checks.error().message();
+  run.shape.dynamic_shared_bytes = options.shared_bytes;
+  settings.launch.checks = *checks;
+  settings.launch.max_steps = options.max_steps;
+  settings.launch.threads = options.threads;
+  settings.deadline_seconds = options.deadline_seconds;
+  return std::nullopt;
+}
+
+// What a run has to say, whichever backend it was on.
+struct RunReport {
+  std::string text;
+  nlohmann::ordered_json json;
+  std::vector<std::optional<std::vector<std::byte>>> buffers;  // as GpuOutcome has them
+  int exit_code = 0;
+  bool has_live_kernel = false;  // that nothing can be waited for any more
+};
+
+Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings, emulator::Device& device,
+                               const emulator::Program& program) {
+  std::vector<emulator::Address> addresses;
+  std::vector<emulator::Argument> arguments;
+  for (const ArgumentSpec& spec : run.arguments) {
+    emulator::Address address = 0;
+    if (spec.is_buffer) {
+      const size_t index = arguments.size();
+      const auto allocated = device.allocate(
+          spec.bytes.size(), index < run.entry.parameters.size() ? run.entry.parameters[index].name : "buffer");
+      if (!allocated) return tl::unexpected(allocated.error());
+      address = *allocated;
+      if (spec.initialised) {
+        if (const auto written = device.write(address, spec.bytes); !written) return tl::unexpected(written.error());
+      }
+      arguments.push_back(run.address_bits == 32 ? emulator::Argument::of(static_cast<uint32_t>(address))
+                                                 : emulator::Argument::of(address));
+    } else {
+      arguments.push_back({spec.bytes});
+    }
+    addresses.push_back(address);
+  }
+  const auto outcome = emulator::launch(program, run.entry.name, run.shape, arguments, settings.launch);
+  if (!outcome) return tl::unexpected(outcome.error());
+  RunReport report;
+  report.text = outcome->output + emulator::render(*outcome, run.file);
+  report.text += fmt::format(
+      "{}: '{}' {}: {} thread instructions in {} block{}\n", run.file, run.entry.name,
+      outcome->ok() ? "ran clean"
+                    : fmt::format("has {} fault{}", outcome->faults.size(), outcome->faults.size() == 1 ? "" : "s"),
+      outcome->statistics.thread_instructions, outcome->statistics.cta_count,
+      outcome->statistics.cta_count == 1 ? "" : "s");
+  report.json = to_json(*outcome, run);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    auto& buffer = report.buffers.emplace_back();
+    if (!run.arguments[i].is_buffer) continue;
+    buffer.emplace(run.arguments[i].bytes.size());
+    if (const auto read = device.read(addresses[i], *buffer); !read) return tl::unexpected(read.error());
+  }
+  report.exit_code = outcome->ok() ? 0 : kFaultsExitCode;
+  for (const emulator::Fault& fault : outcome->faults) {
+    if (fault.kind == emulator::FaultKind::unsupported) report.exit_code = exit_code_of(rules::Status::unparsable);
+  }
+  return report;
+}
+
+Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings) {
+  auto outcome = run_on_gpu(run, settings.deadline_seconds);
+  if (!outcome) return tl::unexpected(outcome.error());
+  RunReport report;
+  report.json = {
+      {"file", run.file},          {"entry", run.entry.name},         {"device", outcome->device},
+      {"status", outcome->status}, {"timed_out", outcome->timed_out}, {"faults", nlohmann::ordered_json::array()}};
+  std::string what = "ran clean";
+  if (outcome->timed_out) {
+    what = fmt::format("is still running after {} s", settings.deadline_seconds);
+    report.json["faults"].push_back({{"kind", "deadline"}, {"message", what}});
+  } else if (outcome->status != 0) {
+    const Error error = driver::driver_error(outcome->status, "the launch ended");
+    what = fmt::format("has 1 fault: {}", error.message());
+    report.json["faults"].push_back(
+        {{"kind", driver::explain(outcome->status).name}, {"message", error.what}, {"next_step", error.todo}});
+  }
+  report.text = fmt::format("{}: '{}' {} on {}\n", run.file, run.entry.name, what, outcome->device);
+  report.buffers = std::move(outcome->buffers);
+  report.has_live_kernel = outcome->timed_out;
+  report.exit_code = outcome->timed_out || outcome->status != 0 ? kFaultsExitCode : 0;
+  return report;
+}
+
+// Standard output, the buffers' files, the JSON; the exit code of it all.
+int deliver(const RunReport& report, const KernelRun& run, const std::string& json_path) {
+  const bool written = json_path == "-" || print(report.text);
+  for (size_t i = 0; i < run.arguments.size(); ++i) {
+    const std::string& path = run.arguments[i].output;
+    if (path.empty()) continue;
+    if (!report.buffers[i]) {
+      complain(fmt::format("{} is not written: the buffer went with its context; mapped:BYTES:OUT survives", path));
+      continue;
+    }
+    const auto& bytes = *report.buffers[i];
+    if (const auto saved = write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}); !saved)
+      return fail_reading(saved.error());
+  }
+  if (!json_path.empty()) {
+    const auto saved =
+        write_file(json_path, report.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    if (!saved) return fail_reading(saved.error());
+  }
+  return written ? report.exit_code : exit_code_of(rules::Status::unreadable);
+}
+
+int run_kernel(const RunOptions& options) {
+  KernelRun run;
+  RunSettings settings;
+  if (const auto what = read_settings(options, run, settings)) return usage_error("run", *what);
+  run.file = options.file;
   auto text = read_file(options.file);
   if (!text) return fail_reading(text.error());
+  run.ptx = *text;
   ptx::ParseResult parsed = ptx::parse(std::move(*text), options.file);
   if (!parsed.diagnostics.empty()) {
     print(report::rendered(parsed));
@@ -128,74 +248,38 @@ int run_kernel(RunOptions options) {
     complain(program.error().message());
     return exit_code_of(rules::Status::unparsable);
   }
-  if (options.entry.empty()) {
-    if (program->entries().size() != 1)
-      return usage_error(
-          "run", fmt::format("{} has {} kernels: name one with --entry", options.file, program->entries().size()));
-    options.entry = program->entries().front().name;
-  }
-  const auto entry = program->entry(options.entry);
+  run.address_bits = program->module().address_size;
+  if (options.entry.empty() && program->entries().size() != 1)
+    return usage_error(
+        "run", fmt::format("{} has {} kernels: name one with --entry", options.file, program->entries().size()));
+  auto entry = program->entry(options.entry.empty() ? program->entries().front().name : options.entry);
   if (!entry) return usage_error("run", entry.error().message());
-
-  std::vector<ArgumentSpec> specs;
-  std::vector<emulator::Address> addresses;
-  std::vector<emulator::Argument> arguments;
+  run.entry = std::move(*entry);
   for (const std::string& spec : options.arguments) {
-    auto parsed_spec = parse_argument_spec(spec);
-    if (!parsed_spec)
-      return parsed_spec.error().where.empty() ? usage_error("run", parsed_spec.error().message())
-                                               : fail_reading(parsed_spec.error());
-    emulator::Address address = 0;
-    if (parsed_spec->is_buffer) {
-      const size_t index = specs.size();
-      const auto allocated = device.allocate(parsed_spec->bytes.size(),
-                                             index < entry->parameters.size() ? entry->parameters[index].name : spec);
-      if (!allocated) return usage_error("run", allocated.error().message());
-      address = *allocated;
-      if (parsed_spec->initialised) {
-        if (const auto written = device.write(address, parsed_spec->bytes); !written)
-          return usage_error("run", written.error().message());
-      }
-      arguments.push_back(program->module().address_size == 32 ? emulator::Argument::of(static_cast<uint32_t>(address))
-                                                               : emulator::Argument::of(address));
-    } else {
-      arguments.push_back({parsed_spec->bytes});
-    }
-    addresses.push_back(address);
-    specs.push_back(std::move(*parsed_spec));
+    auto argument = parse_argument_spec(spec);
+    if (!argument)
+      return argument.error().where.empty() ? usage_error("run", argument.error().message())
+                                            : fail_reading(argument.error());
+    run.arguments.push_back(std::move(*argument));
   }
 
-  const auto outcome = emulator::launch(*program, options.entry, shape, arguments, launch_options);
-  if (!outcome) return usage_error("run", outcome.error().message());
-  std::string out = outcome->output + emulator::render(*outcome, options.file);
-  out += fmt::format(
-      "{}: '{}' {}: {} thread instructions in {} block{}\n", options.file, options.entry,
-      outcome->ok() ? "ran clean"
-                    : fmt::format("has {} fault{}", outcome->faults.size(), outcome->faults.size() == 1 ? "" : "s"),
-      outcome->statistics.thread_instructions, outcome->statistics.cta_count,
-      outcome->statistics.cta_count == 1 ? "" : "s");
-  bool written = options.json == "-" || print(out);
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].output.empty()) continue;
-    std::string bytes(specs[i].bytes.size(), '\0');
-    const auto read = device.read(addresses[i], std::as_writable_bytes(std::span(bytes)));
-    const auto saved = read ? write_file(specs[i].output, bytes) : read;
-    if (!saved) return fail_reading(saved.error());
+  const bool on_gpu = options.backend == "cuda";
+  const auto report = on_gpu ? run_cuda(run, settings) : run_emulated(run, settings, device, *program);
+  if (!report) {
+    // A launch that does not fit is the caller's mistake; a driver that is missing or refuses is not.
+    return on_gpu && !report.error().where.empty() ? fail_reading(report.error())
+                                                   : usage_error("run", report.error().message());
   }
-  if (!options.json.empty()) {
-    if (const auto saved = write_file(options.json, to_json(*outcome, options)); !saved)
-      return fail_reading(saved.error());
-  }
-  if (!written) return exit_code_of(rules::Status::unreadable);
-  for (const emulator::Fault& fault : outcome->faults)
-    if (fault.kind == emulator::FaultKind::unsupported) return exit_code_of(rules::Status::unparsable);
-  return outcome->ok() ? 0 : kFaultsExitCode;
+  const int exit_code = deliver(*report, run, options.json);
+  if (report->has_live_kernel) std::_Exit(exit_code);  // whatever ends in an orderly way would wait for the kernel
+  return exit_code;
 }
 
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("run", "run one kernel of FILE on the emulator and say what is wrong with it");
+  CLI::App* verb =
+      app.add_subcommand("run", "run one kernel of FILE, on the emulator or a GPU, and say what is wrong with it");
   const auto options = std::make_shared<RunOptions>();
   verb->add_option("FILE", options->file, "PTX file; - is standard input")->required();
   verb->add_option("--entry", options->entry, "kernel to run; may be left out where there is only one");
@@ -204,12 +288,14 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory");
   verb->add_option("--arg", options->arguments,
                    "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
-                   "uninit:BYTES:OUT zero:BYTES hex:00ff");
-  verb->add_option("--backend", options->backend, "emulator");
+                   "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff");
+  verb->add_option("--backend", options->backend, "emulator, or cuda: the GPU $PTXKIT_DEVICE (default 0)");
   verb->add_option("--check", options->checks,
                    "all, none, or a list of bounds, alignment, uninitialised, races, barriers");
   verb->add_option("--schedule", options->schedule, "in-order, or random:SEED");
   verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit");
+  verb->add_option("--deadline", options->deadline_seconds,
+                   "cuda: give up after so many seconds, write the mapped buffers and exit 3; 0: wait");
   verb->add_option("--threads", options->threads, "blocks to run at the same time");
   verb->add_option("--json", options->json, "write faults and statistics to this file; - is standard output");
   verb->callback([options, &action] { action = [options] { return run_kernel(*options); }; });

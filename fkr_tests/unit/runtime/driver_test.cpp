@@ -142,6 +142,23 @@ TEST_F(FakeGpu, TheCompilersLogAndAMissingEntryAreShown) {
   EXPECT_THAT(kernel.error().message(), HasSubstr("CUDA_ERROR_NOT_FOUND"));
 }
 
+TEST_F(FakeGpu, AnyGeometryIsLaunchedAndItsFailureSaysWhichKernel) {
+  const auto here = context();
+  auto kernel = Kernel::load_unverified(here, "anything", {"anything", 0, {}}).value();
+  auto stream = Stream::create(here).value();
+  const LaunchGeometry geometry{{2, 3, 4}, {5, 6, 7}, 100 << 10};
+  const std::vector<std::vector<std::byte>> arguments{std::vector<std::byte>(3)};
+  EXPECT_TRUE(kernel.launch_unchecked(stream, geometry, arguments));
+  EXPECT_EQ(state_.calls["cuFuncSetAttribute"], 1) << "more than 48 KiB have to be asked for";
+  EXPECT_TRUE(kernel.launch_unchecked(stream, {}, arguments));
+  EXPECT_EQ(state_.calls["cuFuncSetAttribute"], 1);
+  inject("cuLaunchKernel", 3, 1);
+  EXPECT_THAT(kernel.launch_unchecked(stream, {}, arguments).error().message(), HasSubstr("kernel anything"));
+  EXPECT_TRUE(stream.is_done().value());
+  inject("cuStreamQuery", 2, 600);
+  EXPECT_FALSE(stream.is_done().value());
+}
+
 TEST_F(FakeGpu, LaunchesAreCheckedAgainstTheContract) {
   using kernels::ParameterType;
   const auto here = context();

@@ -253,6 +253,11 @@ int cuMemFreeHost(void* pointer) {
   std::free(pointer);
   return enter(__func__);
 }
+int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
+  ENTER();
+  *pointer = reinterpret_cast<std::uintptr_t>(host);
+  return 0;
+}
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
   ENTER();
   if (!inside(device_memory, to, bytes)) return 1;
@@ -297,6 +302,14 @@ int cuStreamDestroy_v2(void* stream) {
 int cuStreamSynchronize(void* stream) {
   ENTER();
   return static_cast<Stream*>(stream)->run();
+}
+int cuStreamQuery(void* stream) {
+  ENTER();
+  return static_cast<Stream*>(stream)->run();
+}
+int cuFuncSetAttribute(void*, int, int) {
+  ENTER();
+  return 0;
 }
 int cuEventCreate(void** event, unsigned) {
   ENTER();

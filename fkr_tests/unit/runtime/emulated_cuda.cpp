@@ -1,0 +1,195 @@
+// libcuda.so.1 whose GPU is the emulator: any PTX is compiled and run, a fault that kills a grid on hardware kills the
+// context with the same code, and memory of the host that is mapped can be read after that. What compilers do to a
+// kernel (dead loads going away, for one) does not happen here.
+//
+// A kernel that runs for kBusySteps is one that is still running: cuStreamQuery says so from then on.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/emulator/emulator.hpp"
+
+namespace {
+
+namespace emulator = ptxkit::emulator;
+
+constexpr int kInvalidValue = 1, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
+              kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
+constexpr uint64_t kBusySteps = 20'000'000;
+constexpr int kErrorLog = 5;  // CUjit_option: where the compiler's messages go
+
+struct Gpu {
+  emulator::Device device;
+  int dead_with = 0;  // every call fails with this code from now on
+  bool is_busy = false;
+  std::map<void*, std::pair<emulator::Address, size_t>> mapped;  // host memory, and what kernels see of it
+};
+Gpu& gpu() {
+  static Gpu* const all = new Gpu;  // lives as long as the process, as a driver does
+  return *all;
+}
+
+struct Function {
+  const emulator::Program* program;
+  emulator::EntryInfo entry;
+};
+struct Module {
+  emulator::Program program;
+  std::vector<std::unique_ptr<Function>> functions;
+};
+
+std::span<const std::byte> bytes(const void* from, size_t count) {
+  return {static_cast<const std::byte*>(from), count};
+}
+
+int code_of(const emulator::Fault& fault) {
+  if (!emulator::stops(fault.kind)) return 0;
+  switch (fault.kind) {
+    case emulator::FaultKind::misaligned:
+      return kMisaligned;
+    case emulator::FaultKind::out_of_bounds:
+    case emulator::FaultKind::null_address:
+    case emulator::FaultKind::use_after_free:
+      return kIllegalAddress;
+    default:
+      return kLaunchFailed;
+  }
+}
+
+void show_mapped() {
+  for (const auto& [host, device] : gpu().mapped) {
+    (void)gpu().device.read(device.first, {static_cast<std::byte*>(host), device.second});
+  }
+}
+
+// A device pointer that the host has written to: its mapping is what kernels see.
+void take_mapped() {
+  for (const auto& [host, device] : gpu().mapped) (void)gpu().device.write(device.first, bytes(host, device.second));
+}
+
+int done(bool worked) { return gpu().dead_with != 0 ? gpu().dead_with : worked ? 0 : kInvalidValue; }
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return 0; }
+int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
+int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
+int cuDeviceGetName(char* name, int length, int) {
+  std::snprintf(name, static_cast<size_t>(length), "Emulated GPU");
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
+int cuDeviceTotalMem_v2(size_t* total, int) { return *total = size_t{1} << 34, 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &gpu(), 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+int cuCtxSetCurrent(void*) { return 0; }
+
+int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
+  if (gpu().dead_with != 0) return gpu().dead_with;
+  auto program = emulator::Program::load_text(gpu().device, static_cast<const char*>(image), "module.ptx");
+  if (!program) {
+    for (unsigned i = 0; i < option_count; ++i) {
+      if (options[i] == kErrorLog)
+        std::snprintf(static_cast<char*>(values[i]), 1024, "%s", program.error().message().c_str());
+    }
+    return kInvalidPtx;
+  }
+  *module = new Module{std::move(*program), {}};
+  return 0;
+}
+int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), done(true); }
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  auto& from = *static_cast<Module*>(module);
+  auto entry = from.program.entry(name);
+  if (!entry) return kNotFound;
+  from.functions.push_back(std::make_unique<Function>(Function{&from.program, std::move(*entry)}));
+  *function = from.functions.back().get();
+  return 0;
+}
+int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, 0; }
+int cuFuncSetAttribute(void*, int, int) { return 0; }
+
+int cuMemAlloc_v2(std::uint64_t* pointer, size_t size) {
+  if (size == 0) return kInvalidValue;
+  const auto address = gpu().device.allocate(size, "buffer");
+  if (address) *pointer = *address;
+  return done(address.has_value());
+}
+int cuMemFree_v2(std::uint64_t pointer) { return done(gpu().device.release(pointer).has_value()); }
+int cuMemHostAlloc(void** pointer, size_t size, unsigned) {
+  const auto address = gpu().device.allocate(size, "mapped memory");
+  if (!address) return kInvalidValue;
+  *pointer = std::calloc(size, 1);
+  gpu().mapped[*pointer] = {*address, size};
+  return done(true);
+}
+int cuMemFreeHost(void* pointer) {
+  gpu().mapped.erase(pointer);
+  std::free(pointer);
+  return done(true);
+}
+int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
+  const auto found = gpu().mapped.find(host);
+  if (found != gpu().mapped.end()) *pointer = found->second.first;
+  return done(found != gpu().mapped.end());
+}
+int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, size_t size, void*) {
+  return done(gpu().device.write(to, bytes(from, size)).has_value());
+}
+int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, size_t size, void*) {
+  return done(gpu().dead_with == 0 && gpu().device.read(from, {static_cast<std::byte*>(to), size}).has_value());
+}
+int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, size_t size, void*) {
+  std::vector<std::byte> between(size);
+  return done(gpu().device.read(from, between) && gpu().device.write(to, between));
+}
+int cuMemsetD8Async(std::uint64_t to, unsigned char value, size_t size, void*) {
+  return done(gpu().device.fill(to, std::byte{value}, size).has_value());
+}
+
+int cuStreamCreate(void** stream, unsigned) { return *stream = &gpu(), done(true); }
+int cuStreamDestroy_v2(void*) { return done(true); }
+int cuStreamSynchronize(void*) { return gpu().is_busy ? kTimeout : done(true); }
+int cuStreamQuery(void*) { return gpu().is_busy ? kNotReady : done(true); }
+int cuEventCreate(void** event, unsigned) { return *event = &gpu(), done(true); }
+int cuEventDestroy_v2(void*) { return done(true); }
+int cuEventRecord(void*, void*) { return done(true); }
+int cuEventSynchronize(void*) { return done(true); }
+int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, done(true); }
+
+int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, void*, void** arguments, void**) {
+  if (gpu().dead_with != 0) return gpu().dead_with;
+  const auto& [program, entry] = *static_cast<Function*>(function);
+  std::vector<emulator::Argument> values;
+  for (size_t i = 0; i < entry.parameters.size(); ++i) {
+    const auto view = bytes(arguments[i], entry.parameters[i].size_bytes);
+    values.push_back({{view.begin(), view.end()}});
+  }
+  emulator::LaunchShape shape;
+  shape.grid = {grid_x, grid_y, grid_z};
+  shape.block = {block_x, block_y, block_z};
+  shape.dynamic_shared_bytes = shared_bytes;
+  emulator::LaunchOptions options;
+  options.checks = emulator::kCheckBounds | emulator::kCheckAlignment;
+  options.max_steps = kBusySteps;
+  take_mapped();
+  const auto outcome = emulator::launch(*program, entry.name, shape, values, options);
+  show_mapped();
+  if (!outcome) return kInvalidValue;
+  for (const emulator::Fault& fault : outcome->faults) {
+    if (fault.kind == emulator::FaultKind::out_of_steps) gpu().is_busy = true;
+    if (gpu().dead_with == 0 && !gpu().is_busy) gpu().dead_with = code_of(fault);
+  }
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,158 @@
+// `run --backend cuda`: see kernel_run.hpp.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "runtime/driver/context.hpp"
+#include "tools/ptx-debug/kernel_run.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+using driver::DeviceMemory;
+using driver::PinnedMemory;
+
+// Device memory, or host memory that kernels write to and that survives them.
+using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory>;
+
+template <class T>
+std::span<const std::uint8_t> byte_view(const T& bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+Result<std::uint64_t> place(const driver::ContextPointer& context, const driver::Stream& stream,
+                            const ArgumentSpec& spec, Memory& memory) {
+  const size_t size_bytes = std::max<size_t>(spec.bytes.size(), 1);  // the driver gives no empty allocations
+  if (spec.mapped) {
+    auto pinned = PinnedMemory::allocate(context, size_bytes);
+    if (!pinned) return tl::unexpected(pinned.error());
+    std::memcpy(pinned->bytes().data(), spec.bytes.data(), spec.bytes.size());
+    auto address = pinned->device_address();
+    memory.emplace<PinnedMemory>(std::move(*pinned));
+    return address;
+  }
+  auto device = DeviceMemory::allocate(context, size_bytes);
+  if (!device) return tl::unexpected(device.error());
+  if (spec.initialised) {
+    if (auto done = device->upload(byte_view(spec.bytes), stream); !done) return tl::unexpected(done.error());
+  }
+  const std::uint64_t address = device->handle();
+  memory.emplace<DeviceMemory>(std::move(*device));
+  return address;
+}
+
+// Whether it ended before the deadline.
+Result<bool> wait(const driver::Stream& stream, double deadline_seconds) {
+  if (deadline_seconds == 0) {
+    auto done = stream.wait();
+    if (!done) return tl::unexpected(done.error());
+    return true;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_seconds);
+  while (true) {
+    auto done = stream.is_done();
+    if (!done || *done) return done;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// All that a launch holds of the device, released in this order's reverse.
+struct Session {
+  driver::ContextPointer context;
+  driver::Stream stream;
+  driver::Kernel kernel;
+  std::vector<Memory> memory;
+};
+
+Result<std::unique_ptr<Session>> open_session(const KernelRun& run) {
+  auto opened = driver::Driver::open();
+  if (!opened) return fail(opened.error().error.what, "--backend cuda", "--backend emulator needs no driver");
+  const char* chosen = std::getenv("PTXKIT_DEVICE");
+  auto context = driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
+  if (!context) {
+    context.error().where = "--backend cuda";
+    return tl::unexpected(context.error());
+  }
+  auto stream = driver::Stream::create(*context);
+  if (!stream) return tl::unexpected(stream.error());
+  auto kernel = driver::Kernel::load_unverified(*context, run.ptx, {run.entry.name, 0, {}});
+  if (!kernel) return tl::unexpected(kernel.error());
+  return std::make_unique<Session>(Session{std::move(*context), std::move(*stream), std::move(*kernel), {}});
+}
+
+std::string describe(const driver::Context& context) {
+  const auto& info = context.info();
+  const int version = context.driver().version();
+  return fmt::format("{}, sm_{}{}, driver for CUDA {}.{}", info.name, info.major, info.minor, version / 1000,
+                     version % 1000 / 10);
+}
+
+// What a buffer holds after the run; nothing where it went with its context.
+Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size_t size_bytes,
+                                                      const driver::Stream& stream, bool context_lives) {
+  std::optional<std::vector<std::byte>> bytes;
+  if (const auto* pinned = std::get_if<PinnedMemory>(&memory)) {
+    const auto view = std::as_bytes(pinned->bytes()).first(size_bytes);
+    bytes.emplace(view.begin(), view.end());
+  } else if (const auto* device = std::get_if<DeviceMemory>(&memory); device != nullptr && context_lives) {
+    bytes.emplace(size_bytes);
+    auto read = device->download({reinterpret_cast<std::uint8_t*>(bytes->data()), size_bytes}, stream);
+    if (read) read = stream.wait();
+    if (!read) return tl::unexpected(read.error());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
+  const auto& parameters = run.entry.parameters;
+  if (run.arguments.size() != parameters.size())
+    return fail(fmt::format("launch of '{}': {} arguments, expected {}", run.entry.name, run.arguments.size(),
+                            parameters.size()));
+  auto session = open_session(run);
+  if (!session) return tl::unexpected(session.error());
+  auto& [context, stream, kernel, memory] = **session;
+
+  std::vector<std::vector<std::byte>> values;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ArgumentSpec& spec = run.arguments[i];
+    memory.emplace_back();
+    values.push_back(spec.bytes);
+    if (spec.is_buffer) {
+      const auto address = place(context, stream, spec, memory.back());
+      if (!address) return tl::unexpected(address.error());
+      values.back().resize(run.address_bits / 8);
+      std::memcpy(values.back().data(), &*address, values.back().size());
+    }
+    if (values.back().size() != parameters[i].size_bytes)
+      return fail(fmt::format("launch of '{}': argument {} has {} bytes, parameter '{}' has {}", run.entry.name, i,
+                              values.back().size(), parameters[i].name, parameters[i].size_bytes));
+  }
+
+  const auto& [grid, block, shared_bytes] = run.shape;
+  const driver::LaunchGeometry geometry{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
+  if (auto launched = kernel.launch_unchecked(stream, geometry, values); !launched)
+    return tl::unexpected(launched.error());
+  GpuOutcome outcome;
+  outcome.device = describe(*context);
+  const auto ended = wait(stream, deadline_seconds);
+  outcome.timed_out = ended && !*ended;
+  if (!ended) outcome.status = context->api().stream_synchronize(stream.handle());  // the code: `ended` has a text
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    auto bytes = content(memory[i], run.arguments[i].bytes.size(), stream, outcome.status == 0 && !outcome.timed_out);
+    if (!bytes) return tl::unexpected(bytes.error());
+    outcome.buffers.push_back(std::move(*bytes));
+  }
+  if (outcome.timed_out) (void)session->release();  // giving anything back would wait for the kernel
+  return outcome;
+}
+
+}  // namespace ptxkit::tools
