@@ -13,6 +13,7 @@ namespace {
 constexpr int kAttributeMultiprocessorCount = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 constexpr int kFunctionMaxThreads = 0, kFunctionSharedBytes = 1, kFunctionLocalBytes = 3, kFunctionRegisters = 4;
 constexpr int kFunctionMaxDynamicSharedBytes = 8;
+constexpr int kLaunchAttributeCluster = 4;
 constexpr int kNotReady = 600;
 // More needs to be asked for: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.0.
 constexpr std::uint32_t kDynamicSharedBytesForFree = 48 << 10;
@@ -255,11 +256,22 @@ Result<void> Kernel::launch_unchecked(const Stream& stream, const LaunchGeometry
                                                   static_cast<int>(geometry.dynamic_shared_bytes));
   });
   if (done) {
-    const auto& [grid, block, shared_bytes] = geometry;
-    done = on(context(), "cuLaunchKernel", [&] {
-      return context().api().launch_kernel(function_, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                                           shared_bytes, stream.handle(), pointers.data(), nullptr);
-    });
+    const auto& [grid, block, shared_bytes, cluster] = geometry;
+    const Api& api = context().api();
+    if (cluster == std::array<std::uint32_t, 3>{1, 1, 1}) {
+      done = on(context(), "cuLaunchKernel", [&] {
+        return api.launch_kernel(function_, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes,
+                                 stream.handle(), pointers.data(), nullptr);
+      });
+    } else if (api.launch_kernel_ex == nullptr) {
+      done = fail("the driver launches no clusters", context().info().name, "install a newer NVIDIA driver");
+    } else {
+      const CuLaunchAttribute attribute{kLaunchAttributeCluster, {cluster[0], cluster[1], cluster[2]}};
+      const CuLaunchConfig config{
+          {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes, stream.handle(), &attribute, 1};
+      done = on(context(), "cuLaunchKernelEx",
+                [&] { return api.launch_kernel_ex(&config, function_, pointers.data(), nullptr); });
+    }
   }
   if (!done) done.error().where = fmt::format("{}, kernel {}", done.error().where, contract_.name);
   return done;

@@ -141,6 +141,7 @@ class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
 struct LaunchGeometry {
   std::array<std::uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};  // CTAs; 1 x 1 x 1 leaves it to the kernel
 };
 
 struct KernelResources {

@@ -23,6 +23,18 @@ using CuFunction = struct CuFunctionOpaque*;
 using CuStream = struct CuStreamOpaque*;
 using CuEvent = struct CuEventOpaque*;
 
+// CUlaunchAttribute and CUlaunchConfig of cuda.h.
+struct CuLaunchAttribute {
+  int id;
+  alignas(8) std::uint32_t value[16];
+};
+struct CuLaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  CuStream stream;
+  const CuLaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 // One function pointer per line of symbols.def; optional ones may be null.
 struct Api {
 #define SYMBOL(need, member, exported, parameters) int(*member) parameters = nullptr;

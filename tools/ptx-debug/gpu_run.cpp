@@ -1,4 +1,5 @@
 // `run --backend cuda`: see kernel_run.hpp.
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -137,8 +138,10 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
                               values.back().size(), parameters[i].name, parameters[i].size_bytes));
   }
 
-  const auto& [grid, block, shared_bytes] = run.shape;
-  const driver::LaunchGeometry geometry{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes};
+  const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
+  const emulator::LaunchShape& shape = run.shape;
+  const driver::LaunchGeometry geometry{axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes,
+                                        axes(shape.cluster)};
   if (auto launched = kernel.launch_unchecked(stream, geometry, values); !launched)
     return tl::unexpected(launched.error());
   GpuOutcome outcome;

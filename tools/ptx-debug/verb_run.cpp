@@ -28,7 +28,8 @@ using emulator::Dim3;
 constexpr int kFaultsExitCode = 3;
 
 struct RunOptions {
-  std::string file, entry, grid = "1", block = "1", checks = "all", schedule = "in-order", backend = "emulator", json;
+  std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "all", schedule = "in-order",
+                           backend = "emulator", json;
   std::vector<std::string> arguments;
   uint32_t shared_bytes = 0;
   uint64_t max_steps = 0;
@@ -113,6 +114,8 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
     return fmt::format("--grid: expected X, X,Y or X,Y,Z, found '{}'", options.grid);
   if (!parse_dimensions(options.block, run.shape.block))
     return fmt::format("--block: expected X, X,Y or X,Y,Z, found '{}'", options.block);
+  if (!parse_dimensions(options.cluster, run.shape.cluster))
+    return fmt::format("--cluster: expected X, X,Y or X,Y,Z, found '{}'", options.cluster);
   if (!parse_schedule(options.schedule, settings.launch.schedule_seed))
     return fmt::format("--schedule: expected in-order or random:SEED with a seed of at least 1, found '{}'",
                        options.schedule);
@@ -285,6 +288,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--entry", options->entry, "kernel to run; may be left out where there is only one");
   verb->add_option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z");
   verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z");
+  verb->add_option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z");
   verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory");
   verb->add_option("--arg", options->arguments,
                    "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "

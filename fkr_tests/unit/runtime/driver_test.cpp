@@ -146,12 +146,14 @@ TEST_F(FakeGpu, AnyGeometryIsLaunchedAndItsFailureSaysWhichKernel) {
   const auto here = context();
   auto kernel = Kernel::load_unverified(here, "anything", {"anything", 0, {}}).value();
   auto stream = Stream::create(here).value();
-  const LaunchGeometry geometry{{2, 3, 4}, {5, 6, 7}, 100 << 10};
+  const LaunchGeometry geometry{{2, 3, 4}, {5, 6, 7}, 100 << 10, {1, 1, 1}};
   const std::vector<std::vector<std::byte>> arguments{std::vector<std::byte>(3)};
   EXPECT_TRUE(kernel.launch_unchecked(stream, geometry, arguments));
   EXPECT_EQ(state_.calls["cuFuncSetAttribute"], 1) << "more than 48 KiB have to be asked for";
   EXPECT_TRUE(kernel.launch_unchecked(stream, {}, arguments));
   EXPECT_EQ(state_.calls["cuFuncSetAttribute"], 1);
+  EXPECT_TRUE(kernel.launch_unchecked(stream, {{2, 3, 4}, {5, 6, 7}, 0, {2, 1, 1}}, arguments));
+  EXPECT_EQ(state_.calls["cuLaunchKernelEx"], 1);
   inject("cuLaunchKernel", 3, 1);
   EXPECT_THAT(kernel.launch_unchecked(stream, {}, arguments).error().message(), HasSubstr("kernel anything"));
   EXPECT_TRUE(stream.is_done().value());
