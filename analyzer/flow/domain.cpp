@@ -41,6 +41,17 @@ Fact number(Bits bits, uint64_t low, uint64_t high, unsigned width) {
   return fact;
 }
 
+// What the host promises of the scalar parameter that a load reads whole.
+const ParameterFacts* promised_of(const ptx::Module& module, const Ssa& ssa, const Operation& operation,
+                                  const LaunchShape& shape) {
+  const ptx::Instruction& instruction = *operation.instruction;
+  if (!shape.facts || instruction.op != Op::ld || instruction.space != Space::param) return nullptr;
+  const Source base = address_base(ssa, operation.first_source);
+  if (base.kind != Source::Kind::variable || ssa.graph().function().operand_pool[operation.first_source].value)
+    return nullptr;
+  return shape.parameter(module.variables[base.id].name);
+}
+
 // Bits and interval tell each other what they know.
 void reconcile(Fact& fact) {
   if (fact.base != kNoBase) return;
@@ -377,6 +388,11 @@ Fact Domain::loaded(const Operation& operation, ValueId id) {
   if (bits < operation.width && kind != ptx::TypeKind::signed_int && bits) {
     fact.bits = truncate(fact.bits, bits);
     fact.high = low_mask(bits);
+  }
+  const ParameterFacts* promised = promised_of(*module_, *ssa_, operation, shape_);
+  if (promised && promised->low && promised->high) {
+    const uint64_t low = *promised->low & low_mask(operation.width), high = *promised->high & low_mask(operation.width);
+    if (low <= high) return number(low == high ? Bits::constant(low) : below(high), low, high, operation.width);
   }
   const bool is_word =
       kind == ptx::TypeKind::bits || kind == ptx::TypeKind::unsigned_int || kind == ptx::TypeKind::signed_int;

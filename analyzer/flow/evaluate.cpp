@@ -64,6 +64,9 @@ std::optional<uint64_t> Evaluator::special(SpecialRegister special, uint8_t comp
     case SpecialRegister::ntid:
       if (thread_.ntid[dimension]) return thread_.ntid[dimension];
       return std::nullopt;
+    case SpecialRegister::ctaid:
+      if (thread_.nctaid[dimension]) return thread_.ctaid[dimension];
+      return std::nullopt;
     case SpecialRegister::laneid:
       if (block_known) return thread_.linear() % 32;
       return std::nullopt;

@@ -15,6 +15,8 @@ namespace ptxkit::flow {
 struct Thread {
   uint32_t tid[3] = {0, 0, 0};
   uint32_t ntid[3] = {0, 0, 0};  // 0: not known
+  uint32_t ctaid[3] = {0, 0, 0};   // read only where `nctaid` is known
+  uint32_t nctaid[3] = {0, 0, 0};  // 0: not known
   uint32_t linear() const { return tid[0] + (tid[1] + tid[2] * ntid[1]) * ntid[0]; }
   bool operator==(const Thread&) const = default;
 };
@@ -27,6 +29,7 @@ class Evaluator {
   // Bits of the register, or for a value with a base those of its offset. Nothing where it cannot be known.
   std::optional<uint64_t> value(ValueId id) { return value(id, 0); }
   std::optional<uint64_t> atom(AtomId id);
+  std::optional<uint64_t> operand(const Source& from, unsigned width) { return source(from, width, 0); }
   // The form's number; the base is left out.
   std::optional<int64_t> form(const Form& form);
 

@@ -340,8 +340,12 @@ Interval Forms::interval(AtomId id) const {
           range_of(static_cast<ptx::SpecialRegister>(atom.id), static_cast<uint8_t>(atom.detail), domain_->shape());
       return {clamp(range.low), clamp(range.high)};
     }
-    case Atom::Kind::parameter:
+    case Atom::Kind::parameter: {
+      const ParameterFacts* promised =
+          atom.detail ? nullptr : domain_->shape().parameter(domain_->module().variables[atom.id].name);
+      if (promised && promised->low && promised->high) return {clamp(*promised->low), clamp(*promised->high)};
       return {0, clamp(low_mask(atom.width))};
+    }
     default:
       return {0, kFar};
   }

@@ -8,7 +8,7 @@
 
 namespace ptxkit::flow {
 
-LaunchShape LaunchShape::of(const ptx::Function& function) {
+LaunchShape LaunchShape::of(const ptx::Function& function, const LaunchFacts* facts) {
   LaunchShape shape;
   const auto& req = function.attributes.req_ntid;
   const auto& max = function.attributes.max_ntid;
@@ -20,7 +20,27 @@ LaunchShape LaunchShape::of(const ptx::Function& function) {
     const uint64_t product = uint64_t{max[0]} * std::max(max[1], 1u) * std::max(max[2], 1u);
     shape.max_threads = static_cast<uint32_t>(std::min<uint64_t>(product, 1024));
   }
+  if (!facts) return shape;
+  shape.facts = facts;
+  shape.dynamic_shared_bytes = facts->dynamic_shared_bytes;
+  std::copy_n(facts->grid, 3, shape.grid);
+  if (facts->block[0] && !shape.is_exact) {
+    shape.is_exact = true;
+    for (unsigned i = 0; i < 3; ++i) shape.threads[i] = std::max(facts->block[i], 1u);
+    shape.max_threads = shape.threads[0] * shape.threads[1] * shape.threads[2];
+  }
   return shape;
+}
+
+const ParameterFacts* LaunchShape::parameter(std::string_view name) const {
+  if (!facts) return nullptr;
+  const auto found = facts->parameters.find(name);
+  return found == facts->parameters.end() ? nullptr : &found->second;
+}
+
+uint64_t LaunchShape::size_bytes(std::string_view name) const {
+  const ParameterFacts* known = parameter(name);
+  return known ? known->size_bytes : 0;
 }
 
 uint32_t LaunchShape::max_tid(unsigned dimension) const {
@@ -44,8 +64,10 @@ SpecialRange range_of(ptx::SpecialRegister special, uint8_t component, const Lau
     case SpecialRegister::nwarpid:
       return {1, 64};
     case SpecialRegister::ctaid:
+      if (shape.grid[dimension]) return {0, uint64_t{shape.grid[dimension]} - 1};
       return {0, dimension == 0 ? 0x7ffffffeull : 65534ull};
     case SpecialRegister::nctaid:
+      if (shape.grid[dimension]) return {shape.grid[dimension], shape.grid[dimension]};
       return {1, dimension == 0 ? 0x7fffffffull : 65535ull};
     case SpecialRegister::smid:
       return {0, 4095};

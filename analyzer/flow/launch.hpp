@@ -1,18 +1,41 @@
 // What a kernel says about the block it is launched with, and what follows for the special registers.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 
+// What the host promises of one parameter.
+struct ParameterFacts {
+  uint32_t align_bytes = 0;          // of a pointer; 0: nothing is promised
+  uint64_t size_bytes = 0;           // of the buffer; 0: nothing is promised
+  std::optional<uint64_t> low, high; // of a scalar, inclusive
+};
+
+// What the host promises of every launch of one kernel; rules/launch_file.hpp reads it.
+struct LaunchFacts {
+  uint32_t block[3] = {0, 0, 0}, grid[3] = {0, 0, 0};  // 0: nothing is promised
+  uint64_t dynamic_shared_bytes = 0;
+  std::map<std::string, ParameterFacts, std::less<>> parameters;
+};
+
 struct LaunchShape {
-  bool is_exact = false;            // .reqntid: every launch has `threads`
+  bool is_exact = false;            // .reqntid or the launch file: every launch has `threads`
   uint32_t threads[3] = {0, 0, 0};  // per dimension; valid where is_exact
   uint32_t max_threads = 1024;      // of a block; .maxntid or the hardware's limit
+  uint32_t grid[3] = {0, 0, 0};     // blocks per dimension; 0 where not known
+  uint64_t dynamic_shared_bytes = 0;
+  const LaunchFacts* facts = nullptr;
 
-  static LaunchShape of(const ptx::Function& function);
+  static LaunchShape of(const ptx::Function& function, const LaunchFacts* facts = nullptr);
+
+  // What is promised of a parameter; null where nothing is.
+  const ParameterFacts* parameter(std::string_view name) const;
+  uint64_t size_bytes(std::string_view name) const;
 
   uint32_t block_threads() const { return is_exact ? threads[0] * threads[1] * threads[2] : max_threads; }
   // Largest %tid in dimension 0..2.

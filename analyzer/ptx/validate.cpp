@@ -133,7 +133,10 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
       if (too_new == nullptr || form.version < too_new->version) too_new = &form;
       continue;
     }
-    if (module_.target_sm != 0 && !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
+    // Up to PTX 6.3 every target took shfl and vote without .sync; F087 speaks of them.
+    const bool was_taken = (form.op == Op::shfl || form.op == Op::vote) && version != 0 && version < 64;
+    if (module_.target_sm != 0 && !was_taken &&
+        !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
       if (elsewhere == nullptr) elsewhere = &form;
       continue;
     }

@@ -6,6 +6,7 @@
 #include "analyzer/report/identity.hpp"
 #include "analyzer/rules/analyze.hpp"
 #include "analyzer/rules/context.hpp"
+#include "analyzer/rules/diagnostics.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/check.hpp"
 
@@ -28,10 +29,11 @@ RuleSet function_rules() {
 }
 
 // A rule about the text, judged by the diagnostics of its kinds.
-RuleResult front_end_result(const RuleInfo& rule, const std::vector<ptx::Diagnostic>& diagnostics) {
+RuleResult front_end_result(const RuleInfo& rule, const ptx::ParseResult& parsed) {
+  const std::vector<ptx::Diagnostic>& diagnostics = parsed.diagnostics;
   RuleResult result;
   for (const ptx::Diagnostic& diagnostic : diagnostics) {
-    if (ptx::rule(diagnostic.kind) != rule.id) continue;
+    if (!rules::counts_for(rule.id, parsed.module, diagnostic)) continue;
     rules::Finding finding;
     finding.severity = rule.severity;
     finding.tier = rules::Tier::proved;
@@ -63,10 +65,11 @@ KernelAnalysis examine(const ptx::ParseResult& parsed, ptx::FunctionId function,
   for (const RuleInfo& rule : rules::catalogue()) {
     const size_t index = index_of(rule);
     if (!options.wanted[index]) continue;
-    const bool diagnosed = std::ranges::any_of(
-        parsed.diagnostics, [&](const ptx::Diagnostic& diagnostic) { return ptx::rule(diagnostic.kind) == rule.id; });
+    const bool diagnosed = std::ranges::any_of(parsed.diagnostics, [&](const ptx::Diagnostic& diagnostic) {
+      return rules::counts_for(rule.id, parsed.module, diagnostic);
+    });
     if (with_diagnostics[index] || diagnosed) {
-      kernel.verdicts.push_back({&rule, front_end_result(rule, parsed.diagnostics)});
+      kernel.verdicts.push_back({&rule, front_end_result(rule, parsed)});
     } else if (with_function[index] && parsed.diagnostics.empty()) {
       kernel.verdicts.push_back({&rule, rules::run_rule(rule.id, context)});
     } else {

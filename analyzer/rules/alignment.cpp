@@ -116,6 +116,12 @@ void Alignment::make_contracts() {
         contract.is_declared = true;
         contract.bytes = variable.pointer_align;
       }
+      const flow::ParameterFacts* promised =
+          base.offset_bytes ? nullptr : analyses_->shape().parameter(variable.name);
+      if (promised && promised->align_bytes) {
+        contract.is_declared = true;
+        contract.bytes = promised->align_bytes;
+      }
       if (context_->options.assume_align_bytes) {
         contract.is_declared = true;
         contract.bytes = context_->options.assume_align_bytes;

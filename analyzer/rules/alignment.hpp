@@ -54,6 +54,8 @@ class Alignment {
   const std::vector<AccessAlignment>& of_accesses() const { return results_; }
   // Worst of the instruction's accesses; null where it has none.
   const AccessAlignment* of_instruction(ptx::InstructionId id) const;
+  // What the object is known or taken to be aligned to.
+  uint32_t contract_bytes(flow::BaseId id) const { return contracts_[id].bytes; }
 
  private:
   struct Contract {

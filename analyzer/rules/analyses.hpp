@@ -8,6 +8,7 @@
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/forms.hpp"
 #include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/liveness.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/uniformity.hpp"
@@ -31,6 +32,7 @@ struct Analyses {
   const flow::UniformityAnalysis& uniformity();
   const std::vector<flow::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
+  const flow::Pressure& pressure();
 
  private:
   Context* context_;
@@ -45,6 +47,7 @@ struct Analyses {
   std::optional<flow::UniformityAnalysis> uniformity_;
   std::optional<std::vector<flow::Access>> accesses_;
   std::optional<Alignment> alignment_;
+  std::optional<flow::Pressure> pressure_;
 };
 
 }  // namespace ptxkit::rules

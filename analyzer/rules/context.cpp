@@ -52,7 +52,12 @@ const flow::Ssa& Analyses::ssa() {
 }
 
 const flow::LaunchShape& Analyses::shape() {
-  if (!shape_) shape_ = flow::LaunchShape::of(context_->function());
+  if (!shape_) {
+    const LaunchSet* launch = context_->options.launch;
+    const auto found = launch ? launch->find(context_->function().name) : LaunchSet::const_iterator{};
+    const bool has_facts = launch && found != launch->end();
+    shape_ = flow::LaunchShape::of(context_->function(), has_facts ? &found->second : nullptr);
+  }
   return *shape_;
 }
 
@@ -86,6 +91,11 @@ const std::vector<flow::Access>& Analyses::accesses() {
     }
   }
   return *accesses_;
+}
+
+const flow::Pressure& Analyses::pressure() {
+  if (!pressure_) pressure_ = flow::pressure(ssa());
+  return *pressure_;
 }
 
 const Alignment& Analyses::alignment() {

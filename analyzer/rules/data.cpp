@@ -105,6 +105,31 @@ class Undefinedness {
   std::vector<bool> always_;
 };
 
+// A guarded definition that nothing precedes leaves the register undefined where its guard is false. How a use under
+// `conditions` stands to the guards of such a chain of definitions.
+enum class Cover : uint8_t {
+  defined,  // one of them surely ran, or something was there before them all
+  open,     // the use is conditional in a way that cannot be compared with the guards
+  missing,  // nothing keeps the use from running where none of them did
+};
+
+Cover cover_of(const flow::Ssa& ssa, ValueId id, const std::vector<flow::Condition>& conditions) {
+  const ptx::Function& function = ssa.graph().function();
+  std::vector<flow::Condition> guards;
+  for (unsigned steps = 0; steps < kMaxResolve; ++steps) {
+    const Value& value = ssa.value(id);
+    if (value.kind == Value::Kind::undefined) break;
+    if (value.kind != Value::Kind::result || value.old == flow::kNone) return Cover::defined;
+    guards.push_back({ssa.guard(value.instruction), !function.instructions[value.instruction].guard.negated});
+    id = value.old;
+  }
+  for (const flow::Condition& guard : guards)
+    if (std::find(guards.begin(), guards.end(), flow::Condition{guard.predicate, !guard.expected}) != guards.end() ||
+        std::find(conditions.begin(), conditions.end(), guard) != conditions.end())
+      return Cover::defined;
+  return conditions.empty() ? Cover::missing : Cover::open;
+}
+
 // The undefined register at the bottom of an undefined value, for the message.
 ValueId root_of(const flow::Ssa& ssa, const Undefinedness& undefined, ValueId id) {
   for (unsigned steps = 0; steps < kMaxResolve; ++steps) {
@@ -165,6 +190,15 @@ RuleResult use_before_definition(Context& context) {
     }
     const Value& joined = ssa.value(value);
     if (!partly) return;
+    if (is_conditional && cover_of(ssa, value, conditions) == Cover::missing) {
+      Finding finding = finding_at(context, id, Severity::high, Tier::likely,
+                                   fmt::format("{} is used as {} but is defined under a guard only", name, as),
+                                   "define the register on every path that leads here, or guard this use too");
+      finding.path.push_back({function.instructions[joined.instruction].at, "it is defined here where the guard holds"});
+      finding.assumptions.push_back("the guard does not hold");
+      findings.push_back(std::move(finding));
+      return;
+    }
     if (joined.kind != Value::Kind::phi) return;
     const auto predecessors = ssa.graph().predecessors(joined.block);
     const flow::BlockId use_block = analyses.graph().block_of(id);
@@ -216,6 +250,50 @@ RuleResult use_before_definition(Context& context) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
   return conclude(std::move(findings), "no undefined value reaches an address, a guard or the data of a store");
+}
+
+// F075. F071 for every use, not only those that show. A copy, and a selp that asks the guard itself, are no use.
+RuleResult predicated_definition(Context& context) {
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = analyses.ssa();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  size_t guarded = 0, open = 0;
+  for (ValueId id = 0; id < ssa.size(); ++id) {
+    const Value& value = ssa.value(id);
+    if (value.kind != Value::Kind::result || value.old == flow::kNone ||
+        cover_of(ssa, id, {}) != Cover::missing)
+      continue;
+    ++guarded;
+    for (const flow::Use& use : ssa.uses(id)) {
+      if (use.kind == flow::Use::Kind::phi) ++open;
+      if (use.kind != flow::Use::Kind::operand && use.kind != flow::Use::Kind::guard) continue;
+      const Op op = function.instructions[use.id].op;
+      if (op == Op::mov || op == Op::selp || op == Op::cvt) continue;
+      // Conditions that held where the value was defined say nothing about its guard.
+      auto conditions = analyses.conditions().of_instruction(use.id);
+      const auto before = analyses.conditions().of(value.block);
+      std::erase_if(conditions, [&](const flow::Condition& condition) {
+        return std::find(before.begin(), before.end(), condition) != before.end();
+      });
+      const Cover cover = cover_of(ssa, id, conditions);
+      if (cover == Cover::open) ++open;
+      if (cover != Cover::missing) continue;
+      Finding finding = finding_at(context, use.id, Severity::medium, Tier::likely,
+                                   fmt::format("{} is defined under a guard that this use does not have",
+                                               function.registers[value.reg].name()),
+                                   "guard the use too, or define the register before");
+      finding.path.push_back({function.instructions[value.instruction].at, "it is defined here where the guard holds"});
+      finding.assumptions.push_back("the guard does not hold");
+      findings.push_back(std::move(finding));
+      break;
+    }
+  }
+  if (guarded == 0) return not_applicable("no register is defined under a guard only");
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  if (findings.empty() && open) return undecided("a guarded definition is used under conditions that are not compared");
+  return conclude(std::move(findings), fmt::format("{} guarded definitions, each used under its guard", guarded));
 }
 
 }  // namespace ptxkit::rules

@@ -1,4 +1,4 @@
-// F036: two threads of a CTA touch the same shared byte, one of them writing, in one barrier interval.
+// F036, F050, F058: two threads of a CTA touch the same shared byte, one of them writing, in one barrier interval.
 //
 // For every pair of accesses that can be in one interval the addresses of all threads are computed by evaluation, not
 // by approximation; what a thread cannot know cancels where it is the same for both, and otherwise leaves only a
@@ -66,9 +66,17 @@ struct Footprint {
   std::vector<flow::Condition> unknown_uniform;
 };
 
+// Which pairs of accesses are asked about.
+enum class Question : uint8_t {
+  race,      // F036: plain ones of any two threads
+  lockstep,  // F050: of two lanes of one warp, one of them volatile: written for warps that run in step
+  mixed,     // F058: one atomic, one plain
+};
+
 class RaceSearch {
  public:
-  explicit RaceSearch(Context& context) : context_(&context), analyses_(&context.analyses()) {
+  RaceSearch(Context& context, Question question)
+      : context_(&context), analyses_(&context.analyses()), question_(question) {
     const flow::LaunchShape& shape = analyses_->shape();
     const uint32_t count =
         shape.is_exact ? std::min(shape.block_threads(), 1024u) : std::min(shape.max_threads, kThreadsWithoutShape);
@@ -100,8 +108,11 @@ class RaceSearch {
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
   flow::Evaluator& evaluator(uint32_t thread, const SharedAccess& shared, Moment moment);
 
+  bool is_asked(const Access& a, const Access& b) const;
+
   Context* context_;
   Analyses* analyses_;
+  Question question_;
   std::vector<flow::Thread> threads_;
   std::vector<SharedAccess> accesses_;
   std::map<Moment, std::vector<flow::Evaluator>> evaluators_;
@@ -250,10 +261,10 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
     for (size_t i = begin; i < right.size() && right[i].offset < x.offset + width_a; ++i) {
       const Place& y = right[i];
       if (x.thread == y.thread) continue;
-      if (threads_[x.thread].ntid[0] == 0 && x.thread / 32 == y.thread / 32 && !warp_level) continue;
-      if (threads_[x.thread].ntid[0] != 0 && threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32 &&
-          !warp_level)
-        continue;
+      const bool one_warp = threads_[x.thread].ntid[0] == 0
+                                ? x.thread / 32 == y.thread / 32
+                                : threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32;
+      if (one_warp ? !warp_level : question_ == Question::lockstep) continue;
       found.possible = true;
       if (modulus) return found;
       if (x.certain && y.certain) {
@@ -272,6 +283,21 @@ bool RaceSearch::exclusive(const SharedAccess& a, const SharedAccess& b) const {
       if (x.predicate == y.predicate && x.expected != y.expected &&
           analyses_->uniformity().of(x.predicate) <= Uniformity::loaded)
         return true;
+  return false;
+}
+
+bool RaceSearch::is_asked(const Access& a, const Access& b) const {
+  auto is_volatile = [&](const Access& access) {
+    return context_->function().has(context_->function().instructions[access.instruction], ptx::Mod::volatile_);
+  };
+  switch (question_) {
+    case Question::race:
+      return a.is_plain && b.is_plain;
+    case Question::lockstep:
+      return (a.is_plain || is_volatile(a)) && (b.is_plain || is_volatile(b)) && (is_volatile(a) || is_volatile(b));
+    case Question::mixed:
+      return (a.kind == AccessKind::atomic && b.is_plain) || (b.kind == AccessKind::atomic && a.is_plain);
+  }
   return false;
 }
 
@@ -317,7 +343,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
     });
   };
   if (extra(x, y) && extra(y, x)) return false;
-  if (!a.access.is_plain || !b.access.is_plain) return false;
+  if (!is_asked(a.access, b.access)) return false;
   // Two stores of one value are no race that anyone sees: lanes often hold the same reduced number.
   if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store) {
     auto data = [&](const SharedAccess& shared, Moment moment, uint32_t thread) -> std::optional<uint64_t> {
@@ -337,12 +363,18 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   const flow::Thread &one = threads_[here.thread], &other = threads_[there.thread];
   const bool certain = analyses_->shape().is_exact && x.unknown_uniform.empty() && y.unknown_uniform.empty() &&
                        same_iteration && first_moment.inner == flow::kNone && second_moment.inner == flow::kNone;
-  auto verb = [](const SharedAccess& shared) { return shared.access.kind == AccessKind::load ? "reads" : "writes"; };
+  auto verb = [](const SharedAccess& shared) {
+    return shared.access.kind == AccessKind::load    ? "reads"
+           : shared.access.kind == AccessKind::store ? "writes"
+                                                     : "updates atomically";
+  };
   Finding finding = finding_at(
-      *context_, a.access.instruction, Severity::high, certain ? Tier::proved : Tier::likely,
-      fmt::format("thread ({}, {}, {}) {} what thread ({}, {}, {}) {} in line {}, with no barrier between", one.tid[0],
+      *context_, a.access.instruction, question_ == Question::race ? Severity::high : Severity::medium,
+      certain ? Tier::proved : Tier::likely,
+      fmt::format("thread ({}, {}, {}) {} what thread ({}, {}, {}) {} in line {}, with no {} between", one.tid[0],
                   one.tid[1], one.tid[2], verb(a), other.tid[0], other.tid[1], other.tid[2], verb(b),
-                  line_of(*context_, b.access.instruction)),
+                  line_of(*context_, b.access.instruction),
+                  question_ == Question::lockstep ? "bar.warp.sync" : "barrier"),
       warp_level ? "put bar.warp.sync or bar.sync between the two accesses" : "put bar.sync between the two accesses");
   Witness witness;
   for (unsigned d = 0; d < 3; ++d) {
@@ -369,6 +401,7 @@ void RaceSearch::judge(size_t first, size_t second) {
   const SharedAccess &a = accesses_[first], &b = accesses_[second];
   if (a.access.kind == AccessKind::load && b.access.kind == AccessKind::load) return;
   if (a.access.kind == AccessKind::atomic && b.access.kind == AccessKind::atomic) return;
+  if (question_ != Question::race && !is_asked(a.access, b.access)) return;
   const ptx::InstructionId x = a.access.instruction, y = b.access.instruction;
   if (first == second && a.access.data != ptx::kNone &&
       analyses_->uniformity().of(flow::source_of(analyses_->ssa(), a.access.data)) <= Uniformity::loaded &&
@@ -416,6 +449,14 @@ RuleResult RaceSearch::run() {
       std::any_of(all.begin(), all.end(), [](const Access& access) { return access.space == Space::shared; });
   collect();
   if (!any && accesses_.empty()) return not_applicable("the kernel does not access shared memory");
+  if (question_ != Question::race) {
+    bool asked = false;
+    for (size_t i = 0; i < accesses_.size() && !asked; ++i)
+      for (size_t j = i; j < accesses_.size() && !asked; ++j) asked = is_asked(accesses_[i].access, accesses_[j].access);
+    if (!asked)
+      return not_applicable(question_ == Question::mixed ? "no shared object is reached atomically and plainly"
+                                                         : "the kernel has no volatile shared access");
+  }
   if (threads_.size() < 2) return survived("the block has one thread");
   lockstep_warps_ = context_->module.target_sm != 0 && context_->module.target_sm < 70;
   cta_.emplace(analyses_->graph(), analyses_->loops(), cta_separates_, kMaxOrigins);
@@ -457,6 +498,16 @@ RuleResult RaceSearch::run() {
 
 }  // namespace
 
-RuleResult missing_barrier(Context& context) { return RaceSearch(context).run(); }
+RuleResult missing_barrier(Context& context) { return RaceSearch(context, Question::race).run(); }
+
+// F050. Before sm_70 the lanes of a warp ran in step, and volatile was enough to pass values between them.
+RuleResult implicit_warp_sync(Context& context) {
+  if (context.module.target_sm != 0 && context.module.target_sm < 70)
+    return not_applicable("the warps of the target run in step");
+  return RaceSearch(context, Question::lockstep).run();
+}
+
+// F058. An atomic is atomic only towards other atomics.
+RuleResult mixed_atomicity(Context& context) { return RaceSearch(context, Question::mixed).run(); }
 
 }  // namespace ptxkit::rules

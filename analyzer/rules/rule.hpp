@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::rules {
@@ -70,10 +73,24 @@ enum class Profile : uint8_t { root_cause, pattern };
 
 // What the user said about the run, and what hardware has shown.
 struct EvidenceSet;  // analyzer/evidence/evidence.hpp
+
+// Facts per entry, from launch files; rules/launch_file.hpp reads them.
+using LaunchSet = std::map<std::string, flow::LaunchFacts, std::less<>>;
+
+// What running a kernel in several ways on generated inputs showed: for F084.
+struct Differential {
+  enum class Outcome : uint8_t { same, different, not_run } outcome = Outcome::not_run;
+  std::string what;  // "the emulator and sm_90 at -O0 and -O3, 4 inputs", the difference, or why it did not run
+};
+using DifferentialRunner = std::function<Differential(const ptx::Module& module, ptx::FunctionId kernel)>;
+
 struct Options {
   Profile profile = Profile::root_cause;
   uint32_t assume_align_bytes = 0;         // --assume-align N: every pointer parameter; 0 without
   const EvidenceSet* evidence = nullptr;   // shipped files plus --evidence
+  const LaunchSet* launch = nullptr;       // --launch
+  bool release = false;                    // --release: a debug buffer is not asked for
+  DifferentialRunner differential;         // --differential; empty without
 };
 
 }  // namespace ptxkit::rules

@@ -86,10 +86,6 @@ Result<report::RuleSet> select_rules(const SelectionWords& words) {
     wanted.reset(report::index_of(**rule));
   }
   if (wanted.none()) return fail("no rule is left to run");
-  if ((wanted & report::implemented_rules()).none()) {
-    return fail(fmt::format("none of the rules asked for is implemented in this version: {}", ids_of(wanted)), {},
-                "`ptx-debug rules` lists those that are");
-  }
   return wanted;
 }
 

@@ -14,6 +14,8 @@
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/suppression.hpp"
 #include "analyzer/report/text.hpp"
+#include "analyzer/rules/launch_file.hpp"
+#include "runtime/differential.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/inputs.hpp"
@@ -39,7 +41,9 @@ struct Arguments {
   std::string profile = "root-cause";
   std::vector<std::string> evidence;
   std::string kernel;
+  std::vector<std::string> launch;
   uint32_t assume_align_bytes = 0;
+  bool release = false, differential = false;
   bool verbose = false;
 };
 
@@ -157,9 +161,24 @@ int analyze_files(const Arguments& arguments) {
   report.options.rules.assume_align_bytes = arguments.assume_align_bytes;
   report.options.rules.profile = arguments.profile == "pattern" ? rules::Profile::pattern : rules::Profile::root_cause;
 
-  const bool is_explicit = !arguments.selection.select.empty() || !arguments.selection.check.empty();
-  if (const report::RuleSet missing = *wanted & ~report::implemented_rules(); is_explicit && missing.any()) {
-    complain(fmt::format("not implemented in this version, not run: {}", ids_of(missing)));
+  rules::LaunchSet launch;
+  for (const std::string& path : arguments.launch) {
+    if (const auto read = rules::load_launch_file(path, launch); !read) {
+      complain(read.error().message());
+      return rules::exit_code(rules::Status::unreadable);
+    }
+  }
+  report.options.rules.launch = &launch;
+  report.options.rules.release = arguments.release;
+  if (arguments.differential) {
+    report.options.rules.differential = [&](const ptx::Module& module, ptx::FunctionId kernel) {
+      const auto facts = launch.find(module.functions[kernel].name);
+      rules::Differential found = run_schedules(module, kernel, facts == launch.end() ? nullptr : &facts->second);
+      if (found.outcome == rules::Differential::Outcome::same) {
+        found = {rules::Differential::Outcome::not_run, found.what + " agree; no optimisation level was run on hardware"};
+      }
+      return found;
+    };
   }
 
   for_each_image(
@@ -241,6 +260,13 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_option("--assume-align", arguments->assume_align_bytes,
                    "alignment in bytes of every pointer parameter, in place of the language's contract")
       ->type_name("N");
+  verb->add_option("--launch", arguments->launch, "a launch file: what the host promises of each entry's launches")
+      ->type_name("F")
+      ->expected(1)
+      ->take_all();
+  verb->add_flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
+  verb->add_flag("--differential", arguments->differential,
+                 "run every kernel on generated inputs in several ways and compare the results (F084)");
   verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
   verb->callback([arguments, &action] { action = [arguments] { return analyze_files(*arguments); }; });
 }

@@ -20,7 +20,6 @@ std::string explanation(const rules::RuleInfo& rule) {
                                  rule.points, rule.points == 1 ? "" : "s", rules::text(rule.severity),
                                  rule.must_prove ? ", loses its points where it is undecided" : "");
   text += fmt::format("survives when {}\n", rule.property);
-  if (!report::implemented_rules()[report::index_of(rule)]) text += "not implemented in this version\n";
   const std::string_view page = rule_page(rule.id);
   return page.empty() ? text : text + fmt::format("\n{}", page);
 }

@@ -13,7 +13,6 @@ namespace ptxkit::tools {
 namespace {
 
 std::string table() {
-  const report::RuleSet implemented = report::implemented_rules();
   const report::RuleSet front_end = report::front_end_rules();
   std::string out;
   std::string_view category;
@@ -23,11 +22,11 @@ std::string table() {
       out += fmt::format("{}{}\n", out.empty() ? "" : "\n", category);
     }
     const size_t index = report::index_of(rule);
-    const char* status = front_end[index] ? "front end" : implemented[index] ? "runs" : "-";
+    const char* status = front_end[index] ? "front end" : "runs";
     out += fmt::format("  {} {:<9} {} pt {:<8} {:<28} {}\n", rule.id, status, rule.points, rules::text(rule.severity),
                        rule.name, rule.property);
   }
-  return out + fmt::format("\n{} of {} rules run in this version\n", implemented.count(), report::kRuleCount);
+  return out;
 }
 
 }  // namespace

@@ -72,13 +72,13 @@ TEST(Json, bytes_that_are_no_utf8_do_not_break_it) {
 
 TEST(Json, is_the_same_every_time) { EXPECT_EQ(to_json(sample_report()), to_json(sample_report())); }
 
-TEST(Json, lists_the_catalogue_with_what_is_implemented) {
+TEST(Json, lists_the_whole_catalogue) {
   const Json json = Json::parse(rules_json());
   ASSERT_EQ(json["rules"].size(), 101u);
   EXPECT_EQ(json["rules"][50]["id"], "F051");
   EXPECT_EQ(json["rules"][50]["must_prove"], true);
   EXPECT_EQ(json["rules"][50]["implemented"], true);
-  EXPECT_EQ(json["rules"][100]["implemented"], false);
+  EXPECT_EQ(json["rules"][100]["implemented"], true);
 }
 
 TEST(Identity, is_the_published_hash) {

@@ -1,0 +1,194 @@
+// Rules about the pattern in which a warp touches memory: F052, F053, F057, F059.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
+#include "analyzer/rules/warp_access.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Access;
+using flow::AccessKind;
+using ptx::Mod;
+using ptx::Op;
+using ptx::Space;
+
+namespace {
+
+constexpr unsigned kFairDegree = 2;
+
+void note_shape(Context& context, Finding& finding) {
+  if (!context.analyses().shape().is_exact) finding.assumptions.push_back("the block's rows are whole warps");
+}
+
+}  // namespace
+
+// F052. A request whose lanes fall into one bank is served as often as lanes differ there. Transposes and reductions of
+// correct libraries do it, so it is advice: each access is listed with its degree.
+RuleResult bank_conflicts(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<Finding> findings;
+  size_t known = 0, all = 0;
+  unsigned worst = 1;
+  for (const Access& access : analyses.accesses()) {
+    if (access.space != Space::shared || access.kind == AccessKind::atomic || access.extent_bytes == 0) continue;
+    ++all;
+    const auto footprint = warp_footprint(context, access);
+    if (!footprint) continue;
+    ++known;
+    const unsigned degree = conflict_degree(*footprint, access.extent_bytes);
+    worst = std::max(worst, degree);
+    if (degree <= kFairDegree) continue;
+    Finding finding = finding_at(
+        context, access.instruction, Severity::info, Tier::likely,
+        fmt::format("{} lanes meet in one bank: the request is served {} times", degree, degree),
+        "pad the rows by one word, or swizzle the index with the row");
+    note_shape(context, finding);
+    findings.push_back(std::move(finding));
+  }
+  if (all == 0) return not_applicable("the kernel does not access shared memory");
+  if (known == 0) return undecided("no shared address is a known function of the lane");
+  return advise(std::move(findings),
+                fmt::format("{} of {} shared accesses are known, their worst degree is {}", known, all, worst),
+                fmt::format("{} of {} shared accesses are known, their worst degree is {}", known, all, worst));
+}
+
+// F053. The same for global memory and its sectors of 32 bytes.
+RuleResult coalescing(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<Finding> findings;
+  size_t known = 0, all = 0;
+  for (const Access& access : analyses.accesses()) {
+    if (access.space != Space::global || access.extent_bytes == 0) continue;
+    ++all;
+    const auto footprint = warp_footprint(context, access);
+    if (!footprint) continue;
+    ++known;
+    const Sectors sectors = sectors_of(*footprint, access.extent_bytes);
+    if (sectors.touched <= 2 * sectors.least) continue;
+    Finding finding = finding_at(context, access.instruction, Severity::info, Tier::likely,
+                                 fmt::format("a warp touches {} sectors of 32 bytes where {} would do", sectors.touched,
+                                             sectors.least),
+                                 "let neighbouring lanes access neighbouring addresses, if need be through shared memory");
+    note_shape(context, finding);
+    finding.assumptions.push_back("the first lane's address is a multiple of 32");
+    findings.push_back(std::move(finding));
+  }
+  if (all == 0) return not_applicable("the kernel does not access global memory");
+  if (known == 0) return undecided("no global address is a known function of the lane");
+  return advise(std::move(findings), fmt::format("{} of {} global accesses are known and coalesced", known, all),
+                "requests touch more sectors than they need");
+}
+
+namespace {
+
+// "evict first", "last use": the line is not wanted again.
+bool gives_up_line(const ptx::Function& function, const ptx::Instruction& instruction) {
+  return function.has(instruction, Mod::lu) || function.has(instruction, Mod::L1_evict_first) ||
+         function.has(instruction, Mod::L1_no_allocate) || function.has(instruction, Mod::cs);
+}
+
+}  // namespace
+
+// F057. What the assembler lets pass and makes no sense: giving up a line that the kernel reads again.
+RuleResult cache_operator(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  flow::Forms& forms = analyses.forms();
+  std::vector<Finding> findings;
+  bool any = false;
+  for (const Access& access : analyses.accesses()) {
+    const ptx::Instruction& instruction = function.instructions[access.instruction];
+    if (access.kind != AccessKind::load || !gives_up_line(function, instruction)) continue;
+    any = true;
+    const flow::Form form = forms.address(access);
+    if (form.base == flow::kNoBase) continue;
+    const flow::BlockId block = analyses.graph().block_of(access.instruction);
+    // Again in the next iteration: nothing in the address moves.
+    const flow::LoopId loop = analyses.loops().innermost(block);
+    bool moves = loop == flow::kNone || forms.address(access).modulus_bits < 64;
+    for (const flow::Term& term : form.terms) {
+      const flow::Atom& atom = forms.atom(term.atom);
+      if (atom.kind == flow::Atom::Kind::value || atom.kind == flow::Atom::Kind::whole)
+        moves = moves || analyses.loops().contains(loop, analyses.ssa().value(atom.id).block);
+    }
+    const flow::Base& base = analyses.domain().base(form.base);
+    if (base.kind == flow::Base::Kind::loaded || base.kind == flow::Base::Kind::merged)
+      moves = moves || analyses.loops().contains(loop, analyses.ssa().value(base.id).block);
+    ptx::InstructionId again = moves ? ptx::kNone : access.instruction;
+    for (const Access& other : analyses.accesses())
+      if (again == ptx::kNone && other.kind == AccessKind::load && other.instruction > access.instruction &&
+          forms.address(other) == form &&
+          analyses.dominators().dominates(block, analyses.graph().block_of(other.instruction)))
+        again = other.instruction;
+    if (again == ptx::kNone) continue;
+    Finding finding = finding_at(context, access.instruction, Severity::low, Tier::proved,
+                                 again == access.instruction
+                                     ? "the line is given up here, and read again in the next iteration"
+                                     : fmt::format("the line is given up here, and read again in line {}",
+                                                   line_of(context, again)),
+                                 "give up the line at its last use, or keep the value in a register");
+    findings.push_back(std::move(finding));
+  }
+  if (!any) return not_applicable("no load gives up its cache line");
+  return conclude(std::move(findings), "no line that is given up is read again at the same address");
+}
+
+// F059. Neighbours at one base whose pair is aligned as a whole.
+RuleResult missed_vector_access(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  flow::Forms& forms = analyses.forms();
+  std::map<std::tuple<flow::BlockId, uint32_t, Space, bool, uint32_t>, std::vector<const Access*>> groups;
+  bool any = false;
+  for (const Access& access : analyses.accesses()) {
+    const ptx::Instruction& instruction = function.instructions[access.instruction];
+    const ptx::Operand& operand = function.operand_pool[access.address];
+    if (access.kind == AccessKind::atomic || !access.is_plain || instruction.guard || instruction.op == Op::cp) continue;
+    any = true;
+    if (operand.base != ptx::AddressBase::reg || access.width_bytes < 4 || access.width_bytes > 8) continue;
+    groups[{analyses.graph().block_of(access.instruction), analyses.ssa().at(access.address), access.space,
+            access.kind == AccessKind::store, access.width_bytes}]
+        .push_back(&access);
+  }
+  if (!any) return not_applicable("the kernel has no plain access");
+  std::vector<Finding> findings;
+  for (const auto& [key, members] : groups) {
+    const uint32_t width = std::get<4>(key);
+    for (const Access* access : members) {
+      const int64_t at = static_cast<int64_t>(function.operand_pool[access->address].value);
+      const auto next = std::find_if(members.begin(), members.end(), [&](const Access* other) {
+        return static_cast<int64_t>(function.operand_pool[other->address].value) == at + width;
+      });
+      if (next == members.end()) continue;
+      // A store or a barrier between them may be what keeps them apart.
+      const auto [low, high] = std::minmax(access->instruction, (*next)->instruction);
+      bool between = false;
+      for (ptx::InstructionId id = low + 1; id < high; ++id) {
+        const flow::Accesses found = flow::memory_accesses(function, id);
+        for (unsigned i = 0; i < found.count; ++i)
+          between = between || (found.items[i].kind != AccessKind::load &&
+                                std::none_of(members.begin(), members.end(),
+                                             [&](const Access* member) { return member->instruction == id; }));
+      }
+      const unsigned wanted = static_cast<unsigned>(std::countr_zero(2 * width));
+      const flow::Form form = forms.address(*access);
+      const auto [known, residue] = forms.residue(form, wanted);
+      if (between || known < wanted || residue || analyses.alignment().contract_bytes(form.base) < 2 * width) continue;
+      findings.push_back(finding_at(context, access->instruction, Severity::info, Tier::proved,
+                                    fmt::format("this and line {} access neighbouring {}-byte words at an aligned pair",
+                                                line_of(context, (*next)->instruction), width),
+                                    "use one .v2 access"));
+    }
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return advise(std::move(findings), "no two neighbouring accesses are surely aligned as a pair",
+                "neighbouring accesses could be one");
+}
+
+}  // namespace ptxkit::rules

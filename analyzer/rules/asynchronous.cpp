@@ -1,0 +1,238 @@
+// Rules about copies that run beside the threads, and the barriers in memory that count them: F047, F048, F089.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Access;
+using flow::AccessKind;
+using flow::BlockId;
+using flow::Source;
+using ptx::Mod;
+using ptx::Op;
+
+namespace {
+
+// PTX ISA, mbarrier.init: valid range of the expected arrival count.
+constexpr uint64_t kMaxArrivals = (1u << 20) - 1;
+
+flow::BaseId mbarrier_base(Context& context, const ptx::Instruction& instruction) {
+  for (uint32_t i = 0; i < instruction.operand_count; ++i) {
+    const uint32_t index = instruction.first_operand + i;
+    if (context.function().operand_pool[index].kind != ptx::OperandKind::address) continue;
+    const Source base = flow::address_base(context.analyses().ssa(), index);
+    return context.analyses().domain().fact_of(base, 64).base;
+  }
+  return flow::kNoBase;
+}
+
+}  // namespace
+
+// F047. An mbarrier is 8 bytes of shared memory that mbarrier.init makes one.
+RuleResult mbarrier_protocol(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  std::vector<ptx::InstructionId> uses;
+  std::map<flow::BaseId, std::vector<ptx::InstructionId>> made;
+  bool made_unknown = false;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (instruction.op == Op::call) made_unknown = true;
+    if (instruction.op != Op::mbarrier) return;
+    if (!function.has(instruction, Mod::init)) {
+      if (!spelled(instruction, "pending_count")) uses.push_back(id);
+      return;
+    }
+    const flow::BaseId base = mbarrier_base(context, instruction);
+    if (base == flow::kNoBase) made_unknown = true;
+    made[base].push_back(id);
+    const flow::Fact count = fact_at(context, instruction.first_operand + 1);
+    if (count.low > kMaxArrivals || count.high == 0)
+      findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
+                                    fmt::format("expected an arrival count from 1 to {}, found {}", kMaxArrivals,
+                                                count.low),
+                                    "count the threads, and the one that expects bytes, that arrive in a phase"));
+  });
+  if (uses.empty() && made.empty()) return not_applicable("the kernel has no mbarrier");
+  for (const ptx::InstructionId id : uses) {
+    if (made_unknown) break;
+    const flow::BaseId base = mbarrier_base(context, function.instructions[id]);
+    const flow::Base& object = analyses.domain().base(base);
+    if (object.kind != flow::Base::Kind::variable) continue;
+    const auto found = made.find(base);
+    // Made somewhere from which control can come here.
+    bool reaches = false;
+    if (found != made.end())
+      for (const ptx::InstructionId init : found->second) {
+        const BlockId from = analyses.graph().block_of(init), to = analyses.graph().block_of(id);
+        reaches = reaches || (from == to ? init < id || analyses.loops().innermost(to) != flow::kNone
+                                         : analyses.graph().order_index(from) <= analyses.graph().order_index(to) ||
+                                               analyses.loops().innermost(to) != flow::kNone);
+      }
+    if (reaches) continue;
+    findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
+                                  fmt::format("expected an mbarrier that mbarrier.init has made, found {} as it is",
+                                              analyses.domain().describe(base)),
+                                  "initialise it in one thread, and let the block pass a barrier"));
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return conclude(std::move(findings), "every mbarrier whose object is known is initialised before it is used");
+}
+
+namespace {
+
+constexpr unsigned kMaxGroups = 16;
+
+// The load that may read what the copy is still writing: followed forward along ways that go round no loop, counting
+// the groups committed since.
+ptx::InstructionId early_read(Context& context, const Access& copy) {
+  Analyses& analyses = context.analyses();
+  const flow::Graph& graph = analyses.graph();
+  const ptx::Function& function = context.function();
+  flow::Forms& forms = analyses.forms();
+  const flow::Form target = forms.address(copy);
+  std::set<std::pair<BlockId, unsigned>> seen;
+  struct Place {
+    ptx::InstructionId at;
+    unsigned groups;
+  };
+  std::vector<Place> work{{copy.instruction + 1, 0}};
+  const BlockId first = graph.block_of(copy.instruction);
+  while (!work.empty()) {
+    auto [at, groups] = work.back();
+    work.pop_back();
+    const BlockId block = at < function.instructions.size() && at > graph.block(first).first && at <= graph.block(first).end &&
+                                  at == copy.instruction + 1
+                              ? first
+                              : graph.block_of(at);
+    bool done = false;
+    for (ptx::InstructionId id = at; id < graph.block(block).end && !done; ++id) {
+      const ptx::Instruction& instruction = function.instructions[id];
+      if (instruction.op == Op::cp && !instruction.guard) {
+        if (function.has(instruction, Mod::wait_all)) done = true;
+        if (function.has(instruction, Mod::commit_group)) groups = std::min(groups + 1, kMaxGroups);
+        // A group is complete when at most `n` younger ones may be open.
+        if (function.has(instruction, Mod::wait_group) && !function.has(instruction, Mod::bulk)) {
+          const uint64_t open = function.operand_pool[instruction.first_operand].value;
+          done = done || groups > open;
+        }
+      }
+      // Completion through an mbarrier, or in another function, is not followed.
+      if (instruction.op == Op::mbarrier || instruction.op == Op::call || spelled(instruction, "cp.async.mbarrier"))
+        done = true;
+      const flow::Accesses found = flow::memory_accesses(function, id);
+      for (unsigned i = 0; i < found.count && !done; ++i) {
+        const Access& load = found.items[i];
+        if (load.kind != AccessKind::load || load.space != ptx::Space::shared) continue;
+        const flow::Form form = forms.address(load);
+        if (form.base != target.base || form.base == flow::kNoBase) continue;
+        const flow::Form apart = subtract(form, target);
+        if (!apart.terms.empty()) continue;
+        if (apart.constant < copy.extent_bytes && apart.constant + static_cast<int64_t>(load.extent_bytes) > 0) return id;
+      }
+    }
+    if (done) continue;
+    for (const BlockId next : graph.successors(block))
+      if (!analyses.loops().is_back_edge(block, next) && seen.insert({next, groups}).second)
+        work.push_back({graph.block(next).first, groups});
+  }
+  return ptx::kNone;
+}
+
+}  // namespace
+
+// F048. What a thread reads of its own copy before it has waited for the copy's group is what stood there before.
+RuleResult async_copy_wait(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  size_t copies = 0;
+  for (const Access& access : analyses.accesses()) {
+    if (function.instructions[access.instruction].op != Op::cp || access.kind != AccessKind::store) continue;
+    ++copies;
+    const ptx::InstructionId load = early_read(context, access);
+    if (load == ptx::kNone) continue;
+    Finding finding = finding_at(context, load, Severity::high, Tier::likely,
+                                 fmt::format("this reads what the copy in line {} writes, and nothing waits for it",
+                                             line_of(context, access.instruction)),
+                                 "commit the copy, and wait for its group with cp.async.wait_group before reading");
+    finding.path.push_back({function.instructions[access.instruction].at, "the copy starts here"});
+    finding.assumptions.push_back("the way from the copy to the load is taken");
+    findings.push_back(std::move(finding));
+  }
+  if (copies == 0) return not_applicable("the kernel has no cp.async");
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return conclude(std::move(findings), fmt::format("no thread reads one of its {} copies before it waits", copies));
+}
+
+// F089. The assembler checks constants. A size in a register, or one that does not fit the other operands, it does not.
+RuleResult async_copy_size(Context& context) {
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  size_t count = 0;
+  bool open = false;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (instruction.op != Op::cp || instruction.operand_count < 2 || spelled(instruction, ".tensor")) return;
+    auto operand = [&](uint32_t i) -> const ptx::Operand& { return function.operand_pool[instruction.first_operand + i]; };
+    if (!function.has(instruction, Mod::bulk)) {
+      if (instruction.operand_count < 3 || operand(2).kind != ptx::OperandKind::integer) return;
+      ++count;
+      if (instruction.operand_count < 4 || operand(3).kind == ptx::OperandKind::none) return;
+      const bool is_size = operand(3).kind == ptx::OperandKind::integer ||
+                           (operand(3).kind == ptx::OperandKind::reg &&
+                            ptx::bit_width(function.registers[operand(3).id].type) == 32);
+      if (!is_size) return;
+      const flow::Fact source = fact_at(context, instruction.first_operand + 3);
+      if (source.low > operand(2).value)
+        findings.push_back(finding_at(context, id, Severity::high, Tier::proved,
+                                      fmt::format("expected a source size of at most {}, found {}", operand(2).value,
+                                                  source.low),
+                                      "read no more than the copy writes"));
+      else if (source.high > operand(2).value)
+        open = true;
+      return;
+    }
+    const bool prefetch = spelled(instruction, ".prefetch");
+    const uint32_t at = prefetch ? 1 : 2;
+    if (instruction.operand_count <= at || function.has(instruction, Mod::commit_group)) return;
+    ++count;
+    const flow::Fact size = fact_at(context, instruction.first_operand + at);
+    const unsigned known = std::min(4u, size.bits.known_low());
+    if (size.reached && size.base == flow::kNoBase && (size.bits.one & flow::low_mask(known)))
+      findings.push_back(finding_at(context, id, Severity::high, Tier::proved,
+                                    fmt::format("expected a size that is a multiple of 16, found one that is {} modulo {}",
+                                                size.bits.one & flow::low_mask(known), 1u << known),
+                                    "bulk copies move whole 16-byte pieces: round the size, and copy the rest by hand"));
+    else if (known < 4)
+      open = true;
+    for (uint32_t i = 0; i < (prefetch ? 1u : 2u); ++i) {
+      const flow::Fact address = context.analyses().domain().fact_of(
+          flow::address_base(context.analyses().ssa(), instruction.first_operand + i), 64);
+      const uint64_t offset = operand(i).value + address.bits.low_value();
+      const unsigned bits = std::min(4u, address.bits.known_low());
+      const flow::Base& base = context.analyses().domain().base(address.base);
+      const bool whole = base.kind != flow::Base::Kind::variable || context.module.variables[base.id].align >= 16;
+      if (bits == 4 && (offset & 15) && whole) {
+        Finding finding = finding_at(context, id, Severity::high, Tier::likely,
+                                     fmt::format("expected a 16-aligned address, found one that is {} modulo 16 from {}",
+                                                 offset & 15, context.analyses().domain().describe(address.base)),
+                                     "align both ends of a bulk copy to 16 bytes");
+        finding.assumptions.push_back("the pointer itself is 16-aligned");
+        findings.push_back(std::move(finding));
+      }
+    }
+  });
+  if (count == 0) return not_applicable("the kernel has no asynchronous copy with a size");
+  if (findings.empty() && open) return undecided("the size of an asynchronous copy is computed at run time");
+  return conclude(std::move(findings), fmt::format("the sizes of {} asynchronous copies are legal", count));
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,379 @@
+// Rules about barriers as a protocol: how many each way passes, what their operands say, which are in vain.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/flow/effects.hpp"
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/divergence.hpp"
+#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
+
+namespace ptxkit::rules {
+
+using flow::BlockId;
+using ptx::Mod;
+using ptx::Op;
+
+namespace {
+
+constexpr size_t kMaxRegionBlocks = 4096;
+
+bool is_barrier_op(const ptx::Instruction& instruction) {
+  return (instruction.op == Op::bar || instruction.op == Op::barrier) && !spelled(instruction, ".warp") &&
+         !spelled(instruction, ".cluster");
+}
+
+// Least and greatest number of barriers on the ways from a block to where the ways meet; nothing where a way has a
+// loop with a barrier, ends, or the region is too large.
+struct Count {
+  uint32_t least = 0, most = 0;
+};
+
+class BarrierCounter {
+ public:
+  BarrierCounter(Context& context, BlockId meets) : analyses_(&context.analyses()), meets_(meets) {
+    const flow::Graph& graph = analyses_->graph();
+    const ptx::Function& function = context.function();
+    per_block_.assign(graph.size(), 0);
+    for (BlockId block = 0; block < graph.size(); ++block)
+      for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
+        per_block_[block] += flow::is_whole_cta_barrier(function, function.instructions[id]) &&
+                             !function.instructions[id].guard;
+  }
+
+  std::optional<Count> from(BlockId start) {
+    if (start == meets_) return Count{};
+    const flow::Graph& graph = analyses_->graph();
+    // The region's blocks in reverse postorder of the whole graph, so that ways are summed up from their ends.
+    std::set<BlockId> region;
+    std::vector<BlockId> work{start};
+    while (!work.empty()) {
+      const BlockId block = work.back();
+      work.pop_back();
+      if (block == meets_ || !region.insert(block).second) continue;
+      if (region.size() > kMaxRegionBlocks || graph.block(block).exits || graph.block(block).falls_off)
+        return std::nullopt;
+      const auto next = graph.successors(block);
+      work.insert(work.end(), next.begin(), next.end());
+    }
+    std::vector<BlockId> order(region.begin(), region.end());
+    std::sort(order.begin(), order.end(),
+              [&](BlockId a, BlockId b) { return graph.order_index(a) > graph.order_index(b); });
+    std::map<BlockId, Count> counts;
+    for (const BlockId block : order) {
+      std::optional<Count> best;
+      for (const BlockId next : graph.successors(block)) {
+        if (next != meets_ && graph.order_index(next) <= graph.order_index(block)) {
+          // A way back: it may be gone any number of times.
+          const flow::LoopId loop = analyses_->loops().innermost(next);
+          for (const BlockId inside : region)
+            if (per_block_[inside] && (loop == flow::kNone || analyses_->loops().contains(loop, inside)))
+              return std::nullopt;
+          continue;
+        }
+        const Count rest = next == meets_ ? Count{} : counts[next];
+        best = best ? Count{std::min(best->least, rest.least), std::max(best->most, rest.most)} : rest;
+      }
+      if (!best) return std::nullopt;
+      counts[block] = {best->least + per_block_[block], best->most + per_block_[block]};
+    }
+    return counts[start];
+  }
+
+ private:
+  Analyses* analyses_;
+  BlockId meets_;
+  std::vector<uint32_t> per_block_;
+};
+
+}  // namespace
+
+// F039. At every branch on which two threads part: the ways to where they meet again must pass equally many barriers,
+// or the threads of one way wait for those of the other at the wrong one.
+RuleResult barrier_count(Context& context) {
+  Analyses& analyses = context.analyses();
+  const flow::Graph& graph = analyses.graph();
+  const ptx::Function& function = context.function();
+  size_t barriers = 0;
+  for_each_instruction(context, [&](ptx::InstructionId, const ptx::Instruction& instruction) {
+    barriers += flow::is_whole_cta_barrier(function, instruction);
+  });
+  if (barriers == 0) return not_applicable("the kernel has no barrier of the whole CTA");
+  std::vector<Finding> findings;
+  std::string open;
+  for (BlockId block = 0; block < graph.size(); ++block) {
+    if (!graph.is_reachable(block) || graph.block(block).successor_count != 2 ||
+        analyses.uniformity().branch(block) == flow::Uniformity::uniform)
+      continue;
+    const auto sides = graph.successors(block);
+    const BlockId meets = analyses.post_dominators().parent(block);
+    if (meets >= graph.size()) continue;  // a way ends: F037
+    BarrierCounter counter(context, meets);
+    const auto one = counter.from(sides[0]), other = counter.from(sides[1]);
+    if (!one || !other) continue;  // a barrier in a loop: F045
+    if (one->least == one->most && other->least == other->most && one->least == other->least) continue;
+    const flow::ValueId predicate = analyses.ssa().guard(graph.last(block));
+    const bool apart = one->most < other->least || other->most < one->least;
+    const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, graph.last(block));
+    if (!split || !apart) {
+      if (open.empty())
+        open = fmt::format("whether all threads go the same way at line {} is not known, and the ways pass different "
+                           "numbers of barriers",
+                           line_of(context, graph.last(block)));
+      continue;
+    }
+    Finding finding = finding_at(context, graph.last(block), Severity::high, split->tier,
+                                 fmt::format("the threads that jump here pass {} barriers before the ways meet, the "
+                                             "others {}",
+                                             one->least, other->least),
+                                 "give both ways the same barriers, or move them behind the place where the ways meet");
+    finding.path.push_back({function.instructions[graph.block(meets).first].at, "the ways meet here"});
+    finding.assumptions = split->assumptions;
+    Witness witness;
+    for (unsigned d = 0; d < 3; ++d) {
+      witness.tid[d] = split->true_thread.tid[d];
+      witness.other_tid[d] = split->false_thread.tid[d];
+    }
+    finding.witness = witness;
+    findings.push_back(std::move(finding));
+  }
+  if (findings.empty() && !open.empty()) return undecided(open);
+  return conclude(std::move(findings), "wherever threads part, all ways pass equally many barriers");
+}
+
+// F040. A thread count says who is waited for; an arrival that counts differently is counted towards another barrier.
+RuleResult arrive_wait_pairing(Context& context) {
+  const ptx::Function& function = context.function();
+  struct Use {
+    ptx::InstructionId id;
+    std::optional<uint64_t> barrier, count;
+  };
+  std::vector<Use> arrivals, waits;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (!is_barrier_op(instruction) || function.has(instruction, Mod::red) || instruction.operand_count == 0) return;
+    Use use{id, constant_at(context, instruction.first_operand), std::nullopt};
+    if (instruction.operand_count > 1) use.count = constant_at(context, instruction.first_operand + 1);
+    (function.has(instruction, Mod::arrive) ? arrivals : waits).push_back(use);
+  });
+  if (arrivals.empty()) return not_applicable("the kernel has no bar.arrive");
+  std::vector<Finding> findings;
+  bool open = false;
+  for (const Use& arrival : arrivals) {
+    if (!arrival.barrier || !arrival.count) {
+      open = true;
+      continue;
+    }
+    bool any = false, same = false, unknown = false;
+    ptx::InstructionId partner = ptx::kNone;
+    for (const Use& wait : waits) {
+      if (!wait.barrier) unknown = true;
+      if (!wait.barrier || *wait.barrier != *arrival.barrier) continue;
+      any = true;
+      partner = wait.id;
+      const bool has_count = function.instructions[wait.id].operand_count > 1;
+      if (has_count && !wait.count) unknown = true;
+      if (wait.count == arrival.count) same = true;
+    }
+    if (same) continue;
+    if (unknown) {
+      open = true;
+      continue;
+    }
+    Finding finding = finding_at(
+        context, arrival.id, Severity::high, Tier::proved,
+        any ? fmt::format("{} threads are counted here for barrier {}, but line {} waits for another number",
+                          *arrival.count, *arrival.barrier, line_of(context, partner))
+            : fmt::format("threads arrive at barrier {}, and nothing in the kernel waits at it", *arrival.barrier),
+        "give arrive and sync of one barrier the same thread count");
+    if (any) finding.path.push_back({function.instructions[partner].at, "the wait"});
+    findings.push_back(std::move(finding));
+  }
+  if (findings.empty() && open) return undecided("a barrier's number or thread count is computed at run time");
+  return conclude(std::move(findings), fmt::format("all {} arrivals have a wait of their count", arrivals.size()));
+}
+
+// F049. The assembler checks constants; a register may hold what hardware does not have.
+RuleResult barrier_operands(Context& context) {
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  size_t count = 0, open = 0;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (!is_barrier_op(instruction)) return;
+    const bool reduces = function.has(instruction, Mod::red);
+    const uint32_t first = reduces ? 1 : 0;
+    const uint32_t end = reduces ? instruction.operand_count - 1 : instruction.operand_count;
+    if (first >= end) return;
+    ++count;
+    const flow::Fact barrier = fact_at(context, instruction.first_operand + first);
+    if (barrier.low > 15)
+      findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
+                                    fmt::format("expected a barrier from 0 to 15, found {}", barrier.low),
+                                    "a CTA has 16 barriers"));
+    else if (barrier.high > 15)
+      ++open;
+    if (end - first < 2) return;
+    const auto threads = constant_at(context, instruction.first_operand + first + 1);
+    if (!threads)
+      ++open;
+    else if (*threads % 32 || *threads == 0)
+      findings.push_back(
+          finding_at(context, id, Severity::medium, Tier::proved,
+                     fmt::format("expected a thread count that is a multiple of the warp size, found {}", *threads),
+                     "warps arrive as a whole: count 32 threads for each"));
+  });
+  if (count == 0) return not_applicable("the kernel has no barrier with operands");
+  if (findings.empty() && open) return undecided("a barrier's number or thread count is computed at run time");
+  return conclude(std::move(findings), fmt::format("the operands of {} barriers are in range", count));
+}
+
+namespace {
+
+enum class Since : uint8_t { nothing, access, unknown };  // unknown: no barrier on some way here
+
+// For each block, whether something was touched since the last event of the kind `is_event` on every way to it.
+// Greatest fixed point of: nothing < access < unknown.
+template <class IsEvent, class IsAccess, class Report>
+void since_last(Context& context, IsEvent&& is_event, IsAccess&& is_access, Report&& report) {
+  const flow::Graph& graph = context.analyses().graph();
+  std::vector<Since> in(graph.size(), Since::nothing);
+  std::vector<bool> seen(graph.size(), false);
+  in[0] = Since::unknown;
+  seen[0] = true;
+  auto run = [&](BlockId block, bool reporting) {
+    Since state = in[block];
+    for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
+      const ptx::Instruction& instruction = context.function().instructions[id];
+      if (is_event(id, instruction)) {
+        if (reporting && state == Since::nothing) report(id);
+        if (!instruction.guard) state = Since::nothing;
+      } else if (state == Since::nothing && is_access(id, instruction)) {
+        state = Since::access;
+      }
+    }
+    return state;
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (const BlockId block : graph.reverse_postorder()) {
+      if (!seen[block]) continue;
+      const Since out = run(block, false);
+      for (const BlockId next : graph.successors(block)) {
+        const Since joined = seen[next] ? std::max(in[next], out) : out;
+        if (seen[next] && joined == in[next]) continue;
+        in[next] = joined;
+        seen[next] = true;
+        again = true;
+      }
+    }
+  }
+  for (BlockId block = 0; block < graph.size(); ++block)
+    if (seen[block]) run(block, true);
+}
+
+bool may_touch_memory(const ptx::Function& function, ptx::InstructionId id, const ptx::Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::ld:
+    case Op::st:
+      return instruction.space != ptx::Space::param && instruction.space != ptx::Space::local &&
+             instruction.space != ptx::Space::constant;
+    case Op::call:
+    case Op::ldu:
+    case Op::atom:
+    case Op::red:
+    case Op::cp:
+    case Op::tex:
+    case Op::tld4:
+    case Op::suld:
+    case Op::sust:
+    case Op::sured:
+    case Op::mbarrier:
+    case Op::ldmatrix:
+    case Op::stmatrix:
+    case Op::wmma:
+    case Op::wgmma:
+    case Op::multimem:
+    case Op::tcgen05:
+    case Op::tensormap:
+    case Op::nanosleep:
+    case Op::griddepcontrol:
+    case Op::clusterlaunchcontrol:
+      return true;
+    default:
+      return flow::memory_accesses(function, id).count > 0;
+  }
+}
+
+}  // namespace
+
+// F093. A barrier orders what stands on its two sides; with no memory access since the last one it only waits.
+RuleResult redundant_barrier(Context& context) {
+  const ptx::Function& function = context.function();
+  bool any = false;
+  std::vector<Finding> findings;
+  since_last(
+      context,
+      [&](ptx::InstructionId, const ptx::Instruction& instruction) {
+        const bool is = flow::is_whole_cta_barrier(function, instruction) && !function.has(instruction, Mod::red);
+        any = any || is;
+        return is;
+      },
+      [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+        return may_touch_memory(function, id, instruction) || is_barrier_op(instruction) || instruction.op == Op::fence ||
+               instruction.op == Op::membar;
+      },
+      [&](ptx::InstructionId id) {
+        findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+                                      "no thread touches memory between the last barrier and this one",
+                                      "delete one of the two"));
+      });
+  if (!any) return not_applicable("the kernel has no barrier of the whole CTA");
+  return conclude(std::move(findings), "every barrier has memory accesses before it");
+}
+
+namespace {
+
+// 0 no fence, 1 the CTA's, 2 the cluster's, 3 the device's, 4 the system's.
+unsigned fence_scope(const ptx::Function& function, const ptx::Instruction& instruction) {
+  if (instruction.op != Op::membar && instruction.op != Op::fence) return 0;
+  if (spelled(instruction, ".proxy") || spelled(instruction, ".mbarrier_init") || spelled(instruction, "sync_restrict"))
+    return 0;
+  if (function.has(instruction, Mod::sys)) return 4;
+  if (function.has(instruction, Mod::gl) || function.has(instruction, Mod::gpu)) return 3;
+  if (function.has(instruction, Mod::cluster)) return 2;
+  return 1;
+}
+
+}  // namespace
+
+// F094. A fence orders the accesses before it against those after it; two in a row order nothing more than the wider.
+RuleResult redundant_fence(Context& context) {
+  const ptx::Function& function = context.function();
+  bool any = false;
+  std::set<ptx::InstructionId> redundant;
+  for (unsigned scope = 1; scope <= 4; ++scope)
+    since_last(
+        context,
+        [&](ptx::InstructionId, const ptx::Instruction& instruction) {
+          const unsigned own = fence_scope(function, instruction);
+          any = any || own;
+          return own >= scope;
+        },
+        [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+          return may_touch_memory(function, id, instruction) || is_barrier_op(instruction) ||
+                 instruction.op == Op::bar || instruction.op == Op::barrier;
+        },
+        [&](ptx::InstructionId id) {
+          if (fence_scope(function, function.instructions[id]) == scope) redundant.insert(id);
+        });
+  if (!any) return not_applicable("the kernel has no fence");
+  std::vector<Finding> findings;
+  for (const ptx::InstructionId id : redundant)
+    findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+                                  "no access to memory stands between the last fence of that scope and this one",
+                                  "delete one of the two"));
+  return conclude(std::move(findings), "every fence has memory accesses before it");
+}
+
+}  // namespace ptxkit::rules

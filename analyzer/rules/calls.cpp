@@ -1,0 +1,252 @@
+// Rules about calls and computed branches: F064, F065, F066.
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Source;
+using ptx::FunctionId;
+using ptx::Op;
+using ptx::OperandKind;
+
+namespace {
+
+// Calls visit(instruction id, callee) for every direct call of a function.
+template <class Visit>
+void for_each_call(const ptx::Function& function, Visit&& visit) {
+  for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
+    if (function.instructions[id].op != Op::call) continue;
+    const ptx::CallParts parts = ptx::call_parts(function, function.instructions[id]);
+    if (parts.target && parts.target->kind == OperandKind::function) visit(id, parts.target->id);
+  }
+}
+
+// Whether every way through `function` makes the call: then nothing bounds the recursion.
+bool is_unavoidable(const ptx::Function& function, ptx::InstructionId call) {
+  if (function.instructions[call].guard) return false;
+  const flow::Graph graph(function);
+  const auto tree = flow::DominatorTree::post_dominators(graph);
+  return graph.is_reachable(graph.block_of(call)) && tree.dominates(graph.block_of(call), 0);
+}
+
+}  // namespace
+
+// F064. A cycle in the calls that the kernel can make. Where every way through one of its functions calls on, the stack
+// overflows; where a branch may end it, how deep it goes is the data's matter.
+RuleResult unbounded_recursion(Context& context) {
+  const ptx::Module& module = context.module;
+  std::set<FunctionId> reached;
+  std::vector<FunctionId> work{context.function_id};
+  bool calls = false;
+  while (!work.empty()) {
+    const FunctionId at = work.back();
+    work.pop_back();
+    if (!reached.insert(at).second) continue;
+    for_each_call(module.functions[at], [&](ptx::InstructionId, FunctionId callee) {
+      calls = true;
+      work.push_back(callee);
+    });
+  }
+  if (!calls) return not_applicable("the kernel calls no function");
+  // Functions that can come back to themselves.
+  auto comes_back = [&](FunctionId start) {
+    std::set<FunctionId> seen;
+    std::vector<FunctionId> next{start};
+    while (!next.empty()) {
+      const FunctionId at = next.back();
+      next.pop_back();
+      bool found = false;
+      for_each_call(module.functions[at], [&](ptx::InstructionId, FunctionId callee) {
+        found = found || callee == start;
+        if (seen.insert(callee).second) next.push_back(callee);
+      });
+      if (found) return true;
+    }
+    return false;
+  };
+  std::set<FunctionId> cyclic;
+  for (const FunctionId id : reached)
+    if (comes_back(id)) cyclic.insert(id);
+  std::vector<Finding> findings;
+  for (const FunctionId id : cyclic) {
+    const ptx::Function& function = module.functions[id];
+    for_each_call(function, [&](ptx::InstructionId call, FunctionId callee) {
+      if (!cyclic.contains(callee)) return;
+      const bool endless = is_unavoidable(function, call);
+      Finding finding;
+      finding.severity = Severity::medium;
+      finding.tier = endless ? Tier::proved : Tier::possible;
+      finding.at = function.instructions[call].at;
+      finding.message = endless ? fmt::format("'{}' calls itself on every way through it", function.name)
+                                : fmt::format("'{}' calls itself, and the text does not say how often", function.name);
+      finding.remedy = "make it a loop with a stack of known depth, or bound the depth by a counter";
+      findings.push_back(std::move(finding));
+    });
+  }
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) { return a.at < b.at; });
+  return conclude(std::move(findings), fmt::format("the {} functions that the kernel reaches do not call themselves",
+                                                   reached.size()));
+}
+
+// F065. The front end resolves names; the index of a table and the address in a register are data.
+RuleResult indirect_target(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  size_t count = 0;
+  std::string open;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (instruction.op == Op::call) {
+      const ptx::CallParts parts = ptx::call_parts(function, instruction);
+      if (!parts.target || parts.target->kind != OperandKind::reg) return;
+      ++count;
+      const uint32_t index = static_cast<uint32_t>(parts.target - function.operand_pool.data());
+      const flow::Fact fact = fact_at(context, index, 64);
+      const flow::Base& base = analyses.domain().base(fact.base);
+      if (base.kind == flow::Base::Kind::variable ||
+          (base.kind == flow::Base::Kind::none && fact.reached && fact.bits.known() == ~0ull))
+        findings.push_back(finding_at(context, id, Severity::high, Tier::proved,
+                                      base.kind == flow::Base::Kind::variable
+                                          ? fmt::format("expected the address of a function, found that of '{}'",
+                                                        context.module.variables[base.id].name)
+                                          : fmt::format("expected the address of a function, found {}", fact.bits.one),
+                                      "take the address of a function with mov, or read it from a table of functions"));
+      return;
+    }
+    if (instruction.op != Op::brx || instruction.operand_count < 2) return;
+    ++count;
+    const ptx::Operand& table = function.operand_pool[instruction.first_operand + 1];
+    if (table.kind != OperandKind::prototype || table.id >= function.tables.size()) return;
+    const uint64_t size = function.tables[table.id].targets.size();
+    const flow::Fact fact = fact_at(context, instruction.first_operand);
+    if (fact.high < size && fact.base == flow::kNoBase) return;
+    auto report = [&](uint64_t value, Tier tier) -> Finding& {
+      findings.push_back(finding_at(context, id, Severity::high, tier,
+                                    fmt::format("expected an index below {}, the size of the table, found {}", size, value),
+                                    "test the index before the branch, or add the missing targets"));
+      return findings.back();
+    };
+    if (fact.low >= size) {
+      report(fact.low, Tier::proved);
+      return;
+    }
+    // A bound on the way here: index < n, index <= n, !(index > n), !(index >= n), unsigned.
+    const Source index = flow::source_of(analyses.ssa(), instruction.first_operand);
+    if (index.kind != Source::Kind::value) return;
+    const auto conditions = analyses.conditions().of_instruction(id);
+    const flow::Form own = analyses.forms().of(index.id);
+    for (const flow::Condition& condition : conditions) {
+      const ptx::Instruction* test = definition_of(context, condition.predicate);
+      if (!test || test->op != Op::setp) continue;
+      const flow::Operation operation = flow::operation_of(analyses.ssa(), condition.predicate);
+      const Source left = flow::source_of(analyses.ssa(), operation.first_source);
+      const auto limit = constant_at(context, operation.first_source + 1);
+      if (left.kind != Source::Kind::value || !limit || !(analyses.forms().of(left.id) == own)) continue;
+      // Whether an index of `size` or more could pass.
+      const auto holds = flow::compare(function, *test, size, *limit);
+      const auto far = flow::compare(function, *test, 0xffffffff, *limit);
+      if (holds && far && *holds != condition.expected && *far != condition.expected) return;
+    }
+    const auto& shape = analyses.shape();
+    for (uint32_t n = 0; n < std::min(shape.is_exact ? shape.threads[0] : shape.max_threads, 1024u); ++n) {
+      flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
+      if (shape.is_exact) std::copy_n(shape.threads, 3, thread.ntid);
+      flow::Evaluator evaluator(analyses.forms(), thread,
+                                flow::first_iterations(analyses.loops(), analyses.graph().block_of(id)));
+      const auto value = evaluator.value(index.id);
+      if (!value) break;
+      bool possible = *value >= size;
+      for (const flow::Condition& condition : conditions) {
+        const auto holds = evaluator.value(condition.predicate);
+        if (!holds || (*holds != 0) != condition.expected) possible = false;
+      }
+      if (!possible) continue;
+      Finding& finding = report(*value, shape.is_exact ? Tier::proved : Tier::likely);
+      if (!shape.is_exact) finding.assumptions.push_back(fmt::format("the block has more than {} threads in x", n));
+      Witness witness;
+      witness.tid[0] = n;
+      witness.tid[1] = witness.tid[2] = 0;
+      finding.witness = witness;
+      return;
+    }
+    if (open.empty())
+      open = fmt::format("nothing bounds the table index in line {} below {}", line_of(context, id), size);
+  });
+  if (count == 0) return not_applicable("the kernel has no computed branch or call");
+  if (findings.empty() && !open.empty()) return undecided(open);
+  return conclude(std::move(findings), fmt::format("the targets of {} computed branches and calls are valid", count));
+}
+
+namespace {
+
+std::string describe(const ptx::Module& module, const std::vector<ptx::VariableId>& list) {
+  std::string text = "(";
+  for (const ptx::VariableId id : list) {
+    if (text.size() > 1) text += ", ";
+    const ptx::Variable& variable = module.variables[id];
+    text += variable.is_array ? fmt::format("{} bytes", variable.size_bytes) : std::string(ptx::text(variable.type));
+  }
+  return text + ")";
+}
+
+bool agree(const ptx::Module& module, const std::vector<ptx::VariableId>& a, const std::vector<ptx::VariableId>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](ptx::VariableId x, ptx::VariableId y) {
+    const ptx::Variable &one = module.variables[x], &other = module.variables[y];
+    return one.is_unsized || other.is_unsized || one.size_bytes == other.size_bytes;
+  });
+}
+
+}  // namespace
+
+// F066. Direct calls are checked by the front end. Through a register the prototype is a promise about the function
+// whose address is there, where that can be seen.
+RuleResult call_signature(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  std::vector<Finding> findings;
+  size_t count = 0, open = 0;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (instruction.op != Op::call) return;
+    ++count;
+    const ptx::CallParts parts = ptx::call_parts(function, instruction);
+    if (!parts.target || parts.target->kind != OperandKind::reg || !parts.prototype ||
+        parts.prototype->id >= function.tables.size())
+      return;
+    const ptx::Table& prototype = function.tables[parts.prototype->id];
+    if (prototype.kind != ptx::Table::Kind::call_prototype) return;
+    const flow::ValueId target = analyses.ssa().at(static_cast<uint32_t>(parts.target - function.operand_pool.data()));
+    std::set<FunctionId> callees;
+    if (target != flow::kNone)
+      for (const flow::ValueId value : ancestors(context, target, 32)) {
+        const ptx::Instruction* definition = definition_of(context, value);
+        if (!definition || definition->op != Op::mov || definition->operand_count < 2) continue;
+        const ptx::Operand& from = function.operand_pool[definition->first_operand + 1];
+        if (from.kind == OperandKind::function) callees.insert(from.id);
+      }
+    if (callees.empty()) ++open;
+    for (const FunctionId callee : callees) {
+      const ptx::Function& called = context.module.functions[callee];
+      if (agree(context.module, called.parameters, prototype.parameters) &&
+          agree(context.module, called.results, prototype.results))
+        continue;
+      findings.push_back(finding_at(
+          context, id, Severity::high, Tier::proved,
+          fmt::format("expected {} -> {}, as '{}' is declared, found the prototype {} -> {}",
+                      describe(context.module, called.parameters), describe(context.module, called.results), called.name,
+                      describe(context.module, prototype.parameters), describe(context.module, prototype.results)),
+          "write the prototype of the function that is called"));
+    }
+  });
+  if (count == 0) return not_applicable("the kernel calls no function");
+  if (findings.empty() && open) return undecided("which function an indirect call reaches is not seen in the text");
+  return conclude(std::move(findings), fmt::format("{} calls match their prototypes", count));
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,119 @@
+// F060: what is read from shared memory before anything was written there.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Access;
+using flow::AccessKind;
+using flow::BlockId;
+using ptx::Op;
+using ptx::Space;
+
+namespace {
+
+// Whether control can come from `from` to `to`.
+bool reaches(Context& context, ptx::InstructionId from, ptx::InstructionId to) {
+  const flow::Graph& graph = context.analyses().graph();
+  const BlockId start = graph.block_of(from), end = graph.block_of(to);
+  if (start == end && from < to) return true;
+  std::vector<bool> seen(graph.size(), false);
+  std::vector<BlockId> work(graph.successors(start).begin(), graph.successors(start).end());
+  while (!work.empty()) {
+    const BlockId block = work.back();
+    work.pop_back();
+    if (block == end) return true;
+    if (seen[block]) continue;
+    seen[block] = true;
+    const auto next = graph.successors(block);
+    work.insert(work.end(), next.begin(), next.end());
+  }
+  return false;
+}
+
+}  // namespace
+
+// F060. By object: a shared variable that is read, and that nothing wrote on any way to the read. Where an address
+// whose object is not known is written, or the variable's address goes where it is not followed, nothing is claimed.
+RuleResult uninitialised_shared(Context& context) {
+  Analyses& analyses = context.analyses();
+  struct Object {
+    std::vector<ptx::InstructionId> reads, writes;
+  };
+  std::map<ptx::VariableId, Object> objects;
+  bool unknown_write = false, any = false;
+  for (const Access& access : analyses.accesses()) {
+    if (access.space != Space::shared && access.space != Space::generic && access.space != Space::shared_cluster)
+      continue;
+    const ptx::VariableId object = object_of(context, access);
+    if (object == ptx::kNone) {
+      const flow::Source base = flow::address_base(analyses.ssa(), access.address);
+      const flow::SpaceSet set =
+          base.kind == flow::Source::Kind::value ? analyses.domain().fact(base.id).points_to : flow::kSharedSet;
+      const bool may_be_shared = access.space != Space::generic || (set & (flow::kSharedSet | flow::kUnknownSpace));
+      if (access.kind != AccessKind::load && may_be_shared) unknown_write = true;
+      continue;
+    }
+    if (context.module.variables[object].space != Space::shared) continue;
+    any = true;
+    if (access.kind != AccessKind::store) objects[object].reads.push_back(access.instruction);
+    if (access.kind != AccessKind::load) objects[object].writes.push_back(access.instruction);
+  }
+  if (!any) return not_applicable("the kernel accesses no shared variable");
+  for_each_instruction(context, [&](ptx::InstructionId, const ptx::Instruction& instruction) {
+    switch (instruction.op) {
+      case Op::call:
+      case Op::wmma:
+      case Op::wgmma:
+      case Op::tcgen05:
+      case Op::multimem:
+      case Op::mapa:
+      case Op::mbarrier:
+      case Op::clusterlaunchcontrol:
+        unknown_write = true;
+        break;
+      case Op::cp:
+      case Op::st:
+      case Op::red:
+        // cp.async is an access like others; st.async, red.async and bulk copies are not.
+        unknown_write = unknown_write || spelled(instruction, ".bulk") ||
+                        (instruction.op != Op::cp && spelled(instruction, ".async"));
+        break;
+      default:
+        break;
+    }
+  });
+  if (unknown_write) return undecided("something writes to shared memory at an address that is not followed");
+  std::vector<Finding> findings;
+  for (const auto& [id, object] : objects) {
+    const ptx::Variable& variable = context.module.variables[id];
+    // Dynamic arrays all start at the same place, so one's writes are another's.
+    if (variable.is_unsized) continue;
+    for (const ptx::InstructionId read : object.reads) {
+      const bool written = std::any_of(object.writes.begin(), object.writes.end(), [&](ptx::InstructionId write) {
+        return write != read && (reaches(context, write, read) || write < read);
+      });
+      if (written) continue;
+      findings.push_back(finding_at(
+          context, read, Severity::high, object.writes.empty() ? Tier::proved : Tier::likely,
+          object.writes.empty() || (object.writes.size() == 1 && object.writes[0] == read)
+              ? fmt::format("'{}' is read here, and nothing writes it", variable.name)
+              : fmt::format("'{}' is read here, and is first written in line {}", variable.name,
+                            line_of(context, object.writes.front())),
+          "store to the variable, and pass a barrier, before it is read"));
+      if (!object.writes.empty())
+        findings.back().assumptions.push_back("no other thread has run ahead to the store");
+      break;
+    }
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  return conclude(std::move(findings), fmt::format("{} shared variables, each written before it is read", objects.size()));
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,55 @@
+#include "analyzer/rules/walk.hpp"
+
+#include <set>
+
+#include "analyzer/flow/effects.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Value;
+using flow::ValueId;
+
+std::vector<ValueId> ancestors(Context& context, ValueId start, size_t limit) {
+  const flow::Ssa& ssa = context.analyses().ssa();
+  std::vector<ValueId> found{start};
+  std::set<ValueId> seen{start};
+  for (size_t head = 0; head < found.size() && found.size() < limit; ++head) {
+    const Value& value = ssa.value(found[head]);
+    auto push = [&](ValueId id) {
+      if (id != flow::kNone && seen.insert(id).second) found.push_back(id);
+    };
+    if (value.kind == Value::Kind::phi)
+      for (const ValueId argument : ssa.arguments(found[head])) push(argument);
+    if (value.kind != Value::Kind::result) continue;
+    push(value.old);
+    flow::for_each_register(context.function(), context.function().instructions[value.instruction],
+                            [&](uint32_t index, const ptx::Operand&, bool written) {
+                              if (!written) push(ssa.at(index));
+                            });
+  }
+  return found;
+}
+
+bool depends_on_thread(Context& context, ValueId start, bool or_block) {
+  const flow::Ssa& ssa = context.analyses().ssa();
+  return any_ancestor(context, start, [&](ValueId id) {
+    if (ssa.value(id).kind != Value::Kind::result) return false;
+    const flow::Operation operation = flow::operation_of(ssa, id);
+    for (unsigned i = 0; i < operation.source_count; ++i) {
+      const flow::Source source = flow::source_of(ssa, operation.first_source + i);
+      if (source.kind != flow::Source::Kind::special) continue;
+      const auto special = static_cast<ptx::SpecialRegister>(source.id);
+      if (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid) return true;
+      if (or_block && special == ptx::SpecialRegister::ctaid) return true;
+    }
+    return false;
+  });
+}
+
+const ptx::Instruction* definition_of(Context& context, ValueId id) {
+  if (id == flow::kNone) return nullptr;
+  const Value& value = context.analyses().ssa().value(id);
+  return value.kind == Value::Kind::result ? &context.function().instructions[value.instruction] : nullptr;
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,94 @@
+#include "analyzer/rules/warp_access.hpp"
+
+#include <map>
+#include <set>
+
+#include "analyzer/rules/walk.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Uniformity;
+
+std::optional<WarpFootprint> warp_footprint(Context& context, const flow::Access& access) {
+  Analyses& analyses = context.analyses();
+  flow::Forms& forms = analyses.forms();
+  const auto& shape = analyses.shape();
+  const flow::Form form = forms.expand(forms.address(access));
+  if (access.extent_bytes == 0 || form.modulus_bits < 32) return std::nullopt;
+  const flow::BlockId block = analyses.graph().block_of(access.instruction);
+  const auto conditions = analyses.conditions().of_instruction(access.instruction);
+  const auto iterations = flow::first_iterations(analyses.loops(), block);
+  // Terms that no lane can evaluate must be the same for all of them.
+  std::vector<flow::Term> own;
+  {
+    flow::Evaluator probe(forms, flow::Thread{{0, 0, 0}, {shape.is_exact ? shape.threads[0] : 0, 0, 0}}, iterations);
+    for (const flow::Term& term : form.terms) {
+      const flow::Atom& atom = forms.atom(term.atom);
+      const bool by_place = atom.kind == flow::Atom::Kind::special &&
+                            (atom.id == static_cast<uint32_t>(ptx::SpecialRegister::tid) ||
+                             atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid));
+      const bool by_value = (atom.kind == flow::Atom::Kind::value || atom.kind == flow::Atom::Kind::whole);
+      if (by_place || (by_value && analyses.uniformity().of(atom.id) > Uniformity::warp)) own.push_back(term);
+    }
+  }
+  const uint32_t row = shape.is_exact ? shape.threads[0] : 32;
+  const uint32_t count = std::min(shape.is_exact ? shape.block_threads() : std::min(shape.max_threads, 32u), 32u);
+  if (count < 32) return std::nullopt;
+  WarpFootprint print;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    flow::Thread thread{{lane % row, lane / row, 0}, {0, 0, 0}};
+    if (shape.is_exact) {
+      thread.tid[1] = lane / row % shape.threads[1];
+      thread.tid[2] = lane / (row * shape.threads[1]);
+      std::copy_n(shape.threads, 3, thread.ntid);
+    }
+    flow::Evaluator evaluator(forms, thread, iterations);
+    bool here = true;
+    for (const flow::Condition& condition : conditions) {
+      const auto holds = evaluator.value(condition.predicate);
+      if (holds && (*holds != 0) != condition.expected) here = false;
+    }
+    if (!here) continue;
+    int64_t offset = 0;
+    for (const flow::Term& term : own) {
+      const flow::Atom& atom = forms.atom(term.atom);
+      auto value = evaluator.atom(term.atom);
+      if (!value && atom.kind == flow::Atom::Kind::special) value = lane;  // %laneid in a row of whole warps
+      if (!value) return std::nullopt;
+      offset += term.coefficient * static_cast<int64_t>(*value);
+    }
+    print.offset_bytes[lane] = access.space == ptx::Space::shared ? static_cast<int32_t>(offset) : offset;
+    print.active |= 1u << lane;
+  }
+  return print.active ? std::optional(print) : std::nullopt;
+}
+
+unsigned conflict_degree(const WarpFootprint& footprint, uint32_t width_bytes) {
+  const unsigned lanes_per_phase = width_bytes >= 16 ? 8 : width_bytes >= 8 ? 16 : 32;
+  unsigned worst = 1;
+  for (unsigned first = 0; first < 32; first += lanes_per_phase) {
+    std::map<unsigned, std::set<int64_t>> words_of_bank;
+    for (unsigned lane = first; lane < first + lanes_per_phase; ++lane) {
+      if (!(footprint.active >> lane & 1)) continue;
+      for (uint32_t byte = 0; byte < width_bytes; byte += 4) {
+        const int64_t word = (footprint.offset_bytes[lane] + byte) >> 2;
+        words_of_bank[static_cast<unsigned>(word & 31)].insert(word);
+      }
+    }
+    for (const auto& [bank, words] : words_of_bank) worst = std::max(worst, static_cast<unsigned>(words.size()));
+  }
+  return worst;
+}
+
+Sectors sectors_of(const WarpFootprint& footprint, uint32_t width_bytes) {
+  std::set<int64_t> sectors, places;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!(footprint.active >> lane & 1)) continue;
+    const int64_t from = footprint.offset_bytes[lane];
+    places.insert(from);
+    for (int64_t sector = from >> 5; sector <= (from + width_bytes - 1) >> 5; ++sector) sectors.insert(sector);
+  }
+  return {static_cast<unsigned>(sectors.size()), static_cast<unsigned>((places.size() * width_bytes + 31) / 32)};
+}
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,14 @@
+// Does a kernel give one result however it is run? The runner behind F084 (`ptx-debug analyze --differential`).
+//
+// The kernel runs on generated inputs, on the emulator, in several schedules. Buffers, block, grid and scalars come from
+// the kernel's launch facts; what they leave out is chosen small.
+#pragma once
+
+#include "analyzer/rules/rule.hpp"
+
+namespace ptxkit {
+
+// Different results of two schedules; the same results of all; or why it could not be run. `facts` may be null.
+rules::Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts);
+
+}  // namespace ptxkit
