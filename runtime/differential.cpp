@@ -62,10 +62,9 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   if (facts && facts->block[0]) shape.block = {facts->block[0], facts->block[1], facts->block[2]};
   if (facts && facts->grid[0]) shape.grid = {facts->grid[0], facts->grid[1], facts->grid[2]};
   if (facts) shape.dynamic_shared_bytes = static_cast<uint32_t>(facts->dynamic_shared_bytes);
-  const auto outcome =
-      emulator::launch(*program, kernel.name, shape, arguments,
-                       {.checks = emulator::kCheckBounds | emulator::kCheckAlignment, .schedule_seed = seed,
-                        .max_steps = kMaxSteps});
+  const auto outcome = emulator::launch(
+      *program, kernel.name, shape, arguments,
+      {.checks = emulator::kCheckBounds | emulator::kCheckAlignment, .schedule_seed = seed, .max_steps = kMaxSteps});
   if (!outcome) return {{}, outcome.error().message()};
   if (!outcome->ok()) return {{}, "the kernel faults on the generated inputs: " + outcome->faults.front().message};
   for (const auto& [address, bytes] : buffers) {

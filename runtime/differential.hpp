@@ -1,7 +1,7 @@
 // Does a kernel give one result however it is run? The runner behind F084 (`ptx-debug analyze --differential`).
 //
-// The kernel runs on generated inputs, on the emulator, in several schedules. Buffers, block, grid and scalars come from
-// the kernel's launch facts; what they leave out is chosen small.
+// The kernel runs on generated inputs, on the emulator, in several schedules. Buffers, block, grid and scalars come
+// from the kernel's launch facts; what they leave out is chosen small.
 #pragma once
 
 #include "analyzer/rules/rule.hpp"

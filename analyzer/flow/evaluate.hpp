@@ -14,7 +14,7 @@ namespace ptxkit::flow {
 
 struct Thread {
   uint32_t tid[3] = {0, 0, 0};
-  uint32_t ntid[3] = {0, 0, 0};  // 0: not known
+  uint32_t ntid[3] = {0, 0, 0};    // 0: not known
   uint32_t ctaid[3] = {0, 0, 0};   // read only where `nctaid` is known
   uint32_t nctaid[3] = {0, 0, 0};  // 0: not known
   uint32_t linear() const { return tid[0] + (tid[1] + tid[2] * ntid[1]) * ntid[0]; }

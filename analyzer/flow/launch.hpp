@@ -11,9 +11,9 @@ namespace ptxkit::flow {
 
 // What the host promises of one parameter.
 struct ParameterFacts {
-  uint32_t align_bytes = 0;          // of a pointer; 0: nothing is promised
-  uint64_t size_bytes = 0;           // of the buffer; 0: nothing is promised
-  std::optional<uint64_t> low, high; // of a scalar, inclusive
+  uint32_t align_bytes = 0;           // of a pointer; 0: nothing is promised
+  uint64_t size_bytes = 0;            // of the buffer; 0: nothing is promised
+  std::optional<uint64_t> low, high;  // of a scalar, inclusive
 };
 
 // What the host promises of every launch of one kernel; rules/launch_file.hpp reads it.

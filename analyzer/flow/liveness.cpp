@@ -18,7 +18,8 @@ Pressure pressure(const Ssa& ssa) {
   const uint32_t registers = static_cast<uint32_t>(function.registers.size());
   std::vector<uint32_t> words(registers, 0);
   for (uint32_t i = 0; i < registers; ++i) {
-    const unsigned bits = ptx::bit_width(function.registers[i].type) * std::max<uint32_t>(function.registers[i].vector, 1);
+    const unsigned bits =
+        ptx::bit_width(function.registers[i].type) * std::max<uint32_t>(function.registers[i].vector, 1);
     words[i] = function.registers[i].type == ptx::Type::pred ? 0 : (bits + 31) / 32;
   }
   Pressure worst;

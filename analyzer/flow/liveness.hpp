@@ -7,8 +7,8 @@
 namespace ptxkit::flow {
 
 struct Pressure {
-  uint32_t words = 0;              // greatest number alive; predicates are free
-  ptx::InstructionId at = 0;       // where
+  uint32_t words = 0;         // greatest number alive; predicates are free
+  ptx::InstructionId at = 0;  // where
 };
 
 Pressure pressure(const Ssa& ssa);

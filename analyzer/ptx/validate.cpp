@@ -55,11 +55,16 @@ bool needs_wide_address(Space space) { return space == Space::generic || space =
 // Mistakes of some opcodes have a rule of their own, whatever the mistake; those of the others are `otherwise`.
 DiagnosticKind kind_of_opcode(Op op, DiagnosticKind otherwise) {
   switch (op) {
-    case Op::setp: case Op::set: case Op::selp: case Op::slct:
+    case Op::setp:
+    case Op::set:
+    case Op::selp:
+    case Op::slct:
       return DiagnosticKind::bad_comparison;
     case Op::cvt:
       return DiagnosticKind::bad_conversion;
-    case Op::atom: case Op::red: case Op::mbarrier:
+    case Op::atom:
+    case Op::red:
+    case Op::mbarrier:
       return DiagnosticKind::bad_atomic;
     default:
       return otherwise;
@@ -68,7 +73,9 @@ DiagnosticKind kind_of_opcode(Op op, DiagnosticKind otherwise) {
 
 DiagnosticKind type_kind(Op op, bool is_destination) {
   switch (op) {
-    case Op::ld: case Op::ldu: case Op::mov:
+    case Op::ld:
+    case Op::ldu:
+    case Op::mov:
       return is_destination || op != Op::mov ? DiagnosticKind::load_register : DiagnosticKind::operand_type;
     case Op::st:
       return DiagnosticKind::store_register;
@@ -81,27 +88,48 @@ DiagnosticKind form_kind(Op op) { return kind_of_opcode(op, DiagnosticKind::unkn
 
 std::string_view wanted(const OperandSpec& spec) {
   switch (spec.role) {
-    case Role::destination: return "a register";
-    case Role::source: return "a register";
-    case Role::constant_or_source: return "a register or a constant";
-    case Role::special_or_source: return "a register, a constant or a special register";
-    case Role::mov_source: return "a register, a constant or an address";
-    case Role::integer: return "an integer constant";
-    case Role::predicate_or_constant: return "a predicate";
-    case Role::predicate: return "a predicate register";
-    case Role::predicate_destination: return "a predicate register";
-    case Role::address: return "an address in brackets";
-    case Role::tensor_memory: return "a tensor memory address in brackets";
-    case Role::variable_or_register: return "a register or a variable";
-    case Role::generic_address: return "a register that holds an address";
-    case Role::label: return "a label";
-    case Role::table: return "a branch table";
-    case Role::call: return "a function";
-    case Role::sink: return "'_'";
-    case Role::vector: return "a list in braces";
-    case Role::pair: return "a pair joined by '|'";
-    case Role::address_with_more: return "an address in brackets";
-    case Role::anything: break;
+    case Role::destination:
+      return "a register";
+    case Role::source:
+      return "a register";
+    case Role::constant_or_source:
+      return "a register or a constant";
+    case Role::special_or_source:
+      return "a register, a constant or a special register";
+    case Role::mov_source:
+      return "a register, a constant or an address";
+    case Role::integer:
+      return "an integer constant";
+    case Role::predicate_or_constant:
+      return "a predicate";
+    case Role::predicate:
+      return "a predicate register";
+    case Role::predicate_destination:
+      return "a predicate register";
+    case Role::address:
+      return "an address in brackets";
+    case Role::tensor_memory:
+      return "a tensor memory address in brackets";
+    case Role::variable_or_register:
+      return "a register or a variable";
+    case Role::generic_address:
+      return "a register that holds an address";
+    case Role::label:
+      return "a label";
+    case Role::table:
+      return "a branch table";
+    case Role::call:
+      return "a function";
+    case Role::sink:
+      return "'_'";
+    case Role::vector:
+      return "a list in braces";
+    case Role::pair:
+      return "a pair joined by '|'";
+    case Role::address_with_more:
+      return "an address in brackets";
+    case Role::anything:
+      break;
   }
   return "an operand";
 }
@@ -113,7 +141,8 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
   const auto forms = forms_of(pattern.op);
   const auto first = static_cast<uint32_t>(forms.empty() ? 0 : forms.data() - all_forms().data());
   const uint32_t version = module_.version_major * 10 + module_.version_minor;
-  const FormContext context{words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
+  const FormContext context{
+      words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
   const Form* too_new = nullptr;
   const Form* elsewhere = nullptr;
   ModifierMatch nearest;
@@ -135,8 +164,7 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
     }
     // Up to PTX 6.3 every target took shfl and vote without .sync; F087 speaks of them.
     const bool was_taken = (form.op == Op::shfl || form.op == Op::vote) && version != 0 && version < 64;
-    if (module_.target_sm != 0 && !was_taken &&
-        !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
+    if (module_.target_sm != 0 && !was_taken && !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
       if (elsewhere == nullptr) elsewhere = &form;
       continue;
     }
@@ -152,11 +180,13 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
       if (level == nullptr) continue;
       if (version != 0 && version < level->version) {
         verdict.kind = DiagnosticKind::needs_version;
-        verdict.message = fmt::format("'.{}' needs '.version {}.{}' or later, the file has {}.{}", word.text,
-                                      level->version / 10, level->version % 10, module_.version_major, module_.version_minor);
+        verdict.message =
+            fmt::format("'.{}' needs '.version {}.{}' or later, the file has {}.{}", word.text, level->version / 10,
+                        level->version % 10, module_.version_major, module_.version_minor);
       } else if (module_.target_sm != 0 && !runs_on(level->targets, {module_.target_sm, module_.target_suffix})) {
         verdict.kind = DiagnosticKind::needs_target;
-        verdict.message = fmt::format("'.{}' needs a target among sm_{}, the file has {}", word.text, level->targets, module_.target);
+        verdict.message =
+            fmt::format("'.{}' needs a target among sm_{}, the file has {}", word.text, level->targets, module_.target);
       } else {
         continue;
       }
@@ -167,14 +197,17 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
   }
   if (elsewhere != nullptr) {
     verdict.kind = DiagnosticKind::needs_target;
-    verdict.message = fmt::format("'{}' needs a target among sm_{}, the file has {}", spelling, elsewhere->targets, module_.target);
+    verdict.message =
+        fmt::format("'{}' needs a target among sm_{}, the file has {}", spelling, elsewhere->targets, module_.target);
   } else if (too_new != nullptr) {
     verdict.kind = DiagnosticKind::needs_version;
-    verdict.message = fmt::format("'{}' needs '.version {}.{}' or later, the file has {}.{}", spelling,
-                                  too_new->version / 10, too_new->version % 10, module_.version_major, module_.version_minor);
+    verdict.message =
+        fmt::format("'{}' needs '.version {}.{}' or later, the file has {}.{}", spelling, too_new->version / 10,
+                    too_new->version % 10, module_.version_major, module_.version_minor);
   } else {
     verdict.kind = form_kind(pattern.op);
-    if (nearest.unclaimed_count != 0 && (nearest.missing_count == 0 || nearest.unclaimed_count >= nearest.missing_count)) {
+    if (nearest.unclaimed_count != 0 &&
+        (nearest.missing_count == 0 || nearest.unclaimed_count >= nearest.missing_count)) {
       verdict.message = nearest.missing_count == 0
                             ? fmt::format("'.{}' does not go with the rest of '{}'", nearest.first_unclaimed, spelling)
                             : fmt::format("'{}' has '.{}' where '{}' is expected", spelling, nearest.first_unclaimed,
@@ -196,21 +229,35 @@ std::string Validator::describe(const Function& function, const Operand& operand
       }
       return fmt::format("'{}' of .{}", reg.name(), ptx::text(reg.type));
     }
-    case OperandKind::integer: return fmt::format("the integer {}", static_cast<int64_t>(operand.value));
-    case OperandKind::float32: return "an f32 constant";
-    case OperandKind::float64: return "an f64 constant";
-    case OperandKind::symbol: return fmt::format("the variable '{}'", module_.variables[operand.id].name);
-    case OperandKind::function: return fmt::format("the function '{}'", module_.functions[operand.id].name);
-    case OperandKind::label: return name("a label");
-    case OperandKind::special: return fmt::format("'{}'", ptx::text(static_cast<SpecialRegister>(operand.id)));
-    case OperandKind::address: return name("an address");
-    case OperandKind::vector: return fmt::format("a list of {}", operand.child_count);
-    case OperandKind::pair: return name("a pair");
-    case OperandKind::sink: return name("'_'");
-    case OperandKind::parameters: return name("a parameter list");
-    case OperandKind::prototype: return name("a table");
+    case OperandKind::integer:
+      return fmt::format("the integer {}", static_cast<int64_t>(operand.value));
+    case OperandKind::float32:
+      return "an f32 constant";
+    case OperandKind::float64:
+      return "an f64 constant";
+    case OperandKind::symbol:
+      return fmt::format("the variable '{}'", module_.variables[operand.id].name);
+    case OperandKind::function:
+      return fmt::format("the function '{}'", module_.functions[operand.id].name);
+    case OperandKind::label:
+      return name("a label");
+    case OperandKind::special:
+      return fmt::format("'{}'", ptx::text(static_cast<SpecialRegister>(operand.id)));
+    case OperandKind::address:
+      return name("an address");
+    case OperandKind::vector:
+      return fmt::format("a list of {}", operand.child_count);
+    case OperandKind::pair:
+      return name("a pair");
+    case OperandKind::sink:
+      return name("'_'");
+    case OperandKind::parameters:
+      return name("a parameter list");
+    case OperandKind::prototype:
+      return name("a table");
     case OperandKind::none:
-    case OperandKind::text: break;
+    case OperandKind::text:
+      break;
   }
   return name("a name");
 }
@@ -265,7 +312,8 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
     }
   }
   const auto value = static_cast<int64_t>(operand.value);
-  if (spec.bounded && (value < spec.low || value > spec.high || (spec.allowed != 0 && (spec.allowed >> value & 1) == 0))) {
+  if (spec.bounded &&
+      (value < spec.low || value > spec.high || (spec.allowed != 0 && (spec.allowed >> value & 1) == 0))) {
     return failure.set(DiagnosticKind::immediate_range, operand.at,
                        spec.low == spec.high ? fmt::format("expected {}, found {}", spec.low, value)
                        : spec.allowed != 0   ? fmt::format("{} is not among the sizes allowed here", value)
@@ -293,11 +341,12 @@ bool Validator::match_address(const Function& function, const Instruction& instr
       if (width == 64 && !tensor) return true;
       if (width == 32 && !wide) return true;
     }
-    return failure.set(DiagnosticKind::address_register, operand.at,
-                       fmt::format("expected a {}-bit register as address{}, found '{}' of .{}", wide ? 64 : 32,
-                                   spec.space == Space::generic || tensor ? std::string()
-                                                                           : fmt::format(" in .{}", ptx::text(spec.space)),
-                                   reg.name(), ptx::text(reg.type)));
+    return failure.set(
+        DiagnosticKind::address_register, operand.at,
+        fmt::format(
+            "expected a {}-bit register as address{}, found '{}' of .{}", wide ? 64 : 32,
+            spec.space == Space::generic || tensor ? std::string() : fmt::format(" in .{}", ptx::text(spec.space)),
+            reg.name(), ptx::text(reg.type)));
   }
   if (operand.base == AddressBase::immediate) {
     if (spec.space == Space::local || module_.version_major < 2) return true;
@@ -310,11 +359,12 @@ bool Validator::match_address(const Function& function, const Instruction& instr
     Space have = variable.space;
     Space want = spec.space == Space::shared_cluster ? Space::shared : spec.space;
     const bool fits = want == have || (want == Space::generic &&
-                                        (have == Space::global || have == Space::shared || have == Space::local));
+                                       (have == Space::global || have == Space::shared || have == Space::local));
     if (fits) return true;
-    return failure.set(DiagnosticKind::space_mismatch, operand.at,
-                       fmt::format("'{}' is in .{}, the instruction addresses {}", variable.name, ptx::text(have),
-                                   want == Space::generic ? std::string("generic memory") : fmt::format(".{}", ptx::text(want))));
+    return failure.set(
+        DiagnosticKind::space_mismatch, operand.at,
+        fmt::format("'{}' is in .{}, the instruction addresses {}", variable.name, ptx::text(have),
+                    want == Space::generic ? std::string("generic memory") : fmt::format(".{}", ptx::text(want))));
   }
   return true;
 }
@@ -347,8 +397,9 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
   const auto count = [](const Operand* list) { return list == nullptr ? 0u : list->child_count; };
   const bool variadic = !parameters->empty() && module_.variables[parameters->back()].is_unsized;
   if (count(parts.results) != results->size()) {
-    return failure.set(DiagnosticKind::call_mismatch, at,
-                       fmt::format("expected {} results of the called function, found {}", results->size(), count(parts.results)));
+    return failure.set(
+        DiagnosticKind::call_mismatch, at,
+        fmt::format("expected {} results of the called function, found {}", results->size(), count(parts.results)));
   }
   if (count(parts.arguments) != parameters->size() && !(variadic && count(parts.arguments) + 1 >= parameters->size())) {
     return failure.set(DiagnosticKind::call_mismatch, at,
@@ -363,7 +414,8 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
       const Variable& have = module_.variables[given[i].id];
       if (have.size_bytes != want.size_bytes) {
         failure.set(DiagnosticKind::call_mismatch, given[i].at,
-                    fmt::format("'{}' has {} bytes, the called function expects {}", have.name, have.size_bytes, want.size_bytes));
+                    fmt::format("'{}' has {} bytes, the called function expects {}", have.name, have.size_bytes,
+                                want.size_bytes));
         return true;
       }
     }
@@ -382,7 +434,8 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
     if (is_predicate(spec.role)) kind = DiagnosticKind::bad_predicate;
     if (spec.role == Role::vector || operand.kind == OperandKind::vector) kind = DiagnosticKind::bad_vector;
     if (operand.kind == OperandKind::special) kind = DiagnosticKind::bad_special_register;
-    return failure.set(kind, operand.at, fmt::format("expected {}, found {}", wanted(spec), describe(function, operand)));
+    return failure.set(kind, operand.at,
+                       fmt::format("expected {}, found {}", wanted(spec), describe(function, operand)));
   };
   switch (spec.role) {
     case Role::destination:
@@ -437,7 +490,8 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         case OperandKind::symbol:
         case OperandKind::function:
           if (spec.role != Role::mov_source) return other();
-          if ((bit_width(spec.type) == 64 || bit_width(spec.type) == 32) && kind(spec.type) != TypeKind::floating) return true;
+          if ((bit_width(spec.type) == 64 || bit_width(spec.type) == 32) && kind(spec.type) != TypeKind::floating)
+            return true;
           return other();
         default:
           return other();
@@ -450,7 +504,8 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
     case Role::address:
     case Role::tensor_memory:
       if (operand.kind == OperandKind::address && operand.child_count != 0) {
-        return failure.set(DiagnosticKind::operand_kind, operand.at, "expected nothing but the address in the brackets");
+        return failure.set(DiagnosticKind::operand_kind, operand.at,
+                           "expected nothing but the address in the brackets");
       }
       return match_address(function, instruction, spec, operand, failure);
     case Role::address_with_more: {
@@ -526,8 +581,9 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
     failure.operand = static_cast<uint32_t>(next);
     if (next == operands.size()) {
       if (spec.optional) continue;
-      return failure.set(DiagnosticKind::operand_count, instruction.opcode_at,
-                         fmt::format("'{}' lacks operand {}, expected {}", instruction.spelling, next + 1, wanted(spec)));
+      return failure.set(
+          DiagnosticKind::operand_count, instruction.opcode_at,
+          fmt::format("'{}' lacks operand {}, expected {}", instruction.spelling, next + 1, wanted(spec)));
     }
     // One register in braces is as good as the register.
     const Operand* operand = &operands[next];

@@ -43,10 +43,10 @@ RuleResult bank_conflicts(Context& context) {
     const unsigned degree = conflict_degree(*footprint, access.extent_bytes);
     worst = std::max(worst, degree);
     if (degree <= kFairDegree) continue;
-    Finding finding = finding_at(
-        context, access.instruction, Severity::info, Tier::likely,
-        fmt::format("{} lanes meet in one bank: the request is served {} times", degree, degree),
-        "pad the rows by one word, or swizzle the index with the row");
+    Finding finding =
+        finding_at(context, access.instruction, Severity::info, Tier::likely,
+                   fmt::format("{} lanes meet in one bank: the request is served {} times", degree, degree),
+                   "pad the rows by one word, or swizzle the index with the row");
     note_shape(context, finding);
     findings.push_back(std::move(finding));
   }
@@ -70,10 +70,10 @@ RuleResult coalescing(Context& context) {
     ++known;
     const Sectors sectors = sectors_of(*footprint, access.extent_bytes);
     if (sectors.touched <= 2 * sectors.least) continue;
-    Finding finding = finding_at(context, access.instruction, Severity::info, Tier::likely,
-                                 fmt::format("a warp touches {} sectors of 32 bytes where {} would do", sectors.touched,
-                                             sectors.least),
-                                 "let neighbouring lanes access neighbouring addresses, if need be through shared memory");
+    Finding finding = finding_at(
+        context, access.instruction, Severity::info, Tier::likely,
+        fmt::format("a warp touches {} sectors of 32 bytes where {} would do", sectors.touched, sectors.least),
+        "let neighbouring lanes access neighbouring addresses, if need be through shared memory");
     note_shape(context, finding);
     finding.assumptions.push_back("the first lane's address is a multiple of 32");
     findings.push_back(std::move(finding));
@@ -126,12 +126,12 @@ RuleResult cache_operator(Context& context) {
           analyses.dominators().dominates(block, analyses.graph().block_of(other.instruction)))
         again = other.instruction;
     if (again == ptx::kNone) continue;
-    Finding finding = finding_at(context, access.instruction, Severity::low, Tier::proved,
-                                 again == access.instruction
-                                     ? "the line is given up here, and read again in the next iteration"
-                                     : fmt::format("the line is given up here, and read again in line {}",
-                                                   line_of(context, again)),
-                                 "give up the line at its last use, or keep the value in a register");
+    Finding finding =
+        finding_at(context, access.instruction, Severity::low, Tier::proved,
+                   again == access.instruction
+                       ? "the line is given up here, and read again in the next iteration"
+                       : fmt::format("the line is given up here, and read again in line {}", line_of(context, again)),
+                   "give up the line at its last use, or keep the value in a register");
     findings.push_back(std::move(finding));
   }
   if (!any) return not_applicable("no load gives up its cache line");
@@ -148,7 +148,8 @@ RuleResult missed_vector_access(Context& context) {
   for (const Access& access : analyses.accesses()) {
     const ptx::Instruction& instruction = function.instructions[access.instruction];
     const ptx::Operand& operand = function.operand_pool[access.address];
-    if (access.kind == AccessKind::atomic || !access.is_plain || instruction.guard || instruction.op == Op::cp) continue;
+    if (access.kind == AccessKind::atomic || !access.is_plain || instruction.guard || instruction.op == Op::cp)
+      continue;
     any = true;
     if (operand.base != ptx::AddressBase::reg || access.width_bytes < 4 || access.width_bytes > 8) continue;
     groups[{analyses.graph().block_of(access.instruction), analyses.ssa().at(access.address), access.space,

@@ -116,8 +116,7 @@ void Alignment::make_contracts() {
         contract.is_declared = true;
         contract.bytes = variable.pointer_align;
       }
-      const flow::ParameterFacts* promised =
-          base.offset_bytes ? nullptr : analyses_->shape().parameter(variable.name);
+      const flow::ParameterFacts* promised = base.offset_bytes ? nullptr : analyses_->shape().parameter(variable.name);
       if (promised && promised->align_bytes) {
         contract.is_declared = true;
         contract.bytes = promised->align_bytes;

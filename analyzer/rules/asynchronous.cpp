@@ -54,10 +54,10 @@ RuleResult mbarrier_protocol(Context& context) {
     made[base].push_back(id);
     const flow::Fact count = fact_at(context, instruction.first_operand + 1);
     if (count.low > kMaxArrivals || count.high == 0)
-      findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
-                                    fmt::format("expected an arrival count from 1 to {}, found {}", kMaxArrivals,
-                                                count.low),
-                                    "count the threads, and the one that expects bytes, that arrive in a phase"));
+      findings.push_back(
+          finding_at(context, id, Severity::medium, Tier::proved,
+                     fmt::format("expected an arrival count from 1 to {}, found {}", kMaxArrivals, count.low),
+                     "count the threads, and the one that expects bytes, that arrive in a phase"));
   });
   if (uses.empty() && made.empty()) return not_applicable("the kernel has no mbarrier");
   for (const ptx::InstructionId id : uses) {
@@ -108,8 +108,8 @@ ptx::InstructionId early_read(Context& context, const Access& copy) {
   while (!work.empty()) {
     auto [at, groups] = work.back();
     work.pop_back();
-    const BlockId block = at < function.instructions.size() && at > graph.block(first).first && at <= graph.block(first).end &&
-                                  at == copy.instruction + 1
+    const BlockId block = at < function.instructions.size() && at > graph.block(first).first &&
+                                  at <= graph.block(first).end && at == copy.instruction + 1
                               ? first
                               : graph.block_of(at);
     bool done = false;
@@ -135,7 +135,8 @@ ptx::InstructionId early_read(Context& context, const Access& copy) {
         if (form.base != target.base || form.base == flow::kNoBase) continue;
         const flow::Form apart = subtract(form, target);
         if (!apart.terms.empty()) continue;
-        if (apart.constant < copy.extent_bytes && apart.constant + static_cast<int64_t>(load.extent_bytes) > 0) return id;
+        if (apart.constant < copy.extent_bytes && apart.constant + static_cast<int64_t>(load.extent_bytes) > 0)
+          return id;
       }
     }
     if (done) continue;
@@ -181,21 +182,23 @@ RuleResult async_copy_size(Context& context) {
   bool open = false;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
     if (instruction.op != Op::cp || instruction.operand_count < 2 || spelled(instruction, ".tensor")) return;
-    auto operand = [&](uint32_t i) -> const ptx::Operand& { return function.operand_pool[instruction.first_operand + i]; };
+    auto operand = [&](uint32_t i) -> const ptx::Operand& {
+      return function.operand_pool[instruction.first_operand + i];
+    };
     if (!function.has(instruction, Mod::bulk)) {
       if (instruction.operand_count < 3 || operand(2).kind != ptx::OperandKind::integer) return;
       ++count;
       if (instruction.operand_count < 4 || operand(3).kind == ptx::OperandKind::none) return;
-      const bool is_size = operand(3).kind == ptx::OperandKind::integer ||
-                           (operand(3).kind == ptx::OperandKind::reg &&
-                            ptx::bit_width(function.registers[operand(3).id].type) == 32);
+      const bool is_size =
+          operand(3).kind == ptx::OperandKind::integer ||
+          (operand(3).kind == ptx::OperandKind::reg && ptx::bit_width(function.registers[operand(3).id].type) == 32);
       if (!is_size) return;
       const flow::Fact source = fact_at(context, instruction.first_operand + 3);
       if (source.low > operand(2).value)
-        findings.push_back(finding_at(context, id, Severity::high, Tier::proved,
-                                      fmt::format("expected a source size of at most {}, found {}", operand(2).value,
-                                                  source.low),
-                                      "read no more than the copy writes"));
+        findings.push_back(
+            finding_at(context, id, Severity::high, Tier::proved,
+                       fmt::format("expected a source size of at most {}, found {}", operand(2).value, source.low),
+                       "read no more than the copy writes"));
       else if (source.high > operand(2).value)
         open = true;
       return;
@@ -207,10 +210,11 @@ RuleResult async_copy_size(Context& context) {
     const flow::Fact size = fact_at(context, instruction.first_operand + at);
     const unsigned known = std::min(4u, size.bits.known_low());
     if (size.reached && size.base == flow::kNoBase && (size.bits.one & flow::low_mask(known)))
-      findings.push_back(finding_at(context, id, Severity::high, Tier::proved,
-                                    fmt::format("expected a size that is a multiple of 16, found one that is {} modulo {}",
-                                                size.bits.one & flow::low_mask(known), 1u << known),
-                                    "bulk copies move whole 16-byte pieces: round the size, and copy the rest by hand"));
+      findings.push_back(
+          finding_at(context, id, Severity::high, Tier::proved,
+                     fmt::format("expected a size that is a multiple of 16, found one that is {} modulo {}",
+                                 size.bits.one & flow::low_mask(known), 1u << known),
+                     "bulk copies move whole 16-byte pieces: round the size, and copy the rest by hand"));
     else if (known < 4)
       open = true;
     for (uint32_t i = 0; i < (prefetch ? 1u : 2u); ++i) {
@@ -221,10 +225,11 @@ RuleResult async_copy_size(Context& context) {
       const flow::Base& base = context.analyses().domain().base(address.base);
       const bool whole = base.kind != flow::Base::Kind::variable || context.module.variables[base.id].align >= 16;
       if (bits == 4 && (offset & 15) && whole) {
-        Finding finding = finding_at(context, id, Severity::high, Tier::likely,
-                                     fmt::format("expected a 16-aligned address, found one that is {} modulo 16 from {}",
-                                                 offset & 15, context.analyses().domain().describe(address.base)),
-                                     "align both ends of a bulk copy to 16 bytes");
+        Finding finding =
+            finding_at(context, id, Severity::high, Tier::likely,
+                       fmt::format("expected a 16-aligned address, found one that is {} modulo 16 from {}", offset & 15,
+                                   context.analyses().domain().describe(address.base)),
+                       "align both ends of a bulk copy to 16 bytes");
         finding.assumptions.push_back("the pointer itself is 16-aligned");
         findings.push_back(std::move(finding));
       }

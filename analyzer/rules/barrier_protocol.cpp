@@ -39,8 +39,8 @@ class BarrierCounter {
     per_block_.assign(graph.size(), 0);
     for (BlockId block = 0; block < graph.size(); ++block)
       for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
-        per_block_[block] += flow::is_whole_cta_barrier(function, function.instructions[id]) &&
-                             !function.instructions[id].guard;
+        per_block_[block] +=
+            flow::is_whole_cta_barrier(function, function.instructions[id]) && !function.instructions[id].guard;
   }
 
   std::optional<Count> from(BlockId start) {
@@ -119,9 +119,10 @@ RuleResult barrier_count(Context& context) {
     const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, graph.last(block));
     if (!split || !apart) {
       if (open.empty())
-        open = fmt::format("whether all threads go the same way at line {} is not known, and the ways pass different "
-                           "numbers of barriers",
-                           line_of(context, graph.last(block)));
+        open = fmt::format(
+            "whether all threads go the same way at line {} is not known, and the ways pass different "
+            "numbers of barriers",
+            line_of(context, graph.last(block)));
       continue;
     }
     Finding finding = finding_at(context, graph.last(block), Severity::high, split->tier,
@@ -320,8 +321,8 @@ RuleResult redundant_barrier(Context& context) {
         return is;
       },
       [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-        return may_touch_memory(function, id, instruction) || is_barrier_op(instruction) || instruction.op == Op::fence ||
-               instruction.op == Op::membar;
+        return may_touch_memory(function, id, instruction) || is_barrier_op(instruction) ||
+               instruction.op == Op::fence || instruction.op == Op::membar;
       },
       [&](ptx::InstructionId id) {
         findings.push_back(finding_at(context, id, Severity::low, Tier::proved,

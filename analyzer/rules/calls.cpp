@@ -91,8 +91,8 @@ RuleResult unbounded_recursion(Context& context) {
     });
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) { return a.at < b.at; });
-  return conclude(std::move(findings), fmt::format("the {} functions that the kernel reaches do not call themselves",
-                                                   reached.size()));
+  return conclude(std::move(findings),
+                  fmt::format("the {} functions that the kernel reaches do not call themselves", reached.size()));
 }
 
 // F065. The front end resolves names; the index of a table and the address in a register are data.
@@ -128,9 +128,10 @@ RuleResult indirect_target(Context& context) {
     const flow::Fact fact = fact_at(context, instruction.first_operand);
     if (fact.high < size && fact.base == flow::kNoBase) return;
     auto report = [&](uint64_t value, Tier tier) -> Finding& {
-      findings.push_back(finding_at(context, id, Severity::high, tier,
-                                    fmt::format("expected an index below {}, the size of the table, found {}", size, value),
-                                    "test the index before the branch, or add the missing targets"));
+      findings.push_back(
+          finding_at(context, id, Severity::high, tier,
+                     fmt::format("expected an index below {}, the size of the table, found {}", size, value),
+                     "test the index before the branch, or add the missing targets"));
       return findings.back();
     };
     if (fact.low >= size) {
@@ -236,12 +237,13 @@ RuleResult call_signature(Context& context) {
       if (agree(context.module, called.parameters, prototype.parameters) &&
           agree(context.module, called.results, prototype.results))
         continue;
-      findings.push_back(finding_at(
-          context, id, Severity::high, Tier::proved,
-          fmt::format("expected {} -> {}, as '{}' is declared, found the prototype {} -> {}",
-                      describe(context.module, called.parameters), describe(context.module, called.results), called.name,
-                      describe(context.module, prototype.parameters), describe(context.module, prototype.results)),
-          "write the prototype of the function that is called"));
+      findings.push_back(
+          finding_at(context, id, Severity::high, Tier::proved,
+                     fmt::format("expected {} -> {}, as '{}' is declared, found the prototype {} -> {}",
+                                 describe(context.module, called.parameters), describe(context.module, called.results),
+                                 called.name, describe(context.module, prototype.parameters),
+                                 describe(context.module, prototype.results)),
+                     "write the prototype of the function that is called"));
     }
   });
   if (count == 0) return not_applicable("the kernel calls no function");

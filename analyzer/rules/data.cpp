@@ -194,7 +194,8 @@ RuleResult use_before_definition(Context& context) {
       Finding finding = finding_at(context, id, Severity::high, Tier::likely,
                                    fmt::format("{} is used as {} but is defined under a guard only", name, as),
                                    "define the register on every path that leads here, or guard this use too");
-      finding.path.push_back({function.instructions[joined.instruction].at, "it is defined here where the guard holds"});
+      finding.path.push_back(
+          {function.instructions[joined.instruction].at, "it is defined here where the guard holds"});
       finding.assumptions.push_back("the guard does not hold");
       findings.push_back(std::move(finding));
       return;
@@ -261,8 +262,7 @@ RuleResult predicated_definition(Context& context) {
   size_t guarded = 0, open = 0;
   for (ValueId id = 0; id < ssa.size(); ++id) {
     const Value& value = ssa.value(id);
-    if (value.kind != Value::Kind::result || value.old == flow::kNone ||
-        cover_of(ssa, id, {}) != Cover::missing)
+    if (value.kind != Value::Kind::result || value.old == flow::kNone || cover_of(ssa, id, {}) != Cover::missing)
       continue;
     ++guarded;
     for (const flow::Use& use : ssa.uses(id)) {
@@ -279,10 +279,10 @@ RuleResult predicated_definition(Context& context) {
       const Cover cover = cover_of(ssa, id, conditions);
       if (cover == Cover::open) ++open;
       if (cover != Cover::missing) continue;
-      Finding finding = finding_at(context, use.id, Severity::medium, Tier::likely,
-                                   fmt::format("{} is defined under a guard that this use does not have",
-                                               function.registers[value.reg].name()),
-                                   "guard the use too, or define the register before");
+      Finding finding = finding_at(
+          context, use.id, Severity::medium, Tier::likely,
+          fmt::format("{} is defined under a guard that this use does not have", function.registers[value.reg].name()),
+          "guard the use too, or define the register before");
       finding.path.push_back({function.instructions[value.instruction].at, "it is defined here where the guard holds"});
       finding.assumptions.push_back("the guard does not hold");
       findings.push_back(std::move(finding));

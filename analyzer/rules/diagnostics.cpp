@@ -11,7 +11,9 @@ std::string_view opcode_at(const ptx::Module& module, ptx::Offset at) {
   size_t begin = at;
   while (begin > 0 && text[begin - 1] != ';' && text[begin - 1] != '\n') --begin;
   std::string_view statement = text.substr(begin, text.find_first_of(";\n", at) - begin);
-  auto skip_blanks = [&] { statement.remove_prefix(std::min(statement.size(), statement.find_first_not_of(" \t\r{}"))); };
+  auto skip_blanks = [&] {
+    statement.remove_prefix(std::min(statement.size(), statement.find_first_not_of(" \t\r{}")));
+  };
   skip_blanks();
   if (statement.starts_with('@')) {
     statement.remove_prefix(std::min(statement.size(), statement.find_first_of(" \t")));

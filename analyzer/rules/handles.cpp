@@ -71,7 +71,8 @@ RuleResult judge_handles(Context& context, bool surfaces) {
     }
   });
   if (count == 0) return not_applicable(surfaces ? "the kernel uses no surface" : "the kernel uses no texture");
-  return conclude(std::move(findings), fmt::format("{} handles, each a reference of its kind or made by the host", count));
+  return conclude(std::move(findings),
+                  fmt::format("{} handles, each a reference of its kind or made by the host", count));
 }
 
 }  // namespace

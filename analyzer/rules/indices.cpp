@@ -69,8 +69,9 @@ RuleResult unguarded_global_index(Context& context) {
         ++bounded;
         continue;
       }
-      flow::Evaluator evaluator(forms, last_thread(shape),
-                                flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction)));
+      flow::Evaluator evaluator(
+          forms, last_thread(shape),
+          flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction)));
       const auto offset = evaluator.form(form);
       bool gets_here = true;
       for (const flow::Condition& condition : conditions) {
@@ -79,11 +80,11 @@ RuleResult unguarded_global_index(Context& context) {
       }
       if (offset && gets_here && (*offset < 0 || static_cast<uint64_t>(*offset) + access.extent_bytes > size)) {
         const flow::Thread thread = last_thread(shape);
-        Finding finding = finding_at(
-            context, access.instruction, Severity::medium, Tier::proved,
-            fmt::format("the last thread accesses {} bytes at offset {} of {}, which has {} bytes", access.extent_bytes,
-                        *offset, analyses.domain().describe(form.base), size),
-            "skip the access where the index is past the end");
+        Finding finding =
+            finding_at(context, access.instruction, Severity::medium, Tier::proved,
+                       fmt::format("the last thread accesses {} bytes at offset {} of {}, which has {} bytes",
+                                   access.extent_bytes, *offset, analyses.domain().describe(form.base), size),
+                       "skip the access where the index is past the end");
         Witness witness;
         for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
         witness.address = static_cast<uint64_t>(*offset);
@@ -100,9 +101,10 @@ RuleResult unguarded_global_index(Context& context) {
   }
   if (indexed == 0) return not_applicable("no global access is indexed by the thread");
   if (findings.empty() && open != ptx::kNone)
-    return undecided(fmt::format("no test bounds the thread's index at line {}; a launch file says how many threads "
-                                 "there are and how large the buffers",
-                                 line_of(context, open)));
+    return undecided(
+        fmt::format("no test bounds the thread's index at line {}; a launch file says how many threads "
+                    "there are and how large the buffers",
+                    line_of(context, open)));
   return conclude(std::move(findings), fmt::format("{} of {} accesses indexed by the thread are guarded by a test, {} "
                                                    "bounded by the launch",
                                                    guarded, indexed, bounded));
@@ -138,11 +140,11 @@ RuleResult mixed_width_use(Context& context) {
     if (other == whole.end()) continue;
     const flow::Fact& fact = analyses.domain().fact(value);
     if (fact.base == flow::kNoBase && fact.high <= flow::low_mask(8 * cut.second)) continue;
-    Finding finding = finding_at(
-        context, cut.first, Severity::info, Tier::proved,
-        fmt::format("{} of {} bytes of a value are stored here, all of it in line {}", cut.second,
-                    flow::width_of(ssa, value) / 8, line_of(context, other->second)),
-        "convert with cvt, so that the text says which part is meant");
+    Finding finding =
+        finding_at(context, cut.first, Severity::info, Tier::proved,
+                   fmt::format("{} of {} bytes of a value are stored here, all of it in line {}", cut.second,
+                               flow::width_of(ssa, value) / 8, line_of(context, other->second)),
+                   "convert with cvt, so that the text says which part is meant");
     finding.path.push_back({function.instructions[other->second].at, "the whole value is stored here"});
     findings.push_back(std::move(finding));
   }
@@ -167,10 +169,10 @@ RuleResult mixed_sign_bounds_check(Context& context) {
     for (const ValueId id : ancestors(context, address.id, 12)) {
       const ptx::Instruction* definition = definition_of(context, id);
       if (!definition || flow::width_of(ssa, id) != 64) continue;
-      const bool by_cvt = definition->op == Op::cvt && definition->type_count == 2 &&
-                          definition->types[1] == ptx::Type::u32;
-      const bool by_product = (definition->op == Op::mul || definition->op == Op::mad) &&
-                              spelled(*definition, ".wide.u32");
+      const bool by_cvt =
+          definition->op == Op::cvt && definition->type_count == 2 && definition->types[1] == ptx::Type::u32;
+      const bool by_product =
+          (definition->op == Op::mul || definition->op == Op::mad) && spelled(*definition, ".wide.u32");
       if (!by_cvt && !by_product) continue;
       const Source from = flow::source_of(ssa, flow::operation_of(ssa, id).first_source);
       if (from.kind == Source::Kind::value) widened.emplace_back(from.id, ssa.value(id).instruction);
@@ -194,8 +196,8 @@ RuleResult mixed_sign_bounds_check(Context& context) {
           any = true;
           // What the test says of -1 against 1, and of 2 against 1.
           auto passes = [&](uint64_t value, uint64_t limit) {
-            const auto holds = side == 0 ? flow::compare(function, *test, value, limit)
-                                         : flow::compare(function, *test, limit, value);
+            const auto holds =
+                side == 0 ? flow::compare(function, *test, value, limit) : flow::compare(function, *test, limit, value);
             return holds && *holds == condition.expected;
           };
           const bool negative = passes(0xffffffff, 1), large = passes(2, 1);
@@ -288,9 +290,10 @@ RuleResult index_overflow(Context& context) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
   if (findings.empty() && open != ptx::kNone)
-    return undecided(fmt::format("whether line {} overflows depends on the launch; a launch file says it",
-                                 line_of(context, open)));
-  return conclude(std::move(findings), fmt::format("{} operations on indices fit into 32 bits in every thread", counted));
+    return undecided(
+        fmt::format("whether line {} overflows depends on the launch; a launch file says it", line_of(context, open)));
+  return conclude(std::move(findings),
+                  fmt::format("{} operations on indices fit into 32 bits in every thread", counted));
 }
 
 // F080. PTX defines what a larger amount does (the value is shifted out), C does not: where one can be seen it is
@@ -336,7 +339,8 @@ RuleResult store_address_from_counter(Context& context) {
       for (const flow::BlockId exit : graph.reverse_postorder()) {
         if (!analyses.loops().contains(atom.id, exit)) continue;
         bool leaves = graph.block(exit).exits;
-        for (const flow::BlockId next : graph.successors(exit)) leaves = leaves || !analyses.loops().contains(atom.id, next);
+        for (const flow::BlockId next : graph.successors(exit))
+          leaves = leaves || !analyses.loops().contains(atom.id, next);
         const ValueId guard = ssa.guard(graph.last(exit));
         if (!leaves || guard == flow::kNone) continue;
         bounded = bounded || any_ancestor(context, guard, [&](ValueId id) { return forms.induction(id) != nullptr; });

@@ -39,11 +39,10 @@ RuleResult deprecated_opcode(Context& context) {
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
     const bool collective = instruction.op == Op::shfl || instruction.op == Op::vote;
     if (!independent || !collective || context.function().has(instruction, Mod::sync)) return;
-    findings.push_back(finding_at(
-        context, id, Severity::medium, Tier::proved,
-        fmt::format("{} without .sync is deprecated, and lanes of {} need not run in step", ptx::text(instruction.op),
-                    context.module.target),
-        fmt::format("use {}.sync with a member mask", ptx::text(instruction.op))));
+    findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
+                                  fmt::format("{} without .sync is deprecated, and lanes of {} need not run in step",
+                                              ptx::text(instruction.op), context.module.target),
+                                  fmt::format("use {}.sync with a member mask", ptx::text(instruction.op))));
   });
   if (context.function().attributes.max_ctas_per_sm) {
     Finding finding;
@@ -67,7 +66,8 @@ RuleResult mma_shape(Context& context) {
              (instruction.op == Op::tcgen05 && spelled(instruction, ".mma"));
   });
   if (count == 0) return not_applicable("the kernel has no matrix instruction");
-  return survived(fmt::format("{} matrix instructions, each a form of the ISA table for {}", count, context.module.target));
+  return survived(
+      fmt::format("{} matrix instructions, each a form of the ISA table for {}", count, context.module.target));
 }
 
 }  // namespace ptxkit::rules

@@ -101,7 +101,8 @@ class Reader {
 
 Result<void> parse_launch_file(std::string_view json, const std::string& path, LaunchSet& into) {
   const Json root = Json::parse(json, nullptr, false);
-  if (root.is_discarded()) return fail("launch file: the text is no JSON", path, "`docs/analyzer.md` describes launch files");
+  if (root.is_discarded())
+    return fail("launch file: the text is no JSON", path, "`docs/analyzer.md` describes launch files");
   return Reader(path).read(root, into);
 }
 

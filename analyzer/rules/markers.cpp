@@ -1,5 +1,6 @@
 // Rules about debug instrumentation, F096 to F101, as the DSL's debug builds write it (docs/dsl.md): a last parameter
-// named *debug_buffer; word 0 counts markers; marker n is a 16-byte store {id, thread, value} at 16 * (1 + n mod records).
+// named *debug_buffer; word 0 counts markers; marker n is a 16-byte store {id, thread, value} at 16 * (1 + n mod
+// records).
 #include <map>
 #include <set>
 
@@ -48,7 +49,8 @@ Instrumentation instrumentation(Context& context) {
   const ptx::Function& function = context.function();
   for (const Access& access : analyses.accesses()) {
     const flow::Base& base = analyses.domain().base(analyses.forms().address(access).base);
-    if (base.kind != flow::Base::Kind::parameter || base.id != found.buffer || access.kind == AccessKind::load) continue;
+    if (base.kind != flow::Base::Kind::parameter || base.id != found.buffer || access.kind == AccessKind::load)
+      continue;
     if (access.kind == AccessKind::atomic) {
       found.claims.push_back(access);
     } else if (access.extent_bytes == kRecordBytes && access.data != ptx::kNone &&
@@ -94,14 +96,14 @@ RuleResult marker_places(Context& context) {
   // for the entry and for loops only where it stands in the loop.
   auto marked_in_block = [&](ptx::InstructionId id) {
     const BlockId block = graph.block_of(id);
-    return std::any_of(marks.begin(), marks.end(), [&](ptx::InstructionId mark) {
-      return graph.block_of(mark) == block && mark < id;
-    });
+    return std::any_of(marks.begin(), marks.end(),
+                       [&](ptx::InstructionId mark) { return graph.block_of(mark) == block && mark < id; });
   };
   std::vector<Finding> findings;
   auto report = [&](ptx::InstructionId id, std::string_view where) {
     findings.push_back(finding_at(context, id, Severity::info, Tier::proved,
-                                  fmt::format("expected a marker {}, found none", where), "mark the place in the source"));
+                                  fmt::format("expected a marker {}, found none", where),
+                                  "mark the place in the source"));
   };
   const bool at_entry = std::any_of(marks.begin(), marks.end(), [&](ptx::InstructionId mark) {
     return analyses.post_dominators().dominates(graph.block_of(mark), 0) && graph.block_of(mark) == 0;
@@ -110,9 +112,10 @@ RuleResult marker_places(Context& context) {
   for (const flow::Loop& loop : analyses.loops().all()) {
     const bool any = std::any_of(marks.begin(), marks.end(), [&](ptx::InstructionId mark) {
       return std::any_of(loop.latches.begin(), loop.latches.end(), [&](BlockId latch) {
-        return graph.block_of(mark) != loop.header ? analyses.dominators().dominates(loop.header, graph.block_of(mark)) &&
-                                                         analyses.dominators().dominates(graph.block_of(mark), latch)
-                                                   : true;
+        return graph.block_of(mark) != loop.header
+                   ? analyses.dominators().dominates(loop.header, graph.block_of(mark)) &&
+                         analyses.dominators().dominates(graph.block_of(mark), latch)
+                   : true;
       });
     });
     if (!any) report(graph.block(loop.header).first, "in every iteration of the loop that starts here");
@@ -138,9 +141,9 @@ RuleResult marker_unique(Context& context) {
   const ptx::Function& function = context.function();
   auto place = [&](const Marker& marker) {
     const ptx::LocationId location = function.instructions[marker.access.instruction].location;
-    return location == ptx::kNone ? std::pair<uint32_t, uint32_t>{0, marker.access.instruction}
-                                  : std::pair{context.module.locations[location].file + 1,
-                                              context.module.locations[location].line};
+    return location == ptx::kNone
+               ? std::pair<uint32_t, uint32_t>{0, marker.access.instruction}
+               : std::pair{context.module.locations[location].file + 1, context.module.locations[location].line};
   };
   std::map<uint64_t, const Marker*> first;
   std::vector<Finding> findings;
@@ -172,7 +175,8 @@ RuleResult marker_order(Context& context) {
   for (const Marker& marker : found.markers)
     for (const Marker& before : found.markers) {
       const BlockId a = graph.block_of(before.access.instruction), b = graph.block_of(marker.access.instruction);
-      const bool comes_before = a == b ? before.access.instruction < marker.access.instruction : dominators.dominates(a, b);
+      const bool comes_before =
+          a == b ? before.access.instruction < marker.access.instruction : dominators.dominates(a, b);
       if (!comes_before || !marker.id || !before.id || *before.id <= *marker.id) continue;
       findings.push_back(finding_at(context, marker.access.instruction, Severity::info, Tier::proved,
                                     fmt::format("marker {} comes after marker {} in line {}", *marker.id, *before.id,
@@ -194,18 +198,18 @@ RuleResult atomic_slot_claim(Context& context) {
   std::vector<Finding> findings;
   for (const Marker& marker : found.markers) {
     const Source address = flow::address_base(analyses.ssa(), marker.access.address);
-    const bool claimed =
-        address.kind == Source::Kind::value && any_ancestor(context, address.id, [&](ValueId id) {
-          const flow::Value& value = analyses.ssa().value(id);
-          return value.kind == flow::Value::Kind::result && claims.contains(value.instruction);
-        });
+    const bool claimed = address.kind == Source::Kind::value && any_ancestor(context, address.id, [&](ValueId id) {
+                           const flow::Value& value = analyses.ssa().value(id);
+                           return value.kind == flow::Value::Kind::result && claims.contains(value.instruction);
+                         });
     // A slot of the thread's own needs no claim.
     const bool own = address.kind == Source::Kind::value && depends_on_thread(context, address.id, false) &&
                      depends_on_thread(context, address.id, true);
     if (claimed || own) continue;
-    findings.push_back(finding_at(context, marker.access.instruction, Severity::medium, Tier::proved,
-                                  "expected a slot that an atomic on the buffer has claimed, found one all threads share",
-                                  "take the slot's number from atom.add on the counter"));
+    findings.push_back(
+        finding_at(context, marker.access.instruction, Severity::medium, Tier::proved,
+                   "expected a slot that an atomic on the buffer has claimed, found one all threads share",
+                   "take the slot's number from atom.add on the counter"));
   }
   for (const Access& write : found.other_writes)
     if (analyses.forms().address(write).terms.empty())
@@ -239,17 +243,19 @@ RuleResult unbounded_debug_write(Context& context) {
     ++judged;
     const bool masked = any_ancestor(context, address.id, [&](ValueId id) {
       const ptx::Instruction* definition = definition_of(context, id);
-      return definition && (definition->op == Op::and_ || definition->op == Op::rem || definition->op == Op::bfe ||
-                            definition->op == Op::min || definition->op == Op::lop3) &&
+      return definition &&
+             (definition->op == Op::and_ || definition->op == Op::rem || definition->op == Op::bfe ||
+              definition->op == Op::min || definition->op == Op::lop3) &&
              comes_from_claim(id);
     });
     bool tested = false;
     for (const flow::Condition& condition : analyses.conditions().of_instruction(marker.access.instruction))
       tested = tested || comes_from_claim(condition.predicate);
     if (masked || tested) continue;
-    findings.push_back(finding_at(context, marker.access.instruction, Severity::high, Tier::proved,
-                                  "the slot's number is neither masked nor tested, and the counter runs past the last slot",
-                                  "mask the number with the count of slots less one"));
+    findings.push_back(
+        finding_at(context, marker.access.instruction, Severity::high, Tier::proved,
+                   "the slot's number is neither masked nor tested, and the counter runs past the last slot",
+                   "mask the number with the count of slots less one"));
   }
   if (judged == 0 && findings.empty()) return not_applicable("no marker's slot comes from a counter");
   return conclude(std::move(findings), fmt::format("the slots of {} markers are bounded", judged));

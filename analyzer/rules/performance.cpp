@@ -29,10 +29,10 @@ struct Multiprocessor {
   uint32_t threads, blocks, shared_bytes;
 };
 constexpr Multiprocessor kMultiprocessors[] = {
-    {50, 2048, 32, 64 << 10},  {52, 2048, 32, 96 << 10},  {53, 2048, 32, 64 << 10},   {60, 2048, 32, 64 << 10},
-    {61, 2048, 32, 96 << 10},  {62, 2048, 32, 64 << 10},  {70, 2048, 32, 96 << 10},   {72, 2048, 32, 96 << 10},
-    {75, 1024, 16, 64 << 10},  {80, 2048, 32, 164 << 10}, {86, 1536, 16, 100 << 10},  {87, 1536, 16, 164 << 10},
-    {88, 1536, 16, 164 << 10}, {89, 1536, 24, 100 << 10}, {90, 2048, 32, 228 << 10},  {100, 2048, 32, 228 << 10},
+    {50, 2048, 32, 64 << 10},   {52, 2048, 32, 96 << 10},   {53, 2048, 32, 64 << 10},   {60, 2048, 32, 64 << 10},
+    {61, 2048, 32, 96 << 10},   {62, 2048, 32, 64 << 10},   {70, 2048, 32, 96 << 10},   {72, 2048, 32, 96 << 10},
+    {75, 1024, 16, 64 << 10},   {80, 2048, 32, 164 << 10},  {86, 1536, 16, 100 << 10},  {87, 1536, 16, 164 << 10},
+    {88, 1536, 16, 164 << 10},  {89, 1536, 24, 100 << 10},  {90, 2048, 32, 228 << 10},  {100, 2048, 32, 228 << 10},
     {101, 2048, 24, 228 << 10}, {103, 2048, 32, 228 << 10}, {110, 2048, 24, 228 << 10}, {120, 1536, 24, 100 << 10},
     {121, 1536, 24, 100 << 10}};
 
@@ -102,7 +102,8 @@ RuleResult local_overflow(Context& context) {
     finding.severity = Severity::high;
     finding.tier = Tier::proved;
     finding.at = context.function().at;
-    finding.message = fmt::format("expected at most {} bytes of local memory a thread, found {}", kMaxLocalBytes, *bytes);
+    finding.message =
+        fmt::format("expected at most {} bytes of local memory a thread, found {}", kMaxLocalBytes, *bytes);
     finding.remedy = "put the arrays into global memory";
     findings.push_back(std::move(finding));
   }
@@ -114,8 +115,8 @@ RuleResult local_overflow(Context& context) {
 RuleResult local_spills(Context& context) {
   const uint64_t bytes = local_bytes(context.module, context.function());
   const flow::Pressure pressure = context.analyses().pressure();
-  const uint32_t limit = context.function().attributes.max_registers ? context.function().attributes.max_registers
-                                                                     : kMaxRegisters;
+  const uint32_t limit =
+      context.function().attributes.max_registers ? context.function().attributes.max_registers : kMaxRegisters;
   std::vector<Finding> findings;
   if (bytes) {
     Finding finding;
@@ -128,10 +129,10 @@ RuleResult local_spills(Context& context) {
     findings.push_back(std::move(finding));
   }
   if (pressure.words > limit) {
-    Finding finding = finding_at(context, pressure.at, Severity::info, Tier::likely,
-                                 fmt::format("{} words are alive here, and a thread has {} registers", pressure.words,
-                                             limit),
-                                 "shorten live ranges, or recompute values where they are used");
+    Finding finding =
+        finding_at(context, pressure.at, Severity::info, Tier::likely,
+                   fmt::format("{} words are alive here, and a thread has {} registers", pressure.words, limit),
+                   "shorten live ranges, or recompute values where they are used");
     finding.assumptions.push_back("the assembler does not reorder the code");
     findings.push_back(std::move(finding));
   }
@@ -160,10 +161,10 @@ RuleResult occupancy(Context& context) {
   const uint64_t per_warp = (uint64_t{registers} * 32 + 255) / 256 * 256;
   const uint64_t by_registers = kRegistersPerSm / per_warp / warps;
   auto percent = [&](uint64_t count) { return 100 * count * warps / most; };
-  const std::string figures =
-      fmt::format("{} threads and {} bytes of shared memory a block: {} blocks, {} % of {} warps; about {} registers a "
-                  "thread: {} %",
-                  threads, shared, blocks, percent(blocks), most, registers, percent(std::min(blocks, by_registers)));
+  const std::string figures = fmt::format(
+      "{} threads and {} bytes of shared memory a block: {} blocks, {} % of {} warps; about {} registers a "
+      "thread: {} %",
+      threads, shared, blocks, percent(blocks), most, registers, percent(std::min(blocks, by_registers)));
   std::vector<Finding> findings;
   if (percent(blocks) < 25) {
     Finding finding;
@@ -239,7 +240,8 @@ RuleResult dependent_load_chain(Context& context) {
   std::vector<Finding> findings;
   std::set<ptx::InstructionId> reported;
   for (const flow::Access& access : analyses.accesses()) {
-    if (access.kind != flow::AccessKind::load || access.space == Space::local || access.space == Space::constant) continue;
+    if (access.kind != flow::AccessKind::load || access.space == Space::local || access.space == Space::constant)
+      continue;
     const flow::LoopId loop = analyses.loops().innermost(analyses.graph().block_of(access.instruction));
     const Source address = flow::address_base(ssa, access.address);
     if (loop == flow::kNone || address.kind != Source::Kind::value) continue;

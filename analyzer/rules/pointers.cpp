@@ -56,11 +56,10 @@ RuleResult mixed_access(Context& context) {
   std::vector<Finding> findings;
   for (const auto& [object, ways] : objects) {
     if (ways.generic == ptx::kNone || ways.direct == ptx::kNone) continue;
-    Finding finding = finding_at(
-        context, ways.generic, Severity::info, Tier::proved,
-        fmt::format("'{}' is reached generically here and directly in line {}", context.module.variables[object].name,
-                    line_of(context, ways.direct)),
-        "use the instruction of the object's space in both places");
+    Finding finding = finding_at(context, ways.generic, Severity::info, Tier::proved,
+                                 fmt::format("'{}' is reached generically here and directly in line {}",
+                                             context.module.variables[object].name, line_of(context, ways.direct)),
+                                 "use the instruction of the object's space in both places");
     finding.path.push_back({context.function().instructions[ways.direct].at, "the direct access"});
     findings.push_back(std::move(finding));
   }
@@ -225,11 +224,11 @@ RuleResult narrowed_address(Context& context) {
       const auto value = evaluator.value(source.id);
       const bool is_signed = value && (*value >> (to - 1)) == flow::low_mask(from) >> (to - 1);
       if (!value || *value <= flow::low_mask(to) || is_signed) continue;
-      Finding finding = finding_at(
-          context, ssa.value(id).instruction, Severity::medium, shape.is_exact ? Tier::proved : Tier::likely,
-          fmt::format("thread ({}, 0, 0) has {} here, of which {} bits are kept on the way into an address", last,
-                      *value, to),
-          "keep the offset in the wider register");
+      Finding finding =
+          finding_at(context, ssa.value(id).instruction, Severity::medium, shape.is_exact ? Tier::proved : Tier::likely,
+                     fmt::format("thread ({}, 0, 0) has {} here, of which {} bits are kept on the way into an address",
+                                 last, *value, to),
+                     "keep the offset in the wider register");
       finding.path.push_back({context.function().instructions[access.instruction].at, "the address is used here"});
       if (!shape.is_exact) finding.assumptions.push_back(fmt::format("the block has {} threads in x", last + 1));
       Witness witness;

@@ -92,8 +92,7 @@ ptx::InstructionId unfenced_store(Context& context, const Flag& flag, Scope want
       const BaseId base = analyses.forms().address(store).base;
       if (!is_global(store) || base == flow::kNoBase || base == flag.base) continue;
       const flow::Base& object = analyses.domain().base(base);
-      if (object.kind == flow::Base::Kind::variable &&
-          context.module.variables[object.id].space != Space::global)
+      if (object.kind == flow::Base::Kind::variable && context.module.variables[object.id].space != Space::global)
         continue;
       return id;
     }
@@ -155,12 +154,13 @@ RuleResult missing_device_fence(Context& context) {
   for (const Access& access : analyses.accesses()) {
     if (access.kind == AccessKind::store || !is_global(access) || access.is_plain) continue;
     const BaseId base = analyses.forms().address(access).base;
-    if (base == flow::kNoBase || analyses.loops().innermost(analyses.graph().block_of(access.instruction)) == flow::kNone)
+    if (base == flow::kNoBase ||
+        analyses.loops().innermost(analyses.graph().block_of(access.instruction)) == flow::kNone)
       continue;
     // A lock is polled too; it guards what comes after it, which is F044's.
     const ptx::Instruction& instruction = function.instructions[access.instruction];
-    const bool is_lock = instruction.op == Op::atom &&
-                         (function.has(instruction, Mod::cas) || function.has(instruction, Mod::exch));
+    const bool is_lock =
+        instruction.op == Op::atom && (function.has(instruction, Mod::cas) || function.has(instruction, Mod::exch));
     if (!is_lock && decides_branch(context, access.instruction, true)) polled.insert(base);
   }
   std::vector<Flag> flags;
@@ -189,7 +189,8 @@ RuleResult missing_system_fence(Context& context) {
   std::vector<Flag> flags;
   for (const Access& access : analyses.accesses()) {
     const ptx::Instruction& instruction = context.function().instructions[access.instruction];
-    if (access.kind == AccessKind::load || !is_global(access) || !context.function().has(instruction, Mod::sys)) continue;
+    if (access.kind == AccessKind::load || !is_global(access) || !context.function().has(instruction, Mod::sys))
+      continue;
     Flag flag{access, analyses.forms().address(access).base, "the host or a peer reads the data once it sees the flag"};
     if (flag.base != flow::kNoBase) flags.push_back(std::move(flag));
   }
@@ -278,11 +279,11 @@ RuleResult weak_synchronisation(Context& context) {
     if (!acquires(function, instruction)) {
       const ptx::InstructionId after = unordered_access(context, loop, base);
       if (after != ptx::kNone) {
-        Finding finding = finding_at(
-            context, access.instruction, Severity::medium, Tier::likely,
-            fmt::format("the lock is taken here without acquire, and line {} may run before it is held",
-                        line_of(context, after)),
-            "use .acquire, or put a fence after the loop that takes the lock");
+        Finding finding =
+            finding_at(context, access.instruction, Severity::medium, Tier::likely,
+                       fmt::format("the lock is taken here without acquire, and line {} may run before it is held",
+                                   line_of(context, after)),
+                       "use .acquire, or put a fence after the loop that takes the lock");
         finding.path.push_back({function.instructions[after].at, "what the lock guards"});
         finding.assumptions.push_back("the loop takes a lock that guards what comes after it");
         findings.push_back(std::move(finding));
@@ -290,13 +291,12 @@ RuleResult weak_synchronisation(Context& context) {
     }
     const Flag flag{{.instruction = release}, base, {}};
     const ptx::InstructionId store = unfenced_store(context, flag, Scope::device);
-    if (store != ptx::kNone &&
-        analyses.dominators().dominates(block, analyses.graph().block_of(store))) {
-      Finding finding = finding_at(
-          context, release, Severity::medium, Tier::likely,
-          fmt::format("the lock is given back here without release, and what line {} stores may come later",
-                      line_of(context, store)),
-          "use .release, or put a fence before the lock is given back");
+    if (store != ptx::kNone && analyses.dominators().dominates(block, analyses.graph().block_of(store))) {
+      Finding finding =
+          finding_at(context, release, Severity::medium, Tier::likely,
+                     fmt::format("the lock is given back here without release, and what line {} stores may come later",
+                                 line_of(context, store)),
+                     "use .release, or put a fence before the lock is given back");
       finding.path.push_back({function.instructions[store].at, "what the lock guards"});
       finding.assumptions.push_back("the loop takes a lock that guards what comes after it");
       findings.push_back(std::move(finding));

@@ -452,7 +452,8 @@ RuleResult RaceSearch::run() {
   if (question_ != Question::race) {
     bool asked = false;
     for (size_t i = 0; i < accesses_.size() && !asked; ++i)
-      for (size_t j = i; j < accesses_.size() && !asked; ++j) asked = is_asked(accesses_[i].access, accesses_[j].access);
+      for (size_t j = i; j < accesses_.size() && !asked; ++j)
+        asked = is_asked(accesses_[i].access, accesses_[j].access);
     if (!asked)
       return not_applicable(question_ == Question::mixed ? "no shared object is reached atomically and plainly"
                                                          : "the kernel has no volatile shared access");

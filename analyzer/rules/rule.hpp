@@ -25,13 +25,13 @@ enum class Tier : uint8_t { possible, likely, proved };
 
 // One row of the catalogue. Rows live in one table, rules/table.cpp.
 struct RuleInfo {
-  std::string_view id;        // "F051"
-  std::string_view name;      // "UnalignedMemoryAccess"
-  std::string_view category;  // "Memory"
-  uint8_t points = 0;         // 0: advice only
+  std::string_view id;                 // "F051"
+  std::string_view name;               // "UnalignedMemoryAccess"
+  std::string_view category;           // "Memory"
+  uint8_t points = 0;                  // 0: advice only
   Severity severity = Severity::info;  // of a refutation, where the rule does not say otherwise per site
-  bool must_prove = false;    // undecided loses the points too
-  std::string_view property;  // one sentence: what holds when the hypothesis survives
+  bool must_prove = false;             // undecided loses the points too
+  std::string_view property;           // one sentence: what holds when the hypothesis survives
 };
 
 // A step of a data-flow path or a related place: "value loaded here", "the cursor advances by 3 here".
@@ -45,7 +45,7 @@ struct Witness {
   std::optional<uint32_t> tid[3];
   std::optional<uint32_t> other_tid[3];  // the second thread of a race
   std::optional<uint64_t> iteration;
-  std::optional<uint64_t> address;       // relative to the object named in `note`
+  std::optional<uint64_t> address;  // relative to the object named in `note`
   std::string note;
 };
 
@@ -56,16 +56,17 @@ struct Finding {
   ptx::Offset at = 0;                           // start of the instruction or directive
   std::string message;                          // "4-byte load at an address that is 1 modulo 4"
   std::vector<Step> path;                       // how the value came there, in order of flow
-  std::vector<std::string> assumptions;         // "parameter 'src' is 4-aligned: a 4-byte access through it at offset 0"
+  std::vector<std::string> assumptions;  // "parameter 'src' is 4-aligned: a 4-byte access through it at offset 0"
   std::optional<Witness> witness;
-  std::string remedy;                           // "load bytes, or read the aligned words and funnel-shift"
-  std::string evidence;                         // which evidence decided the site; empty where none was needed
+  std::string remedy;    // "load bytes, or read the aligned words and funnel-shift"
+  std::string evidence;  // which evidence decided the site; empty where none was needed
 };
 
 struct RuleResult {
   Verdict verdict = Verdict::not_applicable;
-  bool loses_points = false;      // set with refuted (unless every finding is info), and with undecided where the rule must prove
-  std::string basis;              // what the verdict rests on, or what could not be proved and why
+  bool loses_points =
+      false;          // set with refuted (unless every finding is info), and with undecided where the rule must prove
+  std::string basis;  // what the verdict rests on, or what could not be proved and why
   std::vector<Finding> findings;  // in program order
 };
 
@@ -86,11 +87,11 @@ using DifferentialRunner = std::function<Differential(const ptx::Module& module,
 
 struct Options {
   Profile profile = Profile::root_cause;
-  uint32_t assume_align_bytes = 0;         // --assume-align N: every pointer parameter; 0 without
-  const EvidenceSet* evidence = nullptr;   // shipped files plus --evidence
-  const LaunchSet* launch = nullptr;       // --launch
-  bool release = false;                    // --release: a debug buffer is not asked for
-  DifferentialRunner differential;         // --differential; empty without
+  uint32_t assume_align_bytes = 0;        // --assume-align N: every pointer parameter; 0 without
+  const EvidenceSet* evidence = nullptr;  // shipped files plus --evidence
+  const LaunchSet* launch = nullptr;      // --launch
+  bool release = false;                   // --release: a debug buffer is not asked for
+  DifferentialRunner differential;        // --differential; empty without
 };
 
 }  // namespace ptxkit::rules

@@ -99,21 +99,20 @@ RuleResult uninitialised_shared(Context& context) {
         return write != read && (reaches(context, write, read) || write < read);
       });
       if (written) continue;
-      findings.push_back(finding_at(
-          context, read, Severity::high, object.writes.empty() ? Tier::proved : Tier::likely,
-          object.writes.empty() || (object.writes.size() == 1 && object.writes[0] == read)
-              ? fmt::format("'{}' is read here, and nothing writes it", variable.name)
-              : fmt::format("'{}' is read here, and is first written in line {}", variable.name,
-                            line_of(context, object.writes.front())),
-          "store to the variable, and pass a barrier, before it is read"));
-      if (!object.writes.empty())
-        findings.back().assumptions.push_back("no other thread has run ahead to the store");
+      findings.push_back(finding_at(context, read, Severity::high, object.writes.empty() ? Tier::proved : Tier::likely,
+                                    object.writes.empty() || (object.writes.size() == 1 && object.writes[0] == read)
+                                        ? fmt::format("'{}' is read here, and nothing writes it", variable.name)
+                                        : fmt::format("'{}' is read here, and is first written in line {}",
+                                                      variable.name, line_of(context, object.writes.front())),
+                                    "store to the variable, and pass a barrier, before it is read"));
+      if (!object.writes.empty()) findings.back().assumptions.push_back("no other thread has run ahead to the store");
       break;
     }
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
-  return conclude(std::move(findings), fmt::format("{} shared variables, each written before it is read", objects.size()));
+  return conclude(std::move(findings),
+                  fmt::format("{} shared variables, each written before it is read", objects.size()));
 }
 
 }  // namespace ptxkit::rules

@@ -45,10 +45,10 @@ std::optional<uint32_t> constant_mask(Context& context, const ptx::Instruction& 
 // Lanes of one warp that get to an instruction, as far as the conditions on the way there can be evaluated for it.
 struct Arrivals {
   uint32_t exist = 0, arrive = 0;
-  uint32_t stay = 0;       // fail a condition whose other way does not end the thread
-  uint32_t gone = 0;       // fail one whose other way ends the thread
+  uint32_t stay = 0;          // fail a condition whose other way does not end the thread
+  uint32_t gone = 0;          // fail one whose other way ends the thread
   uint32_t first_thread = 0;  // of the warp
-  bool certain = true;     // every condition could be evaluated
+  bool certain = true;        // every condition could be evaluated
 };
 
 std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32_t warp) {
@@ -64,9 +64,9 @@ std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32
     const uint32_t n = 32 * warp + lane;
     flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
     if (shape.is_exact)
-      thread = {{n % shape.threads[0], n / shape.threads[0] % shape.threads[1],
-                 n / (shape.threads[0] * shape.threads[1])},
-                {shape.threads[0], shape.threads[1], shape.threads[2]}};
+      thread = {
+          {n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
+          {shape.threads[0], shape.threads[1], shape.threads[2]}};
     flow::Evaluator evaluator(analyses.forms(), thread, flow::first_iterations(analyses.loops(), block));
     const uint32_t bit = 1u << lane;
     found.exist |= bit;
@@ -205,10 +205,9 @@ RuleResult exit_before_collective(Context& context) {
           std::vector<Finding>& findings) {
         const uint32_t ended = mask & lanes.gone;
         if (!ended) return false;
-        findings.push_back(lane_finding(context, id, lanes, ended,
-                                        fmt::format("has ended, but the member mask {:#010x} still names it", mask),
-                                        "let the lane run on with a neutral value, and skip its work instead",
-                                        Severity::high));
+        findings.push_back(lane_finding(
+            context, id, lanes, ended, fmt::format("has ended, but the member mask {:#010x} still names it", mask),
+            "let the lane run on with a neutral value, and skip its work instead", Severity::high));
         return true;
       },
       "no lane that a mask names has ended before");
@@ -226,7 +225,8 @@ RuleResult shuffle_lane_bounds(Context& context) {
     const auto clamp = constant_at(context, instruction.first_operand + 3);
     const auto mask = constant_mask(context, instruction);
     auto report = [&](std::string message, std::string remedy) {
-      findings.push_back(finding_at(context, id, Severity::medium, Tier::proved, std::move(message), std::move(remedy)));
+      findings.push_back(
+          finding_at(context, id, Severity::medium, Tier::proved, std::move(message), std::move(remedy)));
     };
     if (lane.low > 31) {
       report(fmt::format("expected a lane or distance from 0 to 31, found {}", lane.low),
@@ -284,9 +284,10 @@ RuleResult vote_match_mask(Context& context) {
     for (const flow::Condition& condition : analyses.conditions().of(analyses.graph().block_of(id))) {
       if (std::find(outer.begin(), outer.end(), condition) != outer.end()) continue;
       if (analyses.uniformity().of(condition.predicate) != flow::Uniformity::divergent) continue;
-      Finding finding = finding_at(context, id, Severity::medium, Tier::likely,
-                                   "the member mask was read before the lanes parted, and names lanes that went elsewhere",
-                                   "read activemask where it is used, or compute the mask from the condition");
+      Finding finding =
+          finding_at(context, id, Severity::medium, Tier::likely,
+                     "the member mask was read before the lanes parted, and names lanes that went elsewhere",
+                     "read activemask where it is used, or compute the mask from the condition");
       finding.path.push_back({definition->at, "the mask is read here"});
       finding.assumptions.push_back("lanes of one warp go different ways in between");
       findings.push_back(std::move(finding));
@@ -301,11 +302,11 @@ RuleResult vote_match_mask(Context& context) {
           std::vector<Finding>&) {
         const uint32_t left_out = lanes.arrive & ~mask;
         if (!left_out || mask == 0) return false;
-        unnamed.push_back(lane_finding(
-            context, id, lanes, left_out,
-            fmt::format("uses the answer of this {}, but the member mask {:#010x} does not name it",
-                        instruction.op == Op::vote ? "vote" : "match", mask),
-            "name every lane whose answer is used", Severity::medium));
+        unnamed.push_back(
+            lane_finding(context, id, lanes, left_out,
+                         fmt::format("uses the answer of this {}, but the member mask {:#010x} does not name it",
+                                     instruction.op == Op::vote ? "vote" : "match", mask),
+                         "name every lane whose answer is used", Severity::medium));
         return true;
       },
       "");

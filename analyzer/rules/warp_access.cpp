@@ -24,9 +24,9 @@ std::optional<WarpFootprint> warp_footprint(Context& context, const flow::Access
     flow::Evaluator probe(forms, flow::Thread{{0, 0, 0}, {shape.is_exact ? shape.threads[0] : 0, 0, 0}}, iterations);
     for (const flow::Term& term : form.terms) {
       const flow::Atom& atom = forms.atom(term.atom);
-      const bool by_place = atom.kind == flow::Atom::Kind::special &&
-                            (atom.id == static_cast<uint32_t>(ptx::SpecialRegister::tid) ||
-                             atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid));
+      const bool by_place =
+          atom.kind == flow::Atom::Kind::special && (atom.id == static_cast<uint32_t>(ptx::SpecialRegister::tid) ||
+                                                     atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid));
       const bool by_value = (atom.kind == flow::Atom::Kind::value || atom.kind == flow::Atom::Kind::whole);
       if (by_place || (by_value && analyses.uniformity().of(atom.id) > Uniformity::warp)) own.push_back(term);
     }

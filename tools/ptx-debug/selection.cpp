@@ -58,8 +58,8 @@ Result<const rules::RuleInfo*> rule_called(const std::string& word) {
     known.emplace_back(rule.name);
     if (word.size() < rule.id.size()) known.emplace_back(rule.id);  // F51 for F051; of F102 every id is as near
   }
-  return fail(fmt::format("unknown rule '{}', expected F001 to F101 or a rule's name{}", word,
-                          did_you_mean(word, known)));
+  return fail(
+      fmt::format("unknown rule '{}', expected F001 to F101 or a rule's name{}", word, did_you_mean(word, known)));
 }
 
 Result<report::RuleSet> select_rules(const SelectionWords& words) {

@@ -175,7 +175,8 @@ int analyze_files(const Arguments& arguments) {
       const auto facts = launch.find(module.functions[kernel].name);
       rules::Differential found = run_schedules(module, kernel, facts == launch.end() ? nullptr : &facts->second);
       if (found.outcome == rules::Differential::Outcome::same) {
-        found = {rules::Differential::Outcome::not_run, found.what + " agree; no optimisation level was run on hardware"};
+        found = {rules::Differential::Outcome::not_run,
+                 found.what + " agree; no optimisation level was run on hardware"};
       }
       return found;
     };

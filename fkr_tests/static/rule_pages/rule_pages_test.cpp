@@ -20,9 +20,7 @@ namespace {
 
 using rules::Verdict;
 
-std::string page_of(std::string_view id) {
-  return read_file("docs/rules/" + std::string(id) + ".md").value_or("");
-}
+std::string page_of(std::string_view id) { return read_file("docs/rules/" + std::string(id) + ".md").value_or(""); }
 
 std::vector<std::string> ids_with_pages() {
   std::vector<std::string> ids;

@@ -97,8 +97,8 @@ TEST(Analysis, beyond_syntax_and_types_the_front_end_refutes_but_proves_nothing)
     return found == file.kernels[0].verdicts.end() ? nullptr : &found->result;
   };
   EXPECT_FALSE(front_end_rules()[space_mismatch]);
-  const FileAnalysis bad = analyze(
-      kHeader + ".visible .entry k() { .shared .b32 x; st.global.u32 [x], 1; ret; }\n", "bad.ptx", {});
+  const FileAnalysis bad =
+      analyze(kHeader + ".visible .entry k() { .shared .b32 x; st.global.u32 [x], 1; ret; }\n", "bad.ptx", {});
   ASSERT_NE(f030_of(bad), nullptr);
   EXPECT_EQ(f030_of(bad)->verdict, Verdict::refuted);
   if (!implemented_rules()[space_mismatch]) {
