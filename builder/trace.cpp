@@ -57,6 +57,7 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
   module.setDataLayout("e-p3:32:32-p4:32:32-p5:32:32-i64:64-i128:128-v16:16-v32:32-n16:32:64");
 
   std::vector<llvm::Type*> types;
+  types.reserve(parameters.size());
   for (const Parameter& parameter : parameters) {
     types.push_back(parameter.kind == ParameterKind::Pointer
                         ? llvm::PointerType::get(context, address_space_of(parameter.space))

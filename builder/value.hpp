@@ -87,7 +87,7 @@ template <class A>
 concept DeviceOperand = OperandTraits<std::remove_cvref_t<A>>::kIsDevice;
 template <class A>
 using ValueType = typename OperandTraits<std::remove_cvref_t<A>>::Type;
-template <class A>
+template <DeviceOperand A>
 inline constexpr Rate kRateOf = OperandTraits<std::remove_cvref_t<A>>::kRate;
 
 // The operators of Expr<T, R> and Var<T, R>, found by argument-dependent lookup through this base. For every operator:

@@ -118,7 +118,7 @@ Result<CostExpression> parse_cost_expression(std::string_view text) {
 Result<uint64_t> KernelCost::memory_bytes(uint64_t input_bytes) const {
   uint64_t total = 0;
   for (const CostBuffer& buffer : buffers) {
-    const auto bytes = buffer.bytes.evaluate(input_bytes);
+    auto bytes = buffer.bytes.evaluate(input_bytes);
     if (!bytes) return bytes;
     if (__builtin_add_overflow(total, *bytes, &total)) {
       return fail(fmt::format("{} bytes of input need more than 2^64 bytes of buffers", input_bytes));

@@ -68,7 +68,7 @@ void Conditions::split(Condition condition, std::vector<Condition>& into) const 
     if (value.kind != Value::Kind::result || value.old != kNone || depth >= kMaxSplit) continue;
     const Operation operation = operation_of(*ssa_, next.predicate);
     const Op op = operation.instruction->op;
-    auto push = [&](unsigned i, bool expected) {
+    auto push = [&, depth = depth](unsigned i, bool expected) {
       const Source source = source_of(*ssa_, operation.first_source + i);
       if (source.kind == Source::Kind::value) work.push_back({{source.id, expected != source.negated}, depth + 1});
     };

@@ -462,12 +462,10 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
       if (operation.parts == 1) {  // {lo, hi} packed
         const unsigned part_width = width / from.child_count;
         Bits bits = Bits::constant(0);
-        SpaceSet points_to = 0;
         for (unsigned i = 0; i < from.child_count; ++i) {
           const Fact part = fact_of(source_of(*ssa_, from.first_child + i), part_width);
           bits = bit_or(bits, shift_left(truncate(part.base == kNoBase ? part.bits : absolute(part), part_width),
                                          i * part_width));
-          points_to |= part.points_to;
         }
         Fact fact = number(bits, 0, low_mask(width), width);
         if (is_pointer_width(*module_, width) && bits.known() != ~0ull && is_used_as_pointer(id, 3)) {

@@ -159,6 +159,7 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
 
 void rescore(FileAnalysis& file, const AnalysisOptions& options) {
   std::vector<rules::Score> scores;
+  scores.reserve(file.kernels.size());
   for (KernelAnalysis& kernel : file.kernels) {
     kernel.score = {};
     for (const RuleVerdict& entry : kernel.verdicts) kernel.score.add(*entry.rule, entry.result);

@@ -34,7 +34,7 @@ Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Dri
     return fail(fmt::format("there is no device {}: expected a number below {}", ordinal, driver->device_count()), {},
                 "nvidia-smi -L lists the devices");
   }
-  const std::shared_ptr<Context> context(new Context);
+  std::shared_ptr<Context> context(new Context);
   context->driver_ = std::move(driver);
   const Api& api = context->api();
   DeviceInfo& info = context->info_;
@@ -219,7 +219,7 @@ Result<KernelResources> Kernel::resources() const {
         std::pair(&resources.max_block_threads, kFunctionMaxThreads)}) {
     int number = 0;
     auto done = on(context(), "cuFuncGetAttribute",
-                   [&] { return context().api().function_get_attribute(&number, attribute, function_); });
+                   [&, attribute = attribute] { return context().api().function_get_attribute(&number, attribute, function_); });
     if (!done) return tl::unexpected(done.error());
     *value = static_cast<std::uint32_t>(number);
   }

@@ -119,9 +119,7 @@ int compare(const std::filesystem::path& golden, const std::string& name, bool a
   return equal ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{"the project's kernels as PTX"};
   app.require_subcommand(1);
   std::string folder, name;
@@ -134,14 +132,16 @@ int main(int argc, char** argv) {
     command->add_option("name", name, "one kernel; all without");
   }
   CLI11_PARSE(app, argc, argv);
-  try {
-    if (*emit) {
-      emit_all(folder);
-      return 0;
-    }
-    return compare(folder, name, static_cast<bool>(*accept));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "kernelc: {}\n", error.what());
-    return 2;
-  }
+  if (!*emit) return compare(folder, name, static_cast<bool>(*accept));
+  emit_all(folder);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(argc, argv);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "kernelc: {}\n", error.what());
+  return 2;
 }

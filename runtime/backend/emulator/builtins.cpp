@@ -62,7 +62,7 @@ struct ArgumentReader {
 };
 
 // One conversion of a format, done by the host's printf with a specification that is known to be sound.
-std::string convert(ArgumentReader& arguments, std::string specification, char conversion, bool wide) {
+std::string convert(ArgumentReader& arguments, const std::string& specification, char conversion, bool wide) {
   char text[512];
   auto print = [&](const std::string& how, auto value) {
     const int length = std::snprintf(text, sizeof text, how.c_str(), value);

@@ -1,4 +1,6 @@
 // setp and set: comparison, then combination with a predicate. PTX ISA 9.0, 9.7.6.
+#include <cmath>
+
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/lanes.hpp"
 #include "runtime/backend/emulator/scalar.hpp"
@@ -36,7 +38,7 @@ inline bool holds(T x, T y) {
         return x >= y;
     }
   } else {
-    const bool unordered = x != x || y != y;
+    const bool unordered = std::isnan(x) || std::isnan(y);
     switch (kTest) {
       case Test::eq:
         return x == y;

@@ -15,7 +15,6 @@ namespace ptxkit::emulator {
 namespace {
 
 using ptx::AddressBase;
-using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;

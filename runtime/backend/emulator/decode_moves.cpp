@@ -168,6 +168,7 @@ bool Decoder::move(Code& code, Operands operands) {
     code.register_bytes = static_cast<uint8_t>(bytes);
     code.count = static_cast<uint8_t>(parts.size());
     std::vector<Ref> refs;
+    refs.reserve(parts.size());
     for (const Operand& each : parts)
       refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
     code.list = static_cast<uint32_t>(image_.refs.size());

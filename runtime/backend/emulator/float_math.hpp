@@ -16,7 +16,7 @@ class HostRounding {
  public:
   explicit HostRounding(Rounding rounding) : saved_(_mm_getcsr()) {
     constexpr unsigned kModes[] = {_MM_ROUND_NEAREST, _MM_ROUND_TOWARD_ZERO, _MM_ROUND_DOWN, _MM_ROUND_UP};
-    _mm_setcsr((saved_ & ~unsigned{_MM_ROUND_MASK}) | kModes[static_cast<unsigned>(rounding)]);
+    _mm_setcsr((saved_ & ~_MM_ROUND_MASK) | kModes[static_cast<unsigned>(rounding)]);
     asm volatile("" ::: "memory");
   }
   ~HostRounding() {
@@ -38,9 +38,9 @@ enum class Math { add, sub, mul, fma, div, sqrt, rcp, neg, abs, min, max, rsqrt,
 // min and max of PTX: -0 < +0; with `nan` a NaN operand gives NaN, else the other operand.
 template <class T, bool kMax>
 inline T extremum(T a, T b, bool nan) {
-  if (a != a || b != b) {
-    if (nan || (a != a && b != b)) return scalar::canonical(static_cast<T>(NAN));
-    return a != a ? b : a;
+  if (std::isnan(a) || std::isnan(b)) {
+    if (nan || (std::isnan(a) && std::isnan(b))) return scalar::canonical(static_cast<T>(NAN));
+    return std::isnan(a) ? b : a;
   }
   if (a == b) return std::signbit(a) == kMax ? b : a;
   return (a < b) != kMax ? a : b;

@@ -289,7 +289,7 @@ inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;
 // In a module with 32-bit addresses the windows are the top 16 MiB each; everything below is global memory, whose
 // 32-bit addresses are the low halves of the device's. An address becomes a 64-bit one before it is used.
 inline constexpr unsigned kNarrowWindowShift = 24;
-inline constexpr uint32_t narrow_window(uint64_t window) {
+constexpr uint32_t narrow_window(uint64_t window) {
   return static_cast<uint32_t>((window >> kWindowShift) + 0x80) << kNarrowWindowShift;  // 0x7f becomes 0xff
 }
 inline uint64_t widen_address(uint32_t address) {

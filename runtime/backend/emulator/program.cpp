@@ -27,9 +27,9 @@ Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module>
     return fail(fmt::format("the module is for {}, the emulated device is sm_{}", module->target, options.sm),
                 module->path, "compile for an older target or raise DeviceOptions::sm");
   auto image = std::make_shared<ProgramImage>();
-  image->module = module;
+  image->module = std::move(module);
   image->memory = &device.memory();
-  image->functions.resize(module->functions.size());
+  image->functions.resize(image->module->functions.size());
   std::vector<std::string> errors;
   Layout layout = place_variables(device.memory(), *image, errors);
   if (errors.empty()) Decoder(*image, layout).decode_all();
@@ -46,6 +46,7 @@ Result<Program> Program::load_text(Device& device, std::string text, std::string
   ptx::ParseResult parsed = ptx::parse(std::move(text), std::move(path));
   if (!parsed.diagnostics.empty()) {
     std::vector<std::string> errors;
+    errors.reserve(parsed.diagnostics.size());
     for (const ptx::Diagnostic& each : parsed.diagnostics)
       errors.push_back(located(parsed.module, each.at, each.message));
     return fail_with(errors, "");

@@ -160,7 +160,7 @@ void packed_form(Warp& warp, const Code& code, uint32_t mask) {
     uint32_t result = form.second ? c[i] : 0;
     for (unsigned k = 0; k < form.parts; ++k) {
       const bool chosen = form.destination >> k & 1;
-      const uint32_t field = (width == 16 ? 0xffffu : 0xffu) << k * width;
+      const uint32_t field = (width == 16 ? 0xffffu : 0xffu) << (k * width & 31);
       if (!chosen) {
         if (!form.second) result |= c[i] & field;
         continue;
