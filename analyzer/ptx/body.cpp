@@ -93,7 +93,7 @@ void Parser::parse_statement() {
   const Offset at = token_.at;
   if (token_.kind == TokenKind::identifier) {
     const Token name = token_;
-    if (lexer_.peek() == ':' ) {
+    if (lexer_.peek() == ':') {
       parse_label(name);
       return;
     }
@@ -118,12 +118,7 @@ void Parser::parse_body_directive() {
   auto& items = function().items;
   if (word == ".loc") return parse_location();
   if (word == ".reg") return parse_registers(items);
-  if (word == ".pragma") {
-    advance();
-    while (token_.kind == TokenKind::string || is(',')) advance();
-    if (!expect(';', "'.pragma'")) recover();
-    return add_item(function().items, Item::Kind::pragma, kNone, at);
-  }
+  if (word == ".pragma") return parse_pragma(items);
   Qualifiers qualifiers;
   qualifiers.at = at;
   const Word space = find_word(word.substr(1));
@@ -155,8 +150,9 @@ void Parser::parse_label(const Token& name) {
   const auto id = static_cast<LabelId>(labels.size());
   labels.push_back({text, static_cast<InstructionId>(function().instructions.size()), name.at});
   if (const Symbol* before = symbols_.bind(text, SymbolKind::label, id, name.at)) {
-    report(before->kind == SymbolKind::label ? DiagnosticKind::duplicate_label : DiagnosticKind::duplicate_name, name.at,
-           name.end, fmt::format("'{}' is already defined in this scope, in line {}", text, module_.position(before->at).line));
+    report(before->kind == SymbolKind::label ? DiagnosticKind::duplicate_label : DiagnosticKind::duplicate_name,
+           name.at, name.end,
+           fmt::format("'{}' is already defined in this scope, in line {}", text, module_.position(before->at).line));
   }
   add_item(function().items, Item::Kind::label, id, name.at);
 }
@@ -170,6 +166,7 @@ void Parser::parse_table(const Token& name) {
   table.kind = is_word(".branchtargets") ? Table::Kind::branch_targets
                : is_word(".calltargets") ? Table::Kind::call_targets
                                          : Table::Kind::call_prototype;
+  require_level(here(), token_.at, token_.end);
   advance();
   const auto bind = [&] {
     function().tables.push_back(std::move(table));
@@ -177,16 +174,17 @@ void Parser::parse_table(const Token& name) {
   };
   if (table.kind == Table::Kind::call_prototype) {
     bool readable = true;
-    if (accept('(')) readable = parse_parameter_list(table.results, ')', false);
-    if (readable && token_.kind == TokenKind::identifier) {
+    if (accept('(')) readable = parse_parameter_list(table.results, ListOf::prototype_results);
+    if (readable && token_.kind == TokenKind::identifier && here() == "_") {
       advance();
     } else if (readable) {
-      unexpected("'_' or a name in a call prototype");
+      unexpected("'_' in a call prototype");
       readable = false;
     }
-    if (readable && accept('(')) readable = parse_parameter_list(table.parameters, ')', false);
+    if (readable && accept('(')) readable = parse_parameter_list(table.parameters, ListOf::prototype);
     FunctionAttributes attributes;
-    while (readable && parse_function_directive(attributes)) {
+    while (readable && (is_word(".noreturn") || is_word(".abi_preserve") || is_word(".abi_preserve_control"))) {
+      parse_function_directive(attributes, ListOf::prototype);
     }
     table.no_return = attributes.no_return;
     for (const auto* list : {&table.results, &table.parameters}) {
@@ -281,10 +279,12 @@ Head& Parser::head(std::string_view spelling) {
       words.push_back({word, known});
       switch (known.kind) {
         case Word::Kind::type:
-          if (pattern.type_count < std::size(pattern.types)) pattern.types[pattern.type_count++] = static_cast<Type>(known.id);
+          if (pattern.type_count < std::size(pattern.types))
+            pattern.types[pattern.type_count++] = static_cast<Type>(known.id);
           break;
         case Word::Kind::space:
-          if (pattern.op == Op::cvta && result.modifiers.size() == 1 && result.modifiers[0] == Mod::to) pattern.to_space = true;
+          if (pattern.op == Op::cvta && result.modifiers.size() == 1 && result.modifiers[0] == Mod::to)
+            pattern.to_space = true;
           (pattern.space == Space::generic ? pattern.space : pattern.second_space) = static_cast<Space>(known.id);
           break;
         case Word::Kind::vector:
@@ -301,7 +301,8 @@ Head& Parser::head(std::string_view spelling) {
     }
     at = end + 1;
   }
-  if (pattern.op != Op::unknown && result.unknown_word == 0) result.verdict = validator_.judge(pattern, spelling, words);
+  if (pattern.op != Op::unknown && result.unknown_word == 0)
+    result.verdict = validator_.judge(pattern, spelling, words);
   return result;
 }
 
@@ -340,7 +341,8 @@ void Parser::parse_instruction(Offset at, Guard guard) {
   }
   const size_t errors_before = diagnostics_.size();
   const bool complete = parse_operands(instruction.op, instruction);
-  const bool readable = instruction.op != Op::unknown && decoded.unknown_word == 0 && complete && diagnostics_.size() == errors_before;
+  const bool readable =
+      instruction.op != Op::unknown && decoded.unknown_word == 0 && complete && diagnostics_.size() == errors_before;
   const bool ended = complete && is(';');
   if (ended) {
     advance();

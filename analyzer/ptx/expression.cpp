@@ -18,23 +18,38 @@ unsigned precedence(std::string_view text) {
   const char c = text[0];
   if (text.size() == 2) {
     switch (c) {
-      case '|': return 1;
-      case '&': return 2;
-      case '=': case '!': return 6;
-      default: return text[1] == '=' ? 7 : 8;
+      case '|':
+        return 1;
+      case '&':
+        return 2;
+      case '=':
+      case '!':
+        return 6;
+      default:
+        return text[1] == '=' ? 7 : 8;
     }
   }
   switch (c) {
-    case '|': return 3;
-    case '^': return 4;
-    case '&': return 5;
-    case '<': case '>': return 7;
-    case '+': case '-': return 9;
-    case '*': case '/': case '%': return 10;
-    default: return 0;
+    case '|':
+      return 3;
+    case '^':
+      return 4;
+    case '&':
+      return 5;
+    case '<':
+    case '>':
+      return 7;
+    case '+':
+    case '-':
+      return 9;
+    case '*':
+    case '/':
+    case '%':
+      return 10;
+    default:
+      return 0;
   }
 }
-constexpr unsigned kShiftPrecedence = 8;
 
 Constant integer(uint64_t bits, bool is_unsigned) {
   return {is_unsigned ? Constant::Kind::unsigned_int : Constant::Kind::signed_int, bits};
@@ -97,7 +112,8 @@ bool Parser::parse_number(Constant& result) {
   std::string_view text = here();
   advance();
   const auto bad = [&](std::string_view why) {
-    report(DiagnosticKind::bad_literal, token.at, token.end, fmt::format("'{}' is no number: {}", lexer_.text(token), why));
+    report(DiagnosticKind::bad_literal, token.at, token.end,
+           fmt::format("'{}' is no number: {}", lexer_.text(token), why));
     return false;
   };
   const char second = text.size() > 1 ? text[1] : '\0';
@@ -123,17 +139,23 @@ bool Parser::parse_number(Constant& result) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (end != text.data() + text.size()) return bad("expected a decimal fraction such as 1.5e3");
-    // Beyond the range the value rounds to zero or infinity, as in C.
-    if (error == std::errc::result_out_of_range) value = text.find("e-") == std::string_view::npos ? HUGE_VAL : 0.0;
+    if (error == std::errc::result_out_of_range) {
+      report(DiagnosticKind::literal_out_of_range, token.at, token.end,
+             fmt::format("'{}' does not fit an f64", lexer_.text(token)));
+    }
     result = floating(value);
     return true;
   } else if (text.size() > 1 && text[0] == '0') {
     base = 8;
     text.remove_prefix(1);
   }
-  const bool is_unsigned = !text.empty() && (text.back() == 'U' || text.back() == 'u');
+  const bool is_unsigned = !text.empty() && text.back() == 'U';
   if (is_unsigned) text.remove_suffix(1);
   if (text.empty() && base == 8) text = "0";  // "0U"
+  // Of a hexadecimal number ptxas takes the low 64 bits, whatever stands before them; others it refuses.
+  if (base == 16 && text.size() > 16 && text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos) {
+    text.remove_prefix(text.size() - 16);
+  }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.bits, base);
   if (text.empty() || end != text.data() + text.size()) return bad("expected digits of its base");
   if (error != std::errc()) {
@@ -241,21 +263,22 @@ bool Parser::parse_constant(Constant& result, unsigned nesting) {
   return true;
 }
 
-// A plain number, or a constant expression in an array size.
+// A plain number: sizes, counts and line numbers are no expressions.
 bool Parser::parse_count(uint64_t& value, std::string_view what) {
   const Token start = token_;
   Constant constant;
-  const bool begins_constant = token_.kind == TokenKind::number || is('(') || is('-') || is('~') ||
-                               (token_.kind == TokenKind::identifier && here() == "WARP_SZ");
-  if (!begins_constant) {
+  if (token_.kind == TokenKind::number) {
+    if (!parse_number(constant)) return false;
+  } else if (token_.kind == TokenKind::identifier && here() == "WARP_SZ") {
+    constant.bits = 32;
+    advance();
+  } else {
     unexpected(what);
     return false;
   }
-  // '>' closes `%r<10>`, so a comparison is no part of a count.
-  if (!parse_binary(constant, kShiftPrecedence, 0)) return false;
-  if (!constant.is_integer() || static_cast<int64_t>(constant.bits) < 0) {
-    report(DiagnosticKind::literal_out_of_range, start.at, previous_end_, fmt::format("expected {}, found a {}", what,
-           constant.is_integer() ? "negative number" : "fraction"));
+  if (!constant.is_integer()) {
+    report(DiagnosticKind::literal_out_of_range, start.at, previous_end_,
+           fmt::format("expected {}, found a fraction", what));
     return false;
   }
   value = constant.bits;

@@ -11,17 +11,22 @@ namespace {
 
 constexpr Form kForms[] = {
 #define FORM(op, modifiers, operands, version, targets) {Op::op, modifiers, operands, version, targets},
+#define FORM_UNTIL(op, modifiers, operands, version, last_version, targets) \
+  {Op::op, modifiers, operands, version, targets, last_version},
 #include "analyzer/ptx/isa_arithmetic.def"
 #include "analyzer/ptx/isa_control.def"
 #include "analyzer/ptx/isa_matrix.def"
 #include "analyzer/ptx/isa_media.def"
 #include "analyzer/ptx/isa_memory.def"
+#undef FORM_UNTIL
 #undef FORM
 };
 
 constexpr WordLevel kWordLevels[] = {
-#define WORD(text, version, targets) {text, version, targets},
+#define WORD(words, version, targets) {Op::unknown, words, version, targets},
+#define WORD_OF(op, words, version, targets) {Op::op, words, version, targets},
 #include "analyzer/ptx/isa_words.def"
+#undef WORD_OF
 #undef WORD
 };
 
@@ -114,7 +119,8 @@ bool next_slot(std::string_view& rest, Slot& slot) {
   if (slot.closes_group) text.remove_suffix(1);
   text.remove_prefix(1);  // the dot
   if (text[0] == '$') {
-    const auto* set = std::find_if(std::begin(kSets), std::end(kSets), [&](const Set& s) { return s.name == text.substr(1); });
+    const auto* set =
+        std::find_if(std::begin(kSets), std::end(kSets), [&](const Set& s) { return s.name == text.substr(1); });
     PTXKIT_CHECK(set != std::end(kSets), "the ISA table names a set that does not exist");
     slot.alternatives = set->alternatives;
   } else {
@@ -134,17 +140,23 @@ bool is_alternative(std::string_view alternatives, std::string_view word) {
 
 Type wide(Type type) {
   switch (type) {
-    case Type::u16: return Type::u32;
-    case Type::s16: return Type::s32;
-    case Type::u32: return Type::u64;
-    case Type::s32: return Type::s64;
-    default: return type;
+    case Type::u16:
+      return Type::u32;
+    case Type::s16:
+      return Type::s32;
+    case Type::u32:
+      return Type::u64;
+    case Type::s32:
+      return Type::s64;
+    default:
+      return type;
   }
 }
 
 unsigned leading_number(std::string_view text) {
   unsigned value = 0;
-  for (size_t i = 0; i < text.size() && is_digit(text[i]); ++i) value = value * 10 + static_cast<unsigned>(text[i] - '0');
+  for (size_t i = 0; i < text.size() && is_digit(text[i]); ++i)
+    value = value * 10 + static_cast<unsigned>(text[i] - '0');
   return value;
 }
 
@@ -189,7 +201,8 @@ class OperandCompiler {
   }
 
   bool has_word(std::string_view word) const {
-    return std::any_of(context_.words.begin(), context_.words.end(), [&](const OpcodeWord& w) { return w.text == word; });
+    return std::any_of(context_.words.begin(), context_.words.end(),
+                       [&](const OpcodeWord& w) { return w.text == word; });
   }
 
   // False where the item belongs to a modifier that the spelling lacks.
@@ -220,8 +233,10 @@ class OperandCompiler {
     const bool braces = accept('{');
     OperandSpec element;
     bool present = true;
+    OperandSpec first;  // {r/a*4}: the first of them
+    bool has_first = false;
     unsigned count = 1;
-    bool counted = false, any_count = false;
+    bool counted = false;
     parse_role(element);
     element.type = context_.types.empty() ? Type::none : context_.types.back();
     for (;;) {
@@ -233,7 +248,15 @@ class OperandCompiler {
         element.optional = true;
       } else if (accept('*')) {
         counted = true;
-        any_count = !parse_count(count);
+        parse_count(count);
+      } else if (accept('+')) {
+        element.padded = true;
+      } else if (accept('/')) {
+        first = element;
+        has_first = true;
+        element = OperandSpec();
+        parse_role(element);
+        element.type = context_.types.empty() ? Type::none : context_.types.back();
       } else if (accept('@')) {
         const size_t start = at_;
         while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']') ++at_;
@@ -258,9 +281,13 @@ class OperandCompiler {
     item.role = Role::vector;
     item.type = element.type;
     item.count = static_cast<uint16_t>(count);
-    item.any_count = any_count;
+    item.padded = element.padded;
     item.first_child = add_child(element);
     item.child_count = 1;
+    if (has_first) {
+      add_child(first);
+      item.child_count = 2;
+    }
     return present;
   }
 
@@ -269,7 +296,7 @@ class OperandCompiler {
     std::vector<OperandSpec> more;
     parse_item(base);
     item = base;
-    item.role = Role::address_with_more;
+    if (item.role != Role::opaque) item.role = Role::address_with_more;
     skip_blanks();
     while (accept(',')) {
       skip_blanks();
@@ -294,19 +321,47 @@ class OperandCompiler {
     const char role = peek();
     ++at_;
     switch (role) {
-      case 'D': item.may_sink = true; [[fallthrough]];
-      case 'd': item.role = Role::destination; break;
-      case 'w': item.role = Role::destination; item.selector = true; break;
-      case 'r': item.role = Role::source; break;
-      case 'a': item.role = Role::constant_or_source; break;
-      case 'x': item.role = Role::constant_or_source; item.selector = true; break;
-      case 'e': item.role = Role::special_or_source; break;
-      case 's': item.role = Role::mov_source; break;
-      case 'i': item.role = Role::integer; break;
-      case 'b': item.role = Role::predicate_or_constant; break;
-      case 'p': item.role = Role::predicate; break;
-      case 'Q': item.may_sink = true; [[fallthrough]];
-      case 'q': item.role = Role::predicate_destination; break;
+      case 'D':
+        item.may_sink = true;
+        [[fallthrough]];
+      case 'd':
+        item.role = Role::destination;
+        break;
+      case 'w':
+        item.role = Role::destination;
+        item.selector = true;
+        break;
+      case 'r':
+        item.role = Role::source;
+        break;
+      case 'a':
+        item.role = Role::constant_or_source;
+        break;
+      case 'x':
+        item.role = Role::constant_or_source;
+        item.selector = true;
+        break;
+      case 'e':
+        item.role = Role::special_or_source;
+        break;
+      case 's':
+        item.role = Role::mov_source;
+        break;
+      case 'i':
+        item.role = Role::integer;
+        break;
+      case 'b':
+        item.role = Role::predicate_or_constant;
+        break;
+      case 'p':
+        item.role = Role::predicate;
+        break;
+      case 'Q':
+        item.may_sink = true;
+        [[fallthrough]];
+      case 'q':
+        item.role = Role::predicate_destination;
+        break;
       case 'm':
         item.role = Role::address;
         item.space = context_.space;
@@ -321,14 +376,32 @@ class OperandCompiler {
         item.space = context_.space;
         item.relaxed = true;
         break;
-      case 't': item.role = Role::tensor_memory; break;
-      case 'v': item.role = Role::variable_or_register; break;
-      case 'g': item.role = Role::generic_address; break;
-      case 'L': item.role = Role::label; break;
-      case 'T': item.role = Role::table; break;
-      case 'C': item.role = Role::call; break;
-      case '_': item.role = Role::sink; break;
-      default: PTXKIT_CHECK(false, "the ISA table has an unknown operand role");
+      case 'o':
+        item.role = Role::opaque;
+        break;
+      case 't':
+        item.role = Role::tensor_memory;
+        break;
+      case 'v':
+        item.role = Role::variable_or_register;
+        break;
+      case 'g':
+        item.role = Role::generic_address;
+        break;
+      case 'L':
+        item.role = Role::label;
+        break;
+      case 'T':
+        item.role = Role::table;
+        break;
+      case 'C':
+        item.role = Role::call;
+        break;
+      case '_':
+        item.role = Role::sink;
+        break;
+      default:
+        PTXKIT_CHECK(false, "the ISA table has an unknown operand role");
     }
   }
 
@@ -348,11 +421,10 @@ class OperandCompiler {
     }
   }
 
-  // False where any number will do.
-  bool parse_count(unsigned& count) {
+  void parse_count(unsigned& count) {
     if (accept('v')) {
       count = context_.vector;
-      return true;
+      return;
     }
     if (accept('d')) {
       for (const OpcodeWord& w : context_.words) {
@@ -362,7 +434,7 @@ class OperandCompiler {
         at_ += 2;
         count -= 2;
       }
-      return true;
+      return;
     }
     if (accept('n')) {
       take('/');
@@ -371,7 +443,7 @@ class OperandCompiler {
       }
       count /= leading_number(text_.substr(at_, 1));
       ++at_;
-      return true;
+      return;
     }
     unsigned number = leading_number(text_.substr(at_));
     while (is_digit(peek())) ++at_;
@@ -381,10 +453,10 @@ class OperandCompiler {
           count = (number == 0 ? 1 : number) * leading_number(w.text.substr(1));
         }
       }
-      return true;
+      return;
     }
+    PTXKIT_CHECK(number != 0, "the ISA table has a list without a length");
     count = number;
-    return number != 0;
   }
 
   void parse_bounds(OperandSpec& item) {
@@ -493,10 +565,16 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
   return result;
 }
 
-const WordLevel* level_of(std::string_view word) {
-  const auto* found =
-      std::find_if(std::begin(kWordLevels), std::end(kWordLevels), [&](const WordLevel& l) { return l.text == word; });
-  return found != std::end(kWordLevels) ? found : nullptr;
+std::span<const WordLevel> word_levels() { return kWordLevels; }
+
+bool applies(const WordLevel& level, Op op, std::span<const OpcodeWord> words) {
+  if (level.op != Op::unknown && level.op != op) return false;
+  for (std::string_view rest = level.words; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    if (std::none_of(words.begin(), words.end(), [&](const OpcodeWord& w) { return w.text == one; })) return false;
+  }
+  return true;
 }
 
 bool runs_on(std::string_view targets, TargetName target) {

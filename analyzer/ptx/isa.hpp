@@ -3,7 +3,8 @@
 // One row is one form. It says what ptxas accepts, in two small languages that are read where a spelling is first met
 // (a file has few spellings), so that starting a program costs nothing and a row stays one line.
 //
-// Modifiers: slots separated by blanks. `.rn` is that word; `.{rn|rz}` one of several; `[.ftz]` may be left out, `[.acquire .cta]` both or none;
+// Modifiers: slots separated by blanks. `.rn` is that word; `.{rn|rz}` one of several; `[.ftz]` may be left out,
+// `[.acquire .cta]` both or none;
 // `.$rnd` names a set of isa.cpp; a '*' inside a word stands for digits (m64n*k16). Types and state spaces fill their
 // slots in the order written; all other words may stand in any order, as ptxas has it.
 //
@@ -13,14 +14,15 @@
 //   i integer constant         b predicate, `!p` or 0/1   p predicate or `!p`        q predicate destination, Q or `_`
 //   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory
 //   n the same, 32 bits wide or 64 even if the space is generic
+//   o a texture, sampler or surface in brackets, by name or by a 64-bit register that holds its handle
 //   v register or variable     g generic address register L label     T branch table  C call   _ the sink alone
 //   w destination, x source of a video instruction, with a selector
-//   {r*4} four of them in braces, {r*} any number         r*v as many as .vN says, without braces where it says nothing
-//   {r*d} as many as the Nd word says, {r*d-2} two less, {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word
-//   a|b a pair, a|b? a pair or only a                     [m, {a*2}] an address with more in its brackets; ... anything
-//   :u32 of that type, :0 :1 :2 of the first, second, third type written, :w of twice the width; else of the last type
-//   ~ a wider register will do    ? may be left out       @word only with that modifier
-//   (0..15) (4|8|16) bounds of a constant                 (t) a multiple of the warp size
+//   {r*4} four of them in braces, {r*2+} two, or four     {r/a*4} the first of them as `r`, the others as `a`     r*v
+//   as many as .vN says, without braces where it says nothing {r*d} as many as the Nd word says, {r*d-2} two less,
+//   {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word a|b a pair, a|b? a pair or only a [m, {a*2}] an
+//   address with more in its brackets; ... anything :u32 of that type, :0 :1 :2 of the first, second, third type
+//   written, :w of twice the width; else of the last type ~ a wider register will do    ? may be left out       @word
+//   only with that modifier (0..15) (4|8|16) bounds of a constant                 (t) a multiple of the warp size
 //
 // Targets: "90" that one and later, "10-13" a range, "90a" exactly, "100f" its family; a list is separated by commas.
 #pragma once
@@ -37,8 +39,9 @@ namespace ptxkit::ptx {
 struct Form {
   Op op;
   std::string_view modifiers, operands;
-  uint8_t version;           // times ten: 80
+  uint8_t version;  // first one, times ten: 80
   std::string_view targets;
+  uint8_t last_version = 255;
 };
 
 std::span<const Form> all_forms();
@@ -68,18 +71,39 @@ struct TargetName {
 };
 bool runs_on(std::string_view targets, TargetName target);
 
-// What a word needs beside what the form needs; null where nothing.
+// What words need beside what the form needs: each row of which a spelling has all words. `op` is unknown for any.
 struct WordLevel {
-  std::string_view text;
-  uint8_t version = 0;  // times ten
+  Op op = Op::unknown;
+  std::string_view words;  // separated by blanks
+  uint8_t version = 0;     // times ten
   std::string_view targets;
 };
-const WordLevel* level_of(std::string_view word);
+std::span<const WordLevel> word_levels();
+bool applies(const WordLevel& level, Op op, std::span<const OpcodeWord> words);
 
 enum class Role : uint8_t {
-  destination, source, constant_or_source, special_or_source, mov_source, integer, predicate_or_constant, predicate,
-  predicate_destination, address, tensor_memory, variable_or_register, generic_address, label, table, call, sink,
-  vector, pair, address_with_more, anything
+  destination,
+  source,
+  constant_or_source,
+  special_or_source,
+  mov_source,
+  integer,
+  predicate_or_constant,
+  predicate,
+  predicate_destination,
+  address,
+  tensor_memory,
+  variable_or_register,
+  generic_address,
+  label,
+  table,
+  call,
+  sink,
+  vector,
+  pair,
+  address_with_more,
+  opaque,
+  anything
 };
 
 // One item of a form's operands, with types and counts filled in for one spelling.
@@ -90,15 +114,16 @@ struct OperandSpec {
   bool relaxed = false;          // a wider register will do; of an address: any width
   bool optional = false;
   bool may_sink = false;
-  bool selector = false;         // of a video instruction
-  bool pair_optional = false;    // a pair: the second half may be missing
-  bool any_count = false;        // a vector of any length; an address with any further operands
+  bool selector = false;       // of a video instruction
+  bool pair_optional = false;  // a pair: the second half may be missing
+  bool any_count = false;      // an address with any further operands
+  bool padded = false;         // a vector of `count` elements or of a larger power of two
   bool warp_multiple = false;
-  uint16_t count = 0;            // of a vector
+  uint16_t count = 0;                         // of a vector
   uint16_t first_child = 0, child_count = 0;  // indices into the same vector as this spec
   bool bounded = false;
   int64_t low = 0, high = 0;
-  uint64_t allowed = 0;          // bit n: the constant n, where not 0
+  uint64_t allowed = 0;  // bit n: the constant n, where not 0
 };
 
 // What a spelling gives an item.

@@ -18,7 +18,19 @@ constexpr TargetLevel kTargets[] = {
 // Last minor version of each major one; PTX went from 1.5 to 2.0, 2.3 to 3.0, ...
 constexpr uint32_t kLastMinor[] = {0, 5, 3, 2, 3, 0, 5, 8, 8, 0};
 
+constexpr DirectiveLevel kDirectives[] = {
+#define DIRECTIVE(feature, version, targets) {feature, version, targets},
+#include "analyzer/ptx/directive_levels.def"
+#undef DIRECTIVE
+};
+
 }  // namespace
+
+const DirectiveLevel* level_of_directive(std::string_view feature) {
+  const auto* found = std::find_if(std::begin(kDirectives), std::end(kDirectives),
+                                   [&](const DirectiveLevel& d) { return d.feature == feature; });
+  return found != std::end(kDirectives) ? found : nullptr;
+}
 
 const TargetLevel* find_target(std::string_view text) {
   if (text.substr(0, 3) != "sm_") return nullptr;

@@ -17,4 +17,12 @@ struct TargetLevel {
 const TargetLevel* find_target(std::string_view text);
 bool is_known_version(uint32_t major, uint32_t minor);
 
+// What a directive or a kind of declaration needs (directive_levels.def); null where every version and target has it.
+struct DirectiveLevel {
+  std::string_view feature;
+  uint8_t version = 0;  // times ten
+  std::string_view targets;
+};
+const DirectiveLevel* level_of_directive(std::string_view feature);
+
 }  // namespace ptxkit::ptx

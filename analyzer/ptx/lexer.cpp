@@ -2,6 +2,7 @@
 // PTX never gives the parts a meaning of their own.
 #include "analyzer/ptx/lexer.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -28,6 +29,21 @@ constexpr auto kClass = make_classes();
 
 bool is(char c, uint8_t mask) { return (kClass[static_cast<uint8_t>(c)] & mask) != 0; }
 
+// Length of what opens an exponent, "e-5" up to its first digit; 0 where there is none.
+Offset exponent_length(const char* text) {
+  if (text[0] != 'e' && text[0] != 'E') return 0;
+  const bool sign = text[1] == '+' || text[1] == '-';
+  return is(text[sign ? 2 : 1], kDigit) ? (sign ? 3 : 2) : 0;
+}
+
+// Whether ".5" or ".5e2" starts here, and not a word such as ".1d".
+bool starts_fraction(const char* text) {
+  if (!is(text[1], kDigit)) return false;
+  const char* end = text + 1;
+  while (is(*end, kDigit)) ++end;
+  return !is(*end, kIdentifier) || exponent_length(end) != 0;
+}
+
 // End of a dot word: letters, digits, '_' and '$' joined by "::".
 Offset word_end(const char* text, Offset at) {
   for (;;) {
@@ -48,12 +64,24 @@ void Lexer::skip_line() {
   at_ = newline == std::string_view::npos ? static_cast<Offset>(text_.size()) : static_cast<Offset>(newline);
 }
 
+// ptxas takes no byte beyond ASCII, not even in a comment or a string.
+void Lexer::check_ascii(Offset at, Offset end) {
+  const auto* found =
+      std::find_if(text_.data() + at, text_.data() + end, [](char c) { return static_cast<int8_t>(c) < 0; });
+  if (found == text_.data() + end) return;
+  const auto where = static_cast<Offset>(found - text_.data());
+  report(DiagnosticKind::stray_byte, where, where + 1,
+         fmt::format("byte 0x{:02x} is not ASCII", static_cast<uint8_t>(*found)));
+}
+
 void Lexer::skip_space() {
   const char* text = text_.data();
   for (;;) {
     while (is(text[at_], kSpace)) ++at_;
     if (text[at_] == '/' && text[at_ + 1] == '/') {
+      const Offset start = at_;
       skip_line();
+      check_ascii(start, at_);
     } else if (text[at_] == '/' && text[at_ + 1] == '*') {
       const size_t close = text_.find("*/", at_ + 2);
       if (close == std::string_view::npos) {
@@ -61,7 +89,9 @@ void Lexer::skip_space() {
         at_ = static_cast<Offset>(text_.size());
         return;
       }
+      const Offset start = at_;
       at_ = static_cast<Offset>(close) + 2;
+      check_ascii(start, at_);
     } else if (text[at_] == '#' && text[at_ + 1] == ' ' && is(text[at_ + 2], kDigit)) {
       skip_line();  // a line marker of a preprocessor: # 12 "kernel.cu"
     } else {
@@ -129,14 +159,11 @@ void Lexer::scan_number(Token& token) {
     while (is(text[at], kIdentifier)) ++at;
   } else {
     while (is(text[at], kDigit)) ++at;
-    if (text[at] == '.' && !is(text[at + 1], kIdentifierStart)) {
+    if (text[at] == '.' && (!is(text[at + 1], kIdentifierStart) || exponent_length(text + at + 1) != 0)) {
       ++at;
       while (is(text[at], kDigit)) ++at;
     }
-    if ((text[at] == 'e' || text[at] == 'E') &&
-        (is(text[at + 1], kDigit) || ((text[at + 1] == '+' || text[at + 1] == '-') && is(text[at + 2], kDigit)))) {
-      at += 2;
-    }
+    at += exponent_length(text + at);
     while (is(text[at], kIdentifier)) ++at;
   }
   token.kind = TokenKind::number;
@@ -160,32 +187,54 @@ Token Lexer::next() {
     } else {
       switch (c) {
         case '.':
-          if (is(text[at_ + 1], kIdentifier)) {
+          if (starts_fraction(text + at_)) {
+            scan_number(token);
+          } else if (is(text[at_ + 1], kIdentifier)) {
             token.kind = TokenKind::dot_word;
             token.end = word_end(text, at_ + 1);
           }
           break;
-        case ',': case ';': case ':': case '{': case '}': case '[': case ']': case '(': case ')': case '+': case '-':
-        case '*': case '/': case '^': case '~': case '?': case '@':
+        case ',':
+        case ';':
+        case ':':
+        case '{':
+        case '}':
+        case '[':
+        case ']':
+        case '(':
+        case ')':
+        case '+':
+        case '-':
+        case '*':
+        case '/':
+        case '^':
+        case '~':
+        case '?':
+        case '@':
           break;
-        case '<': case '>':
+        case '<':
+        case '>':
           if (text[at_ + 1] == c || text[at_ + 1] == '=') ++token.end;
           break;
-        case '=': case '!':
+        case '=':
+        case '!':
           if (text[at_ + 1] == '=') ++token.end;
           break;
-        case '&': case '|':
+        case '&':
+        case '|':
           if (text[at_ + 1] == c) ++token.end;
           break;
         case '"': {
           const size_t close = text_.find_first_of("\"\n", at_ + 1);
           token.kind = TokenKind::string;
           if (close == std::string_view::npos || text[close] == '\n') {
-            token.end = close == std::string_view::npos ? static_cast<Offset>(text_.size()) : static_cast<Offset>(close);
+            token.end =
+                close == std::string_view::npos ? static_cast<Offset>(text_.size()) : static_cast<Offset>(close);
             report(DiagnosticKind::unclosed_string, token.at, token.end, "string is not closed on its line");
           } else {
             token.end = static_cast<Offset>(close) + 1;
           }
+          check_ascii(token.at, token.end);
           break;
         }
         default: {
@@ -196,7 +245,8 @@ Token Lexer::next() {
           }
           // One message for a run of them: a binary file has no more than a few lines to say.
           Offset end = at_ + 1;
-          while (end < text_.size() && (static_cast<uint8_t>(text[end]) < ' ' || static_cast<uint8_t>(text[end]) > '~') &&
+          while (end < text_.size() &&
+                 (static_cast<uint8_t>(text[end]) < ' ' || static_cast<uint8_t>(text[end]) > '~') &&
                  text[end] != '\n') {
             ++end;
           }

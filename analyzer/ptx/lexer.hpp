@@ -13,11 +13,11 @@ namespace ptxkit::ptx {
 
 enum class TokenKind : uint8_t {
   end,
-  identifier,  // also %r1, $L_1 and _
-  dot_word,    // .reg, .shared::cta; text() includes the dot
-  number,      // integer, decimal or hexadecimal float
-  string,      // with its quotes
-  punctuation, // one character, or one of the operators << >> <= >= == != && ||
+  identifier,   // also %r1, $L_1 and _
+  dot_word,     // .reg, .shared::cta; text() includes the dot
+  number,       // integer, decimal or hexadecimal float
+  string,       // with its quotes
+  punctuation,  // one character, or one of the operators << >> <= >= == != && ||
 };
 
 struct Token {
@@ -49,6 +49,7 @@ class Lexer {
 
  private:
   void skip_space();
+  void check_ascii(Offset at, Offset end);
   void report(DiagnosticKind kind, Offset at, Offset end, std::string message);
   void scan_number(Token& token);
 

@@ -62,14 +62,16 @@ struct Special {
   std::string_view text;
   Type type;
   bool vector;
+  uint8_t version;
+  uint16_t sm;
 };
 
 constexpr Type b32 = Type::b32, pred = Type::pred, u32 = Type::u32, u64 = Type::u64;
 constexpr Special kSpecial[] = {
-#define PTX_SPECIAL(id, text, type, vector) {text, type, vector},
+#define PTX_SPECIAL(id, text, type, vector, version, sm) {text, type, vector, version, sm},
 #include "analyzer/ptx/special_registers.def"
 #undef PTX_SPECIAL
-    {"?", Type::none, false}};
+    {"?", Type::none, false, 0, 0}};
 
 constexpr std::string_view kSpaceText[] = {"",      "reg",   "sreg",   "const",           "global",
                                            "local", "param", "shared", "shared::cluster", "tex"};
@@ -153,6 +155,8 @@ std::string_view text(Op op) { return kOpText[static_cast<size_t>(op)]; }
 std::string_view text(Mod mod) { return kModText[static_cast<size_t>(mod)]; }
 std::string_view text(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].text; }
 Type type(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].type; }
+unsigned first_version(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].version; }
+unsigned first_target(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].sm; }
 bool is_vector(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].vector; }
 
 TypeKind kind(Type type) {

@@ -16,24 +16,26 @@ enum class Type : uint8_t {
 
 enum class TypeKind : uint8_t { none, bits, unsigned_int, signed_int, floating, predicate, packed, opaque };
 
-std::string_view text(Type type);             // "u32"
-unsigned bit_width(Type type);                // 32; pred is 1, opaque types are 64, none is 0
+std::string_view text(Type type);  // "u32"
+unsigned bit_width(Type type);     // 32; pred is 1, opaque types are 64, none is 0
 inline unsigned byte_width(Type type) { return (bit_width(type) + 7) / 8; }
 TypeKind kind(Type type);
 
 // `shared` is shared::cta, as PTX has it; `generic` is what an instruction without a space uses.
 enum class Space : uint8_t { generic, reg, sreg, constant, global, local, param, shared, shared_cluster, tex };
-std::string_view text(Space space);           // "shared::cluster"; "" for generic
+std::string_view text(Space space);  // "shared::cluster"; "" for generic
 
 enum class SpecialRegister : uint8_t {
-#define PTX_SPECIAL(id, text, type, vector) id,
+#define PTX_SPECIAL(id, text, type, vector, version, sm) id,
 #include "analyzer/ptx/special_registers.def"
 #undef PTX_SPECIAL
   none,
 };
-std::string_view text(SpecialRegister special);   // "%tid"
+std::string_view text(SpecialRegister special);  // "%tid"
 Type type(SpecialRegister special);
 bool is_vector(SpecialRegister special);          // %tid has .x .y .z
+unsigned first_version(SpecialRegister special);  // of PTX, times ten: 78
+unsigned first_target(SpecialRegister special);   // 90 for sm_90
 
 // First word of an instruction: ld, mad, shfl, wgmma, ...; `unknown` where the ISA table has no such word.
 enum class Op : uint16_t {
@@ -44,8 +46,8 @@ enum class Op : uint16_t {
 };
 std::string_view text(Op op);
 
-// What follows the opcode between dots and is neither type, state space nor vector width: sync, wide, rn, volatile, eq ...
-// All words `mNnNkN` are `shape`; its numbers are in the spelling, see shape() in tree.hpp.
+// What follows the opcode between dots and is neither type, state space nor vector width: sync, wide, rn, volatile, eq
+// ... All words `mNnNkN` are `shape`; its numbers are in the spelling, see shape() in tree.hpp.
 enum class Mod : uint16_t {
 #define PTX_MOD(id, text) id,
 #include "analyzer/ptx/modifiers.def"
@@ -63,16 +65,16 @@ struct Shape {
 // What one word between the dots of an opcode, or after the dot of a declaration, is.
 struct Word {
   enum class Kind : uint8_t { unknown, type, space, vector, modifier } kind = Kind::unknown;
-  uint16_t id = 0;      // Type, Space, 2/4/8, Mod
-  Shape shape;          // of Mod::shape
+  uint16_t id = 0;  // Type, Space, 2/4/8, Mod
+  Shape shape;      // of Mod::shape
   bool operator==(const Word&) const = default;
 };
 
 // Text to value; the text comes without its leading dot.
 Word find_word(std::string_view text);
-Op find_op(std::string_view text);                          // Op::unknown where there is none
-SpecialRegister find_special(std::string_view text);        // "%tid"; SpecialRegister::none where there is none
-Type find_type(std::string_view text);                      // Type::none where there is none
+Op find_op(std::string_view text);                    // Op::unknown where there is none
+SpecialRegister find_special(std::string_view text);  // "%tid"; SpecialRegister::none where there is none
+Type find_type(std::string_view text);                // Type::none where there is none
 
 // FNV-1a, the hash of every name table of the front end.
 constexpr uint32_t hash_text(std::string_view text, uint32_t seed = 2166136261u) {

@@ -30,9 +30,9 @@ void Parser::pool_children(Operand& operand, size_t first) {
 
 void Parser::set_constant(Operand& operand, const Constant& constant) {
   operand.value = constant.bits;
-  operand.kind = constant.is_integer()                           ? OperandKind::integer
+  operand.kind = constant.is_integer()                      ? OperandKind::integer
                  : constant.kind == Constant::Kind::float32 ? OperandKind::float32
-                                                                 : OperandKind::float64;
+                                                            : OperandKind::float64;
 }
 
 // .x .y .z .w .r .g .b .a behind a name, or a selector of a video instruction
@@ -126,8 +126,17 @@ bool Parser::parse_name(Op op, Operand& operand) {
   if (special != SpecialRegister::none) {
     operand.kind = OperandKind::special;
     operand.id = static_cast<uint32_t>(special);
+    if (version() != 0 && version() < first_version(special)) {
+      report(DiagnosticKind::needs_version, at, at + static_cast<Offset>(name.size()),
+             fmt::format("'{}' needs '.version {}.{}' or later, the file has {}.{}", name, first_version(special) / 10,
+                         first_version(special) % 10, module_.version_major, module_.version_minor));
+    } else if (module_.target_sm != 0 && module_.target_sm < first_target(special)) {
+      report(DiagnosticKind::needs_target, at, at + static_cast<Offset>(name.size()),
+             fmt::format("'{}' needs sm_{} or later, the file has {}", name, first_target(special), module_.target));
+    }
     if (token_.kind == TokenKind::dot_word && !is_vector(special)) {
-      report_here(DiagnosticKind::bad_special_register, fmt::format("'{}' has no components, found '{}'", name, here()));
+      report_here(DiagnosticKind::bad_special_register,
+                  fmt::format("'{}' has no components, found '{}'", name, here()));
     }
     parse_component(operand);
     return true;
@@ -236,7 +245,8 @@ bool Parser::parse_primary(Op op, Operand& operand, unsigned nesting) {
         operand.negated = true;
         return parse_name(op, operand);
       }
-      case '+': case '~':
+      case '+':
+      case '~':
         break;
       default:
         unexpected("an operand");

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/ptx/levels.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::ptx {
 
@@ -73,6 +74,20 @@ void Parser::recover() {
   }
 }
 
+// Reports what is younger than the file's version or not on its target.
+void Parser::require_level(std::string_view feature, Offset at, Offset end) {
+  const DirectiveLevel* level = level_of_directive(feature);
+  PTXKIT_CHECK(level != nullptr, "a directive has no row among the levels");
+  if (version() != 0 && version() < level->version) {
+    report(DiagnosticKind::needs_version, at, end,
+           fmt::format("'{}' needs '.version {}.{}' or later, the file has {}.{}", feature, level->version / 10,
+                       level->version % 10, module_.version_major, module_.version_minor));
+  } else if (module_.target_sm != 0 && !runs_on(level->targets, {module_.target_sm, module_.target_suffix})) {
+    report(DiagnosticKind::needs_target, at, end,
+           fmt::format("'{}' needs a target among sm_{}, the file has {}", feature, level->targets, module_.target));
+  }
+}
+
 void Parser::add_item(std::vector<Item>& items, Item::Kind kind, uint32_t id, Offset at, uint32_t count) {
   items.push_back({kind, id, count, at, previous_end_});
 }
@@ -85,8 +100,38 @@ void Parser::run() {
     parse_top_level();
     if (token_.at == at) advance();  // whatever it was, go on
   }
-  if (token_.kind != TokenKind::end) {
+  if (token_.kind == TokenKind::end) {
+    check_definitions();
+  } else {
     report_here(DiagnosticKind::limit_exceeded, fmt::format("more than {} errors, the rest is not read", kMaxErrors));
+  }
+}
+
+// What may follow the declaration of a function that lacks its ';'.
+bool Parser::begins_declaration() const {
+  static constexpr std::string_view kWords[] = {".visible", ".extern", ".weak",  ".common", ".func",
+                                                ".entry",   ".global", ".const", ".shared", ".file",
+                                                ".section", ".alias",  ".local", ".reg",    ".tex"};
+  return is('@') ||
+         std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view word) { return is_word(word); });
+}
+
+bool Parser::is_texmode_independent() const {
+  const auto& options = module_.target_options;
+  return std::find(options.begin(), options.end(), "texmode_independent") != options.end();
+}
+
+// What is declared without '.extern' must be defined in the module.
+void Parser::check_definitions() {
+  for (FunctionId id = 0; id < module_.functions.size(); ++id) {
+    const Function& declared = module_.functions[id];
+    if (declared.has_body || declared.linkage == Linkage::external) continue;
+    const bool is_alias =
+        std::any_of(module_.aliases.begin(), module_.aliases.end(), [&](const Alias& a) { return a.alias == id; });
+    if (is_alias) continue;
+    report(
+        DiagnosticKind::undeclared_name, declared.at, declared.at + 1,
+        fmt::format("'{}' has no body in this module; a function of another one is declared '.extern'", declared.name));
   }
 }
 
@@ -94,7 +139,8 @@ void Parser::parse_header() {
   if (is_word(".version")) {
     parse_version();
   } else {
-    report_here(DiagnosticKind::missing_version, fmt::format("expected '.version' first in the file, found {}", found()));
+    report_here(DiagnosticKind::missing_version,
+                fmt::format("expected '.version' first in the file, found {}", found()));
   }
   if (is_word(".target")) {
     parse_target();
@@ -133,7 +179,8 @@ void Parser::parse_version() {
 void Parser::parse_target() {
   const Offset at = token_.at;
   advance();
-  if (!module_.target.empty()) report(DiagnosticKind::repeated_header, at, previous_end_, "'.target' stands here a second time");
+  if (!module_.target.empty())
+    report(DiagnosticKind::repeated_header, at, previous_end_, "'.target' stands here a second time");
   do {
     if (token_.kind != TokenKind::identifier) {
       unexpected("a target such as sm_90");
@@ -148,15 +195,15 @@ void Parser::parse_target() {
     }
     const TargetLevel* target = find_target(text);
     if (target == nullptr) {
-      report(DiagnosticKind::unknown_target, word.at, word.end, fmt::format("unknown target '{}', expected one such as sm_90", text));
+      report(DiagnosticKind::unknown_target, word.at, word.end,
+             fmt::format("unknown target '{}', expected one such as sm_90", text));
       continue;
     }
     if (!module_.target.empty()) continue;
     module_.target = text;
     module_.target_sm = target->sm;
     module_.target_suffix = target->suffix;
-    const uint32_t version = module_.version_major * 10 + module_.version_minor;
-    if (version != 0 && version < target->version) {
+    if (version() != 0 && version() < target->version) {
       report(DiagnosticKind::target_needs_version, word.at, word.end,
              fmt::format("target '{}' needs '.version {}.{}' or later, found {}.{}", text, target->version / 10,
                          target->version % 10, module_.version_major, module_.version_minor));
@@ -169,6 +216,7 @@ void Parser::parse_target() {
 void Parser::parse_address_size() {
   const Offset at = token_.at;
   advance();
+  require_level(".address_size", at, previous_end_);
   const std::string_view text = here();
   if (token_.kind == TokenKind::number && (text == "32" || text == "64")) {
     module_.address_size = text == "64" ? 64 : 32;
@@ -203,20 +251,45 @@ void Parser::parse_top_level() {
   }
   if (is_word(".file")) return parse_file();
   if (is_word(".section")) return parse_section();
-  if (is_word(".loc")) return parse_location();
   if (is_word(".alias")) return parse_alias();
   if (is_word(".version")) {
     report_here(DiagnosticKind::repeated_header, "'.version' is allowed only at the start of the file");
     return parse_version();
   }
   if (is_word(".target")) {
-    if (module_.target.empty()) report_here(DiagnosticKind::missing_target, "'.target' is allowed only directly after '.version'");
+    if (module_.target.empty())
+      report_here(DiagnosticKind::missing_target, "'.target' is allowed only directly after '.version'");
     return parse_target();
   }
   if (is_word(".address_size")) {
     report_here(DiagnosticKind::bad_address_size, "'.address_size' is allowed only directly after '.target'");
     return parse_address_size();
   }
+  if (is_word(".pragma")) return parse_pragma(module_.items);
+  parse_qualified();
+}
+
+// .pragma "text" {, "text"};
+void Parser::parse_pragma(std::vector<Item>& items) {
+  const Offset at = token_.at;
+  advance();
+  require_level(".pragma", at, previous_end_);
+  do {
+    if (token_.kind != TokenKind::string) {
+      unexpected("a string after '.pragma'");
+      return recover();
+    }
+    if (function_ == kNone && &items == &module_.items && here() != "\"nounroll\"") {
+      report_here(DiagnosticKind::misplaced_directive, fmt::format("pragma {} is not one of a module", here()));
+    }
+    advance();
+  } while (accept(','));
+  if (!expect(';', "'.pragma'")) recover();
+  add_item(items, Item::Kind::pragma, kNone, at);
+}
+
+// Linking directives and attributes, then what they qualify: a function or variables.
+void Parser::parse_qualified() {
   Qualifiers qualifiers;
   qualifiers.at = token_.at;
   for (;;) {
@@ -224,12 +297,6 @@ void Parser::parse_top_level() {
     if (token_.kind != TokenKind::dot_word) {
       unexpected("a state space, '.func' or '.entry'");
       return recover();
-    }
-    if (word == ".pragma") {
-      advance();
-      while (token_.kind == TokenKind::string || is(',')) advance();
-      if (!expect(';', "'.pragma'")) recover();
-      return add_item(module_.items, Item::Kind::pragma, kNone, qualifiers.at);
     }
     if (word == ".entry" || word == ".func") return parse_function(qualifiers, word == ".entry");
     if (word == ".extern" || word == ".visible" || word == ".weak" || word == ".common") {
@@ -240,6 +307,7 @@ void Parser::parse_top_level() {
                            : word == ".visible" ? Linkage::visible
                            : word == ".weak"    ? Linkage::weak
                                                 : Linkage::common;
+      if (word == ".weak" || word == ".common") require_level(word, token_.at, token_.end);
       advance();
       continue;
     }
@@ -250,17 +318,21 @@ void Parser::parse_top_level() {
     const Word space = find_word(word.substr(1));
     if (space.kind == Word::Kind::space && word != ".sreg") {
       const auto kind = static_cast<Space>(space.id);
-      if (kind == Space::reg || kind == Space::param || kind == Space::local) {
+      // Without an ABI, before PTX 3.0, registers and local memory may be the module's.
+      const bool of_module = version() < 30 && version() != 0 && qualifiers.linkage == Linkage::internal;
+      if (kind == Space::param || ((kind == Space::reg || kind == Space::local) && !of_module)) {
         report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed outside a function", word));
         advance();
         return recover();
       }
+      if (kind == Space::reg) return parse_registers(module_.items);
       advance();
       if (!parse_variables(qualifiers, kind, module_.items)) recover();
       return;
     }
     const bool of_body = word == ".maxntid" || word == ".reqntid" || word == ".minnctapersm" || word == ".maxnreg" ||
-                         word == ".branchtargets" || word == ".calltargets" || word == ".callprototype";
+                         word == ".branchtargets" || word == ".calltargets" || word == ".callprototype" ||
+                         word == ".loc" || word == ".pragma";
     report_here(of_body ? DiagnosticKind::misplaced_directive : DiagnosticKind::unknown_directive,
                 of_body ? fmt::format("'{}' is not allowed at module level", word)
                         : fmt::format("unknown directive '{}'", word));
@@ -269,56 +341,10 @@ void Parser::parse_top_level() {
   }
 }
 
-void Parser::parse_file() {
-  const Offset at = token_.at;
-  advance();
-  uint64_t number = 0;
-  if (!parse_count(number, "a file number")) return recover();
-  if (token_.kind != TokenKind::string) {
-    unexpected("a file name in quotes");
-    return recover();
-  }
-  const std::string_view quoted = here();
-  module_.files.push_back({static_cast<uint32_t>(number), quoted.substr(1, quoted.size() >= 2 ? quoted.size() - 2 : 0)});
-  advance();
-  while (accept(',')) {  // time stamp and size
-    uint64_t ignored = 0;
-    if (!parse_count(ignored, "a number")) return recover();
-  }
-  add_item(function_ != kNone ? function().items : module_.items, Item::Kind::file,
-           static_cast<uint32_t>(module_.files.size()) - 1, at);
-}
-
-// The data of a debug section is kept as text: nothing in it changes what a kernel does.
-void Parser::parse_section() {
-  const Offset at = token_.at;
-  advance();
-  if (token_.kind == TokenKind::dot_word || token_.kind == TokenKind::identifier) {
-    advance();
-  } else {
-    unexpected("a section name");
-  }
-  while (token_.kind == TokenKind::punctuation && is(',')) {
-    advance();
-    advance();
-  }
-  if (!is('{')) {
-    unexpected("'{' after a section name");
-    return recover();
-  }
-  lexer_.seek(token_.end);
-  lexer_.skip_block();
-  if (lexer_.at() >= module_.text.size() && module_.text.back() != '}') {
-    report(DiagnosticKind::unexpected_token, token_.at, token_.end, "section is never closed, expected '}'");
-  }
-  token_.end = lexer_.at();
-  advance();
-  add_item(module_.items, Item::Kind::section_text, kNone, at);
-}
-
 void Parser::parse_alias() {
   const Offset at = token_.at;
   advance();
+  require_level(".alias", at, previous_end_);
   FunctionId ids[2] = {kNone, kNone};
   for (int i = 0; i < 2; ++i) {
     if (token_.kind != TokenKind::identifier) {
@@ -326,10 +352,22 @@ void Parser::parse_alias() {
       return recover();
     }
     const Symbol* symbol = symbols_.find(here());
-    if (symbol != nullptr && symbol->kind == SymbolKind::function) {
-      ids[i] = symbol->id;
-    } else {
+    if (symbol == nullptr || symbol->kind != SymbolKind::function) {
       report_here(DiagnosticKind::undeclared_name, fmt::format("'{}' is not a function declared before", here()));
+    } else {
+      ids[i] = symbol->id;
+      const Function& named = module_.functions[symbol->id];
+      if (named.is_entry) {
+        report_here(DiagnosticKind::bad_declaration,
+                    fmt::format("'{}' is an entry, only functions have aliases", here()));
+      } else if (i == 0 && named.has_body) {
+        report_here(DiagnosticKind::duplicate_name,
+                    fmt::format("'{}' is a function with a body, it cannot be an alias", here()));
+      } else if (i == 1 && named.linkage == Linkage::weak) {
+        report_here(DiagnosticKind::bad_declaration, fmt::format("'{}' is .weak and cannot have an alias", here()));
+      } else if (i == 1 && ids[0] != kNone) {
+        check_signature(module_.functions[ids[0]], named, token_.at);
+      }
     }
     advance();
     if (i == 0 && !expect(',', "the alias")) return recover();
@@ -337,67 +375,6 @@ void Parser::parse_alias() {
   if (!expect(';', "'.alias'")) recover();
   module_.aliases.push_back({ids[0], ids[1]});
   add_item(module_.items, Item::Kind::alias, static_cast<uint32_t>(module_.aliases.size()) - 1, at);
-}
-
-LocationId Parser::intern(const Location& location) {
-  const uint64_t key = (uint64_t{location.file} * 0x9e3779b97f4a7c15u) ^ (uint64_t{location.line} << 20) ^ location.column;
-  std::vector<LocationId>& ids = locations_[key];
-  for (const LocationId id : ids) {
-    const Location& known = module_.locations[id];
-    if (known.file == location.file && known.line == location.line && known.column == location.column &&
-        known.inlined_at == location.inlined_at && known.function_name == location.function_name) {
-      return id;
-    }
-  }
-  module_.locations.push_back(location);
-  ids.push_back(static_cast<LocationId>(module_.locations.size()) - 1);
-  return ids.back();
-}
-
-bool Parser::parse_loc_numbers(Location& location) {
-  uint32_t* const numbers[] = {&location.file, &location.line, &location.column};
-  for (uint32_t* number : numbers) {
-    uint64_t value = 0;
-    if (!parse_count(value, "file, line and column")) return false;
-    *number = static_cast<uint32_t>(value);
-  }
-  return true;
-}
-
-// .loc file line column [, function_name label [+ offset] , inlined_at file line column]
-void Parser::parse_location() {
-  const Offset at = token_.at;
-  advance();
-  Location location;
-  if (!parse_loc_numbers(location)) return recover();
-  while (accept(',')) {
-    const std::string_view what = here();
-    if (token_.kind == TokenKind::identifier && what == "function_name") {
-      advance();
-      location.function_name = here();
-      if (token_.kind != TokenKind::identifier) {
-        unexpected("a label after 'function_name'");
-        return recover();
-      }
-      advance();
-      uint64_t ignored = 0;
-      if (accept('+') && !parse_count(ignored, "an offset")) return recover();
-    } else if (token_.kind == TokenKind::identifier && what == "inlined_at") {
-      advance();
-      Location call_site;
-      if (!parse_loc_numbers(call_site)) return recover();
-      // Compilers state the call site's own location, with its call site, just before: the latest one is meant.
-      const uint64_t key =
-          (uint64_t{call_site.file} * 0x9e3779b97f4a7c15u) ^ (uint64_t{call_site.line} << 20) ^ call_site.column;
-      const auto found = locations_.find(key);
-      location.inlined_at = found != locations_.end() && !found->second.empty() ? found->second.back() : intern(call_site);
-    } else {
-      unexpected("'function_name' or 'inlined_at'");
-      return recover();
-    }
-  }
-  location_ = intern(location);
-  add_item(function_ != kNone ? function().items : module_.items, Item::Kind::location, location_, at);
 }
 
 ParseResult parse(std::string text, std::string path) {
@@ -413,7 +390,8 @@ ParseResult parse(std::string text, std::string path) {
     module.line_starts.push_back(static_cast<Offset>(at) + 1);
   }
   if (too_long) {
-    result.diagnostics.push_back({DiagnosticKind::limit_exceeded, 0, 0, "the file is longer than 4 GiB and is not read", kNone});
+    result.diagnostics.push_back(
+        {DiagnosticKind::limit_exceeded, 0, 0, "the file is longer than 4 GiB and is not read", kNone});
     return result;
   }
   Parser(module, result.diagnostics).run();

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/ptx/diagnostic.hpp"
@@ -20,6 +21,12 @@ namespace ptxkit::ptx {
 // Bounds that no compiler's output comes near, and that keep hostile text from using up stack or memory.
 inline constexpr unsigned kMaxNesting = 200;
 inline constexpr unsigned kMaxErrors = 10000;
+inline constexpr unsigned kMaxFamily = 1 << 16;  // variables of all declarations such as `.param .b32 x<4>`
+
+inline constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 47;  // beyond every address space
+
+// a * b, or kMaxVariableBytes + 1 where that is exceeded.
+uint64_t bounded_product(uint64_t a, uint64_t b);
 
 // Value of a constant expression.
 struct Constant {
@@ -31,7 +38,7 @@ struct Constant {
 
 // One spelling of opcode and modifiers, decoded once: a file has few of them.
 struct Head {
-  Instruction pattern;           // op, types, spaces, vector; the rest is empty
+  Instruction pattern;  // op, types, spaces, vector; the rest is empty
   std::vector<Mod> modifiers;
   FunctionId pooled_in = kNone;  // the function whose modifier_pool has them at pattern.first_modifier
   uint32_t unknown_word = 0;     // offset in the spelling of the first word that is no modifier; 0 where all are known
@@ -46,33 +53,50 @@ class Parser {
  private:
   // Cursor and errors (parser.cpp).
   void advance();
-  bool is(char c) const { return token_.kind == TokenKind::punctuation && token_.first == c && token_.end == token_.at + 1; }
+  bool is(char c) const {
+    return token_.kind == TokenKind::punctuation && token_.first == c && token_.end == token_.at + 1;
+  }
   bool is_word(std::string_view word) const { return token_.kind == TokenKind::dot_word && here() == word; }
   bool accept(char c);
   bool accept_word(std::string_view word);
   bool expect(char c, std::string_view after);
+  bool is_name() const { return token_.kind == TokenKind::identifier && here() != "_" && here() != "WARP_SZ"; }
+  bool begins_declaration() const;
+  bool is_texmode_independent() const;
   std::string_view here() const { return lexer_.text(token_); }
   std::string found() const;
   void report(DiagnosticKind kind, Offset at, Offset end, std::string message);
-  void report_here(DiagnosticKind kind, std::string message) { report(kind, token_.at, token_.end, std::move(message)); }
+  void report_here(DiagnosticKind kind, std::string message) {
+    report(kind, token_.at, token_.end, std::move(message));
+  }
   void unexpected(std::string_view expected);
   bool starts_line() const;
   void recover();
+  uint32_t version() const { return module_.version_major * 10 + module_.version_minor; }
+  void require_level(std::string_view feature, Offset at, Offset end);
   Function& function() { return module_.functions[function_]; }
 
   // Module level (parser.cpp).
+  void check_definitions();
   void parse_header();
   void parse_version();
   void parse_target();
   void parse_address_size();
   void parse_top_level();
-  void parse_section();
-  void parse_file();
   void parse_alias();
+  void parse_pragma(std::vector<Item>& items);
+  void parse_qualified();
+  void add_item(std::vector<Item>& items, Item::Kind kind, uint32_t id, Offset at, uint32_t count = 1);
+
+  // Debugging directives (debug.cpp).
+  void parse_file();
+  void parse_section();
+  void parse_section_data();
+  bool parse_section_number(unsigned width);
+  void recover_in_section();
   void parse_location();
   bool parse_loc_numbers(Location& location);
   LocationId intern(const Location& location);
-  void add_item(std::vector<Item>& items, Item::Kind kind, uint32_t id, Offset at, uint32_t count = 1);
 
   // Declarations (declarations.cpp).
   struct Qualifiers {
@@ -83,20 +107,34 @@ class Parser {
   };
   bool parse_attribute(Qualifiers& qualifiers);
   void parse_function(const Qualifiers& qualifiers, bool is_entry);
-  bool parse_parameter_list(std::vector<VariableId>& list, char close, bool is_entry);
-  bool parse_function_directive(FunctionAttributes& attributes);
+  enum class ListOf : uint8_t { entry, parameters, results, prototype, prototype_results };
+  bool parse_parameter_list(std::vector<VariableId>& list, ListOf of);
+  void check_parameter(const Variable& parameter, ListOf of, const std::vector<VariableId>& before);
+  void check_parameter_space(const Function& entry, Offset at);
+  bool parse_function_directive(FunctionAttributes& attributes, ListOf of);
   unsigned parse_dimensions(uint32_t (&out)[3]);
   FunctionId declare_function(std::string_view name, Offset at, bool is_entry, const Qualifiers& qualifiers);
   void check_attributes(const Function& now, Offset at);
   void check_signature(const Function& before, const Function& now, Offset at);
   bool parse_variables(const Qualifiers& qualifiers, Space space, std::vector<Item>& items);
-  bool parse_type_prefix(Variable& variable, bool allow_pointer);
+  bool parse_alignment(uint32_t& align);
+  bool parse_type_prefix(Variable& variable, bool allow_pointer, Qualifiers* attributes);
+  void check_type(const Variable& variable, Offset at);
   bool parse_array_suffix(Variable& variable);
   void finish_size(Variable& variable);
+  void check_variable(const Variable& variable);
+  void declare_variable(Variable variable);
+  bool declare_family(const Variable& variable);
+
+  // Initialisers (initializer.cpp).
   void parse_initializer(Variable& variable);
-  void parse_initializer_list(Variable& variable, size_t depth, unsigned nesting);
-  void parse_initializer_element(Variable& variable);
-  void parse_opaque_initializer();
+  void parse_initializer_list(Variable& variable, size_t depth);
+  bool parse_initializer_element(Variable& variable);
+  bool parse_initializer_symbol(Initializer& element);
+  void parse_opaque_initializer(Type type, size_t depth);
+  void skip_initializer();
+
+  // Registers and names (declarations.cpp).
   void parse_registers(std::vector<Item>& items);
   void declare(std::string_view name, SymbolKind kind, uint32_t id, Offset at);
   uint32_t declare_register(std::string_view name, uint32_t count, Type type, uint8_t vector, Offset at);
@@ -147,15 +185,17 @@ class Parser {
   Token token_;
   Offset previous_end_ = 0;  // of the token before token_
   SymbolTable symbols_;
+  std::unordered_set<uint64_t> file_numbers_;
   Validator validator_;
   FunctionId function_ = kNone;
+  std::vector<RegisterDeclaration> module_registers_;  // of a module before PTX 3.0: every function has them
   LocationId location_ = kNone;
 
   std::unordered_map<std::string_view, Head> heads_;
   std::unordered_map<uint64_t, std::vector<LocationId>> locations_;  // by file, line and column
   std::vector<Operand> scratch_;                                     // operands of the instruction being read
   std::vector<PendingUse> pending_;
-  std::vector<size_t> pending_starts_;                               // one a scope
+  std::vector<size_t> pending_starts_;  // one a scope
 
   // RegIds of the current function by declaration: dense slots where the count is modest, else hashed.
   struct RangeIds {
@@ -165,6 +205,7 @@ class Parser {
   std::vector<RegId> range_slots_;
   std::unordered_map<uint64_t, RegId> sparse_ids_;
   uint64_t slot_budget_ = 0;
+  uint64_t family_budget_ = kMaxFamily;
 };
 
 }  // namespace ptxkit::ptx

@@ -12,11 +12,16 @@ namespace {
 
 std::string_view linkage_text(Linkage linkage) {
   switch (linkage) {
-    case Linkage::visible: return ".visible ";
-    case Linkage::external: return ".extern ";
-    case Linkage::weak: return ".weak ";
-    case Linkage::common: return ".common ";
-    case Linkage::internal: break;
+    case Linkage::visible:
+      return ".visible ";
+    case Linkage::external:
+      return ".extern ";
+    case Linkage::weak:
+      return ".weak ";
+    case Linkage::common:
+      return ".common ";
+    case Linkage::internal:
+      break;
   }
   return "";
 }
@@ -76,7 +81,9 @@ class Printer {
   void header() {
     write(".version {}.{}\n.target {}", module_.version_major, module_.version_minor, module_.target);
     for (const std::string_view option : module_.target_options) write(", {}", option);
-    write("\n.address_size {}\n", module_.address_size);
+    write("\n");
+    // Older versions do not know the directive.
+    if (module_.version_major * 10 + module_.version_minor >= 23) write(".address_size {}\n", module_.address_size);
   }
 
   void type_prefix(const Variable& variable) {
@@ -109,15 +116,21 @@ class Printer {
   void element(const Variable& variable, const Initializer& value) {
     if (value.kind == Initializer::Kind::bits) {
       switch (variable.type) {
-        case Type::f32: write("0f{:08X}", value.value); break;
-        case Type::f64: write("0d{:016X}", value.value); break;
-        default: write("{}", value.value); break;
+        case Type::f32:
+          write("0f{:08X}", value.value);
+          break;
+        case Type::f64:
+          write("0d{:016X}", value.value);
+          break;
+        default:
+          write("{}", value.value);
+          break;
       }
       return;
     }
-    const std::string_view name = value.id == kNone                              ? std::string_view("?")
+    const std::string_view name = value.id == kNone                           ? std::string_view("?")
                                   : value.kind == Initializer::Kind::variable ? module_.variables[value.id].name
-                                                                                 : module_.functions[value.id].name;
+                                                                              : module_.functions[value.id].name;
     const bool masked = value.mask_shift != 0xff;
     if (masked) write("0x{:X}(", uint64_t{0xff} << (value.mask_shift * 8));
     if (value.generic) {
@@ -334,23 +347,34 @@ class Printer {
   void operand(const Function& function, const Operand& one) {
     if (one.negated) out_ += one.kind == OperandKind::reg && function.registers[one.id].type != Type::pred ? "-" : "!";
     switch (one.kind) {
-      case OperandKind::none: break;
+      case OperandKind::none:
+        break;
       case OperandKind::reg:
         register_name(function, one.id);
         component(one);
         break;
-      case OperandKind::integer: write("{}", static_cast<int64_t>(one.value)); break;
-      case OperandKind::float32: write("0f{:08X}", one.value); break;
-      case OperandKind::float64: write("0d{:016X}", one.value); break;
+      case OperandKind::integer:
+        write("{}", static_cast<int64_t>(one.value));
+        break;
+      case OperandKind::float32:
+        write("0f{:08X}", one.value);
+        break;
+      case OperandKind::float64:
+        write("0d{:016X}", one.value);
+        break;
       case OperandKind::symbol:
         out_ += module_.variables[one.id].name;
         offset(one.value);
         break;
-      case OperandKind::function: out_ += module_.functions[one.id].name; break;
+      case OperandKind::function:
+        out_ += module_.functions[one.id].name;
+        break;
       case OperandKind::label:
         out_ += one.id != kNone ? function.labels[one.id].name : source_name(one.at);
         break;
-      case OperandKind::prototype: out_ += function.tables[one.id].name; break;
+      case OperandKind::prototype:
+        out_ += function.tables[one.id].name;
+        break;
       case OperandKind::special:
         out_ += text(static_cast<SpecialRegister>(one.id));
         component(one);
@@ -367,8 +391,12 @@ class Printer {
             out_ += module_.variables[one.id].name;
             offset(one.value);
             break;
-          case AddressBase::immediate: write("{}", static_cast<int64_t>(one.value)); break;
-          case AddressBase::none: out_ += source_name(one.at + 1); break;
+          case AddressBase::immediate:
+            write("{}", static_cast<int64_t>(one.value));
+            break;
+          case AddressBase::none:
+            out_ += source_name(one.at + 1);
+            break;
         }
         if (one.child_count != 0) out_ += ", ";
         list(function, one);
@@ -386,13 +414,17 @@ class Printer {
         operand(function, halves[1]);
         break;
       }
-      case OperandKind::sink: out_ += "_"; break;
+      case OperandKind::sink:
+        out_ += "_";
+        break;
       case OperandKind::parameters:
         out_ += "(";
         list(function, one);
         out_ += ")";
         break;
-      case OperandKind::text: out_ += source_name(one.at); break;
+      case OperandKind::text:
+        out_ += source_name(one.at);
+        break;
     }
   }
 

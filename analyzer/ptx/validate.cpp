@@ -128,6 +128,8 @@ std::string_view wanted(const OperandSpec& spec) {
       return "a pair joined by '|'";
     case Role::address_with_more:
       return "an address in brackets";
+    case Role::opaque:
+      return "a texture or surface in brackets";
     case Role::anything:
       break;
   }
@@ -144,6 +146,7 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
   const FormContext context{
       words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
   const Form* too_new = nullptr;
+  const Form* too_old = nullptr;
   const Form* elsewhere = nullptr;
   ModifierMatch nearest;
   unsigned nearest_distance = ~0u;
@@ -158,13 +161,15 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
       }
       continue;
     }
+    if (version > form.last_version) {
+      too_old = &form;
+      continue;
+    }
     if (version != 0 && version < form.version) {
       if (too_new == nullptr || form.version < too_new->version) too_new = &form;
       continue;
     }
-    // Up to PTX 6.3 every target took shfl and vote without .sync; F087 speaks of them.
-    const bool was_taken = (form.op == Op::shfl || form.op == Op::vote) && version != 0 && version < 64;
-    if (module_.target_sm != 0 && !was_taken && !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
+    if (module_.target_sm != 0 && !runs_on(form.targets, {module_.target_sm, module_.target_suffix})) {
       if (elsewhere == nullptr) elsewhere = &form;
       continue;
     }
@@ -175,18 +180,19 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
     verdict.candidates.push_back(candidate);
   }
   if (!verdict.candidates.empty()) {
-    for (const OpcodeWord& word : words) {
-      const WordLevel* level = level_of(word.text);
-      if (level == nullptr) continue;
-      if (version != 0 && version < level->version) {
+    for (const WordLevel& level : word_levels()) {
+      if (!applies(level, pattern.op, words)) continue;
+      std::string named(level.words);
+      std::replace(named.begin(), named.end(), ' ', '.');
+      if (version != 0 && version < level.version) {
         verdict.kind = DiagnosticKind::needs_version;
         verdict.message =
-            fmt::format("'.{}' needs '.version {}.{}' or later, the file has {}.{}", word.text, level->version / 10,
-                        level->version % 10, module_.version_major, module_.version_minor);
-      } else if (module_.target_sm != 0 && !runs_on(level->targets, {module_.target_sm, module_.target_suffix})) {
+            fmt::format("'.{}' needs '.version {}.{}' or later, the file has {}.{}", named, level.version / 10,
+                        level.version % 10, module_.version_major, module_.version_minor);
+      } else if (module_.target_sm != 0 && !runs_on(level.targets, {module_.target_sm, module_.target_suffix})) {
         verdict.kind = DiagnosticKind::needs_target;
         verdict.message =
-            fmt::format("'.{}' needs a target among sm_{}, the file has {}", word.text, level->targets, module_.target);
+            fmt::format("'.{}' needs a target among sm_{}, the file has {}", named, level.targets, module_.target);
       } else {
         continue;
       }
@@ -199,6 +205,11 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
     verdict.kind = DiagnosticKind::needs_target;
     verdict.message =
         fmt::format("'{}' needs a target among sm_{}, the file has {}", spelling, elsewhere->targets, module_.target);
+  } else if (too_old != nullptr) {
+    verdict.kind = DiagnosticKind::needs_version;
+    verdict.message = fmt::format("'{}' is not known after '.version {}.{}', the file has {}.{}", spelling,
+                                  too_old->last_version / 10, too_old->last_version % 10, module_.version_major,
+                                  module_.version_minor);
   } else if (too_new != nullptr) {
     verdict.kind = DiagnosticKind::needs_version;
     verdict.message =
@@ -326,8 +337,8 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
   return true;
 }
 
-bool Validator::match_address(const Function& function, const Instruction& instruction, const OperandSpec& spec,
-                              const Operand& operand, Failure& failure) const {
+bool Validator::match_address(const Function& function, const OperandSpec& spec, const Operand& operand,
+                              Failure& failure) const {
   if (operand.kind != OperandKind::address) {
     return failure.set(DiagnosticKind::operand_kind, operand.at,
                        fmt::format("expected an address in brackets, found {}", describe(function, operand)));
@@ -355,7 +366,7 @@ bool Validator::match_address(const Function& function, const Instruction& instr
   }
   if (operand.base == AddressBase::variable) {
     const Variable& variable = module_.variables[operand.id];
-    if (kind(variable.type) == TypeKind::opaque || instruction.op == Op::tex || instruction.op == Op::tld4) return true;
+    if (kind(variable.type) == TypeKind::opaque) return true;
     Space have = variable.space;
     Space want = spec.space == Space::shared_cluster ? Space::shared : spec.space;
     const bool fits = want == have || (want == Space::generic &&
@@ -367,6 +378,33 @@ bool Validator::match_address(const Function& function, const Instruction& instr
                     want == Space::generic ? std::string("generic memory") : fmt::format(".{}", ptx::text(want))));
   }
   return true;
+}
+
+// [texture], [%rd1], [texture, ...]: no offset; before PTX 1.5 a texture was a variable in .tex.
+bool Validator::match_opaque(const Function& function, const OperandSpec& spec, const Operand& operand,
+                             Failure& failure) const {
+  if (operand.kind != OperandKind::address || operand.base == AddressBase::immediate || operand.value != 0) {
+    return failure.set(DiagnosticKind::operand_kind, operand.at,
+                       fmt::format("expected a {} in brackets, without an offset, found {}", text(spec.type),
+                                   describe(function, operand)));
+  }
+  if (operand.base == AddressBase::reg) {
+    const Register& reg = function.registers[operand.id];
+    if (bit_width(reg.type) == 64 && kind(reg.type) != TypeKind::floating) return true;
+    return failure.set(DiagnosticKind::address_register, operand.at,
+                       fmt::format("expected a 64-bit register as handle of a {}, found '{}' of .{}", text(spec.type),
+                                   reg.name(), ptx::text(reg.type)));
+  }
+  if (operand.base != AddressBase::variable) return true;
+  const Variable& variable = module_.variables[operand.id];
+  // Of a unified texture the sampler's attributes are its own.
+  const bool fits = variable.type == spec.type || (spec.type == Type::samplerref && variable.type == Type::texref) ||
+                    (variable.space == Space::tex && spec.type == Type::texref);
+  return fits || failure.set(DiagnosticKind::operand_type, operand.at,
+                             fmt::format("expected a .{}, found {}", text(spec.type),
+                                         kind(variable.type) == TypeKind::opaque
+                                             ? fmt::format("'{}' of .{}", variable.name, text(variable.type))
+                                             : fmt::format("the variable '{}'", variable.name)));
 }
 
 bool Validator::match_call(const Function& function, const Instruction& instruction, Failure& failure) const {
@@ -507,9 +545,12 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         return failure.set(DiagnosticKind::operand_kind, operand.at,
                            "expected nothing but the address in the brackets");
       }
-      return match_address(function, instruction, spec, operand, failure);
+      return match_address(function, spec, operand, failure);
+    case Role::opaque:
     case Role::address_with_more: {
-      if (!match_address(function, instruction, spec, operand, failure)) return false;
+      const bool fits = spec.role == Role::opaque ? match_opaque(function, spec, operand, failure)
+                                                  : match_address(function, spec, operand, failure);
+      if (!fits) return false;
       if (spec.any_count) return true;
       const auto children = function.children(operand);
       uint32_t next = 0;
@@ -540,14 +581,17 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       }
       if (operand.kind != OperandKind::vector) {
         // A list of one needs no braces.
-        return spec.count == 1 && !spec.any_count ? match(function, instruction, element, operand, failure) : other();
+        return spec.count == 1 ? match(function, instruction, element, operand, failure) : other();
       }
-      if (!spec.any_count && operand.child_count != spec.count) {
+      const uint32_t given = operand.child_count;
+      if (given != spec.count && !(spec.padded && given > spec.count && (given == 2 || given == 4))) {
         return failure.set(DiagnosticKind::bad_vector, operand.at,
-                           fmt::format("expected {} elements in braces, found {}", spec.count, operand.child_count));
+                           fmt::format("expected {} elements in braces, found {}", spec.count, given));
       }
+      const OperandSpec* expected = spec.child_count == 2 ? &specs_[spec.first_child + 1] : &element;
       for (const Operand& child : function.children(operand)) {
-        if (!match(function, instruction, element, child, failure)) return false;
+        if (!match(function, instruction, *expected, child, failure)) return false;
+        expected = &element;
       }
       return true;
     }

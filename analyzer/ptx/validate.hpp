@@ -49,10 +49,11 @@ class Validator {
                   Failure& failure) const;
   bool match(const Function& function, const Instruction& instruction, const OperandSpec& spec, const Operand& operand,
              Failure& failure) const;
-  bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
+  bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand,
+                      Failure& failure) const;
   bool match_constant(const OperandSpec& spec, const Operand& operand, Failure& failure) const;
-  bool match_address(const Function& function, const Instruction& instruction, const OperandSpec& spec,
-                     const Operand& operand, Failure& failure) const;
+  bool match_address(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
+  bool match_opaque(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
   bool match_call(const Function& function, const Instruction& instruction, Failure& failure) const;
   std::string describe(const Function& function, const Operand& operand) const;
 

@@ -1,11 +1,11 @@
 // One case for every kind of diagnostic, at the place where it is meant to point; a kind without a case fails.
+#include "analyzer/ptx/diagnostic.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string>
 
 #include <gtest/gtest.h>
-
-#include "analyzer/ptx/diagnostic.hpp"
 
 namespace ptxkit::ptx {
 namespace {
@@ -20,12 +20,13 @@ struct Case {
 
 // A case whose text stands in a kernel.
 Case in_body(DiagnosticKind kind, std::string body, std::string at) {
-  return {kind,
-          std::string(kHeader) + ".global .align 4 .b32 g[4];\n.shared .align 16 .b8 s[64];\n" +
-              ".func callee(.param .b32 a) { ret; }\n.visible .entry k(.param .u64 p)\n{\n" +
-              ".reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .pred %p<9>;\n" +
-              std::move(body) + "\nret;\n}\n",
-          std::move(at)};
+  return {
+      kind,
+      std::string(kHeader) + ".global .align 4 .b32 g[4];\n.shared .align 16 .b8 s[64];\n" +
+          ".func callee(.param .b32 a) { ret; }\n.visible .entry k(.param .u64 p)\n{\n" +
+          ".reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>; .reg .f64 %d<9>; .reg .pred %p<9>;\n" +
+          std::move(body) + "\nret;\n}\n",
+      std::move(at)};
 }
 
 Case at_module(DiagnosticKind kind, std::string text, std::string at) {
@@ -67,7 +68,7 @@ std::vector<Case> cases() {
       in_body(K::misplaced_directive, ".file 1 \"x\"", ".file"),
       at_module(K::bad_declaration, ".global .align 3 .b32 x;", "3"),
       at_module(K::bad_declaration, ".global .b8 x[];", "x[]"),
-      at_module(K::bad_declaration, ".global .pred x;", "x"),
+      at_module(K::bad_declaration, ".global .pred x;", ".pred"),
       in_body(K::bad_declaration, ".reg .e4m3 x;", ".e4m3"),
       at_module(K::limit_exceeded, ".entry k() {" + deep + "}", "{"),
       at_module(K::limit_exceeded, ".global .b8 x[4000000000][4000000000];", "x["),
@@ -89,7 +90,8 @@ std::vector<Case> cases() {
       in_body(K::operand_count, "add.u32 %r1, %r2;", "add"),
       in_body(K::operand_count, "add.u32 %r1, %r2, %r3, %r4;", "%r4"),
       in_body(K::operand_kind, "ld.global.u32 %r1, %l1;", "%l1"),
-      {K::needs_version, ".version 6.0\n.target sm_70\n.entry k() { .reg .b32 r; activemask.b32 r; ret; }", "activemask"},
+      {K::needs_version, ".version 6.0\n.target sm_70\n.entry k() { .reg .b32 r; activemask.b32 r; ret; }",
+       "activemask"},
       in_body(K::needs_target, "add.rn.f32x2 %l1, %l2, %l3;", "add"),
       {K::needs_target, ".version 9.0\n.target sm_80\n.address_size 64\n.entry k() { fence.sc.cluster; }", "fence"},
       in_body(K::load_register, "ld.global.u64 %r1, [%l1];", "%r1"),

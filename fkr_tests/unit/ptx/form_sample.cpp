@@ -11,17 +11,26 @@ namespace {
 
 std::string register_of(Type type, bool relaxed, unsigned number) {
   switch (relaxed && bit_width(type) < 16 ? Type::b16 : type) {
-    case Type::f32: return fmt::format("%f{}", number);
-    case Type::f64: return fmt::format("%d{}", number);
-    case Type::pred: return fmt::format("%p{}", number % 8);
-    default: break;
+    case Type::f32:
+      return fmt::format("%f{}", number);
+    case Type::f64:
+      return fmt::format("%d{}", number);
+    case Type::pred:
+      return fmt::format("%p{}", number % 8);
+    default:
+      break;
   }
   switch (bit_width(type)) {
-    case 128: return fmt::format("%q{}", number);
-    case 64: return fmt::format("%l{}", number);
-    case 32: return fmt::format("%w{}", number);
-    case 16: return fmt::format("%h{}", number);
-    default: return relaxed ? fmt::format("%h{}", number) : fmt::format("%b{}", number);
+    case 128:
+      return fmt::format("%q{}", number);
+    case 64:
+      return fmt::format("%l{}", number);
+    case 32:
+      return fmt::format("%w{}", number);
+    case 16:
+      return fmt::format("%h{}", number);
+    default:
+      return relaxed ? fmt::format("%h{}", number) : fmt::format("%b{}", number);
   }
 }
 
@@ -43,23 +52,34 @@ class OperandWriter {
         return register_of(spec.type, spec.relaxed, number);
       case Role::variable_or_register:
       case Role::generic_address:
-        return register_of(spec.type == Type::none || spec.role == Role::generic_address ? Type::b64 : spec.type, false, number);
+        return register_of(spec.type == Type::none || spec.role == Role::generic_address ? Type::b64 : spec.type, false,
+                           number);
       case Role::integer:
         return std::to_string(spec.bounded ? (spec.low + spec.high) / 2 / 8 * 8 + (spec.high < 8 ? spec.low : 0) : 1);
-      case Role::predicate: return fmt::format("{}%p{}", variant_ % 2 == 1 ? "!" : "", number % 8);
+      case Role::predicate:
+        return fmt::format("{}%p{}", variant_ % 2 == 1 ? "!" : "", number % 8);
       case Role::predicate_or_constant:
-      case Role::predicate_destination: return fmt::format("%p{}", number % 8);
-      case Role::address: return fmt::format("[%l{}]", number);
-      case Role::tensor_memory: return fmt::format("[%w{}]", number);
-      case Role::label: return "END";
-      case Role::table: return "TABLE";
-      case Role::call: return "callee, (argument)";
-      case Role::sink: return "_";
+      case Role::predicate_destination:
+        return fmt::format("%p{}", number % 8);
+      case Role::address:
+        return fmt::format("[%l{}]", number);
+      case Role::tensor_memory:
+        return fmt::format("[%w{}]", number);
+      case Role::label:
+        return "END";
+      case Role::table:
+        return "TABLE";
+      case Role::call:
+        return "callee, (argument)";
+      case Role::sink:
+        return "_";
       case Role::vector: {
         const OperandSpec& element = specs_[spec.first_child];
         std::string text = "{";
-        const unsigned count = spec.any_count ? 2 : spec.count;
-        for (unsigned i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + write(element);
+        for (unsigned i = 0; i < spec.count; ++i) {
+          text +=
+              (i == 0 ? "" : ", ") + write(i == 0 && spec.child_count == 2 ? specs_[spec.first_child + 1] : element);
+        }
         return text + "}";
       }
       case Role::pair: {
@@ -67,6 +87,7 @@ class OperandWriter {
         if (spec.pair_optional && variant_ % 2 == 0) return first;
         return first + "|" + write(specs_[spec.first_child + 1]);
       }
+      case Role::opaque:
       case Role::address_with_more: {
         std::string text = fmt::format("[%l{}", number);
         for (unsigned i = 0; i < spec.child_count; ++i) {
@@ -75,7 +96,8 @@ class OperandWriter {
         }
         return text + "]";
       }
-      case Role::anything: break;
+      case Role::anything:
+        break;
     }
     return "";
   }
@@ -112,21 +134,37 @@ std::vector<std::string> choose_words(const Form& form, unsigned variant) {
   return words;
 }
 
-std::string declarations() {
-  return ".reg .b8 %b<300>; .reg .b16 %h<300>; .reg .b32 %w<300>; .reg .b64 %l<300>; .reg .b128 %q<300>;\n"
-         ".reg .f32 %f<300>; .reg .f64 %d<300>; .reg .pred %p<8>;\n";
+// What older versions and targets lack is not declared for them.
+struct Level {
+  unsigned version = 0;
+  unsigned sm = 0;
+};
+
+std::string declarations(Level level) {
+  return fmt::format(
+      ".reg .b8 %b<300>; .reg .b16 %h<300>; .reg .b32 %w<300>; .reg .b64 %l<300>; {}\n"
+      ".reg .f32 %f<300>; .reg .f64 %d<300>; .reg .pred %p<8>;\n",
+      level.version >= 83 && level.sm >= 70 ? ".reg .b128 %q<300>;" : "");
 }
 
-std::string entry(const Sample& sample, unsigned number) {
-  std::string text = fmt::format(".visible .entry k{}(.param .u64 p)\n{{\n{}", number, declarations());
+std::string entry(const Sample& sample, unsigned number, Level level) {
+  std::string text = fmt::format(".visible .entry k{}()\n{{\n{}", number, declarations(level));
   if (sample.instruction.find("TABLE") != std::string::npos) text += "TABLE: .branchtargets END;\n";
-  if (sample.instruction.find("argument") != std::string::npos) text += ".param .b32 argument;\n";
+  if (sample.instruction.find("argument") != std::string::npos) {
+    text += fmt::format(".{} .b32 argument;\n", level.sm >= 20 ? "param" : "reg");
+  }
   return text + sample.instruction + "\nEND:\nret;\n}\n";
 }
 
-std::string header(std::string_view target, unsigned version) {
-  return fmt::format(".version {}.{}\n.target {}\n.address_size 64\n.func callee(.param .b32 a)\n{{\nret;\n}}\n", version / 10,
-                     version % 10, target);
+std::string header(std::string_view target, Level level) {
+  return fmt::format(".version {}.{}\n.target {}\n{}.func callee(.{} .b32 a)\n{{\nret;\n}}\n", level.version / 10,
+                     level.version % 10, target, level.version >= 23 ? ".address_size 64\n" : "",
+                     level.sm >= 20 ? "param" : "reg");
+}
+
+Level level_of_target(std::string_view target, unsigned version) {
+  const TargetLevel* known = find_target(target);
+  return {version, known != nullptr ? known->sm : 0u};
 }
 
 }  // namespace
@@ -166,26 +204,20 @@ Sample make_sample(const Form& form, unsigned variant) {
   sample.target = "sm_" + std::string(one);
   sample.version = form.version;
   // Words may need more than the form does.
-  for (const std::string& word : words) {
-    const WordLevel* level = level_of(word);
-    if (level == nullptr) continue;
-    sample.version = std::max<unsigned>(sample.version, level->version);
-    const std::string_view needed = level->targets.substr(0, level->targets.find(','));
-    const TargetLevel* target = find_target(sample.target);
-    if (target == nullptr || !runs_on(level->targets, {target->sm, target->suffix})) sample.target = "sm_" + std::string(needed);
+  for (const WordLevel& level : word_levels()) {
+    if (!applies(level, form.op, opcode_words)) continue;
+    sample.version = std::max<unsigned>(sample.version, level.version);
+    const std::string_view needed = level.targets.substr(0, level.targets.find(','));
+    const TargetLevel* now = find_target(sample.target);
+    const bool runs = now != nullptr && runs_on(level.targets, {now->sm, now->suffix});
+    if (!runs) sample.target = "sm_" + std::string(needed);
   }
   return sample;
 }
 
 std::string make_module(const Sample& sample) {
-  return header(sample.target, sample.version) + entry(sample, 0);
-}
-
-std::string make_module(const std::vector<Sample>& samples, std::string_view target, unsigned version) {
-  std::string result = header(target, version);
-  unsigned number = 0;
-  for (const Sample& sample : samples) result += entry(sample, number++);
-  return result;
+  const Level level = level_of_target(sample.target, sample.version);
+  return header(sample.target, level) + entry(sample, 0, level);
 }
 
 }  // namespace ptxkit::ptx

@@ -21,7 +21,4 @@ Sample make_sample(const Form& form, unsigned variant);
 // A whole module around one instruction.
 std::string make_module(const Sample& sample);
 
-// A module around many instructions of one target, an entry each.
-std::string make_module(const std::vector<Sample>& samples, std::string_view target, unsigned version);
-
 }  // namespace ptxkit::ptx

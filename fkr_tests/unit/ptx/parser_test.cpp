@@ -10,8 +10,9 @@ namespace {
 using testing::ElementsAre;
 
 std::string in_kernel(std::string_view body) {
-  return std::string(".version 8.5\n.target sm_90\n.address_size 64\n"
-                     ".visible .entry k(.param .u64 p, .param .align 8 .b8 q[24])\n{\n") +
+  return std::string(
+             ".version 8.5\n.target sm_90\n.address_size 64\n"
+             ".visible .entry k(.param .u64 p, .param .align 8 .b8 q[24])\n{\n") +
          std::string(body) + "\n}\n";
 }
 
@@ -33,8 +34,9 @@ TEST(Parser, ReadsHeader) {
 }
 
 TEST(Parser, RegistersAreThoseThatAreNamed) {
-  const auto result = parse_clean(in_kernel(".reg .b32 %r<4000000000>;\n.reg .v4 .f32 v;\nmov.u32 %r3999999999, %tid.x;\n"
-                                            "add.s32 %r1, %r3999999999, 1;\nret;"));
+  const auto result =
+      parse_clean(in_kernel(".reg .b32 %r<4000000000>;\n.reg .v4 .f32 v;\nmov.u32 %r3999999999, %tid.x;\n"
+                            "add.s32 %r1, %r3999999999, 1;\nret;"));
   const Function& f = result.module.functions.at(0);
   ASSERT_EQ(f.registers.size(), 2u);
   EXPECT_EQ(f.registers[0].name(), "%r3999999999");
@@ -50,8 +52,9 @@ TEST(Parser, RegistersAreThoseThatAreNamed) {
 }
 
 TEST(Parser, InnerScopesHideOuterNames) {
-  const auto result = parse_clean(in_kernel(".reg .b32 %r<4>;\n{ .reg .b32 %r1; mov.u32 %r1, 0; bra L; L: bra M; }\n"
-                                            "mov.u32 %r1, 0;\nL: M: ret;"));
+  const auto result =
+      parse_clean(in_kernel(".reg .b32 %r<4>;\n{ .reg .b32 %r1; mov.u32 %r1, 0; bra L; L: bra M; }\n"
+                            "mov.u32 %r1, 0;\nL: M: ret;"));
   const Function& f = result.module.functions.at(0);
   ASSERT_EQ(f.registers.size(), 2u);
   EXPECT_NE(f.operands(f.instructions[0])[0].id, f.operands(f.instructions[3])[0].id);
@@ -64,7 +67,7 @@ TEST(Parser, ReadsAddressesVectorsPairsAndCalls) {
   const auto result = parse_clean(
       ".version 8.5\n.target sm_90\n.address_size 64\n"
       ".extern .shared .align 16 .b8 smem[];\n"
-      ".func (.param .b32 r) f(.param .b32 a, .param .b32 b);\n"
+      ".extern .func (.param .b32 r) f(.param .b32 a, .param .b32 b);\n"
       ".entry k() {\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n"
       "ld.global.v2.u32 {%r1, _}, [%rd1+-8];\n"
       "ld.shared.u32 %r2, [smem+16];\n"
@@ -95,7 +98,8 @@ TEST(Parser, ReadsAddressesVectorsPairsAndCalls) {
 
 TEST(Parser, ChainsInlinedLocations) {
   const auto result = parse_clean(
-      ".version 8.5\n.target sm_90\n.address_size 64\n.entry k() {\n.loc 1 7 2\n.loc 1 4 71, function_name $L0, inlined_at 1 7 2\n"
+      ".version 8.5\n.target sm_90\n.address_size 64\n.entry k() {\n.loc 1 7 2\n.loc 1 4 71, function_name $L0, "
+      "inlined_at 1 7 2\n"
       ".loc 2 107 3, function_name $L1, inlined_at 1 4 71\nret;\n}\n.file 1 \"a.cu\"\n.file 2 \"b.hpp\", 123, 456\n"
       ".section .debug_str\n{\n$L0:\n.b8 95,90\n}\n");
   const Function& f = result.module.functions.at(0);
@@ -116,7 +120,7 @@ TEST(Parser, ReadsInitializers) {
       ".global .align 1 .b8 text[3] = {104, 105};\n"
       ".global .align 8 .u64 s[3] = {1065353216, generic(text), text+2};\n"
       ".const .f32 c[2][2] = {{1.5}, {0f40000000, 0d3ff0000000000000}};\n"
-      ".global .b8 bytes[2] = {0xff(text), 0xff00(text)};\n");
+      ".global .u8 bytes[2] = {0xff(text), 0xff00(text)};\n");
   const auto& variables = result.module.variables;
   EXPECT_EQ(variables[1].size_bytes, 24u);
   EXPECT_TRUE(variables[1].initializer[1].generic);

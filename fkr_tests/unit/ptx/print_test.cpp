@@ -1,4 +1,6 @@
 // Printing: the canonical text, its stability, and ptxas making the same machine code of it.
+#include "analyzer/ptx/print.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -7,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/ptx/print.hpp"
 #include "fkr_tests/unit/ptx/form_sample.hpp"
 
 namespace ptxkit::ptx {
@@ -33,7 +34,7 @@ TEST(Print, WritesOneCanonicalForm) {
                          ".global .b8 t[3]={104,0x69};.global .u64 q[2]={generic(t)+1,t};"
                          ".const .f32 c[2][2]={{1.5},{2.0,3.0}};\n"
                          ".extern .shared .align 16 .b8 s[];\n"
-                         ".func (.param .b32 r) f(.param .b32 a);\n"
+                         ".extern .func (.param .b32 r) f(.param .b32 a);\n"
                          ".visible .entry k(.param .u64 .ptr .global .align 8 p,.param .align 4 .b8 b[12]).maxntid 64\n"
                          "{ .reg .b32 %r<9>; .reg .b64 %l<3>; .reg .pred x; .reg .f32 y; // gone\n"
                          "setp.lt .s32 x,%r1,-5;@!x ld.shared.v2.u32 {%r2,_},[s+8];\n"
@@ -44,7 +45,7 @@ TEST(Print, WritesOneCanonicalForm) {
                 ".global .align 8 .u64 q[2] = {generic(t)+1, t};\n"
                 ".const .align 4 .f32 c[2][2] = {{0f3FC00000, 0f00000000}, {0f40000000, 0f40400000}};\n"
                 ".extern .shared .align 16 .b8 s[];\n"
-                ".func (.param .align 4 .b32 r) f (.param .align 4 .b32 a)\n;\n"
+                ".extern .func (.param .align 4 .b32 r) f (.param .align 4 .b32 a)\n;\n"
                 ".visible .entry k (.param .align 8 .u64 .ptr .global .align 8 p, .param .align 4 .b8 b[12])\n"
                 ".maxntid 64, 1, 1\n"
                 "{\n\t.reg .b32 %r<9>;\n\t.reg .b64 %l<3>;\n\t.reg .pred x;\n\t.reg .f32 y;\n"
@@ -55,6 +56,7 @@ TEST(Print, WritesOneCanonicalForm) {
 
 TEST(Print, IsStableForEveryForm) {
   for (const Form& form : all_forms()) {
+    if (form.last_version < 90) continue;
     Sample sample = make_sample(form, 1);
     if (sample.target.find('-') == std::string::npos) sample.version = 90;
     print_stable(make_module(sample));

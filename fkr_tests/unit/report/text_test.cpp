@@ -33,7 +33,8 @@ TEST(Text, shows_everything_that_a_finding_has) {
 
 TEST(Text, verbose_adds_notes_and_every_verdict_in_the_order_of_the_file) {
   const std::string text = to_text(sample_report(), {.verbose = true});
-  EXPECT_LT(text.find("lz4.ptx:10:5: info: an aligned site [F081 LoadedValueBug, possible]"), text.find("lz4.ptx:11:2"));
+  EXPECT_LT(text.find("lz4.ptx:10:5: info: an aligned site [F081 LoadedValueBug, possible]"),
+            text.find("lz4.ptx:11:2"));
   EXPECT_THAT(text, testing::HasSubstr("  survived  +1 F001 MissingEntryPoint\n"));
   EXPECT_THAT(text, testing::HasSubstr("  n/a          F054 SharedBounds\n"));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("shown with --verbose")));
