@@ -23,9 +23,11 @@ constexpr Form kForms[] = {
 };
 
 constexpr WordLevel kWordLevels[] = {
-#define WORD(words, version, targets) {Op::unknown, words, version, targets},
-#define WORD_OF(op, words, version, targets) {Op::op, words, version, targets},
+#define WORD(words, version, targets) {Op::unknown, false, words, version, targets},
+#define WORD_OF(op, words, version, targets) {Op::op, false, words, version, targets},
+#define WORD_BUT(op, words, version, targets) {Op::op, true, words, version, targets},
 #include "analyzer/ptx/isa_words.def"
+#undef WORD_BUT
 #undef WORD_OF
 #undef WORD
 };
@@ -334,6 +336,9 @@ class OperandCompiler {
       case 'r':
         item.role = Role::source;
         break;
+      case 'A':
+        item.may_sink = true;
+        [[fallthrough]];
       case 'a':
         item.role = Role::constant_or_source;
         break;
@@ -568,7 +573,7 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
 std::span<const WordLevel> word_levels() { return kWordLevels; }
 
 bool applies(const WordLevel& level, Op op, std::span<const OpcodeWord> words) {
-  if (level.op != Op::unknown && level.op != op) return false;
+  if (level.op != Op::unknown && (level.op == op) == level.any_other) return false;
   for (std::string_view rest = level.words; !rest.empty();) {
     const std::string_view one = rest.substr(0, rest.find(' '));
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));

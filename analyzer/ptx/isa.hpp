@@ -10,6 +10,7 @@
 //
 // Operands: items separated by commas, each a role and what narrows it.
 //   d destination register     D the same, or `_`         r source register          a register or constant
+//   A the same, or `_` beside one that is none
 //   e the same or a special register                      s what mov reads: that, or the address of a variable/function
 //   i integer constant         b predicate, `!p` or 0/1   p predicate or `!p`        q predicate destination, Q or `_`
 //   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory
@@ -74,6 +75,7 @@ bool runs_on(std::string_view targets, TargetName target);
 // What words need beside what the form needs: each row of which a spelling has all words. `op` is unknown for any.
 struct WordLevel {
   Op op = Op::unknown;
+  bool any_other = false;  // every opcode but `op`
   std::string_view words;  // separated by blanks
   uint8_t version = 0;     // times ten
   std::string_view targets;

@@ -142,7 +142,6 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
   Verdict verdict;
   const auto forms = forms_of(pattern.op);
   const auto first = static_cast<uint32_t>(forms.empty() ? 0 : forms.data() - all_forms().data());
-  const uint32_t version = module_.version_major * 10 + module_.version_minor;
   const FormContext context{
       words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
   const Form* too_new = nullptr;
@@ -161,11 +160,11 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
       }
       continue;
     }
-    if (version > form.last_version) {
+    if (version() > form.last_version) {
       too_old = &form;
       continue;
     }
-    if (version != 0 && version < form.version) {
+    if (version() != 0 && version() < form.version) {
       if (too_new == nullptr || form.version < too_new->version) too_new = &form;
       continue;
     }
@@ -180,11 +179,17 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
     verdict.candidates.push_back(candidate);
   }
   if (!verdict.candidates.empty()) {
+    if (pattern.op == Op::cvta && bit_width(pattern.type()) == 32 && module_.address_size == 64) {
+      verdict.kind = DiagnosticKind::address_register;
+      verdict.message = fmt::format("'{}' converts addresses of 32 bits, the file's have 64", spelling);
+      verdict.candidates.clear();
+      return verdict;
+    }
     for (const WordLevel& level : word_levels()) {
       if (!applies(level, pattern.op, words)) continue;
       std::string named(level.words);
       std::replace(named.begin(), named.end(), ' ', '.');
-      if (version != 0 && version < level.version) {
+      if (version() != 0 && version() < level.version) {
         verdict.kind = DiagnosticKind::needs_version;
         verdict.message =
             fmt::format("'.{}' needs '.version {}.{}' or later, the file has {}.{}", named, level.version / 10,
@@ -339,6 +344,11 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
 
 bool Validator::match_address(const Function& function, const OperandSpec& spec, const Operand& operand,
                               Failure& failure) const {
+  if (spec.role != Role::tensor_memory && spec.space == Space::generic &&
+      ((module_.version_major != 0 && version() < 20) || (module_.target_sm != 0 && module_.target_sm < 20))) {
+    return failure.set(DiagnosticKind::needs_target, operand.at,
+                       "generic addresses need '.version 2.0' and sm_20 or later, expected a state space");
+  }
   if (operand.kind != OperandKind::address) {
     return failure.set(DiagnosticKind::operand_kind, operand.at,
                        fmt::format("expected an address in brackets, found {}", describe(function, operand)));
@@ -390,6 +400,11 @@ bool Validator::match_opaque(const Function& function, const OperandSpec& spec, 
   }
   if (operand.base == AddressBase::reg) {
     const Register& reg = function.registers[operand.id];
+    if (version() < 31) {
+      return failure.set(DiagnosticKind::needs_version, operand.at,
+                         fmt::format("a {} in a register needs '.version 3.1' or later, the file has {}.{}",
+                                     text(spec.type), module_.version_major, module_.version_minor));
+    }
     if (bit_width(reg.type) == 64 && kind(reg.type) != TypeKind::floating) return true;
     return failure.set(DiagnosticKind::address_register, operand.at,
                        fmt::format("expected a 64-bit register as handle of a {}, found '{}' of .{}", text(spec.type),
@@ -502,6 +517,8 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
     case Role::special_or_source:
     case Role::mov_source:
       switch (operand.kind) {
+        case OperandKind::sink:
+          return spec.may_sink || other();
         case OperandKind::reg:
           return match_register(function, spec, operand, failure);
         case OperandKind::integer:
@@ -593,12 +610,24 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         if (!match(function, instruction, *expected, child, failure)) return false;
         expected = &element;
       }
+      const auto children = function.children(operand);
+      const bool all_sinks =
+          std::all_of(children.begin(), children.end(), [](const Operand& o) { return o.kind == OperandKind::sink; });
+      if (all_sinks && element.role == Role::constant_or_source) {
+        return failure.set(DiagnosticKind::bad_vector, operand.at, "expected a value beside '_' to store");
+      }
       return true;
     }
     case Role::pair: {
       const OperandSpec& first = specs_[spec.first_child];
       if (operand.kind != OperandKind::pair) {
         return spec.pair_optional ? match(function, instruction, first, operand, failure) : other();
+      }
+      if ((instruction.op == Op::tex || instruction.op == Op::tld4) && module_.target_sm != 0 &&
+          module_.target_sm < 60) {
+        return failure.set(
+            DiagnosticKind::needs_target, operand.at,
+            fmt::format("a predicate beside the texel needs sm_60 or later, the file has {}", module_.target));
       }
       const auto children = function.children(operand);
       // Beside a second predicate the first may be the sink.

@@ -45,6 +45,7 @@ class Validator {
 
  private:
   struct Failure;
+  uint32_t version() const { return module_.version_major * 10 + module_.version_minor; }
   bool match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
                   Failure& failure) const;
   bool match(const Function& function, const Instruction& instruction, const OperandSpec& spec, const Operand& operand,

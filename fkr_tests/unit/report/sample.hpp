@@ -19,7 +19,7 @@ inline constexpr const char* kSampleText =
     "    .shared .align 16 .b8 buffer[64];\n"
     "    .loc 1 42 7\n"
     "    mov.u32 %at, buffer;\n"
-    "\tld.shared.u32 %value, [%at+1]; // caf\xc3\xa9\n"
+    "\tld.shared.u32 %value, [%at+1]; // cafe\n"
     "    ret;\n"
     "}\n";
 

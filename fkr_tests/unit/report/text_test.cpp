@@ -12,7 +12,7 @@ TEST(Text, shows_everything_that_a_finding_has) {
   EXPECT_EQ(to_text(sample_report(), {}),
             "lz4.ptx:11:2: critical: 4-byte load at an address that is 1 modulo 4 "
             "[F051 UnalignedMemoryAccess, proved]\n"
-            "    11 |  ld.shared.u32 %value, [%at+1]; // caf\xc3\xa9\n"
+            "    11 |  ld.shared.u32 %value, [%at+1]; // cafe\n"
             "       |  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
             "  source: lz4.cpp:42:7\n"
             "  path: 1 step\n"
