@@ -10,8 +10,8 @@ Source source_of(const Ssa& ssa, uint32_t pool_index) {
   const ptx::Operand& operand = ssa.graph().function().operand_pool[pool_index];
   switch (operand.kind) {
     case OperandKind::reg:
-      // A component of a vector register is not followed.
-      if (operand.component || ssa.at(pool_index) == kNone) return {};
+      // A component of a vector register, and a register with an offset, are not followed.
+      if (operand.component || operand.value != 0 || ssa.at(pool_index) == kNone) return {};
       return {.kind = Source::Kind::value, .id = ssa.at(pool_index), .negated = operand.negated};
     case OperandKind::integer:
       return {.kind = Source::Kind::constant, .constant = operand.value};

@@ -262,9 +262,18 @@ bool Parser::parse_primary(Op op, Operand& operand, unsigned nesting) {
   return true;
 }
 
-// A primary operand, or two joined by '|'.
+// A primary operand, one with an offset (`%r1+4`, which ptxas reads as a sum), or two joined by '|'.
 bool Parser::parse_operand(Op op, Operand& operand, unsigned nesting) {
   if (!parse_primary(op, operand, nesting)) return false;
+  if (is('+') && nesting == 0 && operand.kind == OperandKind::reg && operand.component == 0 && op != Op::call) {
+    Constant offset;
+    const Token start = token_;
+    advance();
+    if (!parse_constant(offset)) return false;
+    if (!offset.is_integer()) report(DiagnosticKind::bad_literal, start.at, previous_end_, "an offset is an integer");
+    operand.value = offset.bits;
+    return true;
+  }
   if (!is('|')) return true;
   advance();
   Operand right;

@@ -352,6 +352,7 @@ class Printer {
       case OperandKind::reg:
         register_name(function, one.id);
         component(one);
+        if (one.component == 0) offset(one.value);
         break;
       case OperandKind::integer:
         write("{}", static_cast<int64_t>(one.value));

@@ -299,6 +299,9 @@ bool Validator::match_register(const Function& function, const OperandSpec& spec
   if (operand.negated) {
     return failure.set(DiagnosticKind::operand_kind, operand.at, "a register is not negated here");
   }
+  if (spec.role == Role::destination && operand.component == 0 && operand.value != 0) {
+    return failure.set(DiagnosticKind::operand_kind, operand.at, "a destination has no offset");
+  }
   if (spec.role == Role::generic_address) {
     if (bit_width(reg.type) >= 32 && kind(reg.type) != TypeKind::floating) return true;
     return mismatch(DiagnosticKind::address_register, "a register of 32 or 64 bits");

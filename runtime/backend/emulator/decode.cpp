@@ -221,6 +221,7 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
   switch (operand.kind) {
     case OperandKind::reg:
       if (function_->registers[operand.id].vector > 1 && !operand.component) refuse("a vector register as a scalar");
+      if (!operand.component && operand.value != 0) refuse("a register with an offset as an operand");
       width = static_cast<uint8_t>(register_bytes(operand.id));
       return slot(operand.id, operand.component);
     case OperandKind::integer:
