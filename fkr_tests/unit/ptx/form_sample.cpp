@@ -156,15 +156,35 @@ std::string entry(const Sample& sample, unsigned number, Level level) {
   return text + sample.instruction + "\nEND:\nret;\n}\n";
 }
 
-std::string header(std::string_view target, Level level) {
+std::string header(const Sample& sample, Level level) {
+  const std::string address_size =
+      level.version >= 23 ? fmt::format(".address_size {}\n", sample.narrow_addresses ? 32 : 64) : "";
   return fmt::format(".version {}.{}\n.target {}\n{}.func callee(.{} .b32 a)\n{{\nret;\n}}\n", level.version / 10,
-                     level.version % 10, target, level.version >= 23 ? ".address_size 64\n" : "",
-                     level.sm >= 20 ? "param" : "reg");
+                     level.version % 10, sample.target, address_size, level.sm >= 20 ? "param" : "reg");
 }
 
 Level level_of_target(std::string_view target, unsigned version) {
   const TargetLevel* known = find_target(target);
   return {version, known != nullptr ? known->sm : 0u};
+}
+
+void raise(Sample& sample, unsigned version, unsigned sm) {
+  sample.version = std::max(sample.version, version);
+  const TargetLevel* now = find_target(sample.target);
+  if (now != nullptr && now->sm < sm) sample.target = fmt::format("sm_{}", sm);
+}
+
+// Operands may need more than the form and its words do.
+void raise_for_operands(const Form& form, const FormContext& context, std::span<const OperandSpec> specs,
+                        Sample& sample) {
+  const bool texture = form.op == Op::tex || form.op == Op::tld4;
+  const bool generic = context.space == Space::generic;
+  for (const OperandSpec& spec : specs) {
+    if (spec.role == Role::opaque) raise(sample, 31, 20);           // its handle in a register
+    if (spec.role == Role::generic_address) raise(sample, 23, 20);  // a register of 64 bits
+    if (spec.role == Role::address && generic && sample.version < 20) raise(sample, 20, 20);
+    if (spec.role == Role::pair && texture && sample.instruction.find('|') != std::string::npos) raise(sample, 31, 60);
+  }
 }
 
 }  // namespace
@@ -212,12 +232,14 @@ Sample make_sample(const Form& form, unsigned variant) {
     const bool runs = now != nullptr && runs_on(level.targets, {now->sm, now->suffix});
     if (!runs) sample.target = "sm_" + std::string(needed);
   }
+  raise_for_operands(form, context, specs, sample);
+  sample.narrow_addresses = form.op == Op::cvta && types.back() == Type::u32;
   return sample;
 }
 
 std::string make_module(const Sample& sample) {
   const Level level = level_of_target(sample.target, sample.version);
-  return header(sample.target, level) + entry(sample, 0, level);
+  return header(sample, level) + entry(sample, 0, level);
 }
 
 }  // namespace ptxkit::ptx

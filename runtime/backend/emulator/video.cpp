@@ -264,7 +264,10 @@ bool Decoder::video(Code& code, Operands operands) {
                                      : w.has(Mod::max) ? Second::max
                                                        : Second::none);
   auto plain = [](ptx::Operand operand) {
-    if (operand.component == 's') operand.component = 0;
+    if (operand.component == 's') {
+      operand.component = 0;
+      operand.value = 0;
+    }
     return operand;
   };
   code.dst = destination(plain(operands[0]), 4);
