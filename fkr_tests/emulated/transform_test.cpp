@@ -1,0 +1,148 @@
+// Encoders and decoders as PTX: the bytes and statuses of their references, so that each side reads what the other
+// wrote; on good, damaged and cut streams.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/emulated/kernel_harness.hpp"
+#include "fkr_tests/transforms.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using ptxkit::testing::Block;
+using ptxkit::testing::Bytes;
+using ptxkit::testing::kernel_image;
+using ptxkit::testing::TransformPair;
+using ptxkit::testing::TransformReference;
+
+// Runs the kernel over all items at once. Statuses, lengths and bytes as the reference has them, no fault, and nothing
+// written between the rooms.
+std::vector<Bytes> expect_as_reference(std::string_view kernel, const std::vector<uint32_t>& options,
+                                       const std::vector<Block>& items, const TransformReference& reference,
+                                       std::string_view build) {
+  const auto ran =
+      ptxkit::testing::emulate_items(kernel_image(kernel, build).ptx, kernel, kTransformShape, options, items);
+  EXPECT_EQ(ran.report, "") << kernel << ", " << build;
+  if (!ran.report.empty()) return {};
+  EXPECT_FALSE(ran.touched_outside || ran.claims_too_much) << kernel;
+  for (size_t i = 0; i < items.size(); ++i) {
+    Bytes expected(items[i].capacity);
+    const auto outcome = reference(items[i].bytes, expected);
+    expected.resize(outcome.size_bytes);
+    EXPECT_EQ(status_text(static_cast<StreamStatus>(ran.codes[i])), status_text(outcome.status))
+        << kernel << ", item " << i << " of " << items[i].bytes.size() << " bytes";
+    EXPECT_TRUE(ran.outputs[i] == expected)
+        << kernel << ", item " << i << " of " << items[i].bytes.size() << " bytes: " << ran.outputs[i].size()
+        << " bytes, " << expected.size() << " expected";
+  }
+  return ran.outputs;
+}
+
+std::vector<Block> with_capacity(const std::vector<Bytes>& items, const std::function<size_t(size_t)>& capacity) {
+  std::vector<Block> blocks;
+  for (const Bytes& item : items) blocks.push_back({item, static_cast<uint32_t>(capacity(item.size()))});
+  return blocks;
+}
+
+class Transforms : public ::testing::TestWithParam<TransformPair> {};
+
+// Four ways: reference and kernel write the same stream, reference and kernel read it.
+TEST_P(Transforms, KernelAndReferenceReadEachOther) {
+  const TransformPair& pair = GetParam();
+  for (const size_t longest : {40u, 3001u}) {
+    const auto inputs = ptxkit::testing::transform_inputs(longest);
+    const auto build = longest == 40 ? "debug" : "release";
+    const auto streams =
+        expect_as_reference(pair.encoder, pair.encoder_options, with_capacity(inputs, pair.bound), pair.encode, build);
+    ASSERT_EQ(streams.size(), inputs.size());
+    std::vector<Block> coded;
+    for (size_t i = 0; i < inputs.size(); ++i) coded.push_back({streams[i], static_cast<uint32_t>(inputs[i].size())});
+    const auto decoded = expect_as_reference(pair.decoder, pair.decoder_options, coded, pair.decode, build);
+    EXPECT_TRUE(decoded == inputs) << pair.label;
+  }
+}
+
+TEST_P(Transforms, RoomsThatAreTooSmall) {
+  const TransformPair& pair = GetParam();
+  const Bytes raw = ptxkit::testing::matchable_bytes(500, 1);
+  const Bytes stream = ptxkit::testing::coded(pair, raw);
+  std::vector<Block> raws, streams;
+  for (const size_t room : {size_t{0}, size_t{1}, stream.size() / 2, stream.size() - 1, stream.size()})
+    raws.push_back({raw, static_cast<uint32_t>(room)});
+  for (const uint32_t room : {0u, 1u, 250u, 499u, 500u, 501u, kMaxTransformBytes + 1})
+    streams.push_back({stream, room});
+  streams.pop_back();
+  for (const auto build : ptxkit::testing::kVariants) {
+    expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode, build);
+    expect_as_reference(pair.decoder, pair.decoder_options, streams, pair.decode, build);
+  }
+}
+
+TEST_P(Transforms, DamagedStreams) {
+  const TransformPair& pair = GetParam();
+  std::mt19937 random(static_cast<uint32_t>(pair.label.size()));
+  std::vector<Block> items;
+  for (const Bytes& raw : ptxkit::testing::transform_inputs(300)) {
+    const Bytes good = ptxkit::testing::coded(pair, raw);
+    items.push_back({Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(random() % good.size())), 400});
+    for (int i = 0; i < 4; ++i) {
+      items.push_back({good, 400});
+      ptxkit::testing::damage(items.back().bytes, random);
+    }
+  }
+  expect_as_reference(pair.decoder, pair.decoder_options, items, pair.decode, "debug");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Transforms, ::testing::ValuesIn(ptxkit::testing::transform_pairs()),
+                         [](const auto& info) { return info.param.name(); });
+
+TEST(RansChunkedEncode, OptionsOutOfRange) {
+  const std::vector<Block> items = {{Bytes(70000, 'a'), 1000}};
+  for (const RansChunkedOptions options :
+       {RansChunkedOptions{8, 8, 1024}, RansChunkedOptions{15, 8, 1024}, RansChunkedOptions{12, 0, 1024},
+        RansChunkedOptions{12, 33, 1024}, RansChunkedOptions{12, 8, 0}, RansChunkedOptions{12, 8, 65536},
+        RansChunkedOptions{12, 8, 1}}) {
+    expect_as_reference(
+        kRansChunkedEncode, {options.scale_bits, options.lanes, options.chunk_bytes}, items,
+        [&](auto src, auto dst) { return rans_chunked_encode_reference(src, dst, options); }, "release");
+  }
+}
+
+TEST(RansWarpEncode, OptionsOutOfRange) {
+  for (const RansWarpOptions options :
+       {RansWarpOptions{8, 14}, RansWarpOptions{13, 14}, RansWarpOptions{12, 7}, RansWarpOptions{12, 21}}) {
+    expect_as_reference(
+        kRansWarpEncode, {options.scale_bits, options.chunk_bits}, {{Bytes(100, 'a'), 1000}},
+        [&](auto src, auto dst) { return rans_warp_encode_reference(src, dst, options); }, "release");
+  }
+}
+
+// Lane counts stand with each chunk and may change from one to the next: two streams' chunks behind one table.
+TEST(RansChunkedDecode, ChunksWithDifferentLaneCounts) {
+  const Bytes raw = ptxkit::testing::matchable_bytes(1000, 9);
+  const auto stream_with = [&](uint32_t lanes) {
+    Bytes stream(4000);
+    stream.resize(rans_chunked_encode_reference(raw, stream, {.lanes = lanes, .chunk_bytes = 1000}).size_bytes);
+    return stream;
+  };
+  Bytes mixed = stream_with(3);
+  const std::vector<uint32_t> more = {32, 8, 1, 17, 4, 4};
+  mixed[kRansChunkCountAt] = static_cast<uint8_t>(1 + more.size());
+  for (size_t i = 0; i < more.size(); ++i)
+    mixed.insert(mixed.begin() + kRansLengthsAt, {mixed[kRansLengthsAt], mixed[kRansLengthsAt + 1]});
+  Bytes expected = raw;
+  for (const uint32_t lanes : more) {
+    const Bytes stream = stream_with(lanes);
+    mixed.insert(mixed.end(), stream.begin() + kRansLengthsAt + 2, stream.end());
+    expected.insert(expected.end(), raw.begin(), raw.end());
+  }
+  const auto outputs = expect_as_reference(
+      kRansChunkedDecode, {}, {{mixed, 7000}},
+      [](auto src, auto dst) { return rans_chunked_decode_reference(src, dst); }, "release");
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_TRUE(outputs[0] == expected);
+}
+
+}  // namespace
+}  // namespace ptxkit::kernels

@@ -1,0 +1,123 @@
+// Every kernel of the family in kernels/transform_abi.hpp beside its scalar reference, with inputs: the tests of the
+// references, of the emulator, of a GPU and on damaged streams go over this one list.
+#pragma once
+
+#include <cctype>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fkr_tests/corpus.hpp"
+#include "kernels/entropy/rans_chunked_reference.hpp"
+#include "kernels/entropy/rans_warp_reference.hpp"
+
+namespace ptxkit::testing {
+
+using TransformReference = std::function<kernels::TransformOutcome(std::span<const uint8_t>, std::span<uint8_t>)>;
+
+// An encoder with its decoder, at one choice of options.
+struct TransformPair {
+  std::string label;
+  std::string_view encoder, decoder;  // kernels
+  std::vector<uint32_t> encoder_options, decoder_options;
+  TransformReference encode, decode;
+  std::function<size_t(size_t)> bound;  // of the coded size
+
+  // As a part of a test's name: letters and digits only.
+  std::string name() const {
+    std::string text;
+    for (const char c : label) text += std::isalnum(static_cast<unsigned char>(c)) != 0 ? std::string(1, c) : "";
+    return text;
+  }
+};
+inline void PrintTo(const TransformPair& pair, std::ostream* out) { *out << pair.label; }
+
+inline std::vector<TransformPair> transform_pairs() {
+  using namespace kernels;
+  std::vector<TransformPair> pairs;
+  for (const RansChunkedOptions options :
+       {RansChunkedOptions{12, 4, 1024}, RansChunkedOptions{12, 8, 1024}, RansChunkedOptions{12, 32, 1024},
+        RansChunkedOptions{11, 4, 4096}, RansChunkedOptions{12, 8, 4096}, RansChunkedOptions{14, 32, 4096},
+        RansChunkedOptions{12, 4, 8192}, RansChunkedOptions{10, 8, 8192}, RansChunkedOptions{12, 32, 8192},
+        RansChunkedOptions{9, 4, 16384}, RansChunkedOptions{12, 8, 16384}, RansChunkedOptions{12, 32, 16384},
+        RansChunkedOptions{13, 7, 333}, RansChunkedOptions{12, 1, 65535}}) {
+    pairs.push_back(
+        {.label = "rans_chunked " + std::to_string(options.scale_bits) + " bits, " + std::to_string(options.lanes) +
+                  " lanes, " + std::to_string(options.chunk_bytes),
+         .encoder = kRansChunkedEncode,
+         .decoder = kRansChunkedDecode,
+         .encoder_options = {options.scale_bits, options.lanes, options.chunk_bytes},
+         .decoder_options = {},
+         .encode = [options](auto src, auto dst) { return rans_chunked_encode_reference(src, dst, options); },
+         .decode = [](auto src, auto dst) { return rans_chunked_decode_reference(src, dst); },
+         .bound = [options](size_t size) { return rans_chunked_bound(size, options); }});
+  }
+  for (const RansWarpOptions options : {RansWarpOptions{}, RansWarpOptions{9, 8}, RansWarpOptions{10, 10},
+                                        RansWarpOptions{11, 12}, RansWarpOptions{12, 20}}) {
+    pairs.push_back({.label = "rans_warp " + std::to_string(options.scale_bits) + " bits, " +
+                              std::to_string(1u << options.chunk_bits),
+                     .encoder = kRansWarpEncode,
+                     .decoder = kRansWarpDecode,
+                     .encoder_options = {options.scale_bits, options.chunk_bits},
+                     .decoder_options = {},
+                     .encode = [options](auto src, auto dst) { return rans_warp_encode_reference(src, dst, options); },
+                     .decode = [](auto src, auto dst) { return rans_warp_decode_reference(src, dst); },
+                     .bound = [options](size_t size) { return rans_warp_bound(size, options); }});
+  }
+  return pairs;
+}
+
+// Raw inputs: nothing, one symbol, two, all 256 equally often, one that dominates, incompressible, text-like.
+inline std::vector<Bytes> transform_inputs(size_t longest) {
+  std::vector<Bytes> inputs = {{}, {7}, {7, 9}, Bytes(31, 'x'), Bytes(33, 'x')};
+  for (const size_t size : {longest / 3 + 1, longest}) {
+    const auto seed = static_cast<uint32_t>(size);
+    Bytes two(size), dominant = random_bytes(size, seed);
+    for (size_t i = 0; i < size; ++i) {
+      two[i] = i % 5 == 0 ? 'b' : 'a';
+      if (dominant[i] > 3) dominant[i] = 0;
+    }
+    inputs.insert(inputs.end(), {Bytes(size, 'x'), two, ramp_bytes(size), dominant, random_bytes(size, seed),
+                                 matchable_bytes(size, seed)});
+  }
+  return inputs;
+}
+
+// `raw` as the reference codes it.
+inline Bytes coded(const TransformPair& pair, const Bytes& raw) {
+  Bytes stream(pair.bound(raw.size()));
+  const auto outcome = pair.encode(raw, stream);
+  stream.resize(outcome.size_bytes);
+  return stream;
+}
+
+// Up to three changes: bits, bytes, bytes lost or gained, the end cut off.
+inline void damage(Bytes& stream, std::mt19937& random) {
+  for (auto change = 1 + random() % 3; change != 0 && !stream.empty(); --change) {
+    size_t at = random() % stream.size();
+    if (random() % 2)
+      at = std::max<size_t>(at, random() % stream.size());  // more of them in the content than the table
+    const auto place = stream.begin() + static_cast<ptrdiff_t>(at);
+    switch (random() % 5) {
+      case 0:
+        *place = static_cast<uint8_t>(random());
+        break;
+      case 1:
+        *place ^= static_cast<uint8_t>(1u << random() % 8);
+        break;
+      case 2:
+        if (random() % 4 == 0) stream.erase(place, stream.end());
+        break;
+      case 3:
+        stream.insert(place, static_cast<uint8_t>(random()));
+        break;
+      case 4:
+        stream.erase(place);
+        break;
+    }
+  }
+}
+
+}  // namespace ptxkit::testing

@@ -1,0 +1,158 @@
+// The scalar references of encoders and decoders: what goes in comes out, and damaged streams get a status.
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/transforms.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using ptxkit::testing::Bytes;
+using ptxkit::testing::TransformPair;
+
+TEST(TransformReference, WhatIsCodedIsDecoded) {
+  for (const TransformPair& pair : ptxkit::testing::transform_pairs()) {
+    for (const size_t longest : {100u, 40000u}) {
+      for (const Bytes& raw : ptxkit::testing::transform_inputs(longest)) {
+        const Bytes stream = ptxkit::testing::coded(pair, raw);
+        ASSERT_FALSE(stream.empty()) << pair.label << ", " << raw.size();
+        Bytes decoded(raw.size());
+        const auto outcome = pair.decode(stream, decoded);
+        ASSERT_EQ(outcome, (TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(raw.size())}))
+            << pair.label << ", " << raw.size() << ": " << status_text(outcome.status);
+        ASSERT_TRUE(decoded == raw) << pair.label << ", " << raw.size();
+      }
+    }
+  }
+}
+
+TEST(TransformReference, RoomsThatAreTooSmallAreSaid) {
+  for (const TransformPair& pair : ptxkit::testing::transform_pairs()) {
+    const Bytes raw = ptxkit::testing::matchable_bytes(3000, 5);
+    const Bytes stream = ptxkit::testing::coded(pair, raw);
+    for (const size_t room : {size_t{0}, stream.size() / 2, stream.size() - 1}) {
+      Bytes dst(room);
+      EXPECT_EQ(pair.encode(raw, dst).status, StreamStatus::output_overrun) << pair.label << ", " << room;
+    }
+    Bytes exact(stream.size());
+    EXPECT_EQ(pair.encode(raw, exact).status, StreamStatus::ok) << pair.label;
+    for (const size_t room : {size_t{0}, raw.size() - 1}) {
+      Bytes dst(room);
+      EXPECT_EQ(pair.decode(stream, dst).status, StreamStatus::output_overrun) << pair.label << ", " << room;
+    }
+    Bytes large(kMaxTransformBytes + 1);
+    EXPECT_EQ(pair.encode(large, {}).status, StreamStatus::item_too_large);
+    EXPECT_EQ(pair.decode(large, {}).status, StreamStatus::item_too_large);
+  }
+}
+
+// A stream cut anywhere is never decoded; one that is damaged has a status or decodes to no more than its room.
+TEST(TransformReference, DamagedStreams) {
+  std::map<std::pair<std::string_view, StreamStatus>, int> met;
+  for (const TransformPair& pair : ptxkit::testing::transform_pairs()) {
+    std::mt19937 random(static_cast<uint32_t>(pair.label.size()));
+    const auto inputs = ptxkit::testing::transform_inputs(1500);
+    Bytes room(2000);
+    for (const Bytes& raw : inputs) {
+      const Bytes good = ptxkit::testing::coded(pair, raw);
+      for (size_t size = 0; size < good.size(); size += 1 + size / 20) {
+        EXPECT_NE(pair.decode(std::span(good).first(size), room).status, StreamStatus::ok)
+            << pair.label << ", " << size;
+      }
+      for (int i = 0; i < 60; ++i) {
+        Bytes bad = good;
+        ptxkit::testing::damage(bad, random);
+        const Bytes exact(bad.begin(), bad.end());  // a sanitizer sees one byte too far
+        ++met[{pair.decoder, pair.decode(exact, room).status}];
+      }
+    }
+  }
+  for (const auto& [what, count] : met) {
+    EXPECT_NE(status_text(what.second), "unknown status");
+    RecordProperty(std::string(what.first) + " " + std::string(status_text(what.second)), count);
+  }
+  for (const StreamStatus status : {StreamStatus::input_overrun, StreamStatus::output_overrun, StreamStatus::bad_table,
+                                    StreamStatus::bad_lanes, StreamStatus::corrupt}) {
+    EXPECT_GT((met[{kRansChunkedDecode, status}]), 0) << status_text(status);
+    EXPECT_GT((met[{kRansWarpDecode, status}]), 0) << status_text(status);
+  }
+}
+
+TEST(RansChunked, OptionsOutOfRange) {
+  const Bytes raw(70000, 'a');
+  Bytes room(1 << 20);
+  for (const RansChunkedOptions options :
+       {RansChunkedOptions{8, 8, 1024}, RansChunkedOptions{15, 8, 1024}, RansChunkedOptions{12, 0, 1024},
+        RansChunkedOptions{12, 33, 1024}, RansChunkedOptions{12, 8, 0}, RansChunkedOptions{12, 8, 65536},
+        RansChunkedOptions{12, 8, 1}}) {
+    EXPECT_EQ(rans_chunked_encode_reference(raw, room, options).status, StreamStatus::bad_option);
+  }
+}
+
+TEST(RansWarp, OptionsOutOfRange) {
+  const Bytes raw(100, 'a');
+  Bytes room(1 << 12);
+  for (const RansWarpOptions options :
+       {RansWarpOptions{8, 14}, RansWarpOptions{13, 14}, RansWarpOptions{12, 7}, RansWarpOptions{12, 21}}) {
+    EXPECT_EQ(rans_warp_encode_reference(raw, room, options).status, StreamStatus::bad_option);
+  }
+}
+
+// At most 1.5 % over what the counts of the bytes allow.
+TEST(RansWarp, CloseToTheEntropy) {
+  const Bytes raw = ptxkit::testing::matchable_bytes(1 << 20, 3);
+  double bits = 0;
+  for (const uint32_t count : count_bytes(raw)) {
+    if (count != 0) bits -= count * std::log2(static_cast<double>(count) / static_cast<double>(raw.size()));
+  }
+  Bytes room(rans_warp_bound(raw.size(), {}));
+  EXPECT_LT(rans_warp_encode_reference(raw, room, {}).size_bytes, 1.015 * bits / 8);
+}
+
+// The stream of R2 by hand: one chunk of three symbols on one lane.
+TEST(RansChunked, TheFormatByHand) {
+  const Bytes raw = {'a', 'a', 'b'};
+  Bytes stream(1000);
+  stream.resize(rans_chunked_encode_reference(raw, stream, {.lanes = 1}).size_bytes);
+  ASSERT_EQ(stream.size(), 515u + 2 + 1 + 8);
+  EXPECT_EQ(stream[0], 12);
+  EXPECT_EQ(stream[1 + 2 * 'a'] | stream[2 + 2 * 'a'] << 8,
+            2731);  // two thirds of 4096, what is missing to one of them
+  EXPECT_EQ(stream[1 + 2 * 'b'] | stream[2 + 2 * 'b'] << 8, 1365);
+  EXPECT_EQ(stream[513] | stream[514] << 8, 1);  // chunks
+  EXPECT_EQ(stream[515] | stream[516] << 8, 3);  // symbols of the chunk
+  EXPECT_EQ(stream[517], 1);                     // lanes
+  uint32_t state = 65536;
+  state = state / 1365 * 4096 + state % 1365 + 2731;  // 'b'
+  state = state / 2731 * 4096 + state % 2731;         // 'a'
+  state = state / 2731 * 4096 + state % 2731;
+  EXPECT_EQ(stream[518] | stream[519] << 8 | stream[520] << 16 | uint32_t{stream[521]} << 24, state);
+  EXPECT_EQ(stream[522] | stream[523] | stream[524] | stream[525], 0);  // words
+}
+
+// R2: at the default chunk within half a per cent of one chunk.
+TEST(RansChunked, ChunksCostLittle) {
+  const Bytes raw = ptxkit::testing::matchable_bytes(1 << 20, 3);
+  const auto size = [&](uint32_t chunk_bytes) {
+    const RansChunkedOptions options{.chunk_bytes = chunk_bytes};
+    Bytes room(rans_chunked_bound(raw.size(), options));
+    return static_cast<double>(rans_chunked_encode_reference(raw, room, options).size_bytes);
+  };
+  EXPECT_LT(size(RansChunkedOptions{}.chunk_bytes), 1.005 * size(kMaxRansChunkBytes));
+}
+
+TEST(RansChunked, AsManyChunksAsThereCanBe) {
+  const RansChunkedOptions options{.lanes = 1, .chunk_bytes = 1};
+  const Bytes raw = ptxkit::testing::matchable_bytes(kMaxRansChunks, 4);
+  Bytes room(rans_chunked_bound(raw.size(), options)), decoded(raw.size());
+  const auto outcome = rans_chunked_encode_reference(raw, room, options);
+  ASSERT_EQ(outcome.status, StreamStatus::ok);
+  room.resize(outcome.size_bytes);
+  EXPECT_EQ(rans_chunked_decode_reference(room, decoded).status, StreamStatus::ok);
+  EXPECT_TRUE(decoded == raw);
+}
+
+}  // namespace
+}  // namespace ptxkit::kernels

@@ -1,0 +1,128 @@
+// Symbol frequencies by one warp: what frequencies_reference.cpp computes, lane l having the symbols 8l to 8l + 7.
+#pragma once
+
+#include <array>
+
+#include "kernels/entropy/frequencies_reference.hpp"
+#include "kernels/transform.hpp"
+
+namespace ptxkit::kernels {
+
+inline constexpr uint32_t kLaneSymbols = kSymbols / dsl::kWarpLanes;
+
+using SymbolWords = dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp>;  // a word for each symbol
+
+// A number for each symbol of the lane.
+struct LaneSymbols {
+  explicit LaneSymbols(dsl::Kernel& k)
+      : values{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0),
+               LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)} {}
+  LaneVar& operator[](size_t i) { return values[i]; }
+
+  LaneU32 sum() {
+    return *values[0] + *values[1] + *values[2] + *values[3] + *values[4] + *values[5] + *values[6] + *values[7];
+  }
+  LaneU32 largest() {
+    using dsl::max;
+    return max(max(max(*values[0], *values[1]), max(*values[2], *values[3])),
+               max(max(*values[4], *values[5]), max(*values[6], *values[7])));
+  }
+  std::array<LaneVar, kLaneSymbols> values;
+};
+
+// For j in 0..7: body(j, s), s being the lane's symbol number j.
+template <class Body>
+void for_lane_symbols(dsl::Kernel& k, const Body& body) {
+  const LaneU32 first = k.lane() * kLaneSymbols;
+  dsl::unrolled<kLaneSymbols>([&](auto j) { body(j, first + j); });
+}
+
+inline void count_bytes(dsl::Kernel& k, const StreamSource& src, const WarpU32& size, const SymbolWords& counts) {
+  for_lane_symbols(k, [&](auto, const LaneU32& s) { counts.at(s).store(k.constant<dsl::u32>(0)); });
+  k.sync_warp();
+  for_each_lane(k, size, [&](const LaneU32& i) {
+    dsl::atomic_add(counts.at(dsl::zext<dsl::u32>(src.at(i).load())), k.constant<dsl::u32>(1), dsl::Order::Relaxed,
+                    dsl::Scope::Cta);
+  });
+  k.sync_warp();
+}
+
+// `total` is the sum of the counts and not 0.
+inline void normalise_frequencies(dsl::Kernel& k, const SymbolWords& counts, const WarpU32& total,
+                                  const WarpU32& scale_bits, LaneSymbols& frequencies) {
+  using namespace dsl;
+  LaneSymbols lost(k);  // by rounding down, above the symbol turned over: the largest is what the next unit goes to
+  const auto total_64 = zext<u64>(total);
+  for_lane_symbols(k, [&](auto j, const LaneU32& s) {
+    const auto exact = zext<u64>(counts.at(s).load()) << zext<u64>(scale_bits);
+    const auto whole = exact / total_64;
+    const LaneU32 rest = trunc<u32>(exact - whole * total_64);
+    const LaneBool raised = (whole == 0) & (exact != 0);
+    frequencies[j] = select(raised, 1, trunc<u32>(whole));
+    lost[j] = select(raised | (rest == 0), 0, rest << 8 | (kSymbols - 1 - s));
+  });
+  const WarpU32 sum = reduce_add(frequencies.sum());
+  const WarpU32 wanted = k.constant<u32>(1) << scale_bits;
+  k.range(sum, wanted, 1, [&](const auto&) {
+    const WarpU32 most = reduce_max(lost.largest());
+    unrolled<kLaneSymbols>([&](auto j) {
+      const LaneBool chosen = *lost[j] == most;
+      frequencies[j] += zext<u32>(chosen);
+      lost[j] = select(chosen, 0, *lost[j]);
+    });
+  });
+  LaneSymbols keys(k);
+  k.range(wanted, sum, 1, [&](const auto&) {
+    for_lane_symbols(k, [&](auto j, const LaneU32& s) { keys[j] = *frequencies[j] << 8 | (kSymbols - 1 - s); });
+    const WarpU32 largest = reduce_max(keys.largest());
+    unrolled<kLaneSymbols>([&](auto j) { frequencies[j] -= zext<u32>(*keys[j] == largest); });
+  });
+}
+
+// --- the table in a stream; write_table and read_table of frequencies_reference.hpp ---
+
+// How many of the lane's symbols have a frequency, as a mask.
+inline LaneU32 present_mask(dsl::Kernel& k, LaneSymbols& frequencies) {
+  LaneVar mask(k, 0);
+  dsl::unrolled<kLaneSymbols>([&](auto j) { mask |= dsl::zext<dsl::u32>(*frequencies[j] != 0) << j; });
+  return *mask;
+}
+
+inline WarpU32 table_bytes(dsl::Kernel& k, LaneSymbols& frequencies) {
+  return dsl::reduce_add(dsl::popc(present_mask(k, frequencies))) * 2 + kTableMaskBytes;
+}
+
+inline void write_table(dsl::Kernel& k, LaneSymbols& frequencies, const StreamRoom& to) {
+  using namespace dsl;
+  const LaneU32 mask = present_mask(k, frequencies);
+  to.at(k.lane()).store(trunc<u8>(mask));
+  LaneVar next(k, exclusive_sum(popc(mask)) * 2 + kTableMaskBytes);
+  unrolled<kLaneSymbols>([&](auto j) {
+    k.if_(*frequencies[j] != 0, [&] { store_u16(to.at(*next), *frequencies[j]); });
+    next += zext<u32>(*frequencies[j] != 0) * 2;
+  });
+}
+
+// Reads the table at the start of `from`, of which `size` bytes are there. Fails with input_overrun or bad_table;
+// otherwise returns the table's length.
+template <class Fail>
+WarpU32 read_table(dsl::Kernel& k, const StreamSource& from, const WarpU32& size, const WarpU32& sum,
+                   LaneSymbols& frequencies, const Fail& fail_if) {
+  using namespace dsl;
+  fail_if(size < kTableMaskBytes, StreamStatus::input_overrun);
+  const LaneU32 mask = zext<u32>(from.at(k.lane()).load());
+  const WarpU32 end = reduce_add(popc(mask)) * 2 + kTableMaskBytes;
+  fail_if(size < end, StreamStatus::input_overrun);
+  LaneVar next(k, exclusive_sum(popc(mask)) * 2 + kTableMaskBytes), zeros(k, 0);
+  unrolled<kLaneSymbols>([&](auto j) {
+    k.if_((mask >> j & 1) != 0, [&] {
+      frequencies[j] = load_u16(from.at(*next));
+      zeros |= zext<u32>(*frequencies[j] == 0);
+      next += 2;
+    });
+  });
+  fail_if((reduce_add(frequencies.sum()) != sum) | any(*zeros != 0), StreamStatus::bad_table);
+  return end;
+}
+
+}  // namespace ptxkit::kernels

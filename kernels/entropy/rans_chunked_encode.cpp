@@ -1,0 +1,148 @@
+// rANS, `chunked`: a thread for each lane of a stream, as many chunks at once as have lanes for it. A lane's words
+// stand one behind the other and come out last first, so every chunk is coded twice: once to count the words, once to
+// write them where they belong. That needs no room beside the result.
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/rans_format.hpp"
+#include "kernels/kernels.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+using Option = Expr<u32, Rate::Block>;
+
+class Encoder {
+ public:
+  Encoder(TransformItem& item, const SymbolWords& table, const Option& scale_bits, const Option& lanes,
+          const Option& chunk_bytes, const WarpU32& chunk_count)
+      : item_(item),
+        k_(item.k),
+        table_(table),
+        scale_bits_(scale_bits),
+        lanes_(lanes),
+        chunk_bytes_(chunk_bytes),
+        chunk_count_(chunk_count) {}
+
+  // Room for the table and the lengths has been found.
+  void encode() {
+    write_table();
+    WarpVar chunk(k_, 0), at(k_, chunk_count_ * 2 + kRansLengthsAt);
+    const Option chunks_at_once = kWarpLanes / lanes_;
+    k_.warp_loop([&](auto& batches) {
+      batches.break_if(*chunk >= chunk_count_);
+      mark_warp(k_, Mark::emit, *at);
+      const LaneU32 group = k_.lane() / lanes_;
+      const Lane lane = lane_of(*chunk + group, k_.lane() - group * lanes_, group < chunks_at_once);
+
+      LaneVar word_count(k_, 0);
+      (void)run(lane, [&](const LaneU32&) { word_count += 1; });
+      const WarpU32 header_bytes = lanes_ * 8 + 1;
+      const LaneBool opens = lane.in_use & (lane.index == 0);
+      const LaneU32 bytes = *word_count * 2 + select(opens, header_bytes, 0);
+      const LaneU32 before = *at + exclusive_sum(bytes);
+      const LaneU32 chunk_at = shuffle(before, select(lane.in_use, group * lanes_, 0));
+      const WarpU32 end = *at + reduce_add(bytes);
+      FailIf{item_, batches}(end > item_.capacity, StreamStatus::output_overrun);
+
+      LaneVar to(k_, before + bytes);
+      const LaneU32 state = run(lane, [&](const LaneU32& word) {
+        to -= 2;
+        store_u16(item_.dst.at(*to), word);
+      });
+      k_.if_(lane.in_use, [&] {
+        const auto states = item_.dst.at(chunk_at + 1);
+        store_u32(states.at(lane.index * 4), state);
+        store_u32(states.at((lanes_ + lane.index) * 4), *word_count);
+      });
+      k_.if_(opens, [&] {
+        item_.dst.at(chunk_at).store(trunc<u8>(lanes_));
+        store_u16(item_.dst.at(kRansLengthsAt + lane.chunk * 2), lane.length);
+      });
+      at = end;
+      chunk += chunks_at_once;
+    });
+    item_.size_bytes = *at;
+  }
+
+ private:
+  // A lane of a chunk; one that is not in use has nothing to code.
+  struct Lane {
+    LaneU32 chunk, index;
+    LaneBool in_use;
+    LaneU32 length;  // of the chunk
+    LaneU32 symbols, last_at;
+  };
+
+  Lane lane_of(const LaneU32& chunk, const LaneU32& index, const LaneBool& has_group) {
+    const LaneBool in_use = has_group & (chunk < chunk_count_);
+    const LaneU32 begin = chunk * chunk_bytes_;
+    const LaneU32 length = select(in_use, min(item_.src_size - begin, chunk_bytes_), 0);
+    const LaneU32 symbols = select(index < length, (length - index - 1) / lanes_ + 1, 0);
+    return {chunk, index, in_use, length, symbols, begin + index + (symbols - 1) * lanes_};
+  }
+
+  // Codes the lane's symbols from the last to the first; the state after them. on_word(state) for each word that leaves
+  // the state: its low half.
+  template <class OnWord>
+  LaneU32 run(const Lane& lane, const OnWord& on_word) {
+    LaneVar state(k_, kRansLow), at(k_, lane.last_at);
+    k_.range(0, lane.symbols, 1, [&](const auto&) {
+      const LaneU32 entry = table_.at(zext<u32>(item_.src.at(*at).load())).load();
+      const LaneU32 frequency = entry & 0xFFFF;
+      k_.if_(*state >> (32 - scale_bits_) >= frequency, [&] {
+        on_word(*state);
+        state >>= 16;
+      });
+      const LaneU32 quotient = *state / frequency;
+      state = (quotient << scale_bits_) + (*state - quotient * frequency) + (entry >> 16);
+      at -= lanes_;
+    });
+    return *state;
+  }
+
+  // The table's word of a symbol: its frequency, and above that where its slots start.
+  void write_table() {
+    LaneSymbols frequencies(k_);
+    k_.if_(item_.src_size != 0, [&] {
+      count_bytes(k_, item_.src, item_.src_size, table_);
+      normalise_frequencies(k_, table_, item_.src_size, scale_bits_, frequencies);
+    });
+    LaneVar start(k_, exclusive_sum(frequencies.sum()));
+    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
+      table_.at(s).store(*frequencies[j] | *start << 16);
+      store_u16(item_.dst.at(kRansTableAt + s * 2), *frequencies[j]);
+      start += *frequencies[j];
+    });
+    k_.once_per_warp([&] {
+      item_.dst.store(trunc<u8>(scale_bits_));
+      store_u16(item_.dst.at<kRansChunkCountAt>(), chunk_count_);
+    });
+    k_.sync_warp();
+  }
+
+  TransformItem& item_;
+  Kernel& k_;
+  SymbolWords table_;
+  Option scale_bits_, lanes_, chunk_bytes_;
+  WarpU32 chunk_count_;
+};
+
+}  // namespace
+
+KernelDefinition rans_chunked_encode() {
+  return define_transform<Arg<"scale_bits", u32>, Arg<"lanes", u32>, Arg<"chunk_bytes", u32>>(
+      kRansChunkedEncode, {.registers = 72, .shared_bytes = kSymbols * sizeof(u32)}, "one warp a stream",
+      [](TransformItem& item, const auto& fail_if, const Option& scale_bits, const Option& lanes,
+         const Option& chunk_bytes) {
+        const auto table = item.k.shared<u32, kSymbols, 16>("table");
+        fail_if((scale_bits - kMinScaleBits > kMaxScaleBits - kMinScaleBits) | (lanes - 1 >= kMaxRansLanes) |
+                    (chunk_bytes - 1 >= kMaxRansChunkBytes),
+                StreamStatus::bad_option);
+        const WarpU32 chunk_count = (item.src_size + chunk_bytes - 1) / chunk_bytes;
+        fail_if(chunk_count > kMaxRansChunks, StreamStatus::bad_option);
+        fail_if(chunk_count * 2 + kRansLengthsAt > item.capacity, StreamStatus::output_overrun);
+        Encoder(item, table.data(), scale_bits, lanes, chunk_bytes, chunk_count).encode();
+      });
+}
+
+}  // namespace ptxkit::kernels

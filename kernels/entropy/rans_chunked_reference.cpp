@@ -1,0 +1,217 @@
+// rANS with a word stream for each lane. The decoder turns over all lanes of a chunk for each row of symbols: their
+// states do not depend on each other, which is what keeps several multiplications in flight.
+#include "kernels/entropy/rans_chunked_reference.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "kernels/entropy/frequencies_reference.hpp"
+#include "kernels/entropy/little_endian.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+struct Table {
+  std::array<uint16_t, kSymbols> frequencies{};
+  std::array<uint32_t, kSymbols + 1> starts{};
+  void add_up() {
+    for (uint32_t s = 0; s < kSymbols; ++s) starts[s + 1] = starts[s] + frequencies[s];
+  }
+};
+
+constexpr uint32_t symbols_of_lane(uint32_t length, uint32_t lane, uint32_t lanes) {
+  return lane < length ? (length - lane - 1) / lanes + 1 : 0;
+}
+
+// Where a chunk of the stream stands.
+struct Chunk {
+  uint32_t length, lanes;
+  const uint8_t* states;
+  const uint8_t* words;
+};
+
+// Reads the chunk at `at` of the stream and moves behind it.
+StreamStatus read_chunk(std::span<const uint8_t> src, uint32_t length, size_t& at, Chunk& chunk) {
+  if (at >= src.size()) return StreamStatus::input_overrun;
+  chunk = {length, src[at], src.data() + at + 1, nullptr};
+  if (chunk.lanes == 0 || chunk.lanes > kMaxRansLanes) return StreamStatus::bad_lanes;
+  const size_t header_bytes = 1 + 8 * size_t{chunk.lanes};
+  if (src.size() - at < header_bytes) return StreamStatus::input_overrun;
+  chunk.words = chunk.states + 8 * size_t{chunk.lanes};
+  size_t words = 0;
+  for (uint32_t lane = 0; lane < chunk.lanes; ++lane) {
+    const uint32_t count = read_u32(chunk.states + 4 * (chunk.lanes + lane));
+    if (count > symbols_of_lane(length, lane, chunk.lanes)) return StreamStatus::bad_lanes;
+    words += count;
+  }
+  at += header_bytes;
+  if ((src.size() - at) / 2 < words) return StreamStatus::input_overrun;
+  at += 2 * words;
+  return StreamStatus::ok;
+}
+
+class ChunkDecoder {
+ public:
+  ChunkDecoder(const Table& table, uint32_t scale_bits) : scale_bits_(scale_bits), slots_(size_t{1} << scale_bits) {
+    for (uint32_t s = 0; s < kSymbols; ++s) {
+      for (uint32_t slot = table.starts[s]; slot < table.starts[s + 1]; ++slot) {
+        slots_[slot] = {static_cast<uint16_t>(table.frequencies[s]), static_cast<uint16_t>(slot - table.starts[s]),
+                        static_cast<uint8_t>(s)};
+      }
+    }
+  }
+
+  bool decode(const Chunk& chunk, uint8_t* to) const {
+    std::array<Lane, kMaxRansLanes> lanes;
+    const uint8_t* words = chunk.words;
+    bool good = true;
+    for (uint32_t lane = 0; lane < chunk.lanes; ++lane) {
+      const uint32_t count = read_u32(chunk.states + 4 * (chunk.lanes + lane));
+      lanes[lane] = {read_u32(chunk.states + 4 * lane), words, words + 2 * size_t{count}};
+      words = lanes[lane].end;
+      good &= lanes[lane].state >= kRansLow;
+    }
+    uint32_t done = 0;
+    for (; good && chunk.length - done >= chunk.lanes; done += chunk.lanes) {
+      for (uint32_t lane = 0; lane < chunk.lanes; ++lane) good &= step(lanes[lane], to[done + lane]);
+    }
+    for (uint32_t lane = 0; good && done + lane < chunk.length; ++lane) good &= step(lanes[lane], to[done + lane]);
+    for (uint32_t lane = 0; lane < chunk.lanes; ++lane) {
+      good = good && lanes[lane].state == kRansLow && lanes[lane].next == lanes[lane].end;
+    }
+    return good;
+  }
+
+ private:
+  struct Slot {
+    uint16_t frequency, offset;
+    uint8_t symbol;
+  };
+  struct Lane {
+    uint32_t state;
+    const uint8_t* next;
+    const uint8_t* end;
+  };
+
+  // False when the lane needs a word that it does not have.
+  bool step(Lane& lane, uint8_t& symbol) const {
+    const Slot slot = slots_[lane.state & ((1u << scale_bits_) - 1)];
+    symbol = slot.symbol;
+    lane.state = slot.frequency * (lane.state >> scale_bits_) + slot.offset;
+    if (lane.state >= kRansLow) return true;
+    if (lane.next == lane.end) return false;
+    lane.state = lane.state << 16 | read_u16(lane.next);
+    lane.next += 2;
+    return true;
+  }
+
+  uint32_t scale_bits_;
+  std::vector<Slot> slots_;
+};
+
+// Codes a chunk backwards. The words of each lane come out last first.
+struct ChunkEncoder {
+  std::array<uint32_t, kMaxRansLanes> states;
+  std::array<std::vector<uint16_t>, kMaxRansLanes> words;
+
+  void encode(std::span<const uint8_t> chunk, const Table& table, const RansChunkedOptions& options) {
+    states.fill(kRansLow);
+    for (auto& lane : words) lane.clear();
+    for (size_t i = chunk.size(); i-- != 0;) {
+      const uint32_t frequency = table.frequencies[chunk[i]], start = table.starts[chunk[i]];
+      uint32_t& state = states[i % options.lanes];
+      if (state >> (32 - options.scale_bits) >= frequency) {
+        words[i % options.lanes].push_back(static_cast<uint16_t>(state));
+        state >>= 16;
+      }
+      state = ((state / frequency) << options.scale_bits) + state % frequency + start;
+    }
+  }
+  size_t size_bytes(uint32_t lanes) const {
+    size_t bytes = 1 + 8 * size_t{lanes};
+    for (uint32_t lane = 0; lane < lanes; ++lane) bytes += 2 * words[lane].size();
+    return bytes;
+  }
+  void write(uint8_t* to, uint32_t lanes) const {
+    *to++ = static_cast<uint8_t>(lanes);
+    for (uint32_t lane = 0; lane < lanes; ++lane, to += 4) write_u32(to, states[lane]);
+    for (uint32_t lane = 0; lane < lanes; ++lane, to += 4) write_u32(to, static_cast<uint32_t>(words[lane].size()));
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      for (auto word = words[lane].rbegin(); word != words[lane].rend(); ++word, to += 2) write_u16(to, *word);
+    }
+  }
+};
+
+}  // namespace
+
+TransformOutcome rans_chunked_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                                               const RansChunkedOptions& options) {
+  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  if (options.scale_bits < kMinScaleBits || options.scale_bits > kMaxScaleBits || options.lanes == 0 ||
+      options.lanes > kMaxRansLanes || options.chunk_bytes == 0 || options.chunk_bytes > kMaxRansChunkBytes) {
+    return {StreamStatus::bad_option, 0};
+  }
+  const auto raw_bytes = static_cast<uint32_t>(src.size());
+  const uint32_t chunk_count = (raw_bytes + options.chunk_bytes - 1) / options.chunk_bytes;
+  if (chunk_count > kMaxRansChunks) return {StreamStatus::bad_option, 0};
+
+  size_t at = kRansLengthsAt + 2 * size_t{chunk_count};
+  if (dst.size() < at) return {StreamStatus::output_overrun, 0};
+  Table table;
+  table.frequencies = normalise_frequencies(count_bytes(src), options.scale_bits);
+  table.add_up();
+  dst[0] = static_cast<uint8_t>(options.scale_bits);
+  for (uint32_t s = 0; s < kSymbols; ++s) write_u16(dst.data() + kRansTableAt + 2 * s, table.frequencies[s]);
+  write_u16(dst.data() + kRansChunkCountAt, chunk_count);
+
+  ChunkEncoder encoder;
+  for (uint32_t c = 0; c < chunk_count; ++c) {
+    const auto chunk = src.subspan(size_t{c} * options.chunk_bytes,
+                                   std::min(options.chunk_bytes, raw_bytes - c * options.chunk_bytes));
+    encoder.encode(chunk, table, options);
+    const size_t chunk_size = encoder.size_bytes(options.lanes);
+    if (dst.size() - at < chunk_size) return {StreamStatus::output_overrun, 0};
+    write_u16(dst.data() + kRansLengthsAt + 2 * size_t{c}, static_cast<uint32_t>(chunk.size()));
+    encoder.write(dst.data() + at, options.lanes);
+    at += chunk_size;
+  }
+  return {StreamStatus::ok, static_cast<uint32_t>(at)};
+}
+
+TransformOutcome rans_chunked_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  if (src.size() < kRansLengthsAt) return {StreamStatus::input_overrun, 0};
+  const uint32_t scale_bits = src[0], chunk_count = read_u16(src.data() + kRansChunkCountAt);
+  if (scale_bits < kMinScaleBits || scale_bits > kMaxScaleBits) return {StreamStatus::bad_table, 0};
+  Table table;
+  uint32_t sum = 0;
+  for (uint32_t s = 0; s < kSymbols; ++s) {
+    sum += table.frequencies[s] = static_cast<uint16_t>(read_u16(src.data() + kRansTableAt + 2 * s));
+  }
+  if (sum != (chunk_count == 0 ? 0 : 1u << scale_bits)) return {StreamStatus::bad_table, 0};
+  table.add_up();
+  if (src.size() - kRansLengthsAt < 2 * size_t{chunk_count}) return {StreamStatus::input_overrun, 0};
+
+  std::vector<Chunk> chunks(chunk_count);
+  size_t at = kRansLengthsAt + 2 * size_t{chunk_count}, raw_bytes = 0;
+  for (uint32_t c = 0; c < chunk_count; ++c) {
+    const uint32_t length = read_u16(src.data() + kRansLengthsAt + 2 * size_t{c});
+    if (const StreamStatus status = read_chunk(src, length, at, chunks[c]); status != StreamStatus::ok) {
+      return {status, 0};
+    }
+    raw_bytes += length;
+    if (raw_bytes > dst.size()) return {StreamStatus::output_overrun, 0};
+  }
+  if (at != src.size()) return {StreamStatus::corrupt, 0};
+
+  const ChunkDecoder decoder(table, scale_bits);
+  uint8_t* to = dst.data();
+  for (const Chunk& chunk : chunks) {
+    if (!decoder.decode(chunk, to)) return {StreamStatus::corrupt, 0};
+    to += chunk.length;
+  }
+  return {StreamStatus::ok, static_cast<uint32_t>(raw_bytes)};
+}
+
+}  // namespace ptxkit::kernels

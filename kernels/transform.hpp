@@ -1,0 +1,130 @@
+// The frame of a kernel that turns items into byte strings, one warp an item: parameters, limits, status and length.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+
+using StreamSource = dsl::Ptr<dsl::ReadOnly, dsl::u8, 1, dsl::Rate::Warp>;
+using StreamRoom = dsl::Ptr<dsl::Global, dsl::u8, 1, dsl::Rate::Warp>;
+using LaneVar = dsl::Var<dsl::u32, dsl::Rate::Thread>;
+
+// The item of a warp, and what becomes of it.
+struct TransformItem {
+  dsl::Kernel& k;
+  StreamSource src;
+  WarpU32 src_size;
+  StreamRoom dst;
+  WarpU32 capacity;
+  WarpVar status;      // StreamStatus
+  WarpVar size_bytes;  // of the result; counts only while the status is ok
+
+  WarpBool has_failed() const { return *status != static_cast<dsl::u32>(StreamStatus::ok); }
+};
+
+// fail_if(condition, status): ends the item's work with a status by leaving `loop`.
+template <class Loop>
+struct FailIf {
+  TransformItem& item;
+  Loop& loop;
+
+  void operator()(const WarpBool& condition, StreamStatus failure) const {
+    item.k.if_(condition, [&] { item.status = item.k.constant(static_cast<dsl::u32>(failure)); });
+    loop.break_if(condition);
+  }
+  // Behind an inner loop that fails.
+  void if_failed() const { loop.break_if(item.has_failed()); }
+};
+template <class Loop>
+FailIf(TransformItem&, Loop&) -> FailIf<Loop>;
+
+// Little-endian integers at any address.
+template <class Pointer, class Value>
+void store_u16(const Pointer& to, const Value& value) {
+  to.store(dsl::trunc<dsl::u8>(value));
+  to.template at<1>().store(dsl::trunc<dsl::u8>(value >> 8));
+}
+template <class Pointer, class Value>
+void store_u32(const Pointer& to, const Value& value) {
+  store_u16(to, value);
+  store_u16(to.template at<2>(), value >> 16);
+}
+template <class Pointer>
+auto load_u16(const Pointer& from) {
+  return dsl::zext<dsl::u32>(from.template load_bytewise<dsl::u16>());
+}
+template <class Pointer>
+auto load_u32(const Pointer& from) {
+  return from.template load_bytewise<dsl::u32>();
+}
+
+template <class Body, class... Options>
+struct TransformBody {
+  template <class P>
+  using Wide = dsl::Ptr<dsl::ReadOnly, P>;
+
+  Body body;
+
+  void operator()(dsl::Kernel& k, dsl::Arg<"src", Wide<dsl::u8>> src,
+                  dsl::Arg<"src_offsets", Wide<dsl::u64>> src_offsets, dsl::Arg<"src_sizes", Wide<dsl::u32>> src_sizes,
+                  dsl::Arg<"dst", dsl::Ptr<dsl::Global, dsl::u8>> dst,
+                  dsl::Arg<"dst_offsets", Wide<dsl::u64>> dst_offsets,
+                  dsl::Arg<"dst_capacities", Wide<dsl::u32>> dst_capacities,
+                  dsl::Arg<"dst_sizes", dsl::Ptr<dsl::Global, dsl::u32>> dst_sizes,
+                  dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>> statuses,
+                  dsl::Arg<"item_count", dsl::u32> item_count, Options... options) const {
+    using namespace dsl;
+    const WarpU32 index = item_of_warp<kTransformShape>(k, item_count);
+    const WarpU32 src_size = src_sizes.within(item_count).at(index).load();
+    const WarpU32 capacity = dst_capacities.within(item_count).at(index).load();
+    mark_warp(k, Mark::item, src_size);
+    TransformItem item{.k = k,
+                       .src = src.at(src_offsets.within(item_count).at(index).load()).within(src_size),
+                       .src_size = src_size,
+                       .dst = dst.at(dst_offsets.within(item_count).at(index).load()).within(capacity),
+                       .capacity = capacity,
+                       .status = WarpVar(k, static_cast<u32>(StreamStatus::ok)),
+                       .size_bytes = WarpVar(k, 0)};
+    k.warp_loop([&](auto& once) {  // for its exits: whatever fails leaves it
+      const FailIf fail_if{item, once};
+      fail_if(max(src_size, capacity) > kMaxTransformBytes, StreamStatus::item_too_large);
+      body(item, fail_if, options...);
+      once.break_();
+    });
+    mark_warp(k, Mark::status, *item.status);
+    k.once_per_warp([&] {
+      statuses.within(item_count).at(index).store(*item.status);
+      dst_sizes.within(item_count)
+          .at(index)
+          .store(select(*item.status == static_cast<u32>(StreamStatus::ok), *item.size_bytes, 0));
+    });
+  }
+};
+
+// The transform `name`, with `Options` of type Arg<"...", u32>. body(item, fail_if, options...) sets the item's
+// size_bytes.
+template <class... Options, class Body>
+dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
+                                       Body body, dsl::Where where = dsl::Where::current()) {
+  using dsl::N;
+  return dsl::define(dsl::KernelSpec{.name = std::string(name),
+                                     .block = kTransformShape.block_threads,
+                                     .budget = budget,
+                                     .cost = {.threads_per_element = double{dsl::kWarpLanes} / kTransformItemBytes,
+                                              .buffers = {{"src", N},
+                                                          {"dst", N},
+                                                          {"src_offsets", N / (kTransformItemBytes / 8)},
+                                                          {"src_sizes", N / (kTransformItemBytes / 4)},
+                                                          {"dst_offsets", N / (kTransformItemBytes / 8)},
+                                                          {"dst_capacities", N / (kTransformItemBytes / 4)},
+                                                          {"dst_sizes", N / (kTransformItemBytes / 4)},
+                                                          {"statuses", N / (kTransformItemBytes / 4)}},
+                                              .note = note}},
+                     TransformBody<Body, Options...>{std::move(body)}, where);
+}
+
+}  // namespace ptxkit::kernels
