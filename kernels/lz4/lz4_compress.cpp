@@ -330,7 +330,6 @@ KernelDefinition define_compressor(u32 registers) {
 
 }  // namespace
 
-KernelDefinition lz4_compress_page() { return define_compressor<kPageVariant>(64); }
 KernelDefinition lz4_compress_chunk() { return define_compressor<kChunkVariant>(64); }
 
 }  // namespace ptxkit::kernels

@@ -18,6 +18,9 @@ inline constexpr uint32_t kHashMultiplier = 2654435761u;  // 2^32 / golden ratio
 inline constexpr uint32_t kWindow = 32;                   // positions examined together, one a lane
 inline constexpr uint16_t kEmptySlot = 0xFFFF;  // 0 is a position; 65535 is none, it is within the last twelve
 
+inline constexpr uint32_t kPageSlots = 1536;    // of the page compressor's table
+inline constexpr uint32_t kPageEntrants = 128;  // slots in which positions of a window contend to enter it
+
 // One instance of the compressor.
 struct Lz4CompressVariant {
   std::string_view name;

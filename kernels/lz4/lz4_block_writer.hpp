@@ -1,0 +1,151 @@
+// Writes an LZ4 block of chosen matches, 32 sequences at a time.
+//
+// A lane has a sequence: it stretches its match backwards over what would be literals, and a prefix sum of sizes gives
+// its place in the block. Token, offset and what the lengths need beyond their nibbles are stored a lane a sequence.
+// Literals are stored a lane a byte, 32 a turn: the sequence that owns a literal is found by counting the sequences
+// whose literals start at or before it.
+#pragma once
+
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+
+// How many bytes a length takes after its token: 0 below kNibbleMax.
+template <class Length>
+auto extension_size(const Length& length) {
+  return (length + (255 - kNibbleMax)) / 255;
+}
+
+// A list of matches in shared memory, two words each: start in the low half of the first and end in the high half,
+// then the place of the earlier bytes. In order, none starting before the end of the one before.
+using MatchList = dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp>;
+
+// `Input` points to the item's bytes, 16-byte aligned.
+template <class Input>
+class BlockWriter {
+ public:
+  // `literals`: 32 entries of two words of scratch.
+  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const ItemRoom& dst, const MatchList& literals)
+      : k_(k), src_(src), size_(size), dst_(dst), literals_(literals), anchor_(k, 0), written_(k, 0) {}
+
+  // Appends `count` matches of `list`, 1 to 32. The list may share its memory with the scratch.
+  void append(const MatchList& list, const WarpU32& count) {
+    using namespace dsl;
+    mark_warp(k_, Mark::emit, *written_);
+    const LaneU32 lane = k_.lane();
+    const LaneBool active = lane < count;
+    const auto [span, from] = list.at(times<2>(min(lane, count - 1))).template load_vector<2>();
+    const LaneU32 position = span & 0xFFFF, end = span >> 16;
+    const LaneU32 end_before = select(lane == 0, *anchor_, shuffle_up(end, 1));
+    const LaneU32 agreeing = clz(word_before(position) ^ word_before(from)) / 8;
+    const LaneU32 start = position - min(agreeing, min(position - end_before, from));
+    const LaneU32 literal_count = start - end_before, code = end - start - kMinMatch;
+
+    const LaneU32 literal_extension = extension_size(literal_count);
+    const LaneU32 overhead = literal_extension + extension_size(code) + 3;
+    const LaneU32 size = select(active, overhead | literal_count << 16, 0);  // neither half overflows, in no sum
+    const LaneU32 sum = inclusive_sum(size);
+    const LaneU32 literals_before = (sum - size) >> 16;
+    const WarpU32 total = shuffle(sum, kWarpLanes - 1);
+    const WarpU32 literal_total = total >> 16;
+    const LaneU32 token_at = *written_ + ((sum - size) & 0xFFFF) + literals_before;
+    written_ += (total & 0xFFFF) + literal_total;
+    const WarpBool fits = *written_ < size_;
+    k_.if_(fits, [&] {
+      const LaneU32 literals_at = token_at + 1 + literal_extension;
+      const LaneU32 offset_at = literals_at + literal_count;
+      const LaneU32 offset = position - from;
+      k_.if_(active, [&] {
+        dst_.at(token_at).store(trunc<u8>(min(literal_count, kNibbleMax) << 4 | min(code, kNibbleMax)));
+        dst_.at(offset_at).store(trunc<u8>(offset));
+        dst_.at(offset_at).template at<1>().store(trunc<u8>(offset >> 8));
+        k_.if_(max(literal_count, code) >= kNibbleMax, [&] {
+          store_extension(token_at + 1, literal_count);
+          store_extension(offset_at + 2, code);
+        });
+      });
+
+      const LaneBool has_literals = active & (literal_count != 0);
+      const WarpU32 with_literals = ballot(has_literals);
+      k_.sync_warp();  // the matches have been read; their memory may be that of the literals
+      k_.if_(has_literals, [&] {
+        literals_.at(times<2>(popc(with_literals & k_.lanes_below())))
+            .store_vector(std::array{literals_at - literals_before, end_before - literals_before});
+      });
+      k_.sync_warp();
+      anchor_ = shuffle(end, count - 1);
+      store_literals(select(has_literals, literals_before, k_.constant<u32>(~0u)), literal_total);
+    });
+  }
+
+  // The sequence without a match that ends every block.
+  void finish() {
+    using namespace dsl;
+    mark_warp(k_, Mark::emit, *written_);
+    const WarpU32 count = size_ - *anchor_;
+    const WarpU32 token_at = *written_, literals_at = token_at + 1 + extension_size(count);
+    written_ = literals_at + count;
+    const WarpBool fits = *written_ < size_;
+    k_.if_(fits, [&] {
+      k_.once_per_warp([&] {
+        dst_.at(token_at).store(trunc<u8>(min(count, kNibbleMax) << 4));
+        store_extension(LaneU32(token_at + 1), LaneU32(count));
+      });
+      for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(literals_at + i).store(src_.at(*anchor_ + i).load()); });
+    });
+  }
+
+  WarpU32 anchor() const { return *anchor_; }
+  WarpBool fits() const { return *written_ < size_; }  // the block is shorter than the item
+  WarpU32 size_bytes() const { return *written_; }
+
+ private:
+  // The four bytes before `position`, the last on top; as many of them as there are.
+  LaneU32 word_before(const LaneU32& position) {
+    using namespace dsl;
+    const auto words = src_.template as<u32>();
+    const LaneU32 word = position / 4;
+    return funnel_right(words.at(max(word, 1) - 1).load(), words.at(word).load(), position * 8);
+  }
+
+  // What of a length its nibble does not hold: 255s, then the rest.
+  void store_extension(const LaneU32& at, const LaneU32& length) {
+    using namespace dsl;
+    k_.if_(length >= kNibbleMax, [&] {
+      Var<u32, Rate::Thread> rest(k_, length - kNibbleMax), next(k_, at);
+      k_.thread_loop([&](auto& bytes) {
+        dst_.at(*next).store(trunc<u8>(min(*rest, 255)));
+        bytes.break_if(*rest < 255);
+        rest -= 255;
+        next += 1;
+      });
+    });
+  }
+
+  // `first`: of the lane's sequence, its first literal among all of this batch; all ones if it has none. The entries in
+  // `literals_` are, in order and without gaps, what turns a literal's index into its place in the block and the item.
+  void store_literals(const LaneU32& first, const WarpU32& total) {
+    using namespace dsl;
+    const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
+    WarpVar before(k_, ~0u);  // the entry that owns the literal before the turn
+    k_.range(0, total, kWarpLanes, [&](const auto& turn) {
+      const WarpU32 starts = reduce_or(shift_left(1, first - turn));
+      const LaneU32 owner = *before + popc(starts & lanes_to_own);
+      before += popc(starts);
+      const auto [to, from] = literals_.at(times<2>(owner)).template load_vector<2>();
+      const LaneU32 i = turn + k_.lane();
+      k_.if_(i < total, [&] { dst_.at(to + i).store(src_.at(from + i).load()); });
+    });
+  }
+
+  dsl::Kernel& k_;
+  Input src_;
+  WarpU32 size_;
+  ItemRoom dst_;
+  MatchList literals_;
+  WarpVar anchor_;   // first byte that no sequence has yet
+  WarpVar written_;  // grows on when the block no longer fits
+};
+
+}  // namespace ptxkit::kernels
