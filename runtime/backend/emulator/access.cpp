@@ -215,7 +215,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
         return false;
       }
     }
-    places.shared_offset[i] = kNotShared;
+    places.history[i] = nullptr;
     uint64_t shown = places.address[i];
     if (wanted & kCheckBounds) {
       bool cached = space == range_space && offset >= range.begin && offset + size_bytes - 1 <= range.last &&
@@ -249,7 +249,9 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
         if (offset < cta.shared_bytes && size_bytes <= cta.shared_bytes - offset) {
           place = owner->shared + offset;
           shadow = owner->shared_shadow.data() + offset;
-          if (owner == &cta) places.shared_offset[i] = offset;
+          places.history[i] = owner->history.get();
+          places.owner[i] = owner;
+          places.offset[i] = offset;
           if (!owner->pending.empty()) check_pending(access, i, *owner, offset);
         }
         break;
@@ -269,6 +271,9 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
         if (offset < memory.limit && size_bytes <= memory.limit - offset) {
           place = memory.bytes + offset;
           shadow = memory.shadow + offset;
+          places.history[i] = launch.history.get();
+          places.owner[i] = nullptr;
+          places.offset[i] = offset;
         }
     }
     // Without the bounds check the unchecked place stands.
@@ -278,50 +283,105 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
   return true;
 }
 
+uint64_t location_of(const Cta* owner, uint64_t offset) {
+  constexpr uint64_t kShared = uint64_t{1} << 63;
+  return owner ? kShared | owner->turn << kRankShift | offset >> 2 : offset >> 2;
+}
+
 namespace {
 
-void report_race(Warp& warp, unsigned lane, unsigned size_bytes, bool writes, const SharedRaces::Conflict& conflict) {
-  uint32_t other_warp = conflict.other_thread / kLanes;
-  bool within = other_warp == warp.index && conflict.other_pc != (warp.pc & 0x1fffff);
-  report(warp, {.kind = within ? FaultKind::warp_race : FaultKind::shared_race,
-                .message =
-                    fmt::format("{}-byte {} of .shared {:#x} and an earlier {} by another thread are not ordered by {}",
-                                size_bytes, writes ? "write" : "read", conflict.offset,
-                                conflict.other_writes ? "write" : "read", within ? "bar.warp.sync" : "a barrier"),
-                .lane = lane,
-                .has_address = true,
-                .space = Space::shared,
-                .address = conflict.offset,
-                .access_bytes = size_bytes,
-                .has_other = true,
-                .other_pc = conflict.other_pc,
-                .other_warp = other_warp,
-                .other_lane = conflict.other_thread % kLanes,
-                .other_message = conflict.other_writes ? "earlier write" : "earlier read"});
-}
+// One access of one lane to memory that others see.
+struct Note {
+  Warp& warp;
+  const Code& code;
+  unsigned lane;
+  AccessHistory& history;
+  Cta* owner;
+  uint64_t offset, size_bytes;
+
+  Toucher toucher() const {
+    return {warp.cta->order.get(), warp.index * kLanes + lane, warp.pc,
+            code.order == Order::weak ? Scope::none : code.scope};
+  }
+  // What an earlier CTA did in the same storage does not count.
+  Epoch oldest() const {
+    if (!owner) return 0;
+    return (owner->cluster ? owner->cluster->ctas.front() : owner)->order->first() - 1;
+  }
+
+  void read() const {
+    if (code.order != Order::weak)
+      for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
+        warp.cta->order->read(toucher().thread, location_of(owner, word), code.order, code.scope);
+    if (const Conflict conflict = history.read(toucher(), offset, size_bytes, oldest()); conflict.found)
+      report_conflict(conflict, false);
+  }
+
+  void write() const {
+    if (const Conflict conflict = history.write(toucher(), offset, size_bytes, oldest()); conflict.found)
+      report_conflict(conflict, true);
+    if (code.order != Order::weak)
+      for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
+        warp.cta->order->write(toucher().thread, location_of(owner, word), code.order, code.scope);
+  }
+
+  void report_conflict(const Conflict& conflict, bool writes) const {
+    const uint32_t other_warp = conflict.other_thread / kLanes;
+    const bool same_cta = conflict.other_cta == static_cast<uint32_t>(warp.cta->turn);
+    const bool same_warp = same_cta && other_warp == warp.index;
+    const bool other_place = conflict.other_pc != warp.pc % AccessHistory::kMostCodes;
+    FaultKind kind = owner ? FaultKind::shared_race : FaultKind::global_race;
+    std::string_view missing = "a barrier or a release and an acquire";
+    if (!same_cta) {
+      kind = FaultKind::grid_race;
+      missing = "a release and an acquire whose scopes reach the other block";
+    } else if (same_warp && other_place) {
+      kind = FaultKind::warp_race;
+      missing = "bar.warp.sync";
+    }
+    if (conflict.scopes_too_narrow) missing = "their scopes, which do not reach the other block";
+    if (already_reported(warp, kind)) return;
+    report(warp, {.kind = kind,
+                  .message = fmt::format(
+                      "{}-byte {} at {:#x}{} and an earlier {} by another thread are not ordered by {}", size_bytes,
+                      writes ? "write" : "read", owner ? conflict.offset : kGlobalBase + conflict.offset,
+                      owner ? " of .shared" : "", conflict.other_writes ? "write" : "read", missing),
+                  .lane = lane,
+                  .has_address = true,
+                  .space = owner ? Space::shared : Space::global,
+                  .address = owner ? conflict.offset : kGlobalBase + conflict.offset,
+                  .access_bytes = static_cast<uint32_t>(size_bytes),
+                  .has_other = true,
+                  .other_cta = conflict.other_cta,
+                  .other_pc = conflict.other_pc,
+                  .other_warp = other_warp,
+                  .other_lane = conflict.other_thread % kLanes,
+                  .other_message = conflict.other_writes ? "earlier write" : "earlier read"});
+  }
+};
 
 }  // namespace
 
-void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes) {
-  SharedRaces& races = *warp.cta->races;
-  uint32_t thread = warp.index * kLanes + lane;
-  if (code.order != Order::weak) races.acquire(thread, offset);
-  auto conflict = races.read(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
-  if (conflict.found) report_race(warp, lane, size_bytes, false, conflict);
+void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
+  if (AccessHistory* history = places.history[lane])
+    Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.read();
 }
 
-void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes) {
-  SharedRaces& races = *warp.cta->races;
-  uint32_t thread = warp.index * kLanes + lane;
-  auto conflict = races.write(thread, offset, size_bytes, warp.pc, code.order != Order::weak);
-  if (code.order != Order::weak) races.release(thread, offset);
-  if (conflict.found) report_race(warp, lane, size_bytes, true, conflict);
+void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
+  if (AccessHistory* history = places.history[lane])
+    Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.write();
 }
 
-void note_atomic(Warp& warp, const Code& code, unsigned lane, const Places& places, unsigned size_bytes) {
-  if (!warp.cta->races || places.shared_offset[lane] == kNotShared) return;
-  note_shared_read(warp, code, lane, places.shared_offset[lane], size_bytes);
-  note_shared_write(warp, code, lane, places.shared_offset[lane], size_bytes);
+void note_shared_read(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes) {
+  if (owner.history) Note{warp, code, lane, *owner.history, &owner, offset, size_bytes}.read();
+}
+
+void note_shared_write(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes) {
+  if (owner.history) Note{warp, code, lane, *owner.history, &owner, offset, size_bytes}.write();
+}
+
+void note_fence(Warp& warp, const Code& code, uint32_t mask) {
+  if (warp.cta->order) warp.cta->order->fence(warp.index, mask, code.order, code.scope);
 }
 
 namespace {
@@ -395,10 +455,7 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
   const unsigned size_bytes = code.element_bytes * code.count;
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::load, places)) return;
-    if (warp.cta->races && code.space != Space::global)
-      for_lanes(mask, [&](unsigned i) {
-        if (places.shared_offset[i] != kNotShared) note_shared_read(warp, code, i, places.shared_offset[i], size_bytes);
-      });
+    if (warp.cta->order) for_lanes(mask, [&](unsigned i) { note_read(warp, code, i, places, size_bytes); });
   } else {
     locate_unchecked(warp, code, mask, size_bytes, places);
   }
@@ -469,8 +526,7 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
         }
         std::memcpy(places.bytes[i] + offset, value, code.element_bytes);
       }
-      if (warp.cta->races && places.shared_offset[i] != kNotShared && (changes || code.order != Order::weak))
-        note_shared_write(warp, code, i, places.shared_offset[i], size_bytes);
+      if (changes || code.order != Order::weak) note_write(warp, code, i, places, size_bytes);
     });
     return;
   }

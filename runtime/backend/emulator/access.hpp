@@ -14,9 +14,11 @@ struct Places {
   uint8_t* bytes[kLanes];
   uint8_t* shadow[kLanes];   // checked only; null where the space has none (parameters, constants: always defined)
   uint64_t address[kLanes];  // as computed: offset in its space, or generic
-  uint64_t shared_offset[kLanes];  // checked only; kNotShared elsewhere
+  // Checked only: where races are looked for; null where they are not.
+  AccessHistory* history[kLanes];
+  Cta* owner[kLanes];       // of shared memory; null for global
+  uint64_t offset[kLanes];  // in it
 };
-inline constexpr uint64_t kNotShared = ~uint64_t{0};
 
 inline void compute_addresses(Warp& warp, const Code& code, uint64_t* out) {
   if (code.narrow && (code.space == ptx::Space::generic || code.space == ptx::Space::global)) {
@@ -42,10 +44,16 @@ void locate_at_unchecked(Warp& warp, const Code& code, uint32_t mask, uint64_t s
 bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, unsigned align_bytes,
                        AccessKind kind, Places& places);
 
-// Race detection for what `places` says is shared; `lane` only, after locate_checked.
-void note_shared_read(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
-void note_atomic(Warp& warp, const Code& code, unsigned lane, const Places& places, unsigned size_bytes);
-void note_shared_write(Warp& warp, const Code& code, unsigned lane, uint64_t offset, unsigned size_bytes);
+// Race detection for `lane` only, after locate_checked: nothing where `places` has no history.
+void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
+void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
+// The same for shared memory of `owner`.
+void note_shared_read(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes);
+void note_shared_write(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes);
+// Names a place to CtaOrder.
+uint64_t location_of(const Cta* owner, uint64_t offset);
+// fence and membar, with the check for races.
+void note_fence(Warp& warp, const Code& code, uint32_t mask);
 
 Handler load_handler(bool checked);
 Handler store_handler(bool checked);

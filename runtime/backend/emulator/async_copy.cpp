@@ -54,6 +54,8 @@ bool find_side(Warp& warp, const Code& code, const AddressOperand& operand, unsi
   if (warp.cta->launch->checked) {
     if (!locate_at_checked(warp, part, 1u << lane, size_bytes, align_bytes, kind, places)) return false;
     side.shadow = places.shadow[lane];
+    kind == AccessKind::load ? note_read(warp, code, lane, places, size_bytes)
+                             : note_write(warp, code, lane, places, size_bytes);
   } else {
     locate_at_unchecked(warp, part, 1u << lane, size_bytes, places);
   }
@@ -129,10 +131,10 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
 void finish_own(Warp& warp, const Code& code, unsigned lane, const AsyncRange& range) {
   Cta& cta = *warp.cta;
   finish_range(cta, range);
-  if (!cta.races || range.is_source) return;
+  if (!cta.history || range.is_source) return;
   const uint32_t pc = warp.pc;
   warp.pc = range.pc;
-  note_shared_write(warp, code, lane, range.begin, range.size_bytes);
+  note_shared_write(warp, code, lane, cta, range.begin, range.size_bytes);
   warp.pc = pc;
 }
 
@@ -173,7 +175,7 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     auto hand_over = [&](std::vector<AsyncRange>& ranges) {
       for (const AsyncRange& range : ranges) {
         barrier->ranges.push_back(range);
-        if (warp.cta->races) note_shared_write(warp, code, lane, range.begin, range.size_bytes);
+        note_shared_write(warp, code, lane, *warp.cta, range.begin, range.size_bytes);
       }
       ranges.clear();
     };
@@ -192,8 +194,7 @@ bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace&
   if (to.shared.cta) {
     const AsyncRange range{to.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, false};
     mark(*to.shared.cta, range);
-    if (to.shared.cta->races && to.shared.cta == warp.cta)
-      note_shared_write(warp, code, lane, range.begin, range.size_bytes);
+    note_shared_write(warp, code, lane, *to.shared.cta, range.begin, range.size_bytes);
     barrier->ranges.push_back(range);
     barrier->writers.emplace_back(warp.cta->rank, warp.index * kLanes + lane);
   }

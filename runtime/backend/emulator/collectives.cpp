@@ -235,7 +235,7 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
     }
   }
   // Shuffles, votes and the like wait for each other, but only bar.warp.sync orders memory (PTX ISA, bar.warp.sync).
-  if (warp.cta->races && kind == Collective::bar_warp) warp.cta->races->lanes(warp.index, lanes, warp.live);
+  if (warp.cta->order && kind == Collective::bar_warp) warp.cta->order->lanes(warp.index, lanes, warp.live);
 }
 
 }  // namespace ptxkit::emulator

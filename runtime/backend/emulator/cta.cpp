@@ -62,7 +62,7 @@ void set_specials(Warp& warp) {
 
 }  // namespace
 
-std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t number) {
+std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn) {
   auto cta = std::make_unique<Cta>();
   cta->launch = &launch;
   const uint64_t threads = launch.shape.block.count();
@@ -75,8 +75,10 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t number) {
       (reinterpret_cast<uintptr_t>(cta->shared_storage.data()) + kSharedAlign - 1) & ~uintptr_t{kSharedAlign - 1};
   cta->shared = reinterpret_cast<uint8_t*>(begin);
   cta->shared_shadow.resize(cta->shared_bytes);
-  if (checks(*cta, kCheckRaces) && cta->shared_bytes)
-    cta->races = std::make_unique<SharedRaces>(cta->shared_bytes, warp_count);
+  if (launch.order) {
+    cta->order = std::make_unique<CtaOrder>(*launch.order, warp_count);
+    cta->history = std::make_unique<AccessHistory>(cta->shared_bytes, false);
+  }
   for (uint32_t index = 0; index < warp_count; ++index) {
     auto warp = std::make_unique<Warp>();
     warp->cta = cta.get();
@@ -90,20 +92,25 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t number) {
     warp->origin[1] = warp->origin[2] = const_cast<uint32_t*>(image.zeros.data());
     cta->warps.push_back(std::move(warp));
   }
-  restart(*cta, number);
+  restart(*cta, turn);
   return cta;
 }
 
-void restart(Cta& cta, uint64_t number) {
-  Launch& launch = *cta.launch;
-  const Dim3 grid = launch.shape.grid, cluster = launch.shape.cluster;
-  // CTAs are numbered cluster by cluster.
-  const uint64_t in_cluster = number % cluster.count(), of_clusters = number / cluster.count();
+std::array<uint32_t, 3> block_of(const LaunchShape& shape, uint64_t turn) {
+  const Dim3 grid = shape.grid, cluster = shape.cluster;
+  const uint64_t in_cluster = turn % cluster.count(), of_clusters = turn / cluster.count();
   const uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
-  cta.rank = static_cast<uint32_t>(in_cluster);
-  cta.id = {static_cast<uint32_t>(of_clusters % across * cluster.x + in_cluster % cluster.x),
-            static_cast<uint32_t>(of_clusters / across % down * cluster.y + in_cluster / cluster.x % cluster.y),
-            static_cast<uint32_t>(of_clusters / across / down * cluster.z + in_cluster / cluster.x / cluster.y)};
+  return {static_cast<uint32_t>(of_clusters % across * cluster.x + in_cluster % cluster.x),
+          static_cast<uint32_t>(of_clusters / across % down * cluster.y + in_cluster / cluster.x % cluster.y),
+          static_cast<uint32_t>(of_clusters / across / down * cluster.z + in_cluster / cluster.x / cluster.y)};
+}
+
+void restart(Cta& cta, uint64_t turn) {
+  Launch& launch = *cta.launch;
+  const Dim3 grid = launch.shape.grid;
+  cta.turn = turn;
+  cta.rank = static_cast<uint32_t>(turn % launch.shape.cluster.count());
+  cta.id = block_of(launch.shape, turn);
   cta.number = cta.id[0] + uint64_t{grid.x} * (cta.id[1] + uint64_t{grid.y} * cta.id[2]);
   cta.mbarriers.clear();
   cta.pending.clear();
@@ -112,13 +119,14 @@ void restart(Cta& cta, uint64_t number) {
   cta.next_warp = 0;
   cta.statistics = {};
   cta.origins.clear();
-  cta.random.seed(static_cast<uint32_t>(launch.options.schedule_seed * 0x9e3779b97f4a7c15ull + number + 1));
+  cta.random.seed(static_cast<uint32_t>(launch.options.schedule_seed * 0x9e3779b97f4a7c15ull + turn + 1));
   std::memset(cta.shared, kPoison, cta.shared_bytes);
   std::fill(cta.shared_shadow.begin(), cta.shared_shadow.end(), uint8_t{0});
-  if (cta.races) cta.races->restart();
+  if (cta.order) cta.order->restart(static_cast<uint32_t>(turn));
   for (BarrierState& barrier : cta.barriers) {
     barrier = {};
     barrier.arrived.assign(cta.warps.size(), 0);
+    barrier.arrivals.assign(cta.warps.size(), 0);
   }
   const FunctionImage& function = launch.image->functions[launch.entry->function];
   for (auto& warp : cta.warps) {

@@ -483,6 +483,8 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
       break;
     case Op::membar:
     case Op::fence:
+      known = fence(code);
+      break;
     case Op::prefetch:
     case Op::prefetchu:
     case Op::discard:
@@ -490,7 +492,6 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     case Op::pmevent:
     case Op::setmaxnreg:
     case Op::griddepcontrol:
-      // Accesses happen in order here, so that a fence has nothing to do; the rest are hints.
       code.run = do_nothing;
       code.undefined = Undefined::handler;
       known = true;

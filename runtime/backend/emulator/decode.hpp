@@ -31,6 +31,7 @@ class Decoder {
   bool collective(Code& code, Operands operands);
   bool memory(Code& code, Operands operands);
   bool atomic(Code& code, Operands operands);
+  bool fence(Code& code);
   bool move(Code& code, Operands operands);
   bool move_vector(Code& code, Operands operands);
   bool address_conversion(Code& code, Operands operands);

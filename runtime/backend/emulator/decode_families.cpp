@@ -30,6 +30,11 @@ Order order_of(const Words& words) {
   return Order::weak;
 }
 
+Scope scope_of(const Words& words) {
+  if (words.has(Mod::cta)) return Scope::cta;
+  return words.has(Mod::cluster) ? Scope::cluster : Scope::gpu;
+}
+
 }  // namespace
 
 bool Decoder::control(Code& code, Operands operands) {
@@ -264,6 +269,7 @@ bool Decoder::memory(Code& code, Operands operands) {
   const unsigned bytes = ptx::byte_width(type);
   if (bytes == 0 || type == Type::pred || words().has(Mod::unpack_16b)) return false;
   code.order = order_of(words());
+  code.scope = scope_of(words());
   code.element_bytes = static_cast<uint8_t>(bytes);
   code.count = instruction_->vector;
   code.is_signed = !store && ptx::kind(type) == TypeKind::signed_int;
@@ -343,10 +349,23 @@ bool Decoder::atomic(Code& code, Operands operands) {
     if (next >= operands.size()) return false;
     code.c = source(operands[next], type);
   }
-  code.order = Order::acq_rel;
+  code.order = std::max(order_of(w), Order::relaxed);
+  code.scope = scope_of(w);
   code.undefined = Undefined::handler;
   code.element_bytes = static_cast<uint8_t>(bytes);
   return select_atomic(code, image_, operation, type);
+}
+
+// Accesses happen in order here, so that a fence has nothing to do but for the check for races.
+bool Decoder::fence(Code& code) {
+  const Words w = words();
+  code.run = code.checked = [](Warp&, const Code&, uint32_t) {};
+  code.undefined = Undefined::handler;
+  if (w.has(Mod::proxy)) return true;  // orders a thread's own accesses
+  code.order = order_of(w) == Order::weak ? Order::acq_rel : order_of(w);
+  code.scope = scope_of(w);
+  code.checked = note_fence;
+  return true;
 }
 
 bool Decoder::convert(Code& code, Operands operands) {

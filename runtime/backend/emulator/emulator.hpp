@@ -158,7 +158,7 @@ enum Check : uint32_t {
   kCheckBounds = 1,  // bounds, null, use after free, read-only
   kCheckAlignment = 2,
   kCheckUninitialised = 4,
-  kCheckRaces = 8,      // shared memory within a CTA, lanes of a warp included
+  kCheckRaces = 8,      // shared and global memory; within a warp, a CTA and the grid
   kCheckBarriers = 16,  // threads that left before a barrier; shuffles from lanes that take no part
   kCheckNone = 0,
   kCheckAll = 31,

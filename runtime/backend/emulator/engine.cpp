@@ -90,11 +90,13 @@ void settle_cluster(Cta& cta) {
   each_warp([&](Warp& warp) { all &= (warp.live & ~warp.cluster_arrived) == 0; });
   if (!all) return;
   each_warp([&](Warp& warp) { warp.cluster_arrived = 0; });
-  auto ordered = [](Cta& each) {
-    if (each.races) each.races->barrier_all();
-  };
-  if (!cta.cluster) return ordered(cta);
-  for (Cta* other : cta.cluster->ctas) ordered(*other);
+  if (!cta.order) return;
+  std::vector<CtaOrder*> orders;
+  if (cta.cluster)
+    for (Cta* other : cta.cluster->ctas) orders.push_back(other->order.get());
+  else
+    orders.push_back(cta.order.get());
+  CtaOrder::barrier_cluster(orders);
 }
 
 void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {

@@ -10,8 +10,8 @@ namespace ptxkit::emulator {
 enum class Progress : uint8_t { done, yielded, blocked };
 
 // A CTA of the launch at its first instruction; restart() makes another one of it, keeping its storage.
-std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t number);
-void restart(Cta& cta, uint64_t number);
+std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn);
+void restart(Cta& cta, uint64_t turn);
 
 // Runs for about `budget` warp instructions, to the end, or until nothing in it can go on without another CTA of its
 // cluster. CTAs that wait for each other through memory need all of

@@ -130,10 +130,10 @@ Site site_of(const ProgramImage& image, uint32_t pc) {
   return site;
 }
 
-ThreadId thread_of(const Cta& cta, uint32_t warp, uint32_t lane) {
-  const Dim3 block = cta.launch->shape.block;
+ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint32_t lane) {
+  const Dim3 block = launch.shape.block;
   uint32_t linear = warp * kLanes + lane;
-  return {cta.id, {linear % block.x, linear / block.x % block.y, linear / block.x / block.y}};
+  return {block_of(launch.shape, cta_turn), {linear % block.x, linear / block.x % block.y, linear / block.x / block.y}};
 }
 
 std::string where_text(const Launch& launch, uint32_t pc) {
@@ -158,7 +158,7 @@ void report(Warp& warp, FaultDetail detail) {
   fault.kind = detail.kind;
   fault.message = std::move(detail.message);
   fault.site = site_of(*launch.image, warp.pc);
-  fault.thread = thread_of(cta, warp.index, detail.lane);
+  fault.thread = thread_of(launch, cta.turn, warp.index, detail.lane);
   if (detail.has_address) {
     fault.has_address = true;
     fault.address = detail.address;
@@ -168,7 +168,8 @@ void report(Warp& warp, FaultDetail detail) {
   if (detail.has_other) {
     fault.has_other = true;
     fault.other_site = site_of(*launch.image, detail.other_pc);
-    fault.other_thread = thread_of(cta, detail.other_warp, detail.other_lane);
+    fault.other_thread = thread_of(launch, detail.other_cta == kSameCta ? cta.turn : detail.other_cta,
+                                   detail.other_warp, detail.other_lane);
     fault.other_message = std::move(detail.other_message);
   }
   launch.faults.emplace_back(cta.number, std::move(fault));

@@ -18,6 +18,7 @@
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/backend/emulator/matrix.hpp"
 #include "runtime/backend/emulator/memory.hpp"
+#include "runtime/backend/emulator/order.hpp"
 
 namespace ptxkit::emulator {
 
@@ -113,9 +114,6 @@ enum class Collective : uint8_t {
   matrix,  // Code::run does it for the whole warp
 };
 
-// Memory order of an access; everything but `weak` is strong: it is no race with another strong one.
-enum class Order : uint8_t { weak, relaxed, acquire, release, acq_rel };
-
 struct Code {
   Handler run = nullptr;
   Handler checked = nullptr;  // with the sanitizer; equal to `run` where there is nothing to check
@@ -137,6 +135,7 @@ struct Code {
   bool counts = true;         // false for what the decoder added
   bool meeting = false;       // lanes may meet here: a label, or what follows a call or a wait
   Order order = Order::weak;
+  Scope scope = Scope::none;
   ptx::Space space = ptx::Space::generic;
   uint32_t list = 0;       // ProgramImage::refs: vector elements, call arguments
   uint32_t target = 0;     // branch target, callee, table

@@ -163,6 +163,12 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   launch.options = options;
   launch.options.threads = std::max(1u, options.threads);
   launch.checked = options.checks != kCheckNone;
+  if (options.checks & kCheckRaces) {
+    const ObjectTable& table = image.memory->table;
+    const bool parallel = launch.options.threads > 1;
+    launch.order = std::make_unique<LaunchOrder>(static_cast<uint32_t>(shape.cluster.count()), parallel);
+    launch.history = std::make_unique<AccessHistory>(table.granules.size() << table.granule_shift, parallel);
+  }
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
   launch.shared = entry.shared;

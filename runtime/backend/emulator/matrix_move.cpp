@@ -70,9 +70,7 @@ void rows(Warp& warp, const Code& code, uint32_t) {
         }
       }
       if constexpr (kChecked)
-        if (warp.cta->races && places.shared_offset[giver] != kNotShared)
-          kStore ? note_shared_write(warp, code, giver, places.shared_offset[giver], 16)
-                 : note_shared_read(warp, code, giver, places.shared_offset[giver], 16);
+        kStore ? note_write(warp, code, giver, places, 16) : note_read(warp, code, giver, places, 16);
     }
     if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[8 * matrix]);
   }
@@ -144,9 +142,7 @@ void elements(Warp& warp, const Code& code, uint32_t mask) {
             if (shadow[byte] != 0xff) undefined[lane] = kFull;
         }
         if constexpr (kChecked)
-          if (warp.cta->races && places.shared_offset[lane] != kNotShared)
-            kStore ? note_shared_write(warp, code, lane, places.shared_offset[lane], bytes)
-                   : note_shared_read(warp, code, lane, places.shared_offset[lane], bytes);
+          kStore ? note_write(warp, code, lane, places, bytes) : note_read(warp, code, lane, places, bytes);
       });
     }
     if constexpr (kChecked && !kStore) {

@@ -51,9 +51,10 @@ void settle_mbarrier(const SharedPlace& place, Mbarrier& barrier) {
   place.cta->timeouts = 0;
   barrier.ended.insert(barrier.ended.end(), barrier.ranges.begin(), barrier.ranges.end());
   barrier.ranges.clear();
-  if (place.cta->races)
+  if (place.cta->order)
     for (auto [rank, thread] : barrier.writers)
-      if (rank == place.cta->rank) place.cta->races->release(thread, place.offset);
+      place.cta->cluster->ctas[rank]->order->write(thread, location_of(place.cta, place.offset), Order::release,
+                                                   Scope::cluster);
   barrier.writers.clear();
 }
 
@@ -71,7 +72,9 @@ void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& ba
                        barrier.pending));
     return;
   }
-  if (place.cta->races && place.cta == warp.cta) place.cta->races->release(warp.index * kLanes + lane, place.offset);
+  if (warp.cta->order)
+    warp.cta->order->write(warp.index * kLanes + lane, location_of(place.cta, place.offset), Order::release,
+                           Scope::cluster);
   barrier.pending -= count;
   if (drops) barrier.expected -= count;
   settle_mbarrier(place, barrier);
@@ -98,13 +101,13 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
       made.init_pc = warp.pc;
       std::memset(place.cta->shared + place.offset, 0, 8);
       std::memset(place.cta->shared_shadow.data() + place.offset, 0xff, 8);
-      if (place.cta->races && place.cta == warp.cta) note_shared_write(warp, code, lane, place.offset, 8);
+      note_shared_write(warp, code, lane, *place.cta, place.offset, 8);
       return;
     }
     Mbarrier* barrier = find_mbarrier(warp, lane, place);
     if (!barrier) return;
     // What another thread uses, its init must be ordered before.
-    if (place.cta->races && place.cta == warp.cta) note_shared_read(warp, code, lane, place.offset, 8);
+    note_shared_read(warp, code, lane, *place.cta, place.offset, 8);
     switch (form.action) {
       case MbarrierAction::invalidate:
         return invalidate(*place.cta, place.offset);
@@ -157,7 +160,9 @@ void put_ready(Warp& warp, const Code& code, uint32_t mask, uint32_t ready) {
     Mbarrier& barrier = place.cta->mbarriers[place.offset];
     for (const AsyncRange& range : barrier.ended) finish_range(*place.cta, range);
     barrier.ended.clear();
-    if (warp.cta->races && place.cta == warp.cta) warp.cta->races->acquire(warp.index * kLanes + lane, place.offset);
+    if (warp.cta->order)
+      warp.cta->order->read(warp.index * kLanes + lane, location_of(place.cta, place.offset), Order::acquire,
+                            Scope::cluster);
   });
 }
 

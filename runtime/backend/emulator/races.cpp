@@ -5,133 +5,95 @@
 
 namespace ptxkit::emulator {
 
-SharedRaces::SharedRaces(uint64_t size_bytes, uint32_t warp_count)
-    : warp_count_(warp_count),
-      cells_(size_bytes),
-      warp_clock_(size_t{warp_count} * warp_count),
-      whole_warp_(warp_count) {}
+AccessHistory::AccessHistory(uint64_t size_bytes, bool parallel)
+    : parallel_(parallel),
+      pages_((size_bytes >> kPageShift) + 1),
+      locks_(parallel ? new std::mutex[kLocks] : nullptr) {}
 
-void SharedRaces::restart() {
-  // Time goes on, and everything before is ordered: no need to clear the cells.
-  advance();
-  all_ = now_;
-  advance();
-  released_.clear();
+bool AccessHistory::conflicts(const Toucher& toucher, Access access, Epoch oldest) {
+  if (access.epoch() <= oldest) return false;
+  const CtaOrder& order = *toucher.order;
+  if (order.before(access.epoch(), access.thread(), toucher.thread)) return false;
+  if (toucher.scope == Scope::none || access.scope() == Scope::none) return true;
+  const uint32_t other = order.launch().cta_of(access.epoch());
+  return !order.launch().reaches(std::min(toucher.scope, access.scope()), order.cta(), other);
 }
 
-bool SharedRaces::ordered(Access access, uint32_t thread) const {
-  uint32_t warp = thread / 32, other_warp = access.thread() / 32;
-  if (warp != other_warp) return access.stamp() <= warp_clock_[size_t{warp} * warp_count_ + other_warp];
-  if (access.stamp() <= whole_warp_[warp]) return true;
-  if (lane_clock_.empty()) return false;
-  return access.stamp() <= lane_clock_[warp][(thread % 32) * 32 + access.thread() % 32];
+void AccessHistory::note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict) {
+  conflict = {.found = true,
+              .other_writes = writes,
+              .scopes_too_narrow = toucher.scope != Scope::none && access.scope() != Scope::none,
+              .other_cta = toucher.order->launch().cta_of(access.epoch()),
+              .other_thread = access.thread(),
+              .other_pc = access.pc(),
+              .offset = offset};
 }
 
-SharedRaces::Conflict SharedRaces::read(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc,
-                                        bool strong) {
-  Conflict conflict;
-  Access mine = make(thread, pc, strong);
-  for (unsigned i = 0; i < size_bytes; ++i) {
-    Cell& cell = cells_[offset + i];
-    if (conflicts(cell.write, thread, strong) && !conflict.found)
-      conflict = {true, true, cell.write.thread(), cell.write.pc(), offset + i};
-    bool first_free = !cell.first_read.bits || cell.first_read.stamp() <= all_ || cell.first_read.thread() == thread;
-    bool second_free =
-        !cell.second_read.bits || cell.second_read.stamp() <= all_ || cell.second_read.thread() == thread;
-    if (first_free)
-      cell.first_read = mine;
-    else if (second_free)
-      cell.second_read = mine;
-    else if (cell.first_read.stamp() < cell.second_read.stamp())
-      cell.first_read = mine;
-    else
-      cell.second_read = mine;
+template <class Visit>
+void AccessHistory::visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_cell) {
+  constexpr uint64_t kPageBytes = uint64_t{1} << kPageShift;
+  for (const uint64_t end = offset + size_bytes; offset < end;) {
+    const uint64_t number = offset >> kPageShift, begin = offset & (kPageBytes - 1);
+    if (number >= pages_.size()) return;
+    const uint64_t stop = std::min(end - offset + begin, kPageBytes);
+    std::unique_lock<std::mutex> lock;
+    if (parallel_) lock = std::unique_lock(locks_[number % kLocks]);
+    auto& page = pages_[number];
+    if (!page) {
+      page = std::make_unique<Page>();
+      page->cells.resize(kPageBytes / 4);
+    }
+    if (!page->by_byte && (begin | stop) % 4) {
+      std::vector<Cell> cells(kPageBytes);
+      for (size_t i = 0; i < cells.size(); ++i) cells[i] = page->cells[i / 4];
+      page->cells = std::move(cells);
+      page->by_byte = true;
+    }
+    const uint64_t step = page->by_byte ? 1 : 4;
+    for (uint64_t at = begin; at < stop; at += step) visit_cell(page->cells[at / step], offset - begin + at);
+    offset += stop - begin;
   }
+}
+
+Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest) {
+  Conflict conflict;
+  const CtaOrder& order = *toucher.order;
+  if (order.launch().full()) return conflict;
+  const Access mine{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
+                    uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
+  visit(offset, size_bytes, [&](Cell& cell, uint64_t place) {
+    if (!conflict.found && conflicts(toucher, cell.write, oldest)) note(toucher, cell.write, true, place, conflict);
+    const auto is_free = [&](Access access) {
+      return access.epoch() <= oldest || order.before(access.epoch(), access.thread(), toucher.thread);
+    };
+    if (is_free(cell.first_read))
+      cell.first_read = mine;
+    else if (is_free(cell.second_read) || cell.second_read.epoch() < cell.first_read.epoch())
+      cell.second_read = mine;
+    else
+      cell.first_read = mine;
+  });
   return conflict;
 }
 
-SharedRaces::Conflict SharedRaces::write(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc,
-                                         bool strong) {
+Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest) {
   Conflict conflict;
-  Access mine = make(thread, pc, strong);
-  for (unsigned i = 0; i < size_bytes; ++i) {
-    Cell& cell = cells_[offset + i];
+  const CtaOrder& order = *toucher.order;
+  if (order.launch().full()) return conflict;
+  const Access mine{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
+                    uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
+  visit(offset, size_bytes, [&](Cell& cell, uint64_t place) {
     if (!conflict.found) {
-      if (conflicts(cell.write, thread, strong))
-        conflict = {true, true, cell.write.thread(), cell.write.pc(), offset + i};
-      else if (conflicts(cell.first_read, thread, strong))
-        conflict = {true, false, cell.first_read.thread(), cell.first_read.pc(), offset + i};
-      else if (conflicts(cell.second_read, thread, strong))
-        conflict = {true, false, cell.second_read.thread(), cell.second_read.pc(), offset + i};
+      if (conflicts(toucher, cell.write, oldest))
+        note(toucher, cell.write, true, place, conflict);
+      else if (conflicts(toucher, cell.first_read, oldest))
+        note(toucher, cell.first_read, false, place, conflict);
+      else if (conflicts(toucher, cell.second_read, oldest))
+        note(toucher, cell.second_read, false, place, conflict);
     }
     cell.write = mine;
-  }
+  });
   return conflict;
-}
-
-void SharedRaces::barrier_all() {
-  advance();
-  all_ = now_;
-  advance();
-}
-
-void SharedRaces::barrier_some(const std::vector<uint32_t>& arrived) {
-  advance();
-  std::vector<uint32_t> joined(warp_count_, 0);
-  for (uint32_t warp = 0; warp < warp_count_; ++warp) {
-    if (!arrived[warp]) continue;
-    for (uint32_t other = 0; other < warp_count_; ++other)
-      joined[other] = std::max(joined[other], warp_clock_[size_t{warp} * warp_count_ + other]);
-  }
-  for (uint32_t warp = 0; warp < warp_count_; ++warp)
-    if (arrived[warp]) joined[warp] = now_;
-  for (uint32_t warp = 0; warp < warp_count_; ++warp) {
-    if (!arrived[warp]) continue;
-    std::copy(joined.begin(), joined.end(), warp_clock_.begin() + size_t{warp} * warp_count_);
-    whole_warp_[warp] = now_;
-  }
-  advance();
-}
-
-void SharedRaces::lanes(uint32_t warp, uint32_t members, uint32_t live) {
-  advance();
-  if ((members & live) == live) {
-    whole_warp_[warp] = now_;
-  } else {
-    if (lane_clock_.empty()) lane_clock_.resize(warp_count_);
-    auto& clock = lane_clock_[warp];
-    std::array<uint32_t, 32> joined{};
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if (members >> lane & 1)
-        for (unsigned other = 0; other < 32; ++other) joined[other] = std::max(joined[other], clock[lane * 32 + other]);
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if (members >> lane & 1) joined[lane] = now_;
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if (members >> lane & 1) std::copy(joined.begin(), joined.end(), clock.begin() + lane * 32);
-  }
-  advance();
-}
-
-void SharedRaces::release(uint32_t thread, uint64_t offset) {
-  advance();
-  uint32_t warp = thread / 32;
-  auto& clock = released_[offset];
-  clock.resize(warp_count_);
-  for (uint32_t other = 0; other < warp_count_; ++other)
-    clock[other] = std::max(clock[other], warp_clock_[size_t{warp} * warp_count_ + other]);
-  clock[warp] = now_;
-  advance();
-}
-
-void SharedRaces::acquire(uint32_t thread, uint64_t offset) {
-  auto it = released_.find(offset);
-  if (it == released_.end()) return;
-  uint32_t warp = thread / 32;
-  for (uint32_t other = 0; other < warp_count_; ++other) {
-    uint32_t& mine = warp_clock_[size_t{warp} * warp_count_ + other];
-    mine = std::max(mine, it->second[other]);
-  }
-  whole_warp_[warp] = std::max(whole_warp_[warp], it->second[warp]);
 }
 
 }  // namespace ptxkit::emulator

@@ -1,78 +1,76 @@
-// Races in the shared memory of one CTA: two threads touch one byte, one of them writes, and nothing orders them.
+// Races: two threads touch one byte, one of them writes, nothing orders them, and they are not both strong with scopes
+// that reach the other. Who is ordered says order.hpp.
 //
-// The idea is that of vector clocks (FastTrack, Flanagan and Freund, PLDI 2009) with the clocks of a thread folded into
-// what PTX programs really use. The emulator runs the threads one after the other, so one counter, advanced at
-// every synchronisation, stamps every access; "ordered before me" is then "stamped no later than the last
-// synchronisation between its thread and me", and that is one number for the whole CTA (barriers of all threads), one
-// for each pair of warps (named barriers, atomics) and one for each pair of lanes of a warp (bar.warp.sync; a shuffle
-// or a vote orders no memory). A byte remembers its last write and two reads by different threads. A third reader
-// replaces the older of the two: a race against it can be missed, never invented. A store that does not change the
-// bytes is no write here: threads that all store the same value do no harm.
+// A byte remembers its last write and two reads by different threads. A third reader replaces the older of the two: a
+// race against it can be missed, never invented. A store that does not change the bytes is no write here: threads that
+// all store the same value do no harm.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <unordered_map>
+#include <memory>
+#include <mutex>
 #include <vector>
+
+#include "runtime/backend/emulator/order.hpp"
 
 namespace ptxkit::emulator {
 
-class SharedRaces {
+// One access: which thread of the running CTA, and where in the program.
+struct Toucher {
+  const CtaOrder* order = nullptr;
+  uint32_t thread = 0;  // warp * 32 + lane
+  uint32_t pc = 0;
+  Scope scope = Scope::none;  // of a strong access
+};
+
+struct Conflict {
+  bool found = false;
+  bool other_writes = false;
+  bool scopes_too_narrow = false;  // both are strong
+  uint32_t other_cta = 0, other_thread = 0;
+  uint32_t other_pc = 0;
+  uint64_t offset = 0;  // of the byte
+};
+
+// Who touched which bytes of a range of memory: of a CTA's shared memory, or of global memory in one launch.
+class AccessHistory {
  public:
-  SharedRaces(uint64_t size_bytes, uint32_t warp_count);
-  void restart();  // a new CTA of the same shape
+  // `parallel`: used by several host threads.
+  AccessHistory(uint64_t size_bytes, bool parallel);
 
-  struct Conflict {
-    bool found = false;
-    bool other_writes = false;
-    uint32_t other_thread = 0;  // warp * 32 + lane
-    uint32_t other_pc = 0;
-    uint64_t offset = 0;  // of the byte
-  };
+  // Accesses before the epoch `oldest` are of an earlier CTA and count for nothing.
+  Conflict read(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);
+  Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);
 
-  // `strong` accesses (atomic, volatile, relaxed and stronger) do not race with each other.
-  Conflict read(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc, bool strong);
-  Conflict write(uint32_t thread, uint64_t offset, unsigned size_bytes, uint32_t pc, bool strong);
-
-  void barrier_all();                                       // every thread of the CTA
-  void barrier_some(const std::vector<uint32_t>& arrived);  // lanes by warp; a warp with any lane takes part whole
-  void lanes(uint32_t warp, uint32_t members, uint32_t live);
-  // Synchronisation through memory: what happened before a release of `offset` happens before what follows an acquire.
-  void release(uint32_t thread, uint64_t offset);
-  void acquire(uint32_t thread, uint64_t offset);
+  static constexpr uint32_t kMostCodes = 1u << 20;  // later instructions are confused with earlier ones
 
  private:
-  // stamp 32 bits, thread 10, strong 1, pc 21; 0 is "none".
+  // epoch 32 bits, thread 10, scope 2, pc 20; 0 is "none".
   struct Access {
     uint64_t bits = 0;
-    uint32_t stamp() const { return static_cast<uint32_t>(bits >> 32); }
+    Epoch epoch() const { return static_cast<Epoch>(bits >> 32); }
     uint32_t thread() const { return static_cast<uint32_t>(bits >> 22) & 1023; }
-    bool strong() const { return (bits >> 21) & 1; }
-    uint32_t pc() const { return static_cast<uint32_t>(bits) & 0x1fffff; }
+    Scope scope() const { return Scope{static_cast<uint8_t>(bits >> 20 & 3)}; }
+    uint32_t pc() const { return static_cast<uint32_t>(bits) & (kMostCodes - 1); }
   };
   struct Cell {
     Access write, first_read, second_read;
   };
+  // A page has a cell for each word until somebody touches less than a word of it.
+  struct Page {
+    std::vector<Cell> cells;
+    bool by_byte = false;
+  };
 
-  Access make(uint32_t thread, uint32_t pc, bool strong) const {
-    return {uint64_t{now_} << 32 | uint64_t{thread} << 22 | uint64_t{strong} << 21 | (pc & 0x1fffff)};
-  }
-  bool ordered(Access access, uint32_t thread) const;
-  bool conflicts(Access access, uint32_t thread, bool strong) const {
-    return access.bits && access.thread() != thread && !(strong && access.strong()) && access.stamp() > all_ &&
-           !ordered(access, thread);
-  }
-  void advance() { ++now_; }
+  static bool conflicts(const Toucher& toucher, Access access, Epoch oldest);
+  static void note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict);
+  template <class Visit>
+  void visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_cell);
 
-  uint32_t warp_count_;
-  uint32_t now_ = 1;
-  uint32_t all_ = 0;  // last barrier of all threads
-  std::vector<Cell> cells_;
-  std::vector<uint32_t> warp_clock_;  // [warp][other warp]
-  std::vector<uint32_t> whole_warp_;  // last synchronisation of all lanes of the warp
-  std::vector<std::array<uint32_t, 32 * 32>>
-      lane_clock_;  // [warp][lane][other lane]; empty until a partial mask is seen
-  std::unordered_map<uint64_t, std::vector<uint32_t>> released_;  // by offset: clock of the releasing warp
+  static constexpr unsigned kPageShift = 10, kLocks = 64;
+  const bool parallel_;
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::unique_ptr<std::mutex[]> locks_;  // by page, modulo their number
 };
 
 }  // namespace ptxkit::emulator

@@ -137,6 +137,7 @@ struct BarrierState {
   uint32_t predicate_count = 0;  // bar.red: lanes with a true predicate
   uint32_t reduced_lanes = 0;
   std::vector<uint32_t> arrived;  // lanes, by warp
+  std::vector<Epoch> arrivals;    // of warps that do not wait
   uint32_t first_pc = 0, first_warp = 0;
   bool in_use = false;
 };
@@ -152,8 +153,9 @@ struct Cluster {
 struct Cta {
   Launch* launch = nullptr;
   Cluster* cluster = nullptr;
-  uint32_t rank = 0;  // in its cluster
-  uint64_t number = 0;
+  uint32_t rank = 0;    // in its cluster
+  uint64_t turn = 0;    // of the launch: clusters in order, in each the CTAs by rank
+  uint64_t number = 0;  // in the grid, x first
   std::array<uint32_t, 3> id{};
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<uint8_t> shared_storage;
@@ -161,7 +163,8 @@ struct Cta {
   std::vector<uint8_t> shared_shadow;
   uint64_t shared_bytes = 0;
   std::array<BarrierState, 16> barriers;
-  std::unique_ptr<SharedRaces> races;
+  std::unique_ptr<CtaOrder> order;         // with the check for races only
+  std::unique_ptr<AccessHistory> history;  // of shared memory
   std::map<uint64_t, Mbarrier> mbarriers;  // by offset
   // By byte of shared memory: 0, or twice the instruction + 1 of the copy that will write it, plus 1 where it only
   // reads it. Empty until there is a copy.
@@ -184,6 +187,8 @@ struct Launch {
   LaunchOptions options;
   std::vector<uint8_t> parameters;
   bool checked = false;
+  std::unique_ptr<LaunchOrder> order;      // with the check for races only
+  std::unique_ptr<AccessHistory> history;  // of global memory
   bool explicit_cluster = false;
 
   std::atomic<bool> stop = false;
@@ -198,6 +203,7 @@ struct Launch {
 inline bool checks(const Cta& cta, uint32_t check) { return (cta.launch->options.checks & check) != 0; }
 
 // Faults. Each returns quickly when the kind has been reported for this instruction already.
+inline constexpr uint64_t kSameCta = ~uint64_t{0};
 struct FaultDetail {
   FaultKind kind = FaultKind::trap;
   std::string message = {};
@@ -207,6 +213,7 @@ struct FaultDetail {
   Address address = 0;
   uint32_t access_bytes = 0;
   bool has_other = false;
+  uint64_t other_cta = kSameCta;  // its Cta::turn
   uint32_t other_pc = 0xffffffff;
   uint32_t other_warp = 0, other_lane = 0;
   std::string other_message = {};
@@ -214,7 +221,8 @@ struct FaultDetail {
 bool already_reported(const Warp& warp, FaultKind kind);
 void report(Warp& warp, FaultDetail detail);
 Site site_of(const ProgramImage& image, uint32_t pc);
-ThreadId thread_of(const Cta& cta, uint32_t warp, uint32_t lane);
+std::array<uint32_t, 3> block_of(const LaunchShape& shape, uint64_t turn);  // %ctaid
+ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint32_t lane);
 std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.sync 0)"
 
 // A value with undefined bits decides something: `ref` is its slot.

@@ -67,11 +67,16 @@ void complete_barrier(Cta& cta, unsigned id) {
   BarrierState& barrier = cta.barriers[id];
   const ProgramImage& image = *cta.launch->image;
   ++cta.statistics.barriers;
-  if (cta.races) {
+  if (cta.order) {
+    std::vector<uint32_t> waiting(cta.warps.size(), 0);
+    for (auto& warp : cta.warps)
+      for (const Fragment& fragment : warp->fragments)
+        if (fragment.wait == Wait::barrier && fragment.arrived && fragment.barrier_id == id)
+          waiting[warp->index] |= fragment.mask;
     if (whole_cta(barrier))
-      cta.races->barrier_all();
+      cta.order->barrier_all();
     else
-      cta.races->barrier_some(barrier.arrived);
+      cta.order->barrier_some(barrier.arrived, waiting, barrier.arrivals);
   }
   for (auto& warp : cta.warps) {
     uint32_t left = warp->exists & ~warp->live;
@@ -111,6 +116,7 @@ void complete_barrier(Cta& cta, unsigned id) {
   uint32_t warps = static_cast<uint32_t>(barrier.arrived.size());
   barrier = {};
   barrier.arrived.assign(warps, 0);
+  barrier.arrivals.assign(warps, 0);
 }
 
 // Called when lanes arrived or left.
@@ -159,6 +165,7 @@ void arrive(Warp& warp, Fragment& fragment) {
     barrier.reduced_lanes += static_cast<uint32_t>(std::popcount(fragment.mask));
   }
   if (kind == Barrier::arrive) {
+    if (cta.order) barrier.arrivals[warp.index] = cta.order->arrive();
     fragment.wait = Wait::none;
     fragment.arrived = false;
     ++fragment.pc;

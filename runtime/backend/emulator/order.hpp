@@ -1,0 +1,132 @@
+// What happens before what, in one launch: PTX ISA 9.0, chapter 8, as far as the CTAs of an emulator need it.
+//
+// The idea is that of vector clocks (FastTrack, Flanagan and Freund, PLDI 2009) with the clocks of a thread folded into
+// what PTX programs really use. An epoch is a stretch of one CTA between two synchronisations; epochs are numbered as
+// they begin, so that one number tells the CTA and the time. "Ordered before me" is "stamped no later than the last
+// synchronisation between its thread and me", and that is one number for the whole CTA (barriers of all threads), one
+// for each pair of warps (named barriers, acquires), one for each pair of lanes of a warp (bar.warp.sync; a shuffle or
+// a vote orders no memory), and a View of what a warp has learnt of other CTAs and of single threads.
+//
+// A release publishes at its location what its thread knows; an acquire learns it, where the scopes of both reach. A
+// fence makes the strong writes that follow releases and the strong reads that came before acquires. What was published
+// at a location stays there when the location is overwritten, and what one lane learns its warp knows: more order than
+// the model promises, so that a race can be missed there, never invented.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace ptxkit::emulator {
+
+// Memory order of an access; everything but `weak` is strong: it is no race with another strong one.
+enum class Order : uint8_t { weak, relaxed, acquire, release, acq_rel };
+
+// Threads that a strong access or a fence speaks to; `.sys` is `gpu` here. Weak accesses have `none`.
+enum class Scope : uint8_t { none, cta, cluster, gpu };
+inline constexpr unsigned kScopes = 4;
+
+using Epoch = uint32_t;  // 0: before everything
+
+// What is known to have happened, beside the own CTA's clocks.
+struct View {
+  Epoch floor = 0;                               // everything up to it
+  std::map<uint32_t, std::vector<Epoch>> warps;  // CTA -> by warp
+  std::map<uint64_t, Epoch> threads;             // CTA << 10 | thread -> of one thread, later than its warp's
+};
+using SharedView = std::shared_ptr<const View>;
+
+// What the CTAs of a launch share. With `parallel` they run on several host threads.
+class LaunchOrder {
+ public:
+  LaunchOrder(uint32_t ctas_per_cluster, bool parallel);
+  ~LaunchOrder();
+  LaunchOrder(const LaunchOrder&) = delete;
+  LaunchOrder& operator=(const LaunchOrder&) = delete;
+
+  static constexpr uint32_t kChunk = 64;  // epochs that a CTA takes at a time
+  Epoch take(uint32_t cta);
+  uint32_t cta_of(Epoch epoch) const { return owners_[epoch / kChunk]; }
+  uint32_t cluster_of(uint32_t cta) const { return cta / ctas_per_cluster_; }
+  bool full() const { return full_; }  // no more epochs: nothing is found any more
+
+  // Does `scope`, given by a thread of `cta`, reach the threads of `other`?
+  bool reaches(Scope scope, uint32_t cta, uint32_t other) const {
+    return cta == other || scope == Scope::gpu || (scope == Scope::cluster && cluster_of(cta) == cluster_of(other));
+  }
+
+  void publish(uint64_t location, Scope scope, uint32_t cta, const SharedView& view);
+  SharedView published(uint64_t location, Scope scope, uint32_t cta);  // null: nothing
+
+ private:
+  uint64_t group_of(Scope scope, uint32_t cta) const;
+
+  const uint32_t ctas_per_cluster_;
+  const bool parallel_;
+  uint32_t* owners_;  // by chunk
+  std::atomic<uint32_t> next_chunk_ = 1;
+  std::atomic<bool> full_ = false;
+  std::mutex mutex_;
+  // By location, and by those whom it was published to.
+  std::unordered_map<uint64_t, std::map<uint64_t, SharedView>> published_;
+};
+
+// The clocks of one CTA. A thread is warp * 32 + lane.
+class CtaOrder {
+ public:
+  CtaOrder(LaunchOrder& launch, uint32_t warp_count);
+  void restart(uint32_t cta);
+
+  Epoch now() const { return now_; }
+  Epoch first() const { return first_; }
+  uint32_t cta() const { return cta_; }
+  const LaunchOrder& launch() const { return launch_; }
+  // Is what thread `other` of the epoch's CTA did in `epoch` ordered before what `thread` does now?
+  bool before(Epoch epoch, uint32_t other, uint32_t thread) const {
+    const uint32_t cta = launch_.cta_of(epoch);
+    return (cta == cta_ && (other == thread || epoch <= all_)) || has_seen(cta, epoch, other, thread);
+  }
+
+  void barrier_all();  // every thread of the CTA
+  // Named barriers, lanes by warp; a warp with any lane takes part whole. Who only arrives learns nothing, and what it
+  // does after its arrive() nobody learns: `arrivals` by warp, 0 where it waits.
+  Epoch arrive();
+  void barrier_some(const std::vector<uint32_t>& arrived, const std::vector<uint32_t>& waiting,
+                    const std::vector<Epoch>& arrivals);
+  void lanes(uint32_t warp, uint32_t members, uint32_t live);
+  static void barrier_cluster(const std::vector<CtaOrder*>& ctas);
+
+  // Strong accesses of `thread` to `location`: read() after the value has been found, write() before others see it.
+  void read(uint32_t thread, uint64_t location, Order order, Scope scope);
+  void write(uint32_t thread, uint64_t location, Order order, Scope scope);
+  void fence(uint32_t warp, uint32_t lanes, Order order, Scope scope);
+
+ private:
+  bool has_seen(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thread) const;
+  void advance();
+  SharedView view_of(uint32_t warp, uint32_t lanes) const;
+  void learn(uint32_t warp, const SharedView& view);
+
+  // By the weakest scope that it holds for.
+  struct Fences {
+    std::array<SharedView, kScopes> released, seen;
+  };
+
+  LaunchOrder& launch_;
+  const uint32_t warp_count_;
+  uint32_t cta_ = 0;
+  Epoch first_ = 0, now_ = 0;
+  Epoch all_ = 0;                                       // last barrier of all threads
+  std::vector<Epoch> warp_clock_;                       // [warp][other warp]
+  std::vector<Epoch> whole_warp_;                       // last synchronisation of all lanes of the warp
+  std::vector<std::array<Epoch, 32 * 32>> lane_clock_;  // [warp][lane][other lane]; empty until a partial mask is seen
+  std::vector<SharedView> learnt_;                      // by warp
+  std::vector<Fences> fences_;                          // by warp
+};
+
+}  // namespace ptxkit::emulator
