@@ -89,7 +89,7 @@ class Picture {
     return out + "}\n";
   }
 
-  std::string svg() const {
+  std::string svg(std::string_view id_prefix) const {
     Drawing drawing = this->drawing();
     lay_out(drawing, kGapX, kGapY);
     const double width = drawing.width + 2 * kGapX, height = drawing.height + 2 * kLineHeight;
@@ -100,7 +100,7 @@ class Picture {
         "<text class=\"title\" x=\"{4}\" y=\"{5}\">{2}</text>\n<g transform=\"translate({6} {7})\">\n",
         width, height, for_xml(function_.name), kStyle, kPadding, kLineHeight, kGapX, kLineHeight);
     for (const Edge& edge : drawing.edges) out += edge_svg(edge);
-    for (BlockId id = 0; id < graph_.size(); ++id) out += block_svg(id, drawing.boxes[id]);
+    for (BlockId id = 0; id < graph_.size(); ++id) out += block_svg(id, drawing.boxes[id], id_prefix);
     return out + "</g>\n</svg>\n";
   }
 
@@ -168,11 +168,11 @@ class Picture {
     return drawing;
   }
 
-  std::string block_svg(BlockId id, const Box& box) const {
+  std::string block_svg(BlockId id, const Box& box, std::string_view id_prefix) const {
     const bool is_head = loops_.innermost(id) != flow::kNone && loops_.loop(loops_.innermost(id)).header == id;
     const char* kind = !graph_.is_reachable(id) ? " dead" : is_head ? " head" : graph_.block(id).exits ? " end" : "";
     const double left = box.x - box.width / 2;
-    std::string out = fmt::format("<g class=\"node{}\" id=\"block{}\"><title>", kind, id);
+    std::string out = fmt::format("<g class=\"node{}\" id=\"{}block{}\"><title>", kind, id_prefix, id);
     for (const std::string& line : lines(id)) out += for_xml(line) + "\n";
     out += fmt::format(
         "</title><rect class=\"block\" rx=\"4\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
@@ -222,8 +222,8 @@ std::string flow_dot(const ptx::Module& module, const ptx::Function& function) {
   return Picture(module, function).dot();
 }
 
-std::string flow_svg(const ptx::Module& module, const ptx::Function& function) {
-  return Picture(module, function).svg();
+std::string flow_svg(const ptx::Module& module, const ptx::Function& function, std::string_view id_prefix) {
+  return Picture(module, function).svg(id_prefix);
 }
 
 }  // namespace ptxkit::inspect

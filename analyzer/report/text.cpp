@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/report/place.hpp"
+#include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 
 namespace ptxkit::report {
@@ -21,27 +22,6 @@ using rules::Severity;
 using rules::Verdict;
 
 constexpr size_t kExcerptWidth = 160;
-
-std::string plural(size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string thread_text(const std::optional<uint32_t> (&tid)[3]) {
-  const auto part = [](const std::optional<uint32_t>& value) { return value ? std::to_string(*value) : "any"; };
-  return fmt::format("({}, {}, {})", part(tid[0]), part(tid[1]), part(tid[2]));
-}
-
-bool is_named(const std::optional<uint32_t> (&tid)[3]) { return tid[0] || tid[1] || tid[2]; }
-
-std::string witness_text(const rules::Witness& witness) {
-  std::vector<std::string> parts;
-  if (is_named(witness.tid)) parts.push_back("thread " + thread_text(witness.tid));
-  if (is_named(witness.other_tid)) parts.push_back("against thread " + thread_text(witness.other_tid));
-  if (witness.iteration) parts.push_back(fmt::format("iteration {}", *witness.iteration));
-  if (witness.address) parts.push_back(fmt::format("address {}", *witness.address));
-  if (!witness.note.empty()) parts.push_back(witness.note);
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
 
 class Writer {
  public:

@@ -80,6 +80,21 @@ unsigned conflict_degree(const WarpFootprint& footprint, uint32_t width_bytes) {
   return worst;
 }
 
+std::vector<SharedAccess> shared_accesses(Context& context) {
+  Analyses& analyses = context.analyses();
+  std::vector<SharedAccess> all;
+  for (const flow::Access& access : analyses.accesses()) {
+    if (access.space != ptx::Space::shared) continue;
+    SharedAccess found{access, ptx::kNone, warp_footprint(context, access)};
+    if (const flow::BaseId id = analyses.forms().address(access).base; id != flow::kNoBase) {
+      const flow::Base& base = analyses.domain().base(id);
+      if (base.kind == flow::Base::Kind::variable) found.object = base.id;
+    }
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
 Sectors sectors_of(const WarpFootprint& footprint, uint32_t width_bytes) {
   std::set<int64_t> sectors, places;
   for (unsigned lane = 0; lane < 32; ++lane) {

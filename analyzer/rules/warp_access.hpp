@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/rules/context.hpp"
@@ -22,6 +23,14 @@ std::optional<WarpFootprint> warp_footprint(Context& context, const flow::Access
 // Most accesses that one bank serves, in the phases in which hardware takes a request: 32 banks of 4 bytes; words of 8
 // bytes by half warps, of 16 by quarters. 1 is free of conflicts. Source: CUDA C++ Programming Guide, shared memory.
 unsigned conflict_degree(const WarpFootprint& footprint, uint32_t width_bytes);
+
+// An access to shared memory, for pictures: what it touches, and where that is known, by which lanes.
+struct SharedAccess {
+  flow::Access access;
+  ptx::VariableId object = ptx::kNone;  // where one variable alone can be meant
+  std::optional<WarpFootprint> footprint;
+};
+std::vector<SharedAccess> shared_accesses(Context& context);  // in program order
 
 // 32-byte sectors touched, and the least that the active lanes' distinct bytes need.
 struct Sectors {

@@ -11,7 +11,7 @@ namespace {
 constexpr off_t kLargestSourceBytes = 8 << 20;
 
 bool is_readable_source(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= kLargestSourceBytes;
 }
 
@@ -29,20 +29,29 @@ const std::string& SourceFiles::content(const std::string& path) {
   return files_.emplace(path, std::move(text)).first->second;
 }
 
-std::optional<std::string> SourceFiles::line(const std::string& ptx_path, const std::string& file, uint32_t number) {
+const std::string& SourceFiles::find(const std::string& ptx_path, const std::string& file) {
   const size_t slash = ptx_path.rfind('/');
-  const std::string beside = slash == ptx_path.npos || file.starts_with('/') ? "" : ptx_path.substr(0, slash + 1) + file;
-  for (const std::string& path : {beside, file}) {
-    const std::string& text = content(path);
-    size_t at = 0;
-    for (uint32_t line = 1; line < number && at < text.size(); ++line) {
-      const size_t end = text.find('\n', at);
-      at = end == text.npos ? text.size() : end + 1;
-    }
-    if (number == 0 || at >= text.size()) continue;
-    return trimmed(text.substr(at, text.find('\n', at) - at));
+  if (slash != ptx_path.npos && !file.starts_with('/')) {
+    const std::string& beside = content(ptx_path.substr(0, slash + 1) + file);
+    if (!beside.empty()) return beside;
   }
-  return std::nullopt;
+  return content(file);
+}
+
+std::optional<std::string> SourceFiles::text(const std::string& ptx_path, const std::string& file) {
+  const std::string& found = find(ptx_path, file);
+  return found.empty() ? std::nullopt : std::optional(found);
+}
+
+std::optional<std::string> SourceFiles::line(const std::string& ptx_path, const std::string& file, uint32_t number) {
+  const std::string& text = find(ptx_path, file);
+  size_t at = 0;
+  for (uint32_t line = 1; line < number && at < text.size(); ++line) {
+    const size_t end = text.find('\n', at);
+    at = end == text.npos ? text.size() : end + 1;
+  }
+  if (number == 0 || at >= text.size()) return std::nullopt;
+  return trimmed(text.substr(at, text.find('\n', at) - at));
 }
 
 }  // namespace ptxkit::tools

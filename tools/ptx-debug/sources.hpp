@@ -15,8 +15,12 @@ class SourceFiles {
   // Line `number`, from 1, without surrounding blanks; nothing where there is no such file or line.
   std::optional<std::string> line(const std::string& ptx_path, const std::string& file, uint32_t number);
 
+  // The whole file; nothing where there is none.
+  std::optional<std::string> text(const std::string& ptx_path, const std::string& file);
+
  private:
   const std::string& content(const std::string& path);  // empty where it cannot be read
+  const std::string& find(const std::string& ptx_path, const std::string& file);
 
   std::map<std::string, std::string> files_;
 };

@@ -10,6 +10,7 @@
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/report/github.hpp"
+#include "analyzer/report/html.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/suppression.hpp"
@@ -34,8 +35,8 @@ struct Arguments {
   Inputs inputs;
   SelectionWords selection;
   std::optional<double> minimum_percent;
-  std::string format = "text";  // of standard output
-  std::string json, sarif;      // where to; empty: none
+  std::string format = "text";    // of standard output
+  std::string html, json, sarif;  // where to; empty: none
   std::string baseline, write_baseline;
   std::string colour = "auto";
   std::string profile = "root-cause";
@@ -93,7 +94,8 @@ std::string in_format(const std::string& format, const Arguments& arguments, con
 }
 
 // The report on standard output, and in the files asked for. Whether all of it was written.
-bool write_reports(const Arguments& arguments, const report::Report& report, const report::SourceLine& source_line) {
+bool write_reports(const Arguments& arguments, const report::Report& report, const report::SourceLine& source_line,
+                   SourceFiles& sources) {
   const bool is_json = arguments.json == "-";  // --json alone
   bool written = print(in_format(is_json ? "json" : arguments.format, arguments, report, source_line));
   const auto save = [&](const std::string& path, const auto& make) {
@@ -103,6 +105,10 @@ bool write_reports(const Arguments& arguments, const report::Report& report, con
     written = written && saved.has_value();
   };
   if (!is_json) save(arguments.json, [&] { return report::to_json(report); });
+  save(arguments.html, [&] {
+    return report::to_html(report,
+                           [&](const std::string& ptx, const std::string& file) { return sources.text(ptx, file); });
+  });
   save(arguments.sarif, [&] { return report::to_sarif(report, rule_page); });
   save(arguments.write_baseline, [&] { return report::Baseline::write(report); });
   return written;
@@ -206,7 +212,7 @@ int analyze_files(const Arguments& arguments) {
     return sources.line(ptx, file, line);
   };
   suppress_all(arguments, report, *baseline, source_line);
-  const bool written = write_reports(arguments, report, source_line);
+  const bool written = write_reports(arguments, report, source_line, sources);
   return rules::exit_code(written ? report.status() : rules::Status::unreadable);
 }
 
@@ -226,6 +232,7 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_option("--format", arguments->format,
                    "what standard output gets; github means annotations of GitHub Actions")
       ->type_name("text|json|sarif|github");
+  verb->add_option("--html", arguments->html, "write the report as one HTML file as well")->type_name("F");
   verb->add_option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well")->type_name("F");
   verb->add_option("--baseline", arguments->baseline, "do not count the findings that F lists")->type_name("F");
   verb->add_option("--write-baseline", arguments->write_baseline,

@@ -1,0 +1,254 @@
+// The frame of the page, the overview and the findings; style and script are files of their own in page/.
+#include "analyzer/report/html.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "analyzer/report/fingerprint.hpp"
+#include "analyzer/report/html_parts.hpp"
+#include "analyzer/report/identity.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/report/words.hpp"
+#include "analyzer/rules/table.hpp"
+#include "support/embedded.hpp"
+
+namespace ptxkit::report {
+
+extern const EmbeddedFile page_files[];
+extern const size_t page_files_count;
+
+namespace {
+
+using rules::Severity;
+using rules::Verdict;
+
+std::string_view page_file(std::string_view name) {
+  const auto found = std::ranges::find(page_files, page_files + page_files_count, name, &EmbeddedFile::name);
+  return found->content;
+}
+
+std::string name_of(const KernelAnalysis& kernel) { return kernel.name.empty() ? "module" : kernel.name; }
+
+class Page {
+ public:
+  Page(const Report& report, const SourceText& source_text) : report_(report), source_text_(source_text) {}
+
+  std::string write() {
+    std::string body;
+    for (const FileAnalysis& file : report_.files) body += file_html(file);
+    // What may load is said twice: nothing here refers to anything outside, and the browser would refuse it.
+    std::string out = fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        "script-src 'unsafe-inline'\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
+        "<title>ptx-debug report: {}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
+        for_html(report_.files.size() == 1 ? report_.files.front().path : plural(report_.files.size(), "file")),
+        page_file("report.css"));
+    out += header() + toolbar() + overview_ + "</tbody></table>\n" + body;
+    return out + fmt::format("<script>\n{}</script>\n</body>\n</html>\n", page_file("report.js"));
+  }
+
+ private:
+  std::string header() const {
+    std::string out = "<header><h1>ptx-debug report</h1>\n<p>";
+    out += fmt::format("version {}, profile {}, {} of {} rules ran, exit code {}", tool_version(),
+                       report_.options.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause",
+                       report_.ran_count(), kRuleCount, rules::exit_code(report_.status()));
+    if (report_.options.minimum_percent) out += fmt::format(", least score {}", *report_.options.minimum_percent);
+    for (const std::string& evidence : report_.evidence) out += "; evidence " + for_html(evidence);
+    return out + "</p></header>\n";
+  }
+
+  std::string toolbar() const {
+    const auto options = [](const std::map<std::string, size_t>& counts) {
+      std::string all = "<option value=\"\">all</option>";
+      for (const auto& [name, count] : counts) {
+        all += fmt::format("<option value=\"{0}\">{0} ({1})</option>", for_html(name), count);
+      }
+      return all;
+    };
+    return fmt::format(
+        "<form id=\"filter\"><label>rule <select name=\"rule\">{}</select></label>\n"
+        "<label>kernel <select name=\"kernel\">{}</select></label>\n"
+        "<label>from <select name=\"severity\"><option value=\"0\">info</option><option value=\"1\">low</option>"
+        "<option value=\"2\">medium</option><option value=\"3\">high</option><option value=\"4\">critical</option>"
+        "</select></label>\n<label>text <input name=\"text\" type=\"search\"></label>\n"
+        "<label><input name=\"suppressed\" type=\"checkbox\" checked> suppressed</label>\n"
+        "<output>{}</output></form>\n"
+        "<table class=\"overview\"><thead><tr><th>file<th>kernel<th class=\"number\">score<th>"
+        "<th class=\"number\">critical<th class=\"number\">refuted<th class=\"number\">undecided"
+        "</thead><tbody>\n",
+        options(rules_), options(kernels_), plural(finding_count_, "finding"));
+  }
+
+  void add_to_overview(const FileAnalysis& file, const KernelAnalysis& kernel, const std::string& id) {
+    const double percent = kernel.score.percent();
+    overview_ += fmt::format(
+        "<tr data-kernel=\"{0}\"><td>{1}<td><a href=\"#{2}\">{0}</a><td class=\"number\">{3:.1f}"
+        "<td><span class=\"bar\"><span class=\"{4}\" style=\"width:{3:.1f}%\"></span></span>"
+        "<td class=\"number\">{5}<td class=\"number\">{6}<td class=\"number\">{7}\n",
+        for_html(name_of(kernel)), for_html(file.path), id, percent,
+        grade_of(percent, kernel.count(Severity::critical) > 0), kernel.count(Severity::critical),
+        kernel.count(Verdict::refuted), kernel.count(Verdict::undecided));
+  }
+
+  std::string file_html(const FileAnalysis& file) {
+    if (file.error) {
+      overview_ += fmt::format("<tr><td>{}<td colspan=\"6\" class=\"fault\">{}\n", for_html(file.path),
+                               for_html(file.error->message()));
+      return "";
+    }
+    if (!file.parsed.diagnostics.empty()) return unparsable_html(file);
+    std::string out;
+    for (const std::string& remark : file.remarks) out += fmt::format("<p class=\"remark\">{}</p>\n", for_html(remark));
+    for (const KernelAnalysis& kernel : file.kernels) out += kernel_html(file, kernel);
+    return out;
+  }
+
+  std::string unparsable_html(const FileAnalysis& file) {
+    overview_ += fmt::format("<tr><td><a href=\"#k{}\">{}</a><td colspan=\"6\" class=\"fault\">does not parse: {}\n",
+                             next_, for_html(file.path), plural(file.parsed.diagnostics.size(), "error"));
+    return fmt::format("<section class=\"kernel\" id=\"k{}\"><h2>{}</h2>\n<pre class=\"excerpt\">{}</pre></section>\n",
+                       next_++, for_html(file.path), for_html(rendered(file.parsed)));
+  }
+
+  std::string kernel_html(const FileAnalysis& file, const KernelAnalysis& kernel) {
+    const HtmlKernel at{file, kernel, fmt::format("k{}", next_++)};
+    add_to_overview(file, kernel, at.id);
+    std::string out = fmt::format(
+        "<section class=\"kernel\" id=\"{}\" data-kernel=\"{}\">\n<h2>{} <small>{}, PTX {}.{}, {}</small></h2>\n",
+        at.id, for_html(name_of(kernel)), for_html(name_of(kernel)), for_html(file.path), at.module().version_major,
+        at.module().version_minor, for_html(at.module().target));
+    out += score_bars_html(kernel) + findings_html(at) + verdicts_html(kernel);
+    if (kernel.function != ptx::kNone) {
+      out += code_html(at, source_text_) + flow_html(at) + shared_memory_html(at, report_.options);
+    }
+    return out + "</section>\n";
+  }
+
+  std::string findings_html(const HtmlKernel& at) {
+    struct Entry {
+      const rules::RuleInfo* rule;
+      AnyFinding finding;
+    };
+    std::vector<Entry> entries;
+    for (const RuleVerdict& verdict : at.kernel.verdicts) {
+      for (AnyFinding& each : all_findings(at.module(), at.kernel, verdict)) {
+        entries.push_back({verdict.rule, std::move(each)});
+      }
+    }
+    std::ranges::stable_sort(entries, std::greater(),
+                             [](const Entry& entry) { return entry.finding.finding->severity; });
+    std::string out = "<h3>Findings</h3>\n";
+    if (entries.empty()) return out + "<p>none</p>\n";
+    for (const Entry& entry : entries) out += finding_html(at, *entry.rule, entry.finding);
+    kernels_[name_of(at.kernel)] += entries.size();
+    finding_count_ += entries.size();
+    return out;
+  }
+
+  std::string finding_html(const HtmlKernel& at, const rules::RuleInfo& rule, const AnyFinding& each) {
+    ++rules_[std::string(rule.id)];
+    const rules::Finding& finding = *each.finding;
+    const ptx::Module& module = at.module();
+    const uint32_t line = module.position(finding.at).line;
+    std::string out = fmt::format(
+        "<article class=\"finding {0}{1}\" data-rule=\"{2}\" data-kernel=\"{3}\" data-severity=\"{4}\" "
+        "data-fingerprint=\"{5}\">\n<h4><span class=\"tag\">{0}</span> {6} <small title=\"{7}\">{2} {8}, "
+        "{9}</small></h4>\n",
+        text(finding.severity), each.suppressed ? " suppressed" : "", rule.id, for_html(name_of(at.kernel)),
+        static_cast<int>(finding.severity), each.fingerprint, for_html(finding.message), for_html(rule.property),
+        rule.name, text(finding.tier));
+    out += place_html(at, line, statement_at(module, finding.at), "");
+    const auto label = [&](std::string_view name, std::string_view what) {
+      if (!what.empty()) out += fmt::format("<dt>{}<dd>{}\n", name, for_html(what));
+    };
+    out += "<dl>";
+    if (each.suppressed) label("suppressed", each.suppressed->reason);
+    for (const rules::Step& step : finding.path) {
+      out += fmt::format("<dt>path<dd>{}\n",
+                         place_html(at, module.position(step.at).line, statement_at(module, step.at), step.what));
+    }
+    for (const std::string& assumption : finding.assumptions) label("assumes", assumption);
+    if (finding.witness) label("witness", witness_text(*finding.witness));
+    label("evidence", finding.evidence);
+    label("remedy", finding.remedy);
+    return out + "</dl></article>\n";
+  }
+
+  static std::string place_html(const HtmlKernel& at, uint32_t line, std::string_view statement,
+                                std::string_view what) {
+    const bool is_shown = at.kernel.function != ptx::kNone && at.module().position(at.function().at).line <= line &&
+                          line <= at.module().position(at.function().end).line;
+    const std::string number = is_shown ? fmt::format("<a href=\"#{}\">line {}</a>", ptx_line_id(at, line), line)
+                                        : fmt::format("line {}", line);
+    return fmt::format("<p class=\"place\">{} <code>{}</code> {}</p>\n", number, for_html(statement), for_html(what));
+  }
+
+  static std::string verdicts_html(const KernelAnalysis& kernel) {
+    std::string out = fmt::format("<details><summary>Verdicts of {}</summary>\n<table class=\"verdicts\">",
+                                  plural(kernel.verdicts.size(), "rule"));
+    for (const RuleVerdict& entry : kernel.verdicts) {
+      rules::Score change;
+      change.add(*entry.rule, entry.result);
+      out += fmt::format("<tr class=\"{0}\"><td>{1}<td>{2}<td>{3}<td class=\"number\">{4}<td>{5}\n",
+                         entry.result.verdict == Verdict::not_applicable ? "na" : text(entry.result.verdict),
+                         entry.rule->id, entry.rule->name, text(entry.result.verdict),
+                         change.lost     ? fmt::format("-{}", change.lost)
+                         : change.earned ? fmt::format("+{}", change.earned)
+                                         : "",
+                         for_html(entry.result.basis));
+    }
+    return out + "</table></details>\n";
+  }
+
+  const Report& report_;
+  const SourceText& source_text_;
+  unsigned next_ = 0;  // number of the next kernel
+  size_t finding_count_ = 0;
+  std::map<std::string, size_t> rules_, kernels_;  // findings of each
+  std::string overview_;
+};
+
+}  // namespace
+
+std::string for_html(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7f ? '?' : c;
+    }
+  }
+  return out;
+}
+
+std::string_view grade_of(double percent, bool has_critical) {
+  if (has_critical) return "poor";
+  return percent >= rules::kGoodPercent ? "good" : percent >= rules::kFairPercent ? "fair" : "poor";
+}
+
+std::string ptx_line_id(const HtmlKernel& at, uint32_t line) { return fmt::format("{}-p{}", at.id, line); }
+
+std::string to_html(const Report& report, const SourceText& source_text) { return Page(report, source_text).write(); }
+
+}  // namespace ptxkit::report

@@ -1,0 +1,192 @@
+// PTX and source side by side. Lines of the two that belong together carry the same `data-source`.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "analyzer/report/fingerprint.hpp"
+#include "analyzer/report/html_parts.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/report/words.hpp"
+#include "analyzer/rules/table.hpp"
+
+namespace ptxkit::report {
+namespace {
+
+constexpr uint32_t kWholeKernelLines = 3000;  // a longer one is shown around its findings
+constexpr uint32_t kPtxContextLines = 20, kSourceContextLines = 3;
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// The worst finding of a line.
+struct Mark {
+  rules::Severity severity = rules::Severity::info;
+  std::string title;
+};
+
+class Code {
+ public:
+  Code(const HtmlKernel& at, const SourceText& source_text)
+      : at_(at), module_(at.module()), source_text_(source_text) {}
+
+  std::string write() {
+    collect_marks();
+    collect_sources();
+    std::string out = fmt::format("<details class=\"code\" open><summary>PTX{}</summary>\n<div class=\"panels\">\n",
+                                  files_.empty() ? "" : " and source");
+    out += ptx_panel();
+    for (size_t i = 0; i < files_.size(); ++i) out += source_panel(i);
+    out += "</div>";
+    for (const std::string& name : absent_) out += fmt::format("<p>source {} is not at hand</p>\n", for_html(name));
+    return out + "</details>\n";
+  }
+
+ private:
+  struct File {
+    std::string name;
+    std::string text;
+    size_t line_count;
+    std::set<uint32_t> lines;        // that some instruction comes from
+    std::map<uint32_t, Mark> marks;  // the worst of their instructions
+  };
+
+  void collect_marks() {
+    for (const RuleVerdict& verdict : at_.kernel.verdicts) {
+      for (const AnyFinding& each : all_findings(module_, at_.kernel, verdict)) {
+        Mark& mark = marks_[module_.position(each.finding->at).line];
+        mark.severity = std::max(mark.severity, each.finding->severity);
+        mark.title += fmt::format("{}{}: {}", mark.title.empty() ? "" : "\n", verdict.rule->id, each.finding->message);
+        for (const rules::Step& step : each.finding->path) steps_.insert(module_.position(step.at).line);
+      }
+    }
+  }
+
+  // The innermost source place of each line of PTX whose file is at hand.
+  void collect_sources() {
+    std::map<std::string, size_t> known;  // to files_; npos where absent
+    for (const ptx::Instruction& instruction : at_.function().instructions) {
+      for (const SourcePlace& place : source_places(module_, instruction.location)) {
+        const auto [found, is_new] = known.emplace(place.file, std::string::npos);
+        if (is_new) {
+          if (auto text = source_text_ ? source_text_(at_.file.path, place.file) : std::nullopt) {
+            found->second = files_.size();
+            const size_t line_count = lines_of(*text).size();
+            files_.push_back({place.file, std::move(*text), line_count, {}, {}});
+          } else {
+            absent_.push_back(place.file);
+          }
+        }
+        if (found->second == std::string::npos || place.line == 0) continue;
+        if (place.line > files_[found->second].line_count) continue;  // the file has changed since
+        files_[found->second].lines.insert(place.line);
+        const uint32_t line = module_.position(instruction.at).line;
+        source_of_.emplace(line, std::pair(found->second, place.line));
+        if (const auto mark = marks_.find(line); mark != marks_.end()) {
+          Mark& here = files_[found->second].marks[place.line];
+          if (here.title.empty() || here.severity < mark->second.severity) here = mark->second;
+        }
+        break;
+      }
+    }
+  }
+
+  static std::string gap(uint32_t count) {
+    return fmt::format("<tr class=\"gap\"><td><td>{} not shown\n", plural(count, "line"));
+  }
+
+  std::string ptx_panel() const {
+    const uint32_t first = module_.position(at_.function().at).line, last = module_.position(at_.function().end).line;
+    const bool is_whole = is_shown_whole(at_);
+    std::set<uint32_t> shown = steps_;
+    for (const auto& [line, mark] : marks_) shown.insert(line);
+    std::string out = "<table class=\"lines ptx\">";
+    uint32_t hidden = 0;
+    for (uint32_t line = first; line <= last; ++line) {
+      const auto near = shown.lower_bound(line > kPtxContextLines ? line - kPtxContextLines : 0);
+      if (!is_whole && (near == shown.end() || *near > line + kPtxContextLines)) {
+        ++hidden;
+        continue;
+      }
+      if (hidden) out += gap(std::exchange(hidden, 0));
+      out += ptx_row(line);
+    }
+    if (hidden) out += gap(hidden);
+    return out + "</table>\n";
+  }
+
+  static std::string mark_html(const Mark& mark) {
+    return fmt::format(" class=\"{}\" title=\"{}\"", text(mark.severity), for_html(mark.title));
+  }
+
+  std::string ptx_row(uint32_t line) const {
+    std::string attributes = fmt::format("id=\"{}\"", ptx_line_id(at_, line));
+    std::string number = std::to_string(line);
+    if (const auto source = source_of_.find(line); source != source_of_.end()) {
+      const auto& [file, source_line] = source->second;
+      attributes += fmt::format(" data-source=\"{}:{}\"", file, source_line);
+      number = fmt::format("<a href=\"#{}\">{}</a>", source_line_id(file, source_line), line);
+    }
+    if (const auto mark = marks_.find(line); mark != marks_.end()) {
+      attributes += mark_html(mark->second);
+    } else if (steps_.contains(line)) {
+      attributes += " class=\"step\"";
+    }
+    return fmt::format("<tr {}><td>{}<td>{}\n", attributes, number, for_html(module_.line(line)));
+  }
+
+  std::string source_line_id(size_t file, uint32_t line) const { return fmt::format("{}-s{}-{}", at_.id, file, line); }
+
+  std::string source_panel(size_t index) const {
+    const File& file = files_[index];
+    std::string out = fmt::format("<table class=\"lines source\"><caption>{}</caption>", for_html(file.name));
+    uint32_t number = 0, hidden = 0;
+    for (const std::string_view line : lines_of(file.text)) {
+      ++number;
+      const auto near = file.lines.lower_bound(number > kSourceContextLines ? number - kSourceContextLines : 0);
+      if (near == file.lines.end() || *near > number + kSourceContextLines) {
+        ++hidden;
+        continue;
+      }
+      if (hidden) out += gap(std::exchange(hidden, 0));
+      std::string link =
+          file.lines.contains(number) ? fmt::format(" data-source=\"{}:{}\"", index, number) : std::string();
+      if (const auto mark = file.marks.find(number); mark != file.marks.end()) link += mark_html(mark->second);
+      out += fmt::format("<tr id=\"{}\"{}><td>{}<td>{}\n", source_line_id(index, number), link, number, for_html(line));
+    }
+    if (hidden) out += gap(hidden);
+    return out + "</table>\n";
+  }
+
+  const HtmlKernel& at_;
+  const ptx::Module& module_;
+  const SourceText& source_text_;
+  std::map<uint32_t, Mark> marks_;  // by line of PTX
+  std::set<uint32_t> steps_;
+  std::vector<File> files_;
+  std::vector<std::string> absent_;
+  std::map<uint32_t, std::pair<size_t, uint32_t>> source_of_;  // line of PTX -> file and line
+};
+
+}  // namespace
+
+bool is_shown_whole(const HtmlKernel& at) {
+  const auto line = [&](ptx::Offset offset) { return at.module().position(offset).line; };
+  return line(at.function().end) - line(at.function().at) < kWholeKernelLines;
+}
+
+std::string code_html(const HtmlKernel& at, const SourceText& source_text) { return Code(at, source_text).write(); }
+
+}  // namespace ptxkit::report

@@ -1,0 +1,39 @@
+// The parts of the HTML report, one for each thing that it shows; internal to html*.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/html.hpp"
+
+namespace ptxkit::report {
+
+// `text` as HTML text or attribute value; control bytes other than line ends and tabs become '?'.
+std::string for_html(std::string_view text);
+
+// "good", "fair", "poor": the class of a score; a critical finding makes any score poor.
+std::string_view grade_of(double percent, bool has_critical);
+
+// A kernel and the prefix of its ids in the page, "k3".
+struct HtmlKernel {
+  const FileAnalysis& file;
+  const KernelAnalysis& kernel;
+  std::string id;
+
+  const ptx::Module& module() const { return file.parsed.module; }
+  const ptx::Function& function() const { return module().functions[kernel.function]; }
+};
+
+// The id of a line of PTX of the kernel.
+std::string ptx_line_id(const HtmlKernel& at, uint32_t line);
+// Whether all lines of the kernel are in the page; of a very long one, only those around findings are.
+bool is_shown_whole(const HtmlKernel& at);
+
+std::string score_bars_html(const KernelAnalysis& kernel);
+// Precondition of these: the kernel has a function.
+std::string code_html(const HtmlKernel& at, const SourceText& source_text);
+std::string flow_html(const HtmlKernel& at);
+std::string shared_memory_html(const HtmlKernel& at, const AnalysisOptions& options);
+
+}  // namespace ptxkit::report
