@@ -7,9 +7,12 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fkr_tests/corpus.hpp"
+#include "kernels/entropy/fse_reference.hpp"
+#include "kernels/entropy/huffman_reference.hpp"
 #include "kernels/entropy/rans_chunked_reference.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
 
@@ -66,7 +69,37 @@ inline std::vector<TransformPair> transform_pairs() {
                      .decode = [](auto src, auto dst) { return rans_warp_decode_reference(src, dst); },
                      .bound = [options](size_t size) { return rans_warp_bound(size, options); }});
   }
+  pairs.push_back({.label = "huffman",
+                   .encoder = kHuffmanEncode,
+                   .decoder = kHuffmanDecode,
+                   .encoder_options = {},
+                   .decoder_options = {},
+                   .encode = [](auto src, auto dst) { return huffman_encode_reference(src, dst); },
+                   .decode = [](auto src, auto dst) { return huffman_decode_reference(src, dst); },
+                   .bound = [](size_t size) { return huffman_bound(size); }});
+  for (uint32_t bits = kMinAccuracyBits; bits <= kMaxAccuracyBits; ++bits) {
+    pairs.push_back({.label = "fse " + std::to_string(bits) + " bits",
+                     .encoder = kFseEncode,
+                     .decoder = kFseDecode,
+                     .encoder_options = {bits},
+                     .decoder_options = {},
+                     .encode = [bits](auto src, auto dst) { return fse_encode_reference(src, dst, {bits}); },
+                     .decode = [](auto src, auto dst) { return fse_decode_reference(src, dst); },
+                     .bound = [](size_t size) { return fse_bound(size); }});
+  }
   return pairs;
+}
+
+// Symbol k as often as the k-th Fibonacci number: what gives the deepest Huffman tree.
+inline Bytes fibonacci_bytes(size_t count) {
+  Bytes bytes;
+  size_t run = 1, next = 1;
+  for (uint8_t symbol = 0; bytes.size() < count; ++symbol) {
+    bytes.insert(bytes.end(), run, symbol);
+    run = std::exchange(next, run + next);
+  }
+  bytes.resize(count);
+  return bytes;
 }
 
 // Raw inputs: nothing, one symbol, two, all 256 equally often, one that dominates, incompressible, text-like.
@@ -80,7 +113,7 @@ inline std::vector<Bytes> transform_inputs(size_t longest) {
       if (dominant[i] > 3) dominant[i] = 0;
     }
     inputs.insert(inputs.end(), {Bytes(size, 'x'), two, ramp_bytes(size), dominant, random_bytes(size, seed),
-                                 matchable_bytes(size, seed)});
+                                 matchable_bytes(size, seed), fibonacci_bytes(size)});
   }
   return inputs;
 }

@@ -7,6 +7,10 @@
 
 namespace ptxkit::kernels {
 
+dsl::KernelDefinition fse_decode();  // entropy/
+dsl::KernelDefinition fse_encode();
+dsl::KernelDefinition huffman_decode();
+dsl::KernelDefinition huffman_encode();
 dsl::KernelDefinition lz4_compress_chunk();  // lz4/lz4_compress.cpp
 dsl::KernelDefinition lz4_compress_page();
 dsl::KernelDefinition lz4_decompress();       // lz4/lz4_decompress.cpp

@@ -109,6 +109,22 @@ TEST(RansChunkedEncode, OptionsOutOfRange) {
   }
 }
 
+TEST(HuffmanEncode, DeepCodesAndItemsAboveTheLimit) {
+  std::vector<Block> items;
+  for (const size_t size : {700u, 6764u, 17710u}) items.push_back({ptxkit::testing::fibonacci_bytes(size), 20000});
+  items.push_back({Bytes(kMaxLanedBytes + 1), 100});
+  expect_as_reference(
+      kHuffmanEncode, {}, items, [](auto src, auto dst) { return huffman_encode_reference(src, dst); }, "debug");
+}
+
+TEST(FseEncode, OptionsOutOfRange) {
+  for (const uint32_t bits : {0u, 4u, 13u}) {
+    expect_as_reference(
+        kFseEncode, {bits}, {{Bytes(100, 'a'), 1000}, {Bytes(kMaxLanedBytes + 1), 1000}},
+        [&](auto src, auto dst) { return fse_encode_reference(src, dst, {bits}); }, "release");
+  }
+}
+
 TEST(RansWarpEncode, OptionsOutOfRange) {
   for (const RansWarpOptions options :
        {RansWarpOptions{8, 14}, RansWarpOptions{13, 14}, RansWarpOptions{12, 7}, RansWarpOptions{12, 21}}) {

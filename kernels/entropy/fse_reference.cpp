@@ -1,0 +1,136 @@
+// Tabled ANS. The states of a table of L are L to 2L - 1; state L + p stands at place p. A symbol of frequency f owns f
+// places, found by stepping through the table; in ascending order they stand for x = f to 2f - 1. Coding a symbol in
+// state X drops low bits until f <= X < 2f, and goes to the place that stands for the rest.
+#include "kernels/entropy/fse_reference.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "kernels/entropy/lane_bits_reference.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+// The symbol of each place.
+std::vector<uint8_t> spread(const std::array<uint16_t, kSymbols>& frequencies, uint32_t state_count) {
+  std::vector<uint8_t> symbols(state_count);
+  uint32_t place = 0;
+  for (uint32_t s = 0; s < kSymbols; ++s) {
+    for (uint32_t i = 0; i < frequencies[s]; ++i) {
+      symbols[place] = static_cast<uint8_t>(s);
+      place = (place + spread_step(state_count)) & (state_count - 1);
+    }
+  }
+  return symbols;
+}
+
+class Coder {
+ public:
+  Coder(const std::array<uint16_t, kSymbols>& frequencies, uint32_t accuracy_bits)
+      : frequencies_(frequencies), accuracy_bits_(accuracy_bits), next_(size_t{1} << accuracy_bits) {
+    const auto state_count = static_cast<uint32_t>(next_.size());
+    const auto symbols = spread(frequencies, state_count);
+    for (uint32_t s = 1; s < kSymbols; ++s) starts_[s] = starts_[s - 1] + frequencies[s - 1];
+    auto next = starts_;
+    for (uint32_t place = 0; place < state_count; ++place) {
+      next_[next[symbols[place]]++] = static_cast<uint16_t>(state_count + place);
+    }
+  }
+  void begin() { state_ = 1u << accuracy_bits_; }
+  template <class Emit>
+  void symbol(uint8_t s, const Emit& emit) {
+    const uint32_t frequency = frequencies_[s];
+    auto count = static_cast<uint32_t>(std::countl_zero(frequency) - std::countl_zero(state_));
+    if (state_ >> count < frequency) --count;
+    emit(state_ & ((1u << count) - 1), count);
+    state_ = next_[starts_[s] + (state_ >> count) - frequency];
+  }
+  template <class Emit>
+  void end(const Emit& emit) {
+    emit(state_ - (1u << accuracy_bits_), accuracy_bits_);
+  }
+
+ private:
+  std::array<uint16_t, kSymbols> frequencies_;
+  uint32_t accuracy_bits_;
+  std::vector<uint16_t> next_;  // state after a symbol, for each of its x
+  std::array<uint32_t, kSymbols> starts_{};
+  uint32_t state_ = 0;
+};
+
+}  // namespace
+
+TransformOutcome fse_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, const FseOptions& options) {
+  if (std::max(src.size(), dst.size()) > kMaxTransformBytes || src.size() > kMaxLanedBytes) {
+    return {StreamStatus::item_too_large, 0};
+  }
+  if (options.accuracy_bits < kMinAccuracyBits || options.accuracy_bits > kMaxAccuracyBits) {
+    return {StreamStatus::bad_option, 0};
+  }
+  if (dst.size() < kLanedHeaderBytes) return {StreamStatus::output_overrun, 0};
+  write_u32(dst.data(), static_cast<uint32_t>(src.size()));
+  if (src.empty()) return {StreamStatus::ok, kLanedHeaderBytes};
+
+  const auto counts = count_bytes(src);
+  const auto absent = static_cast<uint32_t>(std::count(counts.begin(), counts.end(), 0u));
+  const auto needed = static_cast<uint32_t>(std::bit_width(kSymbols - absent - 1));
+  const uint32_t accuracy_bits = std::max(options.accuracy_bits, needed);
+  const auto frequencies = normalise_frequencies(counts, accuracy_bits);
+  const size_t sizes_at = kLanedHeaderBytes + 1 + table_bytes(frequencies);
+  if (dst.size() < sizes_at) return {StreamStatus::output_overrun, 0};
+  dst[kLanedHeaderBytes] = static_cast<uint8_t>(accuracy_bits);
+  write_table(frequencies, dst.data() + kLanedHeaderBytes + 1);
+  Coder coder(frequencies, accuracy_bits);
+  return write_lanes(src, dst, sizes_at, coder);
+}
+
+TransformOutcome fse_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  if (src.size() < kLanedHeaderBytes) return {StreamStatus::input_overrun, 0};
+  const uint32_t raw_bytes = read_u32(src.data());
+  if (raw_bytes > dst.size()) return {StreamStatus::output_overrun, 0};
+  if (raw_bytes == 0) return {src.size() == kLanedHeaderBytes ? StreamStatus::ok : StreamStatus::corrupt, 0};
+  if (src.size() == kLanedHeaderBytes) return {StreamStatus::input_overrun, 0};
+  const uint32_t accuracy_bits = src[kLanedHeaderBytes];
+  if (accuracy_bits < kMinAccuracyBits || accuracy_bits > kMaxAccuracyBits) return {StreamStatus::bad_table, 0};
+  std::array<uint16_t, kSymbols> frequencies;
+  switch (read_table(src.subspan(kLanedHeaderBytes + 1), 1u << accuracy_bits, frequencies)) {
+    case TableRead::good:
+      break;
+    case TableRead::cut_off:
+      return {StreamStatus::input_overrun, 0};
+    case TableRead::bad:
+      return {StreamStatus::bad_table, 0};
+  }
+  std::array<LaneReader, kBitLanes> lanes;
+  const auto status = open_lanes(src, kLanedHeaderBytes + 1 + table_bytes(frequencies), lanes);
+  if (status != StreamStatus::ok) return {status, 0};
+
+  struct Place {
+    uint16_t base;
+    uint8_t bits, symbol;
+  };
+  const uint32_t state_count = 1u << accuracy_bits;
+  std::vector<Place> places(state_count);
+  const auto symbols = spread(frequencies, state_count);
+  auto next = frequencies;
+  for (uint32_t place = 0; place < state_count; ++place) {
+    const uint32_t x = next[symbols[place]]++;
+    const uint32_t bits = accuracy_bits + 1 - static_cast<uint32_t>(std::bit_width(x));
+    places[place] = {static_cast<uint16_t>((x << bits) - state_count), static_cast<uint8_t>(bits), symbols[place]};
+  }
+  std::array<uint32_t, kBitLanes> states;
+  for (uint32_t lane = 0; lane < kBitLanes; ++lane) states[lane] = lanes[lane].read(accuracy_bits);
+  for (size_t i = 0; i < raw_bytes; ++i) {
+    const Place place = places[states[i % kBitLanes]];
+    dst[i] = place.symbol;
+    states[i % kBitLanes] = place.base + lanes[i % kBitLanes].read(place.bits);
+  }
+  for (uint32_t lane = 0; lane < kBitLanes; ++lane) {
+    if (states[lane] != 0 || !lanes[lane].is_at_end()) return {StreamStatus::corrupt, 0};
+  }
+  return {StreamStatus::ok, raw_bytes};
+}
+
+}  // namespace ptxkit::kernels

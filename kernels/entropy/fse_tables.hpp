@@ -1,0 +1,54 @@
+// What the FSE kernels share: the symbols spread over the states, and the x that each state stands for.
+#pragma once
+
+#include "kernels/entropy/lane_bits.hpp"
+
+namespace ptxkit::kernels {
+
+inline constexpr uint32_t kMaxStates = 1u << kMaxAccuracyBits;
+
+using StateSymbols = dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp>;  // one a place
+
+// Spreads the symbols: the one whose slots hold t goes to place t * spread_step. Leaves in `words` each symbol's
+// frequency, and above that where its slots start.
+inline void spread(dsl::Kernel& k, LaneSymbols& frequencies, const WarpU32& state_count, const StateSymbols& symbols,
+                   const SymbolWords& words) {
+  using namespace dsl;
+  LaneVar start(k, exclusive_sum(frequencies.sum()));
+  for_lane_symbols(k, [&](auto j, const LaneU32& s) {
+    words.at(s).store(*frequencies[j] | *start << 16);
+    start += *frequencies[j];
+  });
+  k.sync_warp();
+  const WarpU32 step = (state_count >> 1) + (state_count >> 3) + 3;
+  k.range(k.constant<u32>(0), u32{kSymbols}, 1, [&](const auto& s) {
+    const WarpU32 word = broadcast(words.at(s).load());
+    for_each_lane(k, word & 0xFFFF, [&](const LaneU32& i) {
+      symbols.at(((word >> 16) + i) * step & (state_count - 1)).store(trunc<u8>(s));
+    });
+  });
+  k.sync_warp();
+}
+
+// For every place in ascending order body(place, s, i): it is the place number i of those of symbol s. `seen` has a
+// word for each symbol.
+template <class Body>
+void for_each_place(dsl::Kernel& k, const WarpU32& state_count, const StateSymbols& symbols, const SymbolWords& seen,
+                    const Body& body) {
+  using namespace dsl;
+  for_lane_symbols(k, [&](auto, const LaneU32& s) { seen.at(s).store(k.constant<u32>(0)); });
+  k.sync_warp();
+  k.range(k.constant<u32>(0), state_count, kWarpLanes, [&](const auto& first) {
+    const LaneU32 place = first + k.lane();
+    const LaneU32 s = zext<u32>(symbols.at(place).load());
+    const LaneU32 same = match_any(s);
+    const LaneU32 before = seen.at(s).load();
+    const LaneU32 i = before + popc(same & k.lanes_below());
+    body(place, s, i);
+    k.sync_warp();  // every lane has read before one writes
+    k.if_((same >> k.lane()) == 1, [&] { seen.at(s).store(i + 1); });
+    k.sync_warp();
+  });
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,41 @@
+// Canonical Huffman codes by one warp.
+#pragma once
+
+#include "kernels/entropy/lane_bits.hpp"
+
+namespace ptxkit::kernels {
+
+// What decoding needs of a code, in shared memory: for each length the first string of kMaxCodeBits bits that no code
+// of that length or shorter begins, what to add to a code of that length to find its symbol, and the symbols in order.
+struct CodeTables {
+  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> limits;  // kMaxCodeBits + 1
+  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> ranks;   // kMaxCodeBits + 1
+  dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp> symbols;  // kSymbols
+};
+
+// Goes through the lengths from 1 to kMaxCodeBits. on_length(length, first code, number of codes before) once for each,
+// on_code(j, s, code, rank) for the lane's symbols that have a code. The size of the code, in units of the longest.
+template <class OnLength, class OnCode>
+WarpU32 for_canonical_codes(dsl::Kernel& k, LaneSymbols& lengths, const OnLength& on_length, const OnCode& on_code) {
+  using namespace dsl;
+  WarpVar first(k, 0), rank(k, 0), size(k, 0);
+  k.range(k.constant<u32>(1), kMaxCodeBits + 1, 1, [&](const auto& length) {
+    LaneVar own(k, 0);
+    unrolled<kLaneSymbols>([&](auto j) { own += zext<u32>(*lengths[j] == length); });
+    const WarpU32 count = reduce_add(*own);
+    LaneVar before(k, exclusive_sum(*own));
+    for_lane_symbols(k, [&](auto j, const LaneU32& s) {
+      k.if_(*lengths[j] == length, [&] {
+        on_code(j, s, *first + *before, *rank + *before);
+        before += 1;
+      });
+    });
+    on_length(length, *first, count, *rank);
+    size += count << (kMaxCodeBits - length);
+    rank += count;
+    first = (*first + count) << 1;
+  });
+  return *size;
+}
+
+}  // namespace ptxkit::kernels

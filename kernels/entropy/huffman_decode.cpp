@@ -1,0 +1,127 @@
+// Huffman decoding, a thread for each lane. The warp makes a table of the symbols that kTableBits bits begin with;
+// longer codes are rare, and found by comparing with the limit of each length.
+#include "kernels/entropy/huffman_codes.hpp"
+#include "kernels/kernels.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+
+constexpr u32 kTableBits = 11;
+constexpr u32 kTableEntries = 1u << kTableBits;
+
+class Decoder {
+ public:
+  using Table = Ptr<Shared, u16, 16, Rate::Warp>;
+
+  Decoder(TransformItem& item, const CodeTables& codes, const Table& table)
+      : item_(item), k_(item.k), codes_(codes), table_(table), raw_bytes_(load_u32(item.src)) {}
+
+  template <class Fail>
+  void decode(const Fail& fail_if) {
+    fail_if(raw_bytes_ > item_.capacity, StreamStatus::output_overrun);
+    fail_if((raw_bytes_ == 0) & (item_.src_size != kLanedHeaderBytes), StreamStatus::corrupt);
+    item_.size_bytes = raw_bytes_;
+    fail_if(raw_bytes_ == 0, StreamStatus::ok);  // nothing to do
+    constexpr u32 kSizesAt = kLanedHeaderBytes + kCodeLengthsBytes;
+    fail_if(item_.src_size < kSizesAt, StreamStatus::input_overrun);
+    fail_if(!read_codes(), StreamStatus::bad_table);
+    fill_table();
+    LaneReader reader(item_, k_.constant<u32>(kSizesAt), fail_if);
+    const LaneU32 bad = run(reader);
+    fail_if(any((bad != 0) | !reader.is_at_end()), StreamStatus::corrupt);
+  }
+
+ private:
+  // False where the lengths make no code.
+  WarpBool read_codes() {
+    LaneSymbols lengths(k_);
+    const auto packed = item_.src.at<kLanedHeaderBytes>();
+    for_lane_symbols(
+        k_, [&](auto j, const LaneU32& s) { lengths[j] = zext<u32>(packed.at(s / 2).load()) >> (j % 2 * 4) & 15; });
+    WarpVar ones(k_, 0);
+    const WarpU32 size = for_canonical_codes(
+        k_, lengths,
+        [&](const auto& length, const WarpU32& first, const WarpU32& count, const WarpU32& rank) {
+          k_.once_per_warp([&] {
+            codes_.limits.at(length).store((first + count) << (kMaxCodeBits - length));
+            codes_.ranks.at(length).store(rank - first);
+          });
+          ones = select(length == 1, count, *ones);
+        },
+        [&](auto, const LaneU32& s, const LaneU32&, const LaneU32& rank) {
+          codes_.symbols.at(rank).store(trunc<u8>(s));
+        });
+    k_.sync_warp();
+    constexpr u32 kWholeCode = 1u << kMaxCodeBits;
+    return (size == kWholeCode) | ((size == kWholeCode / 2) & (*ones == 1));
+  }
+
+  LaneU32 symbol_of(const LaneU32& bits, const LaneU32& length) {
+    const LaneU32 code = bits >> (kMaxCodeBits - length);
+    return zext<u32>(codes_.symbols.at(codes_.ranks.at(length).load() + code).load());
+  }
+
+  // An entry is the symbol, and its length from bit 8 on; 0 where the code is longer than the entry's number.
+  void fill_table() {
+    k_.range(k_.constant<u32>(0), kTableEntries, kWarpLanes, [&](const auto& first) {
+      const LaneU32 entry = first + k_.lane();
+      const LaneU32 bits = entry << (kMaxCodeBits - kTableBits);
+      LaneVar length(k_, 1), found(k_, 0);
+      k_.range(k_.constant<u32>(1), kTableBits + 1, 1,
+               [&](const auto& l) { length += zext<u32>(bits >= codes_.limits.at(l).load()); });
+      k_.if_(*length <= kTableBits, [&] { found = symbol_of(bits, *length) | *length << 8; });
+      table_.at(entry).store(trunc<u16>(*found));
+    });
+    k_.sync_warp();
+  }
+
+  // Not 0 in lanes that met bits with which no code begins.
+  LaneU32 run(LaneReader& reader) {
+    LaneVar bad(k_, 0);
+    k_.range(k_.lane(), raw_bytes_, kBitLanes, [&](const LaneU32& i) {
+      const LaneU32 bits = reader.peek();
+      LaneVar entry(k_, zext<u32>(table_.at(bits >> (32 - kTableBits)).load()));
+      k_.if_(*entry == 0, [&] {
+        const LaneU32 front = bits >> (32 - kMaxCodeBits);
+        LaneVar length(k_, kTableBits + 1);
+        k_.thread_loop([&](auto& lengths) {
+          lengths.break_if(*length > kMaxCodeBits);
+          lengths.break_if(front < codes_.limits.at(*length).load());
+          length += 1;
+        });
+        k_.if_(*length > kMaxCodeBits, [&] { bad |= 1; }).else_([&] {
+          entry = symbol_of(front, *length) | *length << 8;
+        });
+      });
+      item_.dst.at(i).store(trunc<u8>(*entry));
+      reader.skip(*entry >> 8);
+    });
+    return *bad;
+  }
+
+  TransformItem& item_;
+  Kernel& k_;
+  CodeTables codes_;
+  Table table_;
+  WarpU32 raw_bytes_;
+};
+
+}  // namespace
+
+KernelDefinition huffman_decode() {
+  return define_transform<>(
+      kHuffmanDecode,
+      {.registers = 64, .shared_bytes = 2 * 4 * (kMaxCodeBits + 1) + kSymbols + kTableEntries * sizeof(u16)},
+      "one warp a stream", [](TransformItem& item, const auto& fail_if) {
+        const auto limits = item.k.shared<u32, kMaxCodeBits + 1, 16>("limits");
+        const auto ranks = item.k.shared<u32, kMaxCodeBits + 1, 16>("ranks");
+        const auto symbols = item.k.shared<u8, kSymbols, 16>("symbols");
+        const auto table = item.k.shared<u16, kTableEntries, 16>("table");
+        fail_if(item.src_size < kLanedHeaderBytes, StreamStatus::input_overrun);
+        Decoder(item, {limits.data(), ranks.data(), symbols.data()}, table.data()).decode(fail_if);
+      });
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,188 @@
+// Canonical Huffman codes: of one length a lower symbol has a lower code, and shorter codes are lower than the
+// beginnings of longer ones. The decoder looks kTableBits up at once, and goes on bit by bit where a code is longer.
+#include "kernels/entropy/huffman_reference.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/entropy/lane_bits_reference.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+constexpr uint32_t kTableBits = 11;
+constexpr uint32_t kWholeCode = 1u << kMaxCodeBits;
+
+using LengthCounts = std::array<uint32_t, kMaxCodeBits + 1>;
+
+// How many codes of each length there are, for `weights` in ascending order.
+LengthCounts limited_lengths(const std::vector<uint32_t>& weights) {
+  const size_t leaves = weights.size();
+  std::vector<uint32_t> pairs;  // weights of pairs, which come out in ascending order
+  std::vector<size_t> parent_of_leaf(leaves), parent_of_pair(leaves);
+  size_t leaf = 0, pair = 0;
+  const auto take_lightest = [&] {
+    const bool takes_leaf = leaf < leaves && (pair == pairs.size() || weights[leaf] <= pairs[pair]);
+    (takes_leaf ? parent_of_leaf[leaf] : parent_of_pair[pair]) = pairs.size();
+    return takes_leaf ? weights[leaf++] : pairs[pair++];
+  };
+  for (size_t i = 0; i + 1 < leaves; ++i) {
+    const uint32_t first = take_lightest();
+    const uint32_t both = first + take_lightest();
+    pairs.push_back(both);
+  }
+  std::vector<uint32_t> depth(pairs.size());  // the last pair is the root
+  for (size_t i = pairs.size() - 1; i-- != 0;) depth[i] = depth[parent_of_pair[i]] + 1;
+  LengthCounts counts{};
+  uint32_t size = 0;  // of the code, in units of the longest
+  for (size_t i = 0; i < leaves; ++i) {
+    const uint32_t length = std::min(depth[parent_of_leaf[i]] + 1, kMaxCodeBits);
+    ++counts[length];
+    size += kWholeCode >> length;
+  }
+  while (size > kWholeCode) {
+    uint32_t length = kMaxCodeBits - 1;
+    while (counts[length] == 0) --length;
+    --counts[length];
+    ++counts[length + 1];
+    size -= kWholeCode >> (length + 1);
+  }
+  for (; size < kWholeCode; ++size) {
+    --counts[kMaxCodeBits];
+    ++counts[kMaxCodeBits - 1];
+  }
+  return counts;
+}
+
+// First code and number of codes of each length, and the symbols in order of their codes.
+struct Canonical {
+  LengthCounts count{}, first{}, rank{};
+  std::array<uint8_t, kSymbols> symbols{};
+
+  explicit Canonical(const std::array<uint8_t, kSymbols>& lengths) {
+    for (const uint8_t length : lengths) ++count[length];
+    count[0] = 0;
+    for (uint32_t length = 1; length <= kMaxCodeBits; ++length) {
+      first[length] = (first[length - 1] + count[length - 1]) << 1;
+      rank[length] = rank[length - 1] + count[length - 1];
+    }
+    LengthCounts next = rank;
+    for (uint32_t s = 0; s < kSymbols; ++s) {
+      if (lengths[s] != 0) symbols[next[lengths[s]]++] = static_cast<uint8_t>(s);
+    }
+  }
+  // Every string of bits begins with exactly one code; or there is one symbol, of one bit.
+  bool is_complete() const {
+    uint32_t size = 0;
+    for (uint32_t length = 1; length <= kMaxCodeBits; ++length) size += count[length] * (kWholeCode >> length);
+    return size == kWholeCode || (size == kWholeCode / 2 && count[1] == 1);
+  }
+  // The code at the front of kMaxCodeBits bits: length and symbol; length 0 when there is none.
+  std::pair<uint32_t, uint8_t> front(uint32_t bits) const {
+    for (uint32_t length = 1; length <= kMaxCodeBits; ++length) {
+      const uint32_t code = bits >> (kMaxCodeBits - length);
+      if (code - first[length] < count[length]) return {length, symbols[rank[length] + code - first[length]]};
+    }
+    return {0, 0};
+  }
+};
+
+struct Coder {
+  std::array<uint32_t, kSymbols> codes{};
+  std::array<uint8_t, kSymbols> lengths;
+
+  explicit Coder(const std::array<uint8_t, kSymbols>& code_lengths) : lengths(code_lengths) {
+    const Canonical canonical(lengths);
+    LengthCounts next = canonical.first;
+    for (uint32_t s = 0; s < kSymbols; ++s) {
+      if (lengths[s] != 0) codes[s] = next[lengths[s]]++;
+    }
+  }
+  void begin() {}
+  template <class Emit>
+  void symbol(uint8_t s, const Emit& emit) {
+    emit(codes[s], lengths[s]);
+  }
+  template <class Emit>
+  void end(const Emit&) {}
+};
+
+}  // namespace
+
+std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts) {
+  std::array<uint8_t, kSymbols> lengths{};
+  std::vector<uint8_t> order;
+  for (uint32_t s = 0; s < kSymbols; ++s) {
+    if (counts[s] != 0) order.push_back(static_cast<uint8_t>(s));
+  }
+  if (order.size() < 2) {
+    for (const uint8_t s : order) lengths[s] = 1;
+    return lengths;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return counts[a] < counts[b]; });
+  std::vector<uint32_t> weights;
+  for (const uint8_t s : order) weights.push_back(counts[s]);
+  const LengthCounts count_of_length = limited_lengths(weights);
+  auto next = order.begin();
+  for (uint32_t length = kMaxCodeBits; length != 0; --length) {
+    for (uint32_t i = 0; i < count_of_length[length]; ++i) lengths[*next++] = static_cast<uint8_t>(length);
+  }
+  return lengths;
+}
+
+TransformOutcome huffman_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  if (std::max(src.size(), dst.size()) > kMaxTransformBytes || src.size() > kMaxLanedBytes) {
+    return {StreamStatus::item_too_large, 0};
+  }
+  if (dst.size() < kLanedHeaderBytes) return {StreamStatus::output_overrun, 0};
+  write_u32(dst.data(), static_cast<uint32_t>(src.size()));
+  if (src.empty()) return {StreamStatus::ok, kLanedHeaderBytes};
+  if (dst.size() < kLanedHeaderBytes + kCodeLengthsBytes) return {StreamStatus::output_overrun, 0};
+  const auto lengths = code_lengths(count_bytes(src));
+  for (uint32_t i = 0; i < kCodeLengthsBytes; ++i) {
+    dst[kLanedHeaderBytes + i] = static_cast<uint8_t>(lengths[size_t{2} * i] | lengths[size_t{2} * i + 1] << 4);
+  }
+  Coder coder(lengths);
+  return write_lanes(src, dst, kLanedHeaderBytes + kCodeLengthsBytes, coder);
+}
+
+TransformOutcome huffman_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  if (src.size() < kLanedHeaderBytes) return {StreamStatus::input_overrun, 0};
+  const uint32_t raw_bytes = read_u32(src.data());
+  if (raw_bytes > dst.size()) return {StreamStatus::output_overrun, 0};
+  if (raw_bytes == 0) return {src.size() == kLanedHeaderBytes ? StreamStatus::ok : StreamStatus::corrupt, 0};
+  constexpr size_t kSizesAt = kLanedHeaderBytes + kCodeLengthsBytes;
+  if (src.size() < kSizesAt) return {StreamStatus::input_overrun, 0};
+  std::array<uint8_t, kSymbols> lengths;
+  for (uint32_t s = 0; s < kSymbols; ++s) lengths[s] = src[kLanedHeaderBytes + s / 2] >> 4 * (s % 2) & 15;
+  const Canonical canonical(lengths);
+  if (!canonical.is_complete()) return {StreamStatus::bad_table, 0};
+  std::array<LaneReader, kBitLanes> lanes;
+  if (const auto status = open_lanes(src, kSizesAt, lanes); status != StreamStatus::ok) return {status, 0};
+
+  std::array<std::pair<uint8_t, uint8_t>, 1u << kTableBits> table;  // length and symbol; length 0: look further
+  for (uint32_t i = 0; i < table.size(); ++i) {
+    const auto [length, symbol] = canonical.front(i << (kMaxCodeBits - kTableBits));
+    table[i] = {static_cast<uint8_t>(length <= kTableBits ? length : 0), symbol};
+  }
+  for (size_t i = 0; i < raw_bytes; ++i) {
+    LaneReader& lane = lanes[i % kBitLanes];
+    const uint64_t bits = lane.peek();
+    auto [length, symbol] = table[bits >> (64 - kTableBits)];
+    if (length == 0) {
+      const auto found = canonical.front(static_cast<uint32_t>(bits >> (64 - kMaxCodeBits)));
+      if (found.first == 0) return {StreamStatus::corrupt, 0};
+      length = static_cast<uint8_t>(found.first);
+      symbol = found.second;
+    }
+    lane.skip(length);
+    dst[i] = symbol;
+  }
+  for (const LaneReader& lane : lanes) {
+    if (!lane.is_at_end()) return {StreamStatus::corrupt, 0};
+  }
+  return {StreamStatus::ok, raw_bytes};
+}
+
+}  // namespace ptxkit::kernels
