@@ -451,11 +451,26 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
     to.from_cvta_shared = from.from_cvta_shared;
   };
 
+  // Halves of a pointer that were shuffled, stored or passed apart arrive together again.
+  auto rejoined = [&](Fact fact) {
+    if (!is_used_as_pointer(id, 3)) return fact;
+    fact.base = value_base(Base::Kind::loaded, id);
+    used_as_pointer_[fact.base] = true;
+    fact.bits = Bits::constant(0);
+    fact.points_to = kUnknownSpace;
+    return fact;
+  };
+
   switch (instruction.op) {
     case Op::ld:
     case Op::ldu:
     case Op::atom:
       return loaded(operation, id);
+    case Op::bfi: {  // the upper half over the lower, as cooperative groups join %envreg1 and %envreg2
+      auto is_32 = [&](unsigned i) { return source(i).kind == Source::Kind::constant && source(i).constant == 32; };
+      if (width == 64 && is_32(2) && is_32(3) && is_pointer_width(*module_, width)) return rejoined(unknown(width));
+      break;
+    }
     case Op::mov: {
       const ptx::Operand& from = function.operand_pool[operation.first_source];
       if (operation.parts == 1 && from.child_count == 0) return input(0, width);
@@ -467,15 +482,8 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
           bits = bit_or(bits, shift_left(truncate(part.base == kNoBase ? part.bits : absolute(part), part_width),
                                          i * part_width));
         }
-        Fact fact = number(bits, 0, low_mask(width), width);
-        if (is_pointer_width(*module_, width) && bits.known() != ~0ull && is_used_as_pointer(id, 3)) {
-          // Halves of a pointer that were shuffled or stored apart arrive together again.
-          fact.base = value_base(Base::Kind::loaded, id);
-          used_as_pointer_[fact.base] = true;
-          fact.bits = Bits::constant(0);
-          fact.points_to = kUnknownSpace;
-        }
-        return fact;
+        const Fact fact = number(bits, 0, low_mask(width), width);
+        return is_pointer_width(*module_, width) && bits.known() != ~0ull ? rejoined(fact) : fact;
       }
       const Fact whole = plain(0, width * operation.parts);
       return number(shift_right(whole.bits, std::min(63u, operation.part * width)), 0, low_mask(width), width);

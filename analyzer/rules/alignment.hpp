@@ -46,6 +46,13 @@ struct AccessAlignment {
   bool checked_at_run_time = false;  // a dominating test of the address's low bits proves it
 };
 
+// Severity of an access that is neither proved nor refuted. Strides that the host or the data give are how libraries
+// address matrices: correct code has them in one kernel of eight, so they are listed as info. Anything else is medium.
+constexpr Severity severity_of_undecided(const AccessAlignment& alignment) {
+  const bool is_given = alignment.origin == Origin::parameter || alignment.origin == Origin::loaded;
+  return is_given && !alignment.byte_granular ? Severity::info : Severity::medium;
+}
+
 class Alignment {
  public:
   explicit Alignment(Context& context);

@@ -110,14 +110,17 @@ RuleResult unaligned_access(Context& context) {
   std::vector<Finding> findings;
   std::set<std::string> assumptions;
   size_t tested = 0;
+  bool all_proved = true;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const AccessAlignment& alignment = judged[i];
     assumptions.insert(alignment.assumptions.begin(), alignment.assumptions.end());
     tested += alignment.checked_at_run_time;
     if (alignment.status == AlignmentStatus::proved) continue;
+    all_proved = false;
     const bool refuted = alignment.status == AlignmentStatus::refuted;
     Finding finding = finding_at(
-        context, accesses[i].instruction, refuted ? Severity::critical : Severity::medium, alignment.tier,
+        context, accesses[i].instruction, refuted ? Severity::critical : severity_of_undecided(alignment),
+        alignment.tier,
         fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, text(accesses[i].kind),
                     refuted ? "at a misaligned address" : "whose alignment is not proved", alignment.reason),
         refuted ? "load or store bytes, or read the aligned words around the address and shift them together"
@@ -143,7 +146,8 @@ RuleResult unaligned_access(Context& context) {
     }
   }
   RuleResult result = conclude(std::move(findings), std::move(basis));
-  if (result.verdict == Verdict::undecided) {
+  if (result.verdict != Verdict::refuted && !all_proved) {
+    result.verdict = Verdict::undecided;
     result.loses_points = true;
     result.basis = "the alignment of the accesses listed could not be proved, and the rule must prove it";
   }

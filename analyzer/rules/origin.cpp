@@ -23,6 +23,7 @@ constexpr size_t kMaxVisited = 256;
 // What a walk back over definitions met.
 struct Sources {
   bool loaded = false, parameter = false, thread = false, opaque = false, product = false;
+  bool scalar = false;  // a parameter that is no member of an aggregate
   ValueId load = flow::kNone;
   std::vector<ValueId> phis;
 };
@@ -65,9 +66,11 @@ Sources walk_back(Analyses& analyses, ValueId start) {
       case Op::ld:
         if (instruction.space == ptx::Space::param) {
           const Source base = flow::address_base(ssa, operation.first_source);
-          const bool own = base.kind == Source::Kind::variable &&
-                           analyses.domain().module().variables[base.id].parameter_index != flow::kNone;
+          const ptx::Variable* variable =
+              base.kind == Source::Kind::variable ? &analyses.domain().module().variables[base.id] : nullptr;
+          const bool own = variable && variable->parameter_index != flow::kNone;
           (own ? found.parameter : found.opaque) = true;
+          found.scalar = found.scalar || (own && !variable->is_array);
           break;
         }
         [[fallthrough]];
@@ -210,8 +213,12 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     left.origin = base.kind == Base::Kind::parameter ? Origin::parameter
                   : base.kind == Base::Kind::loaded  ? Origin::loaded
                                                      : Origin::unknown;
-    const bool is_member = base.kind == Base::Kind::parameter && context.module.variables[base.id].is_array;
-    left.byte_granular = left.origin != Origin::unknown && term.coefficient % 2 != 0 && !is_member;
+    // Of two 64-bit parameters whose sum is accessed either may be the pointer, and the sum is one pointer that the
+    // host could have passed: undecided.
+    left.byte_granular = left.origin == Origin::loaded && term.coefficient % 2 != 0;
+    if (left.origin == Origin::parameter && into != flow::kNoBase)
+      left.byte_granular = analyses.domain().base(into).kind == Base::Kind::variable && term.coefficient % 2 != 0 &&
+                           !context.module.variables[base.id].is_array;
     // Of two words whose roles nothing tells, the one from an array of pointers may be the pointer.
     if (base.kind == Base::Kind::loaded && !analyses.domain().is_surely_pointer(into)) {
       const flow::Operation load = flow::operation_of(ssa, base.id);
@@ -255,7 +262,7 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     left.path.insert(left.path.begin(), {at(sources.load), "the offset is loaded here"});
   } else if (sources.parameter) {
     left.origin = Origin::parameter;
-    left.byte_granular = !sources.product && by_bytes;
+    left.byte_granular = !sources.product && by_bytes && sources.scalar;
     left.reason = sources.product ? "a byte stride that comes from a scalar parameter is added"
                                   : "a byte offset that comes from a scalar parameter is added";
     left.path.push_back({at(atom.id), "the offset is computed here"});

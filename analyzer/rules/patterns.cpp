@@ -41,15 +41,14 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
       }
       return;
     case 1:
-      finding.severity = Severity::medium;
+      finding.severity = severity_of_undecided(alignment);
       finding.tier = Tier::possible;
       return;
     default:
       break;
   }
   finding.tier = Tier::possible;
-  finding.severity = Severity::low;
-  finding.assumptions = alignment.assumptions;
+  finding.severity = Severity::info;
   if (!context.options.evidence) return;
   if (auto confirmed = context.options.evidence->confirmed_by(rule, context.module.target_sm)) {
     finding.severity = Severity::critical;
@@ -57,7 +56,6 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
     finding.assumptions.push_back("the kernel runs on a device of the measured family");
     finding.evidence = std::move(*confirmed);
   } else if (auto refuted = context.options.evidence->refuted_by(rule, context.module.target_sm)) {
-    finding.severity = Severity::info;
     finding.evidence = std::move(*refuted);
   }
 }
@@ -65,34 +63,26 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
 constexpr std::string_view kRemedy =
     "keep the address a multiple of the width, or load bytes and put them together with shifts";
 
-RuleResult conclude_sites(const Context& context, std::vector<Finding> findings, std::string none) {
+// What the sites of a kernel add up to. `all_proved`: every site's accesses are.
+RuleResult conclude_sites(const Context& context, std::vector<Finding> findings, bool all_proved, std::string none) {
   const size_t sites = findings.size();
   if (sites == 0) return survived(std::move(none));
   RuleResult result = conclude(std::move(findings), "");
-  Severity worst = Severity::info;
-  for (const Finding& finding : result.findings) worst = std::max(worst, finding.severity);
-  switch (worst) {
-    case Severity::critical:
-    case Severity::high:
-      result.basis = context.options.profile == Profile::pattern
-                         ? "the pattern occurs; this profile takes every site as the defect"
-                         : "a site has a misaligned or byte-granular access";
-      break;
-    case Severity::medium:
-      result.verdict = Verdict::undecided;
-      result.loses_points = true;
-      result.basis = "the alignment of a site could not be proved";
-      break;
-    case Severity::low:
-      result.verdict = Verdict::undecided;
-      result.loses_points = false;
-      result.basis =
-          fmt::format("{} sites, all proved aligned, but no evidence covers target {}", sites, context.module.target);
-      break;
-    case Severity::info:
-      result.basis = fmt::format("{} sites, all proved aligned; the hypothesis is refuted by {}", sites,
-                                 result.findings.front().evidence);
-      break;
+  const bool is_pattern = context.options.profile == Profile::pattern;
+  if (result.verdict == Verdict::refuted) {
+    result.basis = is_pattern ? "the pattern occurs; this profile takes every site as the defect"
+                              : "a site has a misaligned or byte-granular access";
+  } else if (!all_proved) {
+    result.verdict = Verdict::undecided;
+    result.loses_points = true;
+    result.basis = "the alignment of a site could not be proved";
+  } else if (result.findings.front().evidence.empty()) {
+    result.verdict = Verdict::undecided;
+    result.basis =
+        fmt::format("{} sites, all proved aligned, but no evidence covers target {}", sites, context.module.target);
+  } else {
+    result.basis = fmt::format("{} sites, all proved aligned; the hypothesis is refuted by {}", sites,
+                               result.findings.front().evidence);
   }
   return result;
 }
@@ -161,6 +151,7 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
   const Taint taint(context, std::move(sinks), root_cause);
 
   std::vector<Finding> findings;
+  bool all_proved = true;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
     if (!is_shared_load(function, access)) continue;
@@ -178,13 +169,14 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
                     line_of(context, store), describe(judged[i]), of_store ? describe(*of_store) : "not followed"),
         std::string(kRemedy));
     judge_site(context, rule, *decisive, finding);
+    all_proved = all_proved && badness_of(*decisive) == 0;
     finding.path = decisive->path;
     finding.path.push_back({finding.at, "loaded from shared memory here"});
     const auto way = taint.path(worst, context);
     finding.path.insert(finding.path.end(), way.begin(), way.end());
     findings.push_back(std::move(finding));
   }
-  return conclude_sites(context, std::move(findings),
+  return conclude_sites(context, std::move(findings), all_proved,
                         into == Into::data ? "no value loaded from shared memory reaches the data of a store"
                                            : "no value loaded from shared memory reaches the address of a store");
 }
@@ -196,7 +188,7 @@ RuleResult generic_address_corruption(Context& context) {
   const auto& accesses = analyses.accesses();
   const auto& judged = analyses.alignment().of_accesses();
   std::vector<Finding> findings;
-  bool any = false;
+  bool any = false, all_proved = true;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
     if (access.space != Space::generic) continue;
@@ -208,11 +200,13 @@ RuleResult generic_address_corruption(Context& context) {
         fmt::format("generic access to an address that comes from cvta.shared; it is {}", describe(judged[i])),
         "use the shared address directly, without cvta");
     judge_site(context, "F021", judged[i], finding);
+    all_proved = all_proved && badness_of(judged[i]) == 0;
     finding.path = judged[i].path;
     findings.push_back(std::move(finding));
   }
   if (!any) return not_applicable("the kernel has no generic access");
-  return conclude_sites(context, std::move(findings), "no generic access has an address that comes from cvta.shared");
+  return conclude_sites(context, std::move(findings), all_proved,
+                        "no generic access has an address that comes from cvta.shared");
 }
 
 RuleResult loaded_value_bug(Context& context) { return shared_value_reaches(context, "F081", Into::data); }

@@ -14,16 +14,22 @@ using flow::Access;
 using flow::Source;
 using ptx::Space;
 
-// F022. Shared memory is a 32-bit window: an address register of 64 bits costs a register and hides truncation.
+// F022. Shared memory is a 32-bit window: an address register of 64 bits costs a register and hides truncation. Where a
+// kernel forms every shared address in 64 bits, that is its compiler's data model (clang's, unless it is told
+// -nvptx-short-ptr), and advice; where others are formed in 32 bits, it is a mistake of the one that is not.
 RuleResult shared_addressing_64(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
-  bool any = false;
+  bool any = false, any_narrow = false;
   for (const Access& access : analyses.accesses()) {
     if (access.space != Space::shared && access.space != Space::shared_cluster) continue;
     any = true;
     const Source base = flow::address_base(analyses.ssa(), access.address);
-    if (base.kind != Source::Kind::value || flow::width_of(analyses.ssa(), base.id) <= 32) continue;
+    if (base.kind != Source::Kind::value) continue;
+    if (flow::width_of(analyses.ssa(), base.id) <= 32) {
+      any_narrow = true;
+      continue;
+    }
     const auto& reg = context.function().registers[analyses.ssa().value(base.id).reg];
     findings.push_back(
         finding_at(context, access.instruction, Severity::high, Tier::proved,
@@ -31,11 +37,14 @@ RuleResult shared_addressing_64(Context& context) {
                    "compute the address with mov.u32 and 32-bit arithmetic"));
   }
   if (!any) return not_applicable("the kernel does not access shared memory");
-  return conclude(std::move(findings), "every shared access uses a 32-bit register or a symbol");
+  std::string basis = "every shared access uses a 32-bit register or a symbol";
+  if (any_narrow) return conclude(std::move(findings), std::move(basis));
+  for (Finding& finding : findings) finding.severity = Severity::info;
+  return advise(std::move(findings), std::move(basis), "the kernel forms every shared address in 64 bits");
 }
 
 // F023. Where every path to a generic access brings an address of one space, that space's instruction is faster and
-// says what is meant.
+// says what is meant. Advice: unoptimised code is full of it, and ptxas finds the space itself where it can.
 RuleResult missing_direct_space(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
@@ -49,7 +58,7 @@ RuleResult missing_direct_space(Context& context) {
     const auto space = flow::only_space(fact.points_to);
     if (!space || *space == Space::param) continue;
     Finding finding =
-        finding_at(context, access.instruction, Severity::medium, Tier::proved,
+        finding_at(context, access.instruction, Severity::info, Tier::proved,
                    fmt::format("expected .{}, found a generic access to an address that is in {} memory on every path",
                                ptx::text(*space), ptx::text(*space)),
                    fmt::format("take the address without cvta.{} and use .{}", ptx::text(*space), ptx::text(*space)));
@@ -58,7 +67,8 @@ RuleResult missing_direct_space(Context& context) {
     findings.push_back(std::move(finding));
   }
   if (!any) return not_applicable("the kernel has no generic access");
-  return conclude(std::move(findings), "no generic access has an address that is provably of one space");
+  return advise(std::move(findings), "no generic access has an address that is provably of one space",
+                "generic accesses have addresses that are provably of one space");
 }
 
 // F024. A global or generic address that went through 32 bits on its way has lost its upper half.

@@ -5,11 +5,15 @@ Runs `ptx-debug analyze --falsify` on every .ptx file below the folders (all of 
 per rule, the share of kernels on which it fires above info, and the share of kernels that score 90 or more. With
 --manifest, a table with the columns path, producer, ptxas and ptxas_c, files that ptxas refuses are left out and the
 figures are also given by producer. --hits writes every finding above info, for a closer look.
+
+--half splits the files by the first byte of the SHA-256 of their content: even is `tune`, which may be looked at while
+rules are sharpened, odd is `report`, from which published figures come.
 """
 import argparse
 import collections
 import concurrent.futures
 import csv
+import hashlib
 import json
 import pathlib
 import re
@@ -29,12 +33,17 @@ def analyze(program, path, extra, limit):
         return path, None
 
 
+def half_of(path):
+    return "report" if hashlib.sha256(path.read_bytes()).digest()[0] % 2 else "tune"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--manifest", type=pathlib.Path)
     parser.add_argument("--producers", default="", help="regular expression; other files are left out")
+    parser.add_argument("--half", choices=("tune", "report"), help="only the files of this half")
     parser.add_argument("--every", type=int, default=1, help="only each N-th file")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=int, default=120, help="seconds for one file")
@@ -52,6 +61,8 @@ def main():
     if arguments.manifest:
         files = [path for path in files if path in producer]
     files = [path for path in files if re.search(arguments.producers, producer.get(path, path.parent.name))]
+    if arguments.half:
+        files = [path for path in files if half_of(path) == arguments.half]
     files = files[::arguments.every]
 
     kernels = collections.Counter()
