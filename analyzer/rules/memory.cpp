@@ -110,13 +110,15 @@ RuleResult unaligned_access(Context& context) {
   std::vector<Finding> findings;
   std::set<std::string> assumptions;
   size_t tested = 0;
-  bool all_proved = true;
+  size_t open = 0;
+  std::string first_open;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const AccessAlignment& alignment = judged[i];
     assumptions.insert(alignment.assumptions.begin(), alignment.assumptions.end());
     tested += alignment.checked_at_run_time;
     if (alignment.status == AlignmentStatus::proved) continue;
-    all_proved = false;
+    if (open++ == 0)
+      first_open = fmt::format("line {}: {}", line_of(context, accesses[i].instruction), alignment.reason);
     const bool refuted = alignment.status == AlignmentStatus::refuted;
     Finding finding = finding_at(
         context, accesses[i].instruction, refuted ? Severity::critical : severity_of_undecided(alignment),
@@ -146,10 +148,11 @@ RuleResult unaligned_access(Context& context) {
     }
   }
   RuleResult result = conclude(std::move(findings), std::move(basis));
-  if (result.verdict != Verdict::refuted && !all_proved) {
+  if (result.verdict != Verdict::refuted && open) {
     result.verdict = Verdict::undecided;
     result.loses_points = true;
-    result.basis = "the alignment of the accesses listed could not be proved, and the rule must prove it";
+    result.basis = fmt::format("the rule must prove alignment and could not for {} of {} accesses, the first in {}", open,
+                               accesses.size(), first_open);
   }
   return result;
 }
