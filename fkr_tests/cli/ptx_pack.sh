@@ -233,6 +233,35 @@ section_interrupt() {
   done
 }
 
+# The largest resident set of a command, in KiB.
+peak_of() { python3 -c 'import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=open("peak", "w"))
+sys.exit(code)' "$@"; }
+
+section_memory() {
+  # Three gigabytes through a pipe; 16 threads would like 144 MiB of buffers.
+  head -c 3221225472 /dev/zero | peak_of "$pack" --backend cpu --no-frame-crc -c -T16 --memory 64M >zeros.lz4
+  [ "$(cat peak)" -lt $((64 * 1024)) ] || fail "64 MiB allowed, $(cat peak) KiB resident while compressing"
+  expect 0 "$pack" --list zeros.lz4; prints "49152"
+  # Noise touches every byte of every buffer.
+  make_input; head -c 150000000 /dev/urandom >noise
+  for size in 4 7; do
+    peak_of "$pack" --backend cpu -f -B$size -T16 --memory 64M noise || fail "compression of noise"
+    [ "$(cat peak)" -lt $((64 * 1024)) ] || fail "64 MiB allowed, $(cat peak) KiB resident while compressing noise, -B$size"
+    peak_of "$pack" -t -T16 --memory 64M --backend cpu noise.lz4 || fail "the stream should be good"
+    [ "$(cat peak)" -lt $((64 * 1024)) ] || fail "64 MiB allowed, $(cat peak) KiB resident while testing, -B$size"
+  done
+  peak_of "$pack" --backend cpu -f -T16 noise || fail "without a budget"
+  [ "$(cat peak)" -gt $((64 * 1024)) ] || fail "the budget changes nothing: $(cat peak) KiB resident without it"
+  expect 0 "$pack" -vv --memory 24M --prefetch 1 input -o a.lz4; says "bytes of data in memory"
+  expect 0 "$pack" input -o b.lz4; same a.lz4 b.lz4
+  expect 1 "$pack" -B7 --memory 24M input -o c.lz4; says "a block of 4194304 bytes needs"; says "raise the budget, or use smaller blocks"; absent c.lz4
+  expect 2 "$pack" --memory 23M input; says "--memory takes at least 24M"
+  expect 2 "$pack" --memory lots input
+  expect 2 "$pack" --prefetch -1 input
+}
+
 section_fake_cuda() {
   export PTXKIT_LIBCUDA=$fake_cuda
   make_input

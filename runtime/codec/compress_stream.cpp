@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/codec/batch_plan.hpp"
 #include "runtime/codec/lz4_block.hpp"
 #include "runtime/codec/pipeline.hpp"
 #include "runtime/codec/stream.hpp"
@@ -14,8 +15,6 @@
 
 namespace ptxkit::codec {
 namespace {
-
-constexpr unsigned kBatchesInFlight = 3;
 
 struct Batch {
   // Not value-initialised: pages that a small input never touches cost nothing.
@@ -29,17 +28,25 @@ struct Batch {
 class Compressor {
  public:
   Compressor(format::ByteSource& source, format::ByteSink& sink, Backend& backend, const CompressOptions& options)
-      : source_(source), sink_(sink), backend_(backend), options_(options), block_bytes_(options.header.block_bytes()) {
-    const std::size_t wanted = backend.preferred_batch_bytes(block_bytes_);
-    batch_bytes_ = std::max<std::size_t>(1, wanted / block_bytes_) * block_bytes_;
-  }
+      : source_(source),
+        sink_(sink),
+        backend_(backend),
+        options_(options),
+        block_bytes_(options.header.block_bytes()) {}
 
   Result<StreamTotals> run() {
+    scheduler::Ledger unlimited("memory");
+    scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
+    const BatchPlan plan = plan_batches(backend_.preferred_batch_bytes(block_bytes_), block_bytes_,
+                                        {kFixedBytes, buffer_bytes(block_bytes_)}, memory, options_.limits.prefetch);
+    if (plan.depth == 0) return no_room_for_a_block(block_bytes_, plan.batch_bytes, memory);
+    batch_bytes_ = plan.block_count * block_bytes_;
     std::vector<std::uint8_t> bytes;
     format::append_frame_header(options_.header, bytes);
     if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
     auto done = run_pipeline<Batch>(
-        kBatchesInFlight, [this](Batch& batch) { return read(batch); },
+        PipelineLimits{memory, plan.batch_bytes, plan.depth, options_.limits.stop},
+        [this](Batch& batch) { return read(batch); },
         [this](Batch& batch) { return backend_.compress(batch.items, options_.encoder); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
@@ -51,11 +58,18 @@ class Compressor {
   }
 
  private:
+  // What a batch takes for each block: raw, output, encoded with size and checksum, and the item.
+  static std::uint64_t buffer_bytes(std::uint64_t block_bytes) { return 3 * block_bytes + 8 + sizeof(CompressItem); }
+  static constexpr std::uint64_t kFixedBytes = format::kHistoryBytes;
+
   Result<bool> read(Batch& batch) {
     constexpr std::size_t kRoom = format::kHistoryBytes;
     if (!batch.storage) {
       batch.storage = std::make_unique_for_overwrite<std::uint8_t[]>(kRoom + batch_bytes_);
       batch.output = std::make_unique_for_overwrite<std::uint8_t[]>(batch_bytes_);
+      // At once: a vector that grows would take twice its room.
+      batch.items.reserve(batch_bytes_ / block_bytes_);
+      batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
     std::uint8_t* const raw = batch.storage.get() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
@@ -127,7 +141,7 @@ class Compressor {
   Backend& backend_;
   const CompressOptions& options_;
   std::size_t block_bytes_;
-  std::size_t batch_bytes_;
+  std::size_t batch_bytes_ = 0;
   // The reader's:
   std::uint64_t read_bytes_ = 0;
   std::vector<std::uint8_t> history_;

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/batch_plan.hpp"
 #include "runtime/codec/pipeline.hpp"
 #include "runtime/codec/stream.hpp"
 #include "runtime/format/lz4_frame_reader.hpp"
@@ -21,9 +24,8 @@ using format::FrameBegin;
 using format::FrameEnd;
 using format::FrameEvent;
 
-constexpr unsigned kBatchesInFlight = 3;
-// A batch of blocks as small as a byte must end too.
-constexpr std::size_t kMaxEvents = 1 << 14;
+// A batch of empty frames must end too.
+constexpr std::size_t kMaxEvents = 1 << 12;
 
 struct Batch {
   std::vector<FrameEvent> events;
@@ -43,28 +45,68 @@ class Decompressor {
       : reader_(source), file_(source.name()), sink_(sink), backend_(backend), options_(options) {}
 
   Result<StreamTotals> run() {
+    scheduler::Ledger unlimited("memory");
+    memory_ = options_.limits.memory != nullptr ? options_.limits.memory : &unlimited;
+    // The first header says how large blocks are, and so how many batches the budget holds.
+    auto first = reader_.next({});
+    if (!first) return tl::unexpected(first.error());
+    const auto* begin = std::get_if<FrameBegin>(&*first);
+    const std::uint64_t block_bytes = (begin != nullptr ? *begin : frame_).header.block_bytes();
+    first_event_ = std::move(*first);
+    const BatchPlan plan = plan_batches(backend_.preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
+                                        *memory_, options_.limits.prefetch);
+    if (plan.depth == 0) return no_room_for_a_block(block_bytes, plan.batch_bytes, *memory_);
+    batch_bytes_ = plan.batch_bytes;
     auto done = run_pipeline<Batch>(
-        kBatchesInFlight, [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
+        PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
+        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
     return totals_;
   }
 
  private:
+  // What a batch takes for each block: its payload, what it decodes to, and what is known of it.
+  static BatchCost cost_of(std::uint64_t block_bytes) {
+    return {format::kHistoryBytes, 2 * block_bytes + sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes)};
+  }
+
+  // How many raw bytes a batch may hold when blocks are so large; less than one block: none fits.
+  std::uint64_t room_limit(std::uint64_t block_bytes) const {
+    const std::uint64_t preferred = std::max<std::uint64_t>(backend_.preferred_batch_bytes(block_bytes), block_bytes);
+    if (memory_->budget_bytes() == scheduler::Ledger::kUnlimited) return preferred;
+    const BatchCost cost = cost_of(block_bytes);
+    return std::min(preferred, (batch_bytes_ - cost.fixed_bytes) / cost.bytes_per_block * block_bytes);
+  }
+
+  Result<FrameEvent> next_event(std::vector<std::uint8_t> reuse) {
+    if (first_event_) return *std::exchange(first_event_, std::nullopt);
+    return reader_.next(std::move(reuse));
+  }
+
   Result<bool> read(Batch& batch) {
     recycle(batch);
     while (batch.events.size() < kMaxEvents) {
       const std::size_t block_bytes = frame_.header.block_bytes();
-      if (batch.room_bytes != 0 && batch.room_bytes + block_bytes > backend_.preferred_batch_bytes(block_bytes)) break;
+      if (batch.room_bytes != 0 && batch.room_bytes + block_bytes > room_limit(block_bytes)) break;
       std::vector<std::uint8_t> reuse;
       if (!batch.spare_payloads.empty()) {
         reuse = std::move(batch.spare_payloads.back());
         batch.spare_payloads.pop_back();
       }
-      auto event = reader_.next(std::move(reuse));
+      auto event = next_event(std::move(reuse));
       if (!event) return tl::unexpected(event.error());
       if (std::holds_alternative<format::EndOfInput>(*event)) return !batch.events.empty();
-      if (const auto* begin = std::get_if<FrameBegin>(&*event)) frame_ = *begin;
+      if (const auto* begin = std::get_if<FrameBegin>(&*event)) {
+        // Payloads of larger blocks would hold on to their room.
+        if (begin->header.block_bytes() != block_bytes) batch.spare_payloads.clear();
+        frame_ = *begin;
+        const std::uint64_t needed = frame_.header.block_bytes();
+        if (room_limit(needed) < needed) {
+          const BatchCost cost = cost_of(needed);
+          return no_room_for_a_block(needed, cost.fixed_bytes + cost.bytes_per_block, *memory_);
+        }
+      }
       if (std::holds_alternative<BlockRead>(*event)) batch.room_bytes += block_bytes;
       batch.linked.push_back(!frame_.header.independent_blocks);
       batch.events.push_back(std::move(*event));
@@ -84,6 +126,7 @@ class Decompressor {
   Result<void> work(Batch& batch) {
     constexpr std::size_t kRoom = format::kHistoryBytes;
     if (!batch.output || batch.output_bytes < batch.room_bytes) {
+      batch.output.reset();  // first: the old and the new need not fit together
       batch.output = std::make_unique_for_overwrite<std::uint8_t[]>(kRoom + batch.room_bytes);
       batch.output_bytes = batch.room_bytes;
     }
@@ -196,8 +239,11 @@ class Decompressor {
     return {};
   }
 
+  scheduler::Ledger* memory_ = nullptr;
+  std::uint64_t batch_bytes_ = 0;
   // The reader's:
   format::FrameReader reader_;
+  std::optional<FrameEvent> first_event_;
   FrameBegin frame_;
   // The worker's:
   std::size_t block_bytes_ = 0;

@@ -1,114 +1,98 @@
 // Three stages over a sequence of batches: one thread reads, one works, the caller writes; order is kept and memory is
 // bounded.
 //
-// A fixed number of batches travels in a ring: the reader fills a free one, the worker transforms it, the writer
-// empties it and gives it back. Errors travel with the batches, so the one reported is always the first in the order of
-// the data, whichever stage and whatever timing found it: a truncated block 9 never hides a corrupt block 7.
+// A batch owns buffers of a known size, and a permit for them in a ledger. The reader fills a batch, the worker
+// transforms it, the writer empties it and hands buffers and permit back to the reader, so a steady stream allocates
+// nothing. The permit is held through every hand-over: a batch that waits in a queue is paid for. At most `depth`
+// batches exist; fewer when the ledger, which other streams may share, has no room for another. The first is waited
+// for, the others are taken only when they are free, so two streams can never hold what the other one waits for.
+//
+// Errors travel with the batches, so the one reported is always the first in the order of the data, whichever stage and
+// whatever timing found it: a truncated block 9 never hides a corrupt block 7.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
+#include "runtime/scheduler/bounded_queue.hpp"
+#include "runtime/scheduler/ledger.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::codec {
 
-// A queue between two threads. After close() what is queued still comes out, then nothing; after abandon() nothing
-// does.
-template <class T>
-class Handover {
- public:
-  void push(T value) {
-    {
-      std::lock_guard lock(mutex_);
-      values_.push_back(std::move(value));
-    }
-    changed_.notify_one();
-  }
-  std::optional<T> pop() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return closed_ || !values_.empty(); });
-    if (values_.empty()) return std::nullopt;
-    std::optional<T> value(std::move(values_.front()));
-    values_.pop_front();
-    return value;
-  }
-  void close() {
-    {
-      std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
-    changed_.notify_all();
-  }
-  void abandon() {
-    {
-      std::lock_guard lock(mutex_);
-      closed_ = true;
-      values_.clear();
-    }
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<T> values_;
-  bool closed_ = false;
+struct PipelineLimits {
+  scheduler::Ledger& memory;
+  std::uint64_t batch_bytes = 0;  // what the buffers of one batch take
+  unsigned depth = 3;             // batches at a time, at least 1
+  std::stop_token stop;           // ends the stream between two batches with the error "cancelled"
 };
 
 // read(batch) -> Result<bool>: false means that the input had ended and the batch is empty; an error is reported after
 // everything read before it, with the batch itself still transformed and written first, so a stage may return blocks
-// and the error that follows them. work(batch), write(batch) -> Result<void>.
+// and the error that follows them. work(batch), write(batch) -> Result<void>. When it returns, every permit is back.
 template <class Batch, class Read, class Work, class Write>
-Result<void> run_pipeline(unsigned depth, Read read, Work work, Write write) {
-  struct Load {
+Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
+  struct Paid {
     Batch batch;
+    scheduler::Reservation permit;
+  };
+  struct Load {
+    Paid paid;
     std::optional<Error> error;  // of the reader: comes after the batch; of the worker: instead of it
     bool worked = true;
   };
-  Handover<Batch> free_batches;
-  Handover<Load> to_work, to_write;
-  for (unsigned i = 0; i < depth; ++i) free_batches.push(Batch{});
+  scheduler::BoundedQueue<Paid> free_batches(limits.depth);
+  scheduler::BoundedQueue<Load> to_work(limits.depth), to_write(limits.depth);
+  auto first_permit = limits.memory.reserve(limits.batch_bytes);
+  if (!first_permit) return tl::unexpected(std::move(first_permit.error()));
+  free_batches.push(Paid{Batch{}, std::move(*first_permit)});
 
   std::thread reader([&] {
-    while (auto batch = free_batches.pop()) {
-      Load load{std::move(*batch), {}, true};
-      Result<bool> more = read(load.batch);
+    for (unsigned made = 1;;) {
+      std::optional<Paid> paid = free_batches.try_pop();
+      if (!paid && made < limits.depth) {
+        if (auto permit = limits.memory.try_reserve(limits.batch_bytes)) {
+          paid = Paid{Batch{}, std::move(*permit)};
+          ++made;
+        }
+      }
+      if (!paid) paid = free_batches.pop();
+      if (!paid) break;
+      Load load{std::move(*paid), {}, true};
+      Result<bool> more = limits.stop.stop_requested() ? Result<bool>(fail("cancelled")) : read(load.paid.batch);
       if (more && !*more) break;
       if (!more) load.error = std::move(more.error());
       const bool last = load.error.has_value();
-      to_work.push(std::move(load));
-      if (last) break;
+      if (!to_work.push(std::move(load)) || last) break;
     }
     to_work.close();
   });
   std::thread worker([&] {
     while (auto load = to_work.pop()) {
-      if (Result<void> done = work(load->batch); !done) {
+      if (limits.stop.stop_requested()) load->error = Error{"cancelled", {}, {}};
+      if (Result<void> done = work(load->paid.batch); !done) {
         load->error = std::move(done.error());
         load->worked = false;
       }
       const bool last = !load->worked;
-      to_write.push(std::move(*load));
-      if (last) break;
+      if (!to_write.push(std::move(*load)) || last) break;
     }
     to_write.close();
   });
 
   Result<void> outcome;
   while (auto load = to_write.pop()) {
-    if (load->worked) outcome = write(load->batch);
+    if (load->worked) outcome = write(load->paid.batch);
     if (outcome && load->error) outcome = tl::unexpected(std::move(*load->error));
     if (!outcome) break;
-    free_batches.push(std::move(load->batch));
+    free_batches.push(std::move(load->paid));
   }
-  // Both threads end at their next pop.
+  // Both threads end at their next push or pop.
   free_batches.abandon();
   to_work.abandon();
+  to_write.abandon();
   reader.join();
   worker.join();
   return outcome;

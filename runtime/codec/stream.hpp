@@ -1,16 +1,18 @@
 // Whole streams: raw bytes to an LZ4 frame and back, through any backend, with bounded memory.
 //
-// Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers. The
-// content checksum is computed where the raw bytes pass in order: by the reader when compressing, by the writer when
-// decompressing.
+// Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers, or of
+// what the memory budget leaves. The content checksum is computed where the raw bytes pass in order: by the reader when
+// compressing, by the writer when decompressing.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/format/lz4_frame.hpp"
+#include "runtime/scheduler/ledger.hpp"
 
 namespace ptxkit::codec {
 
@@ -24,14 +26,25 @@ struct StreamTotals {
   std::uint64_t block_count = 0;
 };
 
+struct StreamLimits {
+  // What the buffers of all batches may take; streams may share one, and it must outlive them. Null: as the backend
+  // prefers. A budget too small for one block is an error that says how much that is.
+  scheduler::Ledger* memory = nullptr;
+  unsigned prefetch = 2;  // batches that are ready or under way besides the one that is written
+  // Ends the stream between two batches with the error "cancelled"; every byte of the budget is back by then.
+  std::stop_token stop = {};
+};
+
 struct CompressOptions {
   format::FrameHeader header;  // when it has content_bytes, the input must hold exactly so many
   Encoder encoder = Encoder::fast;
   Progress progress;
+  StreamLimits limits = {};
 };
 
 struct DecompressOptions {
   Progress progress;
+  StreamLimits limits = {};
 };
 
 // One frame holding all of `source`.

@@ -38,7 +38,7 @@ Result<void> bench_file(const std::string& path, codec::Backend& backend, codec:
   const auto compress_seconds = fastest([&]() -> Result<void> {
     format::MemorySource source(raw, path);
     format::MemorySink sink;
-    codec::CompressOptions options{.header = header, .encoder = encoder, .progress = {}};
+    codec::CompressOptions options{.header = header, .encoder = encoder, .progress = {}, .limits = {}};
     if (auto done = codec::compress_stream(source, sink, backend, options); !done) return tl::unexpected(done.error());
     frame = sink.take();
     return {};

@@ -10,6 +10,7 @@
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream.hpp"
+#include "runtime/scheduler/ledger.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/options.hpp"
@@ -53,9 +54,13 @@ class ProgressLine {
 class Packer {
  public:
   Packer(const Options& options, codec::Backend& backend)
-      : options_(options), backend_(backend), encoder_(choose_encoder(options, backend)) {}
+      : options_(options),
+        backend_(backend),
+        encoder_(choose_encoder(options, backend)),
+        memory_("memory",
+                options.memory_bytes != 0 ? options.memory_bytes - kProgramBytes : scheduler::Ledger::kUnlimited) {}
 
-  Result<void> run(const std::string& input_path) const {
+  Result<void> run(const std::string& input_path) {
     switch (options_.mode) {
       case Mode::bench:
         return bench_file(input_path, backend_, encoder_, header());
@@ -92,7 +97,7 @@ class Packer {
     return fail("expected a name that ends in .lz4", input_path, "name the output with -o, or use -c");
   }
 
-  Result<void> convert(const std::string& input_path) const {
+  Result<void> convert(const std::string& input_path) {
     const auto output = output_path(input_path);
     if (!output) return tl::unexpected(output.error());
     if (*output == "-" && options_.mode == Mode::compress && ::isatty(STDOUT_FILENO) && !options_.force) {
@@ -112,7 +117,7 @@ class Packer {
     return {};
   }
 
-  Result<void> test(const std::string& input_path) const {
+  Result<void> test(const std::string& input_path) {
     auto input = InputFile::open(input_path);
     if (!input) return tl::unexpected(input.error());
     format::NullSink sink;
@@ -122,16 +127,19 @@ class Packer {
     return {};
   }
 
-  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink) const {
+  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink) {
     format::DescriptorSource source(input.descriptor(), input.name());
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes());
+    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
     if (options_.mode != Mode::compress) {
-      return codec::decompress_stream(source, sink, backend_,
-                                      {.progress = [&](std::uint64_t, std::uint64_t stored) { line.update(stored); }});
+      return codec::decompress_stream(
+          source, sink, backend_,
+          {.progress = [&](std::uint64_t, std::uint64_t stored) { line.update(stored); }, .limits = limits});
     }
     codec::CompressOptions options{.header = header(),
                                    .encoder = encoder_,
-                                   .progress = [&](std::uint64_t raw, std::uint64_t) { line.update(raw); }};
+                                   .progress = [&](std::uint64_t raw, std::uint64_t) { line.update(raw); },
+                                   .limits = limits};
     if (options_.content_size) options.header.content_bytes = input.size_bytes();
     return codec::compress_stream(source, sink, backend_, options);
   }
@@ -145,12 +153,14 @@ class Packer {
       fmt::print(stderr, "  {} frame{}, {} block{}; {}{}\n", totals.frame_count, totals.frame_count == 1 ? "" : "s",
                  totals.block_count, totals.block_count == 1 ? "" : "s", backend_.description(),
                  options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(encoder_)) : "");
+      fmt::print(stderr, "  at most {} bytes of data in memory\n", memory_.peak_bytes());
     }
   }
 
   const Options& options_;
   codec::Backend& backend_;
   codec::Encoder encoder_;
+  scheduler::Ledger memory_;
 };
 
 // Directories become the files in them; when decompressing, only those that look compressed.
@@ -206,7 +216,7 @@ int run(int argc, char** argv) {
     complain(backend.error());
     return exit_code;
   }
-  const Packer packer(options, **backend);
+  Packer packer(options, **backend);
   for (const std::string& path : *inputs) {
     if (auto done = packer.run(path); !done) complain(done.error());
   }

@@ -95,6 +95,11 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("--no-frame-crc", no_frame_crc, "do not");
   app.add_option("-T,--threads", options.thread_count, "CPU threads; 0 (default): all cores")
       ->check(CLI::Range(0, 1024));
+  app.add_option("--memory", options.memory_bytes,
+                 "the most memory to use, at least 24M; default: as the backend prefers, whatever the file's size")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--prefetch", options.prefetch, "batches that are read ahead of the one that is written (default 2)")
+      ->check(CLI::Range(0, 64));
   app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulator"}));
   app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
@@ -122,6 +127,10 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (keep && options.remove_source) return usage("-k and --rm exclude each other");
   if (options.reproducible && options.linked_blocks) {
     return usage("--reproducible and -BD exclude each other: the reproducible encoder has no linked blocks");
+  }
+  if (options.memory_bytes != 0 && options.memory_bytes < kLeastMemoryBytes) {
+    return usage(
+        fmt::format("--memory takes at least {}M, found {} bytes", kLeastMemoryBytes >> 20, options.memory_bytes));
   }
   options.content_size = !no_content_size;
   options.content_checksum = !no_frame_crc;

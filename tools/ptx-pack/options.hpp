@@ -1,6 +1,7 @@
 // What the command line says, checked as far as it can be without touching a file.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,6 +16,10 @@ enum class Mode { compress, decompress, test, list, bench };
 // Pinned: scripts rely on them. docs/ptx-pack.md lists them.
 enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 
+// What the program takes before any data, threads included; the rest of --memory is for data.
+constexpr std::uint64_t kProgramBytes = 14u << 20;
+constexpr std::uint64_t kLeastMemoryBytes = 24u << 20;
+
 struct Options {
   Mode mode = Mode::compress;
   std::vector<std::string> inputs;    // "-" is standard input
@@ -28,7 +33,9 @@ struct Options {
   bool content_size = true;  // recorded when the input's size is known
   bool content_checksum = true;
   unsigned thread_count = 0;  // 0: all cores
-  int verbosity = 1;          // -1 nothing, 0 errors, 1 warnings, 2 what is done, 3 details
+  unsigned prefetch = 2;
+  std::uint64_t memory_bytes = 0;  // of the whole process; 0: as the backend prefers
+  int verbosity = 1;               // -1 nothing, 0 errors, 1 warnings, 2 what is done, 3 details
   bool verbose() const { return verbosity >= 2; }
   std::string backend = "auto";
   int device = 0;

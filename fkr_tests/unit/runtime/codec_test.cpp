@@ -42,8 +42,9 @@ TEST(Pipeline, KeepsOrderAndReportsTheFirstErrorOfTheData) {
        {std::tuple(9, 7, 99, "work 7"), std::tuple(7, 9, 99, "read 7"), std::tuple(9, 7, 5, "write 5"),
         std::tuple(99, 99, 99, "")}) {
     int next = 0, written = 0;
+    scheduler::Ledger memory("memory");
     const auto done = run_pipeline<Batch>(
-        3,
+        PipelineLimits{memory, 10, 3, {}},
         [&, fails = read_fails](Batch& batch) -> Result<bool> {
           batch.number = next++;
           if (batch.number == fails) return fail("read " + std::to_string(fails));
@@ -59,6 +60,8 @@ TEST(Pipeline, KeepsOrderAndReportsTheFirstErrorOfTheData) {
           return {};
         });
     EXPECT_EQ(done ? "" : done.error().what, expected);
+    EXPECT_EQ(memory.reserved_bytes(), 0u);
+    EXPECT_LE(memory.peak_bytes(), 30u);
   }
 }
 

@@ -1,0 +1,219 @@
+// Streams under a memory budget: what they reserve stays below it whatever the stream's length, what does not fit is
+// refused, and a stream that is cancelled or fails gives everything back.
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/corpus.hpp"
+#include "runtime/codec/executor.hpp"
+#include "runtime/codec/stream.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+using scheduler::Ledger;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// `size_bytes` of a repeated pattern that is never in memory as a whole.
+class GeneratedSource final : public format::ByteSource {
+ public:
+  explicit GeneratedSource(std::uint64_t size_bytes) : left_bytes_(size_bytes) {
+    for (std::size_t i = 0; i < pattern_.size(); ++i)
+      pattern_[i] = static_cast<std::uint8_t>(i % 251 == 0 ? i >> 8 : 7);
+  }
+  Result<std::size_t> read(format::MutableBytes into) override {
+    const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left_bytes_));
+    for (std::size_t done = 0; done < count; done += pattern_.size()) {
+      std::memcpy(into.data() + done, pattern_.data(), std::min(pattern_.size(), count - done));
+    }
+    left_bytes_ -= count;
+    return count;
+  }
+  const std::string& name() const override { return name_; }
+
+ private:
+  std::uint64_t left_bytes_;
+  ByteVector pattern_ = ByteVector(kMiB);
+  std::string name_ = "generated";
+};
+
+// Slow to take what it is given, so that everything before it fills up; can fail or cancel after so many bytes.
+class SlowSink final : public format::ByteSink {
+ public:
+  Result<void> write(format::Bytes bytes) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(delay_microseconds));
+    written_bytes += bytes.size();
+    if (written_bytes > cancel_after_bytes) stop.request_stop();
+    if (written_bytes > fail_after_bytes) return fail("the sink is full");
+    return {};
+  }
+  unsigned delay_microseconds = 20;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t cancel_after_bytes = ~std::uint64_t{0}, fail_after_bytes = ~std::uint64_t{0};
+  std::stop_source stop;
+};
+
+// Holds the first batch until as many as expected are reserved.
+class HoldingSink final : public format::ByteSink {
+ public:
+  HoldingSink(const Ledger& memory, std::uint64_t expected_bytes) : memory_(memory), expected_bytes_(expected_bytes) {}
+  Result<void> write(format::Bytes) override {
+    if (++writes_ == 2) {  // the first is the frame's header
+      for (int i = 0; i < 10'000 && memory_.reserved_bytes() < expected_bytes_; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    return {};
+  }
+
+ private:
+  const Ledger& memory_;
+  const std::uint64_t expected_bytes_;
+  int writes_ = 0;
+};
+
+format::FrameHeader blocks_of(int size_id) {
+  format::FrameHeader header;
+  header.block_size_id = size_id;
+  header.content_checksum = false;
+  return header;
+}
+
+class StreamMemory : public ::testing::Test {
+ protected:
+  Result<StreamTotals> compress(std::uint64_t size_bytes, Ledger& memory, format::ByteSink& sink, int size_id = 4,
+                                unsigned prefetch = 2, std::stop_token stop = {}) {
+    GeneratedSource source(size_bytes);
+    return compress_stream(source, sink, *backend_,
+                           {.header = blocks_of(size_id),
+                            .encoder = Encoder::fast,
+                            .progress = {},
+                            .limits = {.memory = &memory, .prefetch = prefetch, .stop = std::move(stop)}});
+  }
+  Result<StreamTotals> decompress(const ByteVector& frame, Ledger& memory, unsigned prefetch = 2) {
+    format::MemorySource source(frame, "frame");
+    format::NullSink sink;
+    return decompress_stream(source, sink, *backend_,
+                             {.progress = {}, .limits = {.memory = &memory, .prefetch = prefetch, .stop = {}}});
+  }
+
+  Executor executor_{8};
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(executor_);
+};
+
+TEST_F(StreamMemory, AStreamOfAnyLengthStaysBelowItsBudget) {
+  // On 8 threads the backend would like batches of 8 MiB, three at a time, three buffers each: 72 MiB.
+  for (const auto& [budget, length] :
+       {std::pair(1 * kMiB, 40 * kMiB), std::pair(7 * kMiB, 400 * kMiB), std::pair(64 * kMiB, 4096 * kMiB + 1)}) {
+    Ledger memory("memory", budget);
+    SlowSink sink;
+    const auto totals = compress(length, memory, sink);
+    ASSERT_TRUE(totals) << totals.error().message();
+    EXPECT_EQ(totals->raw_bytes, length);
+    EXPECT_LE(memory.peak_bytes(), budget);
+    EXPECT_GT(memory.peak_bytes(), budget / 3);
+    EXPECT_EQ(memory.reserved_bytes(), 0u);
+  }
+}
+
+TEST_F(StreamMemory, WithoutABudgetBatchesAreAsTheBackendPrefers) {
+  Ledger memory("memory");
+  HoldingSink sink(memory, 72 * kMiB);
+  ASSERT_TRUE(compress(100 * kMiB, memory, sink));
+  EXPECT_GT(memory.peak_bytes(), 72 * kMiB);
+  EXPECT_LT(memory.peak_bytes(), 80 * kMiB);
+}
+
+TEST_F(StreamMemory, PrefetchIsTheNumberOfBatchesAhead) {
+  for (const unsigned prefetch : {0u, 1u, 4u}) {
+    Ledger memory("memory");
+    HoldingSink sink(memory, (prefetch + 1) * 24 * kMiB);
+    ASSERT_TRUE(compress(100 * kMiB, memory, sink, 4, prefetch));
+    EXPECT_EQ(memory.peak_bytes() / (24 * kMiB), prefetch + 1);
+  }
+}
+
+TEST_F(StreamMemory, ABlockThatCannotFitIsRefusedBeforeAnythingIsRead) {
+  Ledger memory("memory", 12 * kMiB);
+  SlowSink sink;
+  const auto totals = compress(100 * kMiB, memory, sink, 7);
+  ASSERT_FALSE(totals);
+  EXPECT_THAT(totals.error().message(), HasSubstr("a block of 4194304 bytes needs "));
+  EXPECT_THAT(totals.error().message(),
+              HasSubstr("bytes of memory, the budget is 12582912; raise the budget, or use smaller blocks"));
+  EXPECT_EQ(sink.written_bytes, 0u);
+  Ledger enough("memory", 13 * kMiB);  // for one batch of one block
+  EXPECT_TRUE(compress(20 * kMiB, enough, sink, 7));
+}
+
+TEST_F(StreamMemory, DecompressionKeepsToItsBudgetWhateverTheFramesHold) {
+  format::MemorySink small, large;
+  Ledger unlimited("memory");
+  ASSERT_TRUE(compress(30 * kMiB, unlimited, small, 4));
+  ASSERT_TRUE(compress(30 * kMiB, unlimited, large, 7));
+  Ledger memory("memory", 10 * kMiB);
+  EXPECT_EQ(decompress(small.bytes(), memory)->raw_bytes, 30 * kMiB);
+  EXPECT_EQ(decompress(large.bytes(), memory)->raw_bytes, 30 * kMiB);
+  EXPECT_LE(memory.peak_bytes(), 10 * kMiB);
+  Ledger tight("memory", 5 * kMiB);
+  EXPECT_EQ(decompress(small.bytes(), tight)->raw_bytes, 30 * kMiB);
+  EXPECT_THAT(decompress(large.bytes(), tight).error().message(), HasSubstr("a block of 4194304 bytes needs"));
+  // Larger blocks that come later, when the batches were laid out for small ones.
+  ByteVector both = small.bytes();
+  both.insert(both.end(), large.bytes().begin(), large.bytes().end());
+  EXPECT_THAT(decompress(both, tight).error().message(), HasSubstr("a block of 4194304 bytes needs"));
+  EXPECT_EQ(decompress(both, unlimited)->raw_bytes, 60 * kMiB);
+  EXPECT_EQ(tight.reserved_bytes() + memory.reserved_bytes() + unlimited.reserved_bytes(), 0u);
+}
+
+TEST_F(StreamMemory, CancellingReturnsEverything) {
+  std::minstd_rand random(1);
+  for (int round = 0; round < 50; ++round) {
+    Ledger memory("memory", 8 * kMiB);
+    SlowSink sink;
+    sink.delay_microseconds = static_cast<unsigned>(random() % 300);
+    sink.cancel_after_bytes = random() % 300'000;
+    const auto totals =
+        compress(100 * kMiB, memory, sink, 4, static_cast<unsigned>(random() % 4), sink.stop.get_token());
+    ASSERT_FALSE(totals);
+    EXPECT_EQ(totals.error().what, "cancelled");
+    EXPECT_EQ(memory.reserved_bytes(), 0u);
+  }
+}
+
+TEST_F(StreamMemory, AFailedSinkReturnsEverything) {
+  Ledger memory("memory", 8 * kMiB);
+  SlowSink sink;
+  sink.fail_after_bytes = 100'000;
+  EXPECT_EQ(compress(100 * kMiB, memory, sink).error().what, "the sink is full");
+  EXPECT_EQ(memory.reserved_bytes(), 0u);
+}
+
+TEST_F(StreamMemory, StreamsThatShareABudgetAllComeThrough) {
+  // Room for five batches of one block; four streams want three each.
+  Ledger memory("memory", 5 * (3 * 65536 + 65536 + 200));
+  std::vector<std::thread> streams;
+  std::atomic<int> complete{0};
+  for (int i = 0; i < 4; ++i) {
+    streams.emplace_back([&] {
+      SlowSink sink;
+      sink.delay_microseconds = 20;
+      if (compress(20 * kMiB, memory, sink)) ++complete;
+    });
+  }
+  for (auto& stream : streams) stream.join();
+  EXPECT_EQ(complete, 4);
+  EXPECT_EQ(memory.reserved_bytes(), 0u);
+  EXPECT_LE(memory.peak_bytes(), memory.budget_bytes());
+}
+
+}  // namespace
+}  // namespace ptxkit::codec
