@@ -1,9 +1,11 @@
 // device_tests: everything that needs a GPU, in one program that can be carried to a machine with a driver. With
-// --probe it is one probe in a process of its own, because a misaligned access ends the context it happens in.
+// --probe or --crash it is one kernel in a process of its own, because a misaligned access ends the context it happens
+// in.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "fkr_tests/device/crash.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/probe.hpp"
 
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == "--probe") {
     return ptxkit::testing::probe_main(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
   }
+  if (argc == 3 && std::string_view(argv[1]) == "--crash") return ptxkit::testing::crash_main(std::atoi(argv[2]));
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -99,9 +99,11 @@ int run(int argc, char** argv) {
   add_analyze(app, action);
   add_cfg(app, action);
   add_check(app, action);
+  add_crash_analyze(app, action);
   add_diff(app, action);
   add_explain(app, action);
   add_info(app, action);
+  add_instrument(app, action);
   add_print(app, action);
   add_reduce(app, action);
   add_rules(app, action);

@@ -20,7 +20,7 @@ namespace emulator = ptxkit::emulator;
 
 constexpr int kInvalidValue = 1, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
               kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
-constexpr uint64_t kBusySteps = 20'000'000;
+constexpr uint64_t kBusySteps = 1'000'000;
 constexpr int kErrorLog = 5;  // CUjit_option: where the compiler's messages go
 
 struct Gpu {

@@ -1,0 +1,195 @@
+// `ptx-debug instrument FILE -o OUT` and `ptx-debug crash-analyze --debug-buffer F --ptx F`: markers into PTX, and from
+// the markers to the place. Exit codes: 0 done, or every thread ended; 3 some threads did not end; 10 the text does not
+// parse or cannot be instrumented; 11 a file cannot be read, written or used; 64 wrong usage.
+#include <bit>
+#include <charconv>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/instrument/crash.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/report/identity.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/score.hpp"
+#include "analyzer/rules/table.hpp"
+#include "support/file.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+using instrument::Marker;
+
+constexpr int kNotEndedExitCode = 3;
+constexpr size_t kShownSuspects = 4, kShownLines = 12;
+
+int fail_with(const Error& error, rules::Status status) {
+  complain(error.message());
+  return rules::exit_code(status);
+}
+
+struct InstrumentWords {
+  std::string file, out = "-", markers, kinds;
+  uint32_t records = 4096;
+};
+
+int instrument_file(const InstrumentWords& words) {
+  instrument::Options options;
+  options.records = words.records;
+  if (!std::has_single_bit(words.records))
+    return usage_error("instrument", fmt::format("--records: expected a power of two, found {}", words.records));
+  if (!words.kinds.empty()) {
+    const auto kinds = instrument::parse_kinds(words.kinds);
+    if (!kinds) return usage_error("instrument", "--at: " + kinds.error().message());
+    options.kinds = *kinds;
+  }
+  auto text = read_file(words.file);
+  if (!text) return fail_with(text.error(), rules::Status::unreadable);
+  const ptx::ParseResult parsed = ptx::parse(std::move(*text), words.file);
+  if (!parsed.diagnostics.empty()) {
+    print(report::rendered(parsed));
+    return rules::exit_code(rules::Status::unparsable);
+  }
+  const auto done = instrument::instrument(parsed.module, options);
+  if (!done) return fail_with(done.error(), rules::Status::unparsable);
+  if (const auto written = write_file(words.out, done->ptx); !written)
+    return fail_with(written.error(), rules::Status::unreadable);
+  if (!words.markers.empty()) {
+    const auto written = write_file(words.markers, instrument::to_json(done->map));
+    if (!written) return fail_with(written.error(), rules::Status::unreadable);
+  }
+  fmt::print(stderr, "{}: {} markers; the debug buffer has {} bytes\n", words.file, done->map.markers.size(),
+             done->map.buffer_bytes());
+  return 0;
+}
+
+struct CrashWords {
+  std::string buffer, ptx, markers, error;
+};
+
+// "716" or "deadline"; false for anything else.
+bool parse_ending(std::string_view word, instrument::Ending& ending) {
+  if (word.empty()) return true;
+  ending.deadline = word == "deadline";
+  if (ending.deadline) return true;
+  int code = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), code);
+  ending.error = code;
+  return error == std::errc() && end == word.data() + word.size() && code > 0;
+}
+
+std::string place(const std::string& path, uint32_t line, const std::string& source) {
+  return fmt::format("{}:{}{}", path, line, source.empty() ? "" : fmt::format(" ({})", source));
+}
+
+std::string text_of(const Marker& marker, const std::string& path) {
+  return fmt::format("{} marker {} of {}, {}: {}", instrument::text(marker.kind), marker.id, marker.function,
+                     place(path, marker.line, marker.source), marker.ptx);
+}
+
+std::string text_of(const instrument::Standing& standing, const std::string& path) {
+  const size_t count = standing.threads.size();
+  std::string out = count == 1
+                        ? fmt::format("thread {}", standing.threads.front())
+                        : fmt::format("{} threads, {} to {}", count, standing.threads.front(), standing.threads.back());
+  out += fmt::format(" behind {}\n", text_of(*standing.marker, path));
+  const auto& lines = standing.marker->next_lines;
+  out += fmt::format("  next come lines {}{}\n",
+                     fmt::join(lines.begin(), lines.begin() + std::min(lines.size(), kShownLines), ", "),
+                     lines.size() > kShownLines ? ", ..." : "");
+  if (standing.loop != nullptr) {
+    out += fmt::format("  went round the loop at {} {} times in the markers that are left\n",
+                       place(path, standing.loop->line, standing.loop->source), standing.turns);
+  }
+  return out;
+}
+
+std::string text_of(const instrument::Suspect& suspect, const std::string& path) {
+  const rules::RuleInfo* rule = rules::find_rule(suspect.rule);
+  return fmt::format("likely: {} {}, {}: {}\n  {}\n", suspect.rule, rule != nullptr ? rule->name : "",
+                     place(path, suspect.line, suspect.source), suspect.message, suspect.ptx);
+}
+
+int analyze_crash(const CrashWords& words) {
+  instrument::Ending ending;
+  if (!parse_ending(words.error, ending))
+    return usage_error("crash-analyze",
+                       fmt::format("--error: expected a CUDA error code or deadline, found '{}'", words.error));
+  auto text = read_file(words.ptx);
+  if (!text) return fail_with(text.error(), rules::Status::unreadable);
+  const auto bytes = read_file(words.buffer);
+  if (!bytes) return fail_with(bytes.error(), rules::Status::unreadable);
+  const ptx::ParseResult parsed = ptx::parse(std::move(*text), words.ptx);
+  if (!parsed.diagnostics.empty()) {
+    print(report::rendered(parsed));
+    return rules::exit_code(rules::Status::unparsable);
+  }
+  instrument::MarkerMap map;
+  if (!words.markers.empty()) {
+    const auto json = read_file(words.markers);
+    if (!json) return fail_with(json.error(), rules::Status::unreadable);
+    auto read = instrument::parse_marker_map(*json, words.markers);
+    if (!read) return fail_with(read.error(), rules::Status::unreadable);
+    map = std::move(*read);
+  } else {
+    // The default markers again; the ring's length is the buffer's.
+    instrument::Options options;
+    options.records = static_cast<uint32_t>(std::max<size_t>(bytes->size() / 16, 2) - 1);
+    auto again = instrument::instrument(parsed.module, options);
+    if (!again) return fail_with(again.error(), rules::Status::unreadable);
+    map = std::move(again->map);
+  }
+  if (map.xxh128 != report::xxh128_hex(parsed.module.text)) {
+    return fail_with({fmt::format("these are the markers of another text than {}", words.ptx), words.markers,
+                      "give the PTX that was instrumented, not the outcome"},
+                     rules::Status::unreadable);
+  }
+  const auto buffer = instrument::read_debug_buffer(std::as_bytes(std::span(*bytes)), map, words.buffer);
+  if (!buffer) return fail_with(buffer.error(), rules::Status::unreadable);
+
+  const instrument::Crash crash = instrument::locate(map, *buffer);
+  std::string out = fmt::format("{}: {} markers of {} threads, {} of which ended", words.buffer, buffer->marker_count,
+                                crash.thread_count, crash.ended_count);
+  if (buffer->lost_count != 0) out += fmt::format("; the first {} markers are overwritten", buffer->lost_count);
+  if (buffer->unwritten_count != 0) out += fmt::format("; {} were never written", buffer->unwritten_count);
+  out += "\n";
+  for (const instrument::Standing& standing : crash.standing) out += text_of(standing, words.ptx);
+  if (!crash.standing.empty()) {
+    const auto found = instrument::suspects(parsed.module, crash, ending);
+    for (size_t i = 0; i < std::min(found.size(), kShownSuspects); ++i) out += text_of(found[i], words.ptx);
+    if (found.empty()) out += "no rule and no marker names a cause: instrument --at all says more\n";
+  }
+  if (!print(out)) return rules::exit_code(rules::Status::unreadable);
+  return crash.standing.empty() ? 0 : kNotEndedExitCode;
+}
+
+}  // namespace
+
+void add_instrument(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("instrument", "make the kernels of FILE write down where their threads are");
+  const auto words = std::make_shared<InstrumentWords>();
+  verb->add_option("FILE", words->file, "PTX file; - is standard input")->required();
+  verb->add_option("-o,--output", words->out, "where to write the PTX; standard output by default")->type_name("OUT");
+  verb->add_option("--markers", words->markers, "where to write what each marker means, as JSON")->type_name("F");
+  verb->add_option("--at", words->kinds,
+                   "all, or a list of entry, loop, barrier, store, load, call, exit (default: all but load)")
+      ->type_name("KINDS");
+  verb->add_option("--records", words->records, "markers that the buffer keeps, a power of two (default 4096)")
+      ->type_name("N");
+  verb->callback([words, &action] { action = [words] { return instrument_file(*words); }; });
+}
+
+void add_crash_analyze(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("crash-analyze", "where a kernel died, from the debug buffer it left");
+  const auto words = std::make_shared<CrashWords>();
+  verb->add_option("--debug-buffer", words->buffer, "the buffer's bytes")->required()->type_name("F");
+  verb->add_option("--ptx", words->ptx, "the PTX that was instrumented")->required()->type_name("F");
+  verb->add_option("--markers", words->markers, "what instrument --markers wrote; without it, default markers")
+      ->type_name("F");
+  verb->add_option("--error", words->error, "how it ended: a CUDA error code, or deadline")->type_name("CODE");
+  verb->callback([words, &action] { action = [words] { return analyze_crash(*words); }; });
+}
+
+}  // namespace ptxkit::tools
