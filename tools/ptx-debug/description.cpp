@@ -26,7 +26,6 @@ std::string heading(const ptx::Module& module) {
 }
 
 int describe(const DescriptionOptions& options, Description description) {
-  bool is_first = true;
   const auto work = [&](container::PtxImage image, const std::string&) {
     return answer_parsed(std::move(image), [&](const ptx::Module& module) {
       return Answer{rules::Status::good,
@@ -34,13 +33,8 @@ int describe(const DescriptionOptions& options, Description description) {
     });
   };
   if (!options.json) return answer_each(options.name, options.inputs, work);
-  const auto separate = [&](Answer& answer) {
-    if (answer.text.empty()) return;
-    answer.text.insert(0, is_first ? "\n" : ",\n");
-    is_first = false;
-  };
-  const std::string head = fmt::format("{{\"schema\": \"ptxkit-{}-1\", \"modules\": [", options.name);
-  return answer_each(options.name, options.inputs, work, {head, separate, "\n]}\n"});
+  return answer_each(options.name, options.inputs, work,
+                     json_list(fmt::format("ptxkit-{}-1", options.name), "modules"));
 }
 
 }  // namespace

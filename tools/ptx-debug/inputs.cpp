@@ -143,6 +143,15 @@ void ImageReader::add_file(const std::string& path, bool is_in_folder) {
   }
 }
 
+Frame json_list(std::string_view schema, std::string_view key) {
+  const auto separate = [is_first = true](Answer& answer) mutable {
+    if (answer.text.empty()) return;
+    answer.text.insert(0, is_first ? "\n" : ",\n");
+    is_first = false;
+  };
+  return {fmt::format("{{\"schema\": \"{}\", \"{}\": [", schema, key), separate, "\n]}\n"};
+}
+
 int answer_each(std::string_view verb, const Inputs& inputs,
                 const std::function<Answer(container::PtxImage, const std::string& path)>& work, const Frame& frame) {
   if (const auto what = fault(inputs)) return usage_error(verb, *what);

@@ -100,6 +100,9 @@ struct Frame {
   std::string tail;
 };
 
+// Around answers that are JSON values: {"schema": SCHEMA, KEY: [...]}.
+Frame json_list(std::string_view schema, std::string_view key);
+
 // Prints the answers in the order of the command line, as they come; returns the strongest exit code.
 int answer_each(std::string_view verb, const Inputs& inputs,
                 const std::function<Answer(container::PtxImage, const std::string& path)>& work,

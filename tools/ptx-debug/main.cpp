@@ -99,11 +99,14 @@ int run(int argc, char** argv) {
   add_analyze(app, action);
   add_cfg(app, action);
   add_check(app, action);
+  add_completion(app, action);
+  add_cost(app, action);
   add_crash_analyze(app, action);
   add_diff(app, action);
   add_explain(app, action);
   add_info(app, action);
   add_instrument(app, action);
+  add_man(app, action);
   add_print(app, action);
   add_reduce(app, action);
   add_rules(app, action);

@@ -19,6 +19,7 @@
 #include "runtime/differential.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
+#include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
@@ -46,6 +47,8 @@ struct Arguments {
   uint32_t assume_align_bytes = 0;
   bool release = false, differential = false;
   bool verbose = false;
+  std::string config;
+  bool no_config = false;
 };
 
 bool is_power_of_two(uint32_t value) { return value && !(value & (value - 1)); }
@@ -216,6 +219,22 @@ int analyze_files(const Arguments& arguments) {
   return rules::exit_code(written ? report.status() : rules::Status::unreadable);
 }
 
+// Adds what the config file says and the command line does not.
+int analyze_configured(CLI::App& verb, Arguments& arguments) {
+  std::string config = arguments.config;
+  if (config.empty() && !arguments.no_config) {
+    config = find_config().value_or("");
+    if (!config.empty()) complain(fmt::format("options from {}", config));
+  }
+  if (!config.empty()) {
+    if (const auto applied = apply_config(verb, config); !applied) {
+      complain(applied.error().message());
+      return rules::kUsageExitCode;
+    }
+  }
+  return analyze_files(arguments);
+}
+
 }  // namespace
 
 void add_analyze(CLI::App& app, Action& action) {
@@ -276,7 +295,12 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_flag("--differential", arguments->differential,
                  "run every kernel on generated inputs in several ways and compare the results (F084)");
   verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
-  verb->callback([arguments, &action] { action = [arguments] { return analyze_files(*arguments); }; });
+  verb->add_option("--config", arguments->config,
+                   fmt::format("options from F, in place of the nearest {} in this folder or above", kConfigName))
+      ->type_name("F");
+  verb->add_flag("--no-config", arguments->no_config, "options from the command line alone");
+  verb->callback(
+      [arguments, verb, &action] { action = [arguments, verb] { return analyze_configured(*verb, *arguments); }; });
 }
 
 }  // namespace ptxkit::tools

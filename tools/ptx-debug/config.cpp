@@ -1,0 +1,104 @@
+// See config.hpp.
+#include "tools/ptx-debug/config.hpp"
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "support/file.hpp"
+#include "support/suggest.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// "F051, F081" without the blanks behind commas, where the option takes a list.
+std::string listed(const CLI::Option& option, const std::string& value) {
+  if (option.get_delimiter() == '\0') return value;
+  std::string out;
+  for (const char c : value) {
+    if (c != ' ' && c != '\t') out += c;
+  }
+  return out;
+}
+
+// Names a file: the value is relative to the config file.
+bool is_path(const CLI::Option& option) { return option.get_type_name() == "F" || option.get_type_name() == "[F]"; }
+
+}  // namespace
+
+std::optional<std::string> find_config() {
+  std::error_code ignored;
+  fs::path relative;
+  for (fs::path folder = fs::current_path(ignored); !folder.empty(); folder = folder.parent_path()) {
+    const fs::path path = relative / kConfigName;
+    if (fs::is_regular_file(path, ignored)) return path.string();
+    if (folder == folder.parent_path()) break;
+    relative /= "..";
+  }
+  return std::nullopt;
+}
+
+Result<void> apply_config(CLI::App& verb, const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected(text.error());
+  std::map<std::string, CLI::Option*> options;
+  std::vector<std::string> names;
+  for (CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      if (name == "help" || name == "config" || name == "no-config") continue;
+      options.emplace(name, option);
+      names.push_back(name);
+    }
+  }
+  struct Setting {
+    size_t line;  // the last one
+    std::vector<std::string> values;
+  };
+  std::map<std::string, Setting> settings;
+  const auto wrong = [&](size_t line, const std::string& what) {
+    return fail(what, fmt::format("{}:{}", path, line), "an option of 'ptx-debug analyze --help' as 'name = value'");
+  };
+  size_t number = 0;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++number;
+    if (line.empty() || line.starts_with('#')) continue;
+    const size_t equals = line.find('=');
+    if (equals == line.npos) return wrong(number, fmt::format("expected 'name = value', found '{}'", line));
+    const std::string name(trimmed(line.substr(0, equals)));
+    if (!options.contains(name)) {
+      return wrong(number, fmt::format("unknown option '{}'{}", name, did_you_mean(name, names)));
+    }
+    Setting& setting = settings[name];
+    setting.line = number;
+    setting.values.emplace_back(trimmed(line.substr(equals + 1)));
+  }
+  for (const auto& [name, setting] : settings) {
+    CLI::Option& option = *options[name];
+    if (option.count() > 0) continue;
+    try {
+      for (const std::string& value : setting.values) {
+        // An absolute path stays what it is.
+        option.add_result(is_path(option) ? (fs::path(path).parent_path() / value).string() : listed(option, value));
+      }
+      option.run_callback();
+    } catch (const CLI::ParseError& error) {
+      return wrong(setting.line, fmt::format("{}: {}", name, error.what()));
+    }
+  }
+  return {};
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,50 @@
+// man(7): a line that begins with '.' or ''' is a request, '\' begins an escape, '-' alone is a hyphen.
+#include <fmt/format.h>
+
+#include "analyzer/report/identity.hpp"
+#include "tools/ptx-debug/config.hpp"
+#include "tools/ptx-debug/flag_tree.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+std::string roff(std::string_view text) {
+  std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  for (const char c : text) out += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
+  return out;
+}
+
+std::string option_page(const Flag& flag) {
+  std::string names;
+  for (const std::string& name : flag.names)
+    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));
+  if (!flag.value.empty()) names += fmt::format(" \\fI{}\\fR", roff(flag.value));
+  return fmt::format(".TP\n{}\n{}\n", names, roff(flag.help));
+}
+
+}  // namespace
+
+std::string man_page(const std::vector<VerbFlags>& verbs, const std::string& summary) {
+  std::string out = fmt::format(
+      ".TH PTX\\-DEBUG 1 \"\" \"ptxkit {}\" \"User Commands\"\n.SH NAME\nptx\\-debug \\- {}\n.SH SYNOPSIS\n"
+      "\\fBptx\\-debug\\fR \\fIVERB\\fR [\\fIOPTION\\fR]... [\\fIOPERAND\\fR]...\n.SH VERBS\n",
+      report::tool_version(), roff(summary));
+  for (const VerbFlags& verb : verbs) {
+    out += fmt::format(".SS {}", verb.name);
+    for (const Flag& flag : verb.operands) out += " " + roff(flag.names.front());
+    out += "\n" + roff(verb.help) + "\n";
+    for (const Flag& flag : verb.options) out += option_page(flag);
+  }
+  out += fmt::format(
+      ".SH EXIT STATUS\nOf \\fBanalyze\\fR:\n"
+      ".TP\n0\nscore at least 90\n.TP\n1\nscore 70 to 89\n.TP\n2\nscore below 70, or below \\-\\-min\\-score\n"
+      ".TP\n3\na critical finding\n.TP\n10\na text does not parse\n.TP\n11\na file cannot be read or written\n"
+      ".TP\n64\nwrong usage\n"
+      ".SH ENVIRONMENT\n.TP\nNO_COLOR\nnot empty: no colour, unless \\-\\-color says always\n"
+      ".SH FILES\n.TP\n{}\noptions of \\fBanalyze\\fR as \\fIname\\fR = \\fIvalue\\fR, in the working folder or above "
+      "it\n",
+      roff(kConfigName));
+  return out;
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,44 @@
+// `ptx-debug completion SHELL` and `ptx-debug man`: what the flag tree says, for shells and for man(1).
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/rules/score.hpp"
+#include "support/suggest.hpp"
+#include "tools/ptx-debug/flag_tree.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+int print_or_fail(const std::string& text) { return print(text) ? 0 : rules::exit_code(rules::Status::unreadable); }
+
+int complete(const CLI::App& app, const std::string& shell) {
+  const std::vector<std::string>& shells = completion_shells();
+  if (std::ranges::find(shells, shell) == shells.end()) {
+    return usage_error("completion", fmt::format("expected {}, found '{}'{}", fmt::join(shells, ", "), shell,
+                                                 did_you_mean(shell, shells)));
+  }
+  return print_or_fail(completion_script(flag_tree(app), shell));
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("completion", "a script with which a shell completes verbs, options and values");
+  const auto shell = std::make_shared<std::string>();
+  verb->add_option("SHELL", *shell, "bash, fish or zsh")
+      ->required()
+      ->type_name(fmt::format("{}", fmt::join(completion_shells(), "|")));
+  verb->callback([shell, &app, &action] { action = [shell, &app] { return complete(app, *shell); }; });
+}
+
+void add_man(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("man", "the manual page, for man(1)");
+  verb->callback(
+      [&app, &action] { action = [&app] { return print_or_fail(man_page(flag_tree(app), app.get_description())); }; });
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,105 @@
+// `ptx-debug cost FILE...`: what each text's @pz_cost block says its kernel takes, for inputs of given sizes.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "analyzer/report/place.hpp"
+#include "kernels/cost.hpp"
+#include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CostOptions {
+  Inputs inputs;
+  std::vector<uint64_t> sizes = {256 << 10, 4 << 20};
+  bool json = false;
+};
+
+std::string text_of(const kernels::CostExpression& bytes) {
+  if (bytes.divisor) return fmt::format("N/{}", bytes.divisor);
+  if (bytes.factor == 0) return std::to_string(bytes.constant);
+  std::string text = bytes.factor == 1 ? "N" : fmt::format("N*{}", bytes.factor);
+  return bytes.constant ? fmt::format("{}+{}", text, bytes.constant) : text;
+}
+
+Result<std::string> table(const std::string& name, const kernels::KernelCost& cost,
+                          const std::vector<uint64_t>& sizes) {
+  std::string out = fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n",
+                                report::printable(name), cost.threads_per_element, cost.passes,
+                                cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
+  if (!cost.note.empty()) out += fmt::format("  {}\n", cost.note);
+  out += fmt::format("  {:<16} {:<20}", "", "bytes of N");
+  for (const uint64_t size : sizes) out += fmt::format(" {:>16}", size);
+  out += '\n';
+  const auto row = [&](std::string_view what, std::string_view formula, const auto& value) -> Result<void> {
+    out += fmt::format("  {:<16} {:<20}", what, formula);
+    for (const uint64_t size : sizes) {
+      const Result<uint64_t> at = value(size);
+      if (!at) return tl::unexpected(at.error());
+      out += fmt::format(" {:>16}", *at);
+    }
+    out += '\n';
+    return {};
+  };
+  for (const kernels::CostBuffer& buffer : cost.buffers) {
+    const auto written = row(buffer.name, text_of(buffer.bytes), [&](uint64_t n) { return buffer.bytes.evaluate(n); });
+    if (!written) return tl::unexpected(written.error());
+  }
+  auto written = row("memory", "", [&](uint64_t n) { return cost.memory_bytes(n); });
+  if (written) written = row("threads", "", [&](uint64_t n) { return Result<uint64_t>(cost.thread_count(n)); });
+  if (!written) return tl::unexpected(written.error());
+  return out;
+}
+
+Result<std::string> json(const std::string& name, const kernels::KernelCost& cost, const std::vector<uint64_t>& sizes) {
+  Json out = {{"path", name},          {"threads_per_element", cost.threads_per_element},
+              {"passes", cost.passes}, {"local_mem_bytes", cost.local_mem_bytes},
+              {"note", cost.note},     {"buffers", Json::array()},
+              {"sizes", Json::array()}};
+  for (const kernels::CostBuffer& buffer : cost.buffers) {
+    out["buffers"].push_back({{"name", buffer.name}, {"bytes", text_of(buffer.bytes)}});
+  }
+  for (const uint64_t size : sizes) {
+    const auto memory = cost.memory_bytes(size);
+    if (!memory) return tl::unexpected(memory.error());
+    out["sizes"].push_back({{"input_bytes", size}, {"memory_bytes", *memory}, {"threads", cost.thread_count(size)}});
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+int show(const CostOptions& options) {
+  const auto work = [&](container::PtxImage image, const std::string&) -> Answer {
+    const auto cost = kernels::parse_kernel_cost(image.text);
+    const auto text = !cost          ? Result<std::string>(tl::unexpected(cost.error()))
+                      : options.json ? json(image.name, *cost, options.sizes)
+                                     : table(image.name, *cost, options.sizes);
+    if (text) return {rules::Status::good, *text};
+    Error error = text.error();
+    error.where = error.where.empty() ? image.name : fmt::format("{}: {}", image.name, error.where);
+    return {rules::Status::unparsable, {}, fmt::format("ptx-debug: {}\n", error.message())};
+  };
+  if (!options.json) return answer_each("cost", options.inputs, work);
+  return answer_each("cost", options.inputs, work, json_list("ptxkit-cost-1", "kernels"));
+}
+
+}  // namespace
+
+void add_cost(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("cost", "memory and threads that the @pz_cost block of each FILE declares");
+  const auto options = std::make_shared<CostOptions>();
+  add_inputs(*verb, options->inputs);
+  verb->add_option("--size", options->sizes, "bytes of input, separated by commas; 262144 and 4194304 without")
+      ->type_name("N")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_flag("--json", options->json, "as JSON");
+  verb->callback([options, &action] { action = [options] { return show(*options); }; });
+}
+
+}  // namespace ptxkit::tools
