@@ -1,7 +1,5 @@
 #include "runtime/codec/select_backend.hpp"
 
-#include <atomic>
-
 #include <fmt/format.h>
 
 #include "runtime/backend/cuda/cuda_machine.hpp"
@@ -10,54 +8,6 @@
 
 namespace ptxkit::codec {
 namespace {
-
-class FallbackBackend final : public Backend {
- public:
-  FallbackBackend(std::unique_ptr<Backend> primary, std::unique_ptr<Backend> substitute, FallbackNotice notice)
-      : primary_(std::move(primary)), substitute_(std::move(substitute)), notice_(std::move(notice)) {}
-
-  std::string_view name() const override { return current().name(); }
-  std::string description() const override { return current().description(); }
-  bool supports(Operation operation) const override {
-    return primary_->supports(operation) || substitute_->supports(operation);
-  }
-  // Of the primary, for good: a stream must not change its encoder half-way.
-  Encoder default_encoder() const override { return primary_->default_encoder(); }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
-    return current().preferred_batch_bytes(chunk_bytes);
-  }
-
-  Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    const bool linked = !items.empty() && !items.back().history.empty();
-    const Operation operation = encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
-    const bool capable = primary_->supports(operation) && (!linked || primary_->supports(Operation::compress_linked));
-    return attempt(capable, [&](Backend& backend) { return backend.compress(items, encoder); });
-  }
-
-  Result<void> decompress(std::span<DecompressItem> items) override {
-    const bool linked = !items.empty() && !items.back().history.empty();
-    const bool capable = primary_->supports(linked ? Operation::decompress_linked : Operation::decompress);
-    return attempt(capable, [&](Backend& backend) { return backend.decompress(items); });
-  }
-
- private:
-  Backend& current() const { return failed_ ? *substitute_ : *primary_; }
-
-  template <class Run>
-  Result<void> attempt(bool capable, Run run) {
-    if (failed_ || !capable) return run(*substitute_);
-    Result<void> done = run(*primary_);
-    if (done) return done;
-    if (!failed_.exchange(true) && notice_) {
-      notice_(fmt::format("continuing on the CPU: {}", done.error().message()), true);
-    }
-    return run(*substitute_);
-  }
-
-  std::unique_ptr<Backend> primary_, substitute_;
-  FallbackNotice notice_;
-  std::atomic<bool> failed_{false};
-};
 
 struct NoGpu {
   Error error;
@@ -76,11 +26,6 @@ tl::expected<std::unique_ptr<Backend>, NoGpu> make_cuda_backend(const BackendReq
 
 }  // namespace
 
-std::unique_ptr<Backend> with_fallback(std::unique_ptr<Backend> primary, std::unique_ptr<Backend> substitute,
-                                       FallbackNotice notice) {
-  return std::make_unique<FallbackBackend>(std::move(primary), std::move(substitute), std::move(notice));
-}
-
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor) {
   if (request.name == "cpu") return make_cpu_backend(executor);
   if (request.name == "emulator") {
@@ -93,7 +38,7 @@ Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, E
   }
   if (request.name == "auto") {
     auto backend = make_cuda_backend(request, executor);
-    if (backend) return with_fallback(std::move(*backend), make_cpu_backend(executor), request.notice);
+    if (backend) return schedule(std::move(*backend), make_cpu_backend(executor), Sharing::device_only, request.notice);
     if (request.notice) {
       request.notice(fmt::format("using the CPU: {}", backend.error().error.message()), backend.error().matters);
     }

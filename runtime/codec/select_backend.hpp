@@ -3,19 +3,15 @@
 // once, and the result is the same.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "runtime/backend/kernels/machine.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/executor.hpp"
+#include "runtime/scheduler/scheduled_backend.hpp"
 
 namespace ptxkit::codec {
-
-// Told why the CPU is used although `auto` was asked for. `matters`: something is broken that the user may want to
-// repair; otherwise there is simply no GPU.
-using FallbackNotice = std::function<void(const std::string& message, bool matters)>;
 
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, emulator, cuda
@@ -27,10 +23,5 @@ struct BackendRequest {
 
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
-
-// Runs every batch on `primary` until one fails as a whole; that batch and all later ones run on `substitute`, after
-// `notice`. Both must support what is asked of them; items of a failed batch keep nothing of the first attempt.
-std::unique_ptr<Backend> with_fallback(std::unique_ptr<Backend> primary, std::unique_ptr<Backend> substitute,
-                                       FallbackNotice notice);
 
 }  // namespace ptxkit::codec

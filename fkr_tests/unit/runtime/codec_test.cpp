@@ -277,7 +277,7 @@ TEST_F(CpuBackend, AFailingBackendIsReplacedWithOneNoticeAndTheSameBytes) {
   const ByteVector expected = frame_of(raw, small_blocks(), Encoder::reproducible);
   std::vector<std::string> notices;
   const auto backend =
-      with_fallback(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 2), make_cpu_backend(executor_),
+      schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 2), make_cpu_backend(executor_), Sharing::device_only,
                     [&](const std::string& message, bool) { notices.push_back(message); });
   EXPECT_EQ(backend->name(), "failing");
   format::MemorySource source(raw, "raw");
@@ -311,7 +311,7 @@ TEST_F(CpuBackend, ABackendThatLacksAnOperationSaysSo) {
   EXPECT_EQ(done.error().message(), "the failing backend lacks decompression of linked blocks; use --backend cpu");
   // Behind a fallback the CPU does what the other lacks, silently: nothing failed.
   const auto both =
-      with_fallback(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 100), make_cpu_backend(executor_),
+      schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 100), make_cpu_backend(executor_), Sharing::device_only,
                     [](const std::string& message, bool) { ADD_FAILURE() << message; });
   format::MemorySource again(linked, "frame");
   EXPECT_TRUE(decompress_stream(again, sink, *both));

@@ -1,0 +1,112 @@
+#include "runtime/scheduler/scheduled_backend.hpp"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/scheduler/work_ranges.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using scheduler::GpuBatch;
+using scheduler::WorkRanges;
+
+// A launch of fewer items is not worth its latency: 64 blocks of 64 KiB are 4 MiB.
+constexpr std::size_t kLeastDeviceItems = 64;
+// What the CPU takes at a time: enough that handing out is nothing, few enough that the tail is short.
+constexpr std::size_t kCpuItems = 16;
+
+class ScheduledBackend final : public Backend {
+ public:
+  ScheduledBackend(std::unique_ptr<Backend> device, std::unique_ptr<Backend> cpu, Sharing sharing,
+                   FallbackNotice notice)
+      : device_(std::move(device)), cpu_(std::move(cpu)), sharing_(sharing), notice_(std::move(notice)) {}
+
+  std::string_view name() const override { return current().name(); }
+  std::string description() const override {
+    if (sharing_ == Sharing::device_only || failed_) return current().description();
+    return fmt::format("{}; with {}", device_->description(), cpu_->description());
+  }
+  bool supports(Operation operation) const override {
+    return device_->supports(operation) || cpu_->supports(operation);
+  }
+  // Of the device, for good: a stream must not change its encoder half-way.
+  Encoder default_encoder() const override { return device_->default_encoder(); }
+  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+    return current().preferred_batch_bytes(chunk_bytes);
+  }
+
+  Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
+    const bool linked = !items.empty() && !items.back().history.empty();
+    const Operation operation = encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
+    const bool capable = device_->supports(operation) && (!linked || device_->supports(Operation::compress_linked));
+    return run(items, capable,
+               [=](Backend& backend, std::span<CompressItem> part) { return backend.compress(part, encoder); });
+  }
+
+  Result<void> decompress(std::span<DecompressItem> items) override {
+    const bool linked = !items.empty() && !items.back().history.empty();
+    const bool capable = device_->supports(linked ? Operation::decompress_linked : Operation::decompress);
+    return run(items, capable,
+               [](Backend& backend, std::span<DecompressItem> part) { return backend.decompress(part); });
+  }
+
+ private:
+  Backend& current() const { return failed_ ? *cpu_ : *device_; }
+
+  template <class Item, class Work>
+  Result<void> run(std::span<Item> items, bool capable, Work work) {
+    if (failed_ || !capable) return work(*cpu_, items);
+    if (sharing_ == Sharing::both && items.size() > kCpuItems) return run_on_both(items, work);
+    const Result<void> done = work(*device_, items);
+    if (done) return done;
+    device_failed(done.error());
+    return work(*cpu_, items);
+  }
+
+  template <class Item, class Work>
+  Result<void> run_on_both(std::span<Item> items, Work work) {
+    WorkRanges ranges(items.size());
+    std::thread device_side([&] {
+      while (const auto batch = ranges.take_for_device(kLeastDeviceItems)) {
+        if (const Result<void> done = work(*device_, items.subspan(batch->begin, batch->size())); !done) {
+          device_failed(done.error());
+          ranges.device_done(batch);
+          return;
+        }
+      }
+      ranges.device_done();
+    });
+    Result<void> outcome;
+    while (const auto part = ranges.take_for_cpu(kCpuItems)) {
+      outcome = work(*cpu_, items.subspan(part->begin, part->size()));
+      if (!outcome) {
+        ranges.abandon();
+        break;
+      }
+    }
+    device_side.join();
+    return outcome;
+  }
+
+  void device_failed(const Error& error) {
+    if (!failed_.exchange(true) && notice_) notice_(fmt::format("continuing on the CPU: {}", error.message()), true);
+  }
+
+  std::unique_ptr<Backend> device_, cpu_;
+  Sharing sharing_;
+  FallbackNotice notice_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> schedule(std::unique_ptr<Backend> device, std::unique_ptr<Backend> cpu, Sharing sharing,
+                                  FallbackNotice notice) {
+  return std::make_unique<ScheduledBackend>(std::move(device), std::move(cpu), sharing, std::move(notice));
+}
+
+}  // namespace ptxkit::codec
