@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The GitHub Action and the pre-commit hooks do what their definitions say, as far as that can be seen offline: the
+YAML parses, every input is used, and the steps run as the runner would run them.
+
+usage: integrations.py REPO PTX_DEBUG; exits 77 without the Debian package python3-yaml."""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+try:
+    import yaml
+except ImportError:
+    print("SKIPPED: neither the Action nor the hooks were tried; the Debian package python3-yaml is not installed")
+    sys.exit(77)
+
+REPO, PTX_DEBUG = map(os.path.abspath, sys.argv[1:3])
+ACTION = f"{REPO}/tools/ptx-debug/action"
+GOOD, BAD = f"{REPO}/fkr_tests/cli/ptx-debug/inputs/good.ptx", f"{REPO}/docs/examples/misaligned_cursor.ptx"
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+action = load(f"{ACTION}/action.yml")
+build, analyze = action["runs"]["steps"]
+
+
+def run_action(folder, **given):
+    """Exit code, output and $GITHUB_OUTPUT of the Analyze step."""
+    given.setdefault("program", PTX_DEBUG)
+    inputs = {name: given.get(name.replace("-", "_"), field.get("default")) for name, field in action["inputs"].items()}
+    expand = lambda text: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: inputs[match[1]], text)
+    environment = dict(os.environ, GITHUB_ACTION_PATH=ACTION, GITHUB_OUTPUT=f"{folder}/output",
+                       GITHUB_STEP_SUMMARY=f"{folder}/summary",
+                       **{name: expand(value) for name, value in analyze["env"].items()})
+    assert "${{" not in analyze["run"], "an input is part of a command"
+    open(environment["GITHUB_OUTPUT"], "w", encoding="utf-8").close()
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", analyze["run"]], cwd=folder, env=environment,
+                          capture_output=True, text=True, check=False)
+    with open(environment["GITHUB_OUTPUT"], encoding="utf-8") as file:
+        return done.returncode, done.stdout + done.stderr, file.read()
+
+
+def check_action():
+    assert action["runs"]["using"] == "composite" and analyze["shell"] == build["shell"] == "bash"
+    used = set(re.findall(r"inputs\.([\w-]+)", json.dumps([analyze["env"], build["if"]])))
+    assert used == set(action["inputs"]), used ^ set(action["inputs"])
+    assert action["outputs"]["exit-code"]["value"] == "${{ steps.analyze.outputs.exit-code }}"
+    command = shlex.split(build["run"].replace("$GITHUB_ACTION_PATH", ACTION))
+    assert os.access(command[0], os.X_OK) and command[1:] == ["build", "ptx-debug"], command
+    with tempfile.TemporaryDirectory() as folder:
+        code, text, output = run_action(folder, files=BAD)
+        assert code == 3 and text.count("::error file=") >= 1 and output == "exit-code=3\n", (code, text, output)
+        with open(f"{folder}/ptx-debug.sarif", encoding="utf-8") as file:
+            assert json.load(file)["version"] == "2.1.0"
+        with open(f"{folder}/summary", encoding="utf-8") as file:
+            assert "exit 3" in file.read()
+        for name in ("one.ptx", "two words.ptx"):
+            with open(GOOD, encoding="utf-8") as source, open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+                file.write(source.read())
+        code, text, _ = run_action(folder, files="\n*.ptx\n", falsify="true", html="r.html", sarif="")
+        assert code == 0 and "two words.ptx: score" in text and os.path.exists(f"{folder}/r.html"), (code, text)
+        code, text, _ = run_action(folder, files="*.gone")
+        assert code == 11 and "*.gone" in text, (code, text)
+        code, text, _ = run_action(folder, files="\n")
+        assert code == 64 and "names no file" in text, (code, text)
+        code, text, _ = run_action(folder, files="$(touch hacked); touch hacked", min_score="90")
+        assert code == 11 and not os.path.exists(f"{folder}/hacked"), (code, text)
+
+
+def check_hooks():
+    hooks = load(f"{REPO}/.pre-commit-hooks.yaml")
+    assert [hook["id"] for hook in hooks] == ["ptx-debug", "ptx-debug-check"]
+    for hook in hooks:
+        assert hook["language"] == "system" and re.search(hook["files"], BAD) and not re.search(hook["files"], "k.cu")
+        program, *words = shlex.split(hook["entry"])
+        assert program == "ptx-debug", program
+        codes = [subprocess.run([PTX_DEBUG, *words, *files], capture_output=True, check=False).returncode
+                 for files in ([GOOD], [GOOD, BAD], [f"{os.path.dirname(GOOD)}/broken.ptx"])]
+        assert codes == ([0, 3, 10] if words == ["analyze"] else [0, 0, 10]), (hook["id"], codes)
+    return len(hooks)
+
+
+check_action()
+print(f"the Action ran with {len(action['inputs'])} inputs, {check_hooks()} hooks ran")

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The step of action.yml: its inputs come as PTX_* variables, never as part of a command.
+set -euo pipefail
+
+program=${PTX_DEBUG:-$GITHUB_ACTION_PATH/../../../build/bin/ptx-debug}
+words=(analyze --format github)
+[ "$PTX_FALSIFY" != true ] || words+=(--falsify)
+[ -z "$PTX_MIN_SCORE" ] || words+=("--min-score=$PTX_MIN_SCORE")
+[ -z "$PTX_BASELINE" ] || words+=("--baseline=$PTX_BASELINE")
+[ -z "$PTX_SARIF" ] || words+=("--sarif=$PTX_SARIF")
+[ -z "$PTX_HTML" ] || words+=("--html=$PTX_HTML")
+
+files=()
+while IFS= read -r pattern; do
+  [ -n "$pattern" ] || continue
+  # A pattern that matches nothing stays as it is, and ptx-debug says that it is not there.
+  mapfile -t matches < <(compgen -G "$pattern" || printf '%s\n' "$pattern")
+  files+=("${matches[@]}")
+done <<<"$PTX_FILES"
+if [ "${#files[@]}" -eq 0 ]; then
+  echo "::error::ptx-debug: the input 'files' names no file"
+  exit 64
+fi
+
+status=0
+report=$("$program" "${words[@]}" -- "${files[@]}") || status=$?
+printf '%s\n' "$report"
+echo "exit-code=$status" >>"$GITHUB_OUTPUT"
+{
+  echo "### ptx-debug: exit $status"
+  echo '```'
+  grep -v '^::' <<<"$report" || true
+  echo '```'
+} >>"$GITHUB_STEP_SUMMARY"
+exit "$status"
