@@ -55,7 +55,9 @@ std::map<LoopId, int64_t> first_iterations(const Loops& loops, BlockId block) {
 
 std::optional<uint64_t> Evaluator::special(SpecialRegister special, uint8_t component) const {
   const unsigned dimension = component == 'y' ? 1 : component == 'z' ? 2 : 0;
-  const bool block_known = thread_.ntid[0] && thread_.ntid[1] && thread_.ntid[2];
+  // The first row of threads has its number in it, whatever the block's shape.
+  const bool is_first_row = thread_.tid[1] == 0 && thread_.tid[2] == 0;
+  const bool is_linear_known = is_first_row || (thread_.ntid[0] && thread_.ntid[1] && thread_.ntid[2]);
   const SpecialRange range = range_of(special, component, forms_->domain().shape());
   if (range.low == range.high) return range.low;
   switch (special) {
@@ -68,14 +70,14 @@ std::optional<uint64_t> Evaluator::special(SpecialRegister special, uint8_t comp
       if (thread_.nctaid[dimension]) return thread_.ctaid[dimension];
       return std::nullopt;
     case SpecialRegister::laneid:
-      if (block_known) return thread_.linear() % 32;
+      if (is_linear_known) return thread_.linear() % 32;
       return std::nullopt;
     case SpecialRegister::lanemask_eq:
     case SpecialRegister::lanemask_lt:
     case SpecialRegister::lanemask_le:
     case SpecialRegister::lanemask_gt:
     case SpecialRegister::lanemask_ge: {
-      if (!block_known) return std::nullopt;
+      if (!is_linear_known) return std::nullopt;
       const unsigned lane = thread_.linear() % 32;
       const uint64_t below_lane = low_mask(lane), upto = low_mask(lane + 1);
       switch (special) {

@@ -29,6 +29,13 @@ class Evaluator {
   // Bits of the register, or for a value with a base those of its offset. Nothing where it cannot be known.
   std::optional<uint64_t> value(ValueId id) { return value(id, 0); }
   std::optional<uint64_t> atom(AtomId id);
+  // For runs: what this value is from now on. Values computed from it before keep what they were.
+  void assume(ValueId id, std::optional<uint64_t> bits) { known_[id] = bits; }
+  // For runs: its instruction runs again.
+  std::optional<uint64_t> again(ValueId id) {
+    known_.erase(id);
+    return value(id, 0);
+  }
   std::optional<uint64_t> operand(const Source& from, unsigned width) { return source(from, width, 0); }
   // The form's number; the base is left out.
   std::optional<int64_t> form(const Form& form);

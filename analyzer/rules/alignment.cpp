@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/cursor.hpp"
 #include "analyzer/rules/origin.hpp"
 
 namespace ptxkit::rules {
@@ -239,7 +240,11 @@ void Alignment::judge(size_t index) {
       const bool is_tested_here = is_tested(access, form.base);
       if (contract.is_declared || residue == 0 || is_tested_here) {
         result.status = AlignmentStatus::undecided;
-        result.origin = Origin::base;
+        const Base& base = domain.base(form.base);
+        const bool is_whole = base.kind == Base::Kind::variable &&
+                              context_->module.variables[base.id].size_bytes != 0 &&
+                              context_->module.variables[base.id].size_bytes % width == 0;
+        result.origin = is_whole ? Origin::layout : Origin::base;
         result.tier = Tier::possible;
         result.reason = fmt::format("{} is known to be {}-aligned only", name, contract.bytes);
         return;
@@ -303,6 +308,7 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
   const flow::Term* cursor = nullptr;
   const flow::Term* thread = nullptr;
   std::optional<Leftover> worst;
+  bool follows_cursor = false;
   for (const flow::Term& term : left) {
     const Atom& atom = forms.atom(term.atom);
     if (atom.kind == Atom::Kind::iteration) {
@@ -314,6 +320,7 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
         thread = &term;
     } else {
       Leftover found = trace_leftover(*analyses_, *context_, term, expanded.base, width);
+      follows_cursor = follows_cursor || found.follows_cursor;
       if (!worst || found.rank() > worst->rank()) worst = std::move(found);
     }
   }
@@ -338,9 +345,10 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       auto iterations = flow::first_iterations(analyses_->loops(), block);
       iterations[loop] = k;
       flow::Evaluator evaluator(forms, at, std::move(iterations));
-      bool possible = true, certain = true;
+      bool possible = true, certain = true, thread_0_passes = true;
       for (const flow::Condition& condition : conditions) {
         const auto holds = evaluator.value(condition.predicate);
+        if (holds && (*holds != 0) != condition.expected) thread_0_passes = false;
         // A condition that depends on the thread decides for thread 0 only; it may hold for another.
         if (holds && (*holds != 0) != condition.expected &&
             analyses_->uniformity().of(condition.predicate) == flow::Uniformity::uniform)
@@ -352,6 +360,8 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       result.tier = inside && last && certain ? Tier::proved : Tier::likely;
       if (!last || !inside) result.assumptions.push_back(fmt::format("the loop gets to iteration {}", k));
       Witness witness;
+      if (thread_0_passes)
+        for (auto& place : witness.tid) place = 0;
       witness.iteration = static_cast<uint64_t>(k);
       if (left.size() == 1) witness.address = address;
       witness.note = left.size() == 1 ? fmt::format("offset from {}, which is {} modulo {}",
@@ -378,6 +388,12 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       result.witness = witness;
       return;
     }
+    // A cursor that moves by what is loaded, and one that nothing tells about; what is loaded and added as it is, once,
+    // is the data's business.
+    const bool may_assume_data = follows_cursor && worst->byte_granular && worst->origin == Origin::loaded;
+    if (!tested && (worst->byte_granular || worst->origin == Origin::unknown) &&
+        refute_by_run(access, left, may_assume_data, result))
+      return;
   }
   // What is left depends on the thread alone, directly or through arithmetic: look for a thread.
   if ((thread && !worst) || (worst && worst->origin == Origin::thread)) {
@@ -428,6 +444,39 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       return;
     }
   }
+}
+
+// A byte offset that the text does not give: a thread or a turn of the loop that is misaligned all the same.
+bool Alignment::refute_by_run(const flow::Access& access, std::span<const flow::Term> left, bool may_assume_data,
+                              AccessAlignment& result) {
+  if (const auto pair = find_misaligned_pair(*analyses_, access, left)) {
+    Witness witness;
+    witness.tid[0] = pair->second;
+    witness.other_tid[0] = pair->first;
+    for (unsigned d = 1; d < 3; ++d) witness.tid[d] = witness.other_tid[d] = 0;
+    witness.note = "the addresses of these two threads differ by no multiple of the width: one is misaligned";
+    result.witness = std::move(witness);
+    result.assumptions.push_back("both threads get here");
+  } else if (analyses_->loops().innermost(analyses_->graph().block_of(access.instruction)) != flow::kNone &&
+             runs_left_ > 0) {
+    --runs_left_;
+    const auto turn = find_misaligned_turn(*analyses_, access, may_assume_data);
+    if (!turn) return false;
+    Witness witness;
+    for (auto& place : witness.tid) place = 0;
+    witness.iteration = turn->iteration;
+    witness.address = turn->offset;
+    witness.note = fmt::format("{} modulo {}", turn->offset % access.width_bytes, access.width_bytes);
+    if (turn->byte) witness.note += fmt::format(", where every byte that is loaded is {}", *turn->byte);
+    result.witness = std::move(witness);
+    if (turn->byte) result.assumptions.push_back(fmt::format("every byte that is loaded is {}", *turn->byte));
+    if (turn->chose) result.assumptions.push_back("branches that hang on parameters or memory go that way");
+  } else {
+    return false;
+  }
+  result.status = AlignmentStatus::refuted;
+  result.tier = Tier::likely;
+  return true;
 }
 
 }  // namespace ptxkit::rules

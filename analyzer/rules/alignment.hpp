@@ -6,6 +6,7 @@
 // treats a cursor of a loop, a byte offset loaded from memory and a scalar parameter differently.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ enum class Origin : uint8_t {
   loaded,     // a byte offset from memory
   parameter,  // a scalar parameter, added or as a stride
   base,       // the object itself is not aligned enough
+  layout,     // a variable is declared less aligned, but its size is a multiple of the width
   unknown,
 };
 
@@ -47,10 +49,13 @@ struct AccessAlignment {
 };
 
 // Severity of an access that is neither proved nor refuted. Strides that the host or the data give are how libraries
-// address matrices: correct code has them in one kernel of eight, so they are listed as info. Anything else is medium.
+// address matrices: correct code has them in one kernel of eight, so they are listed as info. So are vectors in an
+// array that is declared as scalars: where all sizes are multiples, layouts in use keep them aligned. Anything else is
+// medium.
 constexpr Severity severity_of_undecided(const AccessAlignment& alignment) {
   const bool is_given = alignment.origin == Origin::parameter || alignment.origin == Origin::loaded;
-  return is_given && !alignment.byte_granular ? Severity::info : Severity::medium;
+  const bool is_advice = alignment.origin == Origin::layout || (is_given && !alignment.byte_granular);
+  return is_advice ? Severity::info : Severity::medium;
 }
 
 class Alignment {
@@ -76,11 +81,14 @@ class Alignment {
   bool is_tested(const flow::Access& access, flow::BaseId base);
   void explain_leftover(const flow::Access& access, const flow::Form& form, const flow::Form& expanded,
                         AccessAlignment& result);
+  bool refute_by_run(const flow::Access& access, std::span<const flow::Term> left, bool may_assume_data,
+                     AccessAlignment& result);
 
   Context* context_;
   Analyses* analyses_;
   std::vector<AccessAlignment> results_;
   std::vector<Contract> contracts_;  // per base
+  unsigned runs_left_ = 24;          // of those that look for a misaligned turn
   std::vector<std::pair<ptx::InstructionId, size_t>> by_instruction_;
 };
 

@@ -151,8 +151,8 @@ RuleResult unaligned_access(Context& context) {
   if (result.verdict != Verdict::refuted && open) {
     result.verdict = Verdict::undecided;
     result.loses_points = true;
-    result.basis = fmt::format("the rule must prove alignment and could not for {} of {} accesses, the first in {}", open,
-                               accesses.size(), first_open);
+    result.basis = fmt::format("the rule must prove alignment and could not for {} of {} accesses, the first in {}",
+                               open, accesses.size(), first_open);
   }
   return result;
 }

@@ -235,6 +235,9 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
   const bool by_bytes = term.coefficient % 2 != 0 && forms.bits(term.atom).trailing_zeros() == 0;
   const Sources sources = walk_back(analyses, atom.id);
   for (const ValueId phi : sources.phis) {
+    const flow::LoopId loop = analyses.loops().innermost(ssa.value(phi).block);
+    const bool is_head = loop != flow::kNone && analyses.loops().loop(loop).header == ssa.value(phi).block;
+    if (is_head && sources.loaded) left.follows_cursor = true;
     const Steps steps = cursor_steps(analyses, phi);
     // Only where the phi itself is what is added; further back other operations may have evened it out.
     if (phi != atom.id) continue;

@@ -11,6 +11,7 @@ struct Leftover {
   bool byte_granular = false;
   std::string reason;
   std::vector<Step> path;
+  bool follows_cursor = false;  // a loop carries it on, and what is loaded moves it
   // Which of several parts an access is judged by: the one that says most.
   int rank() const;
 };

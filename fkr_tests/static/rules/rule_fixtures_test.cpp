@@ -192,6 +192,33 @@ TEST(RootCauseProfile, WithoutEvidenceAProvedSiteIsOpenAndKeepsThePoints) {
   EXPECT_NE(result.basis.find("no evidence covers target"), std::string::npos);
 }
 
+// What a finding of F051 must name to be acted on.
+TEST(Alignment, AWitnessOfACursorNamesThreadIterationAndAddress) {
+  for (const char* name : {"refuted_cursor", "refuted_loaded_cursor", "refuted_cursor_of_steps"}) {
+    const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/" + name + ".ptx");
+    ASSERT_TRUE(text) << name;
+    const Outcome outcome = run("F051", *text, Profile::root_cause);
+    ASSERT_FALSE(outcome.result.findings.empty()) << name;
+    const auto& witness = outcome.result.findings[0].witness;
+    ASSERT_TRUE(witness) << name;
+    EXPECT_EQ(witness->tid[0], 0u) << name;
+    EXPECT_EQ(witness->iteration, 1u) << name;
+    ASSERT_TRUE(witness->address) << name;
+    EXPECT_NE(*witness->address % 4, 0u) << name;
+  }
+}
+
+TEST(Alignment, AWitnessOfACursorAndTheLaneNamesTwoThreads) {
+  const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/refuted_loaded_cursor_and_lane.ptx");
+  ASSERT_TRUE(text);
+  const Outcome outcome = run("F051", *text, Profile::root_cause);
+  ASSERT_EQ(outcome.result.findings.size(), 1u);
+  const auto& witness = outcome.result.findings[0].witness;
+  ASSERT_TRUE(witness);
+  EXPECT_EQ(witness->tid[0], 1u);
+  EXPECT_EQ(witness->other_tid[0], 0u);
+}
+
 TEST(Alignment, AssumedAlignmentOverridesTheContract) {
   const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/survived_strides.ptx");
   ASSERT_TRUE(text);

@@ -1,0 +1,38 @@
+// Runs that show a cursor of bytes misaligned: a turn of its loop, or two threads that cannot both be aligned.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "analyzer/flow/effects.hpp"
+#include "analyzer/flow/forms.hpp"
+
+namespace ptxkit::rules {
+
+struct Analyses;
+
+// A turn of the loop around an access in which thread (0, 0, 0) accesses an address that is no multiple of the width.
+struct MisalignedTurn {
+  uint64_t iteration = 0;
+  uint64_t offset = 0;          // of the address, from its base
+  std::optional<uint8_t> byte;  // what every loaded byte is, where the run hangs on that
+  bool chose = false;           // a branch that the text does not decide was taken as the run needed it
+};
+
+// Runs the kernel's own instructions until `access` is misaligned. With `may_assume_data` every loaded byte is 1, then
+// 2, and so on. Nothing where that is not within a few hundred blocks, or hangs on what the text does not say.
+std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const flow::Access& access,
+                                                   bool may_assume_data);
+
+// Two threads of the first warp of which at least one is misaligned, whatever the parts that both have in common are.
+struct MisalignedPair {
+  uint32_t first = 0, second = 0;  // tid.x; tid.y and tid.z are 0
+};
+
+// Nothing where a part differs between threads in a way that the text does not tell, or where a test on the way may
+// keep one of the two out.
+std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
+                                                   std::span<const flow::Term> parts);
+
+}  // namespace ptxkit::rules
