@@ -52,11 +52,13 @@ bool parse_dimensions(std::string_view text, Dim3& out) {
   return axis > 0;
 }
 
-// "in-order", or "random:SEED".
-bool parse_schedule(std::string_view text, uint64_t& seed) {
+// "in-order", "random:SEED" or "adversarial:SEED".
+bool parse_schedule(std::string_view text, emulator::LaunchOptions& options) {
   if (text == "in-order") return true;
-  if (!text.starts_with("random:")) return false;
-  text.remove_prefix(7);
+  options.adversarial = text.starts_with("adversarial:");
+  if (!options.adversarial && !text.starts_with("random:")) return false;
+  text.remove_prefix(text.find(':') + 1);
+  uint64_t& seed = options.schedule_seed;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   return error == std::errc() && stop == text.data() + text.size() && seed != 0;
 }
@@ -116,9 +118,10 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
     return fmt::format("--block: expected X, X,Y or X,Y,Z, found '{}'", options.block);
   if (!parse_dimensions(options.cluster, run.shape.cluster))
     return fmt::format("--cluster: expected X, X,Y or X,Y,Z, found '{}'", options.cluster);
-  if (!parse_schedule(options.schedule, settings.launch.schedule_seed))
-    return fmt::format("--schedule: expected in-order or random:SEED with a seed of at least 1, found '{}'",
-                       options.schedule);
+  if (!parse_schedule(options.schedule, settings.launch))
+    return fmt::format(
+        "--schedule: expected in-order, random:SEED or adversarial:SEED with a seed of at least 1, found '{}'",
+        options.schedule);
   if (!(options.deadline_seconds >= 0))
     return fmt::format("--deadline: expected seconds, found {}", options.deadline_seconds);
   const auto checks = emulator::parse_checks(options.checks);
@@ -296,7 +299,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--backend", options->backend, "emulator, or cuda: the GPU $PTXKIT_DEVICE (default 0)");
   verb->add_option("--check", options->checks,
                    "all, none, or a list of bounds, alignment, uninitialised, races, barriers");
-  verb->add_option("--schedule", options->schedule, "in-order, or random:SEED");
+  verb->add_option("--schedule", options->schedule, "in-order, random:SEED or adversarial:SEED");
   verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit");
   verb->add_option("--deadline", options->deadline_seconds,
                    "cuda: give up after so many seconds, write the mapped buffers and exit 3; 0: wait");

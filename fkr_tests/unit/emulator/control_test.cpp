@@ -1,5 +1,6 @@
 // Divergence, calls, barriers, collectives, atomics: what threads do together.
 #include <numeric>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -517,6 +518,66 @@ TEST(Control, PrintfAndAssertions) {
                           {}, 1);
   ASSERT_EQ(failed.outcome.faults.size(), 1u);
   EXPECT_EQ(failed.outcome.faults[0].message, "assertion 'abc' failed in abc, abc:77");
+}
+
+// Warps of one block say who came last; every order that a schedule tries it tries again.
+TEST(Control, SchedulesTryDifferentOrders) {
+  const std::string text = entry_text(
+      "  and.b32 %r1, %r0, 31;\n  setp.ne.u32 %p1, %r1, 0;\n  @%p1 bra end;\n  mov.u32 %r2, 0;\nloop:\n  add.u32 %r2, "
+      "%r2, 1;\n  setp.lt.u32 %p1, %r2, 40;\n  @%p1 bra loop;\n  mov.u32 %r3, %warpid;\n  mov.u32 %r4, %ctaid.x;\n  "
+      "mad.lo.u32 %r3, %r4, 8, %r3;\n  atom.global.exch.b32 %r5, [%rd0], %r3;\nend:\n");
+  auto winners = [&](uint64_t first_seed, bool adversarial) {
+    std::set<uint32_t> found;
+    for (uint64_t seed = first_seed; seed < first_seed + 12; ++seed) {
+      const LaunchOptions options{
+          .schedule_seed = first_seed ? seed : 0, .adversarial = adversarial, .max_steps = 1'000'000};
+      const LaunchShape shape{.grid = {2}, .block = {256}};
+      const Ran once = run_kernel(text, shape, 1, {0}, options), again = run_kernel(text, shape, 1, {0}, options);
+      EXPECT_EQ(once.out, again.out);
+      found.insert(once.out.at(0));
+    }
+    return found;
+  };
+  EXPECT_EQ(winners(0, false), std::set<uint32_t>{15});
+  EXPECT_GT(winners(1, false).size(), 3u);
+  const auto adverse = winners(1, true);
+  EXPECT_GT(adverse.size(), 3u);
+  EXPECT_LT(*adverse.rbegin(), 8u);  // block 0 comes last
+}
+
+// What cooperative_groups does for grid.sync(): arrive at a word of the grid's workspace, wait until all have.
+TEST(Control, BlocksMeetAtAGridBarrier) {
+  const std::string text = entry_text(R"(
+  mov.u32 %r1, %envreg2;
+  mov.u32 %r2, %envreg1;
+  cvt.u64.u32 %rd4, %r1;
+  cvt.u64.u32 %rd5, %r2;
+  bfi.b64 %rd4, %rd5, %rd4, 32, 32;
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %nctaid.x;
+  mul.wide.u32 %rd6, %r3, 4;
+  add.u64 %rd6, %rd0, %rd6;
+  add.u32 %r5, %r3, 100;
+  st.global.u32 [%rd6], %r5;
+  atom.add.release.gpu.global.u32 %r6, [%rd4], 1;
+wait:
+  ld.acquire.gpu.global.u32 %r6, [%rd4];
+  setp.lt.u32 %p1, %r6, %r4;
+  @%p1 bra wait;
+  sub.u32 %r7, %r4, %r3;
+  sub.u32 %r7, %r7, 1;
+  mul.wide.u32 %rd7, %r7, 4;
+  add.u64 %rd7, %rd0, %rd7;
+  ld.global.u32 %r8, [%rd7];
+  st.global.u32 [%rd6+64], %r8;
+)");
+  for (const bool adversarial : {false, true})
+    for (uint64_t seed = adversarial; seed < 3; ++seed) {
+      const Ran ran = run_kernel(text, {.grid = {8}}, 32, {},
+                                 {.schedule_seed = seed, .adversarial = adversarial, .max_steps = 10'000'000});
+      ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+      for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(ran.out[16 + i], 107 - i);
+    }
 }
 
 TEST(Control, ThreadsGiveTheSameResult) {

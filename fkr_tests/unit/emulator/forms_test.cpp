@@ -1,10 +1,13 @@
 // Every form of the ISA table is decoded, but for the opcodes and words that docs/emulator.md names as missing.
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/unit/emulator/kernel.hpp"
 #include "fkr_tests/unit/ptx/form_sample.hpp"
 #include "runtime/backend/emulator/image.hpp"
@@ -55,6 +58,31 @@ TEST(Forms, EveryOneIsDecodedOrNamedAsMissing) {
   for (const auto& [form, why] : refused) list += form + "\n    " + *why.begin() + "\n";
   EXPECT_TRUE(refused.empty()) << refused.size() << " forms\n" << list;
   fmt::print("{} of {} forms are decoded in every variant\n", decoded, forms);
+}
+
+// The programs that device_tests compares with a GPU. Where PTXKIT_FORMS names a folder they are written there.
+TEST(Forms, ProgramsOfRegistersRun) {
+  const auto cases = ptxkit::testing::form_cases();
+  size_t ran = 0;
+  const char* folder = std::getenv("PTXKIT_FORMS");
+  for (const ptxkit::testing::FormCase& each : cases) {
+    const auto slots = ptxkit::testing::emulate_forms({&each, 1});
+    if (!slots) {
+      EXPECT_NE(slots.error().message().find("cannot run"), std::string::npos) << slots.error().message();
+      continue;
+    }
+    EXPECT_EQ(slots->size(), ptxkit::testing::form_bytes(each));
+    if (folder != nullptr)
+      std::ofstream(fmt::format("{}/{}.ptx", folder, ran)) << ptxkit::testing::form_program({&each, 1});
+    ++ran;
+  }
+  fmt::print("{} of {} instructions\n", ran, cases.size());
+  EXPECT_GT(ran, 900u);
+  // Together they give what each gives alone.
+  const auto pair = ptxkit::testing::emulate_forms({cases.data(), 2}),
+             second = ptxkit::testing::emulate_forms({&cases[1], 1});
+  ASSERT_TRUE(pair && second);
+  EXPECT_TRUE(std::equal(second->begin(), second->end(), pair->end() - static_cast<ptrdiff_t>(second->size())));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct Pair {
 struct Handover {
   std::string store_flag = "st.release.gpu.global.u32 [%rd5], 1;";
   std::string load_flag = "ld.acquire.gpu.global.u32 %r4, [%rd5];";
-  std::string before_flag, after_flag;
+  std::string before_flag = {}, after_flag = {};
 };
 
 std::string hand_over(const std::string& is_giver, const Handover& how) {
@@ -172,6 +172,10 @@ const std::vector<Pair>& pairs() {
        "st.release.cta.global.u32 [%rd5], 1;"},
       {"a flag between warps that releases nothing", FaultKind::global_race, kWarps, hand_over(kThreadZero, relaxed),
        hand_over(kThreadZero, in_cta("cta")), kData, kGiven},
+      {"a flag put back before others have seen it", FaultKind::grid_race, kBlocks,
+       hand_over(kBlockZero, {}) + "  @!%p1 bra past;\n  st.global.u32 [%rd5], 2;\npast:\n",
+       hand_over(kBlockZero, {}) + "  @%p1 bra past;\n  st.global.u32 [%rd5], 2;\npast:\n", "st.global.u32 [%rd5], 2;",
+       "ld.acquire.gpu.global.u32 %r4, [%rd5];"},
       {"who arrives only waits for nobody", FaultKind::shared_race, kWarps, refill(""), refill("  bar.sync 2, 64;\n"),
        "st.shared.u32 [%r1], %r3;", "ld.shared.u32 %r4, [%r1+-128];"},
       {"another block's shared memory too early",

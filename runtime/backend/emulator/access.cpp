@@ -309,10 +309,14 @@ struct Note {
     return (owner->cluster ? owner->cluster->ctas.front() : owner)->order->first() - 1;
   }
 
+  void observe() const {
+    if (code.order == Order::weak) return;
+    for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
+      warp.cta->order->read(toucher().thread, location_of(owner, word), code.order, code.scope);
+  }
+
   void read() const {
-    if (code.order != Order::weak)
-      for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
-        warp.cta->order->read(toucher().thread, location_of(owner, word), code.order, code.scope);
+    observe();
     if (const Conflict conflict = history.read(toucher(), offset, size_bytes, oldest()); conflict.found)
       report_conflict(conflict, false);
   }
@@ -370,6 +374,14 @@ void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places
 void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
   if (AccessHistory* history = places.history[lane])
     Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.write();
+}
+
+void note_update(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
+  AccessHistory* history = places.history[lane];
+  if (!history) return;
+  const Note note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes};
+  note.observe();
+  note.write();
 }
 
 void note_shared_read(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes) {
@@ -453,6 +465,7 @@ template <bool kChecked>
 void load(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
   const unsigned size_bytes = code.element_bytes * code.count;
+  warp.cta->polls += code.order != Order::weak;
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::load, places)) return;
     if (warp.cta->order) for_lanes(mask, [&](unsigned i) { note_read(warp, code, i, places, size_bytes); });

@@ -47,6 +47,8 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
 // Race detection for `lane` only, after locate_checked: nothing where `places` has no history.
 void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
 void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
+void note_update(Warp& warp, const Code& code, unsigned lane, const Places& places,
+                 uint64_t size_bytes);  // both at once
 // The same for shared memory of `owner`.
 void note_shared_read(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes);
 void note_shared_write(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes);

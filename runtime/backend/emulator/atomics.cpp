@@ -61,6 +61,7 @@ template <bool kChecked>
 void atomic(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
   const unsigned size_bytes = code.element_bytes * code.count;
+  ++warp.cta->polls;
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::atomic, places)) return;
   } else {
@@ -79,10 +80,7 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
       if constexpr (kChecked) {
         uint8_t* shadow = places.shadow[i] ? places.shadow[i] + offset : nullptr;
         if (check_element(warp, code, i, shadow, source, updates[0].overwrites)) undefined |= 1u << i;
-        if (element == 0) {
-          note_read(warp, code, i, places, size_bytes);
-          note_write(warp, code, i, places, size_bytes);
-        }
+        if (element == 0) note_update(warp, code, i, places, size_bytes);
       }
       if (code.element_bytes == 16) return exchange_16_bytes(warp, code, i, place);
       uint64_t b = 0, c = 0;

@@ -1,5 +1,6 @@
 // A CTA at its first instruction: warps, special registers, shared memory; and the same storage for the next one.
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/backend/emulator/engine.hpp"
 #include "runtime/backend/emulator/frames.hpp"
@@ -52,6 +53,9 @@ void set_specials(Warp& warp) {
   uniform(SpecialSlot::cluster_ctarank, cta.rank);
   uniform(SpecialSlot::cluster_nctarank, static_cast<uint32_t>(cluster.count()));
   uniform(SpecialSlot::explicit_cluster, launch.explicit_cluster ? kFull : 0);
+  uniform(SpecialSlot::grid_workspace_hi, static_cast<uint32_t>(launch.grid_workspace >> 32));
+  uniform(SpecialSlot::grid_workspace_lo, static_cast<uint32_t>(launch.grid_workspace));
+  uniform(SpecialSlot::reserved_shared, static_cast<uint32_t>(launch.reserved_shared));
   uniform(SpecialSlot::zero, 0);
   std::fill_n(at<uint32_t>(warp, special_ref(SpecialSlot::zero)), 2 * kLanes, 0u);
   uniform(SpecialSlot::one, 1);
@@ -122,6 +126,13 @@ void restart(Cta& cta, uint64_t turn) {
   cta.random.seed(static_cast<uint32_t>(launch.options.schedule_seed * 0x9e3779b97f4a7c15ull + turn + 1));
   std::memset(cta.shared, kPoison, cta.shared_bytes);
   std::fill(cta.shared_shadow.begin(), cta.shared_shadow.end(), uint8_t{0});
+  if (launch.reserved_shared) {
+    std::memset(cta.shared + launch.reserved_shared, 0, kReservedSharedBytes);
+    std::memset(cta.shared_shadow.data() + launch.reserved_shared, 0xff, kReservedSharedBytes);
+  }
+  cta.priority.resize(cta.warps.size());
+  std::iota(cta.priority.begin(), cta.priority.end(), 0u);
+  std::shuffle(cta.priority.begin(), cta.priority.end(), cta.random);
   if (cta.order) cta.order->restart(static_cast<uint32_t>(turn));
   for (BarrierState& barrier : cta.barriers) {
     barrier = {};

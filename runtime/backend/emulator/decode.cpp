@@ -175,6 +175,16 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
       return special_ref(SpecialSlot::cluster_ctarank);
     case S::cluster_nctarank:
       return special_ref(SpecialSlot::cluster_nctarank);
+    // Where cooperative_groups keeps the barrier of a grid, and its scratch in shared memory.
+    case S::envreg1:
+      image_.uses_grid_workspace = true;
+      return special_ref(SpecialSlot::grid_workspace_hi);
+    case S::envreg2:
+      image_.uses_grid_workspace = true;
+      return special_ref(SpecialSlot::grid_workspace_lo);
+    case S::reserved_smem_offset_1:
+      image_.uses_reserved_shared = true;
+      return special_ref(SpecialSlot::reserved_shared);
     case S::aggr_smem_size:
       return special_ref(SpecialSlot::total_smem);
     case S::dynamic_smem_size:

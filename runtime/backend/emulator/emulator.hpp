@@ -175,9 +175,12 @@ struct LaunchShape {
 struct LaunchOptions {
   uint32_t checks = kCheckAll;
   uint64_t schedule_seed = 0;  // 0: warps in order, each until it waits; else pseudo-random order and time slices
-  uint64_t max_steps = 0;      // warp instructions of the whole launch; 0: no limit
-  unsigned threads = 1;        // CTAs in parallel; more than 1 gives up determinism between CTAs that communicate
-  size_t max_faults = 16;      // launch stops when so many have been found
+  // With a seed, what programmers do not expect: the last blocks and the lanes that are furthest first, and one warp as
+  // far as it gets before another begins, with changes at a few random points (PCT, Burckhardt et al., ASPLOS 2010).
+  bool adversarial = false;
+  uint64_t max_steps = 0;  // warp instructions of the whole launch; 0: no limit
+  unsigned threads = 1;    // CTAs in parallel; more than 1 gives up determinism between CTAs that communicate
+  size_t max_faults = 16;  // launch stops when so many have been found
 };
 
 enum class FaultKind : uint8_t {

@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp may go on
 constexpr uint64_t kWarpSlice = 65536;     // and another warp
+constexpr uint64_t kPollBudget = 65536;    // and another CTA, where this one looks at what others write
 constexpr unsigned kMaxTimeouts = 64;      // waits for an mbarrier that give up before it is a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {
@@ -28,9 +29,10 @@ bool deeper_first(const Fragment& x, const Fragment& y) {
 }
 
 enum class Pick : uint8_t {
-  place,   // deepest call, then lowest address
-  oldest,  // the one that has waited longest
-  newest,  // the one that ran last
+  place,     // deepest call, then lowest address
+  oldest,    // the one that has waited longest
+  newest,    // the one that ran last
+  furthest,  // the opposite of `place`
 };
 
 size_t choose(const Warp& warp, Pick pick) {
@@ -40,9 +42,10 @@ size_t choose(const Warp& warp, Pick pick) {
     if (each.wait != Wait::none) continue;
     if (best == warp.fragments.size())
       best = i;
-    else if (pick == Pick::oldest   ? each.turn < warp.fragments[best].turn
-             : pick == Pick::newest ? each.turn > warp.fragments[best].turn
-                                    : deeper_first(each, warp.fragments[best]))
+    else if (pick == Pick::oldest     ? each.turn < warp.fragments[best].turn
+             : pick == Pick::newest   ? each.turn > warp.fragments[best].turn
+             : pick == Pick::furthest ? deeper_first(warp.fragments[best], each)
+                                      : deeper_first(each, warp.fragments[best]))
       best = i;
   }
   return best;
@@ -378,6 +381,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       wake(warp, false);
       return cta.stopped ? Next::stop : Next::choose;
     case Kind::yield:
+      ++cta.polls;
       ++warp.fragments[index].pc;
       warp.fragments[index].turn = ++warp.turn;
       return Next::stop;
@@ -402,12 +406,13 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
   const Code* codes = cta.launch->image->codes.data();
   const bool random = cta.launch->options.schedule_seed != 0;
   uint64_t steps = 0, threads = 0;
-  Pick pick = Pick::place;
+  const Pick usual = cta.launch->options.adversarial ? Pick::furthest : Pick::place;
+  Pick pick = usual;
   auto fragment_slice = [&] { return random ? 1 + cta.random() % 64 : kFragmentSlice; };
   uint64_t rotate_at = fragment_slice();
   while (steps < slice && !cta.stopped) {
     if (steps >= rotate_at) {
-      pick = pick == Pick::place || random ? Pick::oldest : Pick::place;
+      pick = pick == usual || random ? Pick::oldest : usual;
       rotate_at = steps + fragment_slice();
     }
     size_t index = choose(warp, pick);
@@ -499,17 +504,21 @@ bool time_out(std::vector<std::unique_ptr<Cta>>& ctas) {
 Progress run(Cta& cta, uint64_t budget) {
   Launch& launch = *cta.launch;
   const bool random = launch.options.schedule_seed != 0;
+  const uint64_t polls_before = cta.polls;
   uint64_t used = 0;
   while (!cta.stopped && !launch.stop) {
     bool progress = false, alive = false;
     const size_t count = cta.warps.size();
-    const size_t first = random ? cta.random() % count : cta.next_warp;
+    const bool adversarial = random && launch.options.adversarial;
+    const size_t first = adversarial ? 0 : random ? cta.random() % count : cta.next_warp;
     for (size_t i = 0; i < count && !cta.stopped; ++i) {
-      Warp& warp = *cta.warps[(first + i) % count];
+      const size_t place = (first + i) % count;
+      Warp& warp = *cta.warps[adversarial ? cta.priority[place] : place];
       if (!warp.live) continue;
       alive = true;
       if (warp.polls) wake(warp, false);
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
+      if (adversarial && cta.random() % 4) slice = kFragmentSlice;
       uint64_t steps = launch.checked ? run_warp<true>(warp, slice) : run_warp<false>(warp, slice);
       progress |= steps != 0;
       used += steps;
@@ -523,7 +532,13 @@ Progress run(Cta& cta, uint64_t budget) {
         launch.stop = true;
         return Progress::done;
       }
-      if (used >= budget) {
+      if (adversarial && steps != 0) {
+        // Who has used up its slice goes last from now on; who waits keeps its place.
+        if (steps >= slice)
+          std::rotate(cta.priority.begin() + place, cta.priority.begin() + place + 1, cta.priority.end());
+        if (used < kPollBudget) break;
+      }
+      if (used >= (cta.polls != polls_before ? std::min(budget, kPollBudget) : budget)) {
         cta.next_warp = (first + i + 1) % count;
         return Progress::yielded;
       }

@@ -237,6 +237,9 @@ enum class SpecialSlot : uint32_t {
   globaltimer,
   globaltimer_lo,
   globaltimer_hi,
+  grid_workspace_hi,  // %envreg1, %envreg2: of a cooperative grid
+  grid_workspace_lo,
+  reserved_shared,  // %reserved_smem_offset_1
   count
 };
 // Four units each, so that both 32-bit and 64-bit ones fit.
@@ -275,6 +278,7 @@ struct ProgramImage {
   std::vector<uint32_t> zeros;     // "nothing undefined" for constants and specials
   ObjectTable constant_objects;    // the .const bank
   std::vector<uint8_t> constant_bytes;
+  bool uses_grid_workspace = false, uses_reserved_shared = false;
   std::unordered_map<std::string, Variable> globals;
 };
 

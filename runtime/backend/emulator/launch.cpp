@@ -15,6 +15,7 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint64_t kCtaBudget = 1u << 22;
+constexpr size_t kMostResident = 2112;         // clusters that have begun and not ended: 16 on each of 132
 constexpr uint64_t kClusterBudget = 1u << 16;  // of one CTA of a cluster, whose others may wait for it
 
 void finish(Launch& launch, const Cta& cta) {
@@ -77,7 +78,7 @@ void work(Launch& launch, std::atomic<uint64_t>& next) {
   const uint64_t count = launch.shape.grid.count() / launch.shape.cluster.count();
   std::vector<std::unique_ptr<Group>> resident, spare;
   for (;;) {
-    uint64_t number = launch.stop ? count : next.fetch_add(1);
+    uint64_t number = launch.stop || resident.size() >= kMostResident ? count : next.fetch_add(1);
     if (number < count) {
       if (spare.empty()) {
         resident.push_back(std::make_unique<Group>());
@@ -85,7 +86,7 @@ void work(Launch& launch, std::atomic<uint64_t>& next) {
         resident.push_back(std::move(spare.back()));
         spare.pop_back();
       }
-      resident.back()->start(launch, number);
+      resident.back()->start(launch, launch.options.adversarial ? count - 1 - number : number);
     }
     if (resident.empty()) return;
     // The newest first: usually it ends at once. Older ones get their turn when there is nothing new, or now and then.
@@ -163,12 +164,6 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   launch.options = options;
   launch.options.threads = std::max(1u, options.threads);
   launch.checked = options.checks != kCheckNone;
-  if (options.checks & kCheckRaces) {
-    const ObjectTable& table = image.memory->table;
-    const bool parallel = launch.options.threads > 1;
-    launch.order = std::make_unique<LaunchOrder>(static_cast<uint32_t>(shape.cluster.count()), parallel);
-    launch.history = std::make_unique<AccessHistory>(table.granules.size() << table.granule_shift, parallel);
-  }
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
   launch.shared = entry.shared;
@@ -176,11 +171,32 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
     launch.shared.objects.add(
         {entry.shared.dynamic_begin, shape.dynamic_shared_bytes, entry.shared.dynamic_name, true, false});
 
+  if (image.uses_reserved_shared) {
+    for (const Object& each : launch.shared.objects.objects)
+      launch.reserved_shared = std::max(launch.reserved_shared, each.begin + each.size_bytes);
+    launch.reserved_shared = (launch.reserved_shared / 128 + 2) * 128;
+    launch.shared.objects.add({launch.reserved_shared, kReservedSharedBytes, "%reserved_smem", true, false});
+  }
+  if (image.uses_grid_workspace) {
+    auto workspace = image.memory->allocate(kGridWorkspaceBytes, "workspace of the grid", 256);
+    if (!workspace) return tl::unexpected(workspace.error());
+    launch.grid_workspace = *workspace;
+    std::memset(image.memory->bytes + (*workspace - kGlobalBase), 0, kGridWorkspaceBytes);
+    std::memset(image.memory->shadow + (*workspace - kGlobalBase), 0xff, kGridWorkspaceBytes);
+  }
+  if (options.checks & kCheckRaces) {
+    const ObjectTable& table = image.memory->table;
+    const bool parallel = launch.options.threads > 1;
+    launch.order = std::make_unique<LaunchOrder>(static_cast<uint32_t>(shape.cluster.count()), parallel);
+    launch.history = std::make_unique<AccessHistory>(table.granules.size() << table.granule_shift, parallel);
+  }
+
   std::atomic<uint64_t> next = 0;
   std::vector<std::thread> helpers;
   for (unsigned i = 1; i < launch.options.threads; ++i) helpers.emplace_back([&] { work(launch, next); });
   work(launch, next);
   for (std::thread& helper : helpers) helper.join();
+  if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
 
   Outcome outcome;
   std::stable_sort(launch.faults.begin(), launch.faults.end(),

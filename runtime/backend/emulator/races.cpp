@@ -19,6 +19,13 @@ bool AccessHistory::conflicts(const Toucher& toucher, Access access, Epoch oldes
   return !order.launch().reaches(std::min(toucher.scope, access.scope()), order.cta(), other);
 }
 
+bool AccessHistory::write_conflicts(const Toucher& toucher, const Cell& cell, Epoch oldest) {
+  if (!conflicts(toucher, cell.write, oldest)) return false;
+  for (const Access read : {cell.first_read, cell.second_read})
+    if (read.observed() && toucher.order->before(read.epoch(), read.thread(), toucher.thread)) return false;
+  return true;
+}
+
 void AccessHistory::note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict) {
   conflict = {.found = true,
               .other_writes = writes,
@@ -59,10 +66,12 @@ Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t s
   Conflict conflict;
   const CtaOrder& order = *toucher.order;
   if (order.launch().full()) return conflict;
-  const Access mine{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
+  const Access base{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
                     uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
   visit(offset, size_bytes, [&](Cell& cell, uint64_t place) {
-    if (!conflict.found && conflicts(toucher, cell.write, oldest)) note(toucher, cell.write, true, place, conflict);
+    Access mine = base;
+    if (toucher.scope != Scope::none && cell.write.scope() != Scope::none) mine.bits |= uint64_t{1} << 19;
+    if (!conflict.found && write_conflicts(toucher, cell, oldest)) note(toucher, cell.write, true, place, conflict);
     const auto is_free = [&](Access access) {
       return access.epoch() <= oldest || order.before(access.epoch(), access.thread(), toucher.thread);
     };
@@ -84,7 +93,7 @@ Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t 
                     uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
   visit(offset, size_bytes, [&](Cell& cell, uint64_t place) {
     if (!conflict.found) {
-      if (conflicts(toucher, cell.write, oldest))
+      if (write_conflicts(toucher, cell, oldest))
         note(toucher, cell.write, true, place, conflict);
       else if (conflicts(toucher, cell.first_read, oldest))
         note(toucher, cell.first_read, false, place, conflict);
@@ -92,6 +101,8 @@ Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t 
         note(toucher, cell.second_read, false, place, conflict);
     }
     cell.write = mine;
+    cell.first_read.forget();
+    cell.second_read.forget();
   });
   return conflict;
 }

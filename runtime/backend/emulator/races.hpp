@@ -40,17 +40,20 @@ class AccessHistory {
 
   // Accesses before the epoch `oldest` are of an earlier CTA and count for nothing.
   Conflict read(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);
-  Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);
+  Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);  // or read and write
 
-  static constexpr uint32_t kMostCodes = 1u << 20;  // later instructions are confused with earlier ones
+  static constexpr uint32_t kMostCodes = 1u << 19;  // later instructions are confused with earlier ones
 
  private:
-  // epoch 32 bits, thread 10, scope 2, pc 20; 0 is "none".
+  // epoch 32 bits, thread 10, scope 2, observed 1, pc 19; 0 is "none". `observed`: a strong read that found the cell's
+  // last write, which is thereby ordered before what the reader does next.
   struct Access {
     uint64_t bits = 0;
     Epoch epoch() const { return static_cast<Epoch>(bits >> 32); }
     uint32_t thread() const { return static_cast<uint32_t>(bits >> 22) & 1023; }
     Scope scope() const { return Scope{static_cast<uint8_t>(bits >> 20 & 3)}; }
+    bool observed() const { return bits >> 19 & 1; }
+    void forget() { bits &= ~(uint64_t{1} << 19); }
     uint32_t pc() const { return static_cast<uint32_t>(bits) & (kMostCodes - 1); }
   };
   struct Cell {
@@ -63,6 +66,7 @@ class AccessHistory {
   };
 
   static bool conflicts(const Toucher& toucher, Access access, Epoch oldest);
+  static bool write_conflicts(const Toucher& toucher, const Cell& cell, Epoch oldest);
   static void note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict);
   template <class Visit>
   void visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_cell);

@@ -169,10 +169,12 @@ struct Cta {
   // By byte of shared memory: 0, or twice the instruction + 1 of the copy that will write it, plus 1 where it only
   // reads it. Empty until there is a copy.
   std::vector<uint32_t> pending;
+  uint64_t polls = 0;     // reads of what other CTAs may write: strong loads, atomics, nanosleep
   unsigned timeouts = 0;  // of waits for an mbarrier since one completed a phase
   std::vector<Origin> origins;
   size_t next_warp = 0;
-  bool stopped = false;  // by a fault
+  std::vector<uint32_t> priority;  // of the adversarial schedule: warps, the one that goes first first
+  bool stopped = false;            // by a fault
   Statistics statistics;
   std::minstd_rand random;
 };
@@ -190,6 +192,8 @@ struct Launch {
   std::unique_ptr<LaunchOrder> order;      // with the check for races only
   std::unique_ptr<AccessHistory> history;  // of global memory
   bool explicit_cluster = false;
+  Address grid_workspace = 0;    // of a module that asks for it
+  uint64_t reserved_shared = 0;  // the same; an offset
 
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
@@ -199,6 +203,8 @@ struct Launch {
   std::string output;
   Statistics statistics;
 };
+
+inline constexpr uint64_t kGridWorkspaceBytes = 64, kReservedSharedBytes = 1024;
 
 inline bool checks(const Cta& cta, uint32_t check) { return (cta.launch->options.checks & check) != 0; }
 

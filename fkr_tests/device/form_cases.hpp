@@ -1,0 +1,38 @@
+// Instruction forms that compute on registers, as programs: every register that an instruction names is loaded, the
+// instruction runs, every one of them is stored. What the emulator makes of it a GPU must make bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/result.hpp"
+
+namespace ptxkit::testing {
+
+inline constexpr uint32_t kFormThreads = 64;
+
+struct FormCase {
+  std::string instruction;             // "add.sat.s32 %w1, %w2, %w3;"
+  std::vector<std::string> registers;  // that it names, each a slot of 16 bytes a thread
+  bool approximate = false;            // the ISA promises an error bound, no bits
+};
+
+// The cases for a device of compute capability 9.0: two variants of each form of the ISA table that addresses no
+// memory, moves no control and depends on nothing but its registers.
+std::vector<FormCase> form_cases();
+
+// One entry `forms(in, out)` that runs all of them; case i has its slots behind those of the cases before.
+std::string form_program(std::span<const FormCase> cases);
+
+// Values at the edges of every type, and random bits; the same for a case in whatever program it stands.
+std::vector<uint8_t> form_inputs(std::span<const FormCase> cases);
+
+// Slots of a case: bytes of all threads.
+size_t form_bytes(const FormCase& each);
+
+// The slots after the emulator has run them. Error: a case that the emulator cannot run.
+Result<std::vector<uint8_t>> emulate_forms(std::span<const FormCase> cases);
+
+}  // namespace ptxkit::testing

@@ -1,0 +1,119 @@
+// Every instruction form that computes on registers: the emulator's bits are the GPU's bits.
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "fkr_tests/device/device.hpp"
+#include "fkr_tests/device/form_cases.hpp"
+
+namespace ptxkit::testing {
+namespace {
+
+// The slots after the GPU has run them.
+Result<std::vector<uint8_t>> run_forms(const driver::ContextPointer& context, std::span<const FormCase> cases) {
+  using driver::LaunchArgument;
+  using kernels::ParameterType;
+  const driver::LaunchContract contract{
+      "forms", kFormThreads, {{"in", ParameterType::pointer, 256}, {"out", ParameterType::pointer, 256}}};
+  auto kernel = driver::Kernel::load_unverified(context, form_program(cases), contract, 1);
+  if (!kernel) return tl::unexpected(kernel.error());
+  std::vector<uint8_t> slots = form_inputs(cases);
+  auto stream = driver::Stream::create(context);
+  auto in = driver::DeviceMemory::allocate(context, slots.size()),
+       out = driver::DeviceMemory::allocate(context, slots.size());
+  if (!stream || !in || !out) return fail("no memory for the forms");
+  const LaunchArgument arguments[] = {LaunchArgument::of(in->as<uint8_t>()), LaunchArgument::of(out->as<uint8_t>())};
+  for (auto& step :
+       {in->upload(slots, *stream), out->fill(0, *stream), kernel->launch(*stream, 1, kFormThreads, arguments),
+        out->download(slots, *stream), stream->wait()})
+    if (!step) return tl::unexpected(step.error());
+  return slots;
+}
+
+// Where the driver refuses a program, its halves are tried, down to the one instruction that it refuses.
+struct Tally {
+  std::map<std::string, std::string> refused;    // instruction -> why
+  std::map<std::string, std::string> different;  // instruction -> first difference
+  std::map<std::string, std::string> inexact;    // the same where the ISA promises no bits
+  size_t equal = 0;
+};
+
+std::string hexadecimal(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (size_t i = 8; i-- > 0;) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+void compare(const FormCase& each, std::span<const uint8_t> in, std::span<const uint8_t> emulated,
+             std::span<const uint8_t> real, Tally& tally) {
+  size_t threads = 0;
+  std::string first;
+  const size_t row = each.registers.size() * 16;
+  for (size_t thread = 0; thread < kFormThreads; ++thread) {
+    bool same = true;
+    for (size_t i = 0; i < each.registers.size(); ++i) {
+      const size_t at = thread * row + i * 16;
+      if (std::equal(real.begin() + at, real.begin() + at + 16, emulated.begin() + at)) continue;
+      if (threads == 0 && same) {
+        first = fmt::format("{} of thread {}: emulator {}, GPU {}, from", each.registers[i], thread,
+                            hexadecimal(emulated.subspan(at)), hexadecimal(real.subspan(at)));
+        for (size_t k = 0; k < each.registers.size(); ++k)
+          first += fmt::format(" {}={}", each.registers[k], hexadecimal(in.subspan(thread * row + k * 16)));
+      }
+      same = false;
+    }
+    threads += !same;
+  }
+  if (threads == 0)
+    ++tally.equal;
+  else
+    (each.approximate ? tally.inexact : tally.different)[each.instruction] =
+        fmt::format("{} threads; {}", threads, first);
+}
+
+void check(const driver::ContextPointer& context, std::span<const FormCase> cases, Tally& tally) {
+  const auto real = run_forms(context, cases);
+  if (!real) {
+    if (cases.size() == 1) {
+      tally.refused[cases[0].instruction] = real.error().message();
+      return;
+    }
+    check(context, cases.first(cases.size() / 2), tally);
+    return check(context, cases.subspan(cases.size() / 2), tally);
+  }
+  const auto emulated = emulate_forms(cases);
+  ASSERT_TRUE(emulated) << emulated.error().message();
+  const std::vector<uint8_t> in = form_inputs(cases);
+  size_t begin = 0;
+  for (const FormCase& each : cases) {
+    const size_t size = form_bytes(each);
+    compare(each, std::span(in).subspan(begin, size), std::span(*emulated).subspan(begin, size),
+            std::span(*real).subspan(begin, size), tally);
+    begin += size;
+  }
+}
+
+TEST(DeviceForms, TheEmulatorsBitsAreTheDevices) {
+  PTXKIT_REQUIRE_DEVICE();
+  if ((*device())->info().major != 9) GTEST_SKIP() << "the forms are those of compute capability 9.0";
+  std::vector<FormCase> cases;
+  for (FormCase& each : form_cases())
+    if (emulate_forms({&each, 1})) cases.push_back(std::move(each));
+  constexpr size_t kCasesOfAProgram = 32;
+  Tally tally;
+  for (size_t i = 0; i < cases.size(); i += kCasesOfAProgram)
+    check(*device(), std::span(cases).subspan(i, std::min(kCasesOfAProgram, cases.size() - i)), tally);
+  for (const auto& [what, why] : tally.refused) fmt::print("refused by the driver: {}\n    {}\n", what, why);
+  for (const auto& [what, why] : tally.inexact) fmt::print("approximate: {}\n    {}\n", what, why);
+  for (const auto& [what, why] : tally.different) fmt::print("different: {}\n    {}\n", what, why);
+  fmt::print(
+      "{} instructions of {} are equal bit for bit, {} differ where the ISA promises no bits, {} differ, {} are "
+      "refused\n",
+      tally.equal, cases.size(), tally.inexact.size(), tally.different.size(), tally.refused.size());
+  EXPECT_TRUE(tally.different.empty());
+  EXPECT_GT(tally.equal, 700u);
+}
+
+}  // namespace
+}  // namespace ptxkit::testing
