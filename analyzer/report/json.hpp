@@ -1,4 +1,4 @@
-// The report for programs. docs/ptx-debug.md documents every field; `schema` changes when a field changes its meaning.
+// The report for programs. docs/reports.md documents every field; `schema` changes when a field changes its meaning.
 #pragma once
 
 #include <string>

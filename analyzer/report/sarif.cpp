@@ -7,6 +7,7 @@
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
+#include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 
 namespace ptxkit::report {
@@ -110,6 +111,7 @@ Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const 
   if (!finding.path.empty()) json["codeFlows"] = Json::array({code_flow(module, finding)});
   json["partialFingerprints"] = {{"ptxkitFinding/v1", fingerprint}};
   json["properties"] = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}};
+  if (finding.witness) json["properties"]["witness"] = witness_text(*finding.witness);
   if (!finding.assumptions.empty()) json["properties"]["assumptions"] = finding.assumptions;
   if (!finding.remedy.empty()) json["properties"]["remedy"] = finding.remedy;
   if (!finding.evidence.empty()) json["properties"]["evidence"] = finding.evidence;

@@ -1,4 +1,4 @@
-// The JSON report has every field of docs/ptx-debug.md, and is the same every time.
+// The JSON report has every field of docs/reports.md, and is the same every time.
 #include "analyzer/report/json.hpp"
 
 #include <gmock/gmock.h>
