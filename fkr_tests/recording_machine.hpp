@@ -33,6 +33,7 @@ class RecordingMachine final : public codec::Machine {
   std::string description() const override { return machine_->description(); }
   unsigned queue_count() const override { return machine_->queue_count(); }
   std::size_t slice_bytes() const override { return machine_->slice_bytes(); }
+  std::size_t queue_memory_bytes() const override { return machine_->queue_memory_bytes(); }
   Result<void> prepare(std::string_view kernel) override { return machine_->prepare(kernel); }
   Result<void> arrange(unsigned queue, std::span<const codec::Region> regions) override {
     regions_[queue].clear();

@@ -1,10 +1,14 @@
 #include "runtime/codec/select_backend.hpp"
 
+#include <chrono>
+#include <vector>
+
 #include <fmt/format.h>
 
-#include "runtime/backend/cuda/cuda_machine.hpp"
+#include "kernels/lz4/abi.hpp"
 #include "runtime/backend/kernels/emulator_machine.hpp"
 #include "runtime/backend/kernels/kernel_backend.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -14,14 +18,75 @@ struct NoGpu {
   bool matters;
 };
 
-tl::expected<std::unique_ptr<Backend>, NoGpu> make_cuda_backend(const BackendRequest& request, Executor& executor) {
+using CudaBackend = tl::expected<std::unique_ptr<Backend>, NoGpu>;
+
+CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor) {
   auto driver = driver::Driver::open(request.cuda_library);
   if (!driver) return tl::unexpected(NoGpu{driver.error().error, driver.error().absence == driver::Absence::broken});
   auto context = driver::Context::create(std::move(*driver), request.device);
   if (!context) return tl::unexpected(NoGpu{context.error(), true});
-  auto machine = make_cuda_machine(std::move(*context), request.find_image);
+  auto machine = make_cuda_machine(std::move(*context), request.find_image, request.limits);
   if (!machine) return tl::unexpected(NoGpu{machine.error(), true});
   return make_kernel_backend(std::move(*machine), executor);
+}
+
+std::unique_ptr<Backend> without_gpu(const BackendRequest& request, Executor& executor, const std::string& why,
+                                     bool matters) {
+  if (request.notice) request.notice(fmt::format("using the CPU: {}", why), matters);
+  return make_cpu_backend(executor);
+}
+
+// One block each way, so that kernels are compiled and memory is there.
+Result<void> warm_up(Backend& gpu) {
+  const std::vector<std::uint8_t> raw(kernels::kMaxChunkBytes, 1);
+  std::vector<std::uint8_t> packed(raw.size()), unpacked(raw.size());
+  CompressItem item;
+  item.raw = raw;
+  item.output = packed;
+  if (auto done = gpu.compress({&item, 1}, Encoder::reproducible); !done) return done;
+  DecompressItem back;
+  back.block = Bytes(packed).first(item.compressed_bytes);
+  back.output = unpacked;
+  return gpu.decompress({&back, 1});
+}
+
+std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor& executor) {
+  std::optional<Calibration> kept = load_calibration(request.calibration_path);
+  if (kept && kept->cpu_threads != executor.thread_count()) kept.reset();
+  const Calibration believed = kept ? *kept : unmeasured(executor.thread_count());
+  auto cpu = make_cpu_backend(executor);
+  if (!believed.prefers_gpu(request.work, request.raw_bytes)) return cpu;
+
+  const auto begin = std::chrono::steady_clock::now();
+  CudaBackend gpu = make_cuda_backend(request, executor);
+  if (!gpu) return without_gpu(request, executor, gpu.error().error.message(), gpu.error().matters);
+  if (!kept || kept->device != (*gpu)->description()) {
+    Result<void> warm = warm_up(**gpu);
+    const std::chrono::duration<double> start = std::chrono::steady_clock::now() - begin;
+    auto measured = warm ? calibrate(*cpu, **gpu, executor.thread_count(), start.count())
+                         : Result<Calibration>(tl::unexpected(warm.error()));
+    if (!measured) return without_gpu(request, executor, measured.error().message(), true);
+    if (!request.calibration_path.empty()) {
+      const auto saved = save_calibration(*measured, request.calibration_path);
+      if (!saved && request.notice) request.notice("rates are not kept: " + saved.error().message(), false);
+    }
+    if (!measured->prefers_gpu(request.work, request.raw_bytes)) {
+      return without_gpu(request, executor, "it was measured to be faster for so many bytes", false);
+    }
+  }
+  return schedule(std::move(*gpu), std::move(cpu), Sharing::device_only, request.notice);
+}
+
+std::unique_ptr<Backend> select_by_policy(const BackendRequest& request, Executor& executor) {
+  if (request.policy == Policy::cpu) return make_cpu_backend(executor);
+  if (request.policy == Policy::automatic) return select_by_rates(request, executor);
+  const bool both = request.policy == Policy::mixed;
+  PTXKIT_CHECK(!both || (request.copy_executor != nullptr && request.copy_executor != &executor),
+               "the mixed policy has an executor for copies");
+  CudaBackend gpu = make_cuda_backend(request, both ? *request.copy_executor : executor);
+  if (!gpu) return without_gpu(request, executor, gpu.error().error.message(), gpu.error().matters);
+  return schedule(std::move(*gpu), make_cpu_backend(executor), both ? Sharing::both : Sharing::device_only,
+                  request.notice);
 }
 
 }  // namespace
@@ -36,14 +101,7 @@ Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, E
     if (!backend) return tl::unexpected(backend.error().error);
     return std::move(*backend);
   }
-  if (request.name == "auto") {
-    auto backend = make_cuda_backend(request, executor);
-    if (backend) return schedule(std::move(*backend), make_cpu_backend(executor), Sharing::device_only, request.notice);
-    if (request.notice) {
-      request.notice(fmt::format("using the CPU: {}", backend.error().error.message()), backend.error().matters);
-    }
-    return make_cpu_backend(executor);
-  }
+  if (request.name == "auto") return select_by_policy(request, executor);
   return fail(fmt::format("there is no backend named {}: expected auto, cpu, cuda or emulator", request.name));
 }
 

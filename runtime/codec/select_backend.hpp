@@ -1,24 +1,44 @@
-// From a name on a command line to a backend. A backend named outright is used or refused with the reason. `auto` takes
-// the GPU when there is a usable one and the CPU otherwise; if the GPU fails later, it goes on with the CPU, says so
-// once, and the result is the same.
+// From a name on a command line to a backend. A backend named outright is used or refused with the reason. `auto`
+// leaves it to a policy; whatever that is, without a usable GPU the CPU does it, and if the GPU fails later the CPU
+// goes on: one message, the same result.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/backend/kernels/machine.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/executor.hpp"
+#include "runtime/scheduler/policy.hpp"
 #include "runtime/scheduler/scheduled_backend.hpp"
 
 namespace ptxkit::codec {
 
+enum class Policy : std::uint8_t {
+  automatic,  // the GPU where measured rates say that it is faster for so many bytes; see policy.hpp
+  cpu,        // no driver is opened
+  gpu,        // the GPU for everything it can do
+  mixed,      // both, from one queue
+};
+
 struct BackendRequest {
-  std::string name = "auto";  // auto, cpu, emulator, cuda
-  int device = 0;             // of cuda
-  FindImage find_image;       // of cuda and emulator: kernels::find_kernel_image
-  FallbackNotice notice;      // of auto; called from any thread, at most once
-  std::string cuda_library;   // empty: the system's; see driver::Driver::open
+  std::string name = "auto";          // auto, cpu, emulator, cuda
+  Policy policy = Policy::automatic;  // of auto
+  // Of Policy::automatic: what is to be done to how many bytes, as far as known; where measured rates are kept, empty:
+  // nowhere.
+  Work work = Work::compress;
+  std::optional<std::uint64_t> raw_bytes;
+  std::string calibration_path;
+  // Of Policy::mixed: copies between items and staging memory; another one than the CPU works on.
+  Executor* copy_executor = nullptr;
+  int device = 0;            // of cuda
+  FindImage find_image;      // of cuda and emulator: kernels::find_kernel_image
+  FallbackNotice notice;     // of auto; called from any thread, at most once
+  CudaLimits limits = {};    // of cuda
+  std::string cuda_library;  // empty: the system's; see driver::Driver::open
 };
 
 // `executor` must outlive the backend.

@@ -73,6 +73,14 @@ Context::~Context() {
   if (context_ != nullptr) api().primary_context_release(device_);
 }
 
+Result<std::size_t> Context::free_memory_bytes() const {
+  std::size_t free_bytes = info_.memory_bytes, total_bytes = 0;
+  if (api().mem_get_info == nullptr) return free_bytes;
+  auto done = on(*this, "cuMemGetInfo", [&] { return api().mem_get_info(&free_bytes, &total_bytes); });
+  if (!done) return tl::unexpected(done.error());
+  return free_bytes;
+}
+
 Result<void> Context::make_current() const { return check(api().context_set_current(context_), "cuCtxSetCurrent"); }
 
 Result<void> Context::check(int status, const char* call) const {

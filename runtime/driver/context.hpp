@@ -38,6 +38,9 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   const Driver& driver() const { return *driver_; }
   const Api& api() const { return driver_->api(); }
+  // For a start: the call waits for the device, so whoever needs more than one answer keeps a ledger. All of the memory
+  // where the driver lacks the call.
+  Result<std::size_t> free_memory_bytes() const;
   // Every call below does this itself; it costs well under a microsecond.
   Result<void> make_current() const;
   // Errors name the device.

@@ -1,9 +1,12 @@
 // ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/images.hpp"
@@ -51,14 +54,24 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// Of --memory; 0 when it was not given.
+std::uint64_t data_bytes(const Options& options) {
+  return options.memory_bytes == 0 ? 0 : options.memory_bytes - kProgramBytes;
+}
+
+// What the batches of a stream may take: beside a GPU's page-locked memory, half.
+std::uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
+  if (options.memory_bytes == 0) return scheduler::Ledger::kUnlimited;
+  return backend.name() == "cuda" ? data_bytes(options) / 2 : data_bytes(options);
+}
+
 class Packer {
  public:
   Packer(const Options& options, codec::Backend& backend)
       : options_(options),
         backend_(backend),
         encoder_(choose_encoder(options, backend)),
-        memory_("memory",
-                options.memory_bytes != 0 ? options.memory_bytes - kProgramBytes : scheduler::Ledger::kUnlimited) {}
+        memory_("memory", stream_bytes(options, backend)) {}
 
   Result<void> run(const std::string& input_path) {
     switch (options_.mode) {
@@ -163,6 +176,29 @@ class Packer {
   scheduler::Ledger memory_;
 };
 
+// A thread copies several times as fast as it compresses.
+constexpr unsigned kThreadsPerCopyThread = 4;
+// What LZ4 files hold is not known before they are read; this is a usual ratio.
+constexpr std::uint64_t kUsualRatio = 2;
+
+codec::Work work_of(const Options& options) {
+  if (options.mode == Mode::decompress || options.mode == Mode::test) return codec::Work::decompress;
+  return options.reproducible ? codec::Work::compress_reproducible : codec::Work::compress;
+}
+
+// Of all inputs together: the GPU is started once. Nothing when one is a pipe.
+std::optional<std::uint64_t> raw_bytes_of(const Options& options, const std::vector<std::string>& inputs) {
+  std::uint64_t total = 0;
+  for (const std::string& path : inputs) {
+    struct stat info{};
+    const int status = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
+    if (status != 0) continue;  // reported when it is opened
+    if (!S_ISREG(info.st_mode)) return std::nullopt;
+    total += static_cast<std::uint64_t>(info.st_size);
+  }
+  return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
+}
+
 // Directories become the files in them; when decompressing, only those that look compressed.
 Result<std::vector<std::string>> expand(const Options& options) {
   if (!options.recursive) return options.inputs;
@@ -205,6 +241,17 @@ int run(int argc, char** argv) {
   codec::BackendRequest request;
   request.name = options.backend;
   request.device = options.device;
+  request.policy = options.policy;
+  request.work = work_of(options);
+  request.raw_bytes = raw_bytes_of(options, *inputs);
+  request.calibration_path = codec::calibration_path(options.device);
+  request.limits.queue_count = options.prefetch + 2;      // one copied up, one copied down
+  request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
+  std::optional<codec::Executor> copies;
+  if (options.policy == codec::Policy::mixed) {
+    copies.emplace(std::max(1u, executor.thread_count() / kThreadsPerCopyThread));
+    request.copy_executor = &*copies;
+  }
   request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
     return kernels::find_kernel_image(name, major, minor);
   };

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -28,6 +29,11 @@ constexpr std::array kRefusedFlags = {
     RefusedFlag{"-l", "legacy frames are read but not written"},
     RefusedFlag{"-D", "dictionaries are not supported"},
 };
+
+const std::map<std::string, codec::Policy> kPolicies = {{"auto", codec::Policy::automatic},
+                                                        {"cpu", codec::Policy::cpu},
+                                                        {"gpu", codec::Policy::gpu},
+                                                        {"mixed", codec::Policy::mixed}};
 
 ExitCode usage(const std::string& message) {
   fmt::print(stderr, "ptx-pack: {}; see ptx-pack --help\n", message);
@@ -102,6 +108,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       ->check(CLI::Range(0, 64));
   app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulator"}));
+  app.add_option("--policy", options.policy,
+                 "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
+      ->transform(CLI::CheckedTransformer(kPolicies));
   app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1,-2", level_one, "compression level; there is one");
@@ -121,6 +130,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   for (const RefusedFlag& refused : kRefusedFlags) {
     if (app.count(refused.flag) != 0) return usage(fmt::format("{} is refused: {}", refused.flag, refused.reason));
   }
+  if (app.count("--policy") != 0 && options.backend != "auto") return usage("--policy is for --backend auto");
   if (auto failed = apply_block_flags(block_flags, options)) return *failed;
   if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
   if (frame_crc && no_frame_crc) return usage("--frame-crc and --no-frame-crc exclude each other");

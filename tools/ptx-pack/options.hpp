@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/codec/backend.hpp"
+#include "runtime/codec/select_backend.hpp"
 
 namespace ptxkit::pack {
 
@@ -38,6 +38,7 @@ struct Options {
   int verbosity = 1;               // -1 nothing, 0 errors, 1 warnings, 2 what is done, 3 details
   bool verbose() const { return verbosity >= 2; }
   std::string backend = "auto";
+  codec::Policy policy = codec::Policy::automatic;
   int device = 0;
   bool reproducible = false;
 };

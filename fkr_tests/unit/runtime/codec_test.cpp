@@ -194,7 +194,8 @@ TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
 }
 
 TEST_F(CpuBackend, LinkedFramesEndAnywhereInABatch) {
-  // A batch of this backend holds 48 blocks of 64 KiB: frames of 46 to 50 blocks put the end mark into, at and behind its border.
+  // A batch of this backend holds 48 blocks of 64 KiB: frames of 46 to 50 blocks put the end mark into, at and behind
+  // its border.
   for (std::size_t blocks = 46; blocks <= 50; ++blocks) {
     const ByteVector raw = testing::matchable_bytes(blocks * 65536, static_cast<std::uint32_t>(blocks));
     EXPECT_TRUE(raw_of(frame_of(raw, small_blocks(false), Encoder::fast)) == raw) << blocks;
@@ -277,8 +278,8 @@ TEST_F(CpuBackend, AFailingBackendIsReplacedWithOneNoticeAndTheSameBytes) {
   const ByteVector expected = frame_of(raw, small_blocks(), Encoder::reproducible);
   std::vector<std::string> notices;
   const auto backend =
-      schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 2), make_cpu_backend(executor_), Sharing::device_only,
-                    [&](const std::string& message, bool) { notices.push_back(message); });
+      schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 2), make_cpu_backend(executor_),
+               Sharing::device_only, [&](const std::string& message, bool) { notices.push_back(message); });
   EXPECT_EQ(backend->name(), "failing");
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
@@ -311,8 +312,8 @@ TEST_F(CpuBackend, ABackendThatLacksAnOperationSaysSo) {
   EXPECT_EQ(done.error().message(), "the failing backend lacks decompression of linked blocks; use --backend cpu");
   // Behind a fallback the CPU does what the other lacks, silently: nothing failed.
   const auto both =
-      schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 100), make_cpu_backend(executor_), Sharing::device_only,
-                    [](const std::string& message, bool) { ADD_FAILURE() << message; });
+      schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 100), make_cpu_backend(executor_),
+               Sharing::device_only, [](const std::string& message, bool) { ADD_FAILURE() << message; });
   format::MemorySource again(linked, "frame");
   EXPECT_TRUE(decompress_stream(again, sink, *both));
 }
@@ -332,8 +333,9 @@ TEST_F(CpuBackend, TheReproducibleEncoderRefusesLinkedBlocks) {
 }
 
 TEST_F(CpuBackend, UnknownNamesAreRefused) {
-  const auto backend =
-      select_backend({.name = "tpu", .device = 0, .find_image = {}, .notice = {}, .cuda_library = {}}, executor_);
+  BackendRequest request;
+  request.name = "tpu";
+  const auto backend = select_backend(request, executor_);
   EXPECT_EQ(backend.error().what, "there is no backend named tpu: expected auto, cpu, cuda or emulator");
 }
 

@@ -6,12 +6,15 @@
 // driver's version.
 #include "fkr_tests/unit/runtime/fake_cuda.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,6 +50,7 @@ struct Function {
 // Counts the call and says whether it shall fail.
 int enter(const char* name) {
   auto& state = *fake_cuda_state();
+  if (state.delay_microseconds != 0) std::this_thread::sleep_for(std::chrono::microseconds(state.delay_microseconds));
   const int call = ++state.calls[name];
   if (state.failing_function == name && state.failing_call == call) {
     if ((state.failing_code >= 700 && state.failing_code < 720 && state.failing_code != 701) ||
@@ -225,7 +229,9 @@ int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t bytes) {
   std::memset(memory, 0xdd, bytes);
   *pointer = reinterpret_cast<std::uintptr_t>(memory);
   device_memory[*pointer] = bytes;
-  fake_cuda_state()->device_bytes += static_cast<long>(bytes);
+  auto& state = *fake_cuda_state();
+  state.device_bytes += static_cast<long>(bytes);
+  state.peak_device_bytes = std::max(state.peak_device_bytes, state.device_bytes);
   return 0;
 }
 int cuMemFree_v2(std::uint64_t pointer) {
@@ -236,6 +242,12 @@ int cuMemFree_v2(std::uint64_t pointer) {
   device_memory.erase(found);
   std::free(reinterpret_cast<void*>(pointer));
   return enter(__func__);
+}
+int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
+  ENTER();
+  *free_bytes = fake_cuda_state()->free_bytes;
+  *total_bytes = std::size_t{1} << 30;
+  return 0;
 }
 int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   ENTER();

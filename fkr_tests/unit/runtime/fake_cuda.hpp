@@ -15,8 +15,11 @@ struct FakeCuda {
   std::string failing_function;
   int failing_call = 0;
   int failing_code = 0;
-  std::map<std::string, int> calls;                        // by exported name
-  long device_bytes = 0, pinned_bytes = 0;                 // allocated now
+  std::map<std::string, int> calls;         // by exported name
+  long device_bytes = 0, pinned_bytes = 0;  // allocated now
+  long peak_device_bytes = 0;
+  std::size_t free_bytes = std::size_t{1} << 30;           // what cuMemGetInfo says
+  unsigned delay_microseconds = 0;                         // of every call: a slow device
   int streams = 0, events = 0, modules = 0, contexts = 0;  // alive now
 };
 

@@ -22,6 +22,7 @@ class KernelBackend : public testing::FakeGpu {
   BackendRequest request(std::string name) {
     BackendRequest request;
     request.name = std::move(name);
+    request.policy = Policy::gpu;
     request.find_image = [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); };
     request.notice = [this](const std::string& message, bool) { notices_.push_back(message); };
     request.cuda_library = FAKE_CUDA;

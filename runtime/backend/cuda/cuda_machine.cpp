@@ -1,11 +1,13 @@
 #include "runtime/backend/cuda/cuda_machine.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/scheduler/ledger.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {
@@ -16,17 +18,18 @@ using driver::Kernel;
 using driver::PinnedMemory;
 using driver::Stream;
 
-// Four slices of 32 MiB: copies both ways and two kernels at once. 32 MiB are 512 chunks of 64 KiB, and four such
-// launches fill a large GPU.
-constexpr unsigned kQueueCount = 4;
+// 32 MiB are 512 chunks of 64 KiB, and four such launches fill a large GPU.
 constexpr std::size_t kSliceBytes = 32u << 20;
 constexpr std::size_t kRegionAlignment = 256;
+// Left for modules, local memory and other processes, but never more than a quarter of what is free.
+constexpr std::uint64_t kReserveBytes = 256u << 20;
 
 class CudaMachine final : public Machine {
  public:
-  CudaMachine(driver::ContextPointer context, FindImage find_image, std::vector<Stream> streams)
-      : context_(std::move(context)), find_image_(std::move(find_image)) {
-    for (Stream& stream : streams) queues_.push_back(Queue{std::move(stream), {}, {}, {}});
+  CudaMachine(driver::ContextPointer context, FindImage find_image, std::vector<Stream> streams,
+              std::uint64_t budget_bytes)
+      : context_(std::move(context)), find_image_(std::move(find_image)), memory_("device memory", budget_bytes) {
+    for (Stream& stream : streams) queues_.push_back(Queue{std::move(stream), {}, {}, {}, {}});
   }
 
   std::string_view name() const override { return "cuda"; }
@@ -36,8 +39,10 @@ class CudaMachine final : public Machine {
     return fmt::format("cuda, device {}, {}, sm_{}{}, driver for CUDA {}.{}", info.ordinal, info.name, info.major,
                        info.minor, version / 1000, version % 1000 / 10);
   }
-  unsigned queue_count() const override { return kQueueCount; }
-  std::size_t slice_bytes() const override { return kSliceBytes; }
+  unsigned queue_count() const override { return static_cast<unsigned>(queues_.size()); }
+  // Input and output are about as large.
+  std::size_t slice_bytes() const override { return std::min(kSliceBytes, queue_memory_bytes() / 2); }
+  std::size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
 
   Result<void> prepare(std::string_view kernel) override {
     if (kernels_.contains(kernel)) return {};
@@ -65,6 +70,14 @@ class CudaMachine final : public Machine {
     // Freed first: the old and the new arena need not fit together.
     queue.device.reset();
     queue.host.reset();
+    queue.permit = {};
+    auto permit = memory_.try_reserve(total);
+    if (!permit) {
+      return fail(fmt::format("{} bytes of device memory are needed, {} of {} are left", total,
+                              memory_.budget_bytes() - memory_.reserved_bytes(), memory_.budget_bytes()),
+                  description(), "raise the budget, or use --backend cpu");
+    }
+    queue.permit = std::move(*permit);
     auto device = DeviceMemory::allocate(context_, total);
     if (!device) return tl::unexpected(device.error());
     auto host = PinnedMemory::allocate(context_, total);
@@ -106,6 +119,7 @@ class CudaMachine final : public Machine {
   };
   struct Queue {
     Stream stream;
+    scheduler::Reservation permit;
     std::optional<DeviceMemory> device;
     std::optional<PinnedMemory> host;
     std::vector<Placed> placed;
@@ -114,19 +128,26 @@ class CudaMachine final : public Machine {
   driver::ContextPointer context_;
   FindImage find_image_;
   std::map<std::string, Kernel, std::less<>> kernels_;
+  scheduler::Ledger memory_;
   std::vector<Queue> queues_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer context, FindImage find_image) {
+Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer context, FindImage find_image,
+                                                   const CudaLimits& limits) {
+  PTXKIT_CHECK(limits.queue_count != 0, "a machine has a queue");
+  auto free_bytes = context->free_memory_bytes();
+  if (!free_bytes) return tl::unexpected(free_bytes.error());
+  std::uint64_t budget_bytes = *free_bytes - std::min<std::uint64_t>(kReserveBytes, *free_bytes / 4);
+  if (limits.memory_bytes != 0) budget_bytes = std::min(budget_bytes, limits.memory_bytes);
   std::vector<Stream> streams;
-  for (unsigned i = 0; i < kQueueCount; ++i) {
+  for (unsigned i = 0; i < limits.queue_count; ++i) {
     auto stream = Stream::create(context);
     if (!stream) return tl::unexpected(stream.error());
     streams.push_back(std::move(*stream));
   }
-  return std::make_unique<CudaMachine>(std::move(context), std::move(find_image), std::move(streams));
+  return std::make_unique<CudaMachine>(std::move(context), std::move(find_image), std::move(streams), budget_bytes);
 }
 
 }  // namespace ptxkit::codec

@@ -1,6 +1,7 @@
 #include "runtime/backend/kernels/emulator_machine.hpp"
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ class EmulatorMachine final : public Machine {
   }
   unsigned queue_count() const override { return 1; }
   std::size_t slice_bytes() const override { return kSliceBytes; }
+  std::size_t queue_memory_bytes() const override { return std::numeric_limits<std::size_t>::max(); }
 
   Result<void> prepare(std::string_view kernel) override {
     if (loaded_.contains(kernel)) return {};

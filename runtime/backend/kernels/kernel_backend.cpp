@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,6 +45,32 @@ std::span<T> array(MutableBytes bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
+// What the regions of a slice take, item by item; each region starts at a multiple of 256 bytes.
+constexpr std::size_t kRegionRoundingBytes = 8 * 256;
+
+class CompressCost {
+ public:
+  static std::size_t raw_bytes(const Chunk* chunk) { return chunk->raw.size(); }
+  void add(const Chunk* chunk) {
+    largest_ = std::max<std::size_t>(largest_, chunk->raw.size());
+    ++count_;
+  }
+  std::size_t memory_bytes() const { return count_ * (2 * round_up_to_stride(largest_) + 9) + kRegionRoundingBytes; }
+
+ private:
+  std::size_t largest_ = 1, count_ = 0;
+};
+
+class DecompressCost {
+ public:
+  static std::size_t raw_bytes(const DecompressItem& item) { return item.output.size(); }
+  void add(const DecompressItem& item) { memory_bytes_ += item.block.size() + item.output.size() + 32; }
+  std::size_t memory_bytes() const { return memory_bytes_ + kRegionRoundingBytes; }
+
+ private:
+  std::size_t memory_bytes_ = 0;
+};
+
 class KernelBackend final : public Backend {
  public:
   KernelBackend(std::unique_ptr<Machine> machine, Executor& executor)
@@ -60,6 +87,7 @@ class KernelBackend final : public Backend {
   }
 
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
+    if (lost_) return tl::unexpected(*lost_);
     if (encoder == Encoder::fast) return lacks(Operation::compress_fast);
     for (const CompressItem& item : items) {
       if (!item.history.empty()) return lacks(Operation::compress_linked);
@@ -75,36 +103,36 @@ class KernelBackend final : public Backend {
   }
 
   Result<void> decompress(std::span<DecompressItem> items) override {
+    if (lost_) return tl::unexpected(*lost_);
     for (const DecompressItem& item : items) {
       if (!item.history.empty()) return lacks(Operation::decompress_linked);
     }
     if (items.empty()) return {};
     if (auto ready = machine_->prepare(kernels::kLz4Decompress); !ready) return ready;
-    return in_slices(
-        items, [](const DecompressItem& item) { return item.output.size(); },
-        [this](unsigned queue, std::span<DecompressItem> slice) { return submit_decompression(queue, slice); },
+    return in_slices<DecompressCost>(
+        items, [this](unsigned queue, std::span<DecompressItem> slice) { return submit_decompression(queue, slice); },
         [this](unsigned queue, std::span<DecompressItem> slice) { return collect_decompression(queue, slice); });
   }
 
  private:
-  // Cuts `all` into slices of about slice_bytes and sends each through the next queue: submit(queue, slice), later
-  // collect(queue, slice), in order. After an error no queue is left busy.
-  template <class Item, class Size, class Submit, class Collect>
-  Result<void> in_slices(std::span<Item> all, Size size, Submit submit, Collect collect) {
+  // Cuts `all` into slices of about slice_bytes that fit a queue's memory and sends each through the next queue:
+  // submit(queue, slice), later collect(queue, slice), in order: a window over the oldest slices, which is all that is
+  // ever waited for. An item that fits no queue is an error, and is not submitted. After an error no queue is left
+  // busy.
+  template <class Cost, class Item, class Submit, class Collect>
+  Result<void> in_slices(std::span<Item> all, Submit submit, Collect collect) {
     std::vector<std::span<Item>> pending(queues_);
     const auto drain = [&](unsigned queue) -> Result<void> {
       if (pending[queue].empty()) return {};
       const std::span<Item> slice = std::exchange(pending[queue], {});
-      if (auto waited = machine_->wait(queue); !waited) return waited;
+      if (auto waited = wait(queue); !waited) return waited;
       return collect(queue, slice);
     };
     Result<void> outcome;
     unsigned queue = 0;
     for (std::size_t begin = 0; outcome && begin < all.size();) {
-      std::size_t end = begin, bytes = 0;
-      while (end < all.size() && (end == begin || bytes + size(all[end]) <= machine_->slice_bytes()))
-        bytes += size(all[end++]);
-      outcome = drain(queue);
+      const std::size_t end = end_of_slice<Cost, Item>(all, begin);
+      outcome = end == begin ? no_room_for<Cost>(all[begin]) : drain(queue);
       if (outcome) {
         // Pending even if it fails half-way: its copies may be under way.
         pending[queue] = all.subspan(begin, end - begin);
@@ -118,17 +146,47 @@ class KernelBackend final : public Backend {
         outcome = drain(queue);
       } else if (!pending[queue].empty()) {
         // The error to report is the first one; this wait only makes the staging memory ours again.
-        (void)machine_->wait(queue);
+        (void)wait(queue);
       }
     }
     return outcome;
   }
 
+  // A queue whose wait failed may still be copying into its memory, which therefore nobody may use again.
+  Result<void> wait(unsigned queue) {
+    Result<void> waited = machine_->wait(queue);
+    if (!waited && !lost_) lost_ = waited.error();
+    return waited;
+  }
+
+  // One past the last item of the slice that starts at `begin`; `begin` when that item fits no queue.
+  template <class Cost, class Item>
+  std::size_t end_of_slice(std::span<Item> all, std::size_t begin) const {
+    Cost cost;
+    std::size_t end = begin, bytes = 0;
+    for (; end < all.size(); ++end) {
+      bytes += Cost::raw_bytes(all[end]);
+      cost.add(all[end]);
+      const bool full = end != begin && bytes > machine_->slice_bytes();
+      if (full || cost.memory_bytes() > machine_->queue_memory_bytes()) break;
+    }
+    return end;
+  }
+
+  template <class Cost, class Item>
+  Result<void> no_room_for(const Item& item) const {
+    Cost cost;
+    cost.add(item);
+    return fail(fmt::format("an item of {} bytes needs {} bytes of device memory, a queue may take {}",
+                            Cost::raw_bytes(item), cost.memory_bytes(), machine_->queue_memory_bytes()),
+                description(), "raise the budget, use smaller blocks, or use --backend cpu");
+  }
+
   Result<void> compress_chunks(std::span<Chunk*> chunks, std::string_view kernel, const kernels::LaunchShape& shape) {
     if (chunks.empty()) return {};
     if (auto ready = machine_->prepare(kernel); !ready) return ready;
-    return in_slices(
-        chunks, [](const Chunk* chunk) { return chunk->raw.size(); },
+    return in_slices<CompressCost>(
+        chunks,
         [&](unsigned queue, std::span<Chunk*> slice) { return submit_compression(queue, slice, kernel, shape); },
         [this](unsigned queue, std::span<Chunk*> slice) { return collect_compression(queue, slice); });
   }
@@ -278,6 +336,7 @@ class KernelBackend final : public Backend {
   std::unique_ptr<Machine> machine_;
   Executor& executor_;
   unsigned queues_;
+  std::optional<Error> lost_;  // why every later call fails
 };
 
 }  // namespace

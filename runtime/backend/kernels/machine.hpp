@@ -37,6 +37,8 @@ class Machine {
   virtual unsigned queue_count() const = 0;
   // The raw bytes that one launch should carry, and those that keep all queues busy.
   virtual std::size_t slice_bytes() const = 0;
+  // The most that the regions of one queue may take together.
+  virtual std::size_t queue_memory_bytes() const = 0;
 
   // Makes a kernel ready by its name; again is free. Fails without an image or without its verdict.
   virtual Result<void> prepare(std::string_view kernel) = 0;
