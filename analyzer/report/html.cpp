@@ -31,9 +31,22 @@ std::string_view page_file(std::string_view name) {
 
 std::string name_of(const KernelAnalysis& kernel) { return kernel.name.empty() ? "module" : kernel.name; }
 
+constexpr size_t kManyKernels = 50;  // of more, code and pictures are made only where there is something to see
+
+bool has_charge(const KernelAnalysis& kernel) {
+  return std::ranges::any_of(kernel.verdicts, [](const RuleVerdict& verdict) {
+    return std::ranges::any_of(verdict.result.findings,
+                               [](const rules::Finding& finding) { return finding.severity != Severity::info; });
+  });
+}
+
 class Page {
  public:
-  Page(const Report& report, const SourceText& source_text) : report_(report), source_text_(source_text) {}
+  Page(const Report& report, const SourceText& source_text) : report_(report), source_text_(source_text) {
+    size_t kernel_count = 0;
+    for (const FileAnalysis& file : report.files) kernel_count += file.kernels.size();
+    is_large_ = kernel_count > kManyKernels;
+  }
 
   std::string write() {
     std::string body;
@@ -58,6 +71,7 @@ class Page {
                        report_.options.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause",
                        report_.ran_count(), kRuleCount, rules::exit_code(report_.status()));
     if (report_.options.minimum_percent) out += fmt::format(", least score {}", *report_.options.minimum_percent);
+    if (is_large_) out += "; code and pictures only of kernels with a finding above info";
     for (const std::string& evidence : report_.evidence) out += "; evidence " + for_html(evidence);
     return out + "</p></header>\n";
   }
@@ -116,14 +130,15 @@ class Page {
   }
 
   std::string kernel_html(const FileAnalysis& file, const KernelAnalysis& kernel) {
-    const HtmlKernel at{file, kernel, fmt::format("k{}", next_++)};
+    const HtmlKernel at{file, kernel, fmt::format("k{}", next_++),
+                        kernel.function != ptx::kNone && (!is_large_ || has_charge(kernel))};
     add_to_overview(file, kernel, at.id);
     std::string out = fmt::format(
         "<section class=\"kernel\" id=\"{}\" data-kernel=\"{}\">\n<h2>{} <small>{}, PTX {}.{}, {}</small></h2>\n",
         at.id, for_html(name_of(kernel)), for_html(name_of(kernel)), for_html(file.path), at.module().version_major,
         at.module().version_minor, for_html(at.module().target));
     out += score_bars_html(kernel) + findings_html(at) + verdicts_html(kernel);
-    if (kernel.function != ptx::kNone) {
+    if (at.has_code) {
       out += code_html(at, source_text_) + flow_html(at) + shared_memory_html(at, report_.options);
     }
     return out + "</section>\n";
@@ -181,7 +196,7 @@ class Page {
 
   static std::string place_html(const HtmlKernel& at, uint32_t line, std::string_view statement,
                                 std::string_view what) {
-    const bool is_shown = at.kernel.function != ptx::kNone && at.module().position(at.function().at).line <= line &&
+    const bool is_shown = at.has_code && at.module().position(at.function().at).line <= line &&
                           line <= at.module().position(at.function().end).line;
     const std::string number = is_shown ? fmt::format("<a href=\"#{}\">line {}</a>", ptx_line_id(at, line), line)
                                         : fmt::format("line {}", line);
@@ -207,6 +222,7 @@ class Page {
 
   const Report& report_;
   const SourceText& source_text_;
+  bool is_large_ = false;
   unsigned next_ = 0;  // number of the next kernel
   size_t finding_count_ = 0;
   std::map<std::string, size_t> rules_, kernels_;  // findings of each

@@ -20,6 +20,7 @@ struct HtmlKernel {
   const FileAnalysis& file;
   const KernelAnalysis& kernel;
   std::string id;
+  bool has_code;  // its PTX and pictures are in the page
 
   const ptx::Module& module() const { return file.parsed.module; }
   const ptx::Function& function() const { return module().functions[kernel.function]; }
