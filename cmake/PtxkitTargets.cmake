@@ -7,9 +7,12 @@ include(GoogleTest)
 find_package(PkgConfig REQUIRED)
 
 add_library(ptxkit_options INTERFACE)
-target_include_directories(ptxkit_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
-target_compile_options(ptxkit_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+target_compile_features(ptxkit_options INTERFACE cxx_std_20)
+target_include_directories(ptxkit_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
+  $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include/ptxkit>)
+target_compile_options(ptxkit_options INTERFACE
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>"
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>>")
 if(PTXKIT_SANITIZE)
   target_compile_options(ptxkit_options INTERFACE -fsanitize=${PTXKIT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/generated_launch.hpp"
 
 namespace ptxkit {
 
@@ -10,9 +11,6 @@ using rules::Differential;
 
 namespace {
 
-constexpr uint64_t kDefaultBufferBytes = 1 << 16;
-constexpr uint64_t kDefaultScalar = 64;
-constexpr uint32_t kDefaultThreads = 64, kDefaultBlocks = 2;
 constexpr uint64_t kSeeds[] = {0, 1, 2, 3};  // 0: warps in order
 constexpr uint64_t kMaxSteps = 2'000'000;
 
@@ -30,47 +28,21 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   const auto program =
       emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
   if (!program) return {{}, program.error().message()};
-  std::vector<emulator::Argument> arguments;
-  std::vector<std::pair<emulator::Address, uint64_t>> buffers;
-  for (const ptx::VariableId id : kernel.parameters) {
-    const ptx::Variable& parameter = module.variables[id];
-    const flow::ParameterFacts* known = nullptr;
-    if (facts)
-      if (const auto found = facts->parameters.find(parameter.name); found != facts->parameters.end())
-        known = &found->second;
-    if (parameter.is_array) return {{}, fmt::format("parameter '{}' is an aggregate", parameter.name)};
-    const bool is_scalar = (known && known->low) || ptx::byte_width(parameter.type) < 8 ||
-                           ptx::kind(parameter.type) == ptx::TypeKind::floating;
-    uint64_t word = known && known->low ? *known->low : kDefaultScalar;
-    if (!is_scalar) {
-      const uint64_t bytes = known && known->size_bytes ? known->size_bytes : kDefaultBufferBytes;
-      const auto address = device.allocate(bytes, std::string(parameter.name));
-      if (!address) return {{}, address.error().message()};
-      std::vector<std::byte> content(bytes);
-      for (uint64_t i = 0; i < bytes; ++i) content[i] = std::byte{static_cast<unsigned char>(i % 4 ? 0 : i / 4 % 61)};
-      if (auto written = device.write(*address, content); !written) return {{}, written.error().message()};
-      buffers.emplace_back(*address, bytes);
-      word = *address;
-    }
-    emulator::Argument argument = emulator::Argument::of(word);
-    argument.bytes.resize(ptx::byte_width(parameter.type));
-    arguments.push_back(std::move(argument));
-  }
-  emulator::LaunchShape shape{{kDefaultBlocks, 1, 1}, {kDefaultThreads, 1, 1}, 0};
-  const auto& required = kernel.attributes.req_ntid;
-  if (required[0]) shape.block = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
-  if (facts && facts->block[0]) shape.block = {facts->block[0], facts->block[1], facts->block[2]};
-  if (facts && facts->grid[0]) shape.grid = {facts->grid[0], facts->grid[1], facts->grid[2]};
-  if (facts) shape.dynamic_shared_bytes = static_cast<uint32_t>(facts->dynamic_shared_bytes);
+  const auto generated = generate_launch(module, kernel, facts, 0);
+  if (!generated) return {{}, generated.error().message()};
+  const auto placed = place(device, *generated);
+  if (!placed) return {{}, placed.error().message()};
   const auto outcome = emulator::launch(
-      *program, kernel.name, shape, arguments,
+      *program, kernel.name, generated->shape, placed->arguments,
       {.checks = emulator::kCheckBounds | emulator::kCheckAlignment, .schedule_seed = seed, .max_steps = kMaxSteps});
   if (!outcome) return {{}, outcome.error().message()};
   if (!outcome->ok()) return {{}, "the kernel faults on the generated inputs: " + outcome->faults.front().message};
-  for (const auto& [address, bytes] : buffers) {
+  for (size_t i = 0; i < placed->addresses.size(); ++i) {
+    if (!generated->parameters[i].is_buffer) continue;
     const size_t at = run.memory.size();
-    run.memory.resize(at + bytes);
-    if (auto read = device.read(address, std::span(run.memory).subspan(at)); !read) return {{}, read.error().message()};
+    run.memory.resize(at + generated->parameters[i].bytes.size());
+    if (auto read = device.read(placed->addresses[i], std::span(run.memory).subspan(at)); !read)
+      return {{}, read.error().message()};
   }
   return run;
 }

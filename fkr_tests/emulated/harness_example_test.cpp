@@ -54,8 +54,9 @@ TYPED_TEST(Addition, AddsElementwise) {
   EXPECT_EQ(this->download(sum), expected);
 }
 
-// Without the guard's bound, threads past the end would fault: the harness says where and why.
-TYPED_TEST(Addition, TooLargeACountIsCaught) {
+// Without the guard's bound, threads past the end would fault: the emulator says where and why.
+using AdditionOnTheEmulator = Addition<ptxkit::harness::EmulatorBackend>;
+TEST_F(AdditionOnTheEmulator, TooLargeACountIsCaught) {
   this->load(kAddPtx, "add.ptx");
   auto data = this->upload("data", std::vector<uint32_t>(1000));
   auto failed = this->try_launch("add", {.grid = {8}, .block = {128}}, data, data, data, uint32_t{1001});

@@ -15,6 +15,9 @@
 // EmulatorBackend below; where unavailable() gives a reason, its tests are skipped with it.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +27,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/driver/context.hpp"
+#include "support/file.hpp"
 
 namespace ptxkit::harness {
 
@@ -74,7 +79,91 @@ class EmulatorBackend {
   std::string path_;
 };
 
-using Backends = ::testing::Types<EmulatorBackend>;
+// The GPU $PTXKIT_DEVICE (default 0) through the driver; its tests are skipped where there is none. A launch that dies
+// takes the context of the whole process with it: ctest, with a process a case, keeps that to one test.
+class CudaBackend {
+ public:
+  static constexpr std::string_view kName = "cuda";
+  static std::optional<std::string> unavailable() {
+    if (device()) return std::nullopt;
+    return device().error().message();
+  }
+
+  Result<uint64_t> allocate(size_t size_bytes, const std::string&, size_t) {
+    auto memory = driver::DeviceMemory::allocate(*device(), std::max<size_t>(size_bytes, 1));
+    if (!memory) return tl::unexpected(memory.error());
+    memory_.push_back(std::move(*memory));
+    return memory_.back().handle();
+  }
+  Result<void> write(uint64_t address, std::span<const std::byte> bytes) {
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    auto done = memory_at(address).upload({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, *stream);
+    return done ? stream->wait() : done;
+  }
+  Result<void> read(uint64_t address, std::span<std::byte> bytes) {
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    auto done = memory_at(address).download({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}, *stream);
+    return done ? stream->wait() : done;
+  }
+
+  // Through the emulator's loader first: it knows the parameters of every entry.
+  Result<void> load(std::string text, std::string path) {
+    auto program = emulator::Program::load_text(shapes_, text, std::move(path));
+    if (!program) return tl::unexpected(program.error());
+    program_.emplace(std::move(*program));
+    text_ = std::move(text);
+    return {};
+  }
+
+  Result<void> launch(std::string_view entry, const LaunchShape& shape, std::span<const Argument> arguments) {
+    auto info = program_->entry(entry);
+    if (!info) return tl::unexpected(info.error());
+    std::vector<std::vector<std::byte>> values;
+    for (const Argument& argument : arguments) values.push_back(argument.bytes);
+    if (values.size() != info->parameters.size())
+      return fail("launch of '" + info->name + "': " + std::to_string(values.size()) + " arguments, expected " +
+                  std::to_string(info->parameters.size()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i].size() != info->parameters[i].size_bytes)
+        return fail("launch of '" + info->name + "': argument " + std::to_string(i) + " has " +
+                    std::to_string(values[i].size()) + " bytes, the parameter has " +
+                    std::to_string(info->parameters[i].size_bytes));
+    }
+    auto kernel = driver::Kernel::load_unverified(*device(), text_, {info->name, 0, {}});
+    if (!kernel) return tl::unexpected(kernel.error());
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
+    const driver::LaunchGeometry geometry{axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes,
+                                          axes(shape.cluster)};
+    auto done = kernel->launch_unchecked(*stream, geometry, values);
+    return done ? stream->wait() : done;
+  }
+
+ private:
+  static const Result<driver::ContextPointer>& device() {
+    static const Result<driver::ContextPointer> found = [] {
+      auto opened = driver::Driver::open();
+      if (!opened) return Result<driver::ContextPointer>(tl::unexpected(opened.error().error));
+      const char* chosen = std::getenv("PTXKIT_DEVICE");
+      return driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
+    }();
+    return found;
+  }
+  driver::DeviceMemory& memory_at(uint64_t address) {
+    return *std::find_if(memory_.begin(), memory_.end(),
+                         [&](const driver::DeviceMemory& memory) { return memory.handle() == address; });
+  }
+
+  emulator::Device shapes_;
+  std::optional<emulator::Program> program_;
+  std::string text_;
+  std::vector<driver::DeviceMemory> memory_;
+};
+
+using Backends = ::testing::Types<EmulatorBackend, CudaBackend>;
 
 template <class Backend>
 class KernelTest : public ::testing::Test {
@@ -87,6 +176,12 @@ class KernelTest : public ::testing::Test {
   void load(std::string_view ptx, const std::string& path = "kernel.ptx") {
     auto loaded = backend_.load(std::string(ptx), path);
     ASSERT_TRUE(loaded) << loaded.error().message();
+  }
+  // The same of a file.
+  void load_file(const std::string& path) {
+    auto text = read_file(path);
+    ASSERT_TRUE(text) << text.error().message();
+    load(*text, path);
   }
 
   // Uninitialised memory.

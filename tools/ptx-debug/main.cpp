@@ -104,14 +104,17 @@ int run(int argc, char** argv) {
   add_crash_analyze(app, action);
   add_diff(app, action);
   add_explain(app, action);
+  add_gen_fkr(app, action);
   add_info(app, action);
   add_instrument(app, action);
   add_man(app, action);
   add_print(app, action);
+  add_probe(app, action);
   add_reduce(app, action);
   add_rules(app, action);
   add_run(app, action);
   add_stats(app, action);
+  add_trace(app, action);
 
   std::vector<std::string> words = with_explicit_json(argc, argv);
   std::vector<std::string> verbs;

@@ -23,14 +23,17 @@ void add_cost(CLI::App& app, Action& action);
 void add_crash_analyze(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
+void add_gen_fkr(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_instrument(CLI::App& app, Action& action);
 void add_man(CLI::App& app, Action& action);
 void add_print(CLI::App& app, Action& action);
+void add_probe(CLI::App& app, Action& action);
 void add_reduce(CLI::App& app, Action& action);
 void add_rules(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
+void add_trace(CLI::App& app, Action& action);
 
 // Says on standard error what is wrong with the command line and where to read on; returns 64.
 int usage_error(std::string_view verb, std::string_view what);

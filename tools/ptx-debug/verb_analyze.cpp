@@ -22,6 +22,7 @@
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/rule_page.hpp"
+#include "tools/ptx-debug/replay_findings.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -45,7 +46,7 @@ struct Arguments {
   std::string kernel;
   std::vector<std::string> launch;
   uint32_t assume_align_bytes = 0;
-  bool release = false, differential = false;
+  bool release = false, differential = false, replay = false;
   bool verbose = false;
   std::string config;
   bool no_config = false;
@@ -201,6 +202,9 @@ int analyze_files(const Arguments& arguments) {
         complain(error.message());
         report.files.push_back(report::unreadable(path, error));
       });
+  if (arguments.replay) {
+    for (report::FileAnalysis& file : report.files) replay_findings(file, launch);
+  }
   size_t examined_count = 0, skipped_count = 0;
   for (const report::FileAnalysis& file : report.files) {
     examined_count += file.kernels.size();
@@ -294,6 +298,7 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
   verb->add_flag("--differential", arguments->differential,
                  "run every kernel on generated inputs in several ways and compare the results (F084)");
+  verb->add_flag("--replay", arguments->replay, "run on the emulator what rules say of high and critical findings");
   verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
   verb->add_option("--config", arguments->config,
                    fmt::format("options from F, in place of the nearest {} in this folder or above", kConfigName))

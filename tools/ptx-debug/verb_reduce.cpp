@@ -8,13 +8,13 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/reduce/reduce.hpp"
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -30,25 +30,6 @@ struct ReduceOptions {
   std::string file, command, out = "-";
   std::optional<int> status;
   unsigned seconds = 600, command_seconds = 10;
-};
-
-// A folder for the candidates that goes away with it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "ptx-reduce.XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 std::string with_file(std::string command, const std::string& file) {
@@ -79,7 +60,7 @@ int reduce_file(const ReduceOptions& options) {
     return rules::exit_code(rules::Status::unparsable);
   }
 
-  const ScratchFolder scratch;
+  const ScratchFolder scratch("ptx-reduce");
   const std::string name = options.file == "-" ? "stdin.ptx" : std::filesystem::path(options.file).filename().string();
   const std::string candidate = scratch.path() / name;
   const std::string command = with_file(options.command, candidate);

@@ -1,0 +1,36 @@
+# The installed package: find_package(ptxkit), then link ptxkit::harness to test kernels of one's own, or one of the
+# libraries below alone. Nothing of it needs LLVM.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# What a test of kernels links; GoogleTest is the user's.
+add_library(ptxkit_harness INTERFACE)
+target_link_libraries(ptxkit_harness INTERFACE
+  ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_report)
+
+set(package_targets ptxkit_options ptxkit_harness
+  ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
+  ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch)
+foreach(target ${package_targets})
+  string(REPLACE ptxkit_ "" short ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${short})
+endforeach()
+install(TARGETS ${package_targets} EXPORT ptxkitTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT development)
+install(EXPORT ptxkitTargets NAMESPACE ptxkit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ptxkit COMPONENT development)
+file(WRITE ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake "include(CMakeFindDependencyMacro)
+foreach(package fmt Threads nlohmann_json)
+  find_dependency(\${package})
+endforeach()
+include(\${CMAKE_CURRENT_LIST_DIR}/ptxkitTargets.cmake)
+")
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/ptxkitConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake ${CMAKE_BINARY_DIR}/ptxkitConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ptxkit COMPONENT development)
+foreach(folder support analyzer runtime fkr_tests/harness)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/${folder}
+    COMPONENT development FILES_MATCHING PATTERN *.hpp PATTERN *.def)
+endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/kernels/images.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/kernels
+  COMPONENT development)
+install(TARGETS ptx-debug ptx-pack RUNTIME COMPONENT programs)

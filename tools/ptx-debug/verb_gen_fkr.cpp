@@ -1,0 +1,235 @@
+// `ptx-debug gen-fkr FILE -o test.cpp`: a GoogleTest that holds a PTX file to what it is and does now. Exit codes: 0
+// written, 10 the text does not parse, 11 a file cannot be read or written, 64 wrong usage.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "analyzer/evidence/evidence.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/identity.hpp"
+#include "analyzer/report/place.hpp"
+#include "analyzer/rules/launch_file.hpp"
+#include "runtime/generated_launch.hpp"
+#include "support/file.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+namespace {
+
+constexpr unsigned kVariants = 3;
+constexpr uint64_t kMaxSteps = 2'000'000;
+constexpr uint64_t kOtherSchedule = 1;
+
+struct GenerateWords {
+  std::string file, out = "-";
+  std::vector<std::string> launch;
+};
+
+int fail_with(const Error& error, rules::Status status) {
+  complain(error.message());
+  return rules::exit_code(status);
+}
+
+std::string string_literal(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+// What the buffers hold after a launch; why it is no golden one otherwise.
+Result<std::vector<std::vector<std::byte>>> outputs_of(const ptx::Module& module, const ptx::Function& kernel,
+                                                       const GeneratedLaunch& launch, uint64_t seed) {
+  emulator::Device device;
+  // The module outlives the run.
+  const auto program =
+      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
+  if (!program) return tl::unexpected(program.error());
+  const auto placed = place(device, launch);
+  if (!placed) return tl::unexpected(placed.error());
+  emulator::LaunchOptions options;
+  options.max_steps = kMaxSteps;
+  options.schedule_seed = seed;
+  const auto outcome = emulator::launch(*program, kernel.name, launch.shape, placed->arguments, options);
+  if (!outcome) return tl::unexpected(outcome.error());
+  if (!outcome->ok()) return fail(outcome->faults.front().message);
+  std::vector<std::vector<std::byte>> buffers;
+  for (size_t i = 0; i < launch.parameters.size(); ++i) {
+    auto& bytes = buffers.emplace_back(launch.parameters[i].is_buffer ? launch.parameters[i].bytes.size() : 0);
+    if (bytes.empty()) continue;
+    if (auto read = device.read(placed->addresses[i], bytes); !read) return tl::unexpected(read.error());
+  }
+  return buffers;
+}
+
+std::string hash_of(const std::vector<std::byte>& bytes) {
+  return report::xxh128_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::string scalar_literal(const GeneratedParameter& scalar) {
+  uint64_t value = 0;
+  std::memcpy(&value, scalar.bytes.data(), std::min(scalar.bytes.size(), sizeof value));
+  return fmt::format("uint{}_t{{{:#x}}}", 8 * scalar.bytes.size(), value);
+}
+
+// A test of one launch; empty, with `why`, where it shows nothing that can be held to.
+std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, size_t index,
+                        const flow::LaunchFacts* facts, unsigned variant, std::string& why) {
+  const auto launch = generate_launch(module, kernel, facts, variant);
+  if (!launch) return why = launch.error().message(), "";
+  const auto outputs = outputs_of(module, kernel, *launch, 0);
+  if (!outputs) return why = outputs.error().message(), "";
+  const auto again = outputs_of(module, kernel, *launch, kOtherSchedule);
+  if (!again || *again != *outputs) return why = "another schedule gives another result", "";
+  const auto axes = [](const emulator::Dim3& dim) { return fmt::format("{{{}, {}, {}}}", dim.x, dim.y, dim.z); };
+  std::string uploads, arguments, checks;
+  for (size_t i = 0; i < launch->parameters.size(); ++i) {
+    const GeneratedParameter& parameter = launch->parameters[i];
+    if (!parameter.is_buffer) {
+      arguments += ", " + scalar_literal(parameter);
+      continue;
+    }
+    uploads += fmt::format("  const auto buffer{} = this->upload({}, ptxkit::generated_bytes({}, {}));\n", i,
+                           string_literal(parameter.name), parameter.bytes.size(), parameter.seed);
+    arguments += fmt::format(", buffer{}", i);
+    checks += fmt::format("  EXPECT_EQ(hash(this->download(buffer{})), {}) << {};\n", i,
+                          string_literal(hash_of((*outputs)[i])), string_literal(parameter.name));
+  }
+  const emulator::LaunchShape& shape = launch->shape;
+  return fmt::format(
+      "TYPED_TEST(Golden{}, Variant{}) {{\n  this->load_file(ptx_path());\n{}  this->launch({}, {{.grid = {}, .block = "
+      "{}, .dynamic_shared_bytes = {}}}{});\n{}}}\n\n",
+      index, variant, uploads, string_literal(kernel.name), axes(shape.grid), axes(shape.block),
+      shape.dynamic_shared_bytes, arguments, checks);
+}
+
+std::string static_test(const emulator::EntryInfo& entry, size_t index) {
+  const auto three = [](const std::array<uint32_t, 3>& values) { return fmt::format("{}", fmt::join(values, ", ")); };
+  std::string out = fmt::format(
+      "TEST(Static{}, TheEntryIsWhatItWas) {{\n  ptxkit::emulator::Device device;\n  const auto program = "
+      "ptxkit::emulator::Program::load_text(device, ptx_text(), ptx_path());\n  ASSERT_TRUE(program) << "
+      "program.error().message();\n  const auto entry = program->entry({});\n  ASSERT_TRUE(entry) << "
+      "entry.error().message();\n",
+      index, string_literal(entry.name));
+  out += fmt::format("  EXPECT_EQ(entry->static_shared_bytes, {}u);\n  EXPECT_EQ(entry->local_bytes, {}u);\n",
+                     entry.static_shared_bytes, entry.local_bytes);
+  out += fmt::format("  EXPECT_EQ(entry->required_block, (std::array<uint32_t, 3>{{{}}}));\n",
+                     three(entry.required_block));
+  out += fmt::format("  ASSERT_EQ(entry->parameters.size(), {}u);\n", entry.parameters.size());
+  for (size_t i = 0; i < entry.parameters.size(); ++i) {
+    out += fmt::format(
+        "  EXPECT_EQ(entry->parameters[{0}].name, {1});\n  EXPECT_EQ(entry->parameters[{0}].size_bytes, "
+        "{2}u);\n",
+        i, string_literal(entry.parameters[i].name), entry.parameters[i].size_bytes);
+  }
+  return out + "}\n\n";
+}
+
+// What the test includes of the installed package.
+constexpr std::string_view kHeaders[] = {"analyzer/evidence/evidence.hpp", "analyzer/report/analysis.hpp",
+                                         "analyzer/report/identity.hpp", "fkr_tests/harness/harness.hpp",
+                                         "runtime/generated_launch.hpp"};
+
+constexpr std::string_view kHelpers = R"(std::string ptx_path() {
+  const char* other = std::getenv("FKR_PTX");
+  return other != nullptr ? other : kPtxPath;
+}
+std::string ptx_text() { return ptxkit::read_file(ptx_path()).value_or(""); }
+std::string hash(const std::vector<std::byte>& bytes) {
+  return ptxkit::report::xxh128_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+)";
+
+int generate(const GenerateWords& words) {
+  auto text = read_file(words.file);
+  if (!text) return fail_with(text.error(), rules::Status::unreadable);
+  rules::LaunchSet launch;
+  for (const std::string& path : words.launch) {
+    if (const auto read = rules::load_launch_file(path, launch); !read)
+      return fail_with(read.error(), rules::Status::unreadable);
+  }
+  report::AnalysisOptions options;
+  options.rules.evidence = &rules::shipped_evidence();
+  const report::FileAnalysis analysis = report::analyze(std::move(*text), words.file, options);
+  if (!analysis.parsed.diagnostics.empty()) {
+    print(report::rendered(analysis.parsed));
+    return rules::exit_code(rules::Status::unparsable);
+  }
+  const ptx::Module& module = analysis.parsed.module;
+  emulator::Device device;
+  const auto program =
+      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
+  if (!program) return fail_with(program.error(), rules::Status::unparsable);
+
+  const std::string path = words.file == "-" ? "kernel.ptx" : std::filesystem::absolute(words.file).string();
+  std::string out = fmt::format(
+      "// Written by ptx-debug gen-fkr from {} (XXH128 {}): what it is, what the rules say of it, and what it\n// "
+      "computes "
+      "from generated inputs. FKR_PTX names another file to hold to that.\n",
+      std::filesystem::path(words.file).filename().string(), report::xxh128_hex(module.text));
+  out += "#include <array>\n#include <cstdlib>\n\n";
+  for (const std::string_view header : kHeaders) out += fmt::format("#include \"{}\"\n", header);
+  out += fmt::format("\nnamespace {{\n\nconstexpr const char* kPtxPath = {};\n\n{}", string_literal(path), kHelpers);
+  out += fmt::format(
+      "TEST(Static, TheRulesSayWhatTheySaid) {{\n  ptxkit::report::AnalysisOptions options;\n  options.rules.evidence "
+      "= "
+      "&ptxkit::rules::shipped_evidence();\n  const auto analysis = ptxkit::report::analyze(ptx_text(), ptx_path(), "
+      "options);\n  ASSERT_TRUE(analysis.score);\n  EXPECT_EQ(analysis.critical_count(), {}u);\n  "
+      "EXPECT_GE(analysis.score->percent(), {:.0f});\n}}\n\n",
+      analysis.critical_count(), analysis.score ? std::max(analysis.score->percent() - 0.5, 0.0) : 0.0);
+  size_t index = 0, golden_count = 0;
+  for (const ptx::Function& function : module.functions) {
+    if (!function.is_entry || !function.has_body) continue;
+    const auto entry = program->entry(function.name);
+    if (!entry) return fail_with(entry.error(), rules::Status::unparsable);
+    const auto facts = launch.find(function.name);
+    out += fmt::format("// {}\n\n", function.name) + static_test(*entry, index);
+    std::string tests, why;
+    for (unsigned variant = 0; variant < kVariants; ++variant) {
+      const std::string test =
+          golden_test(module, function, index, facts == launch.end() ? nullptr : &facts->second, variant, why);
+      golden_count += !test.empty();
+      tests += test;
+    }
+    if (tests.empty()) {
+      complain(fmt::format("{}: no golden outputs of {}: {}; a launch file (--launch) says what it needs", words.file,
+                           function.name, why));
+    } else {
+      out += fmt::format(
+          "template <class Backend>\nclass Golden{0} : public ptxkit::harness::KernelTest<Backend> {{}};\n"
+          "TYPED_TEST_SUITE(Golden{0}, ptxkit::harness::Backends);\n\n",
+          index);
+      out += tests;
+    }
+    ++index;
+  }
+  out += "}  // namespace\n";
+  if (const auto written = write_file(words.out, out); !written)
+    return fail_with(written.error(), rules::Status::unreadable);
+  fmt::print(stderr, "{}: {} kernel{}, {} golden launches\n", words.file, index, index == 1 ? "" : "s", golden_count);
+  return 0;
+}
+
+}  // namespace
+
+void add_gen_fkr(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("gen-fkr", "write a GoogleTest that holds FILE to what it is and computes now");
+  const auto words = std::make_shared<GenerateWords>();
+  verb->add_option("FILE", words->file, "PTX file; - is standard input")->required();
+  verb->add_option("-o,--output", words->out, "where to write the test; standard output by default")->type_name("OUT");
+  verb->add_option("--launch", words->launch, "a launch file: block, grid, buffers and scalars of each kernel")
+      ->type_name("F")
+      ->expected(1)
+      ->take_all();
+  verb->callback([words, &action] { action = [words] { return generate(*words); }; });
+}
+
+}  // namespace ptxkit::tools

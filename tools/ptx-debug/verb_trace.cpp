@@ -1,0 +1,152 @@
+// `ptx-debug trace -- PROGRAM...`: runs a CUDA program, saves every PTX that it hands to the driver, and analyzes each.
+// Exit codes: as of `analyze` over the PTX found; 11 where the program cannot be started or a file cannot be written.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analyzer/evidence/evidence.hpp"
+#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/identity.hpp"
+#include "analyzer/rules/score.hpp"
+#include "support/embedded.hpp"
+#include "support/file.hpp"
+#include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/scratch_folder.hpp"
+#include "tools/ptx-debug/verb.hpp"
+
+namespace ptxkit::tools {
+
+extern const EmbeddedFile trace_library[];
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kCannotStart = 127;
+
+struct TraceWords {
+  std::string folder = "trace";
+  std::vector<std::string> program;
+};
+
+int fail_with(const Error& error) {
+  complain(error.message());
+  return rules::exit_code(rules::Status::unreadable);
+}
+
+// Runs the program with the library preloaded; its exit status as a shell has it.
+Result<int> run_traced(const std::vector<std::string>& program, const fs::path& library, const fs::path& images) {
+  std::vector<char*> words;
+  for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return fail(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child == 0) {
+    const char* before = std::getenv("LD_PRELOAD");
+    const std::string preload = library.string() + (before != nullptr ? std::string(":") + before : "");
+    ::setenv("LD_PRELOAD", preload.c_str(), 1);
+    ::setenv("PTXKIT_TRACE_FOLDER", images.c_str(), 1);
+    ::execvp(words[0], words.data());
+    const std::string why = fmt::format("ptx-debug: cannot run {}: {}\n", program[0], std::strerror(errno));
+    (void)!::write(2, why.data(), why.size());
+    ::_exit(kCannotStart);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return fail(std::string("cannot wait for a process: ") + std::strerror(errno));
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// What was loaded, each text once.
+struct Loaded {
+  std::string path;  // in the output folder
+  std::string call;  // "cuModuleLoadData", of the first time
+  std::string ptx;
+  size_t count = 0;
+};
+
+// "4711.00001.cuModuleLoadData" -> "cuModuleLoadData"
+std::string call_of(const fs::path& image) { return image.extension().string().substr(1); }
+
+int trace(const TraceWords& words) {
+  const ScratchFolder scratch("ptx-trace");
+  const fs::path library = scratch.path() / "libptxkit_trace.so", images = scratch.path() / "images";
+  std::error_code error;
+  fs::create_directory(images, error);
+  if (const auto written = write_file(library, trace_library[0].content); !written) return fail_with(written.error());
+  fs::create_directories(words.folder, error);
+  if (error) return fail_with({error.message(), words.folder, ""});
+  const auto status = run_traced(words.program, library, images);
+  if (!status) return fail_with(status.error());
+  if (*status == kCannotStart) return rules::exit_code(rules::Status::unreadable);
+
+  std::vector<Loaded> all;
+  std::map<std::string, size_t> by_text;
+  size_t image_count = 0, without_count = 0;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(images)) paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  for (const fs::path& path : paths) {
+    ++image_count;
+    ImageReader reader({path.string()});
+    for (auto batch = reader.next(); !batch.empty(); batch = reader.next()) {
+      for (Input& input : batch) {
+        if (input.error) {  // a cubin, or what the driver itself refuses
+          ++without_count;
+          continue;
+        }
+        const auto [at, is_new] = by_text.try_emplace(input.image.text, all.size());
+        if (is_new) {
+          const std::string name = fmt::format("{:04}.ptx", all.size() + 1);
+          all.push_back({(fs::path(words.folder) / name).string(), call_of(path), input.image.text, 0});
+        }
+        ++all[at->second].count;
+      }
+    }
+  }
+
+  rules::Status worst = rules::Status::good;
+  std::string out = fmt::format("{}: exit {}, {} image{} loaded, {} of them without PTX, {} different text{}\n",
+                                words.program[0], *status, image_count, image_count == 1 ? "" : "s", without_count,
+                                all.size(), all.size() == 1 ? "" : "s");
+  report::AnalysisOptions options;
+  options.rules.evidence = &rules::shipped_evidence();
+  for (const Loaded& loaded : all) {
+    if (const auto written = write_file(loaded.path, loaded.ptx); !written) return fail_with(written.error());
+    const report::FileAnalysis analysis = report::analyze(loaded.ptx, loaded.path, options);
+    worst = std::max(worst, analysis.status);
+    std::string kernels;
+    for (const report::KernelAnalysis& kernel : analysis.kernels) kernels += (kernels.empty() ? "" : " ") + kernel.name;
+    out +=
+        fmt::format("{}: {} x {}, {}: {}\n", loaded.path, loaded.count, loaded.call,
+                    analysis.score ? fmt::format("score {:.0f}, {} critical finding{}", analysis.score->percent(),
+                                                 analysis.critical_count(), analysis.critical_count() == 1 ? "" : "s")
+                                   : "does not parse",
+                    kernels);
+  }
+  if (image_count == 0)
+    out += "nothing was loaded: the program made no call that loads a module, or is linked statically\n";
+  if (!print(out)) return rules::exit_code(rules::Status::unreadable);
+  return rules::exit_code(worst);
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("trace", "run a CUDA program, save and analyze every PTX that it loads");
+  const auto words = std::make_shared<TraceWords>();
+  verb->add_option("-o,--output", words->folder, "folder for the PTX (default: trace)")->type_name("FOLDER");
+  verb->add_option("PROGRAM", words->program, "the program and its arguments, behind --")->required();
+  verb->callback([words, &action] { action = [words] { return trace(*words); }; });
+}
+
+}  // namespace ptxkit::tools

@@ -1,0 +1,244 @@
+// libptxkit_trace.so: preloaded into a CUDA program (`ptx-debug trace`), it saves every image that the program hands to
+// the driver, into files of $PTXKIT_TRACE_FOLDER, and passes the call on.
+//
+// Programs reach the driver in three ways, and each is met: linked with libcuda (the functions below come first), by
+// dlsym on a handle (dlsym is one of them), and by cuGetProcAddress, as the CUDA runtime does. It uses nothing but
+// libc: it has to load into any program.
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
+
+namespace {
+
+// `__fatBinC_Wrapper_t` and the header of a fat binary, as fatbinary_section.h of the toolkit has them.
+constexpr uint32_t kWrapperMagic = 0x466243b1, kFatBinaryMagic = 0xba55ed50;
+struct Wrapper {
+  uint32_t magic, version;
+  const void* data;
+};
+struct FatBinaryHeader {
+  uint32_t magic;
+  uint16_t version, header_bytes;
+  uint64_t size_bytes;  // without the header
+};
+
+using Dlsym = void* (*)(void*, const char*);
+
+Dlsym real_dlsym() {
+  static const auto found = [] {
+    for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
+      if (void* symbol = ::dlvsym(RTLD_NEXT, "dlsym", version)) return reinterpret_cast<Dlsym>(symbol);
+    }
+    std::fputs("ptxkit trace: this C library has no dlsym that can be passed on to\n", stderr);
+    std::abort();
+  }();
+  return found;
+}
+
+// How far an ELF image reaches: its section headers come last, or a section does.
+size_t elf_bytes(const unsigned char* image) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, image, sizeof header);
+  size_t end = header.e_shoff + size_t{header.e_shnum} * header.e_shentsize;
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section;
+    std::memcpy(&section, image + header.e_shoff + size_t{i} * header.e_shentsize, sizeof section);
+    if (section.sh_type != SHT_NOBITS && section.sh_offset + section.sh_size > end)
+      end = section.sh_offset + section.sh_size;
+  }
+  return end;
+}
+
+void save(const char* call, const void* image, size_t size_bytes) {
+  static std::atomic<unsigned> count{0};
+  const char* folder = std::getenv("PTXKIT_TRACE_FOLDER");
+  if (folder == nullptr) return;
+  char path[4096];
+  std::snprintf(path, sizeof path, "%s/%d.%05u.%s", folder, ::getpid(), ++count, call);
+  std::FILE* const file = std::fopen(path, "wb");
+  const bool written = file != nullptr && std::fwrite(image, 1, size_bytes, file) == size_bytes;
+  if ((file != nullptr && std::fclose(file) != 0) || !written)
+    std::fprintf(stderr, "ptxkit trace: cannot write %s\n", path);
+}
+
+// Fat binary, wrapped or not, cubin, or PTX text with a NUL behind it: the kinds that cuModuleLoadData takes.
+void save_image(const char* call, const void* image) {
+  if (image == nullptr) return;
+  uint32_t magic;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic == kWrapperMagic) {
+    image = static_cast<const Wrapper*>(image)->data;
+    std::memcpy(&magic, image, sizeof magic);
+  }
+  if (magic == kFatBinaryMagic) {
+    FatBinaryHeader header;
+    std::memcpy(&header, image, sizeof header);
+    save(call, image, header.header_bytes + header.size_bytes);
+  } else if (std::memcmp(image, ELFMAG, SELFMAG) == 0) {
+    save(call, image, elf_bytes(static_cast<const unsigned char*>(image)));
+  } else {
+    save(call, image, std::strlen(static_cast<const char*>(image)));
+  }
+}
+
+void save_file(const char* call, const char* path) {
+  std::FILE* const file = path != nullptr ? std::fopen(path, "rb") : nullptr;
+  if (file == nullptr) return;  // the driver will say so
+  std::fseek(file, 0, SEEK_END);
+  const long size = std::ftell(file);
+  std::rewind(file);
+  char* const bytes = static_cast<char*>(std::malloc(size > 0 ? static_cast<size_t>(size) : 1));
+  if (bytes != nullptr && size > 0 &&
+      std::fread(bytes, 1, static_cast<size_t>(size), file) == static_cast<size_t>(size))
+    save(call, bytes, static_cast<size_t>(size));
+  std::free(bytes);
+  std::fclose(file);
+}
+
+// The driver's own function behind each of ours, once it is known.
+enum Call : unsigned {
+  kModuleLoad,
+  kModuleLoadData,
+  kModuleLoadDataEx,
+  kModuleLoadFatBinary,
+  kLibraryLoadData,
+  kLibraryLoadFromFile,
+  kLinkAddData,
+  kLinkAddFile,
+  kGetProcAddress,
+  kGetProcAddress2,
+  kCallCount
+};
+void* real[kCallCount];
+
+template <class Function>
+Function* real_function(Call call, const char* exported) {
+  if (real[call] == nullptr) real[call] = real_dlsym()(RTLD_NEXT, exported);
+  return reinterpret_cast<Function*>(real[call]);
+}
+
+constexpr int kNotFound = 500, kVersionOfSecondGetProcAddress = 12000;
+
+#define PASS_ON(call, exported, ...)                                        \
+  const auto function = real_function<decltype(exported)>(call, #exported); \
+  return function != nullptr ? function(__VA_ARGS__) : kNotFound
+
+}  // namespace
+
+extern "C" {
+
+int cuModuleLoad(void** module, const char* path) {
+  save_file("cuModuleLoad", path);
+  PASS_ON(kModuleLoad, cuModuleLoad, module, path);
+}
+int cuModuleLoadData(void** module, const void* image) {
+  save_image("cuModuleLoadData", image);
+  PASS_ON(kModuleLoadData, cuModuleLoadData, module, image);
+}
+int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {
+  save_image("cuModuleLoadDataEx", image);
+  PASS_ON(kModuleLoadDataEx, cuModuleLoadDataEx, module, image, count, options, values);
+}
+int cuModuleLoadFatBinary(void** module, const void* image) {
+  save_image("cuModuleLoadFatBinary", image);
+  PASS_ON(kModuleLoadFatBinary, cuModuleLoadFatBinary, module, image);
+}
+int cuLibraryLoadData(void** library, const void* code, int* jit, void** jit_values, unsigned jit_count, int* options,
+                      void** values, unsigned count) {
+  save_image("cuLibraryLoadData", code);
+  PASS_ON(kLibraryLoadData, cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
+}
+int cuLibraryLoadFromFile(void** library, const char* path, int* jit, void** jit_values, unsigned jit_count,
+                          int* options, void** values, unsigned count) {
+  save_file("cuLibraryLoadFromFile", path);
+  PASS_ON(kLibraryLoadFromFile, cuLibraryLoadFromFile, library, path, jit, jit_values, jit_count, options, values,
+          count);
+}
+int cuLinkAddData_v2(void* state, int type, void* data, size_t size, const char* name, unsigned count, int* options,
+                     void** values) {
+  save("cuLinkAddData", data, size);
+  PASS_ON(kLinkAddData, cuLinkAddData_v2, state, type, data, size, name, count, options, values);
+}
+int cuLinkAddFile_v2(void* state, int type, const char* path, unsigned count, int* options, void** values) {
+  save_file("cuLinkAddFile", path);
+  PASS_ON(kLinkAddFile, cuLinkAddFile_v2, state, type, path, count, options, values);
+}
+int cuGetProcAddress(const char* symbol, void** function, int version, uint64_t flags);
+int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status);
+
+}  // extern "C"
+
+namespace {
+
+struct Ours {
+  const char* name;      // as dlsym has it
+  const char* api_name;  // as cuGetProcAddress has it
+  Call call;
+  void* wrapper;
+};
+
+const Ours kOurs[] = {
+    {"cuModuleLoad", "cuModuleLoad", kModuleLoad, reinterpret_cast<void*>(&cuModuleLoad)},
+    {"cuModuleLoadData", "cuModuleLoadData", kModuleLoadData, reinterpret_cast<void*>(&cuModuleLoadData)},
+    {"cuModuleLoadDataEx", "cuModuleLoadDataEx", kModuleLoadDataEx, reinterpret_cast<void*>(&cuModuleLoadDataEx)},
+    {"cuModuleLoadFatBinary", "cuModuleLoadFatBinary", kModuleLoadFatBinary,
+     reinterpret_cast<void*>(&cuModuleLoadFatBinary)},
+    {"cuLibraryLoadData", "cuLibraryLoadData", kLibraryLoadData, reinterpret_cast<void*>(&cuLibraryLoadData)},
+    {"cuLibraryLoadFromFile", "cuLibraryLoadFromFile", kLibraryLoadFromFile,
+     reinterpret_cast<void*>(&cuLibraryLoadFromFile)},
+    {"cuLinkAddData_v2", "cuLinkAddData", kLinkAddData, reinterpret_cast<void*>(&cuLinkAddData_v2)},
+    {"cuLinkAddFile_v2", "cuLinkAddFile", kLinkAddFile, reinterpret_cast<void*>(&cuLinkAddFile_v2)},
+    {"cuGetProcAddress", nullptr, kGetProcAddress, reinterpret_cast<void*>(&cuGetProcAddress)},
+    {"cuGetProcAddress_v2", nullptr, kGetProcAddress2, reinterpret_cast<void*>(&cuGetProcAddress_v2)},
+};
+
+// Puts our function where the driver's was found.
+void exchange(void** function, const Ours& ours) {
+  if (*function == nullptr || *function == ours.wrapper) return;
+  real[ours.call] = *function;
+  *function = ours.wrapper;
+}
+
+void exchange_by_api_name(const char* symbol, void** function, int version) {
+  if (symbol == nullptr || function == nullptr) return;
+  for (const Ours& ours : kOurs) {
+    if (ours.api_name != nullptr && std::strcmp(symbol, ours.api_name) == 0) exchange(function, ours);
+    const bool is_second = ours.call == kGetProcAddress2;
+    if (ours.api_name == nullptr && std::strcmp(symbol, "cuGetProcAddress") == 0 &&
+        is_second == (version >= kVersionOfSecondGetProcAddress))
+      exchange(function, ours);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuGetProcAddress(const char* symbol, void** function, int version, uint64_t flags) {
+  const auto next = real_function<decltype(cuGetProcAddress)>(kGetProcAddress, "cuGetProcAddress");
+  const int code = next != nullptr ? next(symbol, function, version, flags) : kNotFound;
+  if (code == 0) exchange_by_api_name(symbol, function, version);
+  return code;
+}
+int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status) {
+  const auto next = real_function<decltype(cuGetProcAddress_v2)>(kGetProcAddress2, "cuGetProcAddress_v2");
+  const int code = next != nullptr ? next(symbol, function, version, flags, status) : kNotFound;
+  if (code == 0) exchange_by_api_name(symbol, function, version);
+  return code;
+}
+
+void* dlsym(void* handle, const char* name) {
+  void* function = real_dlsym()(handle, name);
+  for (const Ours& ours : kOurs) {
+    if (std::strcmp(name, ours.name) == 0) exchange(&function, ours);
+  }
+  return function;
+}
+
+}  // extern "C"
