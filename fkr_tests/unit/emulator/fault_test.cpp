@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/emulator/kernel.hpp"
@@ -194,6 +195,7 @@ TEST(Faults, PlantedBugsAreFoundWhereTheyAre) {
       EXPECT_THAT(text, HasSubstr("[" + std::string(rule(each.kind)) + "]"));
     }
   }
+  if (!::testing::Test::HasFailure()) fmt::print("{} planted bugs found\n", pairs().size());
 }
 
 TEST(Faults, CleanTwinsStayClean) {
@@ -205,6 +207,7 @@ TEST(Faults, CleanTwinsStayClean) {
       EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
     }
   }
+  if (!::testing::Test::HasFailure()) fmt::print("{} clean twins untouched\n", pairs().size());
 }
 
 // Without its check a bug that is no trap of its own passes, and the host survives it.

@@ -1,6 +1,8 @@
 // Races in global and shared memory: each a kernel that lacks one thing, and its twin that has it.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "fkr_tests/unit/emulator/kernel.hpp"
 
 namespace ptxkit::emulator {
@@ -210,6 +212,7 @@ TEST(Races, PlantedOnesAreFoundWithBothSides) {
     }
     EXPECT_TRUE(found) << text;
   }
+  if (!::testing::Test::HasFailure()) fmt::print("{} planted bugs found\n", pairs().size());
 }
 
 TEST(Races, CleanTwinsStayClean) {
@@ -219,6 +222,7 @@ TEST(Races, CleanTwinsStayClean) {
       const Ran ran = run_pair(each.clean, each, seed);
       EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
     }
+  if (!::testing::Test::HasFailure()) fmt::print("{} clean twins untouched\n", pairs().size());
 }
 
 }  // namespace

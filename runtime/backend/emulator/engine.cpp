@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp may go on
 constexpr uint64_t kWarpSlice = 65536;     // and another warp
-constexpr uint64_t kPollBudget = 65536;    // and another CTA, where this one looks at what others write
+constexpr uint64_t kPollBudget = 8192;    // and another CTA, where this one looks at what others write
 constexpr unsigned kMaxTimeouts = 64;      // waits for an mbarrier that give up before it is a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {

@@ -69,6 +69,8 @@ Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t s
   const Access base{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
                     uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
   visit(offset, size_bytes, [&](Cell& cell, uint64_t place) {
+    // A thread that reads again what it has read, and nobody else has written: there is nothing new.
+    if (same(cell.first_read, base) && (cell.write.bits == 0 || same(cell.write, base))) return;
     Access mine = base;
     if (toucher.scope != Scope::none && cell.write.scope() != Scope::none) mine.bits |= uint64_t{1} << 19;
     if (!conflict.found && write_conflicts(toucher, cell, oldest)) note(toucher, cell.write, true, place, conflict);
@@ -92,6 +94,9 @@ Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t 
   const Access mine{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
                     uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
   visit(offset, size_bytes, [&](Cell& cell, uint64_t place) {
+    if (same(cell.write, mine) && (cell.first_read.bits == 0 || same(cell.first_read, mine)) &&
+        cell.second_read.bits == 0)
+      return;
     if (!conflict.found) {
       if (write_conflicts(toucher, cell, oldest))
         note(toucher, cell.write, true, place, conflict);

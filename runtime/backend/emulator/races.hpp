@@ -59,6 +59,8 @@ class AccessHistory {
   struct Cell {
     Access write, first_read, second_read;
   };
+  // Both of one thread in one epoch, and equally strong.
+  static bool same(Access a, Access b) { return (a.bits ^ b.bits) >> 20 == 0; }
   // A page has a cell for each word until somebody touches less than a word of it.
   struct Page {
     std::vector<Cell> cells;

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Measures what docs/emulator.md says of the emulator and writes it there, between its two marks.
+
+  figures.py BUILD ZLUDA [FORMS_LOG]
+
+BUILD: a build folder with test_emulator, ptx-debug and emulator-speed. ZLUDA: a checkout of ZLUDA (spirv_run.py says what
+of it is run). FORMS_LOG: what `device_tests --gtest_filter=DeviceForms.*` printed on a GPU; without it the row of that
+comparison stays as it is. Exit status 1 when something that is measured fails.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+DOCUMENT = HERE.parents[1] / "docs" / "emulator.md"
+BEGIN, END = "<!-- figures.py -->\n", "<!-- end of figures.py -->\n"
+
+
+def output_of(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def public_suite(build, zluda):
+    _, text = output_of(sys.executable, HERE / "spirv_run.py", zluda / "ptx/src/test/spirv_run", build / "bin/ptx-debug")
+    passed, total = re.search(r"(\d+) of (\d+) programs pass", text).groups()
+    failures = sorted(line.split(".ptx:")[0] for line in text.splitlines() if ".ptx: " in line)
+    return f"| programs of ZLUDA's `spirv_run` with the values expected | {passed} of {total}" + (
+        f" (not: {', '.join(failures)})" if failures else "") + " |"
+
+
+def planted_bugs(build):
+    status, text = output_of(build / "tests/test_emulator", "--gtest_filter=Faults.*:Races.*")
+    if status:
+        sys.exit(text)
+    planted, clean = (sum(map(int, re.findall(rf"(\d+) {what}", text))) for what in ("planted bugs found", "clean twins untouched"))
+    return f"| planted bugs found, clean twins untouched | {planted}, {clean} |"
+
+
+def decoded_forms(build):
+    status, text = output_of(build / "tests/test_emulator", "--gtest_filter=Forms.*")
+    if status:
+        sys.exit(text)
+    decoded, forms = re.search(r"(\d+) of (\d+) forms are decoded", text).groups()
+    return f"| forms of the ISA table that run, graphics and `tcgen05` counted in | {decoded} of {forms} |"
+
+
+def equal_forms(log, old):
+    if log is None:
+        return next((line for line in old if "instructions bit for bit" in line), None)
+    text = pathlib.Path(log).read_text()
+    device = re.search(r"device: (.*?),", text).group(1)
+    equal, total, inexact, different, refused = re.search(
+        r"(\d+) instructions of (\d+) are equal bit for bit, (\d+) differ where .*?, (\d+) differ, (\d+) are refused", text).groups()
+    return (f"| instructions bit for bit as on an {device} | {equal} of {total}; {inexact} more are approximate by definition,"
+            f" {different} differ, {refused} its driver refuses |")
+
+
+def speed(build):
+    _, text = output_of(build / "bin/emulator-speed")
+    rows = [line.split() for line in text.splitlines()[1:] if line]
+    return [f"| {name.replace('_', ' ')}: million thread instructions a second of one core, unchecked; with all checks | "
+            f"{plain}; {checked} (1 / {ratio}) |" for name, plain, checked, ratio in (row[:4] for row in rows)]
+
+
+def main():
+    build, zluda = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    text = DOCUMENT.read_text()
+    before, rest = text.split(BEGIN)
+    old, after = rest.split(END)
+    rows = [public_suite(build, zluda), decoded_forms(build), equal_forms(sys.argv[3] if len(sys.argv) > 3 else None, old.splitlines()),
+            planted_bugs(build), *speed(build)]
+    table = "| figure | |\n|---|---|\n" + "".join(f"{row}\n" for row in rows if row)
+    DOCUMENT.write_text(before + BEGIN + table + END + after)
+    print(table, end="")
+
+
+if __name__ == "__main__":
+    main()
