@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyzer/ptx/names.hpp"
+#include "runtime/backend/emulator/matrix.hpp"
 #include "runtime/backend/emulator/update.hpp"
 
 namespace ptxkit::emulator {
@@ -24,13 +25,15 @@ enum class AsyncAction : uint8_t {
   wait,    // cp.async.wait_group, wait_all
   track,   // cp.async.mbarrier.arrive
   bulk,    // cp.async.bulk and cp.reduce.async.bulk
+  tensor,  // the same of tensors
   store,   // st.async
   reduce,  // red.async
 };
 
 struct AsyncForm {
   AsyncAction action = AsyncAction::copy;
-  AddressOperand to, from, barrier;
+  AddressOperand to, from, barrier, map;
+  RegisterList coordinates;
   bool has_barrier = false;
   bool is_bulk = false;     // commit and wait: of bulk groups
   bool reads_only = false;  // wait_group.read
@@ -39,10 +42,11 @@ struct AsyncForm {
   uint32_t size = 0;         // Ref: bytes of a bulk copy
   uint32_t source_size = 0;  // Ref: bytes that are read of cp.async; or the predicate that ignores the source
   uint32_t ignore_flip = 0;
-  uint32_t ctas = 0;    // Ref: mask of .multicast::cluster
-  uint32_t bytes = 0;   // of cp.async
-  uint32_t groups = 0;  // that may be left by wait_group
-  Update update;        // of a reduction
+  uint32_t ctas = 0;                       // Ref: mask of .multicast::cluster
+  uint32_t bytes = 0;                      // of cp.async
+  uint32_t groups = 0;                     // that may be left by wait_group
+  ptx::Mod operation = ptx::Mod::unknown;  // of a reduction of tensors, whose type the map has
+  Update update;                           // of a reduction
 };
 
 enum class MbarrierAction : uint8_t {

@@ -10,6 +10,7 @@
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/async_work.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/tensor_map.hpp"
 
 namespace ptxkit::emulator {
 
@@ -203,6 +204,29 @@ bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace&
   return true;
 }
 
+void count_at_barrier(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, uint64_t address,
+                      const Side& to, uint64_t size_bytes) {
+  SharedPlace place;
+  Code part = code;
+  part.space = form.barrier.space;
+  if (find_shared(warp, part, lane, address, 8, 8, place)) complete_at(warp, code, lane, place, to, size_bytes);
+}
+
+// Calls visit(in_cta), in_cta(operand) being an address, once. A multicast writes to the same offset in every CTA of
+// its mask and counts at each one's mbarrier: once for each.
+template <class Visit>
+void for_each_target(Warp& warp, const AsyncForm& form, unsigned lane, Visit&& visit) {
+  const uint32_t ctas = form.multicasts ? at<const uint16_t>(warp, form.ctas)[lane] : 1;
+  for_lanes(ctas, [&](unsigned rank) {
+    visit([&](const AddressOperand& operand) {
+      const uint64_t address = address_of(warp, operand, lane);
+      if (!form.multicasts) return address;
+      const uint64_t window = address & ~kWindowMask;
+      return window | uint64_t{rank + 1} << kRankShift | (address & kRankOffsetMask);
+    });
+  });
+}
+
 void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     if (warp.cta->stopped) return;
@@ -218,15 +242,7 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), size_bytes, 16, AccessKind::load,
                    from))
       return;
-    // A multicast writes to the same offset in every CTA of the mask, and counts at each one's mbarrier.
-    const uint32_t ctas = form.multicasts ? at<const uint16_t>(warp, form.ctas)[lane] : 1;
-    for_lanes(ctas, [&](unsigned rank) {
-      auto in_cta = [&](const AddressOperand& operand) {
-        const uint64_t address = address_of(warp, operand, lane);
-        if (!form.multicasts) return address;
-        const uint64_t window = address & ~kWindowMask;
-        return window | uint64_t{rank + 1} << kRankShift | (address & kRankOffsetMask);
-      };
+    for_each_target(warp, form, lane, [&](auto&& in_cta) {
       Side to;
       if (warp.cta->stopped ||
           !find_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16, AccessKind::store, to))
@@ -236,16 +252,127 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       else
         copy_bytes(to, from, size_bytes);
       if (form.has_barrier) {
-        SharedPlace place;
-        Code part = code;
-        part.space = form.barrier.space;
-        if (find_shared(warp, part, lane, in_cta(form.barrier), 8, 8, place))
-          complete_at(warp, code, lane, place, to, size_bytes);
+        count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes);
       } else if (from.shared.cta) {
         const AsyncRange range{from.shared.offset, size_bytes, warp.pc, true};
         mark(*from.shared.cta, range);
         copies_of(warp, lane).bulk.open.push_back(range);
       }
+    });
+  });
+}
+
+// The bytes of a box in shared memory: element `linear` of it. 16-byte chunks of each 128 bytes change places by the
+// number of their line.
+struct BoxPlace {
+  Side side;
+  uint64_t mask;
+
+  uint64_t offset_of(uint64_t linear_bytes) const {
+    const uint64_t place = side.shared.offset + linear_bytes;
+    return (place ^ (place >> 3 & mask)) - side.shared.offset;
+  }
+};
+
+// Moves the box at `corner` between global and shared memory, an element at a time. What lies outside of the tensor
+// reads as zero and is not written. False after a fault.
+bool move_box(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, const TensorMap& map,
+              const std::array<int64_t, 5>& corner, const BoxPlace& box) {
+  const bool loads = form.has_barrier;
+  const Update update = form.operation == ptx::Mod::unknown ? Update{} : find_update(form.operation, map.element, true);
+  const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
+  const unsigned bytes = ptx::byte_width(map.element);
+  uint64_t rows = 1;
+  for (unsigned i = 1; i < map.rank; ++i) rows *= map.box[i];
+  for (uint64_t row = 0; row < rows; ++row) {
+    bool inside = true;
+    uint64_t address = map.address, rest = row;
+    for (unsigned i = 1; i < map.rank; ++i) {
+      const int64_t at_dimension = corner[i] + static_cast<int64_t>(rest % map.box[i]);
+      rest /= map.box[i];
+      inside &= at_dimension >= 0 && at_dimension < static_cast<int64_t>(map.size[i]);
+      address += static_cast<uint64_t>(at_dimension) * map.stride_bytes[i - 1];
+    }
+    const int64_t first = inside ? std::clamp<int64_t>(-corner[0], 0, map.box[0]) : 0;
+    const int64_t last =
+        inside ? std::clamp<int64_t>(static_cast<int64_t>(map.size[0]) - corner[0], first, map.box[0]) : 0;
+    Side segment;
+    if (last > first && !find_side(warp, code, global, lane, address + static_cast<uint64_t>(corner[0] + first) * bytes,
+                                   static_cast<uint64_t>(last - first) * bytes, bytes,
+                                   loads ? AccessKind::load : AccessKind::store, segment))
+      return false;
+    for (int64_t i = 0; i < map.box[0]; ++i) {
+      const uint64_t there = box.offset_of((row * map.box[0] + static_cast<uint64_t>(i)) * bytes);
+      Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
+      if (i < first || i >= last) {
+        if (!loads) continue;
+        std::memset(in_box.bytes, 0, bytes);
+        std::memset(in_box.shadow, 0xff, bytes);
+        continue;
+      }
+      const uint64_t along = static_cast<uint64_t>(i - first) * bytes;
+      Side in_tensor{segment.bytes + along, segment.shadow ? segment.shadow + along : nullptr, {}};
+      if (update.apply)
+        reduce_bytes(warp, update, in_tensor, in_box, bytes);
+      else
+        loads ? copy_bytes(in_box, in_tensor, bytes) : copy_bytes(in_tensor, in_box, bytes);
+    }
+  }
+  return true;
+}
+
+// cp.async.bulk.tensor, tiled.
+void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  const Ref* coordinates = warp.cta->launch->image->refs.data() + form.coordinates.first;
+  for_lanes(mask, [&](unsigned lane) {
+    Side place;
+    if (warp.cta->stopped || !find_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes,
+                                        64, AccessKind::load, place))
+      return;
+    const auto map = decode_tensor_map(std::span<const uint8_t, kTensorMapBytes>(place.bytes, kTensorMapBytes));
+    if (!map || map->rank != form.coordinates.count) {
+      report(warp, {.kind = FaultKind::async_size,
+                    .message =
+                        !map ? map.error().message()
+                             : fmt::format("{} coordinates for a tensor of rank {}", form.coordinates.count, map->rank),
+                    .lane = lane});
+      return;
+    }
+    if (form.operation != ptx::Mod::unknown && !find_update(form.operation, map->element, true).apply) {
+      report(warp, {.kind = FaultKind::async_size,
+                    .message = fmt::format("elements of type {} cannot be combined so", ptx::text(map->element)),
+                    .lane = lane});
+      return;
+    }
+    std::array<int64_t, 5> corner{};
+    uint64_t size_bytes = ptx::byte_width(map->element);
+    for (unsigned i = 0; i < map->rank; ++i) {
+      corner[i] = at<const int32_t>(warp, coordinates[i])[lane];
+      size_bytes *= map->box[i];
+    }
+    constexpr uint64_t kMasks[] = {0, 0x10, 0x30, 0x70};
+    const uint64_t swizzle = kMasks[static_cast<size_t>(map->swizzle)];
+    // A swizzled box takes whole lines of 128 bytes.
+    const uint64_t room_bytes = swizzle ? (size_bytes + 127) / 128 * 128 : size_bytes;
+    if (!form.has_barrier) {
+      Side from;
+      if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), room_bytes, 128, AccessKind::load,
+                     from) ||
+          !move_box(warp, code, form, lane, *map, corner, {from, swizzle}))
+        return;
+      const AsyncRange range{from.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, true};
+      note_shared_read(warp, code, lane, *from.shared.cta, range.begin, range.size_bytes);
+      mark(*from.shared.cta, range);
+      copies_of(warp, lane).bulk.open.push_back(range);
+      return;
+    }
+    for_each_target(warp, form, lane, [&](auto&& in_cta) {
+      Side to;
+      if (warp.cta->stopped ||
+          !find_side(warp, code, form.to, lane, in_cta(form.to), room_bytes, 128, AccessKind::store, to) ||
+          !move_box(warp, code, form, lane, *map, corner, {to, swizzle}))
+        return;
+      count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes);
     });
   });
 }
@@ -291,6 +418,8 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
       return track(warp, code, form, mask);
     case AsyncAction::bulk:
       return bulk(warp, code, form, mask);
+    case AsyncAction::tensor:
+      return tensor(warp, code, form, mask);
     case AsyncAction::store:
     case AsyncAction::reduce:
       return store_elements(warp, code, form, mask);

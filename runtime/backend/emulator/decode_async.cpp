@@ -52,7 +52,10 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
   select_async(code);
   const Space to = instruction_->space, from = instruction_->second_space;
   bool known = false;
-  if (w.has(Mod::tensor) || w.has(Mod::cp_mask)) return false;
+  if (w.has(Mod::cp_mask)) return false;
+  for (Mod other :
+       {Mod::tile_gather4, Mod::tile_scatter4, Mod::im2col, Mod::im2col_w, Mod::im2col_w_128, Mod::im2col_no_offs})
+    if (w.has(other)) return false;
   if (w.has(Mod::prefetch)) {
     form.action = AsyncAction::commit;  // a hint: nothing moves
     code.run = [](Warp&, const Code&, uint32_t) {};
@@ -75,6 +78,22 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
     form.action = AsyncAction::track;
     form.increments = !w.has(Mod::noinc);
     known = operands.size() == 1 && address_operand(form.barrier, operands[0], to);
+  } else if (w.has(Mod::tensor)) {
+    // To shared memory: tile, map and coordinates, mbarrier. To global memory: map and coordinates, tile.
+    form.action = AsyncAction::tensor;
+    form.has_barrier = w.has(Mod::mbarrier_complete_tx_bytes);
+    form.multicasts = w.has(Mod::multicast_cluster);
+    if (operands.size() < (form.has_barrier ? 3u : 2u)) return false;
+    const Operand& map = operands[form.has_barrier ? 1 : 0];
+    const auto more = function_->children(map);
+    known =
+        more.size() == 1 && address_operand(form.map, map, Space::generic) &&
+        (form.has_barrier ? address_operand(form.to, operands[0], to) && address_operand(form.barrier, operands[2], to)
+                          : address_operand(form.from, operands[1], from));
+    if (!known) return false;
+    form.coordinates = register_list(more[0], Type::s32, false);
+    if (form.multicasts) form.ctas = source(operands[3], Type::b16);
+    if (w.has(Mod::reduce)) form.operation = update_operation(w.mods);
   } else if (w.has(Mod::bulk)) {
     form.action = AsyncAction::bulk;
     form.has_barrier = w.has(Mod::mbarrier_complete_tx_bytes);

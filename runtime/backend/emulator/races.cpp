@@ -56,8 +56,9 @@ void AccessHistory::visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_ce
       page->cells = std::move(cells);
       page->by_byte = true;
     }
-    const uint64_t step = page->by_byte ? 1 : 4;
-    for (uint64_t at = begin; at < stop; at += step) visit_cell(page->cells[at / step], offset - begin + at);
+    const unsigned shift = page->by_byte ? 0 : 2;
+    for (uint64_t cell = begin >> shift; cell < stop >> shift; ++cell)
+      visit_cell(page->cells[cell], offset - begin + (cell << shift));
     offset += stop - begin;
   }
 }
