@@ -22,36 +22,38 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
-const std::string& SourceFiles::content(const std::string& path) {
+const SourceFiles::Source& SourceFiles::content(const std::string& path) {
   const auto known = files_.find(path);
   if (known != files_.end()) return known->second;
-  std::string text = is_readable_source(path) ? read_file(path).value_or("") : "";
-  return files_.emplace(path, std::move(text)).first->second;
+  Source source;
+  if (is_readable_source(path)) source.text = read_file(path).value_or("");
+  for (size_t at = 0; at < source.text.size();) {
+    source.line_starts.push_back(at);
+    const size_t end = source.text.find('\n', at);
+    at = end == source.text.npos ? source.text.size() : end + 1;
+  }
+  return files_.emplace(path, std::move(source)).first->second;
 }
 
-const std::string& SourceFiles::find(const std::string& ptx_path, const std::string& file) {
+const SourceFiles::Source& SourceFiles::find(const std::string& ptx_path, const std::string& file) {
   const size_t slash = ptx_path.rfind('/');
   if (slash != ptx_path.npos && !file.starts_with('/')) {
-    const std::string& beside = content(ptx_path.substr(0, slash + 1) + file);
-    if (!beside.empty()) return beside;
+    const Source& beside = content(ptx_path.substr(0, slash + 1) + file);
+    if (!beside.text.empty()) return beside;
   }
   return content(file);
 }
 
 std::optional<std::string> SourceFiles::text(const std::string& ptx_path, const std::string& file) {
-  const std::string& found = find(ptx_path, file);
-  return found.empty() ? std::nullopt : std::optional(found);
+  const Source& found = find(ptx_path, file);
+  return found.text.empty() ? std::nullopt : std::optional(found.text);
 }
 
 std::optional<std::string> SourceFiles::line(const std::string& ptx_path, const std::string& file, uint32_t number) {
-  const std::string& text = find(ptx_path, file);
-  size_t at = 0;
-  for (uint32_t line = 1; line < number && at < text.size(); ++line) {
-    const size_t end = text.find('\n', at);
-    at = end == text.npos ? text.size() : end + 1;
-  }
-  if (number == 0 || at >= text.size()) return std::nullopt;
-  return trimmed(text.substr(at, text.find('\n', at) - at));
+  const Source& found = find(ptx_path, file);
+  if (number == 0 || number > found.line_starts.size()) return std::nullopt;
+  const size_t at = found.line_starts[number - 1];
+  return trimmed(found.text.substr(at, found.text.find('\n', at) - at));
 }
 
 }  // namespace ptxkit::tools

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ptxkit::tools {
 
@@ -19,10 +20,14 @@ class SourceFiles {
   std::optional<std::string> text(const std::string& ptx_path, const std::string& file);
 
  private:
-  const std::string& content(const std::string& path);  // empty where it cannot be read
-  const std::string& find(const std::string& ptx_path, const std::string& file);
+  struct Source {
+    std::string text;  // empty where it cannot be read
+    std::vector<size_t> line_starts;
+  };
+  const Source& content(const std::string& path);
+  const Source& find(const std::string& ptx_path, const std::string& file);
 
-  std::map<std::string, std::string> files_;
+  std::map<std::string, Source> files_;
 };
 
 }  // namespace ptxkit::tools

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The HTML report in a real browser: its script runs, and the filter in the address hides what it should.
+"""The HTML report in a real browser: the filter in the address hides what it should, a click lights the lines of PTX and
+source that belong together, printing unfolds everything.
 
 usage: html_browser.py REPO PTX_DEBUG; exits 77 where no Chromium is installed (Debian package chromium)."""
 import os
@@ -16,11 +17,16 @@ if not BROWSER:
     sys.exit(77)
 
 
+def opened(folder, name):
+    """The page as it is after its scripts have run."""
+    return subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom",
+         f"file://{folder}/{name}"], capture_output=True, text=True, timeout=100, check=True).stdout
+
+
 def findings(folder, fragment):
     """(rule, severity, is hidden) of each finding, and what the page says of their number."""
-    page = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom",
-         f"file://{folder}/report.html{fragment}"], capture_output=True, text=True, timeout=100, check=True).stdout
+    page = opened(folder, "report.html" + fragment)
     tags = re.findall(r"<article [^>]*>", page)
     found = [(re.search(r'data-rule="(\w+)"', tag)[1], int(re.search(r'data-severity="(\d)"', tag)[1]),
               re.search(r"\shidden(=|\s|>)", tag) is not None) for tag in tags]
@@ -45,6 +51,18 @@ def main():
         _, _, page = findings(folder, "#filter&kernel=transpose")
         hidden = dict(re.findall(r'<section class="kernel" id="\w+" data-kernel="(\w+)"( hidden="")?', page))
         assert hidden == {"find_matches": ' hidden=""', "transpose": ""}, hidden
+        # What a reader does, as a script at the end of a copy.
+        acts = ("document.querySelector('.lines.source [data-source]').click();"
+                "window.dispatchEvent(new Event('beforeprint'));")
+        with open(f"{folder}/report.html", encoding="utf-8") as file:
+            text = file.read()
+        with open(f"{folder}/used.html", "w", encoding="utf-8") as file:
+            file.write(text.replace("</body>", f"<script>{acts}</script></body>"))
+        page = opened(folder, "used.html")
+        lit = re.findall(r'<tr id="k0-(p|s)[^>]*data-source="([^"]*)"[^>]*class="[^"]*lit[^>]*>', page)
+        assert {panel for panel, _ in lit} == {"p", "s"} and len({source for _, source in lit}) == 1, lit
+        folded = [tag for tag in re.findall(r"<details[^>]*>", page) if "open" not in tag]
+        assert not folded and '<details class="shared">' in text, folded
     print(f"{len(everything)} findings, filtered by rule, severity, text and kernel")
 
 
