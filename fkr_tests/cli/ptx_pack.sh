@@ -96,6 +96,58 @@ section_files() {
   expect 0 "$pack" -f three -o /dev/null; [ -c /dev/null ] || fail "/dev/null was replaced"
 }
 
+section_range() {
+  make_input
+  size=$(stat -c %s input)
+  for flags in -B4 -B6 "-B4 -BD"; do
+    # shellcheck disable=SC2086
+    "$pack" -qf $flags input -o a.lz4
+    for range in 0:1 5:70000 65535:65537 131072:196608 1234567: :10 "$((size - 1)):$size" "0:$size" :; do
+      begin=${range%:*} end=${range#*:}
+      expect 0 "$pack" --range "$range" a.lz4
+      tail -c +$((${begin:-0} + 1)) input | head -c $((${end:-$size} - ${begin:-0})) | cmp -s - out || fail "range $range of $flags"
+    done
+  done
+  expect 0 "$pack" -d --range 10:20 a.lz4 -o part; [ "$(stat -c %s part)" = 10 ] || fail "part should have 10 bytes"
+  expect 1 "$pack" --range "0:$((size + 1))" a.lz4 -o none; says "a.lz4: the range begins or ends beyond the $size bytes that there are"; absent none
+  expect 1 "$pack" --range "$size:" a.lz4 -o none; says "beyond the $size bytes"; absent none
+  # What follows the range is not read for long: damage behind it does not matter, damage before it does.
+  seq 1 9000000 >large; "$pack" -qf -BX large; cp large.lz4 bad.lz4
+  printf XX | dd of=bad.lz4 bs=1 seek=$(($(stat -c %s bad.lz4) - 5000)) conv=notrunc status=none
+  expect 0 "$pack" -T1 --range 100:200 bad.lz4; head -c 200 large | tail -c 100 | cmp -s - out || fail "range before the damage"
+  expect 1 "$pack" -T1 --range 68000000:70880000 bad.lz4; says "block checksum mismatch"
+  expect 2 "$pack" --range 5 a.lz4; says "expected --range BEGIN:END with BEGIN below END, found 5"
+  expect 2 "$pack" --range 9:9 a.lz4; says "BEGIN below END"
+  expect 2 "$pack" --range 1x:9 a.lz4; says "BEGIN below END"
+  expect 2 "$pack" -z --range 1:9 a.lz4; says "--range is for decompression"
+  expect 2 "$pack" --range 1:9 -m a.lz4 bad.lz4; says "--range takes one input, found 2"
+  expect 2 "$pack" --range 1:9 --rm a.lz4 -o x; says "--range and --rm exclude each other"
+}
+
+section_verify() {
+  make_input
+  expect 0 "$pack" --verify input; present input.lz4; "$pack" -dc input.lz4 | cmp -s - input || fail "verified output"
+  expect 0 "$pack" --verify --reproducible -f -B7 input; present input.lz4
+  # A GPU that damages what it writes is found out before the output is in place.
+  PTXKIT_LIBCUDA=$fake_cuda PTXKIT_FAKE_CUDA_DAMAGE=1 expect 0 "$pack" --backend cuda input -o damaged.lz4
+  expect 1 "$pack" -t damaged.lz4
+  PTXKIT_LIBCUDA=$fake_cuda PTXKIT_FAKE_CUDA_DAMAGE=1 expect 1 "$pack" --verify --backend cuda input -o none.lz4
+  says "none.lz4, frame 0"; absent none.lz4
+  expect 2 "$pack" --verify -c input; says "--verify is for compression to a file"
+  expect 2 "$pack" --verify -d input.lz4; says "--verify is for compression to a file"
+  expect 2 "$pack" --verify --no-frame-crc input; says "--verify and --no-frame-crc exclude each other"
+  expect 1 "$pack" --verify input -o /dev/null; says "/dev/null: cannot be read back"
+}
+
+section_progress() {
+  command -v script >/dev/null || { echo "SKIPPED: no script program (Debian package bsdutils)"; exit 77; }
+  truncate -s 700000000 zeros
+  script -qec "'$pack' -T1 --memory 24M zeros" /dev/null >terminal </dev/null
+  tr '\r' '\n' <terminal >lines
+  grep -qE '^zeros: [0-9]+ % of 700.0 MB, [0-9]+ MB/s, ratio 2[0-9]{2}\.[0-9]{2}, 0:0[0-9] left' lines || { fail "no progress line"; head -c 600 lines; }
+  rm -f zeros.lz4; expect 0 "$pack" zeros; silent  # no terminal, no line
+}
+
 section_errors() {
   make_input
   cp input kept; "$pack" -q input

@@ -1,9 +1,10 @@
 // ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <stop_token>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -17,42 +18,13 @@
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/options.hpp"
+#include "tools/ptx-pack/progress.hpp"
+#include "tools/ptx-pack/range_sink.hpp"
 
 namespace ptxkit::pack {
 namespace {
 
 constexpr std::string_view kSuffix = ".lz4";
-
-// "FILE: 12.3 MB", rewritten in place ten times a second while standard error is a terminal.
-class ProgressLine {
- public:
-  ProgressLine(bool enabled, std::string name, std::optional<std::uint64_t> total_bytes)
-      : enabled_(enabled), name_(std::move(name)), total_bytes_(total_bytes) {}
-  ~ProgressLine() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
-  }
-  // `input_bytes`: how much of the input is done.
-  void update(std::uint64_t input_bytes) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!enabled_ || now - last_ < std::chrono::milliseconds(100)) return;
-    last_ = now;
-    shown_ = true;
-    const double done = static_cast<double>(input_bytes);
-    if (total_bytes_ && *total_bytes_ != 0) {
-      fmt::print(stderr, "\r{}: {:.0f} % of {:.1f} MB\x1b[K", name_, 100 * done / static_cast<double>(*total_bytes_),
-                 static_cast<double>(*total_bytes_) / 1e6);
-    } else {
-      fmt::print(stderr, "\r{}: {:.1f} MB\x1b[K", name_, done / 1e6);
-    }
-  }
-
- private:
-  bool enabled_;
-  std::string name_;
-  std::optional<std::uint64_t> total_bytes_;
-  bool shown_ = false;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 // Of --memory; 0 when it was not given.
 std::uint64_t data_bytes(const Options& options) {
@@ -122,11 +94,47 @@ class Packer {
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
     format::DescriptorSink sink(file->descriptor(), file->name());
+    if (options_.range) return extract(*input, *file, sink);
     const auto totals = transform(*input, sink);
     if (!totals) return tl::unexpected(totals.error());
+    if (options_.verify) {
+      if (auto checked = verify(*file, totals->raw_bytes); !checked) return checked;
+    }
     if (auto committed = file->commit(*input); !committed) return committed;
     if (options_.verbose()) report(*input, file->name(), *totals);
     if (options_.remove_source && ::unlink(input_path.c_str()) != 0) return fail("cannot remove the input", input_path);
+    return {};
+  }
+
+  // The bytes of options_.range and no more: the stream is stopped once they are written.
+  Result<void> extract(const InputFile& input, OutputFile& file, format::ByteSink& sink) {
+    RangeSink part(sink, *options_.range);
+    const auto totals = transform(input, part, part.stop_token());
+    if (!part.is_complete()) {
+      if (!totals) return tl::unexpected(totals.error());
+      return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", totals->raw_bytes),
+                  input.name());
+    }
+    return file.commit(input);
+  }
+
+  // Decompresses what was written, with liblz4 whatever the backend was, against the checksum of the raw bytes.
+  Result<void> verify(const OutputFile& file, std::uint64_t raw_bytes) {
+    struct stat info{};
+    if (::fstat(file.descriptor(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        ::lseek(file.descriptor(), 0, SEEK_SET) != 0) {
+      return fail("cannot be read back: expected a file", file.name(), "leave --verify away");
+    }
+    codec::Executor executor(options_.thread_count);
+    const auto cpu = codec::make_cpu_backend(executor);
+    format::DescriptorSource source(file.descriptor(), file.name());
+    format::NullSink sink;
+    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
+    const auto totals = codec::decompress_stream(source, sink, *cpu, {.progress = {}, .limits = limits});
+    if (!totals) return tl::unexpected(totals.error());
+    if (totals->raw_bytes != raw_bytes) {
+      return fail(fmt::format("expected {} bytes, the output holds {}", raw_bytes, totals->raw_bytes), file.name());
+    }
     return {};
   }
 
@@ -140,19 +148,21 @@ class Packer {
     return {};
   }
 
-  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink) {
+  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink, std::stop_token stop = {}) {
     format::DescriptorSource source(input.descriptor(), input.name());
-    ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes());
-    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
+    ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
+                      options_.mode == Mode::compress);
+    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
     if (options_.mode != Mode::compress) {
       return codec::decompress_stream(
           source, sink, backend_,
-          {.progress = [&](std::uint64_t, std::uint64_t stored) { line.update(stored); }, .limits = limits});
+          {.progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); }, .limits = limits});
     }
-    codec::CompressOptions options{.header = header(),
-                                   .encoder = encoder_,
-                                   .progress = [&](std::uint64_t raw, std::uint64_t) { line.update(raw); },
-                                   .limits = limits};
+    codec::CompressOptions options{
+        .header = header(),
+        .encoder = encoder_,
+        .progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); },
+        .limits = limits};
     if (options_.content_size) options.header.content_bytes = input.size_bytes();
     return codec::compress_stream(source, sink, backend_, options);
   }

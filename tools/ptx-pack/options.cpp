@@ -3,6 +3,7 @@
 #include "tools/ptx-pack/options.hpp"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <map>
 
@@ -61,6 +62,20 @@ std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values
   return std::nullopt;
 }
 
+// "BEGIN:END", each may be absent.
+std::optional<ByteRange> parse_range(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  ByteRange range;
+  for (const auto& [part, number] :
+       {std::pair(text.substr(0, colon), &range.begin), std::pair(text.substr(colon + 1), &range.end)}) {
+    if (part.empty()) continue;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), *number);
+    if (error != std::errc{} || end != part.data() + part.size()) return std::nullopt;
+  }
+  return range.begin < range.end ? std::optional(range) : std::nullopt;
+}
+
 }  // namespace
 
 std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
@@ -76,7 +91,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   int verbose = 0, quiet = 0;
   bool content_size = false, no_content_size = false, frame_crc = false, no_frame_crc = false;
   std::vector<std::string> names, block_flags;
-  std::string output;
+  std::string output, range;
   app.add_option("FILE", names, "input; - or none is standard input; a second name without -m is the output");
   app.add_flag("-z,--compress", compress, "compress (default, unless the first name ends in .lz4)");
   app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4)");
@@ -90,6 +105,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("-f,--force", options.force, "overwrite outputs; write compressed data to a terminal");
   app.add_flag("-m,--multiple", multiple, "every name is an input; outputs go beside them");
   app.add_flag("-r,--recursive", options.recursive, "take the files below a directory (implies -m)");
+  app.add_flag("--verify", options.verify, "read each output back and check it before it is put in place");
+  auto* range_option = app.add_option("--range", range,
+                                      "BEGIN:END: decompress these raw bytes only, END excluded; either may be absent");
   app.add_option(
          "-B", block_flags,
          "4 to 7: blocks of 64 KiB (default), 256 KiB, 1 MiB, 4 MiB; D: linked blocks; I: independent (default); "
@@ -165,9 +183,24 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (multiple && options.output && *options.output != "-") {
     return usage("-o takes one input: with -m outputs go beside the inputs, or all to standard output with -c");
   }
+  if (range_option->count() != 0) {
+    options.range = parse_range(range);
+    if (!options.range) return usage(fmt::format("expected --range BEGIN:END with BEGIN below END, found {}", range));
+    if (modes > decompress) return usage("--range is for decompression");
+    if (names.size() != 1) return usage(fmt::format("--range takes one input, found {}", names.size()));
+    if (options.remove_source)
+      return usage("--range and --rm exclude each other: a part is no substitute for the whole");
+    decompress = true;
+    if (!options.output) options.output = "-";
+  }
   options.inputs = std::move(names);
   if (!options.output && options.inputs.front() == "-" && options.inputs.size() == 1) options.output = "-";
   if (options.remove_source && (!writes || options.output == "-")) return usage("--rm needs an output file");
+  if (options.verify && (decompress || !writes || options.output == "-")) {
+    return usage("--verify is for compression to a file");
+  }
+  if (options.verify && no_frame_crc)
+    return usage("--verify and --no-frame-crc exclude each other: nothing to check against");
   options.mode = test                                                                 ? Mode::test
                  : list                                                               ? Mode::list
                  : bench                                                              ? Mode::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -20,6 +21,12 @@ enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 constexpr std::uint64_t kProgramBytes = 14u << 20;
 constexpr std::uint64_t kLeastMemoryBytes = 24u << 20;
 
+// Raw bytes [begin, end) of what the frames hold.
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  // that: to the end
+};
+
 struct Options {
   Mode mode = Mode::compress;
   std::vector<std::string> inputs;    // "-" is standard input
@@ -27,6 +34,8 @@ struct Options {
   bool force = false;
   bool remove_source = false;
   bool recursive = false;
+  bool verify = false;             // read each output back before it is put in place
+  std::optional<ByteRange> range;  // of decompression
   int block_size_id = 4;
   bool linked_blocks = false;
   bool block_checksum = false;

@@ -2,8 +2,8 @@
 // for it, so that code that reads results too early sees poison. The LZ4 kernels are run by their scalar references, so
 // a whole program can be driven through it.
 //
-// From a program, PTXKIT_FAKE_CUDA="FUNCTION:CALL:CODE" injects one failure, and PTXKIT_FAKE_CUDA_VERSION sets the
-// driver's version.
+// From a program, PTXKIT_FAKE_CUDA="FUNCTION:CALL:CODE" injects one failure, PTXKIT_FAKE_CUDA_VERSION sets the driver's
+// version, and PTXKIT_FAKE_CUDA_DAMAGE makes the compressors write wrong bytes.
 #include "fkr_tests/unit/runtime/fake_cuda.hpp"
 
 #include <algorithm>
@@ -82,13 +82,16 @@ T* pointer(void** arguments, int index) {
   return [&variant, src = pointer<std::uint8_t>(a, 0), src_sizes = pointer<std::uint32_t>(a, 1),
           dst = pointer<std::uint8_t>(a, 2), dst_sizes = pointer<std::uint32_t>(a, 3),
           flags = pointer<std::uint8_t>(a, 4), src_stride = std::size_t{16} * argument<std::uint32_t>(a, 5),
-          dst_stride = std::size_t{16} * argument<std::uint32_t>(a, 6), count = argument<std::uint32_t>(a, 7)] {
+          dst_stride = std::size_t{16} * argument<std::uint32_t>(a, 6), count = argument<std::uint32_t>(a, 7),
+          damages = std::getenv("PTXKIT_FAKE_CUDA_DAMAGE") != nullptr] {
     if (!inside(device_memory, reinterpret_cast<std::uintptr_t>(src), count * src_stride)) return 700;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto item = kernels::lz4_compress_reference({src + i * src_stride, src_sizes[i]},
                                                         {dst + i * dst_stride, src_sizes[i]}, variant);
       dst_sizes[i] = item.size_bytes;
       flags[i] = static_cast<std::uint8_t>(item.flag);
+      // A literal of the first block; still a valid block.
+      if (damages && i == 0 && item.size_bytes > 8) dst[2] ^= 1;
     }
     return 0;
   };

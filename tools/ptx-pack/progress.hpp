@@ -1,0 +1,35 @@
+// One line on standard error while a file is worked on: how much is done, how fast, at what ratio, how long it takes
+// yet.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ptxkit::pack {
+
+class ProgressLine {
+ public:
+  // `input_bytes` where known; `compressing`: the input is the raw side.
+  ProgressLine(bool enabled, std::string name, std::optional<std::uint64_t> input_bytes, bool compressing);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // Rewrites the line at most ten times a second.
+  void update(std::uint64_t raw_bytes, std::uint64_t stored_bytes);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const bool enabled_;
+  const std::string name_;
+  const std::optional<std::uint64_t> input_bytes_;
+  const bool compressing_;
+  bool shown_ = false;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_ = begin_;
+};
+
+}  // namespace ptxkit::pack

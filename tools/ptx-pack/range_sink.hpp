@@ -1,0 +1,39 @@
+// Passes on a range of what is written to it, and asks the stream to stop after it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <stop_token>
+
+#include "runtime/format/byte_stream.hpp"
+#include "tools/ptx-pack/options.hpp"
+
+namespace ptxkit::pack {
+
+class RangeSink final : public format::ByteSink {
+ public:
+  RangeSink(format::ByteSink& into, const ByteRange& range) : into_(into), range_(range) {}
+
+  Result<void> write(format::Bytes bytes) override {
+    const std::uint64_t begin = std::clamp(range_.begin, at_, at_ + bytes.size()) - at_;
+    const std::uint64_t end = std::clamp(range_.end, at_, at_ + bytes.size()) - at_;
+    at_ += bytes.size();
+    if (at_ >= range_.end) stop_.request_stop();
+    return begin < end ? into_.write(bytes.subspan(begin, end - begin)) : Result<void>();
+  }
+
+  std::stop_token stop_token() const { return stop_.get_token(); }
+  // Whether every byte of the range has been passed on.
+  bool is_complete() const {
+    return at_ >= range_.end || (range_.end == std::numeric_limits<std::uint64_t>::max() && at_ > range_.begin);
+  }
+
+ private:
+  format::ByteSink& into_;
+  ByteRange range_;
+  std::uint64_t at_ = 0;
+  std::stop_source stop_;
+};
+
+}  // namespace ptxkit::pack
