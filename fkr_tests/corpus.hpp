@@ -12,6 +12,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define PTXKIT_REQUIRE_CORPUS()                                                                          \
@@ -69,6 +70,18 @@ inline Bytes matchable_bytes(size_t count, uint32_t seed) {
       const size_t distance = 1 + generator() % std::min<size_t>(bytes.size(), generator() % 2 ? 16 : 60000);
       for (size_t i = 0; i < length; ++i) bytes.push_back(bytes[bytes.size() - distance]);
     }
+  }
+  bytes.resize(count);
+  return bytes;
+}
+
+// Symbol k as often as the k-th Fibonacci number: what gives the deepest Huffman tree.
+inline Bytes fibonacci_bytes(size_t count) {
+  Bytes bytes;
+  size_t run = 1, next = 1;
+  for (uint8_t symbol = 0; bytes.size() < count; ++symbol) {
+    bytes.insert(bytes.end(), run, symbol);
+    run = std::exchange(next, run + next);
   }
   bytes.resize(count);
   return bytes;

@@ -7,7 +7,6 @@
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "fkr_tests/corpus.hpp"
@@ -15,6 +14,7 @@
 #include "kernels/entropy/huffman_reference.hpp"
 #include "kernels/entropy/rans_chunked_reference.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
+#include "kernels/lz77/lz77_reference.hpp"
 
 namespace ptxkit::testing {
 
@@ -23,7 +23,7 @@ using TransformReference = std::function<kernels::TransformOutcome(std::span<con
 // An encoder with its decoder, at one choice of options.
 struct TransformPair {
   std::string label;
-  std::string_view encoder, decoder;  // kernels
+  std::string_view encoder, decoder;  // kernels; no encoder where several kernels in turn do that
   std::vector<uint32_t> encoder_options, decoder_options;
   TransformReference encode, decode;
   std::function<size_t(size_t)> bound;  // of the coded size
@@ -87,19 +87,22 @@ inline std::vector<TransformPair> transform_pairs() {
                      .decode = [](auto src, auto dst) { return fse_decode_reference(src, dst); },
                      .bound = [](size_t size) { return fse_bound(size); }});
   }
+  pairs.push_back({.label = "lz77",
+                   .encoder = {},
+                   .decoder = kLz77Decode,
+                   .encoder_options = {},
+                   .decoder_options = {},
+                   .encode =
+                       [](auto src, auto dst) {
+                         if (src.size() > kMaxTransformBytes) return TransformOutcome{StreamStatus::item_too_large, 0};
+                         const Bytes block = demux_reference(src, lz77_lazy_reference(lz77_hash_reference(src)));
+                         if (block.size() > dst.size()) return TransformOutcome{StreamStatus::output_overrun, 0};
+                         std::copy(block.begin(), block.end(), dst.begin());
+                         return TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(block.size())};
+                       },
+                   .decode = [](auto src, auto dst) { return lz77_decode_reference(src, dst); },
+                   .bound = [](size_t size) { return lz_block_bound(size); }});
   return pairs;
-}
-
-// Symbol k as often as the k-th Fibonacci number: what gives the deepest Huffman tree.
-inline Bytes fibonacci_bytes(size_t count) {
-  Bytes bytes;
-  size_t run = 1, next = 1;
-  for (uint8_t symbol = 0; bytes.size() < count; ++symbol) {
-    bytes.insert(bytes.end(), run, symbol);
-    run = std::exchange(next, run + next);
-  }
-  bytes.resize(count);
-  return bytes;
 }
 
 // Raw inputs: nothing, one symbol, two, all 256 equally often, one that dominates, incompressible, text-like.

@@ -7,13 +7,22 @@
 
 namespace ptxkit::kernels {
 
+dsl::KernelDefinition demux_count();  // lz77/
+dsl::KernelDefinition demux_scatter();
 dsl::KernelDefinition fse_decode();  // entropy/
 dsl::KernelDefinition fse_encode();
 dsl::KernelDefinition huffman_decode();
 dsl::KernelDefinition huffman_encode();
 dsl::KernelDefinition lz4_compress_chunk();  // lz4/lz4_compress.cpp
 dsl::KernelDefinition lz4_compress_page();
-dsl::KernelDefinition lz4_decompress();       // lz4/lz4_decompress.cpp
+dsl::KernelDefinition lz4_decompress();  // lz4/lz4_decompress.cpp
+dsl::KernelDefinition lz77_batch();      // lz77/
+dsl::KernelDefinition lz77_decode();
+dsl::KernelDefinition lz77_hash();
+dsl::KernelDefinition lz77_lazy();
+dsl::KernelDefinition lz77_link();
+dsl::KernelDefinition lz77_per_position();
+dsl::KernelDefinition lz77_topk();
 dsl::KernelDefinition rans_chunked_decode();  // entropy/
 dsl::KernelDefinition rans_chunked_encode();
 dsl::KernelDefinition rans_warp_decode();

@@ -108,7 +108,7 @@ TEST_P(DeviceTransforms, BytesOfTheReference) {
       raws.push_back({raw, static_cast<uint32_t>(streams.back().bytes.size() - 1)});
     }
   }
-  expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode);
+  if (!pair.encoder.empty()) expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode);
   expect_as_reference(pair.decoder, pair.decoder_options, streams, pair.decode);
 }
 
@@ -125,7 +125,7 @@ TEST_P(DeviceTransforms, EveryCorpusFile) {
       streams.push_back({ptxkit::testing::coded(pair, raw), static_cast<uint32_t>(raw.size())});
     }
   }
-  expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode);
+  if (!pair.encoder.empty()) expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode);
   expect_as_reference(pair.decoder, pair.decoder_options, streams, pair.decode);
 }
 

@@ -189,6 +189,33 @@ Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchS
   return ran;
 }
 
+RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
+                          const std::vector<KernelArgument>& arguments) {
+  Bench bench;
+  std::vector<Argument> values;
+  std::vector<Address> addresses;
+  for (const KernelArgument& argument : arguments) {
+    if (argument.is_buffer) {
+      const std::string name = "argument " + std::to_string(values.size());
+      const Address address = argument.bytes.empty() ? bench.allocate<uint8_t>(name, argument.size_bytes)
+                                                     : bench.upload(name, argument.bytes);
+      addresses.push_back(address);
+      values.push_back(Argument::of(address));
+    } else {
+      values.push_back(Argument::of(argument.value));
+    }
+  }
+  Ran ran;
+  bench.launch(ran, ptx, entry, {.block_threads = block_threads, .items_per_block = 1}, grid, std::move(values), {});
+  RanBuffers result{{}, ran.report};
+  if (!ran.outcome.ok()) return result;
+  auto address = addresses.begin();
+  for (const KernelArgument& argument : arguments) {
+    if (argument.is_buffer) result.buffers.push_back(bench.download<uint8_t>(*address++, argument.size_bytes));
+  }
+  return result;
+}
+
 Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items, const emulator::LaunchOptions& options) {
   Bench bench;
   Ran ran;

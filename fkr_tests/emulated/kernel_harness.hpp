@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fkr_tests/corpus.hpp"
+#include "fkr_tests/kernel_argument.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
@@ -37,6 +38,11 @@ struct Ran {
   std::string report;  // rendered faults; empty when there are none
 };
 
+struct RanBuffers {
+  std::vector<Bytes> buffers;
+  std::string report;  // rendered faults
+};
+
 struct Block {
   Bytes bytes;
   uint32_t capacity;  // of its output
@@ -52,5 +58,9 @@ Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchS
                   const emulator::LaunchOptions& options = {});
 Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items,
                       const emulator::LaunchOptions& options = {});
+
+// Any kernel: one launch of `grid` CTAs. The buffers come back as the kernel left them, in order; none after a fault.
+RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
+                          const std::vector<KernelArgument>& arguments);
 
 }  // namespace ptxkit::testing

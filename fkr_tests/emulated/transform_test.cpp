@@ -53,8 +53,13 @@ TEST_P(Transforms, KernelAndReferenceReadEachOther) {
   for (const size_t longest : {40u, 3001u}) {
     const auto inputs = ptxkit::testing::transform_inputs(longest);
     const auto build = longest == 40 ? "debug" : "release";
-    const auto streams =
-        expect_as_reference(pair.encoder, pair.encoder_options, with_capacity(inputs, pair.bound), pair.encode, build);
+    std::vector<Bytes> streams;
+    if (pair.encoder.empty()) {
+      for (const Bytes& raw : inputs) streams.push_back(ptxkit::testing::coded(pair, raw));
+    } else {
+      streams = expect_as_reference(pair.encoder, pair.encoder_options, with_capacity(inputs, pair.bound), pair.encode,
+                                    build);
+    }
     ASSERT_EQ(streams.size(), inputs.size());
     std::vector<Block> coded;
     for (size_t i = 0; i < inputs.size(); ++i) coded.push_back({streams[i], static_cast<uint32_t>(inputs[i].size())});
@@ -74,7 +79,7 @@ TEST_P(Transforms, RoomsThatAreTooSmall) {
     streams.push_back({stream, room});
   streams.pop_back();
   for (const auto build : ptxkit::testing::kVariants) {
-    expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode, build);
+    if (!pair.encoder.empty()) expect_as_reference(pair.encoder, pair.encoder_options, raws, pair.encode, build);
     expect_as_reference(pair.decoder, pair.decoder_options, streams, pair.decode, build);
   }
 }

@@ -13,6 +13,7 @@
 #include "kernels/cost.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/abi.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -135,11 +136,21 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
   for_each_image("", [](const KernelImage& image, const Parsed&) {
     const auto cost = parse_kernel_cost(image.ptx);
     ASSERT_TRUE(cost) << cost.error().message();
+    if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // they work on positions
     // A warp an item: an item's bytes take 32 threads.
-    const bool takes_pages = image.name == kLz4CompressPage || image.name == kLz4Decompress || image.name == kZeroPage;
-    const uint32_t item_bytes = takes_pages ? kMaxPageBytes : kMaxChunkBytes;
-    EXPECT_EQ(cost->thread_count(item_bytes), 32u);
+    const bool takes_pages = image.name == kLz4CompressPage || image.name == kLz4Decompress ||
+                             image.name == kZeroPage || image.name.starts_with("demux_");
+    EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), 32u);
   });
+}
+
+TEST(KernelFacts, ThreadsOfTheMatchFinders) {
+  for (const auto& [name, threads] :
+       {std::pair{kLz77Hash, 4u << 20}, std::pair{kLz77Batch, 131072u}, std::pair{kLz77Link, 32u * kLzLinkBlocks}}) {
+    for_each_image(name, [threads = threads](const KernelImage& image, const Parsed&) {
+      EXPECT_EQ(parse_kernel_cost(image.ptx)->thread_count(4u << 20), threads);
+    });
+  }
 }
 
 TEST(KernelFacts, ImagesDescribeTheirText) {

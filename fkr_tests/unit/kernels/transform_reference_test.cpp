@@ -82,6 +82,7 @@ TEST(TransformReference, DamagedStreams) {
     if (status == StreamStatus::bad_lanes) continue;  // their lanes may have any length
     EXPECT_GT((met[{kHuffmanDecode, status}]), 0) << status_text(status);
     EXPECT_GT((met[{kFseDecode, status}]), 0) << status_text(status);
+    EXPECT_GT((met[{kLz77Decode, status}]), 0) << status_text(status);
   }
 }
 

@@ -1,0 +1,113 @@
+// The LZ77 kernels against their references, wherever they run: emulator and GPU give their own `launch`.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/kernel_argument.hpp"
+#include "kernels/lz77/lz77_reference.hpp"
+
+namespace ptxkit::testing {
+
+// (kernel, CTAs, threads of one, arguments) -> the buffers afterwards, in order; none when it failed, which is
+// reported.
+using Launch =
+    std::function<std::vector<Bytes>(std::string_view, uint32_t, uint32_t, const std::vector<KernelArgument>&)>;
+
+inline kernels::LzMatches matches_of(const Bytes& bytes) {
+  kernels::LzMatches matches(bytes.size() / sizeof(kernels::LzMatch));
+  if (!bytes.empty()) std::memcpy(matches.data(), bytes.data(), bytes.size());
+  return matches;
+}
+
+// Every kernel of the family over one block.
+class Lz77OnDevice {
+ public:
+  Lz77OnDevice(Launch launch, const Bytes& raw)
+      : launch_(std::move(launch)), raw_(raw), padded_(raw), size_(static_cast<uint32_t>(raw.size())) {
+    padded_.resize((raw.size() + 15) / 16 * 16, 0xa5);
+  }
+
+  Bytes link() {
+    const auto buffers =
+        launch_(kernels::kLz77Link, kernels::kLzLinkBlocks, 32, {src(), size(), KernelArgument::output(match_bytes())});
+    return buffers.empty() ? Bytes() : buffers[1];
+  }
+  // hash, batch: fill in what lz77_link began.
+  Bytes find(std::string_view kernel, const Bytes& links, uint32_t positions_a_thread) {
+    const auto buffers = launch_(kernel, ctas(positions_a_thread * kernels::kLzBlockThreads), kernels::kLzBlockThreads,
+                                 {src(), size(), KernelArgument::input(links)});
+    return buffers.empty() ? Bytes() : buffers[1];
+  }
+  Bytes lazy(const Bytes& matches) {
+    const auto buffers = launch_(kernels::kLz77Lazy, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
+                                 {KernelArgument::input(matches), KernelArgument::output(match_bytes()), size()});
+    return buffers.empty() ? Bytes() : buffers[1];
+  }
+  Bytes per_position(uint32_t window) {
+    const auto buffers =
+        launch_(kernels::kLz77PerPosition, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
+                {src(), size(), KernelArgument::output(match_bytes()), KernelArgument::number(window)});
+    return buffers.empty() ? Bytes() : buffers[1];
+  }
+  Bytes topk(const Bytes& links) {
+    const auto buffers = launch_(
+        kernels::kLz77TopK, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
+        {src(), size(), KernelArgument::input(links), KernelArgument::output(kernels::kLzTopK * match_bytes())});
+    return buffers.empty() ? Bytes() : buffers[2];
+  }
+  Bytes demux(const Bytes& matches, size_t block_bytes) {
+    const uint32_t segments = ctas(kernels::kLzSegmentBytes);
+    const auto counted =
+        launch_(kernels::kDemuxCount, segments, 32,
+                {KernelArgument::input(matches), size(), KernelArgument::output(size_t{16} * segments)});
+    if (counted.empty()) return {};
+    const auto buffers = launch_(kernels::kDemuxScatter, segments, 32,
+                                 {src(), size(), KernelArgument::input(matches), KernelArgument::input(counted[1]),
+                                  KernelArgument::output(block_bytes)});
+    return buffers.empty() ? Bytes() : buffers[3];
+  }
+
+ private:
+  KernelArgument src() const { return KernelArgument::input(padded_); }
+  KernelArgument size() const { return KernelArgument::number(size_); }
+  size_t match_bytes() const { return raw_.size() * sizeof(kernels::LzMatch); }
+  uint32_t ctas(uint32_t positions) const { return (size_ + positions - 1) / positions; }
+
+  Launch launch_;
+  const Bytes& raw_;
+  Bytes padded_;
+  uint32_t size_;
+};
+
+// Runs everything over `raw`, which is not empty. The buffers are as large as what is written to them, and no larger.
+inline void expect_lz77_as_reference(const Launch& launch, const Bytes& raw, uint32_t window) {
+  using namespace kernels;
+  Lz77OnDevice device(launch, raw);
+  const Bytes links = device.link();
+  const LzMatches linked = matches_of(links), linked_by_reference = lz77_link_reference(raw);
+  ASSERT_EQ(linked.size(), raw.size());
+  for (size_t i = 0; i < raw.size(); ++i) ASSERT_EQ(linked[i].next, linked_by_reference[i].next) << "position " << i;
+
+  const Bytes hash = device.find(kLz77Hash, links, 1);
+  EXPECT_TRUE(matches_of(hash) == lz77_hash_reference(raw));
+  EXPECT_TRUE(matches_of(device.find(kLz77Batch, links, kLzBatchPositions)) == lz77_batch_reference(raw));
+  const Bytes lazy = device.lazy(hash);
+  EXPECT_TRUE(matches_of(lazy) == lz77_lazy_reference(lz77_hash_reference(raw)));
+  EXPECT_TRUE(matches_of(device.topk(links)) == lz77_topk_reference(raw));
+  if (window != 0) {
+    EXPECT_TRUE(matches_of(device.per_position(window)) == lz77_per_position_reference(raw, window));
+  }
+  for (const Bytes* matches : {&hash, &lazy}) {
+    const Bytes block = demux_reference(raw, matches_of(*matches));
+    EXPECT_TRUE(device.demux(*matches, block.size()) == block);
+    Bytes decoded(raw.size());
+    EXPECT_EQ(lz77_decode_reference(block, decoded).status, StreamStatus::ok);
+    EXPECT_TRUE(decoded == raw);
+  }
+}
+
+}  // namespace ptxkit::testing

@@ -1,0 +1,73 @@
+// The LZ77 kernels: what a launch means, the matches they find, and the block that a parse becomes.
+//
+// A match finder says for every position of a block where the bytes from there on occurred before. `demux` goes through
+// the block with one of those answers and sorts the tokens into streams of their kind; `lz77_decode` takes them back.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/transform_abi.hpp"
+
+namespace ptxkit::kernels {
+
+inline constexpr std::string_view kLz77Link = "lz77_link";
+inline constexpr std::string_view kLz77Hash = "lz77_hash";
+inline constexpr std::string_view kLz77Lazy = "lz77_lazy";
+inline constexpr std::string_view kLz77PerPosition = "lz77_per_position";
+inline constexpr std::string_view kLz77Batch = "lz77_batch";
+inline constexpr std::string_view kLz77TopK = "lz77_topk";
+inline constexpr std::string_view kDemuxCount = "demux_count";
+inline constexpr std::string_view kDemuxScatter = "demux_scatter";
+inline constexpr std::string_view kLz77Decode = "lz77_decode";
+
+inline constexpr uint32_t kLzMinMatch = 4;
+inline constexpr uint32_t kLzMaxMatch = kLzMinMatch + 255;
+inline constexpr uint32_t kLzMaxOffset = 65535;
+inline constexpr uint32_t kLzHashBits = 15;
+inline constexpr uint32_t kLzMaxLinks = 64;        // candidates of a position
+inline constexpr uint32_t kLzBatchPositions = 32;  // of a thread of lz77_batch
+inline constexpr uint32_t kLzBatchMaxLinks = 512;  // candidates of such a thread
+inline constexpr uint32_t kLzBatchMaxOffset = 32768;
+inline constexpr uint32_t kLzTopK = 4;
+inline constexpr uint32_t kLzMaxWindow = 32768;  // of lz77_per_position
+
+// What a position has; three u32 in device memory. offset 0: no match. next: one more than the nearest earlier position
+// whose four bytes have the same hash, 0 when there is none.
+struct LzMatch {
+  uint32_t offset = 0, length = 0, next = 0;
+
+  bool operator==(const LzMatch&) const = default;
+};
+
+// The kernels that work on positions: a thread a position, or kLzBatchPositions of them.
+inline constexpr uint32_t kLzBlockThreads = 128;
+
+// lz77_link: a warp, and a CTA, for each of kLzLinkBlocks parts of the hash values; the grid has exactly so many.
+inline constexpr uint32_t kLzLinkBlocks = 128;
+
+// demux: a warp, and a CTA, for each segment. No token crosses the end of one.
+inline constexpr uint32_t kLzSegmentBytes = 4096;
+
+// Parameters in order (src is 16-byte aligned; a kernel reads up to the next multiple of 16 bytes behind the block):
+//   lz77_link          src, size, matches*                     writes `next`; the others keep it
+//   lz77_hash          src, size, matches*                     the longest of kLzMaxLinks candidates, the nearest of
+//   those lz77_batch         src, size, matches*                     the same within kLzBatchMaxOffset and
+//   kLzBatchMaxLinks lz77_lazy          matches, resolved*, size                drops a match where a better one starts
+//   one or two later lz77_per_position  src, size, matches*, window             the longest within the window, the
+//   nearest of those lz77_topk          src, size, matches, candidates*         kLzTopK longest, longest first, the
+//   nearest of equals;
+//                                                              an LzMatch each, next 0
+//   demux_count        matches, size, counts*                  four u32 a segment: literals, matches, flag words, 0
+//   demux_scatter      src, size, matches, counts, dst*        an LZ block
+// src, matches, counts, dst are pointers, the others u32; * is written.
+
+// An LZ block: raw size, literals L, matches M, flag words F, u32 each; F flag words; L literals; M lengths less
+// kLzMinMatch; M low, then M high bytes of offsets. A flag word has a bit for each of 32 tokens, the first lowest: 0 is
+// a literal, 1 a match. A segment begins with a new word.
+inline constexpr uint32_t kLzBlockHeaderBytes = 16;
+constexpr uint64_t lz_block_bound(uint64_t raw_bytes) {
+  return kLzBlockHeaderBytes + raw_bytes + raw_bytes / 8 + 4 * (raw_bytes / kLzSegmentBytes + 1);
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,153 @@
+// From matches to an LZ block in two passes, a warp for each segment: the first counts what each segment will write,
+// the second adds up what the segments before it wrote and puts everything in its place.
+//
+// The parse takes whatever stands at the next position, 32 of them a turn: from a position the next match is one bit
+// scan away, and what lies between are literals.
+#include "kernels/kernels.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/transform.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+using Matches = Ptr<ReadOnly, u32>;
+using Size = Expr<u32, Rate::Block>;
+
+constexpr u32 kWords = sizeof(LzMatch) / sizeof(u32);
+constexpr u32 kCountWords = 4;
+
+// A window of 32 positions: which begin a token, and which of those are matches.
+struct Window {
+  LaneU32 position, length, offset;
+  WarpU32 tokens, matches;
+};
+
+// on_window(window) for the windows of a segment.
+template <class OnWindow>
+void parse(Kernel& k, const Matches& matches, const Size& size, const WarpU32& segment, const OnWindow& on_window) {
+  const WarpU32 begin = segment * kLzSegmentBytes;
+  const WarpU32 end = begin + min(size - begin, kLzSegmentBytes);
+  WarpVar next(k, begin);  // where the next token begins
+  k.range(begin, end, kWarpLanes, [&](const WarpU32& base) {
+    const LaneU32 position = base + k.lane();
+    const LaneBool inside = position < end;
+    const auto match = matches.at(select(inside, position, begin) * kWords);
+    const LaneU32 length = select(inside, min(match.at<1>().load(), end - position), 0);
+    const WarpU32 can_match = ballot(length >= kLzMinMatch), all_inside = ballot(inside);
+    WarpVar tokens(k, 0), taken(k, 0);
+    k.warp_loop([&](auto& steps) {
+      const WarpU32 at = *next - base;
+      steps.break_if((at >= kWarpLanes) | (*next >= end));
+      const WarpU32 ahead = can_match & (k.constant<u32>(0xFFFFFFFF) << at);
+      const WarpU32 lane = ctz(ahead);  // 32 when there is no match ahead
+      // Tokens from `at` to the match, the match included.
+      tokens |= (shift_left(2, lane) - 1) & (k.constant<u32>(0xFFFFFFFF) << at) & all_inside;
+      taken |= ahead & (0 - ahead);
+      next = select(ahead == 0, base + kWarpLanes, base + lane + shuffle(length, lane & (kWarpLanes - 1)));
+    });
+    on_window(Window{position, length, match.load(), *tokens, *taken});
+  });
+}
+
+KernelSpec spec_of(std::string_view name, std::vector<Buffer> buffers) {
+  return {.name = std::string(name),
+          .block = kWarpLanes,
+          .budget = {.registers = 64},
+          .cost = {.threads_per_element = double{kWarpLanes} / kLzSegmentBytes,
+                   .buffers = std::move(buffers),
+                   .note = "one warp a segment"}};
+}
+
+}  // namespace
+
+KernelDefinition demux_count() {
+  return define(
+      spec_of(kDemuxCount, {{"matches", N * 12}, {"counts", N / (kLzSegmentBytes / 16)}}),
+      [](Kernel& k, Arg<"matches", Matches> matches, Arg<"size", u32> size,
+         Arg<"counts", Ptr<Global, u32, 16>> counts) {
+        WarpVar tokens(k, 0), taken(k, 0);
+        parse(k, matches, size, k.block(), [&](const Window& window) {
+          tokens += popc(window.tokens);
+          taken += popc(window.matches);
+        });
+        k.once_per_warp([&] {
+          const LaneU32 zero = k.constant<u32>(0);
+          counts.at(times<kCountWords>(k.block()))
+              .store_vector(std::array<LaneU32, kCountWords>{*tokens - *taken, *taken, (*tokens + 31) / 32, zero});
+        });
+      });
+}
+
+KernelDefinition demux_scatter() {
+  return define(
+      spec_of(kDemuxScatter, {{"src", N},
+                              {"matches", N * 12},
+                              {"counts", N / (kLzSegmentBytes / 16)},
+                              {"dst", N * 2 + kLzBlockHeaderBytes}}),
+      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8>> src, Arg<"size", u32> size, Arg<"matches", Matches> matches,
+         Arg<"counts", Ptr<ReadOnly, u32, 16>> counts, Arg<"dst", Ptr<Global, u8, 16>> dst) {
+        // What stands before this segment, and in all.
+        LaneVar literals(k, 0), taken(k, 0), words(k, 0), literals_before(k, 0), taken_before(k, 0), words_before(k, 0);
+        const WarpU32 segment = k.block();
+        for_each_lane(k, (size + (kLzSegmentBytes - 1)) / kLzSegmentBytes, [&](const LaneU32& other) {
+          const auto count = counts.at(times<kCountWords>(other)).load_vector<4>();
+          const LaneBool before = other < segment;
+          literals += count[0];
+          taken += count[1];
+          words += count[2];
+          literals_before += select(before, count[0], 0);
+          taken_before += select(before, count[1], 0);
+          words_before += select(before, count[2], 0);
+        });
+        const WarpU32 literal_count = reduce_add(*literals), match_count = reduce_add(*taken),
+                      word_count = reduce_add(*words);
+        k.if_(segment == 0, [&] {
+          k.once_per_warp([&] {
+            dst.as<u32>().store_vector(std::array<LaneU32, 4>{size, literal_count, match_count, word_count});
+          });
+        });
+        const WarpU32 literals_at = word_count * 4 + kLzBlockHeaderBytes, lengths_at = literals_at + literal_count;
+        WarpVar literal(k, literals_at + reduce_add(*literals_before));
+        WarpVar match(k, lengths_at + reduce_add(*taken_before));
+        WarpVar word(k, reduce_add(*words_before) + kLzBlockHeaderBytes / 4);
+        WarpVar flags(k, 0), held(k, 0);  // bits that make no whole word yet
+        const auto store_word = [&](const WarpU32& value) {
+          k.once_per_warp([&] { dst.as<u32>().at(*word).store(value); });
+          word += 1;
+        };
+        parse(k, matches, size, segment, [&](const Window& window) {
+          const LaneBool is_token = (window.tokens >> k.lane() & 1) != 0;
+          const LaneBool is_match = (window.matches >> k.lane() & 1) != 0;
+          const WarpU32 literal_mask = window.tokens & ~window.matches;
+          k.if_(is_token & !is_match,
+                [&] { dst.at(*literal + popc(literal_mask & k.lanes_below())).store(src.at(window.position).load()); });
+          k.if_(is_match, [&] {
+            const LaneU32 to = *match + popc(window.matches & k.lanes_below());
+            dst.at(to).store(trunc<u8>(window.length - kLzMinMatch));
+            dst.at(to + match_count).store(trunc<u8>(window.offset));
+            dst.at(to + match_count * 2).store(trunc<u8>(window.offset >> 8));
+          });
+          literal += popc(literal_mask);
+          match += popc(window.matches);
+
+          const LaneU32 index = popc(window.tokens & k.lanes_below());
+          const WarpU32 bits = reduce_or(select(is_match, k.constant<u32>(1) << (index & 31), 0));
+          const WarpU32 count = popc(window.tokens);
+          const WarpU32 joined = *flags | bits << *held;
+          const WarpU32 rest = (bits >> 1) >> (31 - *held);
+          const WarpU32 now_held = *held + count;
+          k.if_(now_held >= 32, [&] {
+             store_word(joined);
+             flags = rest;
+             held = now_held - 32;
+           }).else_([&] {
+            flags = joined;
+            held = now_held;
+          });
+        });
+        k.if_(*held != 0, [&] { store_word(*flags); });
+      });
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,116 @@
+// From an LZ block back to bytes, one warp a block: 32 tokens a turn. A prefix sum of their lengths gives each its
+// place; literals go there at once, matches one after the other, each by the whole warp.
+#include "kernels/kernels.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/transform.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+
+class Decoder {
+ public:
+  explicit Decoder(TransformItem& item)
+      : item_(item),
+        k_(item.k),
+        raw_bytes_(load_u32(item.src)),
+        literal_count_(load_u32(item.src.at<4>())),
+        match_count_(load_u32(item.src.at<8>())),
+        word_count_(load_u32(item.src.at<12>())),
+        literals_at_(word_count_ * 4 + kLzBlockHeaderBytes),
+        lengths_at_(literals_at_ + literal_count_),
+        word_(k_, 0),
+        literal_(k_, 0),
+        match_(k_, 0),
+        at_(k_, 0) {}
+
+  template <class Fail>
+  void decode(const Fail& fail_if) {
+    fail_if(raw_bytes_ > item_.capacity, StreamStatus::output_overrun);
+    fail_if(max(max(literal_count_, match_count_), word_count_) > raw_bytes_, StreamStatus::bad_table);
+    const WarpU32 size = lengths_at_ + match_count_ * 3;
+    fail_if(size > item_.src_size, StreamStatus::input_overrun);
+    fail_if(size < item_.src_size, StreamStatus::corrupt);
+    item_.size_bytes = raw_bytes_;
+    WarpVar end(k_, 0);  // of the segment
+    k_.warp_loop([&](auto& batches) {
+      batches.break_if(*at_ >= raw_bytes_);
+      end = select(*at_ == *end, min(raw_bytes_, *end + kLzSegmentBytes), *end);
+      FailIf{item_, batches}(!decode_tokens(*end), StreamStatus::corrupt);
+    });
+    fail_if.if_failed();
+    fail_if((*word_ != word_count_) | (*literal_ != literal_count_) | (*match_ != match_count_), StreamStatus::corrupt);
+  }
+
+ private:
+  // The tokens of the next flag word, but none behind the end of the segment. False where something is wrong.
+  WarpBool decode_tokens(const WarpU32& end) {
+    mark_warp(k_, Mark::parse, *at_);
+    WarpVar good(k_, 0);
+    k_.if_(*word_ < word_count_, [&] {
+      const WarpU32 flags = load_u32(item_.src.at(*word_ * 4 + kLzBlockHeaderBytes));
+      const LaneBool is_match = (flags >> k_.lane() & 1) != 0;
+      const LaneU32 rank =
+          select(is_match, *match_ + popc(flags & k_.lanes_below()), *literal_ + popc(~flags & k_.lanes_below()));
+      const LaneBool there = rank < select(is_match, match_count_, literal_count_);
+      const LaneU32 from = select(is_match, lengths_at_, literals_at_) + rank;
+      const LaneU32 byte = zext<u32>(item_.src.at(select(there, from, 0)).load());
+      const LaneU32 length = select(is_match, byte + kLzMinMatch, 1);
+      const LaneU32 begin = *at_ + exclusive_sum(length);
+      const LaneBool active = begin < end;
+      const WarpU32 active_mask = ballot(active);
+      const LaneBool bad = active & (!there | (end - begin < length));
+      k_.if_(!any(bad), [&] {
+        k_.if_(active & !is_match, [&] { item_.dst.at(begin).store(trunc<u8>(byte)); });
+        k_.sync_warp();
+        LaneVar offset(k_, 0);
+        k_.if_(active & is_match, [&] {
+          const auto low = item_.src.at(from + match_count_);
+          offset = zext<u32>(low.load()) | zext<u32>(low.at(match_count_).load()) << 8;
+        });
+        good = zext<u32>(all(!(active & is_match) | ((*offset != 0) & (*offset <= begin))));
+        k_.if_(*good != 0, [&] { copy_matches(flags & active_mask, begin, length, *offset); });
+        literal_ += popc(~flags & active_mask);
+        match_ += popc(flags & active_mask);
+        word_ += 1;
+        at_ = reduce_max(select(active, begin + length, 0));
+      });
+    });
+    return *good != 0;
+  }
+
+  // A match that overlaps itself repeats its first `offset` bytes: read from those, no lane waits for another.
+  void copy_matches(const WarpU32& mask, const LaneU32& begins, const LaneU32& lengths, const LaneU32& offsets) {
+    WarpVar left(k_, mask);
+    k_.warp_loop([&](auto& matches) {
+      matches.break_if(*left == 0);
+      const WarpU32 lane = ctz(*left);
+      left &= *left - 1;
+      const WarpU32 begin = shuffle(begins, lane), offset = shuffle(offsets, lane);
+      for_each_lane(k_, shuffle(lengths, lane), [&](const LaneU32& i) {
+        item_.dst.at(begin + i).store(item_.dst.at(begin - offset + i % offset).load());
+      });
+      k_.sync_warp();
+    });
+  }
+
+  TransformItem& item_;
+  Kernel& k_;
+  WarpU32 raw_bytes_, literal_count_, match_count_, word_count_;
+  WarpU32 literals_at_, lengths_at_;
+  WarpVar word_, literal_, match_;  // the next of each
+  WarpVar at_;                      // next byte of the room
+};
+
+}  // namespace
+
+KernelDefinition lz77_decode() {
+  return define_transform<>(kLz77Decode, {.registers = 64}, "one warp a block",
+                            [](TransformItem& item, const auto& fail_if) {
+                              fail_if(item.src_size < kLzBlockHeaderBytes, StreamStatus::input_overrun);
+                              Decoder(item).decode(fail_if);
+                            });
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,230 @@
+// The match finders. Candidates are found through links: every position knows the nearest earlier one with its hash, so
+// a position's bucket is a list from near to far. The list does not depend on the order in which anything runs, and the
+// longest match of it, the nearest of equals, does not either.
+#include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+using LaneVar = Var<u32, Rate::Thread>;
+using Bytes = Ptr<ReadOnly, u8, kStrideUnitBytes>;
+using Matches = Ptr<Global, u32>;
+using FixedMatches = Ptr<ReadOnly, u32>;
+
+constexpr u32 kWords = sizeof(LzMatch) / sizeof(u32);
+constexpr u32 kOwnedBuckets = (1u << kLzHashBits) / kLzLinkBlocks;  // of a warp of lz77_link
+
+// The block. Aligned words are read up to the next multiple of 16 bytes behind it.
+struct Source {
+  Source(const Bytes& src, const Expr<u32, Rate::Block>& count)
+      : bytes(src.within<kStrideUnitBytes>(count)), size(count) {}
+  Bytes bytes;
+  Expr<u32, Rate::Block> size;
+
+  // The four bytes at `i`, from the one or two aligned words that hold them.
+  LaneU32 word_at(const LaneU32& i) const {
+    const auto words = bytes.as<u32>();
+    return funnel_right(words.at(i / 4).load(), words.at((i + 3) / 4).load(), i * 8);
+  }
+};
+
+// The position of this thread; threads past the end leave the kernel.
+LaneU32 position_of_thread(Kernel& k, const Expr<u32, Rate::Block>& count) {
+  const LaneU32 position = k.block() * kLzBlockThreads + k.thread();
+  k.return_if(position >= count);
+  return position;
+}
+
+// Bytes that agree at `a` and `b` < `a`, at most kLzMaxMatch and never past the end.
+LaneU32 match_length(Kernel& k, const Source& src, const LaneU32& a, const LaneU32& b) {
+  const LaneU32 limit = min(src.size - a, kLzMaxMatch);
+  LaneVar length(k, 0);
+  k.thread_loop([&](auto& words) {
+    words.break_if(*length + 4 > limit);
+    const LaneU32 differs = src.word_at(a + *length) ^ src.word_at(b + *length);
+    length += ctz(differs) / 8;  // 4 where nothing differs
+    words.break_if(differs != 0);
+  });
+  k.thread_loop([&](auto& bytes) {  // what a word would go past the end for; the first that differs ends this too
+    bytes.break_if(*length >= limit);
+    bytes.break_if(src.bytes.at(a + *length).load() != src.bytes.at(b + *length).load());
+    length += 1;
+  });
+  return *length;
+}
+
+// body(candidate) for the links of `position`, near to far, at most `links` of them and up to `max_offset` back.
+template <u32 MaxOffset, u32 Links, class Matches, class Body>
+void for_candidates(Kernel& k, const Matches& matches, const LaneU32& position, const Body& body) {
+  LaneVar next(k, matches.at(position * kWords + 2).load());
+  k.range(k.constant<u32>(0), LaneU32(k.constant(u32{Links})), 1, [&](const auto&, auto& chain) {
+    chain.break_if(*next == 0);
+    const LaneU32 candidate = *next - 1;
+    chain.break_if(position - candidate > MaxOffset);
+    body(candidate);
+    next = matches.at(candidate * kWords + 2).load();
+  });
+}
+
+// The longest candidate of `position`, the nearest of equals, is written to its match.
+template <u32 MaxOffset, u32 Links>
+void find_longest(Kernel& k, const Source& src, const Matches& matches, const LaneU32& position) {
+  LaneVar longest(k, kLzMinMatch - 1), offset(k, 0);
+  for_candidates<MaxOffset, Links>(k, matches, position, [&](const LaneU32& candidate) {
+    const LaneU32 length = match_length(k, src, position, candidate);
+    k.if_(length > *longest, [&] {
+      longest = length;
+      offset = position - candidate;
+    });
+  });
+  matches.at(position * kWords).store(*offset);
+  matches.at(position * kWords + 1).store(select(*offset == 0, 0, *longest));
+}
+
+KernelSpec spec_of(std::string_view name, u32 positions_a_thread, std::vector<Buffer> buffers, std::string note) {
+  return {.name = std::string(name),
+          .block = kLzBlockThreads,
+          .budget = {.registers = 48},
+          .cost = {
+              .threads_per_element = 1.0 / positions_a_thread, .buffers = std::move(buffers), .note = std::move(note)}};
+}
+
+}  // namespace
+
+// Every warp goes over all positions and links those whose hash is its own, in order: within 32 of them by match.any,
+// before that by the last position of each of its buckets.
+KernelDefinition lz77_link() {
+  KernelSpec spec = spec_of(kLz77Link, 1, {{"src", N}, {"matches", N * 12}}, "128 warps, each over all positions");
+  spec.block = kWarpLanes;
+  spec.cost.threads_per_element = double{kLzLinkBlocks * kWarpLanes} / (4u << 20);  // the grid is always the same
+  spec.budget.shared_bytes = kOwnedBuckets * sizeof(u32);
+  return define(spec, [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches) {
+    const Source src(bytes, size);
+    const auto heads = k.shared<u32, kOwnedBuckets, 16>("heads");
+    k.range(k.constant<u32>(0), kOwnedBuckets / kWarpLanes, 1,
+            [&](const auto& i) { heads.store(i * kWarpLanes + k.lane(), k.constant<u32>(0)); });
+    k.sync_warp();
+    const LaneU32 lane = k.lane();
+    k.range(k.constant<u32>(0), src.size, kWarpLanes, [&](const auto& base) {
+      const LaneU32 position = base + lane;
+      const LaneBool hashed = (position < src.size) & (src.size - position >= kLzMinMatch);
+      const LaneU32 bytes = src.word_at(select(hashed, position, 0));
+      const LaneU32 hash = (bytes * kHashMultiplier) >> (32 - kLzHashBits);
+      const LaneBool mine = hashed & (hash / kOwnedBuckets == k.block());
+      const LaneU32 bucket = hash % kOwnedBuckets;
+      k.if_(any(mine), [&] {
+        const LaneU32 same = match_any(select(mine, bucket, kOwnedBuckets + lane));
+        const LaneU32 earlier = same & k.lanes_below();
+        const LaneU32 head = heads.load(bucket);
+        k.sync_warp();  // every lane has read before one writes
+        k.if_(mine, [&] {
+          matches.at(position * kWords + 2).store(select(earlier != 0, base + (32 - clz(earlier)), head));
+          k.if_((same >> lane) == 1, [&] { heads.store(bucket, position + 1); });
+        });
+        k.sync_warp();
+      });
+      // The last three positions begin no match: the first warp says so.
+      k.if_((k.block() == 0) & (position < src.size) & !hashed,
+            [&] { matches.at(position * kWords + 2).store(k.constant<u32>(0)); });
+    });
+  });
+}
+
+KernelDefinition lz77_hash() {
+  return define(spec_of(kLz77Hash, 1, {{"src", N}, {"matches", N * 12}}, "a thread a position, after lz77_link"),
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches) {
+                  const Source src(bytes, size);
+                  const LaneU32 position = position_of_thread(k, src.size);
+                  find_longest<kLzMaxOffset, kLzMaxLinks>(k, src, matches, position);
+                });
+}
+
+KernelDefinition lz77_batch() {
+  return define(spec_of(kLz77Batch, kLzBatchPositions, {{"src", N}, {"matches", N * 12}},
+                        "32 positions a thread, at most 16 candidates each, after lz77_link"),
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches) {
+                  const Source src(bytes, size);
+                  const LaneU32 first = (k.block() * kLzBlockThreads + k.thread()) * kLzBatchPositions;
+                  k.return_if(first >= src.size);
+                  k.range(first, min(src.size - first, kLzBatchPositions) + first, 1, [&](const LaneU32& position) {
+                    find_longest<kLzBatchMaxOffset, kLzBatchMaxLinks>(k, src, matches, position);
+                  });
+                });
+}
+
+KernelDefinition lz77_lazy() {
+  return define(
+      spec_of(kLz77Lazy, 1, {{"matches", N * 12}, {"resolved", N * 12}}, "a thread a position"),
+      [](Kernel& k, Arg<"matches", FixedMatches> matches, Arg<"resolved", Matches> resolved, Arg<"size", u32> size) {
+        const LaneU32 position = position_of_thread(k, size);
+        const auto length_at = [&](const LaneU32& at) {
+          const LaneBool there = at < size;
+          return select(there, matches.at(select(there, at, 0) * kWords + 1).load(), 0);
+        };
+        const LaneU32 length = length_at(position);
+        const LaneBool drops = (length_at(position + 1) > length) | (length_at(position + 2) > length + 1);
+        const auto from = matches.at(position * kWords);
+        const auto to = resolved.at(position * kWords);
+        to.store(select(drops, 0, from.load()));
+        to.at<1>().store(select(drops, 0, length));
+        to.at<2>().store(from.at<2>().load());
+      });
+}
+
+KernelDefinition lz77_per_position() {
+  return define(spec_of(kLz77PerPosition, 1, {{"src", N}, {"matches", N * 12}}, "a thread a position, over its window"),
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches,
+                   Arg<"window", u32> window) {
+                  const Source src(bytes, size);
+                  const LaneU32 position = position_of_thread(k, src.size);
+                  LaneVar longest(k, kLzMinMatch - 1), best(k, 0);
+                  k.range(1, min(position, min(window, kLzMaxWindow)) + 1, 1, [&](const LaneU32& offset) {
+                    const LaneU32 length = match_length(k, src, position, position - offset);
+                    k.if_(length > *longest, [&] {
+                      longest = length;
+                      best = offset;
+                    });
+                  });
+                  const auto to = matches.at(position * kWords);
+                  to.store(*best);
+                  to.at<1>().store(select(*best == 0, 0, *longest));
+                  to.at<2>().store(k.constant<u32>(0));
+                });
+}
+
+KernelDefinition lz77_topk() {
+  return define(spec_of(kLz77TopK, 1, {{"src", N}, {"matches", N * 12}, {"candidates", N * (12 * kLzTopK)}},
+                        "a thread a position, after lz77_link"),
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", FixedMatches> matches,
+                   Arg<"candidates", Matches> candidates) {
+                  const Source src(bytes, size);
+                  const LaneU32 position = position_of_thread(k, src.size);
+                  std::array<LaneVar, kLzTopK> lengths{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
+                  std::array<LaneVar, kLzTopK> offsets{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
+                  for_candidates<kLzMaxOffset, kLzMaxLinks>(k, matches, position, [&](const LaneU32& candidate) {
+                    const LaneU32 found = match_length(k, src, position, candidate);
+                    LaneVar length(k, select(found < kLzMinMatch, 0, found)), offset(k, position - candidate);
+                    unrolled<kLzTopK>([&](auto i) {  // the better one stays, the other goes on to the next place
+                      const LaneBool better = *length > *lengths[i];
+                      const LaneU32 worse_length = select(better, *lengths[i], *length);
+                      const LaneU32 worse_offset = select(better, *offsets[i], *offset);
+                      lengths[i] = select(better, *length, *lengths[i]);
+                      offsets[i] = select(better, *offset, *offsets[i]);
+                      length = worse_length;
+                      offset = worse_offset;
+                    });
+                  });
+                  const auto to = candidates.at(position * (kWords * kLzTopK));
+                  unrolled<kLzTopK>([&](auto i) {
+                    to.at(std::integral_constant<u32, i * kWords>{}).store(*offsets[i]);
+                    to.at(std::integral_constant<u32, i * kWords + 1>{}).store(*lengths[i]);
+                    to.at(std::integral_constant<u32, i * kWords + 2>{}).store(k.constant<u32>(0));
+                  });
+                });
+}
+
+}  // namespace ptxkit::kernels
