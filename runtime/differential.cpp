@@ -1,8 +1,14 @@
 #include "runtime/differential.hpp"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/driver/context.hpp"
 #include "runtime/generated_launch.hpp"
 
 namespace ptxkit {
@@ -13,12 +19,14 @@ namespace {
 
 constexpr uint64_t kSeeds[] = {0, 1, 2, 3};  // 0: warps in order
 constexpr uint64_t kMaxSteps = 2'000'000;
+constexpr int kHighestLevel = 4;  // of the driver's compiler
 
 Differential not_run(std::string why) { return {Differential::Outcome::not_run, std::move(why)}; }
 
 struct Run {
   std::vector<std::byte> memory;  // of all buffers, one after the other
   std::string trouble;            // why it did not come to its end
+  bool has_died = false;          // of a fault on a GPU, which took the context with it
 };
 
 Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts, uint64_t seed) {
@@ -47,7 +55,99 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   return run;
 }
 
+// Whether its results are no two machines' business: .approx and .full, and what is approximate without saying so.
+bool is_approximate(const ptx::Function& kernel) {
+  return std::ranges::any_of(kernel.instructions, [](const ptx::Instruction& instruction) {
+    return instruction.spelling.find(".approx") != std::string_view::npos ||
+           instruction.spelling.find(".full") != std::string_view::npos || instruction.op == ptx::Op::tanh ||
+           instruction.op == ptx::Op::ex2;
+  });
+}
+
+Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
+               const flow::LaunchFacts* facts, int level) {
+  const auto generated = generate_launch(module, kernel, facts, 0);
+  if (!generated) return {{}, generated.error().message()};
+  auto stream = driver::Stream::create(context);
+  if (!stream) return {{}, stream.error().message()};
+  auto loaded =
+      driver::Kernel::load_unverified(context, std::string(module.text), {std::string(kernel.name), 0, {}}, level);
+  if (!loaded) return {{}, loaded.error().message()};
+  std::vector<driver::DeviceMemory> buffers;
+  std::vector<std::vector<std::byte>> arguments;
+  for (const GeneratedParameter& parameter : generated->parameters) {
+    arguments.push_back(parameter.bytes);
+    if (!parameter.is_buffer) continue;
+    auto memory = driver::DeviceMemory::allocate(context, parameter.bytes.size());
+    if (!memory) return {{}, memory.error().message()};
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(parameter.bytes.data());
+    if (auto done = memory->upload({bytes, parameter.bytes.size()}, *stream); !done)
+      return {{}, done.error().message()};
+    const uint64_t address = memory->handle();
+    arguments.back().assign(reinterpret_cast<const std::byte*>(&address),
+                            reinterpret_cast<const std::byte*>(&address) + generated->address_bytes);
+    buffers.push_back(std::move(*memory));
+  }
+  const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
+  const emulator::LaunchShape& shape = generated->shape;
+  auto done = loaded->launch_unchecked(
+      *stream, {axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes, axes(shape.cluster)}, arguments);
+  if (done) done = stream->wait();
+  Run run;
+  for (const driver::DeviceMemory& buffer : buffers) {
+    const size_t at = run.memory.size();
+    run.memory.resize(at + buffer.size_bytes());
+    if (done)
+      done = buffer.download({reinterpret_cast<uint8_t*>(run.memory.data()) + at, buffer.size_bytes()}, *stream);
+  }
+  if (done) done = stream->wait();
+  if (!done) {
+    run.trouble = done.error().message();
+    run.has_died = true;
+  }
+  return run;
+}
+
+std::string first_difference(const Run& a, const std::string& where_a, const Run& b, const std::string& where_b) {
+  const auto [left, right] = std::mismatch(a.memory.begin(), a.memory.end(), b.memory.begin());
+  return fmt::format("byte {} of the buffers is {} {} and {} {}", left - a.memory.begin(), std::to_integer<int>(*left),
+                     where_a, std::to_integer<int>(*right), where_b);
+}
+
 }  // namespace
+
+Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
+  // The primary context is the process's only one: nothing runs after a fault.
+  static std::atomic<bool> context_is_lost = false;
+  if (context_is_lost) return not_run("the GPU's context died of an earlier kernel");
+  const ptx::Function& function = module.functions[kernel];
+  auto opened = driver::Driver::open();
+  if (!opened) return not_run(opened.error().error.message());
+  const char* chosen = std::getenv("PTXKIT_DEVICE");
+  const auto context = driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
+  if (!context) return not_run(context.error().message());
+  const bool holds_emulator = !is_approximate(function);
+  Run first = run_once(module, function, facts, 0);
+  if (!first.trouble.empty()) return not_run(first.trouble);
+  std::string first_place = "on the emulator";
+  for (int level = 0; level <= kHighestLevel; ++level) {
+    Run run = run_on_gpu(*context, module, function, facts, level);
+    const std::string place = fmt::format("on {} at level {}", (*context)->info().name, level);
+    if (run.has_died) context_is_lost = true;
+    if (!run.trouble.empty() && !run.has_died) return not_run(run.trouble);
+    if (run.has_died)
+      return {Differential::Outcome::different,
+              fmt::format("it runs {} and fails {}: {}", first_place, place, run.trouble)};
+    if (level == 0 && !holds_emulator) {
+      first = std::move(run);
+      first_place = place;
+    } else if (run.memory != first.memory) {
+      return {Differential::Outcome::different, first_difference(first, first_place, run, place)};
+    }
+  }
+  return {Differential::Outcome::same, fmt::format("{}levels 0 to {} of {}", holds_emulator ? "the emulator and " : "",
+                                                   kHighestLevel, (*context)->info().name)};
+}
 
 Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
   std::optional<Run> first;
@@ -57,10 +157,8 @@ Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, co
     if (!first) {
       first = std::move(run);
     } else if (first->memory != run.memory) {
-      const auto [a, b] = std::mismatch(first->memory.begin(), first->memory.end(), run.memory.begin());
       return {Differential::Outcome::different,
-              fmt::format("byte {} of the buffers is {} with the warps in order and {} in schedule random:{}",
-                          a - first->memory.begin(), std::to_integer<int>(*a), std::to_integer<int>(*b), seed)};
+              first_difference(*first, "with the warps in order", run, fmt::format("in schedule random:{}", seed))};
     }
   }
   return {Differential::Outcome::same, fmt::format("{} schedules on the emulator", std::size(kSeeds))};

@@ -21,8 +21,8 @@
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
-#include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/replay_findings.hpp"
+#include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -183,12 +183,14 @@ int analyze_files(const Arguments& arguments) {
   if (arguments.differential) {
     report.options.rules.differential = [&](const ptx::Module& module, ptx::FunctionId kernel) {
       const auto facts = launch.find(module.functions[kernel].name);
-      rules::Differential found = run_schedules(module, kernel, facts == launch.end() ? nullptr : &facts->second);
-      if (found.outcome == rules::Differential::Outcome::same) {
-        found = {rules::Differential::Outcome::not_run,
-                 found.what + " agree; no optimisation level was run on hardware"};
-      }
-      return found;
+      const flow::LaunchFacts* const promised = facts == launch.end() ? nullptr : &facts->second;
+      rules::Differential found = run_schedules(module, kernel, promised);
+      if (found.outcome != rules::Differential::Outcome::same) return found;
+      rules::Differential levels = run_levels(module, kernel, promised);
+      levels.what = levels.outcome == rules::Differential::Outcome::different
+                        ? levels.what
+                        : fmt::format("{}; {}", found.what, levels.what);
+      return levels;
     };
   }
 

@@ -21,7 +21,7 @@ namespace emulator = ptxkit::emulator;
 constexpr int kInvalidValue = 1, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
               kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
 constexpr uint64_t kBusySteps = 1'000'000;
-constexpr int kErrorLog = 5;  // CUjit_option: where the compiler's messages go
+constexpr int kErrorLog = 5, kOptimisationLevel = 7;  // CUjit_option
 
 struct Gpu {
   emulator::Device device;
@@ -72,6 +72,16 @@ void take_mapped() {
   for (const auto& [host, device] : gpu().mapped) (void)gpu().device.write(device.first, bytes(host, device.second));
 }
 
+// PTXKIT_EMULATED_BUG="3,add,sub": at level 3 the compiler takes the first `add` for `sub`.
+std::string miscompiled(std::string text, std::uintptr_t level) {
+  const char* const bug = std::getenv("PTXKIT_EMULATED_BUG");
+  char from[32] = {}, to[32] = {};
+  unsigned at_level = 0;
+  if (bug == nullptr || std::sscanf(bug, "%u,%31[^,],%31s", &at_level, from, to) != 3 || at_level != level) return text;
+  const size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, std::strlen(from), to);
+}
+
 int done(bool worked) { return gpu().dead_with != 0 ? gpu().dead_with : worked ? 0 : kInvalidValue; }
 
 }  // namespace
@@ -94,7 +104,12 @@ int cuCtxSetCurrent(void*) { return 0; }
 
 int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
   if (gpu().dead_with != 0) return gpu().dead_with;
-  auto program = emulator::Program::load_text(gpu().device, static_cast<const char*>(image), "module.ptx");
+  std::uintptr_t level = 4;
+  for (unsigned i = 0; i < option_count; ++i) {
+    if (options[i] == kOptimisationLevel) level = reinterpret_cast<std::uintptr_t>(values[i]);
+  }
+  auto program =
+      emulator::Program::load_text(gpu().device, miscompiled(static_cast<const char*>(image), level), "module.ptx");
   if (!program) {
     for (unsigned i = 0; i < option_count; ++i) {
       if (options[i] == kErrorLog)
