@@ -13,10 +13,10 @@ dsl::KernelDefinition fse_decode();  // entropy/
 dsl::KernelDefinition fse_encode();
 dsl::KernelDefinition huffman_decode();
 dsl::KernelDefinition huffman_encode();
-dsl::KernelDefinition lz4_compress_chunk();  // lz4/lz4_compress.cpp
+dsl::KernelDefinition lz4_compress_chunk();  // lz4/
 dsl::KernelDefinition lz4_compress_page();
-dsl::KernelDefinition lz4_decompress();  // lz4/lz4_decompress.cpp
-dsl::KernelDefinition lz77_batch();      // lz77/
+dsl::KernelDefinition lz4_decompress();
+dsl::KernelDefinition lz77_batch();  // lz77/
 dsl::KernelDefinition lz77_decode();
 dsl::KernelDefinition lz77_hash();
 dsl::KernelDefinition lz77_lazy();

@@ -30,6 +30,11 @@ inline void mark_warp(dsl::Kernel& k, Mark mark, const WarpU32& value, dsl::Wher
   if (k.is_debug()) k.once_per_warp([&] { k.mark(static_cast<dsl::u32>(mark), value, where); });
 }
 
+// The same of the CTA, by its first thread.
+inline void mark_block(dsl::Kernel& k, Mark mark, const WarpU32& value, dsl::Where where = dsl::Where::current()) {
+  if (k.is_debug()) k.once_per_block([&] { k.mark(static_cast<dsl::u32>(mark), value, where); });
+}
+
 // Where the item starts, `stride_16` being in units of 16 bytes.
 template <class Pointer, class Stride>
 auto at_item(const Pointer& base, const WarpU32& item, const Stride& stride_16) {
@@ -37,8 +42,8 @@ auto at_item(const Pointer& base, const WarpU32& item, const Stride& stride_16) 
 }
 
 // Whether an item of `size` bytes fits a stride, in arithmetic that cannot wrap.
-template <class Stride>
-WarpBool fits_stride(const WarpU32& size, const Stride& stride_16) {
+template <class Size, class Stride>
+auto fits_stride(const Size& size, const Stride& stride_16) {
   return size / kStrideUnitBytes + dsl::zext<dsl::u32>(size % kStrideUnitBytes != 0) <= stride_16;
 }
 

@@ -279,6 +279,10 @@ TEST(Sabotage, EveryBarrierTakenOutOfACompressorIsNoticed) {
   for (const auto* variant : {&kPageVariant, &kChunkVariant}) {
     std::vector<Bytes> items = compressible_items();
     for (const Bytes& item : refused_items(*variant)) items.push_back(item);
+    // More than a tile, and zero but for what one warp looks at: refused by the page compressor.
+    items.push_back(matchable_bytes(9000, 6));
+    items.emplace_back(9000, 0);
+    items.back().back() = 1;
     const auto all = edits(kernel_image(variant->name).ptx, ptx::Op::bar, removed);
     EXPECT_FALSE(all.empty()) << variant->name;
     for (const Edited& edited : all) {

@@ -29,7 +29,8 @@ inline constexpr uint32_t kMaxBlockBytes = (1u << 24) - 1;
 // Unit of the strides: makes 16-byte alignment of every item a fact of the type, not a promise.
 inline constexpr uint32_t kStrideUnitBytes = 16;
 
-// Threads of a CTA (.reqntid) and items of a CTA; one warp works on one item. Launch ceil(item_count / items) CTAs.
+// Threads of a CTA (.reqntid) and items of a CTA; a warp works on one item, or a CTA does. Launch ceil(item_count /
+// items) CTAs.
 struct LaunchShape {
   uint32_t block_threads;
   uint32_t items_per_block;
@@ -39,8 +40,8 @@ struct LaunchShape {
   }
 };
 inline constexpr LaunchShape kLz4CompressPageShape{.block_threads = 128, .items_per_block = 4};
-inline constexpr LaunchShape kLz4CompressChunkShape{.block_threads = 32, .items_per_block = 1};
-inline constexpr LaunchShape kLz4DecompressShape{.block_threads = 128, .items_per_block = 4};
+inline constexpr LaunchShape kLz4CompressChunkShape{.block_threads = 256, .items_per_block = 1};
+inline constexpr LaunchShape kLz4DecompressShape{.block_threads = 64, .items_per_block = 2};
 inline constexpr LaunchShape kZeroPageShape{.block_threads = 128, .items_per_block = 4};
 
 // What a compressor or `zero_page` says of an item.

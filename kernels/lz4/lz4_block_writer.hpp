@@ -19,63 +19,60 @@ auto extension_size(const Length& length) {
 
 // A list of matches in shared memory, two words each: start in the low half of the first and end in the high half,
 // then the place of the earlier bytes. In order, none starting before the end of the one before.
-using MatchList = dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp>;
+using MatchList = dsl::Ptr<dsl::Shared, dsl::u32, 8, dsl::Rate::Warp>;
 
 // `Input` points to the item's bytes, 16-byte aligned.
 template <class Input>
 class BlockWriter {
  public:
-  // `literals`: 32 entries of two words of scratch.
-  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const ItemRoom& dst, const MatchList& literals)
-      : k_(k), src_(src), size_(size), dst_(dst), literals_(literals), anchor_(k, 0), written_(k, 0) {}
+  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const ItemRoom& dst)
+      : k_(k), src_(src), size_(size), dst_(dst), anchor_(k, 0), written_(k, 0) {}
 
-  // Appends `count` matches of `list`, 1 to 32. The list may share its memory with the scratch.
+  // Goes on at `written` in the block and `anchor` in the item.
+  void resume(const WarpU32& anchor, const WarpU32& written) {
+    anchor_ = anchor;
+    written_ = written;
+  }
+
+  // Passes over what append would write.
+  void skip(const MatchList& list, const WarpU32& count) {
+    const Batch batch = batch_of(list, count);
+    written_ += batch.total_size();
+    anchor_ = shuffle(batch.end, count - 1);
+  }
+
+  // Appends `count` matches of `list`, 1 to 32, and leaves the list overwritten.
   void append(const MatchList& list, const WarpU32& count) {
     using namespace dsl;
     mark_warp(k_, Mark::emit, *written_);
-    const LaneU32 lane = k_.lane();
-    const LaneBool active = lane < count;
-    const auto [span, from] = list.at(times<2>(min(lane, count - 1))).template load_vector<2>();
-    const LaneU32 position = span & 0xFFFF, end = span >> 16;
-    const LaneU32 end_before = select(lane == 0, *anchor_, shuffle_up(end, 1));
-    const LaneU32 agreeing = clz(word_before(position) ^ word_before(from)) / 8;
-    const LaneU32 start = position - min(agreeing, min(position - end_before, from));
-    const LaneU32 literal_count = start - end_before, code = end - start - kMinMatch;
-
-    const LaneU32 literal_extension = extension_size(literal_count);
-    const LaneU32 overhead = literal_extension + extension_size(code) + 3;
-    const LaneU32 size = select(active, overhead | literal_count << 16, 0);  // neither half overflows, in no sum
-    const LaneU32 sum = inclusive_sum(size);
-    const LaneU32 literals_before = (sum - size) >> 16;
-    const WarpU32 total = shuffle(sum, kWarpLanes - 1);
-    const WarpU32 literal_total = total >> 16;
-    const LaneU32 token_at = *written_ + ((sum - size) & 0xFFFF) + literals_before;
-    written_ += (total & 0xFFFF) + literal_total;
+    const Batch batch = batch_of(list, count);
+    const LaneU32 token_at = *written_ + (batch.before & 0xFFFF) + (batch.before >> 16);
+    written_ += batch.total_size();
     const WarpBool fits = *written_ < size_;
     k_.if_(fits, [&] {
-      const LaneU32 literals_at = token_at + 1 + literal_extension;
-      const LaneU32 offset_at = literals_at + literal_count;
-      const LaneU32 offset = position - from;
-      k_.if_(active, [&] {
-        dst_.at(token_at).store(trunc<u8>(min(literal_count, kNibbleMax) << 4 | min(code, kNibbleMax)));
-        dst_.at(offset_at).store(trunc<u8>(offset));
-        dst_.at(offset_at).template at<1>().store(trunc<u8>(offset >> 8));
-        k_.if_(max(literal_count, code) >= kNibbleMax, [&] {
-          store_extension(token_at + 1, literal_count);
-          store_extension(offset_at + 2, code);
+      const LaneU32 literals_at = token_at + 1 + extension_size(batch.literal_count);
+      const LaneU32 offset_at = literals_at + batch.literal_count;
+      k_.if_(batch.active, [&] {
+        dst_.at(token_at).store(trunc<u8>(min(batch.literal_count, kNibbleMax) << 4 | min(batch.code, kNibbleMax)));
+        dst_.at(offset_at).store(trunc<u8>(batch.offset));
+        dst_.at(offset_at).template at<1>().store(trunc<u8>(batch.offset >> 8));
+        k_.if_(max(batch.literal_count, batch.code) >= kNibbleMax, [&] {
+          store_extension(token_at + 1, batch.literal_count);
+          store_extension(offset_at + 2, batch.code);
         });
       });
 
-      const LaneBool has_literals = active & (literal_count != 0);
+      const LaneU32 literals_before = batch.before >> 16;
+      const LaneBool has_literals = batch.active & (batch.literal_count != 0);
       const WarpU32 with_literals = ballot(has_literals);
-      k_.sync_warp();  // the matches have been read; their memory may be that of the literals
+      k_.sync_warp();  // the list has been read; literals take its place
       k_.if_(has_literals, [&] {
-        literals_.at(times<2>(popc(with_literals & k_.lanes_below())))
-            .store_vector(std::array{literals_at - literals_before, end_before - literals_before});
+        list.at(times<2>(popc(with_literals & k_.lanes_below())))
+            .store_vector(std::array{literals_at - literals_before, batch.end_before - literals_before});
       });
       k_.sync_warp();
-      anchor_ = shuffle(end, count - 1);
-      store_literals(select(has_literals, literals_before, k_.constant<u32>(~0u)), literal_total);
+      anchor_ = shuffle(batch.end, count - 1);
+      store_literals(list, select(has_literals, literals_before, k_.constant<u32>(~0u)), batch.total >> 16);
     });
   }
 
@@ -101,6 +98,34 @@ class BlockWriter {
   WarpU32 size_bytes() const { return *written_; }
 
  private:
+  // Sizes come in pairs: literals in the high half, all else in the low one; neither half overflows, in no sum.
+  struct Batch {
+    LaneBool active;
+    LaneU32 end, end_before;  // of the lane's match, and of the one before
+    LaneU32 offset, code;     // code: what the match's length is above kMinMatch
+    LaneU32 literal_count;
+    LaneU32 before;  // size of the sequences before
+    WarpU32 total;   // size of all
+
+    WarpU32 total_size() const { return (total & 0xFFFF) + (total >> 16); }
+  };
+
+  Batch batch_of(const MatchList& list, const WarpU32& count) {
+    using namespace dsl;
+    const LaneU32 lane = k_.lane();
+    const LaneBool active = lane < count;
+    const auto [span, from] = list.at(times<2>(min(lane, count - 1))).template load_vector<2>();
+    const LaneU32 position = span & 0xFFFF, end = span >> 16;
+    const LaneU32 end_before = select(lane == 0, *anchor_, shuffle_up(end, 1));
+    const LaneU32 agreeing = clz(word_before(position) ^ word_before(from)) / 8;
+    const LaneU32 start = position - min(agreeing, min(position - end_before, from));
+    const LaneU32 literal_count = start - end_before, code = end - start - kMinMatch;
+    const LaneU32 overhead = extension_size(literal_count) + extension_size(code) + 3;
+    const LaneU32 size = select(active, overhead | literal_count << 16, 0);
+    const LaneU32 sum = inclusive_sum(size);
+    return {active, end, end_before, position - from, code, literal_count, sum - size, shuffle(sum, kWarpLanes - 1)};
+  }
+
   // The four bytes before `position`, the last on top; as many of them as there are.
   LaneU32 word_before(const LaneU32& position) {
     using namespace dsl;
@@ -124,8 +149,8 @@ class BlockWriter {
   }
 
   // `first`: of the lane's sequence, its first literal among all of this batch; all ones if it has none. The entries in
-  // `literals_` are, in order and without gaps, what turns a literal's index into its place in the block and the item.
-  void store_literals(const LaneU32& first, const WarpU32& total) {
+  // `list` are, in order and without gaps, what turns a literal's index into its place in the block and the item.
+  void store_literals(const MatchList& list, const LaneU32& first, const WarpU32& total) {
     using namespace dsl;
     const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
     WarpVar before(k_, ~0u);  // the entry that owns the literal before the turn
@@ -133,7 +158,7 @@ class BlockWriter {
       const WarpU32 starts = reduce_or(shift_left(1, first - turn));
       const LaneU32 owner = *before + popc(starts & lanes_to_own);
       before += popc(starts);
-      const auto [to, from] = literals_.at(times<2>(owner)).template load_vector<2>();
+      const auto [to, from] = list.at(times<2>(owner)).template load_vector<2>();
       const LaneU32 i = turn + k_.lane();
       k_.if_(i < total, [&] { dst_.at(to + i).store(src_.at(from + i).load()); });
     });
@@ -143,7 +168,6 @@ class BlockWriter {
   Input src_;
   WarpU32 size_;
   ItemRoom dst_;
-  MatchList literals_;
   WarpVar anchor_;   // first byte that no sequence has yet
   WarpVar written_;  // grows on when the block no longer fits
 };

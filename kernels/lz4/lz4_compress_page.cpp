@@ -31,7 +31,7 @@ class PageCompressor {
         shared_(workspace),
         start_end_(select(size < kLastMatchStart, 0, size - (kLastMatchStart - 1))),
         parser_(k, workspace.page, start_end_, size - min(size, kLastLiterals), workspace.matches),
-        writer_(k, workspace.page, size, dst, workspace.matches) {}
+        writer_(k, workspace.page, size, dst) {}
 
   // Writes the block; afterwards fits() says whether it is shorter than the page, and size_bytes() its length.
   void compress() {

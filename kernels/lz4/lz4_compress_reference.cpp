@@ -36,51 +36,86 @@ uint32_t score_match(const uint8_t* src, uint32_t position, uint32_t candidate) 
   return difference == 0 ? 8 : 4 + std::countr_zero(difference) / 8;
 }
 
-// The output block: sequences are appended until one does not leave the block shorter than its input.
+struct Match {
+  uint32_t position, end, candidate;
+
+  uint32_t offset() const { return position - candidate; }
+};
+
+// The output block. Its size grows on when nothing more fits, without a byte being written.
 class BlockWriter {
  public:
   BlockWriter(std::span<const uint8_t> src, std::span<uint8_t> dst) : src_(src), dst_(dst) {}
 
-  // Literals [anchor, start), then a match of `length` bytes at distance `offset`. False: no gain any more.
-  bool append(uint32_t anchor, uint32_t start, uint32_t offset, uint32_t length) {
-    const uint32_t literal_count = start - anchor;
-    const uint32_t code = length - kMinMatch;
-    const uint32_t needed = 1 + extension_bytes(literal_count) + literal_count + 2 + extension_bytes(code);
-    if (size_ + needed >= src_.size()) return false;
-    write_literals(anchor, literal_count, std::min(code, kNibbleMax));
-    dst_[size_++] = static_cast<uint8_t>(offset);
-    dst_[size_++] = static_cast<uint8_t>(offset >> 8);
-    write_extension(code);
-    return true;
+  // The literals before `match`, and that, stretched backwards over at most four of them.
+  void append(const Match& match) {
+    const uint32_t back_limit = std::min({match.position - anchor_, match.candidate, 4u});
+    uint32_t back = 0;
+    while (back < back_limit && src_[match.position - back - 1] == src_[match.candidate - back - 1]) ++back;
+    const uint32_t literal_count = match.position - back - anchor_;
+    const uint32_t code = match.end - match.position + back - kMinMatch;
+    if (grow(1 + extension_bytes(literal_count) + literal_count + 2 + extension_bytes(code))) {
+      write_literals(literal_count, std::min(code, kNibbleMax));
+      *next_++ = static_cast<uint8_t>(match.offset());
+      *next_++ = static_cast<uint8_t>(match.offset() >> 8);
+      write_extension(code);
+    }
+    anchor_ = match.end;
   }
 
   // The sequence without a match that ends every block.
-  bool finish(uint32_t anchor) {
-    const uint32_t literal_count = static_cast<uint32_t>(src_.size()) - anchor;
-    if (size_ + 1 + extension_bytes(literal_count) + literal_count >= src_.size()) return false;
-    write_literals(anchor, literal_count, 0);
-    return true;
+  void finish() {
+    const uint32_t literal_count = static_cast<uint32_t>(src_.size()) - anchor_;
+    if (grow(1 + extension_bytes(literal_count) + literal_count)) write_literals(literal_count, 0);
   }
 
+  bool fits() const { return size_ < src_.size(); }  // the block is shorter than its input
   uint32_t size_bytes() const { return size_; }
 
  private:
-  void write_literals(uint32_t anchor, uint32_t count, uint32_t match_nibble) {
-    dst_[size_++] = static_cast<uint8_t>(std::min(count, kNibbleMax) << 4 | match_nibble);
+  bool grow(uint32_t needed) {
+    next_ = dst_.data() + size_;
+    size_ += needed;
+    return fits();
+  }
+
+  void write_literals(uint32_t count, uint32_t match_nibble) {
+    *next_++ = static_cast<uint8_t>(std::min(count, kNibbleMax) << 4 | match_nibble);
     write_extension(count);
-    std::memcpy(dst_.data() + size_, src_.data() + anchor, count);
-    size_ += count;
+    if (count != 0) std::memcpy(next_, src_.data() + anchor_, count);
+    next_ += count;
   }
 
   void write_extension(uint32_t length) {
     if (length < kNibbleMax) return;
-    for (length -= kNibbleMax; length >= 255; length -= 255) dst_[size_++] = 255;
-    dst_[size_++] = static_cast<uint8_t>(length);
+    for (length -= kNibbleMax; length >= 255; length -= 255) *next_++ = 255;
+    *next_++ = static_cast<uint8_t>(length);
   }
 
   std::span<const uint8_t> src_;
   std::span<uint8_t> dst_;
+  uint8_t* next_ = nullptr;
+  uint32_t anchor_ = 0;
   uint32_t size_ = 0;
+};
+
+// An item, and the places in it where matches may be.
+struct Item {
+  explicit Item(std::span<const uint8_t> src)
+      : bytes(src.data()),
+        size(static_cast<uint32_t>(src.size())),
+        start_end(size < kLastMatchStart ? 0 : size - kLastMatchStart + 1),
+        match_end(size - std::min(size, kLastLiterals)) {}
+
+  uint32_t hash(uint32_t position) const { return load_word(bytes + position) * kHashMultiplier; }
+  bool repeats(uint32_t position) const {
+    return position > 0 && load_word(bytes + position) == load_word(bytes + position - 1);
+  }
+
+  const uint8_t* bytes;
+  uint32_t size;
+  uint32_t start_end;  // no match starts here or later
+  uint32_t match_end;  // no match goes beyond
 };
 
 // Candidates and scores of the positions of one window; positions that may not start a match score 0.
@@ -97,81 +132,86 @@ struct Window {
   }
 };
 
-// The chunk compressor: every position is looked up and entered in order, so the candidate may lie in its own window.
-bool compress_chunk(std::span<const uint8_t> src, uint32_t hash_bits, BlockWriter& writer) {
-  const uint8_t* bytes = src.data();
-  const uint32_t size = static_cast<uint32_t>(src.size());
-  const uint32_t start_end = size < kLastMatchStart ? 0 : size - kLastMatchStart + 1;
-  const uint32_t match_end = size - std::min(size, kLastLiterals);
-  std::vector<uint16_t> table(size_t{1} << hash_bits, kEmptySlot);
-
-  uint32_t anchor = 0;
-  for (uint32_t base = 0; base < start_end; base = std::max(base + kWindow, anchor)) {
+// Calls take(Match) for the matches that start in [begin, start_end) and end at match_end at the latest. look_up(base,
+// end, window) fills in the candidates of a window.
+template <class LookUp, class Take>
+void parse(const Item& item, uint32_t begin, uint32_t start_end, uint32_t match_end, LookUp look_up, Take take) {
+  for (uint32_t base = begin, next = 0; base < start_end; base = std::max(base + kWindow, next)) {
     Window window;
-    for (uint32_t lane = 0; lane < std::min(kWindow, start_end - base); ++lane) {
-      const uint32_t position = base + lane;
-      uint16_t& slot = table[(load_word(bytes + position) * kHashMultiplier) >> (32 - hash_bits)];
-      window.candidate[lane] = slot;
-      if (slot != kEmptySlot) window.score[lane] = score_match(bytes, position, slot);
-      slot = static_cast<uint16_t>(position);
+    const uint32_t window_end = std::min(base + kWindow, start_end);
+    look_up(base, window_end, window);
+    for (uint32_t position = base; position < window_end; ++position) {
+      const uint32_t candidate = window.candidate[position - base];
+      if (candidate < position) window.score[position - base] = score_match(item.bytes, position, candidate);
     }
-    for (uint32_t lane = window.choose(0); lane < kWindow; lane = window.choose(anchor - base)) {
-      const uint32_t position = base + lane;
-      const uint32_t offset = position - window.candidate[lane];
-      uint32_t end = position + kMinMatch;
-      while (end < match_end && bytes[end] == bytes[end - offset]) ++end;
-      const uint32_t back_limit = std::min({position - anchor, window.candidate[lane], kWindow});
-      uint32_t back = 0;
-      while (back < back_limit && bytes[position - back - 1] == bytes[position - back - 1 - offset]) ++back;
-      const uint32_t start = position - back;
-      if (!writer.append(anchor, start, offset, end - start)) return false;
-      anchor = end;
+    for (uint32_t lane = window.choose(0); lane < kWindow; lane = window.choose(next - base)) {
+      Match match{base + lane, base + lane + kMinMatch, window.candidate[lane]};
+      while (match.end < match_end && item.bytes[match.end] == item.bytes[match.end - match.offset()]) ++match.end;
+      take(match);
+      next = match.end;
     }
   }
-  return writer.finish(anchor);
 }
 
-// The page compressor's parse: a window is looked up before any of it is entered.
-bool compress_page(std::span<const uint8_t> src, BlockWriter& writer) {
-  const uint8_t* bytes = src.data();
-  const uint32_t size = static_cast<uint32_t>(src.size());
-  const uint32_t start_end = size < kLastMatchStart ? 0 : size - kLastMatchStart + 1;
-  const uint32_t match_end = size - std::min(size, kLastLiterals);
+// The page compressor: a window is looked up before any of it is entered.
+void compress_page(const Item& item, BlockWriter& writer) {
   std::vector<uint16_t> table(kPageSlots, 0);
   std::vector<uint16_t> entrants(kPageEntrants, 0);
   const auto bucket = [&](uint32_t position) {
-    return static_cast<uint32_t>(uint64_t{load_word(bytes + position) * kHashMultiplier} * kPageSlots >> 32);
+    return static_cast<uint32_t>(uint64_t{item.hash(position)} * kPageSlots >> 32);
   };
-
-  uint32_t anchor = 0;
-  for (uint32_t base = 0; base < start_end; base = std::max(base + kWindow, anchor)) {
-    Window window;
-    const uint32_t window_end = std::min(base + kWindow, start_end);
-    for (uint32_t position = base; position < window_end; ++position) {
-      const bool repeats = position > 0 && load_word(bytes + position) == load_word(bytes + position - 1);
-      const uint32_t candidate = repeats ? position - 1 : table[bucket(position)];
-      window.candidate[position - base] = candidate;
-      if (candidate < position) window.score[position - base] = score_match(bytes, position, candidate);
+  const auto look_up = [&](uint32_t base, uint32_t end, Window& window) {
+    for (uint32_t position = base; position < end; ++position) {
+      window.candidate[position - base] = item.repeats(position) ? position - 1 : table[bucket(position)];
       entrants[bucket(position) % kPageEntrants] = static_cast<uint16_t>(position);
     }
-    for (uint32_t position = base; position < window_end; ++position) {
+    for (uint32_t position = base; position < end; ++position) {
       if (entrants[bucket(position) % kPageEntrants] == position)
         table[bucket(position)] = static_cast<uint16_t>(position);
     }
-    for (uint32_t lane = window.choose(0); lane < kWindow; lane = window.choose(anchor - base)) {
-      const uint32_t position = base + lane;
-      const uint32_t offset = position - window.candidate[lane];
-      uint32_t end = position + kMinMatch;
-      while (end < match_end && bytes[end] == bytes[end - offset]) ++end;
-      const uint32_t back_limit = std::min({position - anchor, window.candidate[lane], 4u});
-      uint32_t back = 0;
-      while (back < back_limit && bytes[position - back - 1] == bytes[position - back - 1 - offset]) ++back;
-      const uint32_t start = position - back;
-      if (!writer.append(anchor, start, offset, end - start)) return false;
-      anchor = end;
+  };
+  parse(item, 0, item.start_end, item.match_end, look_up, [&](const Match& match) { writer.append(match); });
+}
+
+// The chunk compressor: a tile is looked up, then entered, then looked up again. Its segments are parsed apart.
+void compress_chunk(const Item& item, BlockWriter& writer) {
+  std::vector<uint32_t> table(size_t{1} << kChunkHashBits, 0);
+  const auto slot = [&](uint32_t position) -> uint32_t& { return table[item.hash(position) >> (32 - kChunkHashBits)]; };
+  // The position that `entry` stands for if its check agrees; else `position`.
+  const auto found = [&](uint32_t position, uint32_t entry) {
+    return (entry & 0xFFFF) == chunk_check(item.hash(position)) ? chunk_position(entry) : position;
+  };
+  Match pending{};  // end 0: there is none
+  for (uint32_t tile = 0; tile < item.start_end; tile += kChunkTile) {
+    const uint32_t tile_end = std::min(tile + kChunkTile, item.start_end);
+    uint32_t earlier[kChunkTile];
+    for (uint32_t position = tile; position < tile_end; ++position)
+      earlier[position - tile] = found(position, slot(position));
+    for (uint32_t position = tile; position < tile_end; ++position)
+      slot(position) = std::max(slot(position), chunk_entry(position, item.hash(position)));
+
+    for (uint32_t begin = tile; begin < tile_end; begin += kChunkSegment) {
+      const auto look_up = [&](uint32_t base, uint32_t end, Window& window) {
+        for (uint32_t position = base; position < end; ++position) {
+          const uint32_t in_tile = found(position, slot(position));
+          const uint32_t latest = in_tile < position ? in_tile : earlier[position - tile];
+          window.candidate[position - base] = item.repeats(position) ? position - 1 : latest;
+        }
+      };
+      // A match that goes on where the segment before ended is one with that.
+      const auto take = [&](const Match& match) {
+        if (match.position == begin && pending.end == begin && pending.offset() == match.offset()) {
+          pending.end = match.end;
+        } else {
+          if (pending.end != 0) writer.append(pending);
+          pending = match;
+        }
+      };
+      const uint32_t end = begin + kChunkSegment;
+      parse(item, begin, std::min(item.start_end, end - (kMinMatch - 1)), std::min(item.match_end, end), look_up, take);
     }
   }
-  return writer.finish(anchor);
+  if (pending.end != 0) writer.append(pending);
 }
 
 }  // namespace
@@ -181,9 +221,13 @@ CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<ui
   if (src.size() > variant.max_item_bytes || src.size() > dst.size()) return {PageFlag::refused, 0};
   if (is_zero(src)) return {PageFlag::zero, 0};
   BlockWriter writer(src, dst);
-  const bool page = variant.name == kPageVariant.name;
-  if (page ? compress_page(src, writer) : compress_chunk(src, variant.hash_bits, writer))
-    return {PageFlag::compressed, writer.size_bytes()};
+  if (variant.name == kPageVariant.name) {
+    compress_page(Item(src), writer);
+  } else {
+    compress_chunk(Item(src), writer);
+  }
+  writer.finish();
+  if (writer.fits()) return {PageFlag::compressed, writer.size_bytes()};
   std::memcpy(dst.data(), src.data(), src.size());
   return {PageFlag::incompressible, static_cast<uint32_t>(src.size())};
 }

@@ -1,8 +1,8 @@
 // LZ4 decompression, one warp a block: 32 sequences at a time, then 32 bytes at a time.
 //
 // A batch is up to 32 sequences that follow each other. The warp stages a part of the block in shared memory and
-//   1. finds where tokens stand: every byte of a window is read as if it were a token, which tells where the next one
-//      would stand, and from the first token one shuffle leads to the next;
+//   1. finds where tokens stand: each lane follows the sequences through a segment of that part, from a guess which soon
+//      meets the right ones, and again from where the lane before arrived if it did not;
 //   2. gives each lane a sequence, checks all of them at once, and adds their lengths up to places in the output;
 //   3. writes the output, a byte a lane: the sequence that owns a byte is found by counting the sequences that start at
 //      or before it, and says where the byte comes from. A source within the same 32 bytes is replaced by its own
@@ -93,7 +93,8 @@ class Decoder {
  private:
   // Decodes sequences from ip on. True: the one at ip now is not for a batch, or is malformed.
   WarpBool decode_batches() {
-    const WarpBool running_out = (*staged_end_ - *ip_ < kLongestBatched) & (*staged_end_ < src_size_);
+    // A sequence decoded alone may have led beyond what is staged.
+    const WarpBool running_out = (*ip_ + kLongestBatched > *staged_end_) & (*staged_end_ < src_size_);
     k_.if_(running_out | (*staged_end_ == 0), [&] { stage(); });
     const Tokens tokens = find_tokens();
     WarpVar decoded(k_, 0);

@@ -16,20 +16,39 @@ inline constexpr uint32_t kLastLiterals = 5;     // the last bytes are literals
 inline constexpr uint32_t kLastMatchStart = 12;  // no match starts closer to the end than this
 inline constexpr uint32_t kHashMultiplier = 2654435761u;  // 2^32 / golden ratio (Knuth, TAOCP 6.4)
 inline constexpr uint32_t kWindow = 32;                   // positions examined together, one a lane
-inline constexpr uint16_t kEmptySlot = 0xFFFF;  // 0 is a position; 65535 is none, it is within the last twelve
 
-inline constexpr uint32_t kPageSlots = 1536;    // of the page compressor's table
-inline constexpr uint32_t kPageEntrants = 128;  // slots in which positions of a window contend to enter it
+// The page compressor's tables.
+inline constexpr uint32_t kPageSlots = 1536;    // last positions, two bytes each
+inline constexpr uint32_t kPageEntrants = 128;  // slots in which positions of a window contend to enter
+
+// The chunk compressor's: an entry is a position in the high half and bits of its hash in the low half. Positions of a
+// later tile are larger than those of an earlier one, but within a tile they count down, so that of all entries of a
+// slot the largest is the first position of the last tile. An entry of 0 is no position before the second tile.
+inline constexpr uint32_t kChunkHashBits = 13;
+inline constexpr uint32_t kChunkTile = 4096;
+inline constexpr uint32_t kChunkSegment = kChunkTile / 8;  // of a warp
+
+template <class U32>
+constexpr auto chunk_check(const U32& hash) {
+  return hash >> 3 & 0xFFFF;
+}
+template <class U32>
+constexpr auto chunk_entry(const U32& position, const U32& hash) {
+  return (position ^ (kChunkTile - 1)) << 16 | chunk_check(hash);
+}
+template <class U32>
+constexpr auto chunk_position(const U32& entry) {
+  return entry >> 16 ^ (kChunkTile - 1);
+}
 
 // One instance of the compressor.
 struct Lz4CompressVariant {
   std::string_view name;
   uint32_t max_item_bytes;
-  uint32_t hash_bits;  // 2^hash_bits slots of two bytes a warp
   LaunchShape shape;
 };
-inline constexpr Lz4CompressVariant kPageVariant{kLz4CompressPage, kMaxPageBytes, 11, kLz4CompressPageShape};
-inline constexpr Lz4CompressVariant kChunkVariant{kLz4CompressChunk, kMaxChunkBytes, 13, kLz4CompressChunkShape};
+inline constexpr Lz4CompressVariant kPageVariant{kLz4CompressPage, kMaxPageBytes, kLz4CompressPageShape};
+inline constexpr Lz4CompressVariant kChunkVariant{kLz4CompressChunk, kMaxChunkBytes, kLz4CompressChunkShape};
 
 // Bytes that a length takes after its token: none below 15, then one for each full 255 and one more.
 constexpr uint32_t extension_bytes(uint32_t length) {

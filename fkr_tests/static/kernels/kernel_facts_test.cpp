@@ -89,7 +89,7 @@ TEST(KernelFacts, MainLoops) {
     EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::prmt), 2u) << "windows of a batch";
   });
   for_each_image(kLz4CompressChunk, [](const KernelImage&, const Parsed& parsed) {
-    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::match), 1u) << "windows";
+    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::prmt), 2u) << "windows of a segment";
   });
   for_each_image(kLz4Decompress, [](const KernelImage&, const Parsed& parsed) {
     EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::bar), 1u) << "sequences";
@@ -103,7 +103,6 @@ bool is_collective(ptx::Op op) {
   return op == ptx::Op::shfl || op == ptx::Op::vote || op == ptx::Op::match || op == ptx::Op::redux;
 }
 
-// Warps of a CTA work apart, so nothing waits for the CTA; what waits for the warp waits for all of it, unguarded.
 // A number, or what the one `mov` to a register puts there: the backend takes the mask of redux.sync from a register.
 ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand) {
   if (operand.kind != ptx::OperandKind::reg) return operand;
@@ -116,14 +115,17 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
   return values.size() == 1 ? values[0] : operand;
 }
 
+// Warps of a CTA work apart, so nothing waits for the CTA but in the chunk compressor; what waits for the warp waits
+// for all of it, and nothing is guarded.
 TEST(KernelFacts, BarrierSafety) {
-  for_each_image("", [](const KernelImage&, const Parsed& parsed) {
+  for_each_image("", [](const KernelImage& image, const Parsed& parsed) {
     const ptx::Function& function = parsed.function();
     for (const ptx::Instruction& instruction : function.instructions) {
       EXPECT_NE(instruction.op, ptx::Op::barrier);
       const bool is_bar = instruction.op == ptx::Op::bar;
       if (!is_bar && !is_collective(instruction.op)) continue;
       EXPECT_FALSE(instruction.guard) << instruction.spelling;
+      if (instruction.spelling == "bar.sync" && image.name == kLz4CompressChunk) continue;
       EXPECT_TRUE(!is_bar || instruction.spelling.substr(0, 8) == "bar.warp") << instruction.spelling;
       const ptx::Operand mask = value_of(function, function.operands(instruction).back());
       EXPECT_EQ(mask.kind, ptx::OperandKind::integer) << instruction.spelling;
@@ -137,10 +139,11 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     const auto cost = parse_kernel_cost(image.ptx);
     ASSERT_TRUE(cost) << cost.error().message();
     if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // they work on positions
-    // A warp an item: an item's bytes take 32 threads.
+    // A warp an item: an item's bytes take 32 threads. Or a CTA.
     const bool takes_pages = image.name == kLz4CompressPage || image.name == kLz4Decompress ||
                              image.name == kZeroPage || image.name.starts_with("demux_");
-    EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), 32u);
+    const uint32_t threads = image.name == kLz4CompressChunk ? kLz4CompressChunkShape.block_threads : 32;
+    EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });
 }
 
@@ -186,7 +189,7 @@ TEST(KernelFacts, LaunchShapesOfTheAbi) {
         std::pair{kLz4Decompress, kLz4DecompressShape}, std::pair{kZeroPage, kZeroPageShape}}) {
     for_each_image(name, [&, shape = shape](const KernelImage& image, const Parsed&) {
       EXPECT_EQ(image.block_threads, shape.block_threads);
-      EXPECT_EQ(shape.block_threads, 32 * shape.items_per_block);
+      EXPECT_EQ(shape.items_per_block, image.name == kLz4CompressChunk ? 1 : shape.block_threads / 32);
     });
   }
   EXPECT_EQ(kLz4CompressPageShape.grid_blocks(0), 0u);
