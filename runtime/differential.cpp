@@ -17,7 +17,16 @@ using rules::Differential;
 
 namespace {
 
-constexpr uint64_t kSeeds[] = {0, 1, 2, 3};  // 0: warps in order
+// One as expected, one by chance, two against every expectation.
+struct Schedule {
+  uint64_t seed;
+  bool is_adversarial;
+  std::string_view name;
+};
+constexpr Schedule kSchedules[] = {{0, false, "with the warps in order"},
+                                   {1, false, "in schedule random:1"},
+                                   {1, true, "in schedule adversarial:1"},
+                                   {2, true, "in schedule adversarial:2"}};
 constexpr uint64_t kMaxSteps = 2'000'000;
 constexpr int kHighestLevel = 4;  // of the driver's compiler
 
@@ -29,7 +38,8 @@ struct Run {
   bool has_died = false;          // of a fault on a GPU, which took the context with it
 };
 
-Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts, uint64_t seed) {
+Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+             const Schedule& schedule) {
   Run run;
   emulator::Device device;
   // The module outlives the run.
@@ -40,9 +50,11 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   if (!generated) return {{}, generated.error().message()};
   const auto placed = place(device, *generated);
   if (!placed) return {{}, placed.error().message()};
-  const auto outcome = emulator::launch(
-      *program, kernel.name, generated->shape, placed->arguments,
-      {.checks = emulator::kCheckBounds | emulator::kCheckAlignment, .schedule_seed = seed, .max_steps = kMaxSteps});
+  const auto outcome = emulator::launch(*program, kernel.name, generated->shape, placed->arguments,
+                                        {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
+                                         .schedule_seed = schedule.seed,
+                                         .adversarial = schedule.is_adversarial,
+                                         .max_steps = kMaxSteps});
   if (!outcome) return {{}, outcome.error().message()};
   if (!outcome->ok()) return {{}, "the kernel faults on the generated inputs: " + outcome->faults.front().message};
   for (size_t i = 0; i < placed->addresses.size(); ++i) {
@@ -108,7 +120,7 @@ Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module,
   return run;
 }
 
-std::string first_difference(const Run& a, const std::string& where_a, const Run& b, const std::string& where_b) {
+std::string first_difference(const Run& a, std::string_view where_a, const Run& b, std::string_view where_b) {
   const auto [left, right] = std::mismatch(a.memory.begin(), a.memory.end(), b.memory.begin());
   return fmt::format("byte {} of the buffers is {} {} and {} {}", left - a.memory.begin(), std::to_integer<int>(*left),
                      where_a, std::to_integer<int>(*right), where_b);
@@ -127,7 +139,7 @@ Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const
   const auto context = driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
   if (!context) return not_run(context.error().message());
   const bool holds_emulator = !is_approximate(function);
-  Run first = run_once(module, function, facts, 0);
+  Run first = run_once(module, function, facts, kSchedules[0]);
   if (!first.trouble.empty()) return not_run(first.trouble);
   std::string first_place = "on the emulator";
   for (int level = 0; level <= kHighestLevel; ++level) {
@@ -151,17 +163,16 @@ Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const
 
 Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
   std::optional<Run> first;
-  for (const uint64_t seed : kSeeds) {
-    Run run = run_once(module, module.functions[kernel], facts, seed);
+  for (const Schedule& schedule : kSchedules) {
+    Run run = run_once(module, module.functions[kernel], facts, schedule);
     if (!run.trouble.empty()) return not_run(run.trouble);
     if (!first) {
       first = std::move(run);
     } else if (first->memory != run.memory) {
-      return {Differential::Outcome::different,
-              first_difference(*first, "with the warps in order", run, fmt::format("in schedule random:{}", seed))};
+      return {Differential::Outcome::different, first_difference(*first, kSchedules[0].name, run, schedule.name)};
     }
   }
-  return {Differential::Outcome::same, fmt::format("{} schedules on the emulator", std::size(kSeeds))};
+  return {Differential::Outcome::same, fmt::format("{} schedules on the emulator", std::size(kSchedules))};
 }
 
 }  // namespace ptxkit
