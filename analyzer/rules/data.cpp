@@ -16,6 +16,31 @@ using ptx::Op;
 namespace {
 
 constexpr unsigned kMaxResolve = 64;
+constexpr unsigned kMaxFollowed = 8;
+
+// Whether the result is undefined where an operand is. Logic on bits is not among them: a byte put into an undefined
+// word is how compilers build one up.
+bool passes_on(Op op) {
+  switch (op) {
+    case Op::mov:
+    case Op::cvt:
+    case Op::cvta:
+    case Op::neg:
+    case Op::abs:
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::mad:
+    case Op::fma:
+    case Op::div:
+    case Op::sqrt:
+    case Op::rcp:
+    case Op::setp:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // Undefined where the value is so on every way that leads to it, given the conditions that hold at the use: a guarded
 // definition under the same predicate is a plain one.
@@ -71,26 +96,7 @@ class Undefinedness {
     }
     if (value.old != flow::kNone && !always_[value.old]) return false;
     const flow::Operation operation = flow::operation_of(ssa, id);
-    // Only operations that pass the whole value on: a byte put into an undefined word is how compilers build one up.
-    switch (operation.instruction->op) {
-      case Op::mov:
-      case Op::cvt:
-      case Op::cvta:
-      case Op::neg:
-      case Op::abs:
-      case Op::add:
-      case Op::sub:
-      case Op::mul:
-      case Op::mad:
-      case Op::fma:
-      case Op::div:
-      case Op::sqrt:
-      case Op::rcp:
-      case Op::setp:
-        break;
-      default:
-        return false;
-    }
+    if (!passes_on(operation.instruction->op)) return false;
     const ptx::Operand& first = function_->operand_pool[operation.first_source];
     if (first.child_count) return false;
     for (unsigned i = 0; i < operation.source_count; ++i) {
@@ -128,6 +134,29 @@ Cover cover_of(const flow::Ssa& ssa, ValueId id, const std::vector<flow::Conditi
         std::find(conditions.begin(), conditions.end(), guard) != conditions.end())
       return Cover::defined;
   return conditions.empty() ? Cover::missing : Cover::open;
+}
+
+// A guarded definition that nothing precedes, from which `id` is computed without a further guard, and which may not
+// have run under `conditions`. kNone where there is none.
+ValueId guarded_source(const flow::Ssa& ssa, ValueId id, const std::vector<flow::Condition>& conditions) {
+  std::vector<ValueId> work{id};
+  for (unsigned steps = 0; !work.empty() && steps < kMaxFollowed; ++steps) {
+    const ValueId next = work.back();
+    work.pop_back();
+    const Value& value = ssa.value(next);
+    if (value.kind != Value::Kind::result) continue;
+    if (value.old != flow::kNone) {
+      if (cover_of(ssa, next, conditions) == Cover::missing) return next;
+      continue;
+    }
+    const flow::Operation operation = flow::operation_of(ssa, next);
+    if (!passes_on(operation.instruction->op) || operation.parts != 1) continue;
+    for (unsigned i = 0; i < operation.source_count; ++i) {
+      const flow::Source source = flow::source_of(ssa, operation.first_source + i);
+      if (source.kind == flow::Source::Kind::value) work.push_back(source.id);
+    }
+  }
+  return flow::kNone;
 }
 
 // The undefined register at the bottom of an undefined value, for the message.
@@ -172,8 +201,7 @@ RuleResult use_before_definition(Context& context) {
   auto look = [&](ValueId used, ptx::InstructionId id, std::string_view as, bool own_guard, bool partly = true) {
     if (used == flow::kNone) return;
     std::vector<flow::Condition> conditions;
-    const bool is_conditional = ssa.value(used).old != flow::kNone;
-    if (is_conditional)
+    if (ssa.value(used).kind == Value::Kind::result)
       conditions = own_guard ? analyses.conditions().of_instruction(id)
                              : analyses.conditions().of(analyses.graph().block_of(id));
     const ValueId value = undefined.resolve(used, conditions);
@@ -190,12 +218,14 @@ RuleResult use_before_definition(Context& context) {
     }
     const Value& joined = ssa.value(value);
     if (!partly) return;
-    if (is_conditional && cover_of(ssa, value, conditions) == Cover::missing) {
+    if (const ValueId guarded = guarded_source(ssa, value, conditions); guarded != flow::kNone) {
+      const std::string origin = function.registers[ssa.value(guarded).reg].name();
       Finding finding = finding_at(context, id, Severity::high, Tier::likely,
-                                   fmt::format("{} is used as {} but is defined under a guard only", name, as),
+                                   fmt::format("{} is used as {} but {} defined under a guard only", name, as,
+                                               origin == name ? "is" : origin + ", which it comes from, is"),
                                    "define the register on every path that leads here, or guard this use too");
       finding.path.push_back(
-          {function.instructions[joined.instruction].at, "it is defined here where the guard holds"});
+          {function.instructions[ssa.value(guarded).instruction].at, "it is defined here where the guard holds"});
       finding.assumptions.push_back("the guard does not hold");
       findings.push_back(std::move(finding));
       return;

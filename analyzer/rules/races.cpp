@@ -334,7 +334,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
     for (const flow::Term& term : *list) leave(term, term.coefficient);
 
   const Overlap found = overlap(x, y, a.access.extent_bytes, b.access.extent_bytes, warp_level, modulus);
-  if (!found.possible) return analyses_->shape().is_exact;
+  if (!found.possible) return analyses_->shape().is_exact || analyses_->shape().max_threads == 1;
   if (!found.sure || modulus) return false;
   // Conditions that only one of them has may still exclude each other where both have some.
   auto extra = [](const Footprint& from, const Footprint& of) {
@@ -491,7 +491,7 @@ RuleResult RaceSearch::run() {
       }
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
-  if (findings_.empty() && !analyses_->shape().is_exact)
+  if (findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)
     open_ = "the block's shape is not known; .reqntid or a launch file says it";
   if (findings_.empty() && !open_.empty()) return undecided(open_);
   return conclude(std::move(findings_), "every two threads' accesses are apart, atomic or separated by a barrier");
