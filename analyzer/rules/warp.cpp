@@ -158,10 +158,17 @@ RuleResult judge_collectives(Context& context, bool votes_only, Judge&& judge, s
       return;
     }
     for (const uint32_t warp : warps_tried(context)) {
-      const auto lanes = arrivals(context, id, warp);
+      auto lanes = arrivals(context, id, warp);
       if (!lanes) {
         ++open;
         return;
+      }
+      // A mask of the first lanes fits a block of that many threads, as templates on the block's size have it.
+      const bool names_first_lanes = (*mask & (*mask + 1)) == 0 && ~*mask != 0;
+      if (names_first_lanes && !context.analyses().shape().is_exact && (lanes->arrive & ~*mask)) {
+        ++open;
+        lanes->arrive &= *mask;
+        lanes->gone &= *mask;
       }
       if (lanes->arrive && judge(id, instruction, *mask, *lanes, findings)) return;
     }
