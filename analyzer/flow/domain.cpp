@@ -187,7 +187,12 @@ bool Domain::is_used_as_pointer(ValueId id, unsigned depth) const {
     if (use.kind != Use::Kind::operand) continue;
     const ptx::Instruction& user = function.instructions[use.id];
     if (user.op == Op::cvta || function.operand_pool[use.operand].kind == OperandKind::address) return true;
-    if (user.op == Op::mov && depth && ssa_->at(user.first_operand) != kNone &&
+    // Passed on as it is, or with a displacement.
+    const bool is_displaced =
+        user.op == Op::add && user.operand_count == 3 &&
+        std::any_of(&function.operand_pool[user.first_operand + 1], &function.operand_pool[user.first_operand + 3],
+                    [](const ptx::Operand& operand) { return operand.kind == OperandKind::integer; });
+    if ((user.op == Op::mov || is_displaced) && depth && ssa_->at(user.first_operand) != kNone &&
         is_used_as_pointer(ssa_->at(user.first_operand), depth - 1))
       return true;
   }
