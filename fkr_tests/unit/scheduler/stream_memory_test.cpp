@@ -1,15 +1,13 @@
 // Streams under a memory budget: what they reserve stays below it whatever the stream's length, what does not fit is
 // refused, and a stream that is cancelled or fails gives everything back.
 #include <atomic>
-#include <cstring>
-#include <optional>
 #include <random>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/generated_source.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/stream.hpp"
 
@@ -22,28 +20,11 @@ using scheduler::Ledger;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-// `size_bytes` of a repeated pattern that is never in memory as a whole.
-class GeneratedSource final : public format::ByteSource {
- public:
-  explicit GeneratedSource(std::uint64_t size_bytes) : left_bytes_(size_bytes) {
-    for (std::size_t i = 0; i < pattern_.size(); ++i)
-      pattern_[i] = static_cast<std::uint8_t>(i % 251 == 0 ? i >> 8 : 7);
-  }
-  Result<std::size_t> read(format::MutableBytes into) override {
-    const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left_bytes_));
-    for (std::size_t done = 0; done < count; done += pattern_.size()) {
-      std::memcpy(into.data() + done, pattern_.data(), std::min(pattern_.size(), count - done));
-    }
-    left_bytes_ -= count;
-    return count;
-  }
-  const std::string& name() const override { return name_; }
-
- private:
-  std::uint64_t left_bytes_;
-  ByteVector pattern_ = ByteVector(kMiB);
-  std::string name_ = "generated";
-};
+ByteVector pattern() {
+  ByteVector bytes(kMiB);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i % 251 == 0 ? i >> 8 : 7);
+  return bytes;
+}
 
 // Slow to take what it is given, so that everything before it fills up; can fail or cancel after so many bytes.
 class SlowSink final : public format::ByteSink {
@@ -91,7 +72,7 @@ class StreamMemory : public ::testing::Test {
  protected:
   Result<StreamTotals> compress(std::uint64_t size_bytes, Ledger& memory, format::ByteSink& sink, int size_id = 4,
                                 unsigned prefetch = 2, std::stop_token stop = {}) {
-    GeneratedSource source(size_bytes);
+    testing::GeneratedSource source(pattern(), size_bytes);
     return compress_stream(source, sink, *backend_,
                            {.header = blocks_of(size_id),
                             .encoder = Encoder::fast,
@@ -176,7 +157,7 @@ TEST_F(StreamMemory, DecompressionKeepsToItsBudgetWhateverTheFramesHold) {
 
 TEST_F(StreamMemory, CancellingReturnsEverything) {
   std::minstd_rand random(1);
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 20; ++round) {
     Ledger memory("memory", 8 * kMiB);
     SlowSink sink;
     sink.delay_microseconds = static_cast<unsigned>(random() % 300);

@@ -1,0 +1,125 @@
+// The scheduler on a GPU: mixed output, a device budget that is kept, and whether the policy takes the faster side.
+#include <chrono>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/device/device.hpp"
+#include "fkr_tests/frames.hpp"
+#include "fkr_tests/generated_source.hpp"
+#include "kernels/images.hpp"
+#include "runtime/codec/select_backend.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ByteVector = std::vector<std::uint8_t>;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+class DeviceScheduling : public ::testing::Test {
+ protected:
+  void SetUp() override { PTXKIT_REQUIRE_DEVICE(); }
+
+  std::unique_ptr<Backend> backend(std::string name, Policy policy, const CudaLimits& limits = {}) {
+    BackendRequest request;
+    request.name = std::move(name);
+    request.policy = policy;
+    request.device = (*testing::device())->info().ordinal;
+    request.find_image = [](std::string_view kernel, std::uint32_t major, std::uint32_t minor) {
+      return kernels::find_kernel_image(kernel, major, minor);
+    };
+    request.notice = [](const std::string& message, bool) { ADD_FAILURE() << message; };
+    request.copy_executor = &copies_;
+    request.limits = limits;
+    return select_backend(request, executor_).value();
+  }
+
+  Executor executor_, copies_{2};
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
+};
+
+ByteVector mixed_content(std::size_t size) {
+  ByteVector raw = testing::matchable_bytes(size / 2, 1);
+  raw.resize(size * 3 / 4);  // zeros
+  const ByteVector noise = testing::random_bytes(size - raw.size(), 2);
+  raw.insert(raw.end(), noise.begin(), noise.end());
+  return raw;
+}
+
+TEST_F(DeviceScheduling, MixedOutputIsTheCpusBitForBit) {
+  const auto mixed = backend("auto", Policy::mixed);
+  for (const std::size_t size : {1000u, 400'000u, 20'000'000u}) {
+    const ByteVector raw = mixed_content(size);
+    const auto frame = testing::compress_frame(*mixed, raw);
+    ASSERT_TRUE(frame) << frame.error().message();
+    EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw).value()) << size;
+    EXPECT_TRUE(testing::decompress_frame(*mixed, *frame).value() == raw) << size;
+  }
+}
+
+// The length in MiB comes from PTXKIT_STREAM_MIB where 4 GiB would take too long.
+TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
+  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
+  const std::uint64_t length = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const auto cuda = backend("cuda", Policy::gpu, {.memory_bytes = 64 * kMiB, .queue_count = 4});
+  // Contexts and modules take memory of their own.
+  ASSERT_TRUE(testing::compress_frame(*cuda, mixed_content(200'000)));
+  const std::uint64_t free_before = (*testing::device())->free_memory_bytes().value();
+  testing::GeneratedSource source(mixed_content(8 * kMiB), length);
+  format::NullSink sink;
+  scheduler::Ledger memory("memory", 256 * kMiB);
+  format::FrameHeader header;
+  header.block_size_id = 4;
+  const auto totals = compress_stream(source, sink, *cuda,
+                                      {.header = header,
+                                       .encoder = Encoder::reproducible,
+                                       .progress = {},
+                                       .limits = {.memory = &memory, .prefetch = 2, .stop = {}}});
+  ASSERT_TRUE(totals) << totals.error().message();
+  EXPECT_EQ(totals->raw_bytes, length);
+  EXPECT_LE(memory.peak_bytes(), 256 * kMiB);
+  // The arenas only grow, so what is gone now is the peak.
+  const std::uint64_t free_after = (*testing::device())->free_memory_bytes().value();
+  EXPECT_LE(free_before - std::min(free_before, free_after), 64 * kMiB);
+  std::printf("device memory taken: %.1f MiB\n", static_cast<double>(free_before - free_after) / kMiB);
+}
+
+// Charges the GPU the start that a process pays, which this one has behind it, and prints the table for docs.
+TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
+  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
+  const std::uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const double start_seconds = unmeasured(1).gpu_start_seconds;
+  const auto cuda = backend("cuda", Policy::gpu);
+  ASSERT_TRUE(testing::compress_frame(*cuda, mixed_content(200'000)));
+  const auto rates = calibrate(*cpu_, *cuda, executor_.thread_count(), start_seconds);
+  ASSERT_TRUE(rates) << rates.error().message();
+  fmt::print("GB/s: cpu {:.2f} fast, {:.2f} reproducible, {:.2f} decompress; gpu {:.2f}, {:.2f}\n",
+             rates->cpu.compress / 1e9, rates->cpu.compress_reproducible / 1e9, rates->cpu.decompress / 1e9,
+             rates->gpu.compress / 1e9, rates->gpu.decompress / 1e9);
+  const ByteVector pattern = mixed_content(8 * kMiB);
+  const auto seconds_of = [&](Backend& backend, std::uint64_t length) {
+    testing::GeneratedSource source(pattern, length);
+    format::NullSink sink;
+    format::FrameHeader header;
+    header.block_size_id = 4;
+    header.content_checksum = false;  // one thread's work on either side
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(compress_stream(
+        source, sink, backend, {.header = header, .encoder = backend.default_encoder(), .progress = {}, .limits = {}}));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  for (std::uint64_t length = 4096; length <= longest; length *= 4) {
+    const double cpu = std::min(seconds_of(*cpu_, length), seconds_of(*cpu_, length));
+    const double gpu = start_seconds + std::min(seconds_of(*cuda, length), seconds_of(*cuda, length));
+    const bool takes_gpu = rates->prefers_gpu(Work::compress, length);
+    fmt::print("{:>12} bytes: cpu {:9.6f} s, gpu {:9.6f} s, auto takes the {}\n", length, cpu, gpu,
+               takes_gpu ? "gpu" : "cpu");
+    EXPECT_LE(takes_gpu ? gpu : cpu, 1.05 * std::min(cpu, gpu)) << length;
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::codec
