@@ -51,9 +51,12 @@ class FakeImages {
   FakeImages() {
     using kernels::KernelParameter, kernels::ParameterType;
     const KernelParameter pointer{"p", ParameterType::pointer, 1}, scalar{"n", ParameterType::u32, 0};
-    add(kernels::kLz4CompressPage, 128, {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
-    add(kernels::kLz4CompressChunk, 32, {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
-    add(kernels::kLz4Decompress, 128, {pointer, pointer, pointer, pointer, pointer, pointer, pointer, pointer, scalar});
+    add(kernels::kLz4CompressPage, kernels::kLz4CompressPageShape.block_threads,
+        {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
+    add(kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape.block_threads,
+        {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
+    add(kernels::kLz4Decompress, kernels::kLz4DecompressShape.block_threads,
+        {pointer, pointer, pointer, pointer, pointer, pointer, pointer, pointer, scalar});
   }
   kernels::KernelImage* find(std::string_view name) {
     for (auto& stored : images_) {
