@@ -469,7 +469,7 @@ class OperandCompiler {
     const std::string_view bounds = text_.substr(at_, close - at_);
     at_ = close + 1;
     if (bounds == "t") {
-      item.warp_multiple = true;
+      item.multiple_of = 32;
       return;
     }
     item.bounded = true;
@@ -477,11 +477,15 @@ class OperandCompiler {
     if (dots != std::string_view::npos) {
       item.low = leading_number(bounds);
       item.high = leading_number(bounds.substr(dots + 2));
+      const size_t step = bounds.find('/');
+      if (step != std::string_view::npos)
+        item.multiple_of = static_cast<uint16_t>(leading_number(bounds.substr(step + 1)));
       return;
     }
-    item.low = leading_number(bounds);
+    const bool has_minus_one = bounds.starts_with("-1|");
+    item.low = has_minus_one ? -1 : int64_t{leading_number(bounds)};
     item.high = item.low;
-    for (size_t start = 0; start < bounds.size();) {
+    for (size_t start = has_minus_one ? 3 : 0; start < bounds.size();) {
       const unsigned value = leading_number(bounds.substr(start));
       if (value < 64) item.allowed |= uint64_t{1} << value;
       item.high = value;

@@ -13,17 +13,16 @@
 //   A the same, or `_` beside one that is none
 //   e the same or a special register                      s what mov reads: that, or the address of a variable/function
 //   i integer constant         b predicate, `!p` or 0/1   p predicate or `!p`        q predicate destination, Q or `_`
-//   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory
-//   n the same, 32 bits wide or 64 even if the space is generic
-//   o a texture, sampler or surface in brackets, by name or by a 64-bit register that holds its handle
-//   v register or variable     g generic address register L label     T branch table  C call   _ the sink alone
-//   w destination, x source of a video instruction, with a selector
-//   {r*4} four of them in braces, {r*2+} two, or four     {r/a*4} the first of them as `r`, the others as `a`     r*v
-//   as many as .vN says, without braces where it says nothing {r*d} as many as the Nd word says, {r*d-2} two less,
-//   {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word a|b a pair, a|b? a pair or only a [m, {a*2}] an
-//   address with more in its brackets; ... anything :u32 of that type, :0 :1 :2 of the first, second, third type
-//   written, :w of twice the width; else of the last type ~ a wider register will do    ? may be left out       @word
-//   only with that modifier (0..15) (4|8|16) bounds of a constant                 (t) a multiple of the warp size
+//   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory, t~ in
+//   any 32 bits n the same, 32 bits wide or 64 even if the space is generic o a texture, sampler or surface in
+//   brackets, by name or by a 64-bit register that holds its handle v register or variable     g generic address
+//   register L label     T branch table  C call   _ the sink alone w destination, x source of a video instruction, with
+//   a selector {r*4} four of them in braces, {r*2+} two, or four     {r/a*4} the first of them as `r`, the others as
+//   `a`     r*v as many as .vN says, without braces where it says nothing {r*d} as many as the Nd word says, {r*d-2}
+//   two less, {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word a|b a pair, a|b? a pair or only a [m,
+//   {a*2}] an address with more in its brackets; ... anything :u32 of that type, :0 :1 :2 of the first, second, third
+//   type written, :w of twice the width; else of the last type ~ a wider register will do    ? may be left out @word
+//   only with that modifier (0..15) (4|8|16) (24..256/8) bounds of a constant     (t) a multiple of the warp size
 //
 // Targets: "90" that one and later, "10-13" a range, "90a" exactly, "100f" its family; a list is separated by commas.
 #pragma once
@@ -116,11 +115,11 @@ struct OperandSpec {
   bool relaxed = false;          // a wider register will do; of an address: any width
   bool optional = false;
   bool may_sink = false;
-  bool selector = false;       // of a video instruction
-  bool pair_optional = false;  // a pair: the second half may be missing
-  bool any_count = false;      // an address with any further operands
-  bool padded = false;         // a vector of `count` elements or of a larger power of two
-  bool warp_multiple = false;
+  bool selector = false;                      // of a video instruction
+  bool pair_optional = false;                 // a pair: the second half may be missing
+  bool any_count = false;                     // an address with any further operands
+  bool padded = false;                        // a vector of `count` elements or of a larger power of two
+  uint16_t multiple_of = 1;                   // a constant
   uint16_t count = 0;                         // of a vector
   uint16_t first_child = 0, child_count = 0;  // indices into the same vector as this spec
   bool bounded = false;

@@ -66,6 +66,7 @@ bool Parser::parse_offset(Operand& operand) {
   Constant offset;
   if (!parse_constant(offset)) return false;
   operand.value += minus ? 0 - offset.bits : offset.bits;
+  operand.has_offset = true;
   return true;
 }
 

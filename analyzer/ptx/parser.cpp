@@ -220,6 +220,7 @@ void Parser::parse_address_size() {
   const std::string_view text = here();
   if (token_.kind == TokenKind::number && (text == "32" || text == "64")) {
     module_.address_size = text == "64" ? 64 : 32;
+    module_.has_address_size = true;
     advance();
   } else {
     report_here(DiagnosticKind::bad_address_size, fmt::format("expected '.address_size' 32 or 64, found {}", found()));

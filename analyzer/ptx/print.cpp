@@ -82,8 +82,7 @@ class Printer {
     write(".version {}.{}\n.target {}", module_.version_major, module_.version_minor, module_.target);
     for (const std::string_view option : module_.target_options) write(", {}", option);
     write("\n");
-    // Older versions do not know the directive.
-    if (module_.version_major * 10 + module_.version_minor >= 23) write(".address_size {}\n", module_.address_size);
+    if (module_.has_address_size) write(".address_size {}\n", module_.address_size);
   }
 
   void type_prefix(const Variable& variable) {
@@ -315,8 +314,8 @@ class Printer {
     if (reg.index != kNone) write("{}", reg.index);
   }
 
-  void offset(uint64_t value) {
-    if (value != 0) write("+{}", static_cast<int64_t>(value));
+  void offset(uint64_t value, bool written = false) {
+    if (value != 0 || written) write("+{}", static_cast<int64_t>(value));
   }
 
   void list(const Function& function, const Operand& parent) {
@@ -386,11 +385,11 @@ class Printer {
           case AddressBase::reg:
             register_name(function, one.id);
             component(one);
-            offset(one.value);
+            offset(one.value, one.has_offset);
             break;
           case AddressBase::variable:
             out_ += module_.variables[one.id].name;
-            offset(one.value);
+            offset(one.value, one.has_offset);
             break;
           case AddressBase::immediate:
             write("{}", static_cast<int64_t>(one.value));

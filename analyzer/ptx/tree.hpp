@@ -139,6 +139,7 @@ struct Operand {
   Offset at = 0;             // where it starts in the text
   uint32_t first_child = 0;  // Function::operand_pool
   uint32_t child_count = 0;
+  bool has_offset = false;  // of an address: `[a+0]`, of which ptxas makes an addition where it does not optimise
   uint64_t value = 0;
 };
 
@@ -272,6 +273,7 @@ struct Module {
   char target_suffix = 0;                        // 'a', 'f' or 0
   std::vector<std::string_view> target_options;  // texmode_independent, debug, map_f64_to_f32
   uint32_t address_size = 32;                    // bits
+  bool has_address_size = false;                 // the directive was written
   std::vector<SourceFile> files;
   std::vector<Location> locations;
   std::vector<Variable> variables;

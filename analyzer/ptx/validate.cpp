@@ -34,7 +34,8 @@ bool kinds_agree(Type wanted, Type have) {
   if (is_bits(wanted) || is_bits(have)) return true;
   if (is_integer(wanted) && is_integer(have)) return true;
   if (wanted == have) return true;
-  return kind(wanted) == TypeKind::packed && is_integer(have) && wanted != Type::f16x2 && wanted != Type::bf16x2;
+  return kind(wanted) == TypeKind::packed && is_integer(have) && wanted != Type::f16x2 && wanted != Type::bf16x2 &&
+         wanted != Type::f32x2;
 }
 
 bool types_agree(Type wanted, Type have, bool relaxed) {
@@ -44,6 +45,23 @@ bool types_agree(Type wanted, Type have, bool relaxed) {
   if (!relaxed || have_bits < wanted_bits) return false;
   // A float register is as wide as its float; in wider integers or bits the low part counts.
   return kind(have) != TypeKind::floating ? kinds_agree(wanted, have) : is_bits(wanted);
+}
+
+Type bits_of(unsigned width) {
+  switch (width) {
+    case 8:
+      return Type::b8;
+    case 16:
+      return Type::b16;
+    case 32:
+      return Type::b32;
+    case 64:
+      return Type::b64;
+    case 128:
+      return Type::b128;
+    default:
+      return Type::none;
+  }
 }
 
 bool is_predicate(Role role) {
@@ -331,16 +349,16 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
     }
   }
   const auto value = static_cast<int64_t>(operand.value);
-  if (spec.bounded &&
-      (value < spec.low || value > spec.high || (spec.allowed != 0 && (spec.allowed >> value & 1) == 0))) {
+  if (spec.bounded && (value < spec.low || value > spec.high ||
+                       (spec.allowed != 0 && value >= 0 && (spec.allowed >> value & 1) == 0))) {
     return failure.set(DiagnosticKind::immediate_range, operand.at,
                        spec.low == spec.high ? fmt::format("expected {}, found {}", spec.low, value)
-                       : spec.allowed != 0   ? fmt::format("{} is not among the sizes allowed here", value)
+                       : spec.allowed != 0   ? fmt::format("{} is not among the numbers allowed here", value)
                                              : fmt::format("expected {} to {}, found {}", spec.low, spec.high, value));
   }
-  if (spec.warp_multiple && value % 32 != 0) {
+  if (spec.multiple_of > 1 && value % spec.multiple_of != 0) {
     return failure.set(DiagnosticKind::immediate_range, operand.at,
-                       fmt::format("expected a multiple of the warp size 32, found {}", value));
+                       fmt::format("expected a multiple of {}, found {}", spec.multiple_of, value));
   }
   return true;
 }
@@ -360,6 +378,11 @@ bool Validator::match_address(const Function& function, const OperandSpec& spec,
     const Register& reg = function.registers[operand.id];
     const unsigned width = bit_width(reg.type);
     const bool tensor = spec.role == Role::tensor_memory;
+    if (tensor && !spec.relaxed && !is_bits(reg.type)) {
+      return failure.set(
+          DiagnosticKind::address_register, operand.at,
+          fmt::format("expected a register of .b32 as address, found '{}' of .{}", reg.name(), ptx::text(reg.type)));
+    }
     const bool wide = !tensor && !spec.relaxed && needs_wide_address(spec.space) && module_.address_size == 64;
     if (is_integer(reg.type) || is_bits(reg.type)) {
       if (width == 64 && !tensor) return true;
@@ -425,6 +448,51 @@ bool Validator::match_opaque(const Function& function, const OperandSpec& spec, 
                                              : fmt::format("the variable '{}'", variable.name)));
 }
 
+// cvta.local of a variable in .local.
+bool Validator::match_converted(const Instruction& instruction, const Operand& operand, Failure& failure) const {
+  const Variable& variable = module_.variables[operand.id];
+  const Space want = instruction.space == Space::shared_cluster ? Space::shared : instruction.space;
+  if (instruction.op != Op::cvta || kind(variable.type) == TypeKind::opaque || variable.space == want) return true;
+  return failure.set(DiagnosticKind::space_mismatch, operand.at,
+                     fmt::format("'{}' is in .{}, the instruction converts an address in .{}", variable.name,
+                                 ptx::text(variable.space), ptx::text(want)));
+}
+
+// Elements of two types are read as bits; they have one width all the same. Matrix fragments are read one by one.
+bool Validator::match_elements(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                               const Operand& list, Failure& failure) const {
+  const OperandSpec& element = specs_[spec.first_child];
+  const auto children = function.children(list);
+  if (spec.child_count == 2) {
+    const OperandSpec* expected = &specs_[spec.first_child + 1];
+    for (const Operand& child : children) {
+      if (!match(function, instruction, *expected, child, failure)) return false;
+      expected = &element;
+    }
+    return true;
+  }
+  const Register* first = nullptr;
+  bool is_mixed = false;
+  const bool is_fragment = instruction.op == Op::mma || instruction.op == Op::wmma || instruction.op == Op::wgmma;
+  for (const Operand& child : children) {
+    if (child.kind != OperandKind::reg || is_fragment) continue;
+    const Register& reg = function.registers[child.id];
+    if (first == nullptr) first = &reg;
+    if (bit_width(reg.type) != bit_width(first->type) && reg.type != Type::pred && first->type != Type::pred) {
+      return failure.set(DiagnosticKind::bad_vector, child.at,
+                         fmt::format("expected elements of one width in braces, found '{}' of .{} beside .{}",
+                                     reg.name(), ptx::text(reg.type), ptx::text(first->type)));
+    }
+    is_mixed |= reg.type != first->type;
+  }
+  for (const Operand& child : children) {
+    OperandSpec plain = element;
+    if (is_mixed && kind(plain.type) != TypeKind::predicate) plain.type = bits_of(bit_width(plain.type));
+    if (!match(function, instruction, plain, child, failure)) return false;
+  }
+  return true;
+}
+
 bool Validator::match_call(const Function& function, const Instruction& instruction, Failure& failure) const {
   const CallParts parts = call_parts(function, instruction);
   const Offset at = instruction.opcode_at;
@@ -466,6 +534,11 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
     const auto given = function.children(list);
     for (size_t i = 0; i < given.size() && i < declared.size(); ++i) {
       const Variable& want = module_.variables[declared[i]];
+      if (given[i].kind == OperandKind::label) {
+        failure.set(DiagnosticKind::undeclared_name, given[i].at,
+                    fmt::format("expected what '{}' gets, found {}", want.name, describe(function, given[i])));
+        return true;
+      }
       if (given[i].kind != OperandKind::symbol || want.space != Space::param || want.is_unsized) continue;
       const Variable& have = module_.variables[given[i].id];
       if (have.size_bytes != want.size_bytes) {
@@ -557,7 +630,8 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
     case Role::integer:
       return operand.kind == OperandKind::integer ? match_constant(spec, operand, failure) : other();
     case Role::variable_or_register:
-      if (operand.kind == OperandKind::symbol) return true;
+      if (operand.kind == OperandKind::symbol) return match_converted(instruction, operand, failure);
+      if (operand.kind == OperandKind::integer && instruction.op == Op::cvta) return true;
       return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
     case Role::address:
     case Role::tensor_memory:
@@ -608,11 +682,7 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         return failure.set(DiagnosticKind::bad_vector, operand.at,
                            fmt::format("expected {} elements in braces, found {}", spec.count, given));
       }
-      const OperandSpec* expected = spec.child_count == 2 ? &specs_[spec.first_child + 1] : &element;
-      for (const Operand& child : function.children(operand)) {
-        if (!match(function, instruction, *expected, child, failure)) return false;
-        expected = &element;
-      }
+      if (!match_elements(function, instruction, spec, operand, failure)) return false;
       const auto children = function.children(operand);
       const bool all_sinks =
           std::all_of(children.begin(), children.end(), [](const Operand& o) { return o.kind == OperandKind::sink; });
@@ -631,6 +701,11 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         return failure.set(
             DiagnosticKind::needs_target, operand.at,
             fmt::format("a predicate beside the texel needs sm_60 or later, the file has {}", module_.target));
+      }
+      if ((instruction.op == Op::tex || instruction.op == Op::tld4) && version() != 0 && version() < 71) {
+        return failure.set(DiagnosticKind::needs_version, operand.at,
+                           fmt::format("a predicate beside the texel needs '.version 7.1' or later, the file has {}.{}",
+                                       module_.version_major, module_.version_minor));
       }
       const auto children = function.children(operand);
       // Beside a second predicate the first may be the sink.

@@ -55,6 +55,9 @@ class Validator {
   bool match_constant(const OperandSpec& spec, const Operand& operand, Failure& failure) const;
   bool match_address(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
   bool match_opaque(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
+  bool match_converted(const Instruction& instruction, const Operand& operand, Failure& failure) const;
+  bool match_elements(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                      const Operand& list, Failure& failure) const;
   bool match_call(const Function& function, const Instruction& instruction, Failure& failure) const;
   std::string describe(const Function& function, const Operand& operand) const;
 

@@ -1,5 +1,6 @@
-// A bounded run of the PTX front end's fuzz target in every test run: the repository's own PTX, damaged by a seeded
-// generator, and texts made to exhaust a careless parser. The same seeds give the same inputs everywhere.
+// A bounded run of the PTX front end's fuzz target in every test run: the corpus that libFuzzer kept (corpus/, see
+// docs/front-end.md), the repository's own PTX, damaged by a seeded generator, and texts made to exhaust a careless parser.
+// The same seeds give the same inputs everywhere.
 // usage: ptx_parser_smoke [COUNT [FILE]]    with FILE, its bytes are the one input
 #include <algorithm>
 #include <cstdint>
@@ -49,6 +50,12 @@ std::vector<std::string> seeds() {
       "call (x), %rd1, (y), P; }\ntex.2d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r1, %r2}];\n"
       "vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;\nld.param.u64 %rd1, [p].unified;\nret; }\n"
       ".section .debug_str { $L0: .b8 1,2 }\n");
+  return all;
+}
+
+std::vector<std::string> corpus() {
+  std::vector<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator("fkr_tests/fuzz/corpus")) all.push_back(read(entry.path()));
   return all;
 }
 
@@ -125,12 +132,18 @@ int main(int argc, char** argv) {
   }
   const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 3000;
   for (const std::string& text : hostile()) run(text);
+  const std::vector<std::string> kept = corpus();
+  if (kept.empty()) {
+    std::fprintf(stderr, "ptx_parser_smoke: fkr_tests/fuzz/corpus is empty\n");
+    return 1;
+  }
+  for (const std::string& text : kept) run(text);
   const std::vector<std::string> all = seeds();
   for (const std::string& text : all) run(text);
   for (unsigned seed = 0; seed < count; ++seed) {
     std::mt19937 random(seed);
     run(damage(all, random));
   }
-  std::printf("%u damaged inputs of %zu seeds\n", count, all.size());
+  std::printf("%zu inputs of the corpus, %u damaged inputs of %zu seeds\n", kept.size(), count, all.size());
   return 0;
 }

@@ -46,8 +46,8 @@ class OperandWriter {
       case Role::constant_or_source:
       case Role::special_or_source:
       case Role::mov_source:
-        if (spec.role == Role::constant_or_source && variant_ % 3 == 2 && (spec.bounded || spec.warp_multiple)) {
-          return spec.warp_multiple ? "64" : std::to_string(spec.low);
+        if (spec.role == Role::constant_or_source && variant_ % 3 == 2 && (spec.bounded || spec.multiple_of == 32)) {
+          return spec.multiple_of == 32 ? "64" : std::to_string(spec.low);
         }
         return register_of(spec.type, spec.relaxed, number);
       case Role::variable_or_register:
@@ -183,7 +183,7 @@ void raise_for_operands(const Form& form, const FormContext& context, std::span<
     if (spec.role == Role::opaque) raise(sample, 31, 20);           // its handle in a register
     if (spec.role == Role::generic_address) raise(sample, 23, 20);  // a register of 64 bits
     if (spec.role == Role::address && generic && sample.version < 20) raise(sample, 20, 20);
-    if (spec.role == Role::pair && texture && sample.instruction.find('|') != std::string::npos) raise(sample, 31, 60);
+    if (spec.role == Role::pair && texture && sample.instruction.find('|') != std::string::npos) raise(sample, 71, 60);
   }
 }
 

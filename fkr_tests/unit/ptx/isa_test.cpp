@@ -58,7 +58,69 @@ TEST(IsaTable, OneOperandMoreIsRefused) {
     text.insert(text.size() - 1, form.operands.empty() ? " %w1, %w2" : ", %w1, %p1, %w2, {%w1, %w2}");
     const ParseResult result = parse(make_module(sample), "sample.ptx");
     bool refused = false;
-    for (const Diagnostic& diagnostic : result.diagnostics) refused |= diagnostic.kind != DiagnosticKind::target_needs_version;
+    for (const Diagnostic& diagnostic : result.diagnostics)
+      refused |= diagnostic.kind != DiagnosticKind::target_needs_version;
+    EXPECT_TRUE(refused) << name(form) << "\n" << text;
+  }
+}
+
+// The same instruction with one register of the next narrower type: what is nearest to right and yet wrong everywhere.
+std::vector<std::string> narrower_neighbours(const std::string& instruction) {
+  static constexpr std::string_view kTypes = "qldwfhbp", kNarrower = "lwfhhppw";
+  std::vector<std::string> result;
+  for (size_t at = instruction.find('%'); at != std::string::npos; at = instruction.find('%', at + 1)) {
+    const size_t type = kTypes.find(instruction[at + 1]);
+    if (type == std::string::npos) continue;  // %tid and its like
+    std::string one = instruction;
+    one[at + 1] = kNarrower[type];
+    const bool is_address = at > 0 && instruction[at - 1] == '[';
+    if (is_address) one[at + 1] = instruction[at + 1] == 'w' ? 'h' : 'd';  // some spaces take 32 bits as well as 64
+    if (one[at + 1] == 'p') one.replace(at, one.find_first_not_of("0123456789", at + 2) - at, "%p1");
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+TEST(IsaTable, ARegisterOfTheNextNarrowerTypeIsRefused) {
+  size_t forms = 0, neighbours = 0;
+  for (const Form& form : all_forms()) {
+    bool any = false;
+    Sample sample = make_sample(form, 1);
+    for (std::string& neighbour : narrower_neighbours(sample.instruction)) {
+      sample.instruction = std::move(neighbour);
+      const ParseResult result = parse(make_module(sample), "sample.ptx");
+      bool refused = false;
+      for (const Diagnostic& diagnostic : result.diagnostics)
+        refused |= diagnostic.kind != DiagnosticKind::target_needs_version;
+      EXPECT_TRUE(refused) << name(form) << "\n" << sample.instruction;
+      ++neighbours;
+      any = true;
+    }
+    forms += any;
+  }
+  EXPECT_GT(forms, all_forms().size() * 9 / 10);
+  RecordProperty("neighbours", static_cast<int>(neighbours));
+}
+
+// Of an instruction without its last operand; where that one may be left out, the one before.
+TEST(IsaTable, OneOperandLessIsRefused) {
+  for (const Form& form : all_forms()) {
+    if (form.operands.empty() || form.operands.find("...") != std::string_view::npos || form.op == Op::call) continue;
+    Sample sample = make_sample(form, 0);  // without what is optional
+    std::string& text = sample.instruction;
+    int depth = 0;
+    size_t cut = text.find(' ');
+    if (cut == std::string::npos) continue;
+    for (size_t i = cut; i < text.size(); ++i) {
+      if (text[i] == '{' || text[i] == '[') ++depth;
+      if (text[i] == '}' || text[i] == ']') --depth;
+      if (text[i] == ',' && depth == 0) cut = i;
+    }
+    text = text.substr(0, cut) + ";";
+    const ParseResult result = parse(make_module(sample), "sample.ptx");
+    bool refused = false;
+    for (const Diagnostic& diagnostic : result.diagnostics)
+      refused |= diagnostic.kind != DiagnosticKind::target_needs_version;
     EXPECT_TRUE(refused) << name(form) << "\n" << text;
   }
 }

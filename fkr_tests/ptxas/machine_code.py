@@ -1,0 +1,29 @@
+"""The machine code of a PTX text: what ptxas puts into the sections of an ELF image that a GPU reads."""
+import struct
+
+import judges
+
+PREFIXES = (".text.", ".nv.constant", ".nv.global", ".nv.shared", ".nv.local")
+NO_BITS = 8
+
+
+def sections(image):
+    """{name: bytes} of a 64-bit little-endian ELF file; of a section without bytes, its size."""
+    table_at, = struct.unpack_from("<Q", image, 0x28)
+    entry_size, count, names_index = struct.unpack_from("<HHH", image, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", image, table_at + i * entry_size) for i in range(count)]
+    names_at = headers[names_index][4]
+    found = {}
+    for name_at, kind, _, _, at, size in headers:
+        start = names_at + name_at
+        name = image[start:image.index(b"\0", start)].decode()
+        found[name] = size if kind == NO_BITS else image[at:at + size]
+    return found
+
+
+def of(ptxas, path, target, image_path):
+    """Nothing where ptxas refuses the text."""
+    if judges.assemble(ptxas, path, target, image_path).kind != "ok":
+        return None
+    found = sections(image_path.read_bytes())
+    return {name: found[name] for name in found if name.startswith(PREFIXES)}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Lines a second of `ptx-debug check` and of `ptxas -O0` on the same files in the same run, on one core.
+
+Each program runs --runs times on each file, one after the other; the time is the processor time (user and system) of its
+fastest run, memory the largest resident set. Prints a table; never fails on a figure.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import judges
+
+SKIPPED = 77
+
+
+def once(command):
+    """(processor seconds, bytes at most in memory, exit code); the output is dropped."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, process.returncode
+
+
+def fastest(command, runs):
+    results = [once(command) for _ in range(runs)]
+    return min(r[0] for r in results), max(r[1] for r in results), results[0][2]
+
+
+def write_repeated(source, path, size):
+    """The functions of a text again and again under other names, `size` bytes at least."""
+    text = source.read_text(encoding="latin-1")
+    start = re.search(r"^\.(?!version|target|address_size)", text, re.M).start()
+    names = re.findall(r"\.(?:entry|func)\s+(\w+)", text[start:])
+    pattern = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
+    with open(path, "w", encoding="latin-1") as out:
+        out.write(text[:start])
+        for number in range(-(-size // (len(text) - start))):
+            out.write(pattern.sub(rf"\1_{number}", text[start:]))
+
+
+# A child's largest resident set counts that of its parent at the fork, so that no file is read as a whole here.
+def line_count(path):
+    with open(path, "rb") as stream:
+        return sum(1 for _ in stream)
+
+
+def target_of(path):
+    with open(path, encoding="latin-1") as stream:
+        return judges.target_of(stream.read(20000))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("--ptx-debug", default="ptx-debug")
+    parser.add_argument("--ptxas", default=judges.find_ptxas())
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=0, help="MB: also the first file's functions repeated to that size, without ptxas")
+    options = parser.parse_args()
+    if not options.ptxas:
+        print("NOT RUN: there is no ptxas on PATH")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="ptxkit-") as folder:
+        smallest = pathlib.Path(folder) / "empty.ptx"
+        smallest.write_text(".version 9.0\n.target sm_90\n.address_size 64\n")
+        print(f"start (three lines): {1000 * fastest([options.ptx_debug, 'check', str(smallest)], options.runs)[0]:.1f} ms")
+        files = [(path, True) for path in options.files]
+        if options.repeat:
+            big = pathlib.Path(folder) / f"{options.files[0].stem}_{options.repeat}MB.ptx"
+            write_repeated(options.files[0], big, options.repeat * 1000000)
+            files.append((big, False))
+        print("| file | MB | lines | ours, s | lines a second | memory / file | ptxas -O0, s | ratio |")
+        print("|---|--:|--:|--:|--:|--:|--:|--:|")
+        for path, with_ptxas in files:
+            lines, size = line_count(path), path.stat().st_size
+            seconds, memory, code = fastest([options.ptx_debug, "check", str(path)], options.runs)
+            if code != 0:
+                print(f"| {path.name} | refused |")
+                continue
+            row = [path.name, f"{size / 1e6:.1f}", f"{lines}", f"{seconds:.3f}", f"{lines / seconds:.3g}", f"{memory / size:.1f}"]
+            if with_ptxas:
+                arch = judges.architecture(target_of(path))
+                theirs = fastest([options.ptxas, "-O0", f"-arch={arch}", str(path), "-o", os.devnull], 1)[0]
+                row += [f"{theirs:.2f}", f"{theirs / seconds:.0f}"]
+            else:
+                row += ["", ""]
+            print("| " + " | ".join(row) + " |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

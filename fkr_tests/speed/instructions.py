@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Processor instructions that the front end spends on three PTX files, counted by valgrind's callgrind, against the counts
+that were accepted. Fails when one grows or shrinks by more than the tolerance: growth is a slower front end, shrinkage
+asks for the smaller count to be written down.
+
+usage: instructions.py PTX_DEBUG REPOSITORY [--accept]
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOLERANCE = 0.05  # other builds of the same compiler version differ by less than one per cent
+SKIPPED = 77
+INPUTS = ["fkr_tests/golden/lz4_compress_chunk.sm_90.ptx", "fkr_tests/golden/lz4_decompress.sm_75.ptx",
+          "fkr_tests/golden/zero_page.sm_80.ptx"]
+
+
+def count(ptx_debug, path):
+    with tempfile.TemporaryDirectory(prefix="ptxkit-") as folder:
+        run = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
+                              "--toggle-collect=ptxkit::ptx::parse(*", ptx_debug, "check", str(path)],
+                             capture_output=True, text=True)
+    found = re.search(r"Collected : (\d+)", run.stderr)
+    if run.returncode != 0 or not found or int(found[1]) == 0:
+        sys.exit(f"callgrind counted nothing for {path}:\n{run.stdout}{run.stderr}")
+    return int(found[1])
+
+
+def main():
+    ptx_debug, repository = sys.argv[1], pathlib.Path(sys.argv[2])
+    if not shutil.which("valgrind"):
+        print("NOT RUN: valgrind is not installed (Debian package valgrind)")
+        return SKIPPED
+    accepted_path = pathlib.Path(__file__).with_name("instructions.json")
+    counts = {name: count(ptx_debug, repository / name) for name in INPUTS}
+    if "--accept" in sys.argv:
+        accepted_path.write_text(json.dumps(counts, indent=2) + "\n")
+        return 0
+    accepted, failed = json.loads(accepted_path.read_text()), False
+    for name, now in counts.items():
+        change = now / accepted[name] - 1
+        lines = (repository / name).read_text().count("\n")
+        print(f"{name}: {now} instructions, {now / lines:.0f} a line, {100 * change:+.1f} % of what was accepted")
+        failed |= abs(change) > TOLERANCE
+    if failed:
+        print(f"more than {100 * TOLERANCE:.0f} % off; if that is meant: {' '.join(sys.argv)} --accept")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
