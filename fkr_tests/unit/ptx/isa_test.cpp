@@ -1,4 +1,6 @@
 // The ISA table against itself: its words exist, its rows are accepted, and what is next to them is not.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
@@ -85,6 +87,7 @@ TEST(IsaTable, ARegisterOfTheNextNarrowerTypeIsRefused) {
   size_t forms = 0, neighbours = 0;
   for (const Form& form : all_forms()) {
     bool any = false;
+    if (form.op == Op::isspacep) continue;  // an address of 32 bits is one as well
     Sample sample = make_sample(form, 1);
     for (std::string& neighbour : narrower_neighbours(sample.instruction)) {
       sample.instruction = std::move(neighbour);
@@ -102,8 +105,9 @@ TEST(IsaTable, ARegisterOfTheNextNarrowerTypeIsRefused) {
   RecordProperty("neighbours", static_cast<int>(neighbours));
 }
 
-// Of an instruction without its last operand; where that one may be left out, the one before.
+// An instruction without its last operand; a few are other forms then.
 TEST(IsaTable, OneOperandLessIsRefused) {
+  size_t others = 0;
   for (const Form& form : all_forms()) {
     if (form.operands.empty() || form.operands.find("...") != std::string_view::npos || form.op == Op::call) continue;
     Sample sample = make_sample(form, 0);  // without what is optional
@@ -121,8 +125,13 @@ TEST(IsaTable, OneOperandLessIsRefused) {
     bool refused = false;
     for (const Diagnostic& diagnostic : result.diagnostics)
       refused |= diagnostic.kind != DiagnosticKind::target_needs_version;
-    EXPECT_TRUE(refused) << name(form) << "\n" << text;
+    const auto index = static_cast<uint32_t>(&form - all_forms().data());
+    const auto& instructions = result.module.functions.back().instructions;
+    const bool is_another = std::ranges::none_of(instructions, [&](const Instruction& i) { return i.form == index; });
+    EXPECT_TRUE(refused || is_another) << name(form) << "\n" << text;
+    others += !refused;
   }
+  EXPECT_LT(others, 30u);
 }
 
 TEST(IsaTable, NextToTheLevelIsRefused) {
