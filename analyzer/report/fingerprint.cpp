@@ -37,6 +37,7 @@ std::string shape(std::string_view statement) {
 std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnalysis& kernel,
                                      const RuleVerdict& verdict) {
   std::vector<AnyFinding> all;
+  all.reserve(verdict.result.findings.size() + verdict.suppressed.size());
   for (const rules::Finding& finding : verdict.result.findings) all.push_back({&finding, nullptr, {}});
   for (const Suppressed& suppressed : verdict.suppressed) all.push_back({&suppressed.finding, &suppressed, {}});
   std::ranges::stable_sort(all, {}, [](const AnyFinding& each) { return each.finding->at; });
