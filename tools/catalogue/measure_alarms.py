@@ -6,6 +6,8 @@ per rule, the share of kernels on which it fires above info, and the share of ke
 --manifest, a table with the columns path, producer, ptxas and ptxas_c, files that ptxas refuses are left out and the
 figures are also given by producer. --hits writes every finding above info, for a closer look.
 
+--ptxas leaves out what ptxas refuses, where there is no manifest to say so.
+
 --half splits the files by the first byte of the SHA-256 of their content: even is `tune`, which may be looked at while
 rules are sharpened, odd is `report`, from which published figures come.
 """
@@ -33,6 +35,14 @@ def analyze(program, path, extra, limit):
         return path, None
 
 
+def is_accepted(path):
+    target = re.search(r"^\s*\.target\s+(sm_\w+)", path.read_text(errors="replace"), re.M)
+    if not target:
+        return False
+    return subprocess.run(["ptxas", "-O0", "-c", f"-arch={target.group(1)}", "-o", "/dev/null", str(path)],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 def half_of(path):
     return "report" if hashlib.sha256(path.read_bytes()).digest()[0] % 2 else "tune"
 
@@ -42,6 +52,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--manifest", type=pathlib.Path)
+    parser.add_argument("--ptxas", action="store_true", help="leave out files that ptxas refuses for their own target")
     parser.add_argument("--producers", default="", help="regular expression; other files are left out")
     parser.add_argument("--half", choices=("tune", "report"), help="only the files of this half")
     parser.add_argument("--every", type=int, default=1, help="only each N-th file")
@@ -64,6 +75,8 @@ def main():
     if arguments.half:
         files = [path for path in files if half_of(path) == arguments.half]
     files = files[::arguments.every]
+    if arguments.ptxas:
+        files = [path for path in files if is_accepted(path)]
 
     kernels = collections.Counter()
     fired = collections.defaultdict(collections.Counter)
