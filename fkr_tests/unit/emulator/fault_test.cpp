@@ -29,6 +29,14 @@ const std::vector<Pair>& pairs() {
   const std::string shared = ".shared .align 4 .b32 tile[32];\n";
   const std::string tile_at = "  mov.u32 %r1, tile;\n  shl.b32 %r2, %r0, 2;\n  add.u32 %r1, %r1, %r2;\n";
   const std::string ready = "  st.shared.u32 [%r1], %r0;\n  bar.sync 0;\n";
+  const std::string heap = ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 p);\n";
+  const auto of_heap = [](const std::string& body) {
+    return "  .param .b64 block;\n  .param .b64 size;\n  mov.u64 %rd5, 24;\n  st.param.b64 [size], %rd5;\n  call "
+           "(block), malloc, (size);\n"
+           "  ld.param.b64 %rd5, [block];\n  st.v2.u32 [%rd5], {%r0, %r0};\n  st.v2.u32 [%rd5+8], {%r0, %r0};\n  "
+           "st.v2.u32 [%rd5+16], {%r0, %r0};\n" +
+           body;
+  };
   static const std::vector<Pair> list{
       {FaultKind::misaligned, "global", "  ld.global.u32 %r1, [%rd3+2];\n  st.global.u32 [%rd2], %r1;\n",
        "  ld.global.u32 %r1, [%rd3+4];\n  st.global.u32 [%rd2], %r1;\n", "", 32, "ld.global.u32 %r1, [%rd3+2];",
@@ -144,6 +152,16 @@ const std::vector<Pair>& pairs() {
        "  add.u32 %r1, %r0, 2;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n",
        "  and.b32 %r1, %r0, 1;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n", "", 1, "brx.idx %r1, t;",
        "2 is past the table of 2"},
+      {FaultKind::use_after_free, "freed twice", of_heap("  call free, (block);\n  call free, (block);\n"),
+       of_heap("  call free, (block);\n"), heap, 1, "call free, (block);", "which has been freed"},
+      {FaultKind::use_after_free, "read after free", of_heap("  call free, (block);\n  ld.u32 %r1, [%rd5];\n"),
+       of_heap("  ld.u32 %r1, [%rd5];\n  call free, (block);\n"), heap, 1, "ld.u32 %r1, [%rd5];",
+       "touches freed memory"},
+      {FaultKind::out_of_bounds, "of what malloc gave", of_heap("  ld.u8 %r1, [%rd5+24];\n  call free, (block);\n"),
+       of_heap("  ld.u8 %r1, [%rd5+23];\n  call free, (block);\n"), heap, 1, "ld.u8 %r1, [%rd5+24];",
+       "'malloc(24)' of 24 bytes, offset 24"},
+      {FaultKind::out_of_bounds, "free of a buffer", of_heap("  st.param.b64 [block], %rd0;\n  call free, (block);\n"),
+       of_heap("  call free, (block);\n"), heap, 1, "call free, (block);", "which malloc has not given"},
       {FaultKind::trap, "reached", "  trap;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 trap;\n", "", 1, "trap;",
        "executed trap"},
       {FaultKind::breakpoint, "reached", "  brkpt;\n", "  setp.eq.u32 %p1, %r0, 99;\n  @%p1 brkpt;\n", "", 1, "brkpt;",
@@ -224,12 +242,31 @@ TEST(Faults, NothingIsSaidWithoutChecks) {
 }
 
 TEST(Faults, EveryKindHasAPair) {
-  // use_after_free needs the host: below. Races of the other two kinds: races_test.cpp.
-  std::set<FaultKind> covered{FaultKind::use_after_free, FaultKind::global_race, FaultKind::grid_race};
+  // A leak is looked for on request: below. Races of the other two kinds: races_test.cpp.
+  std::set<FaultKind> covered{FaultKind::leak, FaultKind::global_race, FaultKind::grid_race};
   for (const Pair& each : pairs()) covered.insert(each.kind);
 #define FAULT(id, rule, stops, words) EXPECT_TRUE(covered.contains(FaultKind::id)) << #id;
 #include "runtime/backend/emulator/fault_kinds.def"
 #undef FAULT
+}
+
+TEST(Faults, LeaksOnRequest) {
+  const std::string take = ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 p);\n";
+  const auto body = [](const std::string& then) {
+    return "  .param .b64 block;\n  .param .b64 size;\n  mov.u64 %rd5, 16;\n  st.param.b64 [size], %rd5;\n  call "
+           "(block), malloc, (size);\n" +
+           then;
+  };
+  for (const uint32_t checks : {uint32_t{kCheckAll}, kCheckAll | kCheckLeaks}) {
+    const LaunchOptions options{.checks = checks};
+    EXPECT_TRUE(
+        run_kernel(entry_text(body("  call free, (block);\n"), take), {.block = {3}}, 4, {}, options).outcome.ok());
+    const Ran ran = run_kernel(entry_text(body(""), take), {.block = {3}}, 4, {}, options);
+    EXPECT_EQ(ran.outcome.ok(), checks == kCheckAll);
+    if (checks == kCheckAll) continue;
+    EXPECT_THAT(render(ran.outcome, "test.ptx"), HasSubstr("3 blocks of 48 bytes in all are not freed"));
+    EXPECT_EQ(ran.outcome.faults[0].site.text, "call (block), malloc, (size);");
+  }
 }
 
 TEST(Faults, UseAfterFree) {

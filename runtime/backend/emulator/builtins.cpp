@@ -120,6 +120,37 @@ std::string formatted(Warp& warp, unsigned lane, const std::string& format, Addr
   return out;
 }
 
+// Null where there is no room, as in CUDA.
+Address allocate(Warp& warp, unsigned lane, uint64_t size_bytes) {
+  Launch& launch = *warp.cta->launch;
+  constexpr uint64_t kHeapAlign = 16;
+  const auto address = launch.memory->allocate(size_bytes, fmt::format("malloc({})", size_bytes), kHeapAlign);
+  if (!address) return 0;
+  launch.memory->heap.insert(*address);
+  launch.heap[*address] = {warp.cta->turn, warp.pc, warp.index, lane, size_bytes};
+  return *address;
+}
+
+void release(Warp& warp, unsigned lane, Address address) {
+  Launch& launch = *warp.cta->launch;
+  if (address == 0) return;
+  if (launch.memory->heap.erase(address) != 0) {
+    launch.heap.erase(address);
+    (void)launch.memory->release(address);
+    return;
+  }
+  if (!checks(*warp.cta, kCheckBounds)) return;
+  const Object* object = address >= kGlobalBase ? launch.memory->table.find(address - kGlobalBase) : nullptr;
+  const bool again = object && !object->live && object->begin == address - kGlobalBase;
+  report(warp,
+         {.kind = again ? FaultKind::use_after_free : FaultKind::out_of_bounds,
+          .message = fmt::format("free of {:#x}, which {}", address, again ? "has been freed" : "malloc has not given"),
+          .lane = lane,
+          .has_address = true,
+          .space = ptx::Space::global,
+          .address = address});
+}
+
 }  // namespace
 
 bool find_builtin(std::string_view name, Builtin& builtin) {
@@ -127,14 +158,23 @@ bool find_builtin(std::string_view name, Builtin& builtin) {
     builtin = Builtin::vprintf;
   else if (name == "__assertfail")
     builtin = Builtin::assert_fail;
+  else if (name == "malloc")
+    builtin = Builtin::heap_allocate;
+  else if (name == "free")
+    builtin = Builtin::heap_release;
   else
     return false;
   return true;
 }
 
-uint32_t run_builtin(Warp& warp, Builtin builtin, unsigned lane, std::span<const uint64_t> arguments) {
+uint64_t run_builtin(Warp& warp, Builtin builtin, unsigned lane, std::span<const uint64_t> arguments) {
   Launch& launch = *warp.cta->launch;
   const auto argument = [&](size_t i) { return i < arguments.size() ? arguments[i] : 0; };
+  if (builtin == Builtin::heap_allocate) return allocate(warp, lane, argument(0));
+  if (builtin == Builtin::heap_release) {
+    release(warp, lane, argument(0));
+    return 0;
+  }
   if (builtin == Builtin::vprintf) {
     uint32_t argument_count = 0;  // what CUDA's printf returns
     const std::string text = formatted(warp, lane, read_text(warp, lane, argument(0)), argument(1), argument_count);

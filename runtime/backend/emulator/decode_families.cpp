@@ -132,6 +132,7 @@ bool Decoder::call(Code& code) {
     if (!module_.functions[site.function].has_body && find_builtin(module_.functions[site.function].name, builtin)) {
       code.kind = Kind::call_builtin;
       code.sub = static_cast<uint8_t>(builtin);
+      image_.uses_heap |= builtin == Builtin::heap_allocate || builtin == Builtin::heap_release;
     } else if (!module_.functions[site.function].has_body) {
       refuse(fmt::format("'{}' has no body in this module", module_.functions[site.function].name));
       return true;

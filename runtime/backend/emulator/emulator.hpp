@@ -160,6 +160,8 @@ enum Check : uint32_t {
   kCheckUninitialised = 4,
   kCheckRaces = 8,      // shared and global memory; within a warp, a CTA and the grid
   kCheckBarriers = 16,  // threads that left before a barrier; shuffles from lanes that take no part
+  // Not of `all`, for what one kernel allocates another may free: blocks of malloc that are live when the kernel ends.
+  kCheckLeaks = 32,
   kCheckNone = 0,
   kCheckAll = 31,
 };

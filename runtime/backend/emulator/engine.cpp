@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp may go on
 constexpr uint64_t kWarpSlice = 65536;     // and another warp
-constexpr uint64_t kPollBudget = 8192;    // and another CTA, where this one looks at what others write
+constexpr uint64_t kPollBudget = 8192;     // and another CTA, where this one looks at what others write
 constexpr unsigned kMaxTimeouts = 64;      // waits for an mbarrier that give up before it is a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {
@@ -257,11 +257,13 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
           std::memcpy(&values[i], place_of(warp, frame, each, lane).bytes,
                       std::min<uint64_t>(8, each.in_register ? each.bytes : each.size_bytes));
         }
-        const uint32_t result = run_builtin(warp, static_cast<Builtin>(code.sub), lane, {values, count});
+        const uint64_t result = run_builtin(warp, static_cast<Builtin>(code.sub), lane, {values, count});
         if (call.results.empty()) return;
         const Place place = place_of(warp, frame, call.results[0], lane);
-        std::memcpy(place.bytes, &result, 4);
-        if (place.shadow) std::memset(place.shadow, place.marks ? 0 : 0xff, 4);
+        const CallValue& to = call.results[0];
+        const uint64_t bytes = std::min<uint64_t>(8, to.in_register ? to.bytes : to.size_bytes);
+        std::memcpy(place.bytes, &result, bytes);
+        if (place.shadow) std::memset(place.shadow, place.marks ? 0 : 0xff, bytes);
         if (place.marks) *place.marks &= ~(1u << lane);
       });
       ++warp.fragments[index].pc;

@@ -278,7 +278,7 @@ struct ProgramImage {
   std::vector<uint32_t> zeros;     // "nothing undefined" for constants and specials
   ObjectTable constant_objects;    // the .const bank
   std::vector<uint8_t> constant_bytes;
-  bool uses_grid_workspace = false, uses_reserved_shared = false;
+  bool uses_grid_workspace = false, uses_reserved_shared = false, uses_heap = false;
   std::unordered_map<std::string, Variable> globals;
 };
 

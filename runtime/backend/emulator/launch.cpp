@@ -15,8 +15,9 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint64_t kCtaBudget = 1u << 22;
-constexpr size_t kMostResident = 2112;         // clusters that have begun and not ended: 16 on each of 132
-constexpr uint64_t kClusterBudget = 1u << 16;  // of one CTA of a cluster, whose others may wait for it
+constexpr size_t kMostResident = 2112;             // clusters that have begun and not ended: 16 on each of 132
+constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // of malloc, that races are looked for in
+constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose others may wait for it
 
 void finish(Launch& launch, const Cta& cta) {
   std::lock_guard lock(launch.mutex);
@@ -98,6 +99,32 @@ void work(Launch& launch, std::atomic<uint64_t>& next) {
   }
 }
 
+// What kernels allocated and did not free, once for each call of malloc.
+void note_leaks(Launch& launch) {
+  std::map<uint32_t, std::pair<size_t, uint64_t>> by_place;
+  for (const auto& [address, block] : launch.heap) {
+    auto& [count, bytes] = by_place[block.pc];
+    ++count;
+    bytes += block.size_bytes;
+  }
+  for (const auto& [address, block] : launch.heap) {
+    const auto place = by_place.find(block.pc);
+    if (place == by_place.end()) continue;
+    const auto [count, bytes] = place->second;
+    by_place.erase(place);
+    Fault fault;
+    fault.kind = FaultKind::leak;
+    fault.message = fmt::format("{} blocks of {} bytes in all are not freed when the kernel ends", count, bytes);
+    fault.site = site_of(*launch.image, block.pc);
+    fault.thread = thread_of(launch, block.cta_turn, block.warp, block.lane);
+    fault.has_address = true;
+    fault.address = address;
+    fault.object = launch.memory->table.find(address - kGlobalBase)->name;
+    fault.object_bytes = block.size_bytes;
+    launch.faults.emplace_back(~uint64_t{0}, std::move(fault));
+  }
+}
+
 std::string shape_text(Dim3 shape) { return fmt::format("{} x {} x {}", shape.x, shape.y, shape.z); }
 
 Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, const DeviceOptions& device) {
@@ -163,6 +190,7 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   launch.explicit_cluster = required[0] || shape.cluster.count() > 1;
   launch.options = options;
   launch.options.threads = std::max(1u, options.threads);
+  if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
   launch.checked = options.checks != kCheckNone;
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
@@ -188,7 +216,9 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
     const ObjectTable& table = image.memory->table;
     const bool parallel = launch.options.threads > 1;
     launch.order = std::make_unique<LaunchOrder>(static_cast<uint32_t>(shape.cluster.count()), parallel);
-    launch.history = std::make_unique<AccessHistory>(table.granules.size() << table.granule_shift, parallel);
+    const uint64_t heap_bytes = image.uses_heap ? kHeapHistoryBytes : 0;
+    launch.history =
+        std::make_unique<AccessHistory>((table.granules.size() << table.granule_shift) + heap_bytes, parallel);
   }
 
   std::atomic<uint64_t> next = 0;
@@ -196,6 +226,7 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   for (unsigned i = 1; i < launch.options.threads; ++i) helpers.emplace_back([&] { work(launch, next); });
   work(launch, next);
   for (std::thread& helper : helpers) helper.join();
+  if (options.checks & kCheckLeaks) note_leaks(launch);
   if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
 
   Outcome outcome;
@@ -244,11 +275,13 @@ Result<uint32_t> parse_checks(std::string_view list) {
       checks |= kCheckUninitialised;
     else if (word == "races")
       checks |= kCheckRaces;
+    else if (word == "leaks")
+      checks |= kCheckLeaks;
     else if (word == "barriers")
       checks |= kCheckBarriers;
     else
       return fail(fmt::format("unknown check '{}'", word), "",
-                  "give all, none, or a list of bounds, alignment, uninitialised, races, barriers");
+                  "give all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks");
   }
   return checks;
 }

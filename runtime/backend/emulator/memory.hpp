@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ class Memory {
   uint64_t limit = 0;         // bytes reserved
   ObjectTable table;
   std::map<uint64_t, uint32_t> live;  // begin -> object
+  std::set<Address> heap;             // of `live`, what kernels allocated
   uint64_t used_bytes = 0;
 
  private:

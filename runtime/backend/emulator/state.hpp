@@ -142,6 +142,13 @@ struct BarrierState {
   bool in_use = false;
 };
 
+// What malloc gave to a thread.
+struct HeapBlock {
+  uint64_t cta_turn = 0;
+  uint32_t pc = 0, warp = 0, lane = 0;
+  uint64_t size_bytes = 0;
+};
+
 struct Launch;
 struct Cta;
 
@@ -202,6 +209,7 @@ struct Launch {
   std::set<std::pair<uint32_t, uint32_t>> reported;  // kind, pc
   std::string output;
   Statistics statistics;
+  std::map<Address, HeapBlock> heap;  // allocated here and not freed
 };
 
 inline constexpr uint64_t kGridWorkspaceBytes = 64, kReservedSharedBytes = 1024;
