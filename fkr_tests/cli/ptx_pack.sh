@@ -31,6 +31,31 @@ make_input() {
   cat noise noise >>input && rm noise
 }
 
+# The codecs of .ptz: round trips, names, refusals, damage.
+section_ptz() {
+  make_input
+  expect 0 "$pack" input
+  for codec in lzr lzf deflate-like; do
+    expect 0 "$pack" --codec $codec -f input; silent; present input.ptz
+    [ "$(stat -c %s input.ptz)" -lt "$(stat -c %s input.lz4)" ] || fail "$codec should be smaller than lz4"
+    expect 0 "$pack" --codec $codec -T1 -c input; same out input.ptz
+    expect 0 "$pack" -t input.ptz; silent
+    expect 0 "$pack" -dc input.ptz; same out input
+    expect 0 "$pack" -dc --codec $codec <input.ptz; same out input
+    expect 0 "$pack" -d input.ptz -o back; same back input; rm back
+  done
+  : >empty
+  expect 0 "$pack" --codec lzr empty; expect 0 "$pack" -dc empty.ptz; same out empty
+  expect 2 "$pack" --codec lzr --backend emulator -f input; says "--codec lzr runs on the CPU only"
+  expect 2 "$pack" --codec lzr -B7 -f input; says "are for lz4, not for lzr"
+  expect 2 "$pack" --codec lzr -b input; says "--list and -b are for lz4"
+  expect 2 "$pack" --codec zip input; says "--codec"
+  printf 'X' | dd of=input.ptz bs=1 seek=400 conv=notrunc status=none
+  expect 1 "$pack" -t input.ptz; says "input.ptz: block 0: "
+  mv input.lz4 wrong.ptz
+  expect 1 "$pack" -t wrong.ptz; says "wrong.ptz, byte 0: not a .ptz file"
+}
+
 section_flags() {
   make_input
   expect 0 "$pack" -k input; silent; present input input.lz4
@@ -153,7 +178,7 @@ section_errors() {
   cp input kept; "$pack" -q input
   expect 1 "$pack" input; says "input.lz4: the output exists already; add -f to overwrite it"
   expect 0 "$pack" -f input
-  expect 1 "$pack" -d kept; says "kept: expected a name that ends in .lz4; name the output with -o, or use -c"
+  expect 1 "$pack" -d kept; says "kept: expected a name that ends in .lz4 or .ptz; name the output with -o, or use -c"
   expect 1 "$pack" -dc kept; says "kept, frame 0, byte 0: not an LZ4 file"
   expect 1 "$pack" nothing; says "nothing: cannot open: No such file or directory"
   expect 1 "$pack" -q nothing; says "cannot open"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "kernels/entropy/little_endian.hpp"
 #include "kernels/lz4/lz4_format.hpp"
@@ -13,17 +14,23 @@ namespace {
 uint32_t match_length(std::span<const uint8_t> src, size_t a, size_t b) {
   const size_t limit = std::min<size_t>(src.size() - a, kLzMaxMatch);
   uint32_t length = 0;
+  for (; length + 8 <= limit; length += 8) {
+    uint64_t here, there;
+    std::memcpy(&here, &src[a + length], 8);
+    std::memcpy(&there, &src[b + length], 8);
+    if (here != there) break;
+  }
   while (length < limit && src[a + length] == src[b + length]) ++length;
   return length;
 }
 
-// body(candidate) for the links of `position`, near to far, at most `links` of them and up to `max_offset` back.
+// body(candidate) for the links of `position`, near to far, at most `links` of them and up to `max_offset` back, until
+// it is false.
 template <class Body>
 void for_candidates(const LzMatches& matches, size_t position, uint32_t max_offset, uint32_t links, const Body& body) {
   for (uint32_t next = matches[position].next; next != 0 && links != 0; --links) {
     const uint32_t candidate = next - 1;
-    if (position - candidate > max_offset) return;
-    body(candidate);
+    if (position - candidate > max_offset || !body(candidate)) return;
     next = matches[candidate].next;
   }
 }
@@ -40,6 +47,7 @@ LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32
         matches[i].offset = static_cast<uint32_t>(i) - candidate;
         matches[i].length = length;
       }
+      return length < std::min<size_t>(src.size() - i, kLzMaxMatch);  // none is longer
     });
   }
   return matches;
@@ -97,10 +105,11 @@ LzMatches lz77_topk_reference(std::span<const uint8_t> src) {
     const std::span<LzMatch> best(&candidates[i * kLzTopK], kLzTopK);
     for_candidates(links, i, kLzMaxOffset, kLzMaxLinks, [&](uint32_t candidate) {
       LzMatch match{static_cast<uint32_t>(i) - candidate, match_length(src, i, candidate), 0};
-      if (match.length < kLzMinMatch) return;
+      if (match.length < kLzMinMatch) return true;
       for (LzMatch& place : best) {
         if (match.length > place.length) std::swap(match, place);
       }
+      return true;
     });
   }
   return candidates;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "kernels/images.hpp"
+#include "runtime/codec/block_codec.hpp"
 #include "runtime/codec/executor.hpp"
+#include "runtime/codec/ptz_stream.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream.hpp"
 #include "runtime/scheduler/ledger.hpp"
@@ -24,7 +26,7 @@
 namespace ptxkit::pack {
 namespace {
 
-constexpr std::string_view kSuffix = ".lz4";
+constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
 
 // Of --memory; 0 when it was not given.
 std::uint64_t data_bytes(const Options& options) {
@@ -39,9 +41,10 @@ std::uint64_t stream_bytes(const Options& options, const codec::Backend& backend
 
 class Packer {
  public:
-  Packer(const Options& options, codec::Backend& backend)
+  Packer(const Options& options, codec::Backend& backend, codec::Executor& executor)
       : options_(options),
         backend_(backend),
+        executor_(executor),
         encoder_(choose_encoder(options, backend)),
         memory_("memory", stream_bytes(options, backend)) {}
 
@@ -75,11 +78,13 @@ class Packer {
 
   Result<std::string> output_path(const std::string& input_path) const {
     if (options_.output) return *options_.output;
-    if (options_.mode == Mode::compress) return input_path + std::string(kSuffix);
-    if (input_path.ends_with(kSuffix) && input_path.size() > kSuffix.size()) {
-      return input_path.substr(0, input_path.size() - kSuffix.size());
+    if (options_.mode == Mode::compress) return input_path + std::string(uses_ptz({}) ? kPtzSuffix : kLz4Suffix);
+    for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
+      if (input_path.ends_with(suffix) && input_path.size() > suffix.size()) {
+        return input_path.substr(0, input_path.size() - suffix.size());
+      }
     }
-    return fail("expected a name that ends in .lz4", input_path, "name the output with -o, or use -c");
+    return fail("expected a name that ends in .lz4 or .ptz", input_path, "name the output with -o, or use -c");
   }
 
   Result<void> convert(const std::string& input_path) {
@@ -148,8 +153,17 @@ class Packer {
     return {};
   }
 
+  // Whether .ptz is written, or read from `input_path`.
+  bool uses_ptz(const std::string& input_path) const {
+    return options_.codec != "lz4" || (options_.mode != Mode::compress && input_path.ends_with(kPtzSuffix));
+  }
+
   Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink, std::stop_token stop = {}) {
     format::DescriptorSource source(input.descriptor(), input.name());
+    if (uses_ptz(input.name())) {
+      if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_);
+      return codec::compress_ptz(source, sink, executor_, {.codec = *codec::block_codec_named(options_.codec)});
+    }
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);
     const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
@@ -172,7 +186,10 @@ class Packer {
     const auto [from, to] = options_.mode == Mode::compress ? std::pair(totals.raw_bytes, totals.stored_bytes)
                                                             : std::pair(totals.stored_bytes, totals.raw_bytes);
     fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", input.name(), output_name, from, to, ratio);
-    if (options_.verbosity >= 3) {
+    if (options_.verbosity >= 3 && uses_ptz(input.name())) {
+      fmt::print(stderr, "  {} block{}; cpu, {} thread{}\n", totals.block_count, totals.block_count == 1 ? "" : "s",
+                 executor_.thread_count(), executor_.thread_count() == 1 ? "" : "s");
+    } else if (options_.verbosity >= 3) {
       fmt::print(stderr, "  {} frame{}, {} block{}; {}{}\n", totals.frame_count, totals.frame_count == 1 ? "" : "s",
                  totals.block_count, totals.block_count == 1 ? "" : "s", backend_.description(),
                  options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(encoder_)) : "");
@@ -182,6 +199,7 @@ class Packer {
 
   const Options& options_;
   codec::Backend& backend_;
+  codec::Executor& executor_;
   codec::Encoder encoder_;
   scheduler::Ledger memory_;
 };
@@ -219,7 +237,8 @@ Result<std::vector<std::string>> expand(const Options& options) {
     const bool was_directory = files->size() != 1 || files->front() != path;
     const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
     for (std::string& file : *files) {
-      if (!was_directory || file.ends_with(kSuffix) == reads_frames) all.push_back(std::move(file));
+      if (!was_directory || (file.ends_with(kLz4Suffix) || file.ends_with(kPtzSuffix)) == reads_frames)
+        all.push_back(std::move(file));
     }
   }
   return all;
@@ -249,7 +268,7 @@ int run(int argc, char** argv) {
   }
   codec::Executor executor(options.thread_count);
   codec::BackendRequest request;
-  request.name = options.backend;
+  request.name = options.codec == "lz4" ? options.backend : "cpu";
   request.device = options.device;
   request.policy = options.policy;
   request.work = work_of(options);
@@ -273,7 +292,7 @@ int run(int argc, char** argv) {
     complain(backend.error());
     return exit_code;
   }
-  Packer packer(options, **backend);
+  Packer packer(options, **backend, executor);
   for (const std::string& path : *inputs) {
     if (auto done = packer.run(path); !done) complain(done.error());
   }

@@ -41,7 +41,9 @@ ExitCode usage(const std::string& message) {
   return kUsage;
 }
 
-bool ends_with_lz4(const std::string& name) { return name.size() > 4 && name.ends_with(".lz4"); }
+bool looks_compressed(const std::string& name) {
+  return name.size() > 4 && (name.ends_with(".lz4") || name.ends_with(".ptz"));
+}
 
 // -B takes lz4's spellings: 4 to 7 for a size, D and I for linked and independent blocks, X for block checksums.
 std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values, Options& options) {
@@ -93,8 +95,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   std::vector<std::string> names, block_flags;
   std::string output, range;
   app.add_option("FILE", names, "input; - or none is standard input; a second name without -m is the output");
-  app.add_flag("-z,--compress", compress, "compress (default, unless the first name ends in .lz4)");
-  app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4)");
+  app.add_flag("-z,--compress", compress, "compress (default, unless the first name ends in .lz4 or .ptz)");
+  app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4 or .ptz)");
   app.add_flag("-t,--test", test, "decompress, check everything, write nothing");
   app.add_flag("--list", list, "say what is in .lz4 files");
   app.add_flag("-b,--bench", bench, "compress and decompress in memory, and say how fast");
@@ -130,6 +132,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                  "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
       ->transform(CLI::CheckedTransformer(kPolicies));
   app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
+  app.add_option("--codec", options.codec, "lz4 (default); lzr, lzf, deflate-like: smaller, in .ptz files, on the CPU")
+      ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like"}));
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1,-2", level_one, "compression level; there is one");
   app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");
@@ -160,6 +164,17 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
     return usage(
         fmt::format("--memory takes at least {}M, found {} bytes", kLeastMemoryBytes >> 20, options.memory_bytes));
   }
+  if (options.codec != "lz4") {
+    if (options.backend != "auto" && options.backend != "cpu") {
+      return usage(fmt::format("--codec {} runs on the CPU only", options.codec));
+    }
+    if (!block_flags.empty() || options.reproducible || content_size || no_content_size || frame_crc || no_frame_crc ||
+        options.verify || options.memory_bytes != 0) {
+      return usage(fmt::format(
+          "-B, --reproducible, --[no-]content-size, --[no-]frame-crc, --verify and --memory are for lz4, not for {}",
+          options.codec));
+    }
+  }
   options.content_size = !no_content_size;
   options.content_checksum = !no_frame_crc;
   options.verbosity = 1 + verbose - quiet;
@@ -173,6 +188,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (to_stdout) options.output = "-";
   const bool writes = !test && !list && !bench;
   if (!writes && options.output) return usage("-t, -b and --list write no output");
+  if ((list || bench) && options.codec != "lz4") return usage("--list and -b are for lz4");
   if (writes && !multiple && names.size() == 2 && !options.output) {
     options.output = names[1];
     names.pop_back();
@@ -201,11 +217,11 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   }
   if (options.verify && no_frame_crc)
     return usage("--verify and --no-frame-crc exclude each other: nothing to check against");
-  options.mode = test                                                                 ? Mode::test
-                 : list                                                               ? Mode::list
-                 : bench                                                              ? Mode::bench
-                 : decompress || (!compress && ends_with_lz4(options.inputs.front())) ? Mode::decompress
-                                                                                      : Mode::compress;
+  options.mode = test                                                                    ? Mode::test
+                 : list                                                                  ? Mode::list
+                 : bench                                                                 ? Mode::bench
+                 : decompress || (!compress && looks_compressed(options.inputs.front())) ? Mode::decompress
+                                                                                         : Mode::compress;
   return options;
 }
 

@@ -50,6 +50,7 @@ struct Options {
   codec::Policy policy = codec::Policy::automatic;
   int device = 0;
   bool reproducible = false;
+  std::string codec = "lz4";  // or a codec of .ptz: block_codec_named
 };
 
 // The options, or the exit code when there is nothing more to do (help, version, wrong usage: already printed).

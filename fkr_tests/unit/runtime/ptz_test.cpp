@@ -1,0 +1,168 @@
+// `.ptz`: what goes in comes out, by order and by table; damage is said with its block and leaves other blocks
+// readable.
+#include "runtime/format/ptz.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/corpus.hpp"
+#include "runtime/codec/block_codec.hpp"
+#include "runtime/codec/ptz_stream.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using format::PtzArchive;
+using format::PtzCodec;
+using format::PtzHeader;
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+constexpr PtzCodec kCodecs[] = {PtzCodec::lzr, PtzCodec::lzf, PtzCodec::deflate_like};
+
+ByteVector packed(const ByteVector& raw, const PtzHeader& header, unsigned threads = 2) {
+  Executor executor(threads);
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink;
+  const auto totals = compress_ptz(source, sink, executor, header);
+  EXPECT_TRUE(totals.has_value());
+  EXPECT_EQ(totals->raw_bytes, raw.size());
+  EXPECT_EQ(totals->stored_bytes, sink.bytes().size());
+  return sink.take();
+}
+
+Result<ByteVector> unpacked(const ByteVector& file) {
+  Executor executor(2);
+  format::MemorySource source(file, "file");
+  format::MemorySink sink;
+  if (const auto totals = decompress_ptz(source, sink, executor); !totals) return tl::unexpected(totals.error());
+  return sink.take();
+}
+
+// 5 blocks of 4 KiB and a rest; the third does not shrink.
+ByteVector mixed() {
+  ByteVector raw = testing::matchable_bytes(21000, 1);
+  const ByteVector noise = testing::random_bytes(4096, 2);
+  std::copy(noise.begin(), noise.end(), raw.begin() + 8192);
+  return raw;
+}
+
+TEST(Ptz, RoundTrips) {
+  for (const PtzCodec codec : kCodecs) {
+    for (const std::size_t size : {0u, 1u, 15u, 4095u, 4096u, 4097u, 70000u}) {
+      for (const ByteVector& raw :
+           {testing::matchable_bytes(size, 3), testing::random_bytes(size, 3), ByteVector(size)}) {
+        for (const unsigned bits : {12u, 18u}) {
+          const ByteVector file = packed(raw, {codec, bits});
+          const auto back = unpacked(file);
+          ASSERT_TRUE(back.has_value()) << back.error().message();
+          ASSERT_TRUE(*back == raw) << size;
+          ASSERT_LE(file.size(), raw.size() + 64 + 32 * (size / 4096 + 1));
+        }
+      }
+    }
+  }
+}
+
+TEST(Ptz, SameBytesWithAnyNumberOfThreads) {
+  const ByteVector raw = testing::matchable_bytes(60000, 4);
+  EXPECT_TRUE(packed(raw, {PtzCodec::lzr, 12}, 1) == packed(raw, {PtzCodec::lzr, 12}, 5));
+}
+
+TEST(Ptz, BlocksByTheTable) {
+  const ByteVector raw = mixed(), file = packed(raw, {PtzCodec::lzf, 12});
+  const auto archive = PtzArchive::open(file, "file");
+  ASSERT_TRUE(archive.has_value()) << archive.error().message();
+  ASSERT_EQ(archive->block_count(), 6u);
+  EXPECT_TRUE(archive->block(2).is_raw);
+  for (std::size_t i = 6; i-- != 0;) {
+    const auto block = read_ptz_block(*archive, i, "file");
+    ASSERT_TRUE(block.has_value()) << block.error().message();
+    EXPECT_TRUE(std::equal(block->begin(), block->end(), raw.begin() + static_cast<std::ptrdiff_t>(i * 4096)));
+  }
+}
+
+TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
+  for (const PtzCodec codec : kCodecs) {
+    ByteVector file = packed(mixed(), {codec, 12});
+    const auto before = PtzArchive::open(file, "file");
+    file[static_cast<std::size_t>(before->stored(3).data() - file.data()) + 60] ^= 0x10;
+    const auto archive = PtzArchive::open(file, "file");
+    ASSERT_TRUE(archive.has_value());
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(read_ptz_block(*archive, i, "file").has_value(), i != 3) << i;
+    EXPECT_THAT(read_ptz_block(*archive, 3, "file").error().message(), HasSubstr("file: block 3: "));
+    EXPECT_THAT(unpacked(file).error().message(), HasSubstr("file: block 3: "));
+  }
+  ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
+  const auto before = PtzArchive::open(file, "file");
+  file[static_cast<std::size_t>(before->stored(2).data() - file.data())] ^= 1;
+  EXPECT_EQ(unpacked(file).error().message(), "file: block 2: checksum mismatch");
+}
+
+TEST(Ptz, EveryFlippedByteOfTheFrameIsRefused) {
+  const ByteVector raw = mixed(), file = packed(raw, {PtzCodec::lzr, 12});
+  for (std::size_t at = 0; at < file.size(); at += at < 64 || at + 160 > file.size() ? 1 : 41) {
+    ByteVector bad = file;
+    bad[at] ^= 0x41;
+    const auto back = unpacked(bad);
+    // A bit that only fills up a byte may change unnoticed; the content may not.
+    EXPECT_TRUE(!back.has_value() || *back == raw) << at;
+    const bool is_frame = at < format::kPtzHeaderBytes + format::kPtzBlockHeaderBytes || at >= file.size() - 144;
+    EXPECT_FALSE(back.has_value() && is_frame) << at;
+  }
+}
+
+TEST(Ptz, EveryTruncationIsRefused) {
+  const ByteVector file = packed(mixed(), {PtzCodec::deflate_like, 12});
+  for (std::size_t size = 0; size < file.size(); size += 1 + size / 50) {
+    const ByteVector cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    const auto back = unpacked(cut);
+    ASSERT_FALSE(back.has_value()) << size;
+    EXPECT_THAT(back.error().message(), HasSubstr("truncated")) << size;
+    EXPECT_FALSE(PtzArchive::open(cut, "cut").has_value()) << size;
+  }
+}
+
+TEST(Ptz, WhatIsWrongIsSaid) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
+  const auto with = [&](std::size_t at, std::uint8_t value) {
+    ByteVector bad = file;
+    bad[at] = value;
+    const std::uint64_t sum = format::ptz_checksum(format::Bytes(bad).first(8));
+    for (std::size_t i = 0; i < 8; ++i) bad[8 + i] = static_cast<std::uint8_t>(sum >> 8 * i);
+    return unpacked(bad).error().message();
+  };
+  EXPECT_THAT(with(0, 'X'), HasSubstr("byte 0: not a .ptz file"));
+  EXPECT_THAT(with(4, 2), HasSubstr("expected version 1, found 2"));
+  EXPECT_THAT(with(5, 9), HasSubstr("unknown codec 9"));
+  EXPECT_THAT(with(5, 4), HasSubstr("codec 4 is reserved"));
+  EXPECT_THAT(with(6, 21), HasSubstr("found 2^21"));
+  EXPECT_THAT(with(7, 1), HasSubstr("a reserved byte is not 0"));
+  EXPECT_THAT(with(18, 1), HasSubstr("block 0: the raw size is out of range"));
+  EXPECT_THAT(with(22, 1), HasSubstr("block 0: the stored size is out of range"));
+  EXPECT_THAT(with(file.size() - 20, 1), HasSubstr("the block table does not say what the blocks say"));
+  ByteVector longer = file;
+  longer.push_back(0);
+  EXPECT_THAT(unpacked(longer).error().message(), HasSubstr("there are bytes behind the end"));
+}
+
+// Blocks of random bytes, and good blocks with random changes: never more than a refusal.
+TEST(Ptz, BlockDecodersOnDamage) {
+  std::mt19937 random(1);
+  for (const PtzCodec codec : kCodecs) {
+    const ByteVector raw = testing::matchable_bytes(3000, 5), good = encode_block(codec, raw);
+    ASSERT_FALSE(good.empty());
+    ByteVector decoded(raw.size());
+    ASSERT_TRUE(decode_block(codec, good, decoded));
+    for (int i = 0; i < 2000; ++i) {
+      ByteVector bad = good;
+      for (auto change = 1 + random() % 3; change != 0; --change)
+        bad[random() % bad.size()] = static_cast<std::uint8_t>(random());
+      if (i % 5 == 0) bad.resize(random() % bad.size());
+      (void)decode_block(codec, ByteVector(bad.begin(), bad.end()), decoded);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::codec

@@ -1,0 +1,23 @@
+// The block codecs of `.ptz`: LZ77, demux, and an entropy coder for each of the five streams.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/format/ptz.hpp"
+
+namespace ptxkit::codec {
+
+// "lzr", "lzf", "deflate-like"; nothing for another name.
+std::optional<format::PtzCodec> block_codec_named(std::string_view name);
+bool has_block_codec(format::PtzCodec codec);
+
+// The coded form of `raw`, at most 2^kPtzMaxBlockBits bytes and not empty; empty when it would not be shorter. The same
+// bytes on every run and machine.
+std::vector<std::uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw);
+
+// Decodes into exactly `raw`. False where `coded` is damaged; nothing outside the two is touched.
+bool decode_block(format::PtzCodec codec, format::Bytes coded, format::MutableBytes raw);
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,94 @@
+// The container `.ptz`: blocks that are coded apart, a table of them at the end. docs/format.md is its specification.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/format/byte_stream.hpp"
+
+namespace ptxkit::format {
+
+// Pinned: they stand in files.
+enum class PtzCodec : std::uint8_t { lzr = 1, lzf = 2, deflate_like = 3, bbw = 4 };
+
+inline constexpr std::uint32_t kPtzMagic = 0x1a5a5450;     // "PTZ" and a control-Z
+inline constexpr std::uint32_t kPtzEndMagic = 0x455a5450;  // "PTZE"
+inline constexpr std::uint8_t kPtzVersion = 1;
+inline constexpr std::size_t kPtzHeaderBytes = 16;
+inline constexpr std::size_t kPtzBlockHeaderBytes = 16;
+inline constexpr std::size_t kPtzFooterBytes = 32;
+inline constexpr unsigned kPtzMinBlockBits = 12, kPtzMaxBlockBits = 20;
+inline constexpr std::uint32_t kPtzStoredRaw = 1u << 31;  // of a stored size
+
+struct PtzHeader {
+  PtzCodec codec = PtzCodec::lzr;
+  unsigned block_bits = 18;  // log2 of the size of all blocks but the last
+};
+
+struct PtzBlock {
+  std::uint32_t raw_bytes = 0;
+  std::uint32_t stored_bytes = 0;
+  bool is_raw = false;         // the stored bytes are the block
+  std::uint64_t checksum = 0;  // XXH64, seed 0, of the raw bytes
+};
+
+std::uint64_t ptz_checksum(Bytes bytes);
+
+// Writes a container, block after block.
+class PtzWriter {
+ public:
+  PtzWriter(ByteSink& sink, const PtzHeader& header) : sink_(sink), header_(header) {}
+  Result<void> begin();
+  Result<void> write(const PtzBlock& block, Bytes stored);
+  Result<void> finish();  // the table
+  std::uint64_t written_bytes() const { return written_bytes_; }
+
+ private:
+  Result<void> put(Bytes bytes);
+
+  ByteSink& sink_;
+  PtzHeader header_;
+  std::vector<std::uint8_t> table_;
+  std::uint64_t raw_bytes_ = 0, written_bytes_ = 0;
+};
+
+// Reads a container in order, without going back.
+class PtzReader {
+ public:
+  explicit PtzReader(ByteSource& source) : source_(source) {}
+  Result<PtzHeader> begin();
+  // The next block and its stored bytes; nothing after the last, when the table has been compared with what was read.
+  Result<std::optional<PtzBlock>> next(std::vector<std::uint8_t>& stored);
+  std::uint64_t read_bytes() const { return at_; }
+
+ private:
+  Result<void> get(MutableBytes into, const std::string& what);
+  Result<void> check_end();
+  tl::unexpected<Error> fail_at(std::uint64_t at, const std::string& what) const;
+  std::string block_name() const;
+
+  ByteSource& source_;
+  PtzHeader header_;
+  std::vector<std::uint8_t> table_;
+  std::uint64_t at_ = 0, raw_bytes_ = 0;
+};
+
+// Random access to a container in memory through its table, whatever became of other blocks.
+class PtzArchive {
+ public:
+  static Result<PtzArchive> open(Bytes file, const std::string& name);
+  const PtzHeader& header() const { return header_; }
+  std::size_t block_count() const { return blocks_.size(); }
+  const PtzBlock& block(std::size_t i) const { return blocks_[i]; }
+  Bytes stored(std::size_t i) const { return file_.subspan(offsets_[i], blocks_[i].stored_bytes); }
+
+ private:
+  Bytes file_;
+  PtzHeader header_;
+  std::vector<PtzBlock> blocks_;
+  std::vector<std::size_t> offsets_;
+};
+
+}  // namespace ptxkit::format
