@@ -13,7 +13,6 @@ namespace ptxkit::rules {
 using flow::Access;
 using flow::AccessKind;
 using flow::Source;
-using flow::Value;
 using flow::ValueId;
 using ptx::Op;
 using ptx::Space;
