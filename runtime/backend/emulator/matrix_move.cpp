@@ -6,7 +6,6 @@ namespace ptxkit::emulator {
 
 namespace {
 
-using ptx::Type;
 
 const MatrixForm& form_of(const Warp& warp, const Code& code) { return warp.cta->launch->image->matrices[code.target]; }
 
