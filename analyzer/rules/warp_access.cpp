@@ -90,7 +90,7 @@ std::vector<SharedAccess> shared_accesses(Context& context) {
       const flow::Base& base = analyses.domain().base(id);
       if (base.kind == flow::Base::Kind::variable) found.object = base.id;
     }
-    all.push_back(std::move(found));
+    all.push_back(found);
   }
   return all;
 }
