@@ -293,7 +293,7 @@ KernelDefinition lz4_compress_chunk() {
   return define(
       KernelSpec{.name = std::string(kLz4CompressChunk),
                  .block = kThreads,
-                 .budget = {.registers = 64, .shared_bytes = kSharedBytes, .spill_bytes = 0},
+                 .budget = {.registers = 80, .shared_bytes = kSharedBytes, .spill_bytes = 0},
                  .cost = {.threads_per_element = double{kThreads} / kMaxChunkBytes,
                           .buffers = {{"src", N},
                                       {"dst", N},
