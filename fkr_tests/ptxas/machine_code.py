@@ -4,20 +4,24 @@ import struct
 import judges
 
 PREFIXES = (".text.", ".nv.constant", ".nv.global", ".nv.shared", ".nv.local")
-NO_BITS = 8
+
+
+def has_bytes(name):
+    """Memory without initial values has a size alone; what stands at its place in the file belongs to others."""
+    return not (name == ".nv.global" or name.startswith((".nv.shared", ".nv.local")))
 
 
 def sections(image):
-    """{name: bytes} of a 64-bit little-endian ELF file; of a section without bytes, its size."""
+    """{name: bytes} of a 64-bit little-endian ELF file; of memory without initial values, its size."""
     table_at, = struct.unpack_from("<Q", image, 0x28)
     entry_size, count, names_index = struct.unpack_from("<HHH", image, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", image, table_at + i * entry_size) for i in range(count)]
     names_at = headers[names_index][4]
     found = {}
-    for name_at, kind, _, _, at, size in headers:
+    for name_at, _, _, _, at, size in headers:
         start = names_at + name_at
         name = image[start:image.index(b"\0", start)].decode()
-        found[name] = size if kind == NO_BITS else image[at:at + size]
+        found[name] = image[at:at + size] if has_bytes(name) else size
     return found
 
 
