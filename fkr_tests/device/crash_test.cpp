@@ -30,7 +30,7 @@ const char* const kMisaligned = R"(.version 7.0
     ld.param.u64 %out, [out];
     ld.param.u32 %limit, [limit];
     mov.u32 %t, %tid.x;
-    mov.u32 %at, page;
+    mov.u32 %at, page; add.u32 %limit, %limit, %at;
     st.shared.u32 [page], %t;
     bar.sync 0;
     setp.ne.u32 %p, %t, 0;
