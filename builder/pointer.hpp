@@ -32,9 +32,8 @@ inline constexpr std::size_t kMultipleOf = 1;
 template <std::size_t M, class T, Rate R>
 inline constexpr std::size_t kMultipleOf<Multiple<M, T, R>> = M;
 template <class I, I V>
-inline constexpr std::size_t kMultipleOf<std::integral_constant<I, V>> = V == 0
-                                                                             ? kMaxAlign
-                                                                             : static_cast<std::size_t>(V < 0 ? -V : V);
+inline constexpr std::size_t kMultipleOf<std::integral_constant<I, V>> =
+    V == 0 ? kMaxAlign : static_cast<std::size_t>(V < 0 ? -V : V);
 
 constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 }  // namespace detail
@@ -98,9 +97,9 @@ class [[nodiscard]] Ptr {
   Ptr& operator=(const Ptr&) = delete;
   // Forgetting is free: alignment, uniformity, the right to write.
   template <class U, std::size_t A, Rate Q>
-  requires((std::is_same_v<U, T> || std::is_same_v<const U, T>)&&A >= Align && Q <= R &&
-           !(std::is_same_v<U, T> && A == Align && Q == R)) Ptr(const Ptr<S, U, A, Q>& other)
-      : trace_(&other.trace()), place_(other.place()) {}  // NOLINT
+    requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
+             !(std::is_same_v<U, T> && A == Align && Q == R))
+  Ptr(const Ptr<S, U, A, Q>& other) : trace_(&other.trace()), place_(other.place()) {}  // NOLINT
 
   // `index` elements further. Unsigned indices are zero-extended, signed ones sign-extended.
   template <DeviceOperand I>
@@ -207,8 +206,7 @@ class [[nodiscard]] Ptr {
     trace_->load_vector(S, kScalarOf<Element>, Align, place_, lanes, where);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::array<Expr<Element, kLoadRate>, N>{Expr<Element, kLoadRate>({trace_, lanes[I]})...};
-    }
-    (std::make_index_sequence<N>{});
+    }(std::make_index_sequence<N>{});
   }
   template <std::size_t N, Rate Q>
   void store_vector(const std::array<Expr<Element, Q>, N>& values, Where where = Where::current()) const {
@@ -276,9 +274,9 @@ class [[nodiscard]] Span {
   Span(const Pointer& data, Expr<u32, R> size, Where where = Where::current())
       : data_(data.within(size, where)), size_(size) {}
   template <class U, std::size_t A, Rate Q>
-  requires((std::is_same_v<U, T> || std::is_same_v<const U, T>)&&A >= Align && Q <= R &&
-           !(std::is_same_v<U, T> && A == Align && Q == R)) Span(const Span<S, U, A, Q>& other)
-      : data_(other.data()), size_(other.size()) {}  // NOLINT
+    requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
+             !(std::is_same_v<U, T> && A == Align && Q == R))
+  Span(const Span<S, U, A, Q>& other) : data_(other.data()), size_(other.size()) {}  // NOLINT
   Span(const Span&) = default;
   Span& operator=(const Span&) = delete;
 

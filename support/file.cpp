@@ -1,12 +1,12 @@
 #include "support/file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace ptxkit {
 namespace {
@@ -32,7 +32,7 @@ Result<std::string> read_file(const std::string& path) {
   const int descriptor = is_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return system_error(path, "open");
   std::string content;
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) content.reserve(static_cast<size_t>(info.st_size) + 1);
   char buffer[1 << 16];
   while (true) {

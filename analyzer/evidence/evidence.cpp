@@ -66,18 +66,23 @@ class Reader {
   Result<EvidenceFile> read() {
     if (!root_.is_object()) return refuse("expected an object, found " + std::string(root_.type_name()));
     for (const auto& [key, value] : root_.items()) {
-      static constexpr std::string_view kKnown[] = {"device", "target_family", "driver", "date", "method",
-                                                    "result_by_offset", "note", "probes"};
+      static constexpr std::string_view kKnown[] = {"device", "target_family",    "driver", "date",
+                                                    "method", "result_by_offset", "note",   "probes"};
       if (std::ranges::find(kKnown, key) == std::end(kKnown)) {
-        return refuse(fmt::format("unknown field '{}', expected device, target_family, driver, date, method, "
-                                  "result_by_offset, note or probes", key));
+        return refuse(
+            fmt::format("unknown field '{}', expected device, target_family, driver, date, method, "
+                        "result_by_offset, note or probes",
+                        key));
       }
     }
     EvidenceFile file;
     file.name = stem(path_);
     std::string family;
-    for (auto [key, to] : {std::pair{"device", &file.device}, {"target_family", &family}, {"driver", &file.driver},
-                           {"date", &file.date}, {"method", &file.method}}) {
+    for (auto [key, to] : {std::pair{"device", &file.device},
+                           {"target_family", &family},
+                           {"driver", &file.driver},
+                           {"date", &file.date},
+                           {"method", &file.method}}) {
       if (auto text = string_field(key)) {
         *to = std::move(*text);
       } else {
@@ -174,8 +179,8 @@ Says decide(const EvidenceFile& file, std::string_view rule, size_t& probe_count
   }
   probe_count = found_count;
   if (confirms) return Says::confirms;
-  const auto expected = static_cast<size_t>(
-      std::ranges::count_if(kProbes, [&](const ProbeInfo& probe) { return probe.rule == rule; }));
+  const auto expected =
+      static_cast<size_t>(std::ranges::count_if(kProbes, [&](const ProbeInfo& probe) { return probe.rule == rule; }));
   const bool refutes = expected > 0 && found_count == expected && misaligned_count > 0 && complete;
   return refutes ? Says::refutes : Says::nothing;
 }

@@ -28,8 +28,8 @@ struct ProbeResult {
 };
 
 struct EvidenceFile {
-  std::string name;    // "h200-r580": the file's name without folder and extension
-  std::string device;  // "NVIDIA H200"
+  std::string name;        // "h200-r580": the file's name without folder and extension
+  std::string device;      // "NVIDIA H200"
   uint32_t family_sm = 0;  // 90
   std::string driver, date, method;
   std::vector<uint32_t> offsets_bytes;  // starts with 0

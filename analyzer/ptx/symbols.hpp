@@ -37,7 +37,8 @@ class SymbolTable {
   // The innermost binding of a name; null where there is none. Valid until the next call that binds or closes.
   const Symbol* find(std::string_view name) const { return find_key(name, false); }
   // The innermost range that contains `name`, whose index in it goes to `index`.
-  const Symbol* find_in_range(std::string_view name, uint32_t& index, const std::vector<RegisterDeclaration>& all) const;
+  const Symbol* find_in_range(std::string_view name, uint32_t& index,
+                              const std::vector<RegisterDeclaration>& all) const;
 
   // A plain name of the current scope that the range `base<count>` would declare again; null where there is none.
   const Symbol* find_plain_in_scope(std::string_view base, uint32_t count) const;

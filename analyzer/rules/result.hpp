@@ -19,8 +19,8 @@ RuleResult undecided(std::string basis);
 // are possible, survived with `basis` where there are none or all are info.
 RuleResult conclude(std::vector<Finding> findings, std::string basis);
 
-// For rules that good code breaks too often to be charged for: refuted where there are findings, which are all info, and
-// no points are lost.
+// For rules that good code breaks too often to be charged for: refuted where there are findings, which are all info,
+// and no points are lost.
 RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std::string refuted_basis);
 
 // 1-based line of an instruction.

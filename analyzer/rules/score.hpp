@@ -19,9 +19,9 @@ struct Score {
   void add(const RuleInfo& rule, const RuleResult& result);
 
   bool empty() const { return earned + lost == 0; }
-  double percent() const;                         // 100 · earned / (earned + lost); 100 when no rule had points
-  bool at_least(double limit_percent) const;      // without rounding for whole numbers
-  bool worse_than(const Score& other) const;      // exact comparison of the fractions
+  double percent() const;                     // 100 · earned / (earned + lost); 100 when no rule had points
+  bool at_least(double limit_percent) const;  // without rounding for whole numbers
+  bool worse_than(const Score& other) const;  // exact comparison of the fractions
 };
 
 // Score of a module: its worst kernel; of equally bad ones the first.

@@ -1,6 +1,6 @@
-// Damaged PTX through the whole analyzer: cut anywhere, a line gone or twice, a byte changed. Whatever comes in, there is
-// a status and a report, the same one every time, and no crash. What still parses is what rules meet in no compiler's
-// output: loops without a cursor, stores of nothing, barriers in odd places.
+// Damaged PTX through the whole analyzer: cut anywhere, a line gone or twice, a byte changed. Whatever comes in, there
+// is a status and a report, the same one every time, and no crash. What still parses is what rules meet in no
+// compiler's output: loops without a cursor, stores of nothing, barriers in odd places.
 #include <algorithm>
 #include <random>
 #include <string>

@@ -20,13 +20,21 @@ void require(bool condition, const char* what) {
 void check_operand(const Module& module, const Function& function, const Operand& operand) {
   require(operand.at <= module.text.size(), "an operand outside the text");
   switch (operand.kind) {
-    case OperandKind::reg: require(operand.id < function.registers.size(), "a register that does not exist"); break;
-    case OperandKind::symbol: require(operand.id < module.variables.size(), "a variable that does not exist"); break;
-    case OperandKind::function: require(operand.id < module.functions.size(), "a function that does not exist"); break;
+    case OperandKind::reg:
+      require(operand.id < function.registers.size(), "a register that does not exist");
+      break;
+    case OperandKind::symbol:
+      require(operand.id < module.variables.size(), "a variable that does not exist");
+      break;
+    case OperandKind::function:
+      require(operand.id < module.functions.size(), "a function that does not exist");
+      break;
     case OperandKind::label:
       require(operand.id == kNone || operand.id < function.labels.size(), "a label that does not exist");
       break;
-    case OperandKind::prototype: require(operand.id < function.tables.size(), "a table that does not exist"); break;
+    case OperandKind::prototype:
+      require(operand.id < function.tables.size(), "a table that does not exist");
+      break;
     case OperandKind::special:
       require(operand.id < static_cast<uint32_t>(SpecialRegister::none), "a special register that does not exist");
       break;
@@ -34,20 +42,25 @@ void check_operand(const Module& module, const Function& function, const Operand
       if (operand.base == AddressBase::reg) require(operand.id < function.registers.size(), "an address base register");
       if (operand.base == AddressBase::variable) require(operand.id < module.variables.size(), "an address base");
       break;
-    default: break;
+    default:
+      break;
   }
-  require(uint64_t{operand.first_child} + operand.child_count <= function.operand_pool.size(), "children outside the pool");
+  require(uint64_t{operand.first_child} + operand.child_count <= function.operand_pool.size(),
+          "children outside the pool");
 }
 
 void check_tree(const Module& module) {
   for (const Function& function : module.functions) {
     require(function.end <= module.text.size(), "a function outside the text");
-    for (const Label& label : function.labels) require(label.target <= function.instructions.size(), "a label's target");
+    for (const Label& label : function.labels)
+      require(label.target <= function.instructions.size(), "a label's target");
     for (const Operand& operand : function.operand_pool) check_operand(module, function, operand);
     for (const Instruction& instruction : function.instructions) {
       require(!instruction.guard || instruction.guard.reg < function.registers.size(), "a guard that does not exist");
-      require(uint64_t{instruction.first_operand} + instruction.operand_count <= function.operand_pool.size(), "operands");
-      require(uint64_t{instruction.first_modifier} + instruction.modifier_count <= function.modifier_pool.size(), "modifiers");
+      require(uint64_t{instruction.first_operand} + instruction.operand_count <= function.operand_pool.size(),
+              "operands");
+      require(uint64_t{instruction.first_modifier} + instruction.modifier_count <= function.modifier_pool.size(),
+              "modifiers");
       require(instruction.location == kNone || instruction.location < module.locations.size(), "a location");
       require(instruction.at <= instruction.opcode_at, "a guard behind its opcode");
     }

@@ -1,7 +1,7 @@
 // A bounded run of the PTX front end's fuzz target in every test run: the corpus that libFuzzer kept (corpus/, see
-// docs/front-end.md), the repository's own PTX, damaged by a seeded generator, and texts made to exhaust a careless parser.
-// The same seeds give the same inputs everywhere.
-// usage: ptx_parser_smoke [COUNT [FILE]]    with FILE, its bytes are the one input
+// docs/front-end.md), the repository's own PTX, damaged by a seeded generator, and texts made to exhaust a careless
+// parser. The same seeds give the same inputs everywhere. usage: ptx_parser_smoke [COUNT [FILE]]    with FILE, its
+// bytes are the one input
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +41,8 @@ std::vector<std::string> seeds() {
       ".version 9.0\n.target sm_90, debug\n.address_size 64\n.file 1 \"a.cu\"\n"
       ".global .align 4 .b8 t[4] = {1, 0xff, 2};\n.global .u64 q[2] = {generic(t)+1, 0xff00(t)};\n"
       ".const .f32 c[2][2] = {{1.5}, {0f40000000, (1+2)*3.0}};\n.extern .shared .align 16 .b8 s[];\n"
-      ".func (.param .b32 r) f(.param .b32 a, .param .b8 v[8]) .noreturn { .reg .b32 %r<3>; st.param.b32 [r], %r1; ret; }\n"
+      ".func (.param .b32 r) f(.param .b32 a, .param .b8 v[8]) .noreturn { .reg .b32 %r<3>; st.param.b32 [r], %r1; "
+      "ret; }\n"
       ".visible .entry k(.param .u64 .ptr .global .align 8 p) .reqntid 32, 1, 1 .minnctapersm 2 {\n"
       ".reg .b32 %r<9>; .reg .v2 .f32 w; .reg .b64 %rd<9>; .reg .pred %p<3>; .loc 1 2 3\n"
       ".loc 1 4 5, function_name $L0, inlined_at 1 2 3\nT: .branchtargets A, B;\n"
@@ -55,7 +56,8 @@ std::vector<std::string> seeds() {
 
 std::vector<std::string> corpus() {
   std::vector<std::string> all;
-  for (const auto& entry : std::filesystem::directory_iterator("fkr_tests/fuzz/corpus")) all.push_back(read(entry.path()));
+  for (const auto& entry : std::filesystem::directory_iterator("fkr_tests/fuzz/corpus"))
+    all.push_back(read(entry.path()));
   return all;
 }
 
@@ -106,18 +108,32 @@ std::string damage(const std::vector<std::string>& all, std::mt19937& random) {
     const std::size_t at = random() % text.size();
     const std::size_t length = std::min<std::size_t>(1 + random() % 40, text.size() - at);
     switch (random() % 8) {
-      case 0: text[at] = static_cast<char>(random()); break;
-      case 1: text[at] = ".,;:{}[]()<>+-!|@=%_\"/\n0 "[random() % 25]; break;
-      case 2: text.erase(at, length); break;
-      case 3: text.resize(at); break;
-      case 4: text.insert(at, text.substr(random() % text.size(), length)); break;
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text[at] = ".,;:{}[]()<>+-!|@=%_\"/\n0 "[random() % 25];
+        break;
+      case 2:
+        text.erase(at, length);
+        break;
+      case 3:
+        text.resize(at);
+        break;
+      case 4:
+        text.insert(at, text.substr(random() % text.size(), length));
+        break;
       case 5: {
         const std::string& other = all[random() % all.size()];
         text.insert(at, other.substr(random() % other.size(), length));
         break;
       }
-      case 6: text.replace(at, length, std::to_string(random())); break;
-      case 7: text.insert(at, std::string(1 + random() % 8, text[at])); break;
+      case 6:
+        text.replace(at, length, std::to_string(random()));
+        break;
+      case 7:
+        text.insert(at, std::string(1 + random() % 8, text[at]));
+        break;
     }
   }
   return text;

@@ -1,8 +1,8 @@
 // LZ4 decompression, one warp a block: 32 sequences at a time, then 32 bytes at a time.
 //
 // A batch is up to 32 sequences that follow each other. The warp stages a part of the block in shared memory and
-//   1. finds where tokens stand: each lane follows the sequences through a segment of that part, from a guess which soon
-//      meets the right ones, and again from where the lane before arrived if it did not;
+//   1. finds where tokens stand: each lane follows the sequences through a segment of that part, from a guess
+//      which soon meets the right ones, and again from where the lane before arrived if it did not;
 //   2. gives each lane a sequence, checks all of them at once, and adds their lengths up to places in the output;
 //   3. writes the output, a byte a lane: the sequence that owns a byte is found by counting the sequences that start at
 //      or before it, and says where the byte comes from. A source within the same 32 bytes is replaced by its own

@@ -3,7 +3,7 @@
 //
 // The format's rules for the end of a block (five literals, twelve bytes without a match start) bind encoders. This
 // decoder accepts blocks that ignore them, as long as the last sequence has no match: everything liblz4 accepts is
-// accepted here, and with the same bytes, but for offset 0, which liblz4 1.9.4 lets pass although the format forbids it.
+// accepted here, and with the same bytes, but for offset 0, which liblz4 1.9.4 lets pass against the format.
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 
 #include <cstring>

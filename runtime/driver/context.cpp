@@ -226,8 +226,9 @@ Result<KernelResources> Kernel::resources() const {
         std::pair(&resources.local_bytes, kFunctionLocalBytes),
         std::pair(&resources.max_block_threads, kFunctionMaxThreads)}) {
     int number = 0;
-    auto done = on(context(), "cuFuncGetAttribute",
-                   [&, attribute = attribute] { return context().api().function_get_attribute(&number, attribute, function_); });
+    auto done = on(context(), "cuFuncGetAttribute", [&, attribute = attribute] {
+      return context().api().function_get_attribute(&number, attribute, function_);
+    });
     if (!done) return tl::unexpected(done.error());
     *value = static_cast<std::uint32_t>(number);
   }

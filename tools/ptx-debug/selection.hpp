@@ -22,7 +22,7 @@ Result<report::RuleSet> select_rules(const SelectionWords& words);
 // The rule of id or name `word`, letter case aside.
 Result<const rules::RuleInfo*> rule_called(const std::string& word);
 
-std::vector<std::string> check_groups();      // "barriers", "loaded-value", ...
+std::vector<std::string> check_groups();         // "barriers", "loaded-value", ...
 std::string ids_of(const report::RuleSet& set);  // "F001, F021"
 
 }  // namespace ptxkit::tools

@@ -46,10 +46,10 @@ tl::unexpected<Error> system_error(const std::string& doing, const std::string& 
 }  // namespace
 
 void install_interrupt_cleanup() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = remove_unfinished_output;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
+    struct sigaction before{};
     // A signal that the parent ignores (nohup) stays ignored.
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
       ::sigaction(signal, &action, nullptr);
@@ -90,7 +90,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& 
     return file;
   }
   file.name_ = path;
-  struct stat existing {};
+  struct stat existing{};
   const bool exists = ::stat(path.c_str(), &existing) == 0;
   if (exists && S_ISDIR(existing.st_mode)) return fail("expected a file to write, found a directory", path);
   if (exists && existing.st_dev == input.info().st_dev && existing.st_ino == input.info().st_ino) {

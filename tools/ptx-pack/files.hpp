@@ -34,7 +34,7 @@ class InputFile {
 
   int descriptor_;
   std::string name_;
-  struct stat info_ {};
+  struct stat info_{};
 };
 
 // A temporary file beside `path`, renamed to it by commit(); removed if that never happens. Devices, pipes and "-" are

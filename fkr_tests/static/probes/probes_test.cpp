@@ -60,13 +60,13 @@ std::string words(report::FileAnalysis file) {
 }
 
 // Probes whose load is deleted by ptxas because its value is unused: they run although they are misaligned.
-const std::set<std::string_view> kMasked = {
-    "ld_shared_u32_unused", "ld_shared_u32_hashed_unused", "ld_shared_u32_then_load_from_computed_address_unused",
-    "ld_global_u32_unused"};
+const std::set<std::string_view> kMasked = {"ld_shared_u32_unused", "ld_shared_u32_hashed_unused",
+                                            "ld_shared_u32_then_load_from_computed_address_unused",
+                                            "ld_global_u32_unused"};
 
 const std::vector<std::string_view> kWordSites081 = {
-    "f081_ld_shared_u32_then_st_global", "f081_ld_shared_u32_then_st_shared",
-    "f081_ld_shared_u32_membar_cta_st_global", "f081_ld_shared_u32_shfl_sync_st_global"};
+    "f081_ld_shared_u32_then_st_global", "f081_ld_shared_u32_then_st_shared", "f081_ld_shared_u32_membar_cta_st_global",
+    "f081_ld_shared_u32_shfl_sync_st_global"};
 const std::vector<std::string_view> kSites021 = {"f021_cvta_shared_generic_ld", "f021_cvta_shared_generic_st"};
 constexpr std::string_view kSite082 = "f082_ld_shared_u32_then_store_constant_to_computed_address";
 
@@ -132,8 +132,8 @@ TEST(Probes, a_misaligned_site_is_critical_and_loses_the_points) {
 
 TEST(Probes, four_byte_loads_are_never_critical) {
   for (const ProbeOffset offset : {ProbeOffset::zero, ProbeOffset::one, ProbeOffset::two, ProbeOffset::parameter}) {
-    for (const std::string_view name : {"f081_four_ld_shared_u8_assembled_st_global",
-                                        "loop_hash_table_u8_loads_store_to_loaded_address"}) {
+    for (const std::string_view name :
+         {"f081_four_ld_shared_u8_assembled_st_global", "loop_hash_table_u8_loads_store_to_loaded_address"}) {
       EXPECT_EQ(analyzed(name, offset).critical_count(), 0u) << words(analyzed(name, offset));
     }
   }
@@ -170,12 +170,10 @@ TEST(Probes, outside_the_sites_a_scalar_offset_is_undecided_and_loses_points_wit
 }
 
 TEST(Probes, under_profile_pattern_every_site_is_critical_and_a_shuffle_ends_the_taint) {
-  const auto pattern = [](std::string_view name) {
-    return analyzed(name, ProbeOffset::zero, rules::Profile::pattern);
-  };
-  for (const std::string_view name : {"f081_ld_shared_u32_then_st_global", "f081_ld_shared_u32_then_st_shared",
-                                      "f081_ld_shared_u32_membar_cta_st_global",
-                                      "f081_four_ld_shared_u8_assembled_st_global"}) {
+  const auto pattern = [](std::string_view name) { return analyzed(name, ProbeOffset::zero, rules::Profile::pattern); };
+  for (const std::string_view name :
+       {"f081_ld_shared_u32_then_st_global", "f081_ld_shared_u32_then_st_shared",
+        "f081_ld_shared_u32_membar_cta_st_global", "f081_four_ld_shared_u8_assembled_st_global"}) {
     EXPECT_EQ(severities(pattern(name), "F081").count("critical"), severities(pattern(name), "F081").size()) << name;
     EXPECT_TRUE(severities(pattern(name), "F081").contains("critical")) << words(pattern(name));
   }

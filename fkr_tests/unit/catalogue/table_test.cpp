@@ -27,9 +27,9 @@ TEST(Table, points_sum_up_per_category) {
   std::map<std::string_view, unsigned> points;
   for (const RuleInfo& rule : catalogue()) points[rule.category] += rule.points;
   const std::map<std::string_view, unsigned> expected = {
-      {"Syntax", 10},      {"Types", 10},       {"Address spaces", 15},     {"Barriers and races", 15}, {"Memory", 10},
-      {"Control flow", 10}, {"Data flow", 10},  {"Known bug patterns", 10}, {"Performance", 5},
-      {"Instrumentation", 5}};
+      {"Syntax", 10},     {"Types", 10},         {"Address spaces", 15}, {"Barriers and races", 15},
+      {"Memory", 10},     {"Control flow", 10},  {"Data flow", 10},      {"Known bug patterns", 10},
+      {"Performance", 5}, {"Instrumentation", 5}};
   EXPECT_EQ(points, expected);
 }
 

@@ -26,7 +26,8 @@ bool is_missing(const std::string& instruction) {
                                                   "sust.",     "sured.",
                                                   "suq.",      "mov.v4.",
                                                   "st.bulk",   "mma.sp"};
-  static constexpr std::string_view kWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".cp_mask", ".kind::", ".m16n16", ".m8n16.", ".m16n8.x"};
+  static constexpr std::string_view kWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".cp_mask",
+                                                ".kind::", ".m16n16",        ".m8n16.",         ".m16n8.x"};
   for (std::string_view part : kOpcodes)
     if (instruction.starts_with(part)) return true;
   for (std::string_view part : kWords)

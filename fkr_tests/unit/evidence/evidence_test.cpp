@@ -60,7 +60,8 @@ TEST(Evidence, speaks_only_of_rules_with_probes_and_of_targets_the_device_runs) 
 }
 
 TEST(Evidence, an_aligned_failure_confirms_and_outweighs_other_files) {
-  EvidenceSet set = with("\"f081_ld_shared_u32_then_st_global\": [0, ", "\"f081_ld_shared_u32_then_st_global\": [719, ");
+  EvidenceSet set =
+      with("\"f081_ld_shared_u32_then_st_global\": [0, ", "\"f081_ld_shared_u32_then_st_global\": [719, ");
   EXPECT_FALSE(set.refuted_by("F081", 90).has_value());
   EXPECT_THAT(set.confirmed_by("F081", 90).value_or(""), HasSubstr("failed although aligned"));
   EXPECT_TRUE(set.refuted_by("F082", 90).has_value());
@@ -97,7 +98,9 @@ TEST(Evidence, every_shipped_row_is_a_known_probe_and_every_known_probe_was_run)
 TEST(EvidenceErrors, name_the_field_what_was_expected_and_what_was_found) {
   EXPECT_THAT(error_of(""), HasSubstr("e.json: evidence: not JSON: byte 1: expected an object, found an empty file"));
   EXPECT_THAT(error_of("{\"device\": "), HasSubstr("not JSON: byte 12"));
-  EXPECT_THAT(error_of("\x7f" "ELF"), HasSubstr("not JSON: byte 1"));
+  EXPECT_THAT(error_of("\x7f"
+                       "ELF"),
+              HasSubstr("not JSON: byte 1"));
   EXPECT_THAT(error_of("[]"), HasSubstr("expected an object, found array"));
   EXPECT_THAT(error_of("{}"), HasSubstr("'device' is missing"));
   EXPECT_THAT(error_of_change("\"NVIDIA H200\"", "7"), HasSubstr("'device': expected a string, found number"));
@@ -114,9 +117,11 @@ TEST(EvidenceErrors, name_the_field_what_was_expected_and_what_was_found) {
   EXPECT_THAT(error_of_change("[0, 0, 0]", "[0, 0, -1]"), HasSubstr("expected CUresult numbers, found -1"));
   EXPECT_THAT(error_of_change("[0, 0, 0]", "[0, 0, 4294967296]"), HasSubstr("expected CUresult numbers"));
   EXPECT_THAT(error_of("{\"device\":\"d\",\"target_family\":\"sm_90\",\"driver\":\"\",\"date\":\"\",\"method\":\"\","
-                       "\"result_by_offset\":[\"0\"]}"), HasSubstr("'probes' is missing"));
+                       "\"result_by_offset\":[\"0\"]}"),
+              HasSubstr("'probes' is missing"));
   EXPECT_THAT(error_of("{\"device\":\"d\",\"target_family\":\"sm_90\",\"driver\":\"\",\"date\":\"\",\"method\":\"\","
-                       "\"result_by_offset\":[\"0\"],\"probes\":[]}"), HasSubstr("'probes': expected an object"));
+                       "\"result_by_offset\":[\"0\"],\"probes\":[]}"),
+              HasSubstr("'probes': expected an object"));
 }
 
 TEST(EvidenceErrors, a_file_that_cannot_be_read_is_named) {

@@ -345,8 +345,7 @@ bool select_for(Code& code, Op op, const Words& words) {
   if constexpr (std::is_same_v<T, int32_t>) {
     if (op == Op::mul24)
       code.run =
-          high ? Handler{lanes<[](int32_t a, int32_t b) { return product24(a, b); }, int32_t,
-                               int32_t, int32_t>}
+          high ? Handler{lanes<[](int32_t a, int32_t b) { return product24(a, b); }, int32_t, int32_t, int32_t>}
                : Handler{lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{low24(a)} * low24(b)); },
                                int32_t, int32_t, int32_t>};
     else if (op == Op::mad24 && sat)

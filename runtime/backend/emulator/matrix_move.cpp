@@ -6,7 +6,6 @@ namespace ptxkit::emulator {
 
 namespace {
 
-
 const MatrixForm& form_of(const Warp& warp, const Code& code) { return warp.cta->launch->image->matrices[code.target]; }
 
 // Halves of one 8 x 8 matrix as the lanes hold them: lane and half of row r, column c.
