@@ -75,6 +75,15 @@ inline Bytes matchable_bytes(size_t count, uint32_t seed) {
   return bytes;
 }
 
+// Half matchable, a quarter zeros, a quarter noise.
+inline Bytes mixed_content(size_t size) {
+  Bytes raw = matchable_bytes(size / 2, 1);
+  raw.resize(size * 3 / 4);
+  const Bytes noise = random_bytes(size - raw.size(), 2);
+  raw.insert(raw.end(), noise.begin(), noise.end());
+  return raw;
+}
+
 // Symbol k as often as the k-th Fibonacci number: what gives the deepest Huffman tree.
 inline Bytes fibonacci_bytes(size_t count) {
   Bytes bytes;

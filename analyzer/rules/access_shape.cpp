@@ -186,8 +186,7 @@ RuleResult missed_vector_access(Context& context) {
                                     "use one .v2 access"));
     }
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return advise(std::move(findings), "no two neighbouring accesses are surely aligned as a pair",
                 "neighbouring accesses could be one");
 }

@@ -81,8 +81,7 @@ RuleResult mbarrier_protocol(Context& context) {
                                               analyses.domain().describe(base)),
                                   "initialise it in one thread, and let the block pass a barrier"));
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "every mbarrier whose object is known is initialised before it is used");
 }
 
@@ -169,8 +168,7 @@ RuleResult async_copy_wait(Context& context) {
     findings.push_back(std::move(finding));
   }
   if (copies == 0) return not_applicable("the kernel has no cp.async");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), fmt::format("no thread reads one of its {} copies before it waits", copies));
 }
 

@@ -140,8 +140,7 @@ RuleResult endless_loop(Context& context) {
     finding.assumptions.push_back("the loop does not leave in its first iteration");
     findings.push_back(std::move(finding));
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "every loop has a way out whose condition changes");
 }
 

@@ -278,8 +278,7 @@ RuleResult use_before_definition(Context& context) {
           look(ssa.at(access.data), id, "the data of a store", true, access.space != ptx::Space::shared);
       }
     }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "no undefined value reaches an address, a guard or the data of a store");
 }
 
@@ -320,8 +319,7 @@ RuleResult predicated_definition(Context& context) {
     }
   }
   if (guarded == 0) return not_applicable("no register is defined under a guard only");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   if (findings.empty() && open) return undecided("a guarded definition is used under conditions that are not compared");
   return conclude(std::move(findings), fmt::format("{} guarded definitions, each used under its guard", guarded));
 }

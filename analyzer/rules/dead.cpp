@@ -1,6 +1,5 @@
 // Rules about what has no effect: parameters nobody reads, values nobody uses, and the misaligned access that hides
 // there.
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -143,8 +142,7 @@ RuleResult dead_value(Context& context) {
                                     fmt::format("nothing uses the result of {}", instruction.spelling),
                                     "delete the instruction, or use its result"));
     }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return advise(std::move(findings), "every value reaches a store, a branch or another effect",
                 "instructions compute what nothing uses");
 }

@@ -147,8 +147,7 @@ RuleResult mixed_width_use(Context& context) {
     finding.path.push_back({function.instructions[other->second].at, "the whole value is stored here"});
     findings.push_back(std::move(finding));
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return advise(std::move(findings), "no value is stored whole and cut", "values are stored at two widths");
 }
 
@@ -215,8 +214,7 @@ RuleResult mixed_sign_bounds_check(Context& context) {
     }
   }
   if (!any) return not_applicable("no 32-bit index is tested and widened into an address");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "every index is tested as the number that it is used as");
 }
 
@@ -286,8 +284,7 @@ RuleResult index_overflow(Context& context) {
     }
   }
   if (counted == 0) return not_applicable("no 32-bit arithmetic goes into a global address");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   if (findings.empty() && open != ptx::kNone)
     return undecided(
         fmt::format("whether line {} overflows depends on the launch; a launch file says it", line_of(context, open)));

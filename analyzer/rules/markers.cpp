@@ -127,8 +127,7 @@ RuleResult marker_places(Context& context) {
         !marked_in_block(id))
       report(id, "before this store");
   });
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return advise(std::move(findings), fmt::format("{} markers stand at all places", found.markers.size()),
                 "places are not marked");
 }
@@ -217,8 +216,7 @@ RuleResult atomic_slot_claim(Context& context) {
                                     "expected an atomic on the buffer's counter, found a plain store",
                                     "count with atom.add"));
   if (found.markers.empty() && findings.empty()) return not_applicable("the kernel has no marker");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), fmt::format("{} markers claim their slots", found.markers.size()));
 }
 

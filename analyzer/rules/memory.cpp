@@ -7,6 +7,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
 
 namespace ptxkit::rules {
 
@@ -162,28 +163,12 @@ RuleResult unaligned_access(Context& context) {
 RuleResult shared_bounds(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
-  std::set<ptx::VariableId> shared;
-  for (const ptx::VariableId id : function.variables)
-    if (context.module.variables[id].space == Space::shared) shared.insert(id);
-  for (const ptx::Operand& operand : function.operand_pool) {
-    const bool names = operand.kind == ptx::OperandKind::symbol ||
-                       (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable);
-    if (names && operand.id < context.module.variables.size() &&
-        context.module.variables[operand.id].space == Space::shared)
-      shared.insert(operand.id);
-  }
-  bool any = !shared.empty();
+  bool any = !shared_variables(context).empty();
   for (const Access& access : analyses.accesses()) any = any || access.space == Space::shared;
   if (!any) return not_applicable("the kernel uses no shared memory");
 
   std::vector<Finding> findings;
-  uint64_t total = 0;
-  for (const ptx::VariableId id : shared) {
-    const ptx::Variable& variable = context.module.variables[id];
-    if (variable.is_unsized) continue;
-    const uint64_t align = std::max(variable.align, 1u);
-    total = (total + align - 1) / align * align + variable.size_bytes;
-  }
+  const uint64_t total = static_shared_bytes(context);
   const uint64_t limit = static_shared_limit(context.module.target_sm);
   if (total > limit) {
     Finding finding;

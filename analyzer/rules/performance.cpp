@@ -66,27 +66,6 @@ std::optional<uint64_t> deepest_frame(const ptx::Module& module, ptx::FunctionId
   return known[id] = deepest + local_bytes(module, function);
 }
 
-uint64_t static_shared_bytes(Context& context) {
-  const ptx::Function& function = context.function();
-  std::set<ptx::VariableId> shared;
-  for (const ptx::VariableId id : function.variables)
-    if (context.module.variables[id].space == Space::shared) shared.insert(id);
-  for (const ptx::Operand& operand : function.operand_pool) {
-    const bool names = operand.kind == ptx::OperandKind::symbol ||
-                       (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable);
-    if (names && operand.id < context.module.variables.size() &&
-        context.module.variables[operand.id].space == Space::shared)
-      shared.insert(operand.id);
-  }
-  uint64_t total = 0;
-  for (const ptx::VariableId id : shared) {
-    const ptx::Variable& variable = context.module.variables[id];
-    const uint64_t align = std::max(variable.align, 1u);
-    if (!variable.is_unsized) total = (total + align - 1) / align * align + variable.size_bytes;
-  }
-  return total;
-}
-
 }  // namespace
 
 // F055. Local memory is a thread's own, and hardware has 512 KiB of it.

@@ -62,8 +62,7 @@ RuleResult mixed_access(Context& context) {
     finding.path.push_back({context.function().instructions[ways.direct].at, "the direct access"});
     findings.push_back(std::move(finding));
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return advise(std::move(findings), "no object is reached both ways", "objects are reached both ways");
 }
 
@@ -184,8 +183,7 @@ RuleResult narrow_index(Context& context) {
       finding.assumptions.push_back("the grid is large enough");
       findings.push_back(std::move(finding));
     }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return advise(std::move(findings), "every index is widened before it is scaled beyond 32 bits",
                 "an index is scaled in 32 bits");
 }
@@ -238,8 +236,7 @@ RuleResult narrowed_address(Context& context) {
     }
   }
   if (!any_cut) return not_applicable("no narrowed value goes into an address");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   if (findings.empty() && any_open) return undecided("the range of a narrowed value is not known");
   return conclude(std::move(findings), "every narrowed value that goes into an address fits");
 }

@@ -303,8 +303,7 @@ RuleResult weak_synchronisation(Context& context) {
     }
   }
   if (locks == 0) return not_applicable("the kernel takes no lock");
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "every lock is taken with acquire and given back with release");
 }
 

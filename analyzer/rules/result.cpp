@@ -57,6 +57,11 @@ RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std
   return result;
 }
 
+void in_program_order(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+}
+
 uint32_t line_of(const Context& context, ptx::InstructionId id) {
   return context.module.position(context.function().instructions[id].at).line;
 }

@@ -23,6 +23,9 @@ RuleResult conclude(std::vector<Finding> findings, std::string basis);
 // and no points are lost.
 RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std::string refuted_basis);
 
+// By instruction; of one instruction, in the order in which they were found.
+void in_program_order(std::vector<Finding>& findings);
+
 // 1-based line of an instruction.
 uint32_t line_of(const Context& context, ptx::InstructionId id);
 

@@ -109,8 +109,7 @@ RuleResult uninitialised_shared(Context& context) {
       break;
     }
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings),
                   fmt::format("{} shared variables, each written before it is read", objects.size()));
 }

@@ -1,5 +1,4 @@
 // Rules about state spaces: which instruction reaches which memory, and how wide the address is.
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -131,8 +130,7 @@ RuleResult truncated_pointer(Context& context) {
       }
     }
   }
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "no global or generic address passes through 32 bits");
 }
 

@@ -52,4 +52,29 @@ const ptx::Instruction* definition_of(Context& context, ValueId id) {
   return value.kind == Value::Kind::result ? &context.function().instructions[value.instruction] : nullptr;
 }
 
+std::set<ptx::VariableId> shared_variables(Context& context) {
+  const ptx::Function& function = context.function();
+  std::set<ptx::VariableId> shared;
+  for (const ptx::VariableId id : function.variables)
+    if (context.module.variables[id].space == ptx::Space::shared) shared.insert(id);
+  for (const ptx::Operand& operand : function.operand_pool) {
+    const bool names = operand.kind == ptx::OperandKind::symbol ||
+                       (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable);
+    if (names && operand.id < context.module.variables.size() &&
+        context.module.variables[operand.id].space == ptx::Space::shared)
+      shared.insert(operand.id);
+  }
+  return shared;
+}
+
+uint64_t static_shared_bytes(Context& context) {
+  uint64_t total = 0;
+  for (const ptx::VariableId id : shared_variables(context)) {
+    const ptx::Variable& variable = context.module.variables[id];
+    const uint64_t align = std::max(variable.align, 1u);
+    if (!variable.is_unsized) total = (total + align - 1) / align * align + variable.size_bytes;
+  }
+  return total;
+}
+
 }  // namespace ptxkit::rules

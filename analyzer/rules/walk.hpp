@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -56,6 +57,12 @@ bool any_ancestor(Context& context, flow::ValueId start, Visit&& visit) {
 
 // Whether the value depends on the thread's place: %tid, %laneid, or on %ctaid too.
 bool depends_on_thread(Context& context, flow::ValueId start, bool or_block);
+
+// The variables of shared memory that the kernel declares or names.
+std::set<ptx::VariableId> shared_variables(Context& context);
+
+// Bytes that those of known size take, one after the other, each at its alignment.
+uint64_t static_shared_bytes(Context& context);
 
 // The instruction that defines a value; null for a phi or an undefined one.
 const ptx::Instruction* definition_of(Context& context, flow::ValueId id);

@@ -318,8 +318,7 @@ RuleResult vote_match_mask(Context& context) {
       },
       "");
   findings.insert(findings.end(), unnamed.begin(), unnamed.end());
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+  in_program_order(findings);
   return conclude(std::move(findings), "every mask names the lanes whose answer is used");
 }
 

@@ -41,18 +41,10 @@ class DeviceScheduling : public ::testing::Test {
   std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
 };
 
-ByteVector mixed_content(std::size_t size) {
-  ByteVector raw = testing::matchable_bytes(size / 2, 1);
-  raw.resize(size * 3 / 4);  // zeros
-  const ByteVector noise = testing::random_bytes(size - raw.size(), 2);
-  raw.insert(raw.end(), noise.begin(), noise.end());
-  return raw;
-}
-
 TEST_F(DeviceScheduling, MixedOutputIsTheCpusBitForBit) {
   const auto mixed = backend("auto", Policy::mixed);
   for (const std::size_t size : {1000u, 400'000u, 20'000'000u}) {
-    const ByteVector raw = mixed_content(size);
+    const ByteVector raw = testing::mixed_content(size);
     const auto frame = testing::compress_frame(*mixed, raw);
     ASSERT_TRUE(frame) << frame.error().message();
     EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw).value()) << size;
@@ -66,9 +58,9 @@ TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
   const std::uint64_t length = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   const auto cuda = backend("cuda", Policy::gpu, {.memory_bytes = 64 * kMiB, .queue_count = 4});
   // Contexts and modules take memory of their own.
-  ASSERT_TRUE(testing::compress_frame(*cuda, mixed_content(200'000)));
+  ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
   const std::uint64_t free_before = (*testing::device())->free_memory_bytes().value();
-  testing::GeneratedSource source(mixed_content(8 * kMiB), length);
+  testing::GeneratedSource source(testing::mixed_content(8 * kMiB), length);
   format::NullSink sink;
   scheduler::Ledger memory("memory", 256 * kMiB);
   format::FrameHeader header;
@@ -93,13 +85,13 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   const std::uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   const double start_seconds = unmeasured(1).gpu_start_seconds;
   const auto cuda = backend("cuda", Policy::gpu);
-  ASSERT_TRUE(testing::compress_frame(*cuda, mixed_content(200'000)));
+  ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
   const auto rates = calibrate(*cpu_, *cuda, executor_.thread_count(), start_seconds);
   ASSERT_TRUE(rates) << rates.error().message();
   fmt::print("GB/s: cpu {:.2f} fast, {:.2f} reproducible, {:.2f} decompress; gpu {:.2f}, {:.2f}\n",
              rates->cpu.compress / 1e9, rates->cpu.compress_reproducible / 1e9, rates->cpu.decompress / 1e9,
              rates->gpu.compress / 1e9, rates->gpu.decompress / 1e9);
-  const ByteVector pattern = mixed_content(8 * kMiB);
+  const ByteVector pattern = testing::mixed_content(8 * kMiB);
   const auto seconds_of = [&](Backend& backend, std::uint64_t length) {
     testing::GeneratedSource source(pattern, length);
     format::NullSink sink;

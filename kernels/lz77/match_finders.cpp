@@ -61,7 +61,7 @@ LaneU32 match_length(Kernel& k, const Source& src, const LaneU32& a, const LaneU
 template <u32 MaxOffset, u32 Links, class Matches, class Body>
 void for_candidates(Kernel& k, const Matches& matches, const LaneU32& position, const Body& body) {
   LaneVar next(k, matches.at(position * kWords + 2).load());
-  k.range(k.constant<u32>(0), LaneU32(k.constant(u32{Links})), 1, [&](const auto&, auto& chain) {
+  k.range(k.constant<u32>(0), LaneU32(k.constant(Links)), 1, [&](const auto&, auto& chain) {
     chain.break_if(*next == 0);
     const LaneU32 candidate = *next - 1;
     chain.break_if(position - candidate > MaxOffset);

@@ -35,21 +35,13 @@ class KernelBackend : public testing::FakeGpu {
   std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
 };
 
-ByteVector mixed_content(std::size_t size) {
-  ByteVector raw = testing::matchable_bytes(size / 2, 1);
-  raw.resize(size * 3 / 4);  // zeros
-  const ByteVector noise = testing::random_bytes(size - raw.size(), 2);
-  raw.insert(raw.end(), noise.begin(), noise.end());
-  return raw;
-}
-
 TEST_F(KernelBackend, GivesTheSameBytesAsTheCpu) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
   EXPECT_EQ(cuda->name(), "cuda");
   EXPECT_THAT(cuda->description(), HasSubstr("Fake GPU, sm_90, driver for CUDA 12.8"));
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{5000}, std::size_t{3'000'001}}) {
-    const ByteVector raw = mixed_content(size);
+    const ByteVector raw = testing::mixed_content(size);
     for (int size_id = 4; size_id <= 7; ++size_id) {
       const ByteVector frame = testing::compress_frame(*cuda, raw, size_id).value();
       EXPECT_EQ(frame, testing::compress_frame(*cpu_, raw, size_id).value());
@@ -89,7 +81,7 @@ TEST_F(KernelBackend, ManySlicesKeepTheirOrder) {
 
 TEST_F(KernelBackend, SteadyStateAllocatesNothing) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
-  const ByteVector raw = mixed_content(2'000'000);
+  const ByteVector raw = testing::mixed_content(2'000'000);
   const auto cycle = [&] {
     ASSERT_TRUE(testing::decompress_frame(*cuda, testing::compress_frame(*cuda, raw).value()).has_value());
   };
@@ -136,7 +128,7 @@ TEST_F(KernelBackend, WhatItLacksItRefuses) {
 }
 
 TEST_F(KernelBackend, EveryInjectedFailureIsAnErrorForCudaAndAFallbackForAuto) {
-  const ByteVector raw = mixed_content(300'000);
+  const ByteVector raw = testing::mixed_content(300'000);
   const ByteVector frame = testing::compress_frame(*cpu_, raw).value();
   for (const auto& [function, code] :
        {std::pair("cuStreamSynchronize", 716), std::pair("cuStreamSynchronize", 700), std::pair("cuLaunchKernel", 719),
@@ -178,12 +170,14 @@ TEST_F(KernelBackend, AutoWithoutAGpuUsesTheCpuAndSaysWhy) {
 TEST_F(KernelBackend, AnImageWithoutAVerdictNeverRuns) {
   images_.find(kernels::kLz4CompressChunk)->verdict.reset();
   const auto cuda = select_backend(request("cuda"), executor_).value();
-  EXPECT_THAT(testing::compress_frame(*cuda, mixed_content(100'000)).error().message(),
+  EXPECT_THAT(testing::compress_frame(*cuda, testing::mixed_content(100'000)).error().message(),
               HasSubstr("expected a verdict of the analyzer"));
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
   auto missing = request("cuda");
   missing.find_image = [](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; };
-  EXPECT_THAT(testing::compress_frame(*select_backend(missing, executor_).value(), mixed_content(100'000)).error().what,
+  EXPECT_THAT(testing::compress_frame(*select_backend(missing, executor_).value(), testing::mixed_content(100'000))
+                  .error()
+                  .what,
               HasSubstr("there is no image of kernel lz4_compress_chunk for sm_90"));
 }
 

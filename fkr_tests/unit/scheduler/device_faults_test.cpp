@@ -19,14 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ByteVector = std::vector<std::uint8_t>;
 
-ByteVector mixed_content(std::size_t size) {
-  ByteVector raw = testing::matchable_bytes(size / 2, 1);
-  raw.resize(size * 3 / 4);  // zeros
-  const ByteVector noise = testing::random_bytes(size - raw.size(), 2);
-  raw.insert(raw.end(), noise.begin(), noise.end());
-  return raw;
-}
-
 class DeviceFaults : public testing::FakeGpu {
  protected:
   BackendRequest request(std::string name, Policy policy) {
@@ -55,7 +47,7 @@ class DeviceFaults : public testing::FakeGpu {
   testing::FakeImages images_;
   std::vector<std::string> notices_;
   std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
-  const ByteVector raw_ = mixed_content(1'500'000);
+  const ByteVector raw_ = testing::mixed_content(1'500'000);
   const ByteVector frame_ = testing::compress_frame(*cpu_, raw_).value();
 };
 
@@ -121,7 +113,7 @@ TEST_F(DeviceFaults, ASlowDeviceChangesNothingButTheTime) {
 TEST_F(DeviceFaults, MixedOutputIsTheCpusBitForBit) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{70'000}, std::size_t{9'000'000}}) {
     const auto backend = select_backend(request("auto", Policy::mixed), executor_).value();
-    const ByteVector raw = mixed_content(size);
+    const ByteVector raw = testing::mixed_content(size);
     for (const int size_id : {4, 6}) {
       const ByteVector frame = testing::compress_frame(*backend, raw, size_id).value();
       EXPECT_EQ(frame, testing::compress_frame(*cpu_, raw, size_id).value());
