@@ -15,6 +15,11 @@ The table has a row for each producer:
   refused     of the mutants, those we refuse;  line: of these, those where one of our messages is on the line of the
               first of ptxas, or on the line before or after it
 
+With --peer NAME=COMMAND, once for each peer, a second table says of every producer:
+  ptxas, ours, NAME   how many of the files that ptxas takes each of the others takes
+  bad, ours, NAME     how many of the files that ptxas refuses for their text each of the others refuses
+  mutants, ours, NAME how many of the mutants each refuses, of those whose file it takes
+
 The exit code is 1 if anything is too strict or mild, or a share is under what --least-refused and --least-line ask for.
 """
 import argparse
@@ -45,6 +50,23 @@ class Row:
         share = lambda part, whole: f"{100 * part / whole:.1f} %" if whole else "-"
         return [str(n[c]) for c in self.COLUMNS[:7]] + [share(refused, mutants), share(n["line"], refused),
                                                         str(n["strict mutants"])]
+
+
+class PeerRow:
+    """What ptxas, we and the peers say of the same texts, for one producer."""
+
+    def __init__(self, names):
+        self.names, self.count = names, collections.Counter()
+
+    @staticmethod
+    def columns(names):
+        return ["ptxas", *names, "bad", *names, "mutants", *names]
+
+    def cells(self):
+        n = self.count
+        each = lambda what: [str(n[what, name]) for name in self.names]
+        shares = [f"{n['noticed', name]} of {n['known', name]}" for name in self.names]
+        return [str(n["good"]), *each("takes"), str(n["bad"]), *each("refuses"), str(n["mutants"]), *shares]
 
 
 class Cache:
@@ -111,9 +133,10 @@ def compare_files(files, ours, rows, complaints):
 
 
 def compare_mutants(options, pool, cache, good, rows, complaints):
+    """(rows by the kind of mistake, [(producer, path of the file, mutant, we refuse it)] of those that ptxas refuses)"""
     small = {str(path): producer for producer, path in good if path.stat().st_size <= options.largest}
     texts = {name: read(pathlib.Path(name)) for name in small}
-    kinds = collections.defaultdict(Row)
+    kinds, judged = collections.defaultdict(Row), []
     with judges.Workshop() as shop:
         made = []
         for kind, name, text in mutations.mutants(texts, options.seed, options.mutations):
@@ -123,6 +146,8 @@ def compare_mutants(options, pool, cache, good, rows, complaints):
         for (kind, name, text, path), theirs in zip(made, ptxas):
             our = ours[str(path)]
             trouble = None
+            if theirs.kind == "fail" and theirs.lines:
+                judged.append((small[name], name, text, our.kind == "fail"))
             for n in (rows[small[name]].count, kinds[kind].count):
                 if theirs.kind == "ok" and our.kind == "fail":
                     n["strict mutants"] += 1
@@ -144,7 +169,36 @@ def compare_mutants(options, pool, cache, good, rows, complaints):
                 if options.keep:
                     pathlib.Path(options.keep).mkdir(exist_ok=True)
                     (pathlib.Path(options.keep) / path.name).write_text(text, encoding="latin-1")
-    return kinds
+    return kinds, judged
+
+
+def compare_peers(options, pool, files, ours, mutants):
+    """Rows of the second table, by producer."""
+    names = ["ours", *(peer.name for peer in options.peer)]
+    rows = collections.defaultdict(lambda: PeerRow(names))
+    judged = [(producer, path, ptxas.kind == "ok") for producer, path, ptxas in files if ptxas.kind != "other"]
+    takes = {(str(path), "ours"): ours[str(path)].kind == "ok" for _, path, _ in judged}
+    for peer in options.peer:
+        verdicts = pool.map(lambda file: peer.takes(file[1]), judged)
+        takes.update({(str(file[1]), peer.name): verdict for file, verdict in zip(judged, verdicts)})
+    for producer, path, good in judged:
+        count = rows[producer].count
+        count["good" if good else "bad"] += 1
+        for name in names:
+            count["takes", name] += good and takes[str(path), name]
+            count["refuses", name] += not good and not takes[str(path), name]
+    with judges.Workshop() as shop:
+        for number, (producer, name, text, we_refuse) in enumerate(mutants):
+            path = shop.write(f"{number}.ptx", text)
+            known = [peer for peer in options.peer if takes[name, peer.name]]
+            refused = {"ours": we_refuse, **{peer.name: not taken for peer, taken in
+                                             zip(known, pool.map(lambda peer: peer.takes(path), known))}}
+            count = rows[producer].count
+            count["mutants"] += 1
+            for judge, refuses in refused.items():
+                count["known", judge] += 1
+                count["noticed", judge] += refuses
+    return rows
 
 
 def compare_prints(options, pool, good, complaints):
@@ -171,11 +225,10 @@ def compare_prints(options, pool, good, complaints):
     return compared, same
 
 
-def show(title, rows):
-    total = Row()
+def show(title, columns, rows, total):
     for row in rows.values():
         total.count.update(row.count)
-    table = [[title, *Row.COLUMNS]] + [[name, *rows[name].cells()] for name in sorted(rows)] + [["total", *total.cells()]]
+    table = [[title, *columns]] + [[name, *rows[name].cells()] for name in sorted(rows)] + [["total", *total.cells()]]
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     for line in table:
         print("| " + " | ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
@@ -196,6 +249,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--prints", type=int, default=0, help="how many files to print and assemble again")
     parser.add_argument("--largest", type=int, default=60000, help="bytes of a file that is mutated or printed")
+    parser.add_argument("--peer", type=judges.Peer, action="append", default=[], metavar="NAME=COMMAND",
+                        help=f"another reader of PTX: COMMAND FILE ends with 0 if it takes the file, within "
+                             f"{judges.Peer.SECONDS} s")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache", help="file that keeps what ptxas said")
     parser.add_argument("--keep", help="folder for the mutants that are judged differently")
@@ -214,16 +270,21 @@ def main():
             return 1
         ours = judges.check(options.ptx_debug, [path for _, path, _ in files])
         good = compare_files(files, ours, rows, complaints)
-        kinds = compare_mutants(options, pool, cache, good, rows, complaints) if options.mutations else {}
+        kinds, mutants = (compare_mutants(options, pool, cache, good, rows, complaints) if options.mutations
+                          else ({}, []))
         cache.save()
+        peers = compare_peers(options, pool, files, ours, mutants) if options.peer else {}
         compared, same = compare_prints(options, pool, good, complaints) if options.prints else (0, 0)
     for complaint in complaints:
         print(complaint)
     if complaints:
         print()
-    total = show("producer", rows)
+    total = show("producer", Row.COLUMNS, rows, Row())
     if kinds:
-        show("mistake", kinds)
+        show("mistake", Row.COLUMNS, kinds, Row())
+    if peers:
+        names = ["ours", *(peer.name for peer in options.peer)]
+        show("producer", PeerRow.columns(names), peers, PeerRow(names))
     if options.prints:
         print(f"{same} of {compared} files have the same machine code after printing")
     good_enough = (total["strict"] == total["mild"] == 0 and same == compared and

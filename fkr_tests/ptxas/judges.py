@@ -1,7 +1,10 @@
-"""The two judges of PTX text: ptxas and `ptx-debug check`. Both give a verdict and the lines they complain about."""
+"""The judges of PTX text: ptxas and `ptx-debug check`, which give a verdict and the lines they complain about, and other
+readers of PTX, which say yes or no."""
+import argparse
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -82,6 +85,25 @@ def check(ptx_debug, paths):
                     verdict.message = match[3]
                 verdict.lines.append(int(match[2]))
     return verdicts
+
+
+class Peer:
+    """Another program that reads PTX, given as NAME=COMMAND: COMMAND FILE ends with 0 if it takes the file. One that crashes
+    or is not done after SECONDS does not take it."""
+    SECONDS = 20
+
+    def __init__(self, text):
+        self.name, _, command = text.partition("=")
+        self.command = shlex.split(command)
+        if not self.name or not self.command or not shutil.which(self.command[0]):
+            raise argparse.ArgumentTypeError(f"'{text}': expected NAME=COMMAND with a command that can be run")
+
+    def takes(self, path):
+        try:
+            return subprocess.run([*self.command, str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=self.SECONDS).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
 
 class Workshop:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Processor instructions that the front end spends on three PTX files, counted by valgrind's callgrind, against the counts
-that were accepted. Fails when one grows or shrinks by more than the tolerance: growth is a slower front end, shrinkage
-asks for the smaller count to be written down.
+"""Processor instructions that the front end spends on three PTX files of its own, counted by valgrind's callgrind, against
+the counts that were accepted: what nvcc writes with -lineinfo, what clang writes with -g (sections of debug
+information), and what people write (inputs/hand.py). Fails when one grows or shrinks by more than the tolerance: growth
+is a slower front end, shrinkage asks for the smaller count to be written down.
 
-usage: instructions.py PTX_DEBUG REPOSITORY [--accept]
+usage: instructions.py PTX_DEBUG [--accept]
 """
 import json
 import pathlib
@@ -15,8 +16,8 @@ import tempfile
 
 TOLERANCE = 0.05  # other builds of the same compiler version differ by less than one per cent
 SKIPPED = 77
-INPUTS = ["fkr_tests/golden/lz4_compress_chunk.sm_90.ptx", "fkr_tests/golden/lz4_decompress.sm_75.ptx",
-          "fkr_tests/golden/zero_page.sm_80.ptx"]
+FOLDER = pathlib.Path(__file__).parent
+INPUTS = ["nvcc.ptx", "clang.ptx", "hand.ptx"]  # inputs/ has the source of each
 
 
 def count(ptx_debug, path):
@@ -31,19 +32,19 @@ def count(ptx_debug, path):
 
 
 def main():
-    ptx_debug, repository = sys.argv[1], pathlib.Path(sys.argv[2])
+    ptx_debug = sys.argv[1]
     if not shutil.which("valgrind"):
         print("NOT RUN: valgrind is not installed (Debian package valgrind)")
         return SKIPPED
-    accepted_path = pathlib.Path(__file__).with_name("instructions.json")
-    counts = {name: count(ptx_debug, repository / name) for name in INPUTS}
+    accepted_path = FOLDER / "instructions.json"
+    counts = {name: count(ptx_debug, FOLDER / "inputs" / name) for name in INPUTS}
     if "--accept" in sys.argv:
         accepted_path.write_text(json.dumps(counts, indent=2) + "\n")
         return 0
     accepted, failed = json.loads(accepted_path.read_text()), False
     for name, now in counts.items():
         change = now / accepted[name] - 1
-        lines = (repository / name).read_text().count("\n")
+        lines = (FOLDER / "inputs" / name).read_text().count("\n")
         print(f"{name}: {now} instructions, {now / lines:.0f} a line, {100 * change:+.1f} % of what was accepted")
         failed |= abs(change) > TOLERANCE
     if failed:
