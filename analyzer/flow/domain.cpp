@@ -52,6 +52,13 @@ const ParameterFacts* promised_of(const ptx::Module& module, const Ssa& ssa, con
   return shape.parameter(module.variables[base.id].name);
 }
 
+// Addresses in the part of shared memory that the system keeps for itself (PTX ISA 9.0, %reserved_smem_offset_<n>).
+bool is_reserved_shared(ptx::SpecialRegister special) {
+  return special == ptx::SpecialRegister::reserved_smem_offset_0 ||
+         special == ptx::SpecialRegister::reserved_smem_offset_1 ||
+         special == ptx::SpecialRegister::reserved_smem_offset_begin;
+}
+
 // Bits and interval tell each other what they know.
 void reconcile(Fact& fact) {
   if (fact.base != kNoBase) return;
@@ -478,6 +485,17 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
     }
     case Op::mov: {
       const ptx::Operand& from = function.operand_pool[operation.first_source];
+      // Where cooperative groups keep their state: an address that arrives whole.
+      if (source(0).kind == Source::Kind::special &&
+          is_reserved_shared(static_cast<ptx::SpecialRegister>(source(0).id))) {
+        Fact fact = unknown(width);
+        fact.base = value_base(Base::Kind::loaded, id);
+        used_as_pointer_[fact.base] = true;
+        fact.bits = Bits::constant(0);
+        fact.points_to = kSharedSet;
+        fact.may_be_direct = true;
+        return fact;
+      }
       if (operation.parts == 1 && from.child_count == 0) return input(0, width);
       if (operation.parts == 1) {  // {lo, hi} packed
         const unsigned part_width = width / from.child_count;

@@ -64,6 +64,7 @@ class Domain {
   uint32_t base_count() const { return static_cast<uint32_t>(bases_.size()); }
   // Whether something uses the base itself as an address, or it is declared as one: it is a pointer, not an offset.
   bool is_surely_pointer(BaseId id) const { return used_as_pointer_[id]; }
+  Bits absolute(const Fact& fact) const;  // bits of base and offset together
   // A name for reports: "parameter 'src'", "shared variable 'tile'", "the pointer loaded here".
   std::string describe(BaseId id) const;
 
@@ -73,7 +74,6 @@ class Domain {
   Fact loaded(const Operation& operation, ValueId id);
   Fact sum(const Fact& a, const Fact& b, unsigned width, bool subtract) const;
   Fact choose(const Fact& a, const Fact& b, ValueId at);  // join; different bases become the merged base of `at`
-  Bits absolute(const Fact& fact) const;                  // bits of base and offset together
   BaseId parameter_base(ptx::VariableId id, uint64_t offset_bytes);
   BaseId value_base(Base::Kind kind, ValueId id);
   unsigned priority(BaseId id) const;

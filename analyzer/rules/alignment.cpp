@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/refine.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/cursor.hpp"
 #include "analyzer/rules/origin.hpp"
@@ -25,55 +26,6 @@ constexpr uint32_t kDynamicSharedAlign = 16;
 constexpr unsigned kTestDepth = 6;
 
 unsigned log2_of(uint32_t width) { return static_cast<unsigned>(std::bit_width(width)) - 1; }
-
-// The values whose low bits, selected by `mask_bits`, a condition shows to be all zero: (a | b) & 15 == 0.
-struct LowBitsTest {
-  flow::ValueId value;
-  unsigned bits;
-};
-
-std::vector<LowBitsTest> low_bits_tests(const flow::Ssa& ssa, const flow::Condition& condition) {
-  const ptx::Function& function = ssa.graph().function();
-  const flow::Value& predicate = ssa.value(condition.predicate);
-  if (predicate.kind != flow::Value::Kind::result || predicate.old != flow::kNone) return {};
-  const flow::Operation test = flow::operation_of(ssa, condition.predicate);
-  if (test.instruction->op != Op::setp || test.source_count != 2) return {};
-  const bool equal = function.has(*test.instruction, ptx::Mod::eq),
-             differ = function.has(*test.instruction, ptx::Mod::ne);
-  if (!(equal && condition.expected) && !(differ && !condition.expected)) return {};
-  const flow::Source left = flow::source_of(ssa, test.first_source),
-                     right = flow::source_of(ssa, test.first_source + 1);
-  if (right.kind != flow::Source::Kind::constant || right.constant != 0 || left.kind != flow::Source::Kind::value)
-    return {};
-
-  std::vector<LowBitsTest> found;
-  std::vector<std::pair<flow::ValueId, unsigned>> work{{left.id, 0}};  // 0: no mask seen yet
-  for (unsigned steps = 0; !work.empty() && steps < 32; ++steps) {
-    const auto [id, bits] = work.back();
-    work.pop_back();
-    if (bits) found.push_back({id, bits});
-    const flow::Value& value = ssa.value(id);
-    if (value.kind != flow::Value::Kind::result || value.old != flow::kNone) continue;
-    const flow::Operation operation = flow::operation_of(ssa, id);
-    const Op op = operation.instruction->op;
-    auto push = [&](unsigned i, unsigned low) {
-      const flow::Source source = flow::source_of(ssa, operation.first_source + i);
-      if (source.kind == flow::Source::Kind::value) work.emplace_back(source.id, low);
-    };
-    if ((op == Op::and_ || op == Op::rem) && operation.source_count == 2) {
-      const flow::Source mask = flow::source_of(ssa, operation.first_source + 1);
-      if (mask.kind != flow::Source::Kind::constant) continue;
-      const uint64_t modulus = op == Op::and_ ? mask.constant + 1 : mask.constant;
-      if (std::has_single_bit(modulus)) push(0, log2_of(static_cast<uint32_t>(std::min<uint64_t>(modulus, 1u << 30))));
-    } else if (op == Op::or_ && operation.source_count == 2) {
-      push(0, bits);
-      push(1, bits);
-    } else if (op == Op::cvt || op == Op::mov) {
-      push(0, bits);
-    }
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -149,15 +101,18 @@ void Alignment::make_contracts() {
 bool Alignment::proved_by_test(const flow::Access& access, const Form& form) {
   flow::Forms& forms = analyses_->forms();
   const unsigned wanted = log2_of(access.width_bytes);
-  for (const flow::Condition& condition : analyses_->conditions().of_instruction(access.instruction))
-    for (const LowBitsTest& test : low_bits_tests(analyses_->ssa(), condition)) {
-      if (test.bits < wanted) continue;
-      const Form tested = forms.of(test.value);
-      if (tested.base != form.base) continue;
-      const auto [known, residue] = forms.residue(forms.expand(subtract(form, tested)), wanted);
-      if (known >= wanted && residue == 0) return true;
-    }
-  return false;
+  const flow::Refinement here(forms, analyses_->conditions().of_instruction(access.instruction));
+  for (const flow::TestedBits& test : here.tests()) {
+    if (test.bits.trailing_zeros() < wanted) continue;
+    const Form tested = forms.of(test.value);
+    if (tested.base != form.base) continue;
+    const auto [known, residue] = forms.residue(forms.expand(subtract(form, tested)), wanted);
+    if (known >= wanted && residue == 0) return true;
+  }
+  // What is added is a multiple where control is, though not everywhere: lane / 8 behind a test for lane 0.
+  if (form.base != flow::kNoBase && contracts_[form.base].bytes < access.width_bytes) return false;
+  const auto [known, residue] = here.residue(form, wanted);
+  return known >= wanted && residue == 0;
 }
 
 // Whether some condition on the way looks at low bits of a pointer into the same object, or of what is added to it.

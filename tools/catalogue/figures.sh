@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # The figures of docs/analyzer.md, on PTX of your own: figures.sh PTX_DEBUG FOLDER [MANIFEST]. Needs ptxas.
-# What ptxas accepts below FOLDER is taken for correct; MANIFEST (see measure_alarms.py) saves asking it.
+# What ptxas accepts below FOLDER is taken for correct; MANIFEST (see budget.py) saves asking it.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: $0 PTX_DEBUG FOLDER [MANIFEST]" >&2; exit 64; }
 here=$(dirname "$(realpath "$0")")
 program=$1 folder=$2
 
-echo "== false alarms, on the half that is held out"
-if [ $# -ge 3 ]; then known=(--manifest "$3"); else known=(--ptxas); fi
-"$here/measure_alarms.py" "$program" "$folder" "${known[@]}" --half report
+echo "== false alarms"
+"$here/budget.py" "$program" "$folder" ${3:+--manifest "$3"}
 
 echo "== speed, on every hundredth file by size"
 mapfile -t files < <(find "$folder" -name '*.ptx' -printf '%s\t%p\n' | sort -n | awk -F'\t' 'NR % 100 == 1 {print $2}')
-"$here/measure_speed.py" "$program" "${files[@]}"
+"$here/speed.py" "$program" "${files[@]}"
