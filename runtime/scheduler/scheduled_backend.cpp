@@ -61,7 +61,7 @@ class ScheduledBackend final : public Backend {
   Result<void> run(std::span<Item> items, bool capable, Work work) {
     if (failed_ || !capable) return work(*cpu_, items);
     if (sharing_ == Sharing::both && items.size() > kCpuItems) return run_on_both(items, work);
-    const Result<void> done = work(*device_, items);
+    Result<void> done = work(*device_, items);
     if (done) return done;
     device_failed(done.error());
     return work(*cpu_, items);

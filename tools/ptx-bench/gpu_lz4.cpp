@@ -153,7 +153,7 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
                                       session->argument(dst),     session->argument(dst_sizes),
                                       session->argument(flags),   LaunchArgument::of(stride),
                                       LaunchArgument::of(stride), LaunchArgument::of(item_count)};
-  const auto seconds = median_seconds(repetition, [&] {
+  auto seconds = median_seconds(repetition, [&] {
     return session->time([&](const Stream& stream) {
       return kernel->launch(stream, shape.grid_blocks(item_count), shape.block_threads, arguments);
     });
@@ -228,7 +228,7 @@ Result<double> measure_decompression(const driver::ContextPointer& context, cons
       session->argument(dst),       session->argument(dst_offsets), session->argument(dst_capacities),
       session->argument(dst_sizes), session->argument(statuses),    LaunchArgument::of(item_count)};
   const kernels::LaunchShape& shape = kernels::kLz4DecompressShape;
-  const auto seconds = median_seconds(repetition, [&] {
+  auto seconds = median_seconds(repetition, [&] {
     return session->time([&](const Stream& stream) {
       return kernel->launch(stream, shape.grid_blocks(item_count), shape.block_threads, arguments);
     });

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file.hpp"
+#include "support/program.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {
@@ -102,4 +103,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace ptxkit::bench
 
-int main(int argc, char** argv) { return ptxkit::bench::run(argc, argv); }
+int main(int argc, char** argv) { return ptxkit::run_program("ptx-bench", 1, ptxkit::bench::run, argc, argv); }

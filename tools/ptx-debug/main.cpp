@@ -13,6 +13,7 @@
 #include "analyzer/report/identity.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "support/program.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -140,4 +141,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace ptxkit::tools
 
-int main(int argc, char** argv) { return ptxkit::tools::run(argc, argv); }
+int main(int argc, char** argv) {
+  constexpr auto kFailed = ptxkit::rules::Status::unreadable;
+  return ptxkit::run_program("ptx-debug", ptxkit::rules::exit_code(kFailed), ptxkit::tools::run, argc, argv);
+}

@@ -92,7 +92,7 @@ Result<ProbeOutcome> read_probe_line(const std::string& text) {
   outcome.driver = driver;
   outcome.driver.erase(outcome.driver.find_last_not_of(' ') + 1);
   outcome.device = line + name_at;
-  outcome.device.erase(outcome.device.find_first_of("\n"));
+  outcome.device.erase(outcome.device.find_first_of('\n'));
   return outcome;
 }
 

@@ -30,6 +30,7 @@ Result<std::optional<int>> run_shell(const std::string& command, std::chrono::mi
   if (child == 0) {
     ::setpgid(0, 0);  // a group of its own, so that what it starts can be ended with it
     const int nowhere = ::open("/dev/null", O_RDWR);
+    if (nowhere < 0) ::_exit(127);
     for (const int descriptor : {0, 1, 2}) ::dup2(nowhere, descriptor);
     ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     ::_exit(127);

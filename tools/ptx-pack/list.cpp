@@ -1,4 +1,5 @@
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,7 +27,7 @@ Result<void> list_file(const std::string& path, bool with_heading) {
   std::set<std::string> kinds, checks;
   std::vector<std::uint8_t> payload;
   for (;;) {
-    auto event = reader.next(std::move(payload));
+    auto event = reader.next(std::exchange(payload, {}));
     if (!event) return tl::unexpected(event.error());
     if (auto* block = std::get_if<format::BlockRead>(&*event)) payload = std::move(block->payload);
     if (const auto* begin = std::get_if<format::FrameBegin>(&*event)) {

@@ -17,6 +17,7 @@
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream.hpp"
 #include "runtime/scheduler/ledger.hpp"
+#include "support/program.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/options.hpp"
@@ -304,4 +305,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace ptxkit::pack
 
-int main(int argc, char** argv) { return ptxkit::pack::run(argc, argv); }
+int main(int argc, char** argv) {
+  return ptxkit::run_program("ptx-pack", ptxkit::pack::kFailed, ptxkit::pack::run, argc, argv);
+}

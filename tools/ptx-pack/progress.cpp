@@ -1,5 +1,6 @@
 #include "tools/ptx-pack/progress.hpp"
 
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -30,8 +31,7 @@ void ProgressLine::update(std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
   }
   line += fmt::format(", {:.0f} MB/s, ratio {:.2f}", raw / seconds / 1e6, raw / static_cast<double>(stored_bytes));
   if (input_bytes_ && done_bytes < *input_bytes_) {
-    const auto left =
-        static_cast<std::uint64_t>(static_cast<double>(*input_bytes_ - done_bytes) * seconds / done + 0.5);
+    const auto left = std::lround(static_cast<double>(*input_bytes_ - done_bytes) * seconds / done);
     line += fmt::format(", {}:{:02} left", left / 60, left % 60);
   }
   fmt::print(stderr, "{}\x1b[K", line);
