@@ -1,6 +1,9 @@
 // An argument of a kernel launch in a test: a number, or a buffer of its own.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "fkr_tests/corpus.hpp"
 
 namespace ptxkit::testing {
@@ -18,5 +21,10 @@ struct KernelArgument {
   size_t size_bytes;
   uint32_t value;
 };
+
+// (kernel, CTAs, threads of one, arguments) -> the buffers afterwards, in order; none when it failed, which is
+// reported.
+using Launch =
+    std::function<std::vector<Bytes>(std::string_view, uint32_t, uint32_t, const std::vector<KernelArgument>&)>;
 
 }  // namespace ptxkit::testing

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstring>
-#include <functional>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -11,11 +10,6 @@
 #include "kernels/lz77/lz77_reference.hpp"
 
 namespace ptxkit::testing {
-
-// (kernel, CTAs, threads of one, arguments) -> the buffers afterwards, in order; none when it failed, which is
-// reported.
-using Launch =
-    std::function<std::vector<Bytes>(std::string_view, uint32_t, uint32_t, const std::vector<KernelArgument>&)>;
 
 inline kernels::LzMatches matches_of(const Bytes& bytes) {
   kernels::LzMatches matches(bytes.size() / sizeof(kernels::LzMatch));

@@ -7,6 +7,8 @@
 
 namespace ptxkit::kernels {
 
+dsl::KernelDefinition bwt_inverse();  // bwt/
+dsl::KernelDefinition bwt_radix();
 dsl::KernelDefinition demux_count();  // lz77/
 dsl::KernelDefinition demux_scatter();
 dsl::KernelDefinition fse_decode();  // entropy/

@@ -216,6 +216,14 @@ RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t
   return result;
 }
 
+Launch emulator_launch(std::string_view variant) {
+  return [variant](std::string_view kernel, uint32_t grid, uint32_t block_threads, const auto& arguments) {
+    auto ran = emulate_launch(kernel_image(kernel, variant).ptx, kernel, grid, block_threads, arguments);
+    EXPECT_EQ(ran.report, "") << kernel << ", " << variant;
+    return ran.buffers;
+  };
+}
+
 Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items, const emulator::LaunchOptions& options) {
   Bench bench;
   Ran ran;

@@ -63,4 +63,7 @@ Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items,
 RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
                           const std::vector<KernelArgument>& arguments);
 
+// The same of an embedded kernel, as tests that also run elsewhere want it.
+Launch emulator_launch(std::string_view variant);
+
 }  // namespace ptxkit::testing

@@ -8,22 +8,13 @@ namespace ptxkit::kernels {
 namespace {
 
 using ptxkit::testing::Bytes;
-using ptxkit::testing::Launch;
-
-Launch emulator(std::string_view build) {
-  return [build](std::string_view kernel, uint32_t grid, uint32_t block_threads, const auto& arguments) {
-    auto ran = ptxkit::testing::emulate_launch(ptxkit::testing::kernel_image(kernel, build).ptx, kernel, grid,
-                                               block_threads, arguments);
-    EXPECT_EQ(ran.report, "") << kernel << ", " << build;
-    return ran.buffers;
-  };
-}
+using ptxkit::testing::emulator_launch;
 
 TEST(Lz77, AwkwardSizes) {
   for (const auto build : ptxkit::testing::kVariants) {
     for (const size_t size : {1u, 2u, 3u, 4u, 31u, 32u, 33u, 257u}) {
       SCOPED_TRACE(size);
-      expect_lz77_as_reference(emulator(build), ptxkit::testing::matchable_bytes(size, 1), 40);
+      expect_lz77_as_reference(emulator_launch(build), ptxkit::testing::matchable_bytes(size, 1), 40);
     }
   }
 }
@@ -31,14 +22,14 @@ TEST(Lz77, AwkwardSizes) {
 TEST(Lz77, AroundTheEndOfASegment) {
   for (const size_t size : {4095u, 4096u, 4097u}) {
     SCOPED_TRACE(size);
-    expect_lz77_as_reference(emulator("release"), ptxkit::testing::matchable_bytes(size, 2), 0);
+    expect_lz77_as_reference(emulator_launch("release"), ptxkit::testing::matchable_bytes(size, 2), 0);
   }
 }
 
 TEST(Lz77, RunsNoiseAndEverythingInBetween) {
   for (const Bytes& raw : {Bytes(200, 'x'), ptxkit::testing::random_bytes(300, 1), ptxkit::testing::ramp_bytes(400),
                            ptxkit::testing::fibonacci_bytes(150)}) {
-    expect_lz77_as_reference(emulator("debug"), raw, kLzMaxWindow + 1);
+    expect_lz77_as_reference(emulator_launch("debug"), raw, kLzMaxWindow + 1);
   }
 }
 

@@ -115,8 +115,12 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
   return values.size() == 1 ? values[0] : operand;
 }
 
-// Warps of a CTA work apart, so nothing waits for the CTA but in the chunk compressor; what waits for the warp waits
-// for all of it, and nothing is guarded.
+bool works_as_cta(const KernelImage& image) {
+  return image.name == kLz4CompressChunk || image.name.starts_with("bwt_");
+}
+
+// Warps of a CTA work apart, so nothing waits for the CTA but in the kernels that give one to an item; what waits for
+// the warp waits for all of it, and nothing is guarded.
 TEST(KernelFacts, BarrierSafety) {
   for_each_image("", [](const KernelImage& image, const Parsed& parsed) {
     const ptx::Function& function = parsed.function();
@@ -125,7 +129,7 @@ TEST(KernelFacts, BarrierSafety) {
       const bool is_bar = instruction.op == ptx::Op::bar;
       if (!is_bar && !is_collective(instruction.op)) continue;
       EXPECT_FALSE(instruction.guard) << instruction.spelling;
-      if (instruction.spelling == "bar.sync" && image.name == kLz4CompressChunk) continue;
+      if (instruction.spelling == "bar.sync" && works_as_cta(image)) continue;
       EXPECT_TRUE(!is_bar || instruction.spelling.substr(0, 8) == "bar.warp") << instruction.spelling;
       const ptx::Operand mask = value_of(function, function.operands(instruction).back());
       EXPECT_EQ(mask.kind, ptx::OperandKind::integer) << instruction.spelling;
@@ -142,7 +146,7 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     // A warp an item: an item's bytes take 32 threads. Or a CTA.
     const bool takes_pages = image.name == kLz4CompressPage || image.name == kLz4Decompress ||
                              image.name == kZeroPage || image.name.starts_with("demux_");
-    const uint32_t threads = image.name == kLz4CompressChunk ? kLz4CompressChunkShape.block_threads : 32;
+    const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });
 }

@@ -1,0 +1,168 @@
+// The BWT kernels against their references, wherever they run: emulator and GPU give their own `launch`.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/kernel_argument.hpp"
+#include "kernels/bwt/bwt_reference.hpp"
+
+namespace ptxkit::testing {
+
+// Why `order` is not the order of the suffixes of `text`; empty if it is. It is if it has every suffix once, their
+// first bytes ascend, and where those are equal, the suffixes one further on ascend too: S. Burkhardt, J. Kärkkäinen,
+// "Fast Lightweight Suffix Array Construction and Checking", CPM 2003.
+inline std::string check_suffix_order(const Bytes& text, const std::vector<uint32_t>& order) {
+  const size_t n = text.size();
+  if (order.size() != n) return std::to_string(order.size()) + " suffixes of " + std::to_string(n);
+  std::vector<size_t> rank(n + 1);  // of the empty suffix 0, of the others from 1 on
+  for (size_t row = 0; row < n; ++row) {
+    if (order[row] >= n) return "row " + std::to_string(row) + " is no suffix";
+    if (rank[order[row]] != 0) return "the suffix of row " + std::to_string(row) + " stands twice";
+    rank[order[row]] = row + 1;
+  }
+  for (size_t row = 1; row < n; ++row) {
+    const uint32_t a = order[row - 1], b = order[row];
+    if (text[a] > text[b] || (text[a] == text[b] && rank[a + 1] > rank[b + 1]))
+      return "rows " + std::to_string(row - 1) + " and " + std::to_string(row) + " are not in order";
+  }
+  return {};
+}
+
+// What is awkward for a sort of suffixes: every length at which something ends, one symbol, periods, noise, and
+// repeats.
+inline std::vector<Bytes> bwt_inputs(const std::vector<size_t>& sizes) {
+  std::vector<Bytes> inputs;
+  for (const size_t size : sizes) {
+    const auto seed = static_cast<uint32_t>(size);
+    Bytes period_2(size), period_7(size);
+    for (size_t i = 0; i < size; ++i) {
+      period_2[i] = i % 2 == 0 ? 'b' : 'a';
+      period_7[i] = static_cast<uint8_t>(i % 7 * 40);
+    }
+    inputs.insert(inputs.end(), {Bytes(size, 0), Bytes(size, 255), period_2, period_7, random_bytes(size, seed),
+                                 matchable_bytes(size, seed), fibonacci_bytes(size)});
+  }
+  return inputs;
+}
+
+inline Bytes bwt_block(const Bytes& raw) {
+  Bytes block(kernels::bwt_block_bytes(static_cast<uint32_t>(raw.size())));
+  EXPECT_EQ(kernels::bwt_reference(raw, block).status, kernels::StreamStatus::ok);
+  return block;
+}
+
+// Blocks of texts of these sizes with one thing wrong: cut, longer, another size, another row, another byte.
+inline std::vector<Bytes> damaged_bwt_blocks(const std::vector<size_t>& sizes, std::mt19937& random) {
+  std::vector<Bytes> blocks;
+  for (const Bytes& raw : bwt_inputs(sizes)) {
+    const Bytes good = bwt_block(raw);
+    const auto end = good.begin() + static_cast<ptrdiff_t>(random() % good.size());
+    blocks.emplace_back(good.begin(), end);
+    blocks.push_back(good);
+    blocks.back().push_back(0);
+    const size_t column_at = kernels::bwt_column_at(static_cast<uint32_t>(raw.size()));
+    for (const auto& [begin, size] : {std::pair<size_t, size_t>{0, 4}, {4, column_at - 4}, {column_at, raw.size()}}) {
+      for (int i = 0; i < 3 && size != 0; ++i) {
+        blocks.push_back(good);
+        blocks.back()[begin + random() % size] ^= static_cast<uint8_t>(1u << random() % 8);
+      }
+    }
+    blocks.push_back(good);  // another order of the same bytes
+    std::shuffle(blocks.back().begin() + static_cast<ptrdiff_t>(column_at), blocks.back().end(), random);
+  }
+  return blocks;
+}
+
+// A kernel of the family, and its reference.
+struct BwtKernel {
+  std::string_view name;
+  uint32_t threads;
+  uint64_t (*scratch_words)(uint64_t item_bytes);
+  kernels::TransformOutcome (*reference)(std::span<const uint8_t>, std::span<uint8_t>);
+  bool leaves_order;   // in its scratch
+  uint32_t max_bytes;  // of a raw item
+};
+inline BwtKernel bwt_radix() {
+  using namespace kernels;
+  return {kBwtRadix, kBwtSortThreads, bwt_radix_scratch_words, bwt_reference, true, kMaxBwtBytes};
+}
+inline BwtKernel bwt_inverse() {
+  using namespace kernels;
+  return {kBwtInverse, kBwtInverseThreads, bwt_inverse_scratch_words, bwt_inverse_reference, false, kMaxBwtBytes};
+}
+
+inline uint32_t longest_of(const std::vector<Bytes>& items) {
+  size_t longest = 0;
+  for (const Bytes& item : items) longest = std::max(longest, item.size());
+  return static_cast<uint32_t>(longest);
+}
+
+// One launch over `items`, each with room for `room_bytes` (rounded up to 16): statuses, lengths and bytes as the
+// reference has them, and nothing beside the results changed.
+inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const BwtKernel& kernel,
+                                                  const std::vector<Bytes>& items, uint32_t item_bytes,
+                                                  uint32_t room_bytes) {
+  using kernels::StreamStatus;
+  constexpr uint8_t kPattern = 0xa5;
+  const size_t src_stride = (longest_of(items) + 15) / 16 * 16, dst_stride = (room_bytes + 15) / 16 * 16;
+  Bytes src(items.size() * src_stride, kPattern), sizes(4 * items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    std::copy(items[i].begin(), items[i].end(), src.begin() + static_cast<ptrdiff_t>(i * src_stride));
+    const auto size = static_cast<uint32_t>(items[i].size());
+    std::memcpy(&sizes[4 * i], &size, 4);
+  }
+  const size_t scratch_bytes = 4 * kernel.scratch_words(item_bytes);
+  const auto buffers = launch(
+      kernel.name, static_cast<uint32_t>(items.size()), kernel.threads,
+      {KernelArgument::input(src), KernelArgument::input(sizes),
+       KernelArgument::input(Bytes(items.size() * dst_stride, kPattern)), KernelArgument::output(4 * items.size()),
+       KernelArgument::output(4 * items.size()), KernelArgument::output(items.size() * scratch_bytes),
+       KernelArgument::number(static_cast<uint32_t>(src_stride / 16)),
+       KernelArgument::number(static_cast<uint32_t>(dst_stride / 16)), KernelArgument::number(item_bytes)});
+  if (buffers.empty()) return {};
+  std::vector<Bytes> outputs;
+  for (size_t i = 0; i < items.size(); ++i) {
+    SCOPED_TRACE(std::string(kernel.name) + ", item " + std::to_string(i) + " of " + std::to_string(items[i].size()));
+    Bytes expected(dst_stride);
+    const auto outcome = kernel.reference(items[i], expected);
+    uint32_t status = 0, size = 0;
+    std::memcpy(&size, &buffers[3][4 * i], 4);
+    std::memcpy(&status, &buffers[4][4 * i], 4);
+    EXPECT_EQ(status_text(static_cast<StreamStatus>(status)), status_text(outcome.status));
+    EXPECT_EQ(size, outcome.size_bytes);
+    const auto begin = buffers[2].begin() + static_cast<ptrdiff_t>(i * dst_stride);
+    const Bytes room(begin, begin + static_cast<ptrdiff_t>(dst_stride));
+    outputs.emplace_back(room.begin(), room.begin() + static_cast<ptrdiff_t>(std::min<size_t>(size, dst_stride)));
+    expected.resize(outcome.size_bytes);
+    EXPECT_TRUE(outputs.back() == expected);
+    if (outcome.status != StreamStatus::ok) continue;
+    EXPECT_TRUE(std::all_of(room.begin() + static_cast<ptrdiff_t>(expected.size()), room.end(), [](uint8_t byte) {
+      return byte == kPattern;
+    })) << "bytes behind the result changed";
+    if (kernel.leaves_order) {
+      std::vector<uint32_t> order(items[i].size());
+      if (!order.empty()) std::memcpy(order.data(), &buffers[5][i * scratch_bytes], 4 * order.size());
+      EXPECT_EQ(check_suffix_order(items[i], order), "");
+    }
+  }
+  return outputs;
+}
+
+// A sort or the inverse over `raws`, or their blocks.
+inline void expect_bwt_blocks(const Launch& launch, const BwtKernel& sort, const std::vector<Bytes>& raws) {
+  const uint32_t longest = longest_of(raws);
+  expect_bwt_as_reference(launch, sort, raws, longest, kernels::bwt_block_bytes(longest));
+}
+inline void expect_bwt_inverted(const Launch& launch, const std::vector<Bytes>& raws) {
+  std::vector<Bytes> blocks;
+  for (const Bytes& raw : raws) blocks.push_back(bwt_block(raw));
+  const uint32_t longest = longest_of(raws);
+  EXPECT_TRUE(expect_bwt_as_reference(launch, bwt_inverse(), blocks, longest, longest) == raws);
+}
+
+}  // namespace ptxkit::testing
