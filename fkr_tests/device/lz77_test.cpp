@@ -1,5 +1,7 @@
 // Match finders and demux on a GPU: what the references say, position by position; and how long the batch kernel takes
 // over a block of 4 MiB.
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "fkr_tests/device/device.hpp"
@@ -95,6 +97,27 @@ TEST(DeviceLz77, BatchIsBoundedAtFourMebibytes) {
     const Bytes matches = device.find(kLz77Batch, links, kLzBatchPositions);
     EXPECT_LT(last_seconds, 0.1) << "lz77_batch";
     EXPECT_TRUE(ptxkit::testing::matches_of(matches) == lz77_batch_reference(raw));
+  }
+}
+
+// Nor does the one that looks at every offset: its window shrinks as the block grows. Runs that end at random places
+// keep it busy longest, since long matches abound and few are as long as one can be.
+TEST(DeviceLz77, PerPositionIsBoundedAtFourMebibytes) {
+  PTXKIT_REQUIRE_DEVICE();
+  Bytes runs(4 << 20, 'x');
+  std::mt19937 random(1);
+  for (size_t at = 0; at < runs.size(); at += 100 + random() % 150) runs[at] = 'y';
+  constexpr uint32_t kWindow = kLzMaxWindowWork / (4 << 20);
+  for (const Bytes& raw : {runs, Bytes(4 << 20, 'x'), ptxkit::testing::matchable_bytes(4 << 20, 1)}) {
+    ptxkit::testing::Lz77OnDevice device(launch, raw);
+    LzMatches matches = ptxkit::testing::matches_of(device.per_position(kLzMaxWindow));
+    EXPECT_LT(last_seconds, 0.1);
+    constexpr size_t kCompared = 60000;
+    const std::span<const uint8_t> front(raw.data(), kCompared + kLzMaxMatch);
+    LzMatches expected = lz77_per_position_reference(front, kWindow);
+    expected.resize(kCompared);
+    matches.resize(kCompared);
+    EXPECT_TRUE(matches == expected);
   }
 }
 

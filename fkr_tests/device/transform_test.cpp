@@ -144,7 +144,7 @@ TEST_P(DeviceTransforms, DamagedStreams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTransforms, ::testing::ValuesIn(ptxkit::testing::transform_pairs()),
-                         [](const auto& info) { return info.param.name(); });
+                         [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace ptxkit::kernels

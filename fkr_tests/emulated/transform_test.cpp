@@ -100,7 +100,7 @@ TEST_P(Transforms, DamagedStreams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Transforms, ::testing::ValuesIn(ptxkit::testing::transform_pairs()),
-                         [](const auto& info) { return info.param.name(); });
+                         [](const auto& test) { return test.param.name(); });
 
 TEST(RansChunkedEncode, OptionsOutOfRange) {
   const std::vector<Block> items = {{Bytes(70000, 'a'), 1000}};

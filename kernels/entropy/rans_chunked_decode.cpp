@@ -75,7 +75,7 @@ class Decoder {
       raw_bytes += length;
       fail_if(*raw_bytes > item_.capacity, StreamStatus::output_overrun);
     });
-    k_.if_(!item_.has_failed() & (*at != item_.src_size),
+    k_.if_((!item_.has_failed()) & (*at != item_.src_size),
            [&] { item_.status = k_.constant(static_cast<u32>(StreamStatus::corrupt)); });
     item_.size_bytes = *raw_bytes;
   }

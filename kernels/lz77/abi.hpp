@@ -27,10 +27,11 @@ inline constexpr uint32_t kLzMaxOffset = 65535;
 inline constexpr uint32_t kLzHashBits = 15;
 inline constexpr uint32_t kLzMaxLinks = 64;        // candidates of a position
 inline constexpr uint32_t kLzBatchPositions = 32;  // of a thread of lz77_batch
-inline constexpr uint32_t kLzBatchMaxLinks = 512;  // candidates of such a thread
+inline constexpr uint32_t kLzBatchMaxLinks = 16;   // candidates of a position there: at most 512 a thread
 inline constexpr uint32_t kLzBatchMaxOffset = 32768;
 inline constexpr uint32_t kLzTopK = 4;
-inline constexpr uint32_t kLzMaxWindow = 32768;  // of lz77_per_position
+inline constexpr uint32_t kLzMaxWindow = 32768;         // of lz77_per_position
+inline constexpr uint32_t kLzMaxWindowWork = 1u << 31;  // candidates of its launch: positions x window
 
 // What a position has; three u32 in device memory. offset 0: no match. next: one more than the nearest earlier position
 // whose four bytes have the same hash, 0 when there is none.
@@ -52,11 +53,12 @@ inline constexpr uint32_t kLzSegmentBytes = 4096;
 // Parameters in order (src is 16-byte aligned; a kernel reads up to the next multiple of 16 bytes behind the block):
 //   lz77_link          src, size, matches*                     writes `next`; the others keep it
 //   lz77_hash          src, size, matches*                     the longest of kLzMaxLinks candidates, the nearest of
-//   those lz77_batch         src, size, matches*                     the same within kLzBatchMaxOffset and
-//   kLzBatchMaxLinks lz77_lazy          matches, resolved*, size                drops a match where a better one starts
-//   one or two later lz77_per_position  src, size, matches*, window             the longest within the window, the
-//   nearest of those lz77_topk          src, size, matches, candidates*         kLzTopK longest, longest first, the
-//   nearest of equals;
+//                                                              equals
+//   lz77_batch         src, size, matches*                     the same of kLzBatchMaxLinks within kLzBatchMaxOffset
+//   lz77_lazy          matches, resolved*, size                drops a match where a better one starts one or two later
+//   lz77_per_position  src, size, matches*, window             the longest within the window, which is cut so that
+//                                                              window * size <= kLzMaxWindowWork; the nearest of equals
+//   lz77_topk          src, size, matches, candidates*         kLzTopK longest, longest first, the nearest of equals;
 //                                                              an LzMatch each, next 0
 //   demux_count        matches, size, counts*                  four u32 a segment: literals, matches, flag words, 0
 //   demux_scatter      src, size, matches, counts, dst*        an LZ block

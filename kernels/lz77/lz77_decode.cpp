@@ -60,7 +60,7 @@ class Decoder {
       const LaneU32 begin = *at_ + exclusive_sum(length);
       const LaneBool active = begin < end;
       const WarpU32 active_mask = ballot(active);
-      const LaneBool bad = active & (!there | (end - begin < length));
+      const LaneBool bad = active & ((!there) | (end - begin < length));
       k_.if_(!any(bad), [&] {
         k_.if_(active & !is_match, [&] { item_.dst.at(begin).store(trunc<u8>(byte)); });
         k_.sync_warp();
@@ -69,7 +69,7 @@ class Decoder {
           const auto low = item_.src.at(from + match_count_);
           offset = zext<u32>(low.load()) | zext<u32>(low.at(match_count_).load()) << 8;
         });
-        good = zext<u32>(all(!(active & is_match) | ((*offset != 0) & (*offset <= begin))));
+        good = zext<u32>(all((!(active & is_match)) | ((*offset != 0) & (*offset <= begin))));
         k_.if_(*good != 0, [&] { copy_matches(flags & active_mask, begin, length, *offset); });
         literal_ += popc(~flags & active_mask);
         match_ += popc(flags & active_mask);

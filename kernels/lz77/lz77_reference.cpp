@@ -85,14 +85,17 @@ LzMatches lz77_lazy_reference(const LzMatches& matches) {
 
 LzMatches lz77_per_position_reference(std::span<const uint8_t> src, uint32_t window) {
   LzMatches matches(src.size());
+  if (src.empty()) return matches;
+  const size_t widest = std::min<size_t>(std::min(window, kLzMaxWindow), kLzMaxWindowWork / src.size());
   for (size_t i = 0; i < src.size(); ++i) {
     uint32_t longest = kLzMinMatch - 1;
-    for (uint32_t offset = 1; offset <= std::min<size_t>(i, std::min(window, kLzMaxWindow)); ++offset) {
+    for (uint32_t offset = 1; offset <= std::min(i, widest); ++offset) {
       const uint32_t length = match_length(src, i, i - offset);
       if (length > longest) {
         longest = length;
         matches[i] = {offset, length, 0};
       }
+      if (length == std::min<size_t>(src.size() - i, kLzMaxMatch)) break;  // none is longer
     }
   }
   return matches;

@@ -39,9 +39,12 @@ LaneU32 position_of_thread(Kernel& k, const Expr<u32, Rate::Block>& count) {
   return position;
 }
 
+// The longest that a match at `position` can be.
+LaneU32 longest_match(const Source& src, const LaneU32& position) { return min(src.size - position, kLzMaxMatch); }
+
 // Bytes that agree at `a` and `b` < `a`, at most kLzMaxMatch and never past the end.
 LaneU32 match_length(Kernel& k, const Source& src, const LaneU32& a, const LaneU32& b) {
-  const LaneU32 limit = min(src.size - a, kLzMaxMatch);
+  const LaneU32 limit = longest_match(src, a);
   LaneVar length(k, 0);
   k.thread_loop([&](auto& words) {
     words.break_if(*length + 4 > limit);
@@ -57,15 +60,15 @@ LaneU32 match_length(Kernel& k, const Source& src, const LaneU32& a, const LaneU
   return *length;
 }
 
-// body(candidate) for the links of `position`, near to far, at most `links` of them and up to `max_offset` back.
-template <u32 MaxOffset, u32 Links, class Matches, class Body>
-void for_candidates(Kernel& k, const Matches& matches, const LaneU32& position, const Body& body) {
+// body(candidate, loop) for the links of `position`, near to far, at most `Links` of them and up to `MaxOffset` back.
+template <u32 MaxOffset, u32 Links, class Linked, class Body>
+void for_candidates(Kernel& k, const Linked& matches, const LaneU32& position, const Body& body) {
   LaneVar next(k, matches.at(position * kWords + 2).load());
   k.range(k.constant<u32>(0), LaneU32(k.constant(Links)), 1, [&](const auto&, auto& chain) {
     chain.break_if(*next == 0);
     const LaneU32 candidate = *next - 1;
     chain.break_if(position - candidate > MaxOffset);
-    body(candidate);
+    body(candidate, chain);
     next = matches.at(candidate * kWords + 2).load();
   });
 }
@@ -74,12 +77,13 @@ void for_candidates(Kernel& k, const Matches& matches, const LaneU32& position, 
 template <u32 MaxOffset, u32 Links>
 void find_longest(Kernel& k, const Source& src, const Matches& matches, const LaneU32& position) {
   LaneVar longest(k, kLzMinMatch - 1), offset(k, 0);
-  for_candidates<MaxOffset, Links>(k, matches, position, [&](const LaneU32& candidate) {
+  for_candidates<MaxOffset, Links>(k, matches, position, [&](const LaneU32& candidate, auto& chain) {
     const LaneU32 length = match_length(k, src, position, candidate);
     k.if_(length > *longest, [&] {
       longest = length;
       offset = position - candidate;
     });
+    chain.break_if(length >= longest_match(src, position));  // none is longer
   });
   matches.at(position * kWords).store(*offset);
   matches.at(position * kWords + 1).store(select(*offset == 0, 0, *longest));
@@ -112,8 +116,8 @@ KernelDefinition lz77_link() {
     k.range(k.constant<u32>(0), src.size, kWarpLanes, [&](const auto& base) {
       const LaneU32 position = base + lane;
       const LaneBool hashed = (position < src.size) & (src.size - position >= kLzMinMatch);
-      const LaneU32 bytes = src.word_at(select(hashed, position, 0));
-      const LaneU32 hash = (bytes * kHashMultiplier) >> (32 - kLzHashBits);
+      const LaneU32 word = src.word_at(select(hashed, position, 0));
+      const LaneU32 hash = (word * kHashMultiplier) >> (32 - kLzHashBits);
       const LaneBool mine = hashed & (hash / kOwnedBuckets == k.block());
       const LaneU32 bucket = hash % kOwnedBuckets;
       k.if_(any(mine), [&] {
@@ -182,12 +186,14 @@ KernelDefinition lz77_per_position() {
                   const Source src(bytes, size);
                   const LaneU32 position = position_of_thread(k, src.size);
                   LaneVar longest(k, kLzMinMatch - 1), best(k, 0);
-                  k.range(1, min(position, min(window, kLzMaxWindow)) + 1, 1, [&](const LaneU32& offset) {
+                  const auto widest = min(min(window, kLzMaxWindow), k.constant(kLzMaxWindowWork) / src.size);
+                  k.range(1, min(position, widest) + 1, 1, [&](const LaneU32& offset, auto& offsets) {
                     const LaneU32 length = match_length(k, src, position, position - offset);
                     k.if_(length > *longest, [&] {
                       longest = length;
                       best = offset;
                     });
+                    offsets.break_if(length >= longest_match(src, position));  // none is longer
                   });
                   const auto to = matches.at(position * kWords);
                   to.store(*best);
@@ -205,7 +211,7 @@ KernelDefinition lz77_topk() {
                   const LaneU32 position = position_of_thread(k, src.size);
                   std::array<LaneVar, kLzTopK> lengths{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
                   std::array<LaneVar, kLzTopK> offsets{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
-                  for_candidates<kLzMaxOffset, kLzMaxLinks>(k, matches, position, [&](const LaneU32& candidate) {
+                  for_candidates<kLzMaxOffset, kLzMaxLinks>(k, matches, position, [&](const LaneU32& candidate, auto&) {
                     const LaneU32 found = match_length(k, src, position, candidate);
                     LaneVar length(k, select(found < kLzMinMatch, 0, found)), offset(k, position - candidate);
                     unrolled<kLzTopK>([&](auto i) {  // the better one stays, the other goes on to the next place
