@@ -100,7 +100,7 @@ bool is_collective(const std::string& instruction) {
                      [&](const char* opcode) { return instruction.starts_with(opcode); });
 }
 
-constexpr std::array<uint64_t, 24> kEdges64 = {0,
+constexpr std::array<uint64_t, 28> kEdges64 = {0,
                                                1,
                                                ~uint64_t{0},
                                                uint64_t{1} << 63,
@@ -121,21 +121,25 @@ constexpr std::array<uint64_t, 24> kEdges64 = {0,
                                                0x43e0000000000000,
                                                0x3fe0000000000000,
                                                0x4000000000000000,
-                                               0x8000000000000000,
                                                0x36a0000000000000,
-                                               0x47efffffe0000000};
-constexpr std::array<uint32_t, 32> kEdges32 = {
-    0,          1,          0xffffffff, 0x80000000, 0x7fffffff, 0x3f800000, 0xbf800000, 0x7f800000,
-    0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x00000001, 0x007fffff, 0x00800000, 0x7f7fffff,
-    0x3f000000, 0x3fc00000, 0x40200000, 0x4b000000, 0x4f000000, 0x4effffff, 0xcf000000, 0x5f000000,
-    0x33800000, 0x477fe000, 0x477ff000, 0x387fc000, 0x3c003c00, 0x7c00fc00, 0x80007e00, 0x04000001};
+                                               0x47efffffe0000000,
+                                               0x7ff0000000000001,
+                                               0xfff8000000000000,
+                                               0xfff4000000000123,
+                                               0x7ffc0000deadbeef,
+                                               0xffffffffffffffc0};
+constexpr std::array<uint32_t, 36> kEdges32 = {
+    0,          1,          0xffffffff, 0x80000000, 0x7fffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
+    0x7fc00000, 0xffc00000, 0x7f800001, 0x00000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0x3f000000, 0x3fc00000,
+    0x40200000, 0x4b000000, 0x4f000000, 0x4effffff, 0xcf000000, 0x5f000000, 0x33800000, 0x477fe000, 0x477ff000,
+    0x387fc000, 0x3c003c00, 0x7c00fc00, 0x80007e00, 0x04000001, 0xffbfffff, 0x7fc12345, 0x00000100, 0x00010005};
 constexpr std::array<uint16_t, 20> kEdges16 = {0,      1,      0xffff, 0x8000, 0x7fff, 0x3c00, 0xbc00,
                                                0x7c00, 0xfc00, 0x7e00, 0x03ff, 0x0400, 0x7bff, 0x3800,
                                                0x4200, 0x3f80, 0x7f80, 0x7fc0, 0x007f, 0x0080};
 
 // What a slot holds: half the time an edge of its width, else random bits.
-uint64_t value_for(std::minstd_rand& random, unsigned bytes) {
-  const uint64_t bits = uint64_t{random()} << 40 ^ uint64_t { random() } << 20 ^ random();
+uint64_t value_for(std::mt19937_64& random, unsigned bytes) {
+  const uint64_t bits = random();
   switch (random() % 4) {
     case 0:
       return bits;
@@ -203,7 +207,7 @@ std::vector<uint8_t> form_inputs(std::span<const FormCase> cases) {
   for (const FormCase& each : cases) {
     uint32_t seed = 1;
     for (const char letter : each.instruction) seed = seed * 31 + static_cast<uint8_t>(letter);
-    std::minstd_rand random(seed);
+    std::mt19937_64 random(seed);
     for (size_t slot = 0; slot < each.registers.size() * kFormThreads; ++slot) {
       const unsigned width = width_of(each.registers[slot % each.registers.size()]).bytes;
       const std::array<uint64_t, 2> value{value_for(random, width), value_for(random, width)};

@@ -11,7 +11,7 @@
 
 namespace ptxkit::testing {
 
-inline constexpr uint32_t kFormThreads = 64;
+inline constexpr uint32_t kFormThreads = 256;
 
 struct FormCase {
   std::string instruction;             // "add.sat.s32 %w1, %w2, %w3;"

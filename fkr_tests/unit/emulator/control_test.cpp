@@ -545,6 +545,23 @@ TEST(Control, SchedulesTryDifferentOrders) {
   EXPECT_LT(*adverse.rbegin(), 8u);  // block 0 comes last
 }
 
+// Neighbouring seeds are different orders: of two warps each goes first about half the time.
+TEST(Control, EitherOfTwoWarpsGoesFirst) {
+  const std::string text = entry_text(
+      "  and.b32 %r1, %r0, 31;\n  setp.ne.u32 %p1, %r1, 0;\n  @%p1 bra end;\n  mov.u32 %r3, %warpid;\n"
+      "  add.u32 %r3, %r3, 1;\n  atom.global.cas.b32 %r5, [%rd1], 0, %r3;\n  "
+      "setp.eq.u32 %p1, %r5, 0;\n  @%p1 st.global.u32 [%rd0], %r3;\nend:\n");
+  for (const bool adversarial : {false, true}) {
+    unsigned first = 0;
+    for (uint64_t seed = 1; seed <= 64; ++seed) {
+      const Ran ran = run_kernel(text, {.block = {64}}, 1, {0}, {.schedule_seed = seed, .adversarial = adversarial});
+      first += ran.out.at(0) == 1;
+    }
+    EXPECT_GT(first, 20u) << adversarial;
+    EXPECT_LT(first, 44u) << adversarial;
+  }
+}
+
 // What cooperative_groups does for grid.sync(): arrive at a word of the grid's workspace, wait until all have.
 TEST(Control, BlocksMeetAtAGridBarrier) {
   const std::string text = entry_text(R"(

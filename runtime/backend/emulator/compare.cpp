@@ -1,5 +1,7 @@
 // setp and set: comparison, then combination with a predicate. PTX ISA 9.0, 9.7.6.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/lanes.hpp"
@@ -112,38 +114,43 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
-bool holds_for(Test test, double x, double y) {
+// Calls f.operator()<kTest>() for the test at hand: the one place that goes from the value to the template.
+template <class F>
+auto with_test(Test test, F&& f) {
   switch (test) {
     case Test::eq:
-      return holds<Test::eq>(x, y);
+      return f.template operator()<Test::eq>();
     case Test::ne:
-      return holds<Test::ne>(x, y);
+      return f.template operator()<Test::ne>();
     case Test::lt:
-      return holds<Test::lt>(x, y);
+      return f.template operator()<Test::lt>();
     case Test::le:
-      return holds<Test::le>(x, y);
+      return f.template operator()<Test::le>();
     case Test::gt:
-      return holds<Test::gt>(x, y);
+      return f.template operator()<Test::gt>();
     case Test::ge:
-      return holds<Test::ge>(x, y);
+      return f.template operator()<Test::ge>();
     case Test::equ:
-      return holds<Test::equ>(x, y);
+      return f.template operator()<Test::equ>();
     case Test::neu:
-      return holds<Test::neu>(x, y);
+      return f.template operator()<Test::neu>();
     case Test::ltu:
-      return holds<Test::ltu>(x, y);
+      return f.template operator()<Test::ltu>();
     case Test::leu:
-      return holds<Test::leu>(x, y);
+      return f.template operator()<Test::leu>();
     case Test::gtu:
-      return holds<Test::gtu>(x, y);
+      return f.template operator()<Test::gtu>();
     case Test::geu:
-      return holds<Test::geu>(x, y);
+      return f.template operator()<Test::geu>();
     case Test::num:
-      return holds<Test::num>(x, y);
-    case Test::nan:
-      return holds<Test::nan>(x, y);
+      return f.template operator()<Test::num>();
+    default:
+      return f.template operator()<Test::nan>();
   }
-  return false;
+}
+
+bool holds_for(Test test, double x, double y) {
+  return with_test(test, [&]<Test kTest>() { return holds<kTest>(x, y); });
 }
 
 // The halves of a register, each compared on its own. `list` holds the Test, `count` what the register holds.
@@ -205,166 +212,49 @@ bool select_halves(Code& code, Halves what, Test test, int flavour) {
   return true;
 }
 
-template <class T, bool kFlush>
-Handler pick_float(Test test) {
-  switch (test) {
-    case Test::eq:
-      return handler<T, Test::eq, kFlush>;
-    case Test::ne:
-      return handler<T, Test::ne, kFlush>;
-    case Test::lt:
-      return handler<T, Test::lt, kFlush>;
-    case Test::le:
-      return handler<T, Test::le, kFlush>;
-    case Test::gt:
-      return handler<T, Test::gt, kFlush>;
-    case Test::ge:
-      return handler<T, Test::ge, kFlush>;
-    case Test::equ:
-      return handler<T, Test::equ, kFlush>;
-    case Test::neu:
-      return handler<T, Test::neu, kFlush>;
-    case Test::ltu:
-      return handler<T, Test::ltu, kFlush>;
-    case Test::leu:
-      return handler<T, Test::leu, kFlush>;
-    case Test::gtu:
-      return handler<T, Test::gtu, kFlush>;
-    case Test::geu:
-      return handler<T, Test::geu, kFlush>;
-    case Test::num:
-      return handler<T, Test::num, kFlush>;
-    case Test::nan:
-      return handler<T, Test::nan, kFlush>;
-  }
-  return nullptr;
+template <class T, bool kFlush = false>
+Handler pick(Test test) {
+  return with_test(test, []<Test kTest>() { return Handler{handler<T, kTest, kFlush>}; });
 }
 
-template <class T>
-Handler pick_integer(Mod compare_by) {
-  switch (compare_by) {
-    case Mod::eq:
-      return handler<T, Test::eq, false>;
-    case Mod::ne:
-      return handler<T, Test::ne, false>;
-    default:
-      break;
-  }
-  switch (compare_by) {
-    case Mod::lt:
-    case Mod::lo:
-      return handler<T, Test::lt, false>;
-    case Mod::le:
-    case Mod::ls:
-      return handler<T, Test::le, false>;
-    case Mod::gt:
-    case Mod::hi:
-      return handler<T, Test::gt, false>;
-    case Mod::ge:
-    case Mod::hs:
-      return handler<T, Test::ge, false>;
-    default:
-      return nullptr;
-  }
-}
-
-bool float_test(Mod compare_by, Test& test) {
-  switch (compare_by) {
-    case Mod::eq:
-      test = Test::eq;
-      return true;
-    case Mod::ne:
-      test = Test::ne;
-      return true;
-    case Mod::lt:
-      test = Test::lt;
-      return true;
-    case Mod::le:
-      test = Test::le;
-      return true;
-    case Mod::gt:
-      test = Test::gt;
-      return true;
-    case Mod::ge:
-      test = Test::ge;
-      return true;
-    case Mod::equ:
-      test = Test::equ;
-      return true;
-    case Mod::neu:
-      test = Test::neu;
-      return true;
-    case Mod::ltu:
-      test = Test::ltu;
-      return true;
-    case Mod::leu:
-      test = Test::leu;
-      return true;
-    case Mod::gtu:
-      test = Test::gtu;
-      return true;
-    case Mod::geu:
-      test = Test::geu;
-      return true;
-    case Mod::num:
-      test = Test::num;
-      return true;
-    case Mod::nan:
-      test = Test::nan;
-      return true;
-    default:
-      return false;
-  }
-}
+// The comparisons of integers are the first six; unsigned ones have names of their own.
+constexpr std::pair<Mod, Test> kTests[] = {
+    {Mod::eq, Test::eq},   {Mod::ne, Test::ne},   {Mod::lt, Test::lt},   {Mod::le, Test::le},   {Mod::gt, Test::gt},
+    {Mod::ge, Test::ge},   {Mod::lo, Test::lt},   {Mod::ls, Test::le},   {Mod::hi, Test::gt},   {Mod::hs, Test::ge},
+    {Mod::equ, Test::equ}, {Mod::neu, Test::neu}, {Mod::ltu, Test::ltu}, {Mod::leu, Test::leu}, {Mod::gtu, Test::gtu},
+    {Mod::geu, Test::geu}, {Mod::num, Test::num}, {Mod::nan, Test::nan}};
 
 }  // namespace
 
 bool select_compare(Code& code, Type type, const Words& words, Mod compare_by, int flavour) {
   code.source_bytes = static_cast<uint8_t>(flavour);
   code.undefined = flavour ? Undefined::any : Undefined::compare;
-  Test test{};
+  const auto* row = std::ranges::find(kTests, compare_by, &std::pair<Mod, Test>::first);
+  if (row == std::end(kTests)) return false;
+  const Test test = row->second;
   const bool ftz = words.has(Mod::ftz);
+  if (with_integer(type, [&]<class T>() {
+        if (test <= Test::ge) code.run = pick<T>(test);
+        return true;
+      }))
+    return code.run != nullptr;
   switch (type) {
-    case Type::b16:
-    case Type::u16:
-      code.run = pick_integer<uint16_t>(compare_by);
-      break;
-    case Type::s16:
-      code.run = pick_integer<int16_t>(compare_by);
-      break;
-    case Type::b32:
-    case Type::u32:
-      code.run = pick_integer<uint32_t>(compare_by);
-      break;
-    case Type::s32:
-      code.run = pick_integer<int32_t>(compare_by);
-      break;
-    case Type::b64:
-    case Type::u64:
-      code.run = pick_integer<uint64_t>(compare_by);
-      break;
-    case Type::s64:
-      code.run = pick_integer<int64_t>(compare_by);
-      break;
     case Type::f32:
-      if (float_test(compare_by, test)) code.run = ftz ? pick_float<float, true>(test) : pick_float<float, false>(test);
+      code.run = ftz ? pick<float, true>(test) : pick<float>(test);
       break;
     case Type::f64:
-      if (float_test(compare_by, test)) code.run = pick_float<double, false>(test);
+      code.run = pick<double>(test);
       break;
     case Type::f16:
-      if (!float_test(compare_by, test)) return false;
       if (ftz) return select_halves(code, Halves::one_flushed, test, flavour);
-      code.run = pick_float<_Float16, false>(test);
+      code.run = pick<_Float16>(test);
       break;
     case Type::f16x2:
-      if (!float_test(compare_by, test)) return false;
       return select_halves(code, ftz ? Halves::two_flushed : Halves::two, test, flavour);
     case Type::bf16x2:
-      if (!float_test(compare_by, test)) return false;
       return select_halves(code, Halves::two_bfloats, test, flavour);
     case Type::bf16:
-      if (float_test(compare_by, test)) code.run = pick_float<Bf16, false>(test);
+      code.run = pick<Bf16>(test);
       break;
     default:
       break;

@@ -123,7 +123,7 @@ void restart(Cta& cta, uint64_t turn) {
   cta.next_warp = 0;
   cta.statistics = {};
   cta.origins.clear();
-  cta.random.seed(static_cast<uint32_t>(launch.options.schedule_seed * 0x9e3779b97f4a7c15ull + turn + 1));
+  cta.random = Random(Random(launch.options.schedule_seed)() + turn);
   std::memset(cta.shared, kPoison, cta.shared_bytes);
   std::fill(cta.shared_shadow.begin(), cta.shared_shadow.end(), uint8_t{0});
   if (launch.reserved_shared) {

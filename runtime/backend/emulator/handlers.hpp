@@ -19,6 +19,31 @@ struct Words {
   }
 };
 
+// f.operator()<T>() with the C++ integer of a PTX type (.b types are unsigned); false where it is none of these.
+template <class F>
+bool with_integer(ptx::Type type, F&& f) {
+  using ptx::Type;
+  switch (type) {
+    case Type::b16:
+    case Type::u16:
+      return f.template operator()<uint16_t>();
+    case Type::s16:
+      return f.template operator()<int16_t>();
+    case Type::b32:
+    case Type::u32:
+      return f.template operator()<uint32_t>();
+    case Type::s32:
+      return f.template operator()<int32_t>();
+    case Type::b64:
+    case Type::u64:
+      return f.template operator()<uint64_t>();
+    case Type::s64:
+      return f.template operator()<int64_t>();
+    default:
+      return false;
+  }
+}
+
 enum class Rounding : uint8_t { nearest, zero, down, up };
 
 bool select_integer(Code& code, ptx::Op op, ptx::Type type, const Words& words);

@@ -63,7 +63,7 @@ inline T divide(T a, T b) {
 }
 template <class T>
 inline T remainder(T a, T b) {
-  if (b == 0) return a;
+  if (b == 0) return sizeof(T) == 2 ? static_cast<T>(~T{0}) : a;  // an H200's, as everything about dividing by zero
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return 0;
   return static_cast<T>(a % b);
@@ -423,28 +423,9 @@ bool select_integer(Code& code, Op op, Type type, const Words& words) {
     default:
       break;
   }
-  switch (type) {
-    case Type::u16:
-      return select_for<uint16_t>(code, op, words);
-    case Type::s16:
-      return select_for<int16_t>(code, op, words);
-    case Type::u32:
-    case Type::b32:  // of add.cc and its like
-      return select_for<uint32_t>(code, op, words);
-    case Type::s32:
-      return select_for<int32_t>(code, op, words);
-    case Type::u64:
-    case Type::b64:
-      return select_for<uint64_t>(code, op, words);
-    case Type::s64:
-      return select_for<int64_t>(code, op, words);
-    case Type::u16x2:
-      return select_halves<uint16_t>(code, op, words);
-    case Type::s16x2:
-      return select_halves<int16_t>(code, op, words);
-    default:
-      return false;
-  }
+  if (type == Type::u16x2) return select_halves<uint16_t>(code, op, words);
+  if (type == Type::s16x2) return select_halves<int16_t>(code, op, words);
+  return with_integer(type, [&]<class T>() { return select_for<T>(code, op, words); });
 }
 
 bool select_dot(Code& code, Op op, Type a, Type b, const Words& words) {

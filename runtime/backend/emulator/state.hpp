@@ -10,7 +10,6 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
-#include <random>
 #include <set>
 #include <unordered_map>
 
@@ -149,6 +148,25 @@ struct HeapBlock {
   uint64_t size_bytes = 0;
 };
 
+// Order and time slices of seeded schedules: splitmix64, of whose bits all are equally good.
+class Random {
+ public:
+  using result_type = uint64_t;
+  static constexpr uint64_t min() { return 0; }
+  static constexpr uint64_t max() { return ~uint64_t{0}; }
+
+  explicit Random(uint64_t seed = 0) : state_(seed) {}
+  uint64_t operator()() {
+    uint64_t x = state_ += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+  }
+
+ private:
+  uint64_t state_;
+};
+
 struct Launch;
 struct Cta;
 
@@ -183,7 +201,7 @@ struct Cta {
   std::vector<uint32_t> priority;  // of the adversarial schedule: warps, the one that goes first first
   bool stopped = false;            // by a fault
   Statistics statistics;
-  std::minstd_rand random;
+  Random random;
 };
 
 // Everything the CTAs of one launch share.
