@@ -35,6 +35,8 @@ class RecordingMachine final : public codec::Machine {
   std::size_t slice_bytes() const override { return machine_->slice_bytes(); }
   std::size_t queue_memory_bytes() const override { return machine_->queue_memory_bytes(); }
   Result<void> prepare(std::string_view kernel) override { return machine_->prepare(kernel); }
+  Result<codec::HostMemory> host_memory(std::size_t size_bytes) override { return machine_->host_memory(size_bytes); }
+  bool is_page_locked(codec::Bytes memory) const override { return machine_->is_page_locked(memory); }
   Result<void> arrange(unsigned queue, std::span<const codec::Region> regions) override {
     regions_[queue].clear();
     for (const codec::Region& region : regions) regions_[queue].push_back(region.size_bytes);
@@ -44,6 +46,9 @@ class RecordingMachine final : public codec::Machine {
   std::uint64_t address(unsigned queue, std::size_t region) override { return machine_->address(queue, region); }
   Result<void> upload(unsigned queue, std::size_t region) override { return machine_->upload(queue, region); }
   Result<void> download(unsigned queue, std::size_t region) override { return machine_->download(queue, region); }
+  Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
+    return machine_->download_rows(queue, region, rows);
+  }
   Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
                       std::span<const driver::LaunchArgument> arguments) override {
     launches_.push_back({std::string(kernel), regions_[queue], grid_blocks, block_threads});

@@ -35,6 +35,33 @@ std::string_view text(ItemStatus status) {
   }
 }
 
+HostMemory pageable_memory(std::size_t size_bytes) {
+  return {std::shared_ptr<std::uint8_t>(new std::uint8_t[size_bytes], std::default_delete<std::uint8_t[]>()),
+          size_bytes};
+}
+
+std::unique_ptr<BegunBatch> finished_batch(Result<void> outcome) {
+  class Finished final : public BegunBatch {
+   public:
+    explicit Finished(Result<void> outcome) : outcome_(std::move(outcome)) {}
+    Result<void> finish() override { return std::move(outcome_); }
+
+   private:
+    Result<void> outcome_;
+  };
+  return std::make_unique<Finished>(std::move(outcome));
+}
+
+Result<HostMemory> Backend::host_memory(std::size_t size_bytes) { return pageable_memory(size_bytes); }
+
+std::unique_ptr<BegunBatch> Backend::begin_compress(std::span<CompressItem> items, Encoder encoder) {
+  return finished_batch(compress(items, encoder));
+}
+
+std::unique_ptr<BegunBatch> Backend::begin_decompress(std::span<DecompressItem> items) {
+  return finished_batch(decompress(items));
+}
+
 tl::unexpected<Error> Backend::lacks(Operation operation) const {
   return fail(fmt::format("the {} backend lacks {}", name(), name_of(operation)), {}, "use --backend cpu");
 }

@@ -75,6 +75,30 @@ struct DecompressItem {
   ItemStatus status = ItemStatus::ok;
 };
 
+// Host memory for items, uninitialised. A backend that copies to a device makes it page-locked, and copies items in it
+// from and to where they lie; any other memory goes through staging memory.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  HostMemory(std::shared_ptr<std::uint8_t> first, std::size_t size_bytes)
+      : first_(std::move(first)), size_bytes_(size_bytes) {}
+  MutableBytes bytes() const { return {first_.get(), size_bytes_}; }
+
+ private:
+  std::shared_ptr<std::uint8_t> first_;
+  std::size_t size_bytes_ = 0;
+};
+HostMemory pageable_memory(std::size_t size_bytes);
+
+// A batch that was begun and may still be under way. Its items, and what they point to, stay where they are until it
+// has finished; dying, it waits.
+class BegunBatch {
+ public:
+  virtual ~BegunBatch() = default;
+  // Waits for this batch, and no other; called once.
+  virtual Result<void> finish() = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -86,12 +110,21 @@ class Backend {
   // The raw bytes that one call should carry so that the machine is busy and the start-up cost is spread.
   virtual std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const = 0;
 
+  virtual Result<HostMemory> host_memory(std::size_t size_bytes);
+
   virtual Result<void> compress(std::span<CompressItem> items, Encoder encoder) = 0;
   virtual Result<void> decompress(std::span<DecompressItem> items) = 0;
+  // The same in two steps, so that a device need not run dry between two batches: begin the next one, then finish this
+  // one. A backend without a device does it all at once. Batches finish in the order in which they began.
+  virtual std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder);
+  virtual std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items);
 
   // The error of a call to an operation for which supports() is false.
   tl::unexpected<Error> lacks(Operation operation) const;
 };
+
+// A batch that has this outcome already.
+std::unique_ptr<BegunBatch> finished_batch(Result<void> outcome);
 
 class Executor;
 

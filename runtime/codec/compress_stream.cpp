@@ -17,8 +17,7 @@ namespace ptxkit::codec {
 namespace {
 
 struct Batch {
-  // Not value-initialised: pages that a small input never touches cost nothing.
-  std::unique_ptr<std::uint8_t[]> storage, output;
+  HostMemory storage, output;
   std::size_t history_bytes = 0;  // before raw
   Bytes raw;
   std::vector<CompressItem> items;
@@ -41,13 +40,16 @@ class Compressor {
                                         {kFixedBytes, buffer_bytes(block_bytes_)}, memory, options_.limits.prefetch);
     if (plan.depth == 0) return no_room_for_a_block(block_bytes_, plan.batch_bytes, memory);
     batch_bytes_ = plan.block_count * block_bytes_;
+    if (const auto& announced = options_.header.content_bytes; announced && *announced < batch_bytes_) {
+      batch_bytes_ = std::max<std::size_t>(1, (*announced + block_bytes_ - 1) / block_bytes_) * block_bytes_;
+    }
     std::vector<std::uint8_t> bytes;
     format::append_frame_header(options_.header, bytes);
     if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
     auto done = run_pipeline<Batch>(
         PipelineLimits{memory, plan.batch_bytes, plan.depth, options_.limits.stop},
         [this](Batch& batch) { return read(batch); },
-        [this](Batch& batch) { return backend_.compress(batch.items, options_.encoder); },
+        [this](Batch& batch) { return backend_.begin_compress(batch.items, options_.encoder); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
     bytes.clear();
@@ -64,14 +66,17 @@ class Compressor {
 
   Result<bool> read(Batch& batch) {
     constexpr std::size_t kRoom = format::kHistoryBytes;
-    if (!batch.storage) {
-      batch.storage = std::make_unique_for_overwrite<std::uint8_t[]>(kRoom + batch_bytes_);
-      batch.output = std::make_unique_for_overwrite<std::uint8_t[]>(batch_bytes_);
+    if (batch.items.capacity() == 0) {
+      auto storage = backend_.host_memory(kRoom + batch_bytes_), output = backend_.host_memory(batch_bytes_);
+      if (!storage) return tl::unexpected(storage.error());
+      if (!output) return tl::unexpected(output.error());
+      batch.storage = std::move(*storage);
+      batch.output = std::move(*output);
       // At once: a vector that grows would take twice its room.
       batch.items.reserve(batch_bytes_ / block_bytes_);
       batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
-    std::uint8_t* const raw = batch.storage.get() + kRoom;
+    std::uint8_t* const raw = batch.storage.bytes().data() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
     if (!count) return tl::unexpected(count.error());
     read_bytes_ += *count;
@@ -101,7 +106,7 @@ class Compressor {
     for (std::size_t begin = 0; begin < batch.raw.size(); begin += block_bytes_) {
       CompressItem item;
       item.raw = batch.raw.subspan(begin, std::min<std::size_t>(block_bytes_, batch.raw.size() - begin));
-      item.output = MutableBytes(batch.output.get() + begin, item.raw.size());
+      item.output = batch.output.bytes().subspan(begin, item.raw.size());
       if (!options_.header.independent_blocks) {
         const std::size_t history_bytes = std::min<std::size_t>(batch.history_bytes + begin, format::kHistoryBytes);
         item.history = Bytes(item.raw.data() - history_bytes, history_bytes);

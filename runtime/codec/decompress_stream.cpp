@@ -59,7 +59,7 @@ class Decompressor {
     batch_bytes_ = plan.batch_bytes;
     auto done = run_pipeline<Batch>(
         PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
-        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
+        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return finished_batch(work(batch)); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
     return totals_;

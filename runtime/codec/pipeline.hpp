@@ -31,7 +31,9 @@ struct PipelineLimits {
 
 // read(batch) -> Result<bool>: false means that the input had ended and the batch is empty; an error is reported after
 // everything read before it, with the batch itself still transformed and written first, so a stage may return blocks
-// and the error that follows them. work(batch), write(batch) -> Result<void>. When it returns, every permit is back.
+// and the error that follows them. work(batch) -> unique_ptr to what has finish() -> Result<void>: the batch is begun,
+// and when the next one is begun too, or none is there yet, it is finished; so a device never runs dry. write(batch) ->
+// Result<void>. When it returns, every permit is back.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
   struct Paid {
@@ -70,15 +72,37 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
     to_work.close();
   });
   std::thread worker([&] {
-    while (auto load = to_work.pop()) {
-      if (limits.stop.stop_requested()) load->error = Error{"cancelled", {}, {}};
-      if (Result<void> done = work(load->paid.batch); !done) {
-        load->error = std::move(done.error());
-        load->worked = false;
+    struct UnderWay {
+      Load load;
+      decltype(work(std::declval<Batch&>())) begun;
+    };
+    std::optional<UnderWay> before;
+    const auto finish = [&](UnderWay under_way) {
+      Load& load = under_way.load;
+      if (Result<void> done = under_way.begun->finish(); !done) {
+        load.error = std::move(done.error());
+        load.worked = false;
       }
-      const bool last = !load->worked;
-      if (!to_write.push(std::move(*load)) || last) break;
+      under_way.begun.reset();
+      const bool last = !load.worked;
+      return to_write.push(std::move(load)) && !last;
+    };
+    bool goes_on = true;
+    while (goes_on) {
+      // The reader may be waiting for the batch that is under way.
+      std::optional<Load> load = before ? to_work.try_pop() : to_work.pop();
+      if (!load && !before) break;
+      std::optional<UnderWay> next;
+      if (load) {
+        if (limits.stop.stop_requested()) load->error = Error{"cancelled", {}, {}};
+        auto begun = work(load->paid.batch);
+        next.emplace(std::move(*load), std::move(begun));
+      }
+      if (before) goes_on = finish(std::move(*before));
+      before = std::move(next);
     }
+    // What is still under way dies here, and is waited for.
+    before.reset();
     to_write.close();
   });
 

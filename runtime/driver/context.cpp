@@ -18,7 +18,8 @@ constexpr int kNotReady = 600;
 // More needs to be asked for: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.0.
 constexpr std::uint32_t kDynamicSharedBytesForFree = 48 << 10;
 constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6, kJitOptimisationLevel = 7;
-constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kHostAllocDefault = 0;
+constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kEventDisableTiming = 2, kHostAllocDefault = 0;
+constexpr int kHostMemoryType = 1, kDeviceMemoryType = 2;
 
 // One driver call with the context current; `name` is for the error.
 template <class Call>
@@ -109,9 +110,17 @@ Result<bool> Stream::is_done() const {
   return status == 0;
 }
 
-Result<Event> Event::create(ContextPointer context) {
+Result<void> Stream::wait_for(const Event& event) const {
+  return on(context(), "cuStreamWaitEvent",
+            [&] { return context().api().stream_wait_event(handle(), event.handle(), 0); });
+}
+
+Result<Event> Event::create(ContextPointer context) { return create(std::move(context), kEventDefault); }
+Result<Event> Event::create_untimed(ContextPointer context) { return create(std::move(context), kEventDisableTiming); }
+
+Result<Event> Event::create(ContextPointer context, unsigned flags) {
   CuEvent event = nullptr;
-  auto done = on(*context, "cuEventCreate", [&] { return context->api().event_create(&event, kEventDefault); });
+  auto done = on(*context, "cuEventCreate", [&] { return context->api().event_create(&event, flags); });
   if (!done) return tl::unexpected(done.error());
   return Event(std::move(context), event);
 }
@@ -158,6 +167,25 @@ Result<void> DeviceMemory::download(std::span<std::uint8_t> into, const Stream& 
   return on(context(), "cuMemcpyDtoHAsync", [&] {
     return context().api().memcpy_to_host_async(into.data(), handle() + offset_bytes, into.size(), stream.handle());
   });
+}
+
+Result<void> DeviceMemory::download_rows(std::span<std::uint8_t> into, const Rows& rows, const Stream& stream,
+                                         std::size_t offset_bytes) const {
+  if (rows.count == 0 || rows.width_bytes == 0) return {};
+  PTXKIT_CHECK(rows.end_bytes() <= into.size() && offset_bytes + into.size() <= size_bytes_,
+               "rows stay inside both memories");
+  if (rows.count == 1) {
+    return download(into.subspan(rows.offset_bytes, rows.width_bytes), stream, offset_bytes + rows.offset_bytes);
+  }
+  CuRowsCopy copy{};
+  copy.from.memory_type = kDeviceMemoryType;
+  copy.from.device = handle() + offset_bytes + rows.offset_bytes;
+  copy.to.memory_type = kHostMemoryType;
+  copy.to.host = into.data() + rows.offset_bytes;
+  copy.from.pitch_bytes = copy.to.pitch_bytes = rows.pitch_bytes;
+  copy.width_bytes = rows.width_bytes;
+  copy.height = rows.count;
+  return on(context(), "cuMemcpy2DAsync", [&] { return context().api().memcpy_2d_async(&copy, stream.handle()); });
 }
 
 Result<void> DeviceMemory::fill(std::uint8_t value, const Stream& stream) const {

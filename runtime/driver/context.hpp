@@ -82,10 +82,14 @@ class Owner {
   Handle handle_;
 };
 
+class Event;
+
 class Stream : public Owner<CuStream, &Api::stream_destroy> {
  public:
   static Result<Stream> create(ContextPointer context);  // does not synchronise with the default stream
   Result<void> wait() const;
+  // What is put on this stream later happens after what the event stands for now; the caller goes on at once.
+  Result<void> wait_for(const Event& event) const;
   // Whether everything on it has happened; does not wait.
   Result<bool> is_done() const;
 
@@ -96,6 +100,8 @@ class Stream : public Owner<CuStream, &Api::stream_destroy> {
 class Event : public Owner<CuEvent, &Api::event_destroy> {
  public:
   static Result<Event> create(ContextPointer context);
+  // Cheaper, for order alone: seconds_since is an error.
+  static Result<Event> create_untimed(ContextPointer context);
   Result<void> record(const Stream& stream) const;
   Result<void> wait() const;
   // Both must have happened.
@@ -103,6 +109,13 @@ class Event : public Owner<CuEvent, &Api::event_destroy> {
 
  private:
   using Owner::Owner;
+  static Result<Event> create(ContextPointer context, unsigned flags);
+};
+
+// `count` rows of `width_bytes` that begin `pitch_bytes` apart.
+struct Rows {
+  std::size_t offset_bytes, pitch_bytes, width_bytes, count;
+  std::size_t end_bytes() const { return offset_bytes + (count - 1) * pitch_bytes + width_bytes; }
 };
 
 // Device memory, 256-byte aligned, uninitialised.
@@ -117,6 +130,9 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   // Asynchronous; host ranges must be pinned to overlap with anything, and must live until the stream has passed.
   Result<void> upload(std::span<const std::uint8_t> from, const Stream& stream, std::size_t offset_bytes = 0) const;
   Result<void> download(std::span<std::uint8_t> into, const Stream& stream, std::size_t offset_bytes = 0) const;
+  // Rows of the part that begins at offset_bytes, each to its own place in `into`. None is no call.
+  Result<void> download_rows(std::span<std::uint8_t> into, const Rows& rows, const Stream& stream,
+                             std::size_t offset_bytes = 0) const;
   Result<void> fill(std::uint8_t value, const Stream& stream) const;
   // The whole of `from`, which is not larger.
   Result<void> copy_from(const DeviceMemory& from, const Stream& stream) const;

@@ -23,6 +23,20 @@ using CuFunction = struct CuFunctionOpaque*;
 using CuStream = struct CuStreamOpaque*;
 using CuEvent = struct CuEventOpaque*;
 
+// CUDA_MEMCPY2D of cuda.h: rows of some width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
+struct CuRowsSide {
+  std::size_t x_bytes, y;
+  int memory_type;
+  void* host;
+  CuDevicePointer device;
+  void* array;
+  std::size_t pitch_bytes;
+};
+struct CuRowsCopy {
+  CuRowsSide from, to;
+  std::size_t width_bytes, height;
+};
+
 // CUlaunchAttribute and CUlaunchConfig of cuda.h.
 struct CuLaunchAttribute {
   int id;

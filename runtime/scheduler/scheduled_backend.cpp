@@ -39,22 +39,67 @@ class ScheduledBackend final : public Backend {
     return current().preferred_batch_bytes(chunk_bytes);
   }
 
+  Result<HostMemory> host_memory(std::size_t size_bytes) override {
+    if (failed_) return cpu_->host_memory(size_bytes);
+    auto memory = device_->host_memory(size_bytes);
+    if (memory) return memory;
+    device_failed(memory.error());
+    return cpu_->host_memory(size_bytes);
+  }
+
+  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+    if (failed_ || sharing_ == Sharing::both || !is_capable(items, encoder)) {
+      return finished_batch(compress(items, encoder));
+    }
+    return std::make_unique<Begun>(device_->begin_compress(items, encoder), [=, this](const Error& error) {
+      device_failed(error);
+      return cpu_->compress(items, encoder);
+    });
+  }
+  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+    if (failed_ || sharing_ == Sharing::both || !is_capable(items)) return finished_batch(decompress(items));
+    return std::make_unique<Begun>(device_->begin_decompress(items), [=, this](const Error& error) {
+      device_failed(error);
+      return cpu_->decompress(items);
+    });
+  }
+
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    const bool linked = !items.empty() && !items.back().history.empty();
-    const Operation operation = encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
-    const bool capable = device_->supports(operation) && (!linked || device_->supports(Operation::compress_linked));
-    return run(items, capable,
+    return run(items, is_capable(items, encoder),
                [=](Backend& backend, std::span<CompressItem> part) { return backend.compress(part, encoder); });
   }
 
   Result<void> decompress(std::span<DecompressItem> items) override {
-    const bool linked = !items.empty() && !items.back().history.empty();
-    const bool capable = device_->supports(linked ? Operation::decompress_linked : Operation::decompress);
-    return run(items, capable,
+    return run(items, is_capable(items),
                [](Backend& backend, std::span<DecompressItem> part) { return backend.decompress(part); });
   }
 
  private:
+  // A batch of the device, and who does it anew if that fails.
+  class Begun final : public BegunBatch {
+   public:
+    Begun(std::unique_ptr<BegunBatch> device, std::function<Result<void>(const Error&)> instead)
+        : device_(std::move(device)), instead_(std::move(instead)) {}
+    Result<void> finish() override {
+      const Result<void> done = device_->finish();
+      return done ? done : instead_(done.error());
+    }
+
+   private:
+    std::unique_ptr<BegunBatch> device_;
+    std::function<Result<void>(const Error&)> instead_;
+  };
+
+  bool is_capable(std::span<const CompressItem> items, Encoder encoder) const {
+    const bool linked = !items.empty() && !items.back().history.empty();
+    const Operation operation = encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
+    return device_->supports(operation) && (!linked || device_->supports(Operation::compress_linked));
+  }
+  bool is_capable(std::span<const DecompressItem> items) const {
+    const bool linked = !items.empty() && !items.back().history.empty();
+    return device_->supports(linked ? Operation::decompress_linked : Operation::decompress);
+  }
+
   Backend& current() const { return failed_ ? *cpu_ : *device_; }
 
   template <class Item, class Work>

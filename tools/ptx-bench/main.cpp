@@ -15,6 +15,9 @@
 namespace ptxkit::bench {
 namespace {
 
+std::string rate_text(const Row& row) {
+  return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds) : fmt::format("{:.2f}", row.gigabytes_per_second());
+}
 std::string ratio_text(const Row& row) { return row.ratio == 0 ? "-" : fmt::format("{:.3f}", row.ratio); }
 
 // Rows, then for each kernel and chunk size with several inputs the geometric mean and the slowest.
@@ -25,10 +28,9 @@ void print_table(const Measurements& all) {
   fmt::print(fmt::runtime(kLine), "input", "what", "chunk", "ratio", "GB/s");
   std::map<std::pair<std::string, std::size_t>, std::vector<const Row*>> groups;
   for (const Row& row : all.rows) {
-    fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, ratio_text(row),
-               fmt::format("{:.2f}", row.gigabytes_per_second()));
+    fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, ratio_text(row), rate_text(row));
     // The mixed input holds the others again.
-    if (row.input != kMixedName) groups[{row.what, row.chunk_bytes}].push_back(&row);
+    if (row.input != kMixedName && row.input != "-") groups[{row.what, row.chunk_bytes}].push_back(&row);
   }
   for (const auto& [key, rows] : groups) {
     if (rows.size() < 2) continue;
@@ -43,6 +45,7 @@ void print_table(const Measurements& all) {
     fmt::print(fmt::runtime(kLine), "slowest: " + slowest->input, key.first, key.second, "",
                fmt::format("{:.2f}", slowest->gigabytes_per_second()));
   }
+  for (const std::string& note : all.notes) fmt::print("{}\n", note);
 }
 
 std::string to_json(const Measurements& all, const Settings& settings) {
@@ -74,8 +77,18 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(16, 65536));
   lz4->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   lz4->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
+  auto* pcie = app.add_subcommand("pcie", "copies over PCIe, LZ4 from host memory to host memory, CUDA's start");
+  pcie->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
+  pcie->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 4096 65536)")
+      ->delimiter(',')
+      ->check(CLI::Range(16, 65536));
+  pcie->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
+  pcie->add_option("--queues", settings.queue_count, "slices on the device at a time (default 4)")
+      ->check(CLI::Range(1, 64));
+  pcie->add_option("--slice", settings.slice_bytes, "raw bytes of a slice, e.g. 8MiB (default 16MiB)")
+      ->transform(CLI::AsSizeValue(false));
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, copy}) {
+  for (CLI::App* verb : {lz4, pcie, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::AsSizeValue(false));
     verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
@@ -85,7 +98,7 @@ int run(int argc, char** argv) {
     verb->add_option("--json", settings.json_path, "write the rows to this file; - is standard output");
   }
   CLI11_PARSE(app, argc, argv);
-  const auto all = lz4->parsed() ? run_lz4(settings) : run_copy(settings);
+  const auto all = lz4->parsed() ? run_lz4(settings) : pcie->parsed() ? run_pcie(settings) : run_copy(settings);
   if (!all) {
     fmt::print(stderr, "ptx-bench: {}\n", all.error().message());
     return 1;

@@ -18,6 +18,9 @@ struct Settings {
   int device = 0;
   bool cpu_only = false;
   bool mixed = false;  // besides each file alone: all of them as one input
+  // Of pcie; 0: what the cuda backend takes.
+  unsigned queue_count = 0;
+  std::size_t slice_bytes = 0;
   std::string json_path;
 };
 
@@ -25,10 +28,12 @@ struct Measurements {
   std::string device;  // of the GPU; empty without
   std::string cpu;
   std::vector<Row> rows;
+  std::vector<std::string> notes;  // below the table
 };
 
 Result<Measurements> run_lz4(const Settings& settings);
 Result<Measurements> run_copy(const Settings& settings);
+Result<Measurements> run_pcie(const Settings& settings);
 
 // The context of settings.device, through the project's own loader.
 Result<driver::ContextPointer> open_device(int ordinal);

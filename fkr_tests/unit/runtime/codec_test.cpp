@@ -50,9 +50,9 @@ TEST(Pipeline, KeepsOrderAndReportsTheFirstErrorOfTheData) {
           if (batch.number == fails) return fail("read " + std::to_string(fails));
           return batch.number < 20;
         },
-        [fails = work_fails](Batch& batch) -> Result<void> {
-          if (batch.number == fails) return fail("work " + std::to_string(fails));
-          return {};
+        [fails = work_fails](Batch& batch) {
+          return finished_batch(batch.number == fails ? Result<void>(fail("work " + std::to_string(fails)))
+                                                      : Result<void>());
         },
         [&, fails = write_fails](Batch& batch) -> Result<void> {
           if (batch.number == fails) return fail("write " + std::to_string(fails));

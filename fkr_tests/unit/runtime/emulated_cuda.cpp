@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/driver/driver.hpp"
 
 namespace {
 
@@ -166,6 +167,14 @@ int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, size_t size, void
   std::vector<std::byte> between(size);
   return done(gpu().device.read(from, between) && gpu().device.write(to, between));
 }
+int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void*) {
+  bool worked = gpu().dead_with == 0;
+  for (size_t row = 0; worked && row < copy->height; ++row) {
+    auto* const to = static_cast<std::byte*>(copy->to.host) + row * copy->to.pitch_bytes;
+    worked = gpu().device.read(copy->from.device + row * copy->from.pitch_bytes, {to, copy->width_bytes}).has_value();
+  }
+  return done(worked);
+}
 int cuMemsetD8Async(std::uint64_t to, unsigned char value, size_t size, void*) {
   return done(gpu().device.fill(to, std::byte{value}, size).has_value());
 }
@@ -174,6 +183,7 @@ int cuStreamCreate(void** stream, unsigned) { return *stream = &gpu(), done(true
 int cuStreamDestroy_v2(void*) { return done(true); }
 int cuStreamSynchronize(void*) { return gpu().is_busy ? kTimeout : done(true); }
 int cuStreamQuery(void*) { return gpu().is_busy ? kNotReady : done(true); }
+int cuStreamWaitEvent(void*, void*, unsigned) { return done(true); }
 int cuEventCreate(void** event, unsigned) { return *event = &gpu(), done(true); }
 int cuEventDestroy_v2(void*) { return done(true); }
 int cuEventRecord(void*, void*) { return done(true); }

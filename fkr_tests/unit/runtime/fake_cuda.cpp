@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -32,13 +33,25 @@ std::map<std::uintptr_t, std::size_t> device_memory, pinned_memory;
 int sticky_code = 0;
 
 struct Stream {
-  std::vector<std::function<int()>> work;
-  int run() {
-    for (auto& step : std::exchange(work, {})) {
+  std::deque<std::function<int()>> work;
+  std::size_t done = 0;
+  std::size_t put() const { return done + work.size(); }
+  // Everything, or what was put on it before a point.
+  int run(std::size_t until = ~std::size_t{0}) {
+    while (!work.empty() && done < until) {
+      const auto step = std::move(work.front());
+      work.pop_front();
+      ++done;
       if (const int code = step(); code != 0) return sticky_code = code;
     }
     return 0;
   }
+};
+// What a stream had been given when the event was recorded.
+struct Event {
+  Stream* stream = nullptr;
+  std::size_t until = 0;
+  int run() const { return stream == nullptr ? 0 : stream->run(until); }
 };
 struct Module {
   std::string text;
@@ -255,7 +268,8 @@ int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
 int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   ENTER();
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  std::memset(*pointer, 0xee, bytes);
+  // The beginning is enough to be seen, and much faster than all of a large batch.
+  std::memset(*pointer, 0xee, std::min(bytes, std::size_t{1} << 20));
   pinned_memory[reinterpret_cast<std::uintptr_t>(*pointer)] = bytes;
   fake_cuda_state()->pinned_bytes += static_cast<long>(bytes);
   return 0;
@@ -277,6 +291,7 @@ int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
   ENTER();
   if (!inside(device_memory, to, bytes)) return 1;
+  fake_cuda_state()->streams_of[__func__].insert(stream);
   static_cast<Stream*>(stream)->work.push_back(
       [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; });
   return 0;
@@ -284,6 +299,8 @@ int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, 
 int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* stream) {
   ENTER();
   if (!inside(device_memory, from, bytes)) return 1;
+  fake_cuda_state()->downloaded_bytes += bytes;
+  fake_cuda_state()->streams_of[__func__].insert(stream);
   static_cast<Stream*>(stream)->work.push_back(
       [=] { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; });
   return 0;
@@ -293,6 +310,22 @@ int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes
   if (!inside(device_memory, from, bytes) || !inside(device_memory, to, bytes)) return 1;
   static_cast<Stream*>(stream)->work.push_back(
       [=] { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), 0; });
+  return 0;
+}
+int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void* stream) {
+  ENTER();
+  const auto [from, to, width, height] = *copy;
+  if (from.memory_type != 2 || to.memory_type != 1 || from.pitch_bytes < width || to.pitch_bytes < width) return 1;
+  if (!inside(device_memory, from.device, (height - 1) * from.pitch_bytes + width)) return 1;
+  fake_cuda_state()->downloaded_bytes += width * height;
+  fake_cuda_state()->streams_of[__func__].insert(stream);
+  static_cast<Stream*>(stream)->work.push_back([from = from, to = to, width = width, height = height] {
+    for (std::size_t row = 0; row < height; ++row) {
+      std::memcpy(static_cast<char*>(to.host) + row * to.pitch_bytes,
+                  reinterpret_cast<char*>(from.device) + row * from.pitch_bytes, width);
+    }
+    return 0;
+  });
   return 0;
 }
 int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, void* stream) {
@@ -323,6 +356,11 @@ int cuStreamQuery(void* stream) {
   ENTER();
   return static_cast<Stream*>(stream)->run();
 }
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  ENTER();
+  static_cast<Stream*>(stream)->work.push_back([point = *static_cast<Event*>(event)] { return point.run(); });
+  return 0;
+}
 int cuFuncSetAttribute(void*, int, int) {
   ENTER();
   return 0;
@@ -330,23 +368,23 @@ int cuFuncSetAttribute(void*, int, int) {
 int cuEventCreate(void** event, unsigned) {
   ENTER();
   ++fake_cuda_state()->events;
-  *event = new Stream* {nullptr};
+  *event = new Event;
   return 0;
 }
 int cuEventDestroy_v2(void* event) {
   std::lock_guard guard(lock_of_everything);
   --fake_cuda_state()->events;
-  delete static_cast<Stream**>(event);
+  delete static_cast<Event*>(event);
   return enter(__func__);
 }
 int cuEventRecord(void* event, void* stream) {
   ENTER();
-  *static_cast<Stream**>(event) = static_cast<Stream*>(stream);
+  *static_cast<Event*>(event) = {static_cast<Stream*>(stream), static_cast<Stream*>(stream)->put()};
   return 0;
 }
 int cuEventSynchronize(void* event) {
   ENTER();
-  return (*static_cast<Stream**>(event))->run();
+  return static_cast<Event*>(event)->run();
 }
 int cuEventElapsedTime(float* milliseconds, void*, void*) {
   ENTER();
@@ -358,6 +396,7 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
                    void** arguments, void**) {
   ENTER();
   const std::string& name = static_cast<Function*>(function)->name;
+  fake_cuda_state()->streams_of[__func__].insert(stream);
   auto& work = static_cast<Stream*>(stream)->work;
   if (name == kernels::kLz4CompressPage) work.push_back(compression(arguments, kernels::kPageVariant));
   if (name == kernels::kLz4CompressChunk) work.push_back(compression(arguments, kernels::kChunkVariant));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace ptxkit::testing {
@@ -15,7 +16,9 @@ struct FakeCuda {
   std::string failing_function;
   int failing_call = 0;
   int failing_code = 0;
-  std::map<std::string, int> calls;         // by exported name
+  std::map<std::string, int> calls;                   // by exported name
+  std::map<std::string, std::set<void*>> streams_of;  // a kind of work: where it was put
+  std::size_t downloaded_bytes = 0;
   long device_bytes = 0, pinned_bytes = 0;  // allocated now
   long peak_device_bytes = 0;
   std::size_t free_bytes = std::size_t{1} << 30;           // what cuMemGetInfo says

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/backend/kernels/locked_memory.hpp"
 #include "runtime/scheduler/ledger.hpp"
 #include "support/check.hpp"
 
@@ -14,23 +15,40 @@ namespace ptxkit::codec {
 namespace {
 
 using driver::DeviceMemory;
+using driver::Event;
 using driver::Kernel;
 using driver::PinnedMemory;
 using driver::Stream;
 
-// 32 MiB are 512 chunks of 64 KiB, and four such launches fill a large GPU.
-constexpr std::size_t kSliceBytes = 32u << 20;
 constexpr std::size_t kRegionAlignment = 256;
 // Left for modules, local memory and other processes, but never more than a quarter of what is free.
 constexpr std::uint64_t kReserveBytes = 256u << 20;
 
 class CudaMachine final : public Machine {
  public:
-  CudaMachine(driver::ContextPointer context, FindImage find_image, std::vector<Stream> streams,
-              std::uint64_t budget_bytes)
-      : context_(std::move(context)), find_image_(std::move(find_image)), memory_("device memory", budget_bytes) {
-    for (Stream& stream : streams) queues_.push_back(Queue{std::move(stream), {}, {}, {}, {}});
-  }
+  struct Queue {
+    Stream kernels;
+    Event last;                           // what was put on the queue last
+    const Stream* last_stream = nullptr;  // and where
+    scheduler::Reservation permit = {};
+    std::optional<DeviceMemory> device = {};
+    std::optional<PinnedMemory> staging = {};
+    struct Placed {
+      std::size_t offset_bytes, size_bytes;
+      std::uint8_t* host;
+    };
+    std::vector<Placed> placed = {};
+  };
+
+  CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
+              std::uint64_t budget_bytes, std::size_t slice_bytes)
+      : context_(std::move(context)),
+        find_image_(std::move(find_image)),
+        memory_("device memory", budget_bytes),
+        slice_bytes_(slice_bytes),
+        up_(std::move(up)),
+        down_(std::move(down)),
+        queues_(std::move(queues)) {}
 
   std::string_view name() const override { return "cuda"; }
   std::string description() const override {
@@ -41,7 +59,7 @@ class CudaMachine final : public Machine {
   }
   unsigned queue_count() const override { return static_cast<unsigned>(queues_.size()); }
   // Input and output are about as large.
-  std::size_t slice_bytes() const override { return std::min(kSliceBytes, queue_memory_bytes() / 2); }
+  std::size_t slice_bytes() const override { return std::min(slice_bytes_, queue_memory_bytes() / 2); }
   std::size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
 
   Result<void> prepare(std::string_view kernel) override {
@@ -60,16 +78,96 @@ class CudaMachine final : public Machine {
 
   Result<void> arrange(unsigned queue_index, std::span<const Region> regions) override {
     Queue& queue = queues_[queue_index];
-    queue.placed.clear();
-    std::size_t total = 0;
+    std::size_t total = 0, staged = 0;
     for (const Region& region : regions) {
-      queue.placed.push_back({total, region.size_bytes});
-      total += (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+      total += room_of(region);
+      if (region.host == nullptr) staged += room_of(region);
+    }
+    if (auto ready = grow(queue, total, staged); !ready) return ready;
+    queue.placed.clear();
+    std::size_t offset = 0;
+    std::uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
+    for (const Region& region : regions) {
+      queue.placed.push_back({offset, region.size_bytes, region.host != nullptr ? region.host : staging});
+      offset += room_of(region);
+      if (region.host == nullptr) staging += room_of(region);
+    }
+    return {};
+  }
+
+  MutableBytes host(unsigned queue, std::size_t region) override {
+    const auto& placed = queues_[queue].placed[region];
+    return {placed.host, placed.size_bytes};
+  }
+  std::uint64_t address(unsigned queue, std::size_t region) override {
+    return queues_[queue].device->handle() + queues_[queue].placed[region].offset_bytes;
+  }
+  Result<void> upload(unsigned queue, std::size_t region) override {
+    return in_order(queues_[queue], up_, [&](Queue& at) {
+      return at.device->upload(host(queue, region), up_, at.placed[region].offset_bytes);
+    });
+  }
+  Result<void> download(unsigned queue, std::size_t region) override {
+    return in_order(queues_[queue], down_, [&](Queue& at) {
+      return at.device->download(host(queue, region), down_, at.placed[region].offset_bytes);
+    });
+  }
+  Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
+    return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
+      for (const driver::Rows& some : rows) {
+        auto put = at.device->download_rows(host(queue, region), some, down_, at.placed[region].offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
+
+  Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                      std::span<const driver::LaunchArgument> arguments) override {
+    const auto found = kernels_.find(kernel);
+    PTXKIT_CHECK(found != kernels_.end(), "a kernel is prepared before it is launched");
+    const Stream& kernels = queues_[queue].kernels;
+    return in_order(queues_[queue], kernels,
+                    [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); });
+  }
+
+  // Nothing was put on it: nothing to wait for.
+  Result<void> wait(unsigned queue) override {
+    return queues_[queue].last_stream == nullptr ? Result<void>() : queues_[queue].last.wait();
+  }
+
+  Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
+  bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
+
+ private:
+  static std::size_t room_of(const Region& region) {
+    return (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+  }
+
+  // What a queue does happens in the order of the calls, though on three streams: a call that goes to another stream
+  // than the one before lets that stream wait for the queue's last event.
+  template <class Put>
+  Result<void> in_order(Queue& queue, const Stream& stream, Put put) {
+    if (queue.last_stream != nullptr && queue.last_stream != &stream) {
+      if (auto waiting = stream.wait_for(queue.last); !waiting) return waiting;
+    }
+    // Even a call that failed may have put something there.
+    const Result<void> done = put(queue);
+    queue.last_stream = &stream;
+    const Result<void> recorded = queue.last.record(stream);
+    return done ? recorded : done;
+  }
+
+  Result<void> grow(Queue& queue, std::size_t total, std::size_t staged) {
+    if (!queue.staging || queue.staging->bytes().size() < staged) {
+      queue.staging.reset();
+      auto staging = PinnedMemory::allocate(context_, std::max<std::size_t>(staged, 1));
+      if (!staging) return tl::unexpected(staging.error());
+      queue.staging = std::move(*staging);
     }
     if (queue.device && queue.device->size_bytes() >= total) return {};
     // Freed first: the old and the new arena need not fit together.
     queue.device.reset();
-    queue.host.reset();
     queue.permit = {};
     auto permit = memory_.try_reserve(total);
     if (!permit) {
@@ -80,56 +178,25 @@ class CudaMachine final : public Machine {
     queue.permit = std::move(*permit);
     auto device = DeviceMemory::allocate(context_, total);
     if (!device) return tl::unexpected(device.error());
-    auto host = PinnedMemory::allocate(context_, total);
-    if (!host) return tl::unexpected(host.error());
     queue.device = std::move(*device);
-    queue.host = std::move(*host);
-    // Whole rooms come back, beyond what a kernel wrote: never what someone else left in this memory.
-    return queue.device->fill(0, queue.stream);
+    // Rooms come back, beyond what a kernel wrote: never what someone else left in this memory.
+    return in_order(queue, up_, [&](Queue& at) { return at.device->fill(0, up_); });
   }
-
-  MutableBytes host(unsigned queue, std::size_t region) override {
-    const Placed& placed = queues_[queue].placed[region];
-    return queues_[queue].host->bytes().subspan(placed.offset_bytes, placed.size_bytes);
-  }
-  std::uint64_t address(unsigned queue, std::size_t region) override {
-    return queues_[queue].device->handle() + queues_[queue].placed[region].offset_bytes;
-  }
-  Result<void> upload(unsigned queue, std::size_t region) override {
-    return queues_[queue].device->upload(host(queue, region), queues_[queue].stream,
-                                         queues_[queue].placed[region].offset_bytes);
-  }
-  Result<void> download(unsigned queue, std::size_t region) override {
-    return queues_[queue].device->download(host(queue, region), queues_[queue].stream,
-                                           queues_[queue].placed[region].offset_bytes);
-  }
-
-  Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
-                      std::span<const driver::LaunchArgument> arguments) override {
-    const auto found = kernels_.find(kernel);
-    PTXKIT_CHECK(found != kernels_.end(), "a kernel is prepared before it is launched");
-    return found->second.launch(queues_[queue].stream, grid_blocks, block_threads, arguments);
-  }
-
-  Result<void> wait(unsigned queue) override { return queues_[queue].stream.wait(); }
-
- private:
-  struct Placed {
-    std::size_t offset_bytes, size_bytes;
-  };
-  struct Queue {
-    Stream stream;
-    scheduler::Reservation permit;
-    std::optional<DeviceMemory> device;
-    std::optional<PinnedMemory> host;
-    std::vector<Placed> placed;
-  };
 
   driver::ContextPointer context_;
   FindImage find_image_;
   std::map<std::string, Kernel, std::less<>> kernels_;
   scheduler::Ledger memory_;
+  std::size_t slice_bytes_;
+  Stream up_, down_;  // copies of all queues, each kind in the order in which it was asked for
   std::vector<Queue> queues_;
+  LockedMemory locked_{[context = context_](std::size_t size_bytes) -> Result<HostMemory> {
+    auto pinned = PinnedMemory::allocate(context, std::max<std::size_t>(size_bytes, 1));
+    if (!pinned) return tl::unexpected(pinned.error());
+    std::uint8_t* const first = pinned->bytes().data();
+    const auto owner = std::make_shared<PinnedMemory>(std::move(*pinned));
+    return HostMemory(std::shared_ptr<std::uint8_t>(owner, first), size_bytes);
+  }};
 };
 
 }  // namespace
@@ -141,13 +208,19 @@ Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer contex
   if (!free_bytes) return tl::unexpected(free_bytes.error());
   std::uint64_t budget_bytes = *free_bytes - std::min<std::uint64_t>(kReserveBytes, *free_bytes / 4);
   if (limits.memory_bytes != 0) budget_bytes = std::min(budget_bytes, limits.memory_bytes);
-  std::vector<Stream> streams;
+  auto up = Stream::create(context), down = Stream::create(context);
+  if (!up) return tl::unexpected(up.error());
+  if (!down) return tl::unexpected(down.error());
+  std::vector<CudaMachine::Queue> queues;
   for (unsigned i = 0; i < limits.queue_count; ++i) {
     auto stream = Stream::create(context);
     if (!stream) return tl::unexpected(stream.error());
-    streams.push_back(std::move(*stream));
+    auto event = Event::create_untimed(context);
+    if (!event) return tl::unexpected(event.error());
+    queues.push_back({std::move(*stream), std::move(*event)});
   }
-  return std::make_unique<CudaMachine>(std::move(context), std::move(find_image), std::move(streams), budget_bytes);
+  return std::make_unique<CudaMachine>(std::move(context), std::move(find_image), std::move(*up), std::move(*down),
+                                       std::move(queues), budget_bytes, limits.slice_bytes);
 }
 
 }  // namespace ptxkit::codec

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/backend/kernels/locked_memory.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {
@@ -49,6 +50,9 @@ class EmulatorMachine final : public Machine {
     return {};
   }
 
+  Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
+  bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
+
   Result<void> arrange(unsigned, std::span<const Region> regions) override {
     for (const Placed& placed : placed_) {
       if (auto released = device_.release(placed.address); !released) return released;
@@ -57,7 +61,9 @@ class EmulatorMachine final : public Machine {
     for (const Region& region : regions) {
       auto address = device_.allocate(region.size_bytes, region.name);
       if (!address) return tl::unexpected(address.error());
-      placed_.push_back({*address, std::vector<std::uint8_t>(region.size_bytes)});
+      Placed& placed = placed_.emplace_back(*address);
+      if (region.host == nullptr) placed.staging.resize(region.size_bytes);
+      placed.host = {region.host == nullptr ? placed.staging.data() : region.host, region.size_bytes};
     }
     return {};
   }
@@ -71,7 +77,18 @@ class EmulatorMachine final : public Machine {
   }
   Result<void> download(unsigned, std::size_t region) override {
     if (placed_[region].host.empty()) return {};
-    return device_.read(placed_[region].address, std::as_writable_bytes(std::span(placed_[region].host)));
+    return device_.read(placed_[region].address, std::as_writable_bytes(placed_[region].host));
+  }
+  Result<void> download_rows(unsigned, std::size_t region, std::span<const driver::Rows> rows) override {
+    const auto& [address, staging, host] = placed_[region];
+    for (const driver::Rows& some : rows) {
+      for (std::size_t i = 0; i < some.count; ++i) {
+        const std::size_t begin = some.offset_bytes + i * some.pitch_bytes;
+        const auto row = std::as_writable_bytes(host.subspan(begin, some.width_bytes));
+        if (auto copied = device_.read(address + begin, row); !copied) return copied;
+      }
+    }
+    return {};
   }
 
   Result<void> launch(unsigned, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
@@ -110,12 +127,14 @@ class EmulatorMachine final : public Machine {
   };
   struct Placed {
     emulator::Address address;
-    std::vector<std::uint8_t> host;
+    std::vector<std::uint8_t> staging = {};
+    MutableBytes host = {};
   };
 
   FindImage find_image_;
   emulator::LaunchOptions options_;
   emulator::Device device_;
+  LockedMemory locked_{[](std::size_t size_bytes) { return pageable_memory(size_bytes); }};
   std::map<std::string, Loaded, std::less<>> loaded_;
   std::vector<Placed> placed_;
 };

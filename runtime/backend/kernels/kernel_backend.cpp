@@ -1,18 +1,20 @@
-// A batch becomes slices; a slice is gathered into a queue's staging memory, copied up, launched, copied down and, when
-// its queue's turn comes again, scattered into the items. With several queues the copies of one slice overlap the
-// kernel of another, and nothing waits for more than the oldest slice.
+// A batch becomes slices; a slice is copied up, launched, copied down and, when its queue's turn comes again, handed to
+// its items (slice_window.hpp). With several queues the copies of one slice overlap the kernel of another, and nothing
+// waits for more than the oldest slice.
 //
-// Items of a compression lie at a fixed stride (kernels/lz4/abi.hpp), those of a decompression back to back.
+// Items of a compression lie at a fixed stride (kernels/lz4/abi.hpp), those of a decompression back to back. Items that
+// lie so in page-locked memory are copied from and to there; others are gathered into staging memory and scattered from
+// it. What a compression made of an item is copied down as far as it is used, which is known when its kernel is done.
 #include "runtime/backend/kernels/kernel_backend.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/lz4/abi.hpp"
+#include "runtime/backend/kernels/slice_window.hpp"
 #include "runtime/codec/chunk_plan.hpp"
 #include "support/check.hpp"
 
@@ -71,10 +73,34 @@ class DecompressCost {
   std::size_t memory_bytes_ = 0;
 };
 
+// Copying one more run of rows costs about as much as copying so many bytes.
+constexpr std::size_t kRunBytes = 64u << 10;
+
+// Runs of rows that hold the first widths[i] bytes of each row i; a row joins the run before it where the bytes that
+// nobody needs cost less than one more run. Nothing from `end_bytes` on is touched.
+std::vector<driver::Rows> rows_of_widths(std::span<const std::uint32_t> widths, std::size_t pitch_bytes,
+                                         std::size_t end_bytes) {
+  std::vector<driver::Rows> runs;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (!runs.empty()) {
+      driver::Rows& run = runs.back();
+      const std::size_t width = std::max<std::size_t>(run.width_bytes, widths[i]);
+      const std::size_t needless = (width - run.width_bytes) * run.count + (width - widths[i]);
+      if (needless <= kRunBytes && i * pitch_bytes + width <= end_bytes) {
+        run.width_bytes = width;
+        ++run.count;
+        continue;
+      }
+    }
+    runs.push_back({i * pitch_bytes, pitch_bytes, widths[i], 1});
+  }
+  return runs;
+}
+
 class KernelBackend final : public Backend {
  public:
   KernelBackend(std::unique_ptr<Machine> machine, Executor& executor)
-      : machine_(std::move(machine)), executor_(executor), queues_(machine_->queue_count()) {}
+      : machine_(std::move(machine)), executor_(executor) {}
 
   std::string_view name() const override { return machine_->name(); }
   std::string description() const override { return machine_->description(); }
@@ -83,80 +109,81 @@ class KernelBackend final : public Backend {
   }
   Encoder default_encoder() const override { return Encoder::reproducible; }
   std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
-    return std::max(chunk_bytes, machine_->slice_bytes() * machine_->queue_count());
+    // Two batches at a time keep all queues busy.
+    return std::max(chunk_bytes, machine_->slice_bytes() * ((machine_->queue_count() + 1) / 2));
   }
+  Result<HostMemory> host_memory(std::size_t size_bytes) override { return machine_->host_memory(size_bytes); }
 
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    if (lost_) return tl::unexpected(*lost_);
-    if (encoder == Encoder::fast) return lacks(Operation::compress_fast);
+    return begin_compress(items, encoder)->finish();
+  }
+  Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
+
+  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+    if (window_.lost()) return finished_batch(tl::unexpected(*window_.lost()));
+    if (encoder == Encoder::fast) return finished_batch(lacks(Operation::compress_fast));
     for (const CompressItem& item : items) {
-      if (!item.history.empty()) return lacks(Operation::compress_linked);
+      if (!item.history.empty()) return finished_batch(lacks(Operation::compress_linked));
     }
-    ChunkPlan plan(items);
-    std::vector<Chunk*> pages, chunks;
-    for (Chunk& chunk : plan.chunks()) (fits_page_kernel(chunk.raw.size()) ? pages : chunks).push_back(&chunk);
-    auto done = compress_chunks(pages, kernels::kLz4CompressPage, kernels::kLz4CompressPageShape);
-    if (done) done = compress_chunks(chunks, kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape);
-    if (!done) return done;
-    executor_.for_each(plan.item_count(), [&](std::size_t index, unsigned) { plan.finish(index); });
-    return {};
+    auto begun = std::make_unique<Compression>(*this, items);
+    compress_chunks(begun->batch, begun->pages, kernels::kLz4CompressPage, kernels::kLz4CompressPageShape);
+    compress_chunks(begun->batch, begun->chunks, kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape);
+    return begun;
   }
 
-  Result<void> decompress(std::span<DecompressItem> items) override {
-    if (lost_) return tl::unexpected(*lost_);
+  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+    if (window_.lost()) return finished_batch(tl::unexpected(*window_.lost()));
     for (const DecompressItem& item : items) {
-      if (!item.history.empty()) return lacks(Operation::decompress_linked);
+      if (!item.history.empty()) return finished_batch(lacks(Operation::decompress_linked));
     }
-    if (items.empty()) return {};
-    if (auto ready = machine_->prepare(kernels::kLz4Decompress); !ready) return ready;
-    return in_slices<DecompressCost>(
-        items, [this](unsigned queue, std::span<DecompressItem> slice) { return submit_decompression(queue, slice); },
-        [this](unsigned queue, std::span<DecompressItem> slice) { return collect_decompression(queue, slice); });
+    auto begun = std::make_unique<Begun>(*this);
+    if (items.empty()) return begun;
+    if (auto ready = machine_->prepare(kernels::kLz4Decompress); !ready) return finished_batch(std::move(ready));
+    in_slices<DecompressCost>(begun->batch, items, [this](unsigned queue, std::span<DecompressItem> slice) {
+      return submit_decompression(queue, slice);
+    });
+    return begun;
   }
 
  private:
-  // Cuts `all` into slices of about slice_bytes that fit a queue's memory and sends each through the next queue:
-  // submit(queue, slice), later collect(queue, slice), in order: a window over the oldest slices, which is all that is
-  // ever waited for. An item that fits no queue is an error, and is not submitted. After an error no queue is left
-  // busy.
-  template <class Cost, class Item, class Submit, class Collect>
-  Result<void> in_slices(std::span<Item> all, Submit submit, Collect collect) {
-    std::vector<std::span<Item>> pending(queues_);
-    const auto drain = [&](unsigned queue) -> Result<void> {
-      if (pending[queue].empty()) return {};
-      const std::span<Item> slice = std::exchange(pending[queue], {});
-      if (auto waited = wait(queue); !waited) return waited;
-      return collect(queue, slice);
-    };
-    Result<void> outcome;
-    unsigned queue = 0;
-    for (std::size_t begin = 0; outcome && begin < all.size();) {
-      const std::size_t end = end_of_slice<Cost, Item>(all, begin);
-      outcome = end == begin ? no_room_for<Cost>(all[begin]) : drain(queue);
-      if (outcome) {
-        // Pending even if it fails half-way: its copies may be under way.
-        pending[queue] = all.subspan(begin, end - begin);
-        outcome = submit(queue, pending[queue]);
-      }
-      begin = end;
-      queue = (queue + 1) % queues_;
+  struct Begun : BegunBatch {
+    explicit Begun(KernelBackend& of) : backend(of) {}
+    ~Begun() override { backend.window_.finish(batch); }
+    Result<void> finish() override {
+      backend.window_.finish(batch);
+      return batch.outcome;
     }
-    for (unsigned i = 0; i < queues_; ++i, queue = (queue + 1) % queues_) {
-      if (outcome) {
-        outcome = drain(queue);
-      } else if (!pending[queue].empty()) {
-        // The error to report is the first one; this wait only makes the staging memory ours again.
-        (void)wait(queue);
-      }
+    KernelBackend& backend;
+    SliceWindow::Batch batch;
+  };
+  struct Compression final : Begun {
+    Compression(KernelBackend& of, std::span<CompressItem> items) : Begun(of), plan(items) {
+      for (Chunk& chunk : plan.chunks()) (fits_page_kernel(chunk.raw.size()) ? pages : chunks).push_back(&chunk);
     }
-    return outcome;
-  }
+    Result<void> finish() override {
+      Result<void> outcome = Begun::finish();
+      if (outcome) {
+        backend.executor_.for_each(plan.item_count(), [&](std::size_t index, unsigned) { plan.finish(index); });
+      }
+      return outcome;
+    }
+    ChunkPlan plan;
+    std::vector<Chunk*> pages, chunks;
+  };
 
-  // A queue whose wait failed may still be copying into its memory, which therefore nobody may use again.
-  Result<void> wait(unsigned queue) {
-    Result<void> waited = machine_->wait(queue);
-    if (!waited && !lost_) lost_ = waited.error();
-    return waited;
+  // Cuts `all` into slices of about slice_bytes that fit a queue's memory and adds each to the window. An item that
+  // fits no queue is an error, and is not submitted.
+  template <class Cost, class Item, class Submit>
+  void in_slices(SliceWindow::Batch& batch, std::span<Item> all, Submit submit) {
+    for (std::size_t begin = 0; batch.outcome && begin < all.size();) {
+      const std::size_t end = end_of_slice<Cost, Item>(all, begin);
+      if (end == begin) {
+        batch.outcome = no_room_for<Cost>(all[begin]);
+        return;
+      }
+      window_.add(batch, [&](unsigned queue) { return submit(queue, all.subspan(begin, end - begin)); });
+      begin = end;
+    }
   }
 
   // One past the last item of the slice that starts at `begin`; `begin` when that item fits no queue.
@@ -182,36 +209,53 @@ class KernelBackend final : public Backend {
                 description(), "raise the budget, use smaller blocks, or use --backend cpu");
   }
 
-  Result<void> compress_chunks(std::span<Chunk*> chunks, std::string_view kernel, const kernels::LaunchShape& shape) {
-    if (chunks.empty()) return {};
-    if (auto ready = machine_->prepare(kernel); !ready) return ready;
-    return in_slices<CompressCost>(
-        chunks,
-        [&](unsigned queue, std::span<Chunk*> slice) { return submit_compression(queue, slice, kernel, shape); },
-        [this](unsigned queue, std::span<Chunk*> slice) { return collect_compression(queue, slice); });
+  void compress_chunks(SliceWindow::Batch& batch, std::span<Chunk*> chunks, std::string_view kernel,
+                       const kernels::LaunchShape& shape) {
+    if (chunks.empty() || !batch.outcome) return;
+    batch.outcome = machine_->prepare(kernel);
+    in_slices<CompressCost>(batch, chunks, [&](unsigned queue, std::span<Chunk*> slice) {
+      return submit_compression(queue, slice, kernel, shape);
+    });
   }
 
-  Result<void> submit_compression(unsigned queue, std::span<Chunk*> slice, std::string_view kernel,
-                                  const kernels::LaunchShape& shape) {
+  // Where the spans begin, if they lie back to back in page-locked memory, the last one rounded up; null otherwise.
+  template <class SpanOf>
+  std::uint8_t* page_locked(std::span<Chunk*> slice, std::size_t stride, std::size_t size_bytes, SpanOf span_of) const {
+    const std::uint8_t* const first = span_of(*slice[0]).data();
+    for (std::size_t i = 1; i < slice.size(); ++i) {
+      if (slice[i - 1]->raw.size() != stride || span_of(*slice[i]).data() != first + i * stride) return nullptr;
+    }
+    // What is only read is not written to: an upload has its region as its source.
+    return machine_->is_page_locked({first, size_bytes}) ? const_cast<std::uint8_t*>(first) : nullptr;
+  }
+
+  Result<SliceWindow::Steps> submit_compression(unsigned queue, std::span<Chunk*> slice, std::string_view kernel,
+                                                const kernels::LaunchShape& shape) {
     std::size_t largest = 1;
     for (const Chunk* chunk : slice) largest = std::max(largest, chunk->raw.size());
     const std::size_t stride = round_up_to_stride(largest), count = slice.size();
-    const Region regions[] = {{"raw", count * stride},
+    const std::size_t size_bytes = (count - 1) * stride + round_up_to_stride(slice.back()->raw.size());
+    std::uint8_t* const raw_at = page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return chunk.raw; });
+    std::uint8_t* const packed_at =
+        page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return Bytes(chunk.output); });
+    const Region regions[] = {{"raw", size_bytes, raw_at},
                               {"raw sizes", count * 4},
-                              {"packed", count * stride},
+                              {"packed", size_bytes, packed_at},
                               {"packed sizes", count * 4},
                               {"flags", count}};
-    if (auto arranged = machine_->arrange(queue, regions); !arranged) return arranged;
+    if (auto arranged = machine_->arrange(queue, regions); !arranged) return tl::unexpected(arranged.error());
     const MutableBytes raw = machine_->host(queue, kRaw);
     const auto sizes = array<std::uint32_t>(machine_->host(queue, kRawSizes));
-    executor_.for_each(count, [&](std::size_t i, unsigned) {
-      std::uint8_t* const at = raw.data() + i * stride;
-      const Bytes from = slice[i]->raw;
-      if (!from.empty()) std::memcpy(at, from.data(), from.size());
-      // The kernel reads whole words; what follows the item must be there, not mean anything.
-      std::memset(at + from.size(), 0, stride - from.size());
-      sizes[i] = static_cast<std::uint32_t>(from.size());
-    });
+    for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<std::uint32_t>(slice[i]->raw.size());
+    if (raw_at == nullptr) {
+      executor_.for_each(count, [&](std::size_t i, unsigned) {
+        std::uint8_t* const at = raw.data() + i * stride;
+        const Bytes from = slice[i]->raw;
+        if (!from.empty()) std::memcpy(at, from.data(), from.size());
+        // The kernel reads whole words; what follows the item must be there, not mean anything.
+        std::memset(at + from.size(), 0, round_up_to_stride(from.size()) - from.size());
+      });
+    }
     const auto stride_units = static_cast<std::uint32_t>(stride / kernels::kStrideUnitBytes);
     const LaunchArgument arguments[] = {address(queue, kRaw),
                                         address(queue, kRawSizes),
@@ -221,18 +265,25 @@ class KernelBackend final : public Backend {
                                         LaunchArgument::of(stride_units),
                                         LaunchArgument::of(stride_units),
                                         LaunchArgument::of(static_cast<std::uint32_t>(count))};
-    return run(queue, {kRaw, kRawSizes}, kernel, shape, count, arguments, {kPacked, kPackedSizes, kFlags});
+    if (auto done = run(queue, {kRaw, kRawSizes}, kernel, shape, count, arguments, {kPackedSizes, kFlags}); !done) {
+      return tl::unexpected(done.error());
+    }
+    return SliceWindow::Steps{
+        [=, this] { return fetch_compression(queue, slice, stride); },
+        [=, this] { return collect_compression(queue, slice, stride, packed_at != nullptr); },
+    };
   }
 
-  Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice) {
-    const MutableBytes packed = machine_->host(queue, kPacked);
+  Result<void> fetch_compression(unsigned queue, std::span<Chunk*> slice, std::size_t stride) {
     const auto sizes = array<std::uint32_t>(machine_->host(queue, kPackedSizes));
     const MutableBytes flags = machine_->host(queue, kFlags);
-    const std::size_t stride = packed.size() / slice.size();
-    // What a kernel reports is checked before it is believed: a size beyond its room would make us copy a neighbour's
-    // bytes.
+    const std::size_t end_bytes = (slice.size() - 1) * stride + slice.back()->raw.size();
+    std::vector<std::uint32_t> widths(slice.size());
     for (std::size_t i = 0; i < slice.size(); ++i) {
-      const std::size_t raw_bytes = slice[i]->raw.size();
+      Chunk& chunk = *slice[i];
+      const std::size_t raw_bytes = chunk.raw.size();
+      // What a kernel reports is checked before it is believed: a size beyond its room would make us copy a neighbour's
+      // bytes.
       const bool possible = (flags[i] == 0 && sizes[i] != 0 && sizes[i] < raw_bytes) ||
                             (flags[i] == 1 && sizes[i] == raw_bytes) || (flags[i] == 2 && sizes[i] == 0);
       if (!possible) {
@@ -240,27 +291,42 @@ class KernelBackend final : public Backend {
                                 sizes[i], raw_bytes),
                     description(), "use --backend cpu, and report this as a bug");
       }
-    }
-    executor_.for_each(slice.size(), [&](std::size_t i, unsigned) {
-      Chunk& chunk = *slice[i];
       chunk.flag = static_cast<ChunkFlag>(flags[i]);
       chunk.compressed_bytes = sizes[i];
-      if (chunk.flag == ChunkFlag::compressed) std::memcpy(chunk.output.data(), packed.data() + i * stride, sizes[i]);
+      widths[i] = chunk.flag == ChunkFlag::compressed ? sizes[i] : 0;
+    }
+    return machine_->download_rows(queue, kPacked, rows_of_widths(widths, stride, end_bytes));
+  }
+
+  Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice, std::size_t stride, bool is_in_place) {
+    if (is_in_place) return {};
+    const MutableBytes packed = machine_->host(queue, kPacked);
+    executor_.for_each(slice.size(), [&](std::size_t i, unsigned) {
+      Chunk& chunk = *slice[i];
+      if (chunk.flag == ChunkFlag::compressed) {
+        std::memcpy(chunk.output.data(), packed.data() + i * stride, chunk.compressed_bytes);
+      }
     });
     return {};
   }
 
-  Result<void> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
+  Result<SliceWindow::Steps> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
     const std::size_t count = slice.size();
     std::size_t block_bytes = 0, output_bytes = 0;
+    bool is_adjacent = true;
     for (const DecompressItem& item : slice) {
+      is_adjacent = is_adjacent && item.output.data() == slice[0].output.data() + output_bytes;
       block_bytes += item.block.size();
       output_bytes += item.output.size();
     }
-    const Region regions[] = {{"blocks", block_bytes},     {"block offsets", count * 8},  {"block sizes", count * 4},
-                              {"output", output_bytes},    {"output offsets", count * 8}, {"capacities", count * 4},
-                              {"output sizes", count * 4}, {"statuses", count * 4}};
-    if (auto arranged = machine_->arrange(queue, regions); !arranged) return arranged;
+    std::uint8_t* const output_at = is_adjacent && machine_->is_page_locked({slice[0].output.data(), output_bytes})
+                                        ? slice[0].output.data()
+                                        : nullptr;
+    const Region regions[] = {{"blocks", block_bytes},       {"block offsets", count * 8},
+                              {"block sizes", count * 4},    {"output", output_bytes, output_at},
+                              {"output offsets", count * 8}, {"capacities", count * 4},
+                              {"output sizes", count * 4},   {"statuses", count * 4}};
+    if (auto arranged = machine_->arrange(queue, regions); !arranged) return tl::unexpected(arranged.error());
     const auto block_offsets = array<std::uint64_t>(machine_->host(queue, kBlockOffsets));
     const auto block_sizes = array<std::uint32_t>(machine_->host(queue, kBlockSizes));
     const auto output_offsets = array<std::uint64_t>(machine_->host(queue, kOutputOffsets));
@@ -288,11 +354,13 @@ class KernelBackend final : public Backend {
                                         address(queue, kOutputSizes),
                                         address(queue, kStatuses),
                                         LaunchArgument::of(static_cast<std::uint32_t>(count))};
-    return run(queue, {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities}, kernels::kLz4Decompress,
-               kernels::kLz4DecompressShape, count, arguments, {kOutput, kOutputSizes, kStatuses});
+    auto done = run(queue, {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities}, kernels::kLz4Decompress,
+                    kernels::kLz4DecompressShape, count, arguments, {kOutput, kOutputSizes, kStatuses});
+    if (!done) return tl::unexpected(done.error());
+    return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, output_at != nullptr); }};
   }
 
-  Result<void> collect_decompression(unsigned queue, std::span<DecompressItem> slice) {
+  Result<void> collect_decompression(unsigned queue, std::span<DecompressItem> slice, bool is_in_place) {
     const auto sizes = array<std::uint32_t>(machine_->host(queue, kOutputSizes));
     const auto statuses = array<std::uint32_t>(machine_->host(queue, kStatuses));
     const auto offsets = array<std::uint64_t>(machine_->host(queue, kOutputOffsets));
@@ -309,7 +377,8 @@ class KernelBackend final : public Backend {
       DecompressItem& item = slice[i];
       item.status = static_cast<ItemStatus>(statuses[i]);
       item.raw_bytes = item.status == ItemStatus::ok ? sizes[i] : 0;
-      if (item.raw_bytes != 0) std::memcpy(item.output.data(), output.data() + offsets[i], item.raw_bytes);
+      if (item.raw_bytes != 0 && !is_in_place)
+        std::memcpy(item.output.data(), output.data() + offsets[i], item.raw_bytes);
     });
     return {};
   }
@@ -335,8 +404,7 @@ class KernelBackend final : public Backend {
 
   std::unique_ptr<Machine> machine_;
   Executor& executor_;
-  unsigned queues_;
-  std::optional<Error> lost_;  // why every later call fails
+  SliceWindow window_{*machine_};
 };
 
 }  // namespace

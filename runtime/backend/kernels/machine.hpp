@@ -16,6 +16,7 @@
 
 #include "kernels/images.hpp"
 #include "runtime/codec/backend.hpp"
+#include "runtime/driver/context.hpp"
 #include "runtime/driver/launch_contract.hpp"
 
 namespace ptxkit::codec {
@@ -23,6 +24,8 @@ namespace ptxkit::codec {
 struct Region {
   const char* name;
   std::size_t size_bytes;
+  // The host side of the region, where the caller has page-locked memory for it; null: staging memory of the machine.
+  std::uint8_t* host = nullptr;
 };
 
 // The image of a kernel for a compute capability; null when there is none. Programs pass kernels::find_kernel_image.
@@ -42,6 +45,10 @@ class Machine {
 
   // Makes a kernel ready by its name; again is free. Fails without an image or without its verdict.
   virtual Result<void> prepare(std::string_view kernel) = 0;
+  // Memory that regions can have as their host side, and that is found again by is_page_locked as long as it lives.
+  virtual Result<HostMemory> host_memory(std::size_t size_bytes) = 0;
+  virtual bool is_page_locked(Bytes memory) const = 0;
+
   // Gives the queue these regions, 256-byte aligned, contents undefined. The queue must be idle. Allocates only when it
   // must grow.
   virtual Result<void> arrange(unsigned queue, std::span<const Region> regions) = 0;
@@ -51,6 +58,8 @@ class Machine {
   // Copies the whole region between its two sides.
   virtual Result<void> upload(unsigned queue, std::size_t region) = 0;
   virtual Result<void> download(unsigned queue, std::size_t region) = 0;
+  // Only rows of the region.
+  virtual Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) = 0;
   virtual Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks,
                               std::uint32_t block_threads, std::span<const driver::LaunchArgument> arguments) = 0;
   // Until everything on the queue has happened; errors of the queue's calls come here at the latest.

@@ -1,0 +1,80 @@
+// Page-locked memory that a machine has handed out, found again by address. What comes back is kept for the next one
+// who asks, as locking pages costs as much as compressing them. Memory outlives the machine if somebody still holds it.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/codec/backend.hpp"
+
+namespace ptxkit::codec {
+
+class LockedMemory {
+ public:
+  using Allocate = std::function<Result<HostMemory>(std::size_t size_bytes)>;
+  explicit LockedMemory(Allocate allocate) : allocate_(std::move(allocate)), state_(std::make_shared<State>()) {}
+
+  Result<HostMemory> allocate(std::size_t size_bytes) {
+    auto memory = reuse(size_bytes);
+    if (!memory) {
+      auto fresh = allocate_(size_bytes);
+      if (!fresh) return fresh;
+      memory = std::move(*fresh);
+    }
+    std::uint8_t* const first = memory->bytes().data();
+    {
+      std::lock_guard lock(state_->mutex);
+      state_->end_of[first] = first + size_bytes;
+    }
+    const auto give_back = [state = state_, memory = std::move(*memory)](std::uint8_t* at) {
+      HostMemory dropped;
+      std::lock_guard lock(state->mutex);
+      state->end_of.erase(at);
+      state->spare.push_back(memory);
+      if (state->spare.size() <= kMostSpare) return;
+      dropped = std::move(state->spare.front());
+      state->spare.pop_front();
+    };
+    return HostMemory(std::shared_ptr<std::uint8_t>(first, give_back), size_bytes);
+  }
+
+  bool contains(Bytes memory) const {
+    std::lock_guard lock(state_->mutex);
+    auto next = state_->end_of.upper_bound(memory.data());
+    return next != state_->end_of.begin() && memory.data() + memory.size() <= (--next)->second;
+  }
+
+ private:
+  // Both buffers of four batches.
+  static constexpr std::size_t kMostSpare = 8;
+
+  struct State {
+    std::mutex mutex;
+    std::map<const std::uint8_t*, const std::uint8_t*> end_of;  // of what is in use
+    std::deque<HostMemory> spare;                               // the latest last
+  };
+
+  // Spare memory that is large enough, and not more than twice as large.
+  std::optional<HostMemory> reuse(std::size_t size_bytes) {
+    std::lock_guard lock(state_->mutex);
+    auto& spare = state_->spare;
+    for (auto at = spare.rbegin(); at != spare.rend(); ++at) {
+      const std::size_t found_bytes = at->bytes().size();
+      if (found_bytes < size_bytes || found_bytes / 2 > size_bytes) continue;
+      HostMemory memory = std::move(*at);
+      spare.erase(std::next(at).base());
+      return memory;
+    }
+    return std::nullopt;
+  }
+
+  Allocate allocate_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ptxkit::codec
