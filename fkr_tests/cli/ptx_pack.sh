@@ -366,9 +366,9 @@ section_fake_cuda() {
   expect 0 "$pack" --policy gpu -BD input -o linked.lz4
   expect 1 "$pack" --backend cuda -dc linked.lz4; says "the cuda backend lacks decompression of linked blocks"
   expect 0 "$pack" --policy gpu -dc linked.lz4; same out input
-  export PTXKIT_FAKE_CUDA=cuStreamSynchronize:1:716
+  export PTXKIT_FAKE_CUDA=cuEventSynchronize:1:716
   expect 1 "$pack" --backend cuda -f input -o x.lz4; says "CUDA_ERROR_MISALIGNED_ADDRESS"; says "run ptx-debug analyze"; absent x.lz4
-  expect 0 "$pack" --policy gpu -f input -o x.lz4; says "continuing on the CPU: device 0, Fake GPU: cuStreamSynchronize: error 716"
+  expect 0 "$pack" --policy gpu -f input -o x.lz4; says "continuing on the CPU: device 0, Fake GPU: cuEventSynchronize: error 716"
   [ "$(wc -l <err)" = 1 ] || fail "one message expected"
   same x.lz4 cpu.lz4
   export PTXKIT_FAKE_CUDA=cuInit:1:100
