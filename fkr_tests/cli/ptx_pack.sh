@@ -35,7 +35,7 @@ make_input() {
 section_ptz() {
   make_input
   expect 0 "$pack" input
-  for codec in lzr lzf deflate-like; do
+  for codec in lzr lzf deflate-like bbw; do
     expect 0 "$pack" --codec $codec -f input; silent; present input.ptz
     [ "$(stat -c %s input.ptz)" -lt "$(stat -c %s input.lz4)" ] || fail "$codec should be smaller than lz4"
     expect 0 "$pack" --codec $codec -T1 -c input; same out input.ptz

@@ -1,4 +1,5 @@
-// The block codecs of `.ptz`: LZ77, demux, and an entropy coder for each of the five streams.
+// The block codecs of `.ptz`: LZ77, demux, and an entropy coder for each of the five streams; or BWT, move to front,
+// rANS.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,11 @@
 
 namespace ptxkit::codec {
 
-// "lzr", "lzf", "deflate-like"; nothing for another name.
+// "lzr", "lzf", "deflate-like", "bbw"; nothing for another name.
 std::optional<format::PtzCodec> block_codec_named(std::string_view name);
-bool has_block_codec(format::PtzCodec codec);
+
+// log2 of the block size that suits a codec: a BWT gains from all that it sees at once.
+unsigned usual_block_bits(format::PtzCodec codec);
 
 // The coded form of `raw`, at most 2^kPtzMaxBlockBits bytes and not empty; empty when it would not be shorter. The same
 // bytes on every run and machine.

@@ -39,11 +39,6 @@ void decode(Job& job, const PtzHeader& header) {
   if (format::ptz_checksum(job.raw) != job.block.checksum) job.error = "checksum mismatch";
 }
 
-tl::unexpected<Error> lacks_codec(const PtzHeader& header, const std::string& name) {
-  return fail("codec " + std::to_string(static_cast<int>(header.codec)) + " is reserved", name,
-              "decompress it with a newer version");
-}
-
 }  // namespace
 
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
@@ -79,7 +74,6 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
-  if (!has_block_codec(header->codec)) return lacks_codec(*header, source.name());
   StreamTotals totals;
   totals.frame_count = 1;
   std::vector<Job> jobs(kBlocksPerThread * executor.thread_count());
@@ -110,7 +104,6 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
 }
 
 Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, std::size_t index, const std::string& name) {
-  if (!has_block_codec(archive.header().codec)) return lacks_codec(archive.header(), name);
   const auto stored = archive.stored(index);
   Job job;
   job.block = archive.block(index);

@@ -163,7 +163,8 @@ class Packer {
     format::DescriptorSource source(input.descriptor(), input.name());
     if (uses_ptz(input.name())) {
       if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_);
-      return codec::compress_ptz(source, sink, executor_, {.codec = *codec::block_codec_named(options_.codec)});
+      const format::PtzCodec codec = *codec::block_codec_named(options_.codec);
+      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)});
     }
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);

@@ -132,8 +132,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                  "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
       ->transform(CLI::CheckedTransformer(kPolicies));
   app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
-  app.add_option("--codec", options.codec, "lz4 (default); lzr, lzf, deflate-like: smaller, in .ptz files, on the CPU")
-      ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like"}));
+  app.add_option("--codec", options.codec,
+                 "lz4 (default); lzr, lzf, deflate-like, bbw: smaller, in .ptz files, on the CPU")
+      ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like", "bbw"}));
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1,-2", level_one, "compression level; there is one");
   app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/bwt_cases.hpp"
+#include "kernels/bwt/mtf_reference.hpp"
 #include "kernels/bwt/suffix_sort.hpp"
+#include "kernels/bwt/zero_runs_reference.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -116,6 +118,66 @@ TEST(BwtInverseReference, SaysWhatIsWrong) {
   Bytes other_row = good;
   other_row[8] ^= 1;
   EXPECT_EQ(status(other_row), StreamStatus::corrupt);
+}
+
+TEST(MtfReference, KnownAnswersAndBack) {
+  const Bytes raw = {3, 3, 0, 3, 255, 255, 1, 0}, places = {3, 0, 1, 1, 255, 0, 3, 3};
+  Bytes coded(raw.size());
+  EXPECT_EQ(mtf_encode_reference(raw, coded), (TransformOutcome{StreamStatus::ok, 8}));
+  EXPECT_EQ(coded, places);
+  for (const Bytes& input : ptxkit::testing::bwt_inputs({0, 1, 257, 4097})) {
+    Bytes there(input.size()), back(input.size());
+    mtf_encode_reference(input, there);
+    mtf_decode_reference(there, back);
+    EXPECT_TRUE(back == input);
+  }
+  for (const auto transform : {mtf_encode_reference, mtf_decode_reference}) {
+    EXPECT_EQ(transform(raw, std::span(coded).first(7)), (TransformOutcome{StreamStatus::output_overrun, 0}));
+    EXPECT_EQ(transform(Bytes(kMaxBwtBytes + 1), coded), (TransformOutcome{StreamStatus::item_too_large, 0}));
+  }
+}
+
+Bytes zero_runs(const Bytes& raw) {
+  Bytes coded(zero_runs_bound(static_cast<uint32_t>(raw.size())));
+  const auto outcome = zero_runs_encode_reference(raw, coded);
+  EXPECT_EQ(outcome.status, StreamStatus::ok);
+  coded.resize(outcome.size_bytes);
+  return coded;
+}
+
+TEST(ZeroRunsReference, KnownAnswersAndBack) {
+  EXPECT_EQ(zero_runs({0}), (Bytes{0}));
+  EXPECT_EQ(zero_runs({0, 0}), (Bytes{1}));
+  EXPECT_EQ(zero_runs({0, 0, 0}), (Bytes{0, 0}));
+  EXPECT_EQ(zero_runs({0, 0, 0, 0, 9, 0}), (Bytes{1, 0, 10, 0}));
+  EXPECT_EQ(zero_runs({1, 253, 254, 255}), (Bytes{2, 254, 255, 0, 255, 1}));
+  std::vector<Bytes> inputs = ptxkit::testing::bwt_inputs({0, 1, 257, 4097});
+  inputs.push_back(Bytes(kMaxBwtBytes));
+  for (const Bytes& raw : inputs) {
+    Bytes back(raw.size());
+    EXPECT_EQ(zero_runs_decode_reference(zero_runs(raw), back),
+              (TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(raw.size())}));
+    EXPECT_TRUE(back == raw);
+  }
+  EXPECT_EQ(zero_runs(Bytes(kMaxBwtBytes)).size(), kMaxRunDigits);
+}
+
+TEST(ZeroRunsReference, SaysWhatIsWrong) {
+  const auto status = [](const Bytes& coded, size_t room) {
+    Bytes raw(room);
+    return zero_runs_decode_reference(coded, raw).status;
+  };
+  EXPECT_EQ(status({255}, 10), StreamStatus::corrupt);
+  EXPECT_EQ(status({255, 2}, 10), StreamStatus::corrupt);
+  EXPECT_EQ(status(Bytes(21, 0), kMaxBwtBytes), StreamStatus::corrupt);
+  EXPECT_EQ(status(Bytes(20, 0), kMaxBwtBytes), StreamStatus::ok);
+  EXPECT_EQ(status(Bytes(20, 1), 4 * kMaxBwtBytes), StreamStatus::output_overrun);
+  EXPECT_EQ(status({1, 0}, 3), StreamStatus::output_overrun);
+  EXPECT_EQ(status({1, 0}, 4), StreamStatus::ok);
+  EXPECT_EQ(status(Bytes(2 * kMaxBwtBytes + 1, 9), 10), StreamStatus::item_too_large);
+  Bytes room(5);
+  EXPECT_EQ(zero_runs_encode_reference(Bytes(6, 1), room).status, StreamStatus::output_overrun);
+  EXPECT_EQ(zero_runs_encode_reference(Bytes(kMaxBwtBytes + 1), room).status, StreamStatus::item_too_large);
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+// A stream within a coded block: its size, u32, and its bytes; as they are where an entropy coder makes them no
+// shorter.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/entropy/rans_warp_reference.hpp"
+#include "runtime/format/byte_stream.hpp"
+
+namespace ptxkit::codec {
+
+inline std::uint32_t read_u32(const std::uint8_t* from) {
+  return from[0] | std::uint32_t{from[1]} << 8 | std::uint32_t{from[2]} << 16 | std::uint32_t{from[3]} << 24;
+}
+inline void append_u32(std::vector<std::uint8_t>& to, std::uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8) to.push_back(static_cast<std::uint8_t>(value >> shift));
+}
+
+inline constexpr std::uint32_t kStreamStoredRaw = 1u << 31;  // of the size
+
+// encode(stream, room) -> TransformOutcome.
+template <class Encode>
+void append_stream(std::vector<std::uint8_t>& to, format::Bytes stream, const Encode& encode) {
+  std::vector<std::uint8_t> room(stream.size());
+  const kernels::TransformOutcome outcome = encode(stream, room);
+  const bool shrinks = outcome.status == kernels::StreamStatus::ok && outcome.size_bytes < stream.size();
+  const format::Bytes content = shrinks ? format::Bytes(room).first(outcome.size_bytes) : stream;
+  append_u32(to, static_cast<std::uint32_t>(content.size()) | (shrinks ? 0 : kStreamStoredRaw));
+  to.insert(to.end(), content.begin(), content.end());
+}
+
+// Decodes the stream at `at` of `coded` into exactly `stream` and moves `at` behind it. False where it is damaged.
+template <class Decode>
+bool take_stream(format::Bytes coded, std::size_t& at, format::MutableBytes stream, const Decode& decode) {
+  if (coded.size() - at < 4) return false;
+  const std::uint32_t word = read_u32(&coded[at]);
+  const std::size_t stored = word & ~kStreamStoredRaw;
+  at += 4;
+  if (stored > coded.size() - at) return false;
+  const format::Bytes content = coded.subspan(at, stored);
+  at += stored;
+  if ((word & kStreamStoredRaw) == 0) {
+    return decode(content, stream) ==
+           kernels::TransformOutcome{kernels::StreamStatus::ok, static_cast<std::uint32_t>(stream.size())};
+  }
+  if (stored != stream.size()) return false;
+  std::copy(content.begin(), content.end(), stream.begin());
+  return true;
+}
+
+}  // namespace ptxkit::codec
