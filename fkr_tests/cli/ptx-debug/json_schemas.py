@@ -17,6 +17,7 @@ except ImportError:
 
 REPO, PTX_DEBUG = map(os.path.abspath, sys.argv[1:3])
 INPUTS = f"{REPO}/fkr_tests/cli/ptx-debug/inputs"
+FIXTURES = f"{REPO}/fkr_tests/static/fixtures"
 EXAMPLE = f"{REPO}/docs/examples/misaligned_cursor.ptx"
 
 
@@ -44,10 +45,13 @@ def run(*words, text=None):
 
 
 def objects(value):
-    """Every object in a JSON value."""
+    """Every object in a JSON value, but for those whose keys are data."""
     if isinstance(value, dict):
         yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        parts = [part for key, part in value.items() if key not in ("mix", "directives")]
+    else:
+        parts = value if isinstance(value, list) else []
+    for part in parts:
         yield from objects(part)
 
 
@@ -61,7 +65,7 @@ def damaged(document):
                 if damage == "remove":
                     del target[key]
                 else:
-                    target[key] = {"no": "such value"}
+                    target[key] = {"no": {"such": "value"}}
                 yield f"{damage} {key}", copied
 
 
@@ -78,6 +82,15 @@ def main():
             faults += 1
             print(f"{what}: {list(error.path)}: {error.message[:300]}")
 
+    # `damaged` must not meet a field that may be left out.
+    def refuse_damaged(schema, what, document):
+        nonlocal faults, refused
+        for damage, copied in damaged(document):
+            if schema.is_valid(copied):
+                faults += 1
+                print(f"the schema of {what} does not mind: {damage}")
+            refused += 1
+
     runs = [["--falsify", EXAMPLE], [f"{INPUTS}/broken.ptx", "gone.ptx"], ["--profile", "pattern", EXAMPLE],
             ["--falsify", "--min-score", "50", "--assume-align", "16", INPUTS], ["--select", "F001", "-"]]
     for words in runs:
@@ -90,15 +103,18 @@ def main():
         run("analyze", "--select", "F081", "--write-baseline", baseline, EXAMPLE)
         document = json.loads(run("analyze", "--select", "F051,F081", "--baseline", baseline, "--json", allowed, EXAMPLE))
         accept(report, "suppressed", document)
-        # `damaged` must not meet a field that may be left out.
-        for what, copied in damaged(document):
-            if report.is_valid(copied):
-                faults += 1
-                print(f"the schema of the report does not mind: {what}")
-            refused += 1
+        refuse_damaged(report, "the report", document)
         with open(baseline, encoding="utf-8") as file:
             accept(validator("baseline-1"), "baseline", json.load(file))
     accept(validator("rules-1"), "rules", json.loads(run("rules", "--json")))
+
+    # Kernels with calls, shared arrays, .ptr parameters and module variables; one of ours, which has a cost block.
+    kernels = [EXAMPLE, f"{INPUTS}/two.ptx", f"{FIXTURES}/F051/survived_in_callee.ptx",
+               f"{FIXTURES}/F001/refuted_only_variable.ptx", f"{REPO}/fkr_tests/golden/demux_count.sm_75.ptx"]
+    for verb, files in (("stats", kernels), ("info", kernels), ("cost", kernels[-1:])):
+        schema, document = validator(f"{verb}-1"), json.loads(run(verb, "--json", *files))
+        accept(schema, verb, document)
+        refuse_damaged(schema, verb, document)
     print(f"{documents} documents valid, {refused} damaged ones refused" if not faults else f"{faults} faults")
     return faults != 0
 
