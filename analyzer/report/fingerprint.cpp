@@ -2,7 +2,8 @@
 #include "analyzer/report/fingerprint.hpp"
 
 #include <algorithm>
-#include <map>
+
+#include <fmt/format.h>
 
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
@@ -34,6 +35,13 @@ std::string shape(std::string_view statement) {
 
 }  // namespace
 
+std::string fingerprint(std::string_view rule, std::string_view function, std::string_view statement,
+                        SeenPlaces& seen) {
+  std::string key = fmt::format("{}\n{}\n{}", rule, function, shape(statement));
+  key += '\n' + std::to_string(seen[key]++);
+  return xxh128_hex(key).substr(0, 16);
+}
+
 std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnalysis& kernel,
                                      const RuleVerdict& verdict) {
   std::vector<AnyFinding> all;
@@ -41,12 +49,9 @@ std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnal
   for (const rules::Finding& finding : verdict.result.findings) all.push_back({&finding, nullptr, {}});
   for (const Suppressed& suppressed : verdict.suppressed) all.push_back({&suppressed.finding, &suppressed, {}});
   std::ranges::stable_sort(all, {}, [](const AnyFinding& each) { return each.finding->at; });
-  std::map<std::string, unsigned> seen;
+  SeenPlaces seen;
   for (AnyFinding& each : all) {
-    std::string key =
-        std::string(verdict.rule->id) + '\n' + kernel.name + '\n' + shape(statement_at(module, each.finding->at));
-    key += '\n' + std::to_string(seen[key]++);
-    each.fingerprint = xxh128_hex(key).substr(0, 16);
+    each.fingerprint = fingerprint(verdict.rule->id, kernel.name, statement_at(module, each.finding->at), seen);
   }
   return all;
 }

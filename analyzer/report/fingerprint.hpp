@@ -1,7 +1,9 @@
 // What makes a finding the same one in the next version of a file.
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/report/analysis.hpp"
@@ -15,9 +17,15 @@ struct AnyFinding {
   std::string fingerprint;
 };
 
-// All findings of a verdict in program order. A fingerprint is 16 hex digits made of the rule, the kernel's name, the
-// statement without the names of registers and labels, and how many findings with all of these equal came before.
-// Lines, columns, messages and file names do not count, so that edits elsewhere leave it alone.
+// How many with equal parts came before.
+using SeenPlaces = std::map<std::string, unsigned>;
+
+// 16 hex digits made of the rule, the function's name, the statement without the names of registers and labels, and how
+// many with all of these equal came before. Lines, columns, messages and file names do not count, so that edits
+// elsewhere leave it alone.
+std::string fingerprint(std::string_view rule, std::string_view function, std::string_view statement, SeenPlaces& seen);
+
+// All findings of a verdict in program order.
 std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnalysis& kernel,
                                      const RuleVerdict& verdict);
 

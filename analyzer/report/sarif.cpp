@@ -1,6 +1,8 @@
 // Static Analysis Results Interchange Format, OASIS standard 2.1.0; section numbers below are its.
 #include "analyzer/report/sarif.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -56,12 +58,21 @@ Json location(const ptx::Module& module, ptx::Offset at) {
   return {{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(module.path)}}}, {"region", std::move(region)}}}};
 }
 
-Json source_location(const SourcePlace& place, size_t depth) {
-  Json region = {{"startLine", std::max(place.line, 1u)}};
-  if (place.column) region["startColumn"] = place.column;
-  return {{"id", depth},
-          {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(place.file)}}}, {"region", std::move(region)}}},
-          {"message", message(depth == 0 ? "the source line of the instruction" : "inlined here")}};
+// 3.27.22: the lines of the source behind an instruction are related to it; ids count within a result.
+void add_sources(const ptx::Module& module, const ptx::Function& function, ptx::InstructionId instruction,
+                 Json& result) {
+  if (instruction >= function.instructions.size()) return;
+  std::string_view what = "the source line of the instruction";
+  for (const SourcePlace& place : source_places(module, function.instructions[instruction].location)) {
+    Json region = {{"startLine", std::max(place.line, 1u)}};
+    if (place.column) region["startColumn"] = place.column;
+    Json& related = result["relatedLocations"];
+    related.push_back(
+        {{"id", related.size()},
+         {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(place.file)}}}, {"region", std::move(region)}}},
+         {"message", message(what)}});
+    what = "inlined here";
+  }
 }
 
 // 3.36: the steps of the data flow, and the finding itself as the last one.
@@ -103,11 +114,7 @@ Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const 
   if (!kernel.name.empty()) {
     json["locations"][0]["logicalLocations"] = {{{"name", kernel.name}, {"kind", "function"}}};
   }
-  if (kernel.function != ptx::kNone && finding.instruction < module.functions[kernel.function].instructions.size()) {
-    const auto& instruction = module.functions[kernel.function].instructions[finding.instruction];
-    const std::vector<SourcePlace> places = source_places(module, instruction.location);
-    for (size_t i = 0; i < places.size(); ++i) json["relatedLocations"].push_back(source_location(places[i], i));
-  }
+  if (kernel.function != ptx::kNone) add_sources(module, module.functions[kernel.function], finding.instruction, json);
   if (!finding.path.empty()) json["codeFlows"] = Json::array({code_flow(module, finding)});
   json["partialFingerprints"] = {{"ptxkitFinding/v1", fingerprint}};
   json["properties"] = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}};
@@ -136,11 +143,68 @@ void add_results(const FileAnalysis& file, Json& results) {
   }
 }
 
+// A log of one run. Its rules are those of the catalogue, in order, and then `further_rules`.
+std::string log(const RulePage& rule_page, Json further_rules, Json invocation, Json results) {
+  Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
+  for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule, rule_page));
+  for (Json& rule : further_rules) driver["rules"].push_back(std::move(rule));
+  Json run = {{"tool", {{"driver", std::move(driver)}}},
+              {"invocations", Json::array({std::move(invocation)})},
+              {"columnKind", "unicodeCodePoints"},
+              {"results", std::move(results)}};
+  const Json log = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                    {"version", "2.1.0"},
+                    {"runs", Json::array({std::move(run)})}};
+  return log.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Of the rule of a fault; one that is not in the catalogue is added to `further_rules`.
+size_t rule_index(const RunFault& fault, Json& further_rules) {
+  if (const rules::RuleInfo* rule = rules::find_rule(fault.rule)) return index_of(*rule);
+  const auto known = std::ranges::find_if(further_rules, [&](const Json& rule) { return rule["id"] == fault.kind; });
+  const size_t index = rules::catalogue().size() + static_cast<size_t>(known - further_rules.begin());
+  if (known == further_rules.end()) {
+    further_rules.push_back(
+        {{"id", fault.kind}, {"shortDescription", message(fault.meaning)}, {"help", message(fault.meaning)}});
+  }
+  return index;
+}
+
+ptx::Offset offset_of(const ptx::Function& function, ptx::InstructionId instruction) {
+  return instruction < function.instructions.size() ? function.instructions[instruction].at : function.at;
+}
+
+Json result_json(const ptx::Module& module, const RunFault& fault, SeenPlaces& seen, Json& further_rules) {
+  const ptx::Function& function = module.functions[fault.at.function];
+  const ptx::Offset at = offset_of(function, fault.at.instruction);
+  const std::string& id = fault.rule.empty() ? fault.kind : fault.rule;
+  Json json = {{"ruleId", id},
+               {"ruleIndex", rule_index(fault, further_rules)},
+               {"kind", "fail"},
+               {"level", "error"},
+               {"message", message(fault.message)},
+               {"locations", Json::array({location(module, at)})}};
+  json["locations"][0]["logicalLocations"] = {{{"name", function.name}, {"kind", "function"}}};
+  add_sources(module, function, fault.at.instruction, json);
+  if (fault.other) {
+    const auto& [place, what] = *fault.other;
+    const ptx::Function& other = module.functions[place.function];
+    Json side = location(module, offset_of(other, place.instruction));
+    side["message"] = message(what);
+    Json& related = json["relatedLocations"];
+    side["id"] = related.size();
+    related.push_back(std::move(side));
+    add_sources(module, other, place.instruction, json);
+  }
+  json["partialFingerprints"] = {{"ptxkitFinding/v1", fingerprint(id, function.name, statement_at(module, at), seen)}};
+  json["properties"] = {{"fault", fault.kind}};
+  for (const auto& [name, value] : fault.properties) json["properties"][name] = value;
+  return json;
+}
+
 }  // namespace
 
 std::string to_sarif(const Report& report, const RulePage& rule_page) {
-  Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
-  for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule, rule_page));
   Json invocation = {{"executionSuccessful", report.status() != rules::Status::unreadable},
                      {"exitCode", rules::exit_code(report.status())},
                      {"toolExecutionNotifications", Json::array()}};
@@ -156,14 +220,17 @@ std::string to_sarif(const Report& report, const RulePage& rule_page) {
     }
     add_results(file, results);
   }
-  Json run = {{"tool", {{"driver", std::move(driver)}}},
-              {"invocations", Json::array({std::move(invocation)})},
-              {"columnKind", "unicodeCodePoints"},
-              {"results", std::move(results)}};
-  const Json log = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-                    {"version", "2.1.0"},
-                    {"runs", Json::array({std::move(run)})}};
-  return log.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return log(rule_page, {}, std::move(invocation), std::move(results));
+}
+
+std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code,
+                     const RulePage& rule_page) {
+  SeenPlaces seen;
+  Json further_rules = Json::array(), results = Json::array();
+  for (const RunFault& fault : faults) results.push_back(result_json(module, fault, seen, further_rules));
+  Json invocation = {
+      {"executionSuccessful", true}, {"exitCode", exit_code}, {"toolExecutionNotifications", Json::array()}};
+  return log(rule_page, std::move(further_rules), std::move(invocation), std::move(results));
 }
 
 }  // namespace ptxkit::report

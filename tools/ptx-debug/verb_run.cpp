@@ -17,6 +17,7 @@
 #include "runtime/driver/error_catalogue.hpp"
 #include "support/file.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
+#include "tools/ptx-debug/fault_sarif.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -29,7 +30,7 @@ constexpr int kFaultsExitCode = 3;
 
 struct RunOptions {
   std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "all", schedule = "in-order",
-                           backend = "emulator", json;
+                           backend = "emulator", json, sarif;
   std::vector<std::string> arguments;
   uint32_t shared_bytes = 0;
   uint64_t max_steps = 0;
@@ -110,6 +111,8 @@ struct RunSettings {
 
 // What is wrong with the words that are no file and no argument; otherwise they are in `run` and `settings`.
 std::optional<std::string> read_settings(const RunOptions& options, KernelRun& run, RunSettings& settings) {
+  if (options.json == "-" && options.sarif == "-")
+    return "--json and --sarif: standard output can hold one of them; give the other a file";
   if (options.backend != "emulator" && options.backend != "cuda")
     return fmt::format("--backend: expected emulator or cuda, found '{}'", options.backend);
   if (!parse_dimensions(options.grid, run.shape.grid))
@@ -138,6 +141,7 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
 struct RunReport {
   std::string text;
   nlohmann::ordered_json json;
+  std::string sarif;
   std::vector<std::optional<std::vector<std::byte>>> buffers;  // as GpuOutcome has them
   int exit_code = 0;
   bool has_live_kernel = false;  // that nothing can be waited for any more
@@ -186,36 +190,39 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
   for (const emulator::Fault& fault : outcome->faults) {
     if (fault.kind == emulator::FaultKind::unsupported) report.exit_code = exit_code_of(rules::Status::unparsable);
   }
+  report.sarif = fault_sarif(program.module(), outcome->faults, report.exit_code);
   return report;
 }
 
-Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings) {
+Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, const ptx::Module& module) {
   auto outcome = run_on_gpu(run, settings.deadline_seconds);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
   report.json = {
       {"file", run.file},          {"entry", run.entry.name},         {"device", outcome->device},
       {"status", outcome->status}, {"timed_out", outcome->timed_out}, {"faults", nlohmann::ordered_json::array()}};
-  std::string what = "ran clean";
+  std::string what = "ran clean", kind;
   if (outcome->timed_out) {
     what = fmt::format("is still running after {} s", settings.deadline_seconds);
-    report.json["faults"].push_back({{"kind", "deadline"}, {"message", what}});
+    kind = "deadline";
+    report.json["faults"].push_back({{"kind", kind}, {"message", what}});
   } else if (outcome->status != 0) {
     const Error error = driver::driver_error(outcome->status, "the launch ended");
     what = fmt::format("has 1 fault: {}", error.message());
-    report.json["faults"].push_back(
-        {{"kind", driver::explain(outcome->status).name}, {"message", error.what}, {"next_step", error.todo}});
+    kind = driver::explain(outcome->status).name;
+    report.json["faults"].push_back({{"kind", kind}, {"message", error.what}, {"next_step", error.todo}});
   }
   report.text = fmt::format("{}: '{}' {} on {}\n", run.file, run.entry.name, what, outcome->device);
   report.buffers = std::move(outcome->buffers);
   report.has_live_kernel = outcome->timed_out;
   report.exit_code = outcome->timed_out || outcome->status != 0 ? kFaultsExitCode : 0;
+  report.sarif = gpu_fault_sarif(module, run.entry.name, kind, what, report.exit_code);
   return report;
 }
 
-// Standard output, the buffers' files, the JSON; the exit code of it all.
-int deliver(const RunReport& report, const KernelRun& run, const std::string& json_path) {
-  const bool written = json_path == "-" || print(report.text);
+// Standard output, the buffers' files, JSON and SARIF; the exit code of it all.
+int deliver(const RunReport& report, const KernelRun& run, const RunOptions& options) {
+  const bool written = options.json == "-" || options.sarif == "-" || print(report.text);
   for (size_t i = 0; i < run.arguments.size(); ++i) {
     const std::string& path = run.arguments[i].output;
     if (path.empty()) continue;
@@ -227,9 +234,12 @@ int deliver(const RunReport& report, const KernelRun& run, const std::string& js
     if (const auto saved = write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}); !saved)
       return fail_reading(saved.error());
   }
-  if (!json_path.empty()) {
+  if (!options.sarif.empty()) {
+    if (const auto saved = write_file(options.sarif, report.sarif); !saved) return fail_reading(saved.error());
+  }
+  if (!options.json.empty()) {
     const auto saved =
-        write_file(json_path, report.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+        write_file(options.json, report.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     if (!saved) return fail_reading(saved.error());
   }
   return written ? report.exit_code : exit_code_of(rules::Status::unreadable);
@@ -270,13 +280,14 @@ int run_kernel(const RunOptions& options) {
   }
 
   const bool on_gpu = options.backend == "cuda";
-  const auto report = on_gpu ? run_cuda(run, settings) : run_emulated(run, settings, device, *program);
+  const auto report =
+      on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program);
   if (!report) {
     // A launch that does not fit is the caller's mistake; a driver that is missing or refuses is not.
     return on_gpu && !report.error().where.empty() ? fail_reading(report.error())
                                                    : usage_error("run", report.error().message());
   }
-  const int exit_code = deliver(*report, run, options.json);
+  const int exit_code = deliver(*report, run, options);
   if (report->has_live_kernel) std::_Exit(exit_code);  // whatever ends in an orderly way would wait for the kernel
   return exit_code;
 }
@@ -305,6 +316,7 @@ void add_run(CLI::App& app, Action& action) {
                    "cuda: give up after so many seconds, write the mapped buffers and exit 3; 0: wait");
   verb->add_option("--threads", options->threads, "blocks to run at the same time");
   verb->add_option("--json", options->json, "write faults and statistics to this file; - is standard output");
+  verb->add_option("--sarif", options->sarif, "write the faults to this file as SARIF 2.1.0; - is standard output");
   verb->callback([options, &action] { action = [options] { return run_kernel(*options); }; });
 }
 

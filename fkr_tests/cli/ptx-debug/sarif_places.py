@@ -1,0 +1,13 @@
+"""Prints the results of a SARIF log: rule and fingerprint, one line for each place with what is said of it, and with
+--properties one with those."""
+import json
+import sys
+
+for result in json.load(open(sys.argv[1]))["runs"][0]["results"]:
+    print(result["ruleId"], result["partialFingerprints"]["ptxkitFinding/v1"])
+    for place in result["locations"] + result.get("relatedLocations", []):
+        physical = place["physicalLocation"]
+        said = place.get("message", {"text": "here"})["text"]
+        print(f"  {physical['artifactLocation']['uri']}:{physical['region']['startLine']} {said}")
+    if "--properties" in sys.argv:
+        print(" ", json.dumps(result["properties"]))
