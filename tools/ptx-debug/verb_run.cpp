@@ -309,7 +309,7 @@ void add_run(CLI::App& app, Action& action) {
                    "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff");
   verb->add_option("--backend", options->backend, "emulator, or cuda: the GPU $PTXKIT_DEVICE (default 0)");
   verb->add_option("--check", options->checks,
-                   "all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks");
+                   "all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
   verb->add_option("--schedule", options->schedule, "in-order, random:SEED or adversarial:SEED");
   verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit");
   verb->add_option("--deadline", options->deadline_seconds,

@@ -198,6 +198,7 @@ TEST(Async, BulkCopiesInAndOut) {
       "  mov.u32 %r1, tile;\n  shl.b32 %r2, %r0, 2;\n  add.u32 %r1, %r1, %r2;\n  ld.shared.u32 %r3, [%r1];\n"
       "  add.u32 %r3, %r3, 5;\n  st.shared.u32 [%r1], %r3;\n  bar.sync 0;\n  @%p1 bra end;\n"
       "  cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 256;\n"
+      "  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n"
       "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 128;\n"
       "  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\nend:\n";
   const Ran ran = run_tile(body);

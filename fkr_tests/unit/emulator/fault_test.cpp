@@ -17,12 +17,13 @@ struct Pair {
   FaultKind kind;
   std::string name;
   std::string faulty, clean;  // bodies of entry_text
-  std::string before;         // module scope
+  std::string before = {};    // module scope
   uint32_t threads = 32;
   std::string line;  // text of the PTX line to be named
   std::string says;  // part of the message or the rendering
   std::vector<uint32_t> in = std::vector<uint32_t>(64, 1);
   size_t out_words = 64;
+  uint32_t checks = kCheckAll;
 };
 
 const std::vector<Pair>& pairs() {
@@ -30,6 +31,10 @@ const std::vector<Pair>& pairs() {
   const std::string tile_at = "  mov.u32 %r1, tile;\n  shl.b32 %r2, %r0, 2;\n  add.u32 %r1, %r1, %r2;\n";
   const std::string ready = "  st.shared.u32 [%r1], %r0;\n  bar.sync 0;\n";
   const std::string heap = ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 p);\n";
+  const std::string line = ".shared .align 16 .b32 tile[4];\n";
+  const std::string copy_out =
+      "  mov.u32 %r3, 1;\n  st.shared.v4.u32 [tile], {%r3, %r3, %r3, %r3};\n"
+      "  cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 16;\n  cp.async.bulk.commit_group;\n";
   const auto of_heap = [](const std::string& body) {
     return "  .param .b64 block;\n  .param .b64 size;\n  mov.u64 %rd5, 24;\n  st.param.b64 [size], %rd5;\n  call "
            "(block), malloc, (size);\n"
@@ -185,6 +190,36 @@ const std::vector<Pair>& pairs() {
        "  cp.async.ca.shared.global [tile], [%rd1], 4;\n  ld.shared.u32 %r1, [tile];\n",
        "  cp.async.ca.shared.global [tile], [%rd1], 4;\n  cp.async.wait_all;\n  ld.shared.u32 %r1, [tile];\n", shared,
        1, "ld.shared.u32 %r1, [tile];", "started here"},
+      {FaultKind::async_pending, "only the reads were waited for",
+       copy_out + "  cp.async.bulk.wait_group.read 0;\n  ld.global.u32 %r1, [%rd0+12];\n",
+       copy_out +
+           "  cp.async.bulk.wait_group.read 0;\n  cp.async.bulk.wait_group 0;\n  ld.global.u32 %r1, [%rd0+12];\n",
+       line, 1, "ld.global.u32 %r1, [%rd0+12];", "cp.async.bulk.wait_group without .read"},
+      {FaultKind::async_pending, "the destination is overwritten", copy_out + "  st.global.u32 [%rd0+12], %r0;\n",
+       copy_out + "  st.global.u32 [%rd0+16], %r0;\n", line, 1, "st.global.u32 [%rd0+12], %r0;", "started here"},
+      {FaultKind::async_pending, "a reduction into what a copy writes",
+       copy_out + "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;\n",
+       copy_out + "  cp.async.bulk.wait_group 0;\n"
+                  "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;\n"
+                  "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;\n",
+       line, 1, "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;", "started here"},
+      {.kind = FaultKind::uninitialised_store,
+       .name = "never written",
+       .faulty = "  st.global.u32 [%rd2], %r9;\n",
+       .clean = "  mov.u32 %r9, 3;\n  st.global.u32 [%rd2], %r9;\n",
+       .line = "st.global.u32 [%rd2], %r9;",
+       .says = "stored value %r9 has never been written",
+       .checks = kCheckAll | kCheckUninitialisedStores},
+      {.kind = FaultKind::uninitialised_store,
+       .name = "computed, beside padding that is copied",
+       .faulty = "  ld.global.u32 %r1, [%rd2];\n  add.u32 %r1, %r1, 1;\n  st.global.u32 [%rd2], %r1;\n",
+       .clean = "  setp.ne.u32 %p1, %r0, 0;\n  @%p1 exit;\n  mov.u32 %r1, 7;\n  st.global.u32 [%rd0], %r1;\n"
+                "  ld.global.v2.u32 {%r1, %r2}, [%rd0];\n  st.global.v2.u32 [%rd0+16], {%r1, %r2};\n"
+                "  ld.global.u64 %rd5, [%rd0];\n  shr.u64 %rd6, %rd5, 32;\n  cvt.u32.u64 %r2, %rd6;\n"
+                "  st.global.u32 [%rd0+24], %r2;\n",
+       .line = "st.global.u32 [%rd2], %r1;",
+       .says = "stored value %r1 depends on memory at 'out' + 0 that has never been written",
+       .checks = kCheckAll | kCheckUninitialisedStores},
       {FaultKind::async_size, "more source than destination",
        "  mov.u32 %r1, 8;\n  cp.async.ca.shared.global [tile], [%rd1], 4, %r1;\n",
        "  mov.u32 %r1, 2;\n  cp.async.ca.shared.global [tile], [%rd1], 4, %r1;\n", shared, 1,
@@ -199,7 +234,7 @@ TEST(Faults, PlantedBugsAreFoundWhereTheyAre) {
   for (const Pair& each : pairs()) {
     SCOPED_TRACE(std::string(name(each.kind)) + ": " + each.name);
     Ran ran = run_kernel(entry_text(each.faulty, each.before), {.block = {each.threads}}, each.out_words, each.in,
-                         {.max_steps = 100'000});
+                         {.checks = each.checks, .max_steps = 100'000});
     ASSERT_FALSE(ran.outcome.ok());
     const Fault& fault = ran.outcome.faults.front();
     std::string text = render(fault, "test.ptx");
@@ -221,7 +256,7 @@ TEST(Faults, CleanTwinsStayClean) {
     for (uint64_t seed = 0; seed < 3; ++seed) {
       SCOPED_TRACE(std::string(name(each.kind)) + ": " + each.name);
       Ran ran = run_kernel(entry_text(each.clean, each.before), {.block = {each.threads}}, each.out_words, each.in,
-                           {.schedule_seed = seed, .max_steps = 100'000});
+                           {.checks = each.checks, .schedule_seed = seed, .max_steps = 100'000});
       EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
     }
   }
@@ -239,6 +274,16 @@ TEST(Faults, NothingIsSaidWithoutChecks) {
                          {.checks = kCheckNone, .max_steps = 100'000});
     EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
   }
+}
+
+TEST(Faults, StoresOfUninitialisedValuesOnRequest) {
+  for (const Pair& each : pairs()) {
+    if (each.kind != FaultKind::uninitialised_store) continue;
+    const Ran ran =
+        run_kernel(entry_text(each.faulty, each.before), {.block = {each.threads}}, each.out_words, each.in);
+    EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  }
+  EXPECT_EQ(*parse_checks("all,stores"), kCheckAll | kCheckUninitialisedStores);
 }
 
 TEST(Faults, EveryKindHasAPair) {

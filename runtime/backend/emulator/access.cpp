@@ -103,6 +103,33 @@ void check_pending(const Access& access, unsigned lane, Cta& owner, uint64_t off
   }
 }
 
+// The same for what bulk copies of this CTA write to global memory; reductions may meet each other there.
+void check_pending_global(const Access& access, unsigned lane, Cta& cta, uint64_t offset) {
+  const uint64_t reach = cta.largest_pending_global;
+  for (auto it = cta.pending_global.lower_bound(offset > reach ? offset - reach : 0); it != cta.pending_global.end();
+       ++it) {
+    const AsyncRange& range = it->second;
+    if (range.begin >= offset + access.size_bytes) return;
+    if (range.begin + range.size_bytes <= offset) continue;
+    if (access.kind == AccessKind::atomic && range.use == AsyncUse::combined_global) continue;
+    if (already_reported(access.warp, FaultKind::async_pending)) return;
+    report(access.warp, {.kind = FaultKind::async_pending,
+                         .message = fmt::format("{}-byte {} of .global {:#x} that a bulk copy still writes: "
+                                                "cp.async.bulk.wait_group without .read has not been executed",
+                                                access.size_bytes, text(access.kind), offset + kGlobalBase),
+                         .lane = lane,
+                         .has_address = true,
+                         .address = offset + kGlobalBase,
+                         .access_bytes = static_cast<uint32_t>(access.size_bytes),
+                         .has_other = true,
+                         .other_pc = range.pc,
+                         .other_warp = access.warp.index,
+                         .other_lane = lane,
+                         .other_message = "started here"});
+    return;
+  }
+}
+
 bool check_local(const Access& access, unsigned lane, uint64_t offset) {
   for (const Frame* frame = access.warp.frame; frame; frame = frame->caller) {
     if (offset < frame->local_base) continue;
@@ -273,6 +300,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
           shadow = memory.shadow + offset;
           places.history[i] = launch.history.get();
           places.owner[i] = nullptr;
+          if (!cta.pending_global.empty()) check_pending_global(access, i, cta, offset);
           places.offset[i] = offset;
         }
     }
@@ -498,6 +526,17 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
+// On request: a value that was never written, or computed from what was not, goes to global memory. A copy of memory is
+// none, for padding is copied too.
+void check_stored(Warp& warp, Ref source, uint32_t lanes) {
+  if (!lanes) return;
+  const uint32_t origin = origin_of(warp, source);
+  const auto& origins = warp.cta->origins;
+  const bool copied = origin != 0 && origin <= origins.size() && !origins[origin - 1].computed &&
+                      origins[origin - 1].space != Space::reg;
+  if (!copied) report_undefined(warp, FaultKind::uninitialised_store, source, lanes);
+}
+
 template <bool kChecked>
 void store(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
@@ -520,6 +559,15 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
     }
   };
   if constexpr (kChecked) {
+    if (checks(*warp.cta, kCheckUninitialisedStores)) {
+      const Memory& memory = *warp.cta->launch->memory;
+      uint32_t global = 0;
+      for_lanes(mask, [&](unsigned i) { global |= uint32_t{memory.holds(places.bytes[i])} << i; });
+      for (unsigned element = 0; element < code.count; ++element) {
+        const Ref source = code.count == 1 ? code.b : list[element];
+        check_stored(warp, source, undefined_lanes(warp, source) & global);
+      }
+    }
     for_lanes(mask, [&](unsigned i) {
       bool changes = false;
       for (unsigned element = 0; element < code.count; ++element) {

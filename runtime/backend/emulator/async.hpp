@@ -69,12 +69,21 @@ struct MbarrierForm {
   bool has_count = false;
 };
 
-// A part of shared memory that a copy writes, or reads, until somebody waits for it.
+enum class AsyncUse : uint8_t {
+  written,          // of shared memory
+  read,             // the same
+  written_global,   // of global memory
+  combined_global,  // by a reduction: others may be under way on the same bytes
+};
+
+// A part of memory that a copy writes, or reads, until somebody waits for it.
 struct AsyncRange {
-  uint64_t begin = 0;
+  uint64_t begin = 0;  // in its space
   uint32_t size_bytes = 0;
   uint32_t pc = 0;
-  bool is_source = false;
+  AsyncUse use = AsyncUse::written;
+
+  bool in_global() const { return use == AsyncUse::written_global || use == AsyncUse::combined_global; }
 };
 
 // The copies of one lane: those of no group yet, and the groups, oldest first.

@@ -66,9 +66,14 @@ bool find_side(Warp& warp, const Code& code, const AddressOperand& operand, unsi
 
 void mark(Cta& cta, const AsyncRange& range) {
   if (!cta.launch->checked || !(cta.launch->options.checks & kCheckRaces)) return;
+  if (range.in_global()) {
+    cta.pending_global.emplace(range.begin, range);
+    cta.largest_pending_global = std::max(cta.largest_pending_global, range.size_bytes);
+    return;
+  }
   if (cta.pending.empty()) cta.pending.resize(cta.shared_bytes);
   std::fill_n(cta.pending.begin() + static_cast<ptrdiff_t>(range.begin), range.size_bytes,
-              2 * (range.pc + 1) + (range.is_source ? 1 : 0));
+              2 * (range.pc + 1) + (range.use == AsyncUse::read ? 1 : 0));
 }
 
 LaneCopies& copies_of(Warp& warp, unsigned lane) {
@@ -122,7 +127,7 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     if (source_bytes) copy_bytes(to, from, source_bytes);
     std::memset(to.bytes + source_bytes, 0, form.bytes - source_bytes);
     if (to.shadow) std::memset(to.shadow + source_bytes, 0xff, form.bytes - source_bytes);
-    const AsyncRange range{to.shared.offset, form.bytes, warp.pc, false};
+    const AsyncRange range{to.shared.offset, form.bytes, warp.pc};
     mark(*to.shared.cta, range);
     copies_of(warp, lane).plain.open.push_back(range);
   });
@@ -132,7 +137,7 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
 void finish_own(Warp& warp, const Code& code, unsigned lane, const AsyncRange& range) {
   Cta& cta = *warp.cta;
   finish_range(cta, range);
-  if (!cta.history || range.is_source) return;
+  if (!cta.history || range.use != AsyncUse::written) return;
   const uint32_t pc = warp.pc;
   warp.pc = range.pc;
   note_shared_write(warp, code, lane, cta, range.begin, range.size_bytes);
@@ -156,6 +161,16 @@ void wait(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       copies.open.clear();
     }
     const size_t left = form.groups == UINT32_MAX ? 0 : form.groups;
+    if (form.reads_only) {
+      // The sources are free again, the destinations are not complete: the groups stay, without what they read.
+      for (size_t i = 0; i + left < copies.groups.size(); ++i)
+        std::erase_if(copies.groups[i], [&](const AsyncRange& range) {
+          if (range.in_global()) return false;
+          finish_own(warp, code, lane, range);
+          return true;
+        });
+      return;
+    }
     while (copies.groups.size() > left) {
       for (const AsyncRange& range : copies.groups.front()) finish_own(warp, code, lane, range);
       copies.groups.erase(copies.groups.begin());
@@ -193,7 +208,7 @@ bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace&
   Mbarrier* barrier = find_mbarrier(warp, lane, place);
   if (!barrier) return false;
   if (to.shared.cta) {
-    const AsyncRange range{to.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, false};
+    const AsyncRange range{to.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc};
     mark(*to.shared.cta, range);
     note_shared_write(warp, code, lane, *to.shared.cta, range.begin, range.size_bytes);
     barrier->ranges.push_back(range);
@@ -227,6 +242,16 @@ void for_each_target(Warp& warp, const AsyncForm& form, unsigned lane, Visit&& v
   });
 }
 
+// The destination of a copy out of shared memory: nobody may touch it before the lane has waited for more than the
+// reads.
+void open_global(Warp& warp, unsigned lane, const Side& to, uint64_t size_bytes, bool combines) {
+  const AsyncRange range{static_cast<uint64_t>(to.bytes - warp.cta->launch->memory->bytes),
+                         static_cast<uint32_t>(size_bytes), warp.pc,
+                         combines ? AsyncUse::combined_global : AsyncUse::written_global};
+  mark(*warp.cta, range);
+  copies_of(warp, lane).bulk.open.push_back(range);
+}
+
 void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     if (warp.cta->stopped) return;
@@ -244,8 +269,8 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       return;
     for_each_target(warp, form, lane, [&](auto&& in_cta) {
       Side to;
-      if (warp.cta->stopped ||
-          !find_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16, AccessKind::store, to))
+      if (warp.cta->stopped || !find_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16,
+                                          form.update.apply ? AccessKind::atomic : AccessKind::store, to))
         return;
       if (form.update.apply)
         reduce_bytes(warp, form.update, to, from, size_bytes);
@@ -254,9 +279,10 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       if (form.has_barrier) {
         count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes);
       } else if (from.shared.cta) {
-        const AsyncRange range{from.shared.offset, size_bytes, warp.pc, true};
+        const AsyncRange range{from.shared.offset, size_bytes, warp.pc, AsyncUse::read};
         mark(*from.shared.cta, range);
         copies_of(warp, lane).bulk.open.push_back(range);
+        open_global(warp, lane, to, size_bytes, form.update.apply != nullptr);
       }
     });
   });
@@ -299,8 +325,13 @@ bool move_box(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane
     Side segment;
     if (last > first && !find_side(warp, code, global, lane, address + static_cast<uint64_t>(corner[0] + first) * bytes,
                                    static_cast<uint64_t>(last - first) * bytes, bytes,
-                                   loads ? AccessKind::load : AccessKind::store, segment))
+                                   loads          ? AccessKind::load
+                                   : update.apply ? AccessKind::atomic
+                                                  : AccessKind::store,
+                                   segment))
       return false;
+    if (last > first && !loads)
+      open_global(warp, lane, segment, static_cast<uint64_t>(last - first) * bytes, update.apply != nullptr);
     for (int64_t i = 0; i < map.box[0]; ++i) {
       const uint64_t there = box.offset_of((row * map.box[0] + static_cast<uint64_t>(i)) * bytes);
       Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
@@ -360,7 +391,7 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
                      from) ||
           !move_box(warp, code, form, lane, *map, corner, {from, swizzle}))
         return;
-      const AsyncRange range{from.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, true};
+      const AsyncRange range{from.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, AsyncUse::read};
       note_shared_read(warp, code, lane, *from.shared.cta, range.begin, range.size_bytes);
       mark(*from.shared.cta, range);
       copies_of(warp, lane).bulk.open.push_back(range);
@@ -460,8 +491,14 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
 }
 
 void finish_range(Cta& cta, const AsyncRange& range) {
+  if (range.in_global()) {
+    const auto [first, last] = cta.pending_global.equal_range(range.begin);
+    const auto it = std::find_if(first, last, [&](const auto& each) { return each.second.pc == range.pc; });
+    if (it != last) cta.pending_global.erase(it);
+    return;
+  }
   if (cta.pending.empty()) return;
-  const uint32_t own = 2 * (range.pc + 1) + (range.is_source ? 1 : 0);
+  const uint32_t own = 2 * (range.pc + 1) + (range.use == AsyncUse::read ? 1 : 0);
   for (uint64_t i = range.begin; i < range.begin + range.size_bytes; ++i)
     if (cta.pending[i] == own) cta.pending[i] = 0;
 }

@@ -162,6 +162,8 @@ enum Check : uint32_t {
   kCheckBarriers = 16,  // threads that left before a barrier; shuffles from lanes that take no part
   // Not of `all`, for what one kernel allocates another may free: blocks of malloc that are live when the kernel ends.
   kCheckLeaks = 32,
+  // Nor this: stores to global memory of values that were never written, or computed from what was not.
+  kCheckUninitialisedStores = 64,
   kCheckNone = 0,
   kCheckAll = 31,
 };

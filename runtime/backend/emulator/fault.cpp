@@ -181,7 +181,9 @@ void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes) {
   const ProgramImage& image = *cta.launch->image;
   const uint32_t origin = origin_of(warp, ref);
   FaultDetail detail{.kind = kind, .lane = static_cast<unsigned>(std::countr_zero(lanes))};
-  const std::string_view what = kind == FaultKind::uninitialised_branch ? "predicate" : "address";
+  const std::string_view what = kind == FaultKind::uninitialised_branch  ? "predicate"
+                                : kind == FaultKind::uninitialised_store ? "stored value"
+                                                                         : "address";
   const std::string user = register_name(image, warp.pc, ref);
   if (origin == 0 || origin > cta.origins.size()) {
     detail.message = fmt::format("{} {} has never been written", what, user);

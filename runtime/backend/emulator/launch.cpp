@@ -277,11 +277,13 @@ Result<uint32_t> parse_checks(std::string_view list) {
       checks |= kCheckRaces;
     else if (word == "leaks")
       checks |= kCheckLeaks;
+    else if (word == "stores")
+      checks |= kCheckUninitialisedStores;
     else if (word == "barriers")
       checks |= kCheckBarriers;
     else
       return fail(fmt::format("unknown check '{}'", word), "",
-                  "give all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks");
+                  "give all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
   }
   return checks;
 }

@@ -64,6 +64,7 @@ class Memory {
 
   Result<Address> allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes);
   Result<void> release(Address address);
+  bool holds(const uint8_t* place) const { return place >= bytes && place < bytes + limit; }
   // The live allocation that holds the whole range, as an offset in `bytes`.
   Result<uint64_t> locate(Address address, uint64_t size_bytes) const;
 

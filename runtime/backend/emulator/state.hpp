@@ -69,6 +69,7 @@ struct Origin {
   uint16_t warp = 0;
   ptx::Space space = ptx::Space::global;
   Address address = 0;
+  bool computed = false;  // something was made of it; a copy of padding is not
 };
 
 inline constexpr unsigned kRangeCache = 64;
@@ -194,6 +195,9 @@ struct Cta {
   // By byte of shared memory: 0, or twice the instruction + 1 of the copy that will write it, plus 1 where it only
   // reads it. Empty until there is a copy.
   std::vector<uint32_t> pending;
+  // What copies out of this CTA will write of global memory, by its first byte; and the largest of them so far.
+  std::multimap<uint64_t, AsyncRange> pending_global;
+  uint32_t largest_pending_global = 0;
   uint64_t polls = 0;     // reads of what other CTAs may write: strong loads, atomics, nanosleep
   unsigned timeouts = 0;  // of waits for an mbarrier since one completed a phase
   std::vector<Origin> origins;

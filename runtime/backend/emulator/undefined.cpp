@@ -138,6 +138,18 @@ uint32_t predicate_lanes(Warp& warp, const Code& code) {
   return ua | ub;
 }
 
+// Whether the result is bits of the sources, moved.
+bool only_moves(Undefined how) {
+  switch (how) {
+    case Undefined::any:
+    case Undefined::carry:
+    case Undefined::compare:
+      return false;
+    default:
+      return true;
+  }
+}
+
 // The origin of the first undefined source; a register that was never written gets one now, so that it keeps its name.
 uint32_t inherit_origin(Warp& warp, const Code& code, uint32_t mask) {
   for (Ref ref : {code.a, code.b, code.c, code.d}) {
@@ -149,6 +161,13 @@ uint32_t inherit_origin(Warp& warp, const Code& code, uint32_t mask) {
       if (cta.origins.size() >= 100000) return 0;
       cta.origins.push_back({warp.pc, lane, static_cast<uint16_t>(warp.index), ptx::Space::reg, ref});
       origin = static_cast<uint32_t>(cta.origins.size());
+    }
+    auto& origins = warp.cta->origins;
+    if (!only_moves(code.undefined) && !origins[origin - 1].computed && origins.size() < 100000) {
+      Origin computed = origins[origin - 1];
+      computed.computed = true;
+      origins.push_back(computed);
+      origin = static_cast<uint32_t>(origins.size());
     }
     return origin;
   }
