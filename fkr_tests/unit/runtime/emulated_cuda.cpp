@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/container/fatbin.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/driver.hpp"
 
@@ -19,8 +20,8 @@ namespace {
 
 namespace emulator = ptxkit::emulator;
 
-constexpr int kInvalidValue = 1, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
-              kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
+constexpr int kInvalidValue = 1, kNoBinaryForGpu = 209, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600,
+              kIllegalAddress = 700, kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
 constexpr uint64_t kBusySteps = 1'000'000;
 constexpr int kErrorLog = 5, kOptimisationLevel = 7;  // CUjit_option
 
@@ -120,6 +121,39 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, 
   }
   *module = new Module{std::move(*program), {}};
   return 0;
+}
+// PTX, or a fat binary, with the C structure around it or without: the first PTX in it is compiled.
+int cuModuleLoadData(void** module, const void* image) {
+  namespace container = ptxkit::container;
+  constexpr uint32_t kWrapperMagic = 0x466243b1;  // fatbinary_section.h
+  struct Wrapper {
+    uint32_t magic, version;
+    const void* data;
+  };
+  uint32_t magic;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic == kWrapperMagic) {
+    image = static_cast<const Wrapper*>(image)->data;
+    std::memcpy(&magic, image, sizeof magic);
+  }
+  if (magic != container::kFatbinMagic) return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+  uint64_t size_bytes;
+  std::memcpy(&size_bytes, static_cast<const char*>(image) + 8, sizeof size_bytes);
+  const auto entries = container::fatbin_entries(
+      {static_cast<const char*>(image), static_cast<size_t>(container::kFatbinHeaderBytes + size_bytes)});
+  if (!entries) return kInvalidValue;
+  for (const container::FatbinEntry& entry : *entries) {
+    if (entry.kind != container::FatbinEntry::Kind::ptx) continue;
+    const auto text = container::ptx_text(entry);
+    return text ? cuModuleLoadDataEx(module, text->c_str(), 0, nullptr, nullptr) : kInvalidValue;
+  }
+  return kNoBinaryForGpu;
+}
+int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
+// Only what programs of the tests look up.
+int cuGetProcAddress_v2(const char* symbol, void** function, int, uint64_t, int*) {
+  if (std::strcmp(symbol, "cuModuleLoadData") != 0) return kNotFound;
+  return *function = reinterpret_cast<void*>(&cuModuleLoadData), 0;
 }
 int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), done(true); }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
