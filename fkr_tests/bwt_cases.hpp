@@ -10,6 +10,8 @@
 
 #include "fkr_tests/kernel_argument.hpp"
 #include "kernels/bwt/bwt_reference.hpp"
+#include "kernels/bwt/mtf_reference.hpp"
+#include "kernels/bwt/zero_runs_reference.hpp"
 
 namespace ptxkit::testing {
 
@@ -82,18 +84,34 @@ inline std::vector<Bytes> damaged_bwt_blocks(const std::vector<size_t>& sizes, s
 struct BwtKernel {
   std::string_view name;
   uint32_t threads;
-  uint64_t (*scratch_words)(uint64_t item_bytes);
+  uint64_t (*scratch_words)(uint64_t item_bytes);  // nullptr: it has neither a scratch nor a largest item
   kernels::TransformOutcome (*reference)(std::span<const uint8_t>, std::span<uint8_t>);
-  bool leaves_order;   // in its scratch
-  uint32_t max_bytes;  // of a raw item
+  bool leaves_order = false;  // in its scratch
 };
 inline BwtKernel bwt_radix() {
-  using namespace kernels;
-  return {kBwtRadix, kBwtSortThreads, bwt_radix_scratch_words, bwt_reference, true, kMaxBwtBytes};
+  return {kernels::kBwtRadix, kernels::kBwtSortThreads, kernels::bwt_radix_scratch_words, kernels::bwt_reference, true};
+}
+inline BwtKernel bwt_bitonic() {
+  return {kernels::kBwtBitonic, kernels::kBwtSortThreads, nullptr, [](auto src, auto dst) {
+            if (src.size() <= kernels::kMaxBitonicBytes) return kernels::bwt_reference(src, dst);
+            return kernels::TransformOutcome{kernels::StreamStatus::item_too_large, 0};
+          }};
 }
 inline BwtKernel bwt_inverse() {
-  using namespace kernels;
-  return {kBwtInverse, kBwtInverseThreads, bwt_inverse_scratch_words, bwt_inverse_reference, false, kMaxBwtBytes};
+  return {kernels::kBwtInverse, kernels::kBwtInverseThreads, kernels::bwt_inverse_scratch_words,
+          kernels::bwt_inverse_reference};
+}
+inline BwtKernel mtf_encode() {
+  return {kernels::kMtfEncode, kernels::kColumnThreads, nullptr, kernels::mtf_encode_reference};
+}
+inline BwtKernel mtf_decode() {
+  return {kernels::kMtfDecode, kernels::kColumnThreads, nullptr, kernels::mtf_decode_reference};
+}
+inline BwtKernel zero_runs_encode() {
+  return {kernels::kZeroRunsEncode, kernels::kColumnThreads, nullptr, kernels::zero_runs_encode_reference};
+}
+inline BwtKernel zero_runs_decode() {
+  return {kernels::kZeroRunsDecode, kernels::kColumnThreads, nullptr, kernels::zero_runs_decode_reference};
 }
 
 inline uint32_t longest_of(const std::vector<Bytes>& items) {
@@ -116,14 +134,16 @@ inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const Bw
     const auto size = static_cast<uint32_t>(items[i].size());
     std::memcpy(&sizes[4 * i], &size, 4);
   }
-  const size_t scratch_bytes = 4 * kernel.scratch_words(item_bytes);
-  const auto buffers = launch(
-      kernel.name, static_cast<uint32_t>(items.size()), kernel.threads,
-      {KernelArgument::input(src), KernelArgument::input(sizes),
-       KernelArgument::input(Bytes(items.size() * dst_stride, kPattern)), KernelArgument::output(4 * items.size()),
-       KernelArgument::output(4 * items.size()), KernelArgument::output(items.size() * scratch_bytes),
-       KernelArgument::number(static_cast<uint32_t>(src_stride / 16)),
-       KernelArgument::number(static_cast<uint32_t>(dst_stride / 16)), KernelArgument::number(item_bytes)});
+  std::vector<KernelArgument> arguments = {KernelArgument::input(src), KernelArgument::input(sizes),
+                                           KernelArgument::input(Bytes(items.size() * dst_stride, kPattern)),
+                                           KernelArgument::output(4 * items.size()),
+                                           KernelArgument::output(4 * items.size())};
+  const size_t scratch_bytes = kernel.scratch_words == nullptr ? 0 : 4 * kernel.scratch_words(item_bytes);
+  if (kernel.scratch_words != nullptr) arguments.push_back(KernelArgument::output(items.size() * scratch_bytes));
+  arguments.push_back(KernelArgument::number(static_cast<uint32_t>(src_stride / 16)));
+  arguments.push_back(KernelArgument::number(static_cast<uint32_t>(dst_stride / 16)));
+  if (kernel.scratch_words != nullptr) arguments.push_back(KernelArgument::number(item_bytes));
+  const auto buffers = launch(kernel.name, static_cast<uint32_t>(items.size()), kernel.threads, arguments);
   if (buffers.empty()) return {};
   std::vector<Bytes> outputs;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -151,6 +171,29 @@ inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const Bw
     }
   }
   return outputs;
+}
+
+// What a kernel that keeps or codes sizes makes of `items`, with room for the longest.
+inline std::vector<Bytes> expect_column_as_reference(const Launch& launch, const BwtKernel& kernel,
+                                                     const std::vector<Bytes>& items, uint32_t room_bytes) {
+  return expect_bwt_as_reference(launch, kernel, items, 0, room_bytes);
+}
+
+// What zero runs begin and end with: every byte beside every kind of other, runs of every length up to 70, long ones.
+inline std::vector<Bytes> zero_run_inputs(const std::vector<size_t>& sizes) {
+  std::vector<Bytes> inputs = {{}, {0}, {254}, {255}, {1, 253, 254, 255, 0}};
+  for (const size_t size : sizes) {
+    Bytes growing, sparse(size);
+    for (size_t run = 0; growing.size() < size; ++run) {
+      growing.insert(growing.end(), run % 70, 0);
+      growing.push_back(static_cast<uint8_t>(run * 37 % 255 + 1));
+    }
+    growing.resize(size);
+    for (size_t i = 0; i < size; i += 1 + i * 7919 % 997) sparse[i] = static_cast<uint8_t>(255 - i % 3);
+    inputs.insert(inputs.end(), {growing, sparse, Bytes(size), Bytes(size, 255), random_bytes(size, 1)});
+    if (size != 0) inputs.back().back() = 0;
+  }
+  return inputs;
 }
 
 // A sort or the inverse over `raws`, or their blocks.

@@ -7,7 +7,8 @@
 
 namespace ptxkit::kernels {
 
-dsl::KernelDefinition bwt_inverse();  // bwt/
+dsl::KernelDefinition bwt_bitonic();  // bwt/
+dsl::KernelDefinition bwt_inverse();
 dsl::KernelDefinition bwt_radix();
 dsl::KernelDefinition demux_count();  // lz77/
 dsl::KernelDefinition demux_scatter();
@@ -25,11 +26,15 @@ dsl::KernelDefinition lz77_lazy();
 dsl::KernelDefinition lz77_link();
 dsl::KernelDefinition lz77_per_position();
 dsl::KernelDefinition lz77_topk();
+dsl::KernelDefinition mtf_decode();  // bwt/
+dsl::KernelDefinition mtf_encode();
 dsl::KernelDefinition rans_chunked_decode();  // entropy/
 dsl::KernelDefinition rans_chunked_encode();
 dsl::KernelDefinition rans_warp_decode();
 dsl::KernelDefinition rans_warp_encode();
-dsl::KernelDefinition zero_page();  // pages/zero_page.cpp
+dsl::KernelDefinition zero_page();         // pages/zero_page.cpp
+dsl::KernelDefinition zero_runs_decode();  // bwt/
+dsl::KernelDefinition zero_runs_encode();
 
 // All of them, by name.
 std::vector<dsl::KernelDefinition> all_kernels();

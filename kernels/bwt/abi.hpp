@@ -12,14 +12,23 @@
 namespace ptxkit::kernels {
 
 inline constexpr std::string_view kBwtRadix = "bwt_radix";
+inline constexpr std::string_view kBwtBitonic = "bwt_bitonic";
 inline constexpr std::string_view kBwtInverse = "bwt_inverse";
+inline constexpr std::string_view kMtfEncode = "mtf_encode";
+inline constexpr std::string_view kMtfDecode = "mtf_decode";
+inline constexpr std::string_view kZeroRunsEncode = "zero_runs_encode";
+inline constexpr std::string_view kZeroRunsDecode = "zero_runs_decode";
 
 // Largest raw block.
 inline constexpr uint32_t kMaxBwtBytes = 1u << 20;
 
+// Largest raw block of `bwt_bitonic`, which has nothing but shared memory.
+inline constexpr uint32_t kMaxBitonicBytes = 4096;
+
 // Threads of a CTA; one CTA an item.
 inline constexpr uint32_t kBwtSortThreads = 512;
 inline constexpr uint32_t kBwtInverseThreads = 128;
+inline constexpr uint32_t kColumnThreads = 512;  // of move to front and zero runs
 
 // A BWT block. Rows are the suffixes of the n raw bytes in ascending order, the empty one (row 0) included: n + 1 of
 // them. A row's byte is the one before its suffix; the row of the whole block has none.
@@ -32,7 +41,7 @@ constexpr uint32_t bwt_segments(uint32_t raw_bytes) { return (raw_bytes + kBwtSe
 constexpr uint32_t bwt_column_at(uint32_t raw_bytes) { return 4 + 4 * bwt_segments(raw_bytes); }
 constexpr uint32_t bwt_block_bytes(uint32_t raw_bytes) { return bwt_column_at(raw_bytes) + raw_bytes; }
 
-// Parameters in order:
+// Parameters in order; bwt_bitonic, mtf_* and zero_runs_* have neither scratch nor item_bytes:
 //   src          const u8*, 16-byte aligned; item i begins at i * src_stride_16 * 16
 //   src_sizes    const u32*, one an item
 //   dst          u8*, 16-byte aligned; the result of item i begins at i * dst_stride_16 * 16 and is not longer than

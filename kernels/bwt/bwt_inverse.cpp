@@ -7,13 +7,13 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using List = CtaList<kBwtInverseThreads>;
+using List = CtaSort<kBwtInverseThreads>;
 
 class Inverse {
  public:
   explicit Inverse(const BwtItem& item) : item_(item), k_(item.k), n_(k_, 0), status_(k_, 0) {}
 
-  BwtOutcome invert() {
+  ColumnOutcome invert() {
     k_.if_(item_.src_size < 4, [&] { fail(StreamStatus::input_overrun); }).else_([&] {
       n_ = words().load();
       const BlockU32 n = *n_;
@@ -31,7 +31,7 @@ class Inverse {
   }
 
  private:
-  void fail(StreamStatus status) { status_ = k_.constant(static_cast<u32>(status)); }
+  void fail(StreamStatus status) { status_ = status_value(k_, status); }
   Ptr<ReadOnly, u32, kStrideUnitBytes> words() const { return item_.src.as<u32>(); }
 
   // StreamStatus of the content.
@@ -43,8 +43,8 @@ class Inverse {
       const LaneU32 row = begin_of(segment);
       wrong |= zext<u32>((row - 1 >= n) | ((segment != 0) & (row == whole)));
     });
-    List list(k_, n);
-    const WarpBool good = list.totals(reduce_or(*wrong), k_.constant<u32>(0)).sum == 0;
+    List list(k_);
+    const WarpBool good = list.sum_of(reduce_or(*wrong)) == 0;
     link_rows(list, good, whole);
     LaneVar astray(k_, 0);
     k_.if_(good, [&] {
@@ -56,10 +56,9 @@ class Inverse {
         astray |= zext<u32>(*row != begin_of(segment));
       });
     });
-    const WarpBool arrived = list.totals(reduce_or(*astray), k_.constant<u32>(0)).sum == 0;
-    const auto status = [&](StreamStatus value) { return k_.constant(static_cast<u32>(value)); };
-    return select(good, select(arrived, status(StreamStatus::ok), status(StreamStatus::corrupt)),
-                  status(StreamStatus::bad_table));
+    const WarpBool arrived = list.sum_of(reduce_or(*astray)) == 0;
+    return select(good, select(arrived, status_value(k_, StreamStatus::ok), status_value(k_, StreamStatus::corrupt)),
+                  status_value(k_, StreamStatus::bad_table));
   }
 
   // body(i), i < count, for the CTA's threads in turn.
@@ -76,7 +75,7 @@ class Inverse {
   void link_rows(List& list, const WarpBool& good, const BlockU32& whole) {
     const auto column = item_.src.at(times<4>(bwt_segments(*n_) + 1));
     list.sort_by_digit(
-        good, [&](const LaneU32& i) { return zext<u32>(column.at(i).load()); },
+        *n_, good, [&](const LaneU32& i) { return zext<u32>(column.at(i).load()); },
         [](const LaneU32& byte) { return byte; },
         [&](const LaneU32& i, const LaneU32& byte, const LaneU32& position) {
           item_.scratch.at(i + zext<u32>(i >= whole)).store((position + 1) << 8 | byte);

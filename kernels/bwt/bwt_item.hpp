@@ -1,4 +1,4 @@
-// The frame of the BWT kernels: parameters, limits, status and length of an item, one CTA an item.
+// The frame of the kernels that give a CTA to an item: parameters, limits, status and length.
 #pragma once
 
 #include <string>
@@ -9,54 +9,94 @@
 
 namespace ptxkit::kernels {
 
-struct BwtItem {
+// An item of a CTA.
+struct ColumnItem {
   dsl::Kernel& k;
   dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes> src;
   BlockU32 src_size;
   dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes> dst;
-  BlockU32 capacity, item_bytes;
+  BlockU32 capacity;
+};
+
+// The same with a scratch, and its largest raw size.
+struct BwtItem : ColumnItem {
+  BlockU32 item_bytes;
   Words scratch;
 };
 
-// What becomes of an item.
-struct BwtOutcome {
+// What becomes of an item; all warps say the same.
+struct ColumnOutcome {
   WarpU32 status, size_bytes;
 };
+inline BlockU32 status_value(dsl::Kernel& k, StreamStatus status) { return k.constant(static_cast<dsl::u32>(status)); }
 
-// body(item) -> BwtOutcome; all warps return the same. scratch_words(item_bytes) is a device value, of one item.
+namespace detail {
+
+using ColumnSrc = dsl::Arg<"src", dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes>>;
+using ColumnSrcSizes = dsl::Arg<"src_sizes", dsl::Ptr<dsl::ReadOnly, dsl::u32>>;
+using ColumnDst = dsl::Arg<"dst", dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes>>;
+using ColumnDstSizes = dsl::Arg<"dst_sizes", dsl::Ptr<dsl::Global, dsl::u32>>;
+using ColumnStatuses = dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>>;
+using ColumnSrcStride = dsl::Arg<"src_stride_16", dsl::u32>;
+using ColumnDstStride = dsl::Arg<"dst_stride_16", dsl::u32>;
+
+inline ColumnItem open_item(dsl::Kernel& k, const ColumnSrc& src, const ColumnSrcSizes& src_sizes, const ColumnDst& dst,
+                            const ColumnSrcStride& src_stride_16, const ColumnDstStride& dst_stride_16) {
+  using namespace dsl;
+  const BlockU32 src_size = src_sizes.at(k.block()).load();
+  const BlockU32 capacity = min(dst_stride_16, kMaxTransformBytes / kStrideUnitBytes) * kStrideUnitBytes;
+  mark_block(k, Mark::item, src_size);
+  const auto at_stride = [&](const auto& base, const BlockU32& stride_16) {
+    return base.at(times<kStrideUnitBytes>(zext<u64>(k.block()) * zext<u64>(stride_16)));
+  };
+  return {.k = k,
+          .src = at_stride(src, src_stride_16).template within<kStrideUnitBytes>(src_size),
+          .src_size = src_size,
+          .dst = at_stride(dst, dst_stride_16).within(capacity),
+          .capacity = capacity};
+}
+
+inline void close_item(dsl::Kernel& k, const ColumnOutcome& outcome, const ColumnDstSizes& dst_sizes,
+                       const ColumnStatuses& statuses) {
+  using namespace dsl;
+  mark_block(k, Mark::status, outcome.status);
+  k.once_per_block([&] {
+    statuses.at(k.block()).store(outcome.status);
+    dst_sizes.at(k.block()).store(select(outcome.status == static_cast<u32>(StreamStatus::ok), outcome.size_bytes, 0));
+  });
+}
+
+}  // namespace detail
+
+// body(item) -> ColumnOutcome.
+template <class Body>
+dsl::KernelDefinition define_column(dsl::KernelSpec spec, Body body, dsl::Where where = dsl::Where::current()) {
+  return dsl::define(
+      std::move(spec),
+      [body](dsl::Kernel& k, detail::ColumnSrc src, detail::ColumnSrcSizes src_sizes, detail::ColumnDst dst,
+             detail::ColumnDstSizes dst_sizes, detail::ColumnStatuses statuses, detail::ColumnSrcStride src_stride_16,
+             detail::ColumnDstStride dst_stride_16) {
+        const ColumnItem item = detail::open_item(k, src, src_sizes, dst, src_stride_16, dst_stride_16);
+        detail::close_item(k, body(item), dst_sizes, statuses);
+      },
+      where);
+}
+
+// The same of a BwtItem. scratch_words(item_bytes) is a device value, of one item.
 template <class ScratchWords, class Body>
 dsl::KernelDefinition define_bwt(dsl::KernelSpec spec, ScratchWords scratch_words, Body body,
                                  dsl::Where where = dsl::Where::current()) {
   using namespace dsl;
   return define(
       std::move(spec),
-      [scratch_words, body](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src,
-                            Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
-                            Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst,
-                            Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes, Arg<"statuses", Ptr<Global, u32>> statuses,
-                            Arg<"scratch", Ptr<Global, u32, 4>> scratch, Arg<"src_stride_16", u32> src_stride_16,
-                            Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_bytes", u32> item_bytes) {
-        const BlockU32 index = k.block();
-        const BlockU32 src_size = src_sizes.at(index).load();
-        mark_block(k, Mark::item, src_size);
+      [scratch_words, body](Kernel& k, detail::ColumnSrc src, detail::ColumnSrcSizes src_sizes, detail::ColumnDst dst,
+                            detail::ColumnDstSizes dst_sizes, detail::ColumnStatuses statuses,
+                            Arg<"scratch", Ptr<Global, u32>> scratch, detail::ColumnSrcStride src_stride_16,
+                            detail::ColumnDstStride dst_stride_16, Arg<"item_bytes", u32> item_bytes) {
         const auto words = scratch_words(item_bytes);
-        const auto at_stride = [&](const auto& base, const BlockU32& stride_16) {
-          return base.at(times<kStrideUnitBytes>(zext<u64>(index) * zext<u64>(stride_16)));
-        };
-        const BwtItem item{.k = k,
-                           .src = at_stride(src, src_stride_16).template within<kStrideUnitBytes>(src_size),
-                           .src_size = src_size,
-                           .dst = at_stride(dst, dst_stride_16).within(dst_stride_16 * kStrideUnitBytes),
-                           .capacity = dst_stride_16 * kStrideUnitBytes,
-                           .item_bytes = item_bytes,
-                           .scratch = scratch.at(zext<u64>(index) * zext<u64>(words)).within(words)};
-        const BwtOutcome outcome = body(item);
-        mark_block(k, Mark::status, outcome.status);
-        k.once_per_block([&] {
-          statuses.at(index).store(outcome.status);
-          dst_sizes.at(index).store(
-              select(outcome.status == static_cast<u32>(StreamStatus::ok), outcome.size_bytes, 0));
-        });
+        const BwtItem item{detail::open_item(k, src, src_sizes, dst, src_stride_16, dst_stride_16), item_bytes,
+                           scratch.at(zext<u64>(k.block()) * zext<u64>(words)).within(words)};
+        detail::close_item(k, body(item), dst_sizes, statuses);
       },
       where);
 }

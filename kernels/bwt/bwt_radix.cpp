@@ -19,7 +19,9 @@ class RankDoubling {
     return [this](const LaneU32& i) { return word(*order_ + i).load(); };
   }
   auto store_rank() {
-    return [this](const LaneU32& suffix, const LaneU32& rank) { word(*other_ranks_ + suffix).store(rank); };
+    return [this](const LaneU32&, const LaneU32& suffix, const LaneU32& rank) {
+      word(*other_ranks_ + suffix).store(rank);
+    };
   }
 
  public:
@@ -27,7 +29,7 @@ class RankDoubling {
       : item_(item),
         k_(item.k),
         n_(item.src_size),
-        list_(k_, n_),
+        list_(k_),
         order_(k_, 0),
         other_order_(k_, item.item_bytes),
         ranks_(k_, item.item_bytes * 2),
@@ -65,7 +67,7 @@ class RankDoubling {
   // because the list begins with the last suffix and the sorts are stable.
   void sort_by_first_bytes() {
     const WarpBool busy = k_.constant<u32>(0) == 0;
-    list_.for_stretch([&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+    list_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
       k_.if_(inside, [&] { word(*order_ + i).store(n_ - 1 - i); });
     });
     k_.barrier();
@@ -76,11 +78,11 @@ class RankDoubling {
         return select(inside, zext<u32>(item_.src.at(select(inside, at, 0)).load()), 0);
       });
     });
-    const auto differ = [&](const LaneU32& suffix, const LaneU32& before) {
+    const auto differ = [&](const LaneU32&, const LaneU32& suffix, const LaneU32& before) {
       const LaneBool whole = max(suffix, before) + kFirstBytes <= n_;
-      return !whole | (first_bytes(select(whole, suffix, 0)) != first_bytes(select(whole, before, 0)));
+      return (!whole) | (first_bytes(select(whole, suffix, 0)) != first_bytes(select(whole, before, 0)));
     };
-    groups_ = rank_groups(k_, list_, busy, order(), differ, store_rank());
+    groups_ = rank_groups(k_, list_, n_, busy, order(), differ, store_rank());
     swap(ranks_, other_ranks_);
   }
   LaneU32 first_bytes(const LaneU32& at) {
@@ -90,7 +92,7 @@ class RankDoubling {
 
   template <class Digit>
   void pass_by(const WarpBool& busy, const Digit& digit) {
-    list_.sort_by_digit(busy, order(), digit, [&](const LaneU32&, const LaneU32& suffix, const LaneU32& position) {
+    list_.sort_by_digit(n_, busy, order(), digit, [&](const LaneU32&, const LaneU32& suffix, const LaneU32& position) {
       word(*other_order_ + position).store(suffix);
     });
     k_.if_(busy, [&] { swap(order_, other_order_); });
@@ -104,13 +106,13 @@ class RankDoubling {
     WarpVar moved(k_, 0);
     k_.if_(busy, [&] {
       list_.for_stretch(
-          [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) { moved += popc(moved_lanes(i, inside)); });
+          n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) { moved += popc(moved_lanes(i, inside)); });
     });
     const auto totals = list_.totals(*moved, k_.constant<u32>(0));
     const BlockU32 at_end = min(distance, n_);
     k_.if_(busy, [&] {
       moved = at_end + totals.sum_before;
-      list_.for_stretch([&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+      list_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
         k_.if_(inside & (i < at_end), [&] { word(*other_order_ + i).store(n_ - at_end + i); });
         const WarpU32 lanes = moved_lanes(i, inside);
         k_.if_((lanes >> k_.lane() & 1) != 0, [&] {
@@ -124,8 +126,8 @@ class RankDoubling {
   }
 
   void sort_by_rank(const WarpBool& busy) {
-    k_.range(k_.constant<u32>(0), bits_of_rank(), SuffixList::kDigitBits, [&](const BlockU32& shift) {
-      pass_by(busy, [&](const LaneU32& suffix) { return rank_of(suffix) >> shift & (SuffixList::kDigits - 1); });
+    k_.range(k_.constant<u32>(0), bits_of_rank(), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
+      pass_by(busy, [&](const LaneU32& suffix) { return rank_of(suffix) >> shift & (SuffixSort::kDigits - 1); });
     });
   }
 
@@ -134,10 +136,10 @@ class RankDoubling {
       const LaneBool inside = distance < n_ - suffix;
       return select(inside, rank_of(select(inside, suffix + distance, 0)) + 1, 0);
     };
-    const auto differ = [&](const LaneU32& suffix, const LaneU32& before) {
+    const auto differ = [&](const LaneU32&, const LaneU32& suffix, const LaneU32& before) {
       return (rank_of(suffix) != rank_of(before)) | (second(suffix) != second(before));
     };
-    const WarpU32 groups = rank_groups(k_, list_, busy, order(), differ, store_rank());
+    const WarpU32 groups = rank_groups(k_, list_, n_, busy, order(), differ, store_rank());
     k_.if_(busy, [&] {
       groups_ = groups;
       swap(ranks_, other_ranks_);
@@ -147,7 +149,7 @@ class RankDoubling {
   // The order goes to the beginning of the scratch, where a caller finds it.
   void move_home() {
     k_.if_(*order_ != 0, [&] {
-      list_.for_stretch([&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+      list_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
         k_.if_(inside, [&] { word(i).store(word(*order_ + i).load()); });
       });
     });
@@ -156,7 +158,7 @@ class RankDoubling {
   const BwtItem& item_;
   Kernel& k_;
   BlockU32 n_;
-  SuffixList list_;
+  SuffixSort list_;
   WarpVar order_, other_order_, ranks_, other_ranks_;  // where they begin in the scratch
   WarpVar groups_{k_, 0};
 };
@@ -164,16 +166,19 @@ class RankDoubling {
 }  // namespace
 
 KernelDefinition bwt_radix() {
-  return define_bwt_sort<kMaxBwtBytes>(
+  return define_bwt(
       {.name = std::string(kBwtRadix),
        .block = kBwtSortThreads,
        .min_blocks = 2,
-       .budget = {.registers = 64, .shared_bytes = SuffixList::kSharedBytes},
+       .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
                 .buffers = {{"src", N}, {"dst", N + 32}, {"dst_rows", N / 1024}, {"scratch", N * 16}},
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return item_bytes * 4; },
-      [](const BwtItem& item) { RankDoubling(item).sort(); });
+      [](const BwtItem& item) {
+        return sort_within_limits(item, min(item.item_bytes, kMaxBwtBytes),
+                                  [](const BwtItem& within) { RankDoubling(within).sort(); });
+      });
 }
 
 }  // namespace ptxkit::kernels

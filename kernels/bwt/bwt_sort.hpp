@@ -5,24 +5,25 @@
 
 namespace ptxkit::kernels {
 
-using SuffixList = CtaList<kBwtSortThreads>;
+using SuffixSort = CtaSort<kBwtSortThreads>;
+using SuffixStretches = CtaStretches<kBwtSortThreads>;
 
 inline auto bwt_segments(const BlockU32& raw_bytes) { return (raw_bytes + (kBwtSegmentBytes - 1)) / kBwtSegmentBytes; }
 
-// The elements of an order fall into groups of equals, and an element's rank is where its group begins. Gives every
-// element of the order its rank, and says how many groups there are. is_first(i, element, the one before): whether a
-// group begins, at i > 0.
+// The elements of a list fall into groups of equals, and an element's rank is the index at which its group begins.
+// store_rank(i, element, rank) for all; says how many groups there are. is_first(i, element, the one before): whether a
+// group begins at i; where i is 0 its answer does not count.
 template <class Load, class IsFirst, class StoreRank>
-WarpU32 rank_groups(dsl::Kernel& k, SuffixList& list, const WarpBool& busy, const Load& load, const IsFirst& is_first,
-                    const StoreRank& store_rank) {
+WarpU32 rank_groups(dsl::Kernel& k, SuffixStretches& list, const WarpU32& count, const WarpBool& busy, const Load& load,
+                    const IsFirst& is_first, const StoreRank& store_rank) {
   using namespace dsl;
   const auto first_lanes = [&](const LaneU32& i, const LaneBool& inside) {
     const LaneU32 before = load(select(i == 0, 0, i - 1));
-    return ballot(inside & ((i == 0) | is_first(load(i), before)));
+    return ballot(inside & ((i == 0) | is_first(i, load(i), before)));
   };
   WarpVar groups(k, 0), last(k, 0);
   k.if_(busy, [&] {
-    list.for_stretch([&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+    list.for_stretch(count, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
       const WarpU32 first = first_lanes(i, inside);
       groups += popc(first);
       last = select(first != 0, base + (31 - clz(first)), *last);
@@ -31,10 +32,10 @@ WarpU32 rank_groups(dsl::Kernel& k, SuffixList& list, const WarpBool& busy, cons
   const auto totals = list.totals(*groups, *last);
   k.if_(busy, [&] {
     last = totals.last_before;
-    list.for_stretch([&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+    list.for_stretch(count, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
       const WarpU32 first = first_lanes(i, inside);
       const LaneU32 to_here = first & (k.lanes_below() << 1 | 1);
-      k.if_(inside, [&] { store_rank(load(i), select(to_here != 0, base + (31 - clz(to_here)), *last)); });
+      k.if_(inside, [&] { store_rank(i, load(i), select(to_here != 0, base + (31 - clz(to_here)), *last)); });
       last = select(first != 0, base + (31 - clz(first)), *last);
     });
   });
@@ -45,7 +46,8 @@ WarpU32 rank_groups(dsl::Kernel& k, SuffixList& list, const WarpBool& busy, cons
 // The BWT block of an item whose suffixes are in order: suffix_at(i) is the i-th, and the whole block the
 // `rank_of_block`-th.
 template <class SuffixAt>
-void write_bwt_block(const BwtItem& item, SuffixList& list, const SuffixAt& suffix_at, const WarpU32& rank_of_block) {
+void write_bwt_block(const ColumnItem& item, SuffixStretches& list, const SuffixAt& suffix_at,
+                     const WarpU32& rank_of_block) {
   using namespace dsl;
   Kernel& k = item.k;
   const BlockU32 n = item.src_size;
@@ -54,7 +56,7 @@ void write_bwt_block(const BwtItem& item, SuffixList& list, const SuffixAt& suff
     item.dst.as<u32>().store(n);
     k.if_(n != 0, [&] { column.store(item.src.at(n - 1).load()); });  // of row 0
   });
-  list.for_stretch([&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+  list.for_stretch(n, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
     if (k.is_debug()) mark_warp(k, Mark::emit, base);
     const LaneU32 suffix = suffix_at(i);
     k.if_(inside & (suffix % kBwtSegmentBytes == 0),
@@ -64,26 +66,19 @@ void write_bwt_block(const BwtItem& item, SuffixList& list, const SuffixAt& suff
   });
 }
 
-// sort(item, list) writes the block; it is called where the item is within its limits.
-template <dsl::u32 MaxBytes, class ScratchWords, class Sort>
-dsl::KernelDefinition define_bwt_sort(dsl::KernelSpec spec, ScratchWords scratch_words, Sort sort,
-                                      dsl::Where where = dsl::Where::current()) {
+// sort(item) writes the block; it is called where the item is within its limits.
+template <class Item, class Sort>
+ColumnOutcome sort_within_limits(const Item& item, const BlockU32& max_bytes, const Sort& sort) {
   using namespace dsl;
-  return define_bwt(
-      std::move(spec), scratch_words,
-      [sort](const BwtItem& item) {
-        Kernel& k = item.k;
-        const BlockU32 n = item.src_size;
-        const BlockU32 block_bytes = (bwt_segments(n) + 1) * 4 + n;
-        const auto status = [&](StreamStatus value) { return k.constant(static_cast<u32>(value)); };
-        const Expr<bool, Rate::Block> too_large = n > min(item.item_bytes, MaxBytes);
-        const Expr<bool, Rate::Block> too_long = block_bytes > item.capacity;
-        k.if_(!too_large & !too_long, [&] { sort(item); });
-        return BwtOutcome{select(too_large, status(StreamStatus::item_too_large),
-                                 select(too_long, status(StreamStatus::output_overrun), status(StreamStatus::ok))),
-                          block_bytes};
-      },
-      where);
+  Kernel& k = item.k;
+  const BlockU32 n = item.src_size;
+  const BlockU32 block_bytes = (bwt_segments(n) + 1) * 4 + n;
+  const Expr<bool, Rate::Block> too_large = n > max_bytes, too_long = block_bytes > item.capacity;
+  k.if_((!too_large) & (!too_long), [&] { sort(item); });
+  const auto status = [&](StreamStatus value) { return status_value(k, value); };
+  return {select(too_large, status(StreamStatus::item_too_large),
+                 select(too_long, status(StreamStatus::output_overrun), status(StreamStatus::ok))),
+          block_bytes};
 }
 
 }  // namespace ptxkit::kernels

@@ -13,76 +13,30 @@ using BlockVar = dsl::Var<dsl::u32, dsl::Rate::Block>;
 using Words = dsl::Ptr<dsl::Global, dsl::u32, 4>;
 using SharedWords = dsl::Ptr<dsl::Shared, dsl::u32, 16>;
 
-// The CTA has Threads.
+// What warps tell each other, and the stretches. The CTA has Threads.
 template <dsl::u32 Threads>
-class CtaList {
+class CtaStretches {
  public:
   static constexpr dsl::u32 kWarps = Threads / dsl::kWarpLanes;
-  static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
-  // A thread sums up so many of the digits' counters.
-  static constexpr dsl::u32 kCountersOfThread = kDigits / dsl::kWarpLanes;
-  static constexpr dsl::u32 kSharedBytes = 4 * (kDigits * kWarps + 2 * dsl::kWarpLanes);
+  static constexpr dsl::u32 kSharedBytes = 4 * 2 * dsl::kWarpLanes;
 
-  // Lists of `count` elements.
-  CtaList(dsl::Kernel& k, const BlockU32& count)
-      : k_(k),
-        count_(count),
-        stretch_((count + (Threads - 1)) / Threads * dsl::kWarpLanes),
-        counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()),
-        of_warps_(k.shared<dsl::u32, 2 * dsl::kWarpLanes, 16>("of_warps").data()) {}
+  explicit CtaStretches(dsl::Kernel& k)
+      : k_(k), of_warps_(k.shared<dsl::u32, 2 * dsl::kWarpLanes, 16>("of_warps").data()) {}
 
-  // body(base, i, inside): the warp's stretch, 32 elements from `base` a turn; i is `base` where a lane is not inside.
+  // body(base, i, inside): the warp's stretch of `count` elements, 32 from `base` a turn; i is `base` where a lane is
+  // not inside.
   template <class Body>
-  void for_stretch(const Body& body) {
-    const WarpU32 begin = dsl::min(k_.warp() * stretch_, count_);
-    const WarpU32 end = begin + dsl::min(count_ - begin, stretch_);
+  void for_stretch(const WarpU32& count, const Body& body) {
+    const WarpU32 stretch = (count + (Threads - 1)) / Threads * dsl::kWarpLanes;
+    const WarpU32 begin = dsl::min(k_.warp() * stretch, count);
+    const WarpU32 end = begin + dsl::min(count - begin, stretch);
     k_.range(begin, end, dsl::kWarpLanes, [&](const WarpU32& base) {
       const LaneBool inside = base + k_.lane() < end;
       body(base, base + dsl::select(inside, k_.lane(), 0), inside);
     });
   }
 
-  // A stable sort by one digit. load(i) is element i, digit(element) below kDigits; place(i, element, position) puts it
-  // where it belongs.
-  template <class Load, class Digit, class Place>
-  void sort_by_digit(const WarpBool& busy, const Load& load, const Digit& digit, const Place& place) {
-    using namespace dsl;
-    k_.if_(busy, [&] {
-      unrolled<kCountersOfThread>(
-          [&](auto i) { counters_.at(k_.thread() + k_.constant(i * Threads)).store(k_.constant<u32>(0)); });
-    });
-    k_.barrier();
-    k_.if_(busy, [&] {
-      for_stretch([&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        const LaneU32 mine = digit(load(i));
-        const LaneU32 same = match_any(select(inside, mine, kDigits));
-        k_.if_(inside & ((same & k_.lanes_below()) == 0), [&] {
-          const auto counter = counter_of(mine);
-          counter.store(counter.load() + popc(same));
-        });
-        k_.sync_warp();
-      });
-    });
-    k_.barrier();
-    sum_counters();
-    k_.if_(busy, [&] {
-      for_stretch([&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        const LaneU32 element = load(i);
-        const LaneU32 mine = digit(element);
-        const LaneU32 same = match_any(select(inside, mine, kDigits));
-        const LaneU32 position = counter_of(mine).load() + popc(same & k_.lanes_below());
-        k_.sync_warp();  // every lane has read before one writes
-        k_.if_(inside, [&] {
-          place(i, element, position);
-          k_.if_((same >> k_.lane()) == 1, [&] { counter_of(mine).store(position + 1); });
-        });
-        k_.sync_warp();
-      });
-    });
-    k_.barrier();
-  }
-
-  // Sum and maximum over the warps of what each has found in its stretch: of those before this one, and of all.
+  // Sum and maximum over the warps of what each has found: of those before this one, and of all.
   struct Totals {
     WarpU32 sum_before, sum, last_before;
   };
@@ -99,10 +53,74 @@ class CtaList {
     const LaneU32 its_found = select(is_warp, of_warps_.at(other).load(), 0);
     const LaneU32 its_last = of_warps_.at(other + kWarpLanes).load();
     const LaneBool is_before = k_.lane() < k_.warp();
-    Totals result{reduce_add(select(is_before, its_found, 0)), reduce_add(its_found),
-                  reduce_max(select(is_before, its_last, 0))};
+    const Totals result{reduce_add(select(is_before, its_found, 0)), reduce_add(its_found),
+                        reduce_max(select(is_before, its_last, 0))};
     k_.barrier();
     return result;
+  }
+  WarpU32 sum_of(const WarpU32& found) { return totals(found, k_.constant(dsl::u32{0})).sum; }
+
+ protected:
+  dsl::Kernel& k_;
+
+ private:
+  SharedWords of_warps_;
+};
+
+// The same with counters, to sort lists by digits.
+template <dsl::u32 Threads>
+class CtaSort : public CtaStretches<Threads> {
+  using Base = CtaStretches<Threads>;
+  using Base::k_;
+
+ public:
+  using Base::kWarps, Base::for_stretch, Base::totals;
+  static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
+  // A thread sums up so many of the digits' counters.
+  static constexpr dsl::u32 kCountersOfThread = kDigits / dsl::kWarpLanes;
+  static constexpr dsl::u32 kSharedBytes = Base::kSharedBytes + 4 * kDigits * kWarps;
+
+  explicit CtaSort(dsl::Kernel& k) : Base(k), counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()) {}
+
+  // A stable sort by one digit. load(i) is element i, digit(element) below kDigits; place(i, element, position) puts it
+  // where it belongs.
+  template <class Load, class Digit, class Place>
+  void sort_by_digit(const WarpU32& count, const WarpBool& busy, const Load& load, const Digit& digit,
+                     const Place& place) {
+    using namespace dsl;
+    k_.if_(busy, [&] {
+      unrolled<kCountersOfThread>(
+          [&](auto i) { counters_.at(k_.thread() + k_.constant(i * Threads)).store(k_.constant(u32{0})); });
+    });
+    k_.barrier();
+    k_.if_(busy, [&] {
+      for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+        const LaneU32 mine = digit(load(i));
+        const LaneU32 same = match_any(select(inside, mine, kDigits));
+        k_.if_(inside & ((same & k_.lanes_below()) == 0), [&] {
+          const auto counter = counter_of(mine);
+          counter.store(counter.load() + popc(same));
+        });
+        k_.sync_warp();
+      });
+    });
+    k_.barrier();
+    sum_counters();
+    k_.if_(busy, [&] {
+      for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+        const LaneU32 element = load(i);
+        const LaneU32 mine = digit(element);
+        const LaneU32 same = match_any(select(inside, mine, kDigits));
+        const LaneU32 position = counter_of(mine).load() + popc(same & k_.lanes_below());
+        k_.sync_warp();  // every lane has read before one writes
+        k_.if_(inside, [&] {
+          place(i, element, position);
+          k_.if_((same >> k_.lane()) == 1, [&] { counter_of(mine).store(position + 1); });
+        });
+        k_.sync_warp();
+      });
+    });
+    k_.barrier();
   }
 
  private:
@@ -115,7 +133,7 @@ class CtaList {
     const auto mine = counters_.at(times<kCountersOfThread>(k_.thread()));
     LaneVar sum(k_, 0);
     unrolled<kCountersOfThread>([&](auto i) { sum += mine.at(i).load(); });
-    const Totals before = totals(reduce_add(*sum), k_.constant<u32>(0));
+    const auto before = totals(reduce_add(*sum), k_.constant(u32{0}));
     LaneVar next(k_, before.sum_before + exclusive_sum(*sum));
     unrolled<kCountersOfThread>([&](auto i) {
       const LaneU32 count = mine.at(i).load();
@@ -125,9 +143,7 @@ class CtaList {
     k_.barrier();
   }
 
-  dsl::Kernel& k_;
-  BlockU32 count_, stretch_;
-  SharedWords counters_, of_warps_;
+  SharedWords counters_;
 };
 
 }  // namespace ptxkit::kernels

@@ -10,6 +10,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/names.hpp"
 #include "analyzer/report/identity.hpp"
+#include "kernels/bwt/abi.hpp"
 #include "kernels/cost.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
@@ -116,7 +117,8 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
 }
 
 bool works_as_cta(const KernelImage& image) {
-  return image.name == kLz4CompressChunk || image.name.starts_with("bwt_");
+  return image.name == kLz4CompressChunk || image.name.starts_with("bwt_") || image.name.starts_with("mtf_") ||
+         image.name.starts_with("zero_runs_");
 }
 
 // Warps of a CTA work apart, so nothing waits for the CTA but in the kernels that give one to an item; what waits for
@@ -145,7 +147,7 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // they work on positions
     // A warp an item: an item's bytes take 32 threads. Or a CTA.
     const bool takes_pages = image.name == kLz4CompressPage || image.name == kLz4Decompress ||
-                             image.name == kZeroPage || image.name.starts_with("demux_");
+                             image.name == kZeroPage || image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });
