@@ -97,6 +97,7 @@ inline BwtKernel bwt_bitonic() {
             return kernels::TransformOutcome{kernels::StreamStatus::item_too_large, 0};
           }};
 }
+inline std::vector<BwtKernel> bwt_sorts() { return {bwt_radix(), bwt_bitonic()}; }
 inline BwtKernel bwt_inverse() {
   return {kernels::kBwtInverse, kernels::kBwtInverseThreads, kernels::bwt_inverse_scratch_words,
           kernels::bwt_inverse_reference};
@@ -120,53 +121,78 @@ inline uint32_t longest_of(const std::vector<Bytes>& items) {
   return static_cast<uint32_t>(longest);
 }
 
-// One launch over `items`, each with room for `room_bytes` (rounded up to 16): statuses, lengths and bytes as the
-// reference has them, and nothing beside the results changed.
-inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const BwtKernel& kernel,
-                                                  const std::vector<Bytes>& items, uint32_t item_bytes,
-                                                  uint32_t room_bytes) {
-  using kernels::StreamStatus;
-  constexpr uint8_t kPattern = 0xa5;
+// What one launch over `items` left, each with room for `room_bytes` (rounded up to 16).
+struct BwtRun {
+  std::vector<uint32_t> sizes, statuses;
+  std::vector<Bytes> rooms;
+  Bytes scratch;  // of kernels that leave an order there
+
+  Bytes result(size_t i) const {
+    return {rooms[i].begin(), rooms[i].begin() + static_cast<ptrdiff_t>(std::min<size_t>(sizes[i], rooms[i].size()))};
+  }
+};
+inline constexpr uint8_t kRoomPattern = 0xa5;
+inline BwtRun run_bwt_kernel(const Launch& launch, const BwtKernel& kernel, const std::vector<Bytes>& items,
+                             uint32_t item_bytes, uint32_t room_bytes) {
   const size_t src_stride = (longest_of(items) + 15) / 16 * 16, dst_stride = (room_bytes + 15) / 16 * 16;
-  Bytes src(items.size() * src_stride, kPattern), sizes(4 * items.size());
+  Bytes src(items.size() * src_stride, kRoomPattern), sizes(4 * items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     std::copy(items[i].begin(), items[i].end(), src.begin() + static_cast<ptrdiff_t>(i * src_stride));
     const auto size = static_cast<uint32_t>(items[i].size());
     std::memcpy(&sizes[4 * i], &size, 4);
   }
-  std::vector<KernelArgument> arguments = {KernelArgument::input(src), KernelArgument::input(sizes),
-                                           KernelArgument::input(Bytes(items.size() * dst_stride, kPattern)),
+  std::vector<KernelArgument> arguments = {KernelArgument::input(std::move(src)), KernelArgument::input(sizes),
+                                           KernelArgument::input(Bytes(items.size() * dst_stride, kRoomPattern)),
                                            KernelArgument::output(4 * items.size()),
                                            KernelArgument::output(4 * items.size())};
-  const size_t scratch_bytes = kernel.scratch_words == nullptr ? 0 : 4 * kernel.scratch_words(item_bytes);
-  if (kernel.scratch_words != nullptr) arguments.push_back(KernelArgument::output(items.size() * scratch_bytes));
+  if (kernel.scratch_words != nullptr) {
+    const size_t scratch_bytes = items.size() * 4 * kernel.scratch_words(item_bytes);
+    arguments.push_back(kernel.leaves_order ? KernelArgument::output(scratch_bytes)
+                                            : KernelArgument::scratch(scratch_bytes));
+  }
   arguments.push_back(KernelArgument::number(static_cast<uint32_t>(src_stride / 16)));
   arguments.push_back(KernelArgument::number(static_cast<uint32_t>(dst_stride / 16)));
   if (kernel.scratch_words != nullptr) arguments.push_back(KernelArgument::number(item_bytes));
-  const auto buffers = launch(kernel.name, static_cast<uint32_t>(items.size()), kernel.threads, arguments);
-  if (buffers.empty()) return {};
-  std::vector<Bytes> outputs;
+  auto buffers = launch(kernel.name, static_cast<uint32_t>(items.size()), kernel.threads, arguments);
+  BwtRun run;
+  if (buffers.empty()) return run;
+  run.sizes.resize(items.size());
+  run.statuses.resize(items.size());
+  std::memcpy(run.sizes.data(), buffers[3].data(), 4 * items.size());
+  std::memcpy(run.statuses.data(), buffers[4].data(), 4 * items.size());
   for (size_t i = 0; i < items.size(); ++i) {
-    SCOPED_TRACE(std::string(kernel.name) + ", item " + std::to_string(i) + " of " + std::to_string(items[i].size()));
-    Bytes expected(dst_stride);
-    const auto outcome = kernel.reference(items[i], expected);
-    uint32_t status = 0, size = 0;
-    std::memcpy(&size, &buffers[3][4 * i], 4);
-    std::memcpy(&status, &buffers[4][4 * i], 4);
-    EXPECT_EQ(status_text(static_cast<StreamStatus>(status)), status_text(outcome.status));
-    EXPECT_EQ(size, outcome.size_bytes);
     const auto begin = buffers[2].begin() + static_cast<ptrdiff_t>(i * dst_stride);
-    const Bytes room(begin, begin + static_cast<ptrdiff_t>(dst_stride));
-    outputs.emplace_back(room.begin(), room.begin() + static_cast<ptrdiff_t>(std::min<size_t>(size, dst_stride)));
+    run.rooms.emplace_back(begin, begin + static_cast<ptrdiff_t>(dst_stride));
+  }
+  if (kernel.leaves_order) run.scratch = std::move(buffers[5]);
+  return run;
+}
+
+// Statuses, lengths and bytes as the reference has them, and nothing beside the results changed.
+inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const BwtKernel& kernel,
+                                                  const std::vector<Bytes>& items, uint32_t item_bytes,
+                                                  uint32_t room_bytes) {
+  using kernels::StreamStatus;
+  const BwtRun run = run_bwt_kernel(launch, kernel, items, item_bytes, room_bytes);
+  std::vector<Bytes> outputs;
+  for (size_t i = 0; i < run.sizes.size(); ++i) {
+    SCOPED_TRACE(std::string(kernel.name) + ", item " + std::to_string(i) + " of " + std::to_string(items[i].size()));
+    const Bytes& room = run.rooms[i];
+    Bytes expected(room.size());
+    const auto outcome = kernel.reference(items[i], expected);
+    EXPECT_EQ(status_text(static_cast<StreamStatus>(run.statuses[i])), status_text(outcome.status));
+    EXPECT_EQ(run.sizes[i], outcome.size_bytes);
     expected.resize(outcome.size_bytes);
+    outputs.push_back(run.result(i));
     EXPECT_TRUE(outputs.back() == expected);
     if (outcome.status != StreamStatus::ok) continue;
     EXPECT_TRUE(std::all_of(room.begin() + static_cast<ptrdiff_t>(expected.size()), room.end(), [](uint8_t byte) {
-      return byte == kPattern;
+      return byte == kRoomPattern;
     })) << "bytes behind the result changed";
     if (kernel.leaves_order) {
       std::vector<uint32_t> order(items[i].size());
-      if (!order.empty()) std::memcpy(order.data(), &buffers[5][i * scratch_bytes], 4 * order.size());
+      const size_t scratch_bytes = run.scratch.size() / items.size();
+      if (!order.empty()) std::memcpy(order.data(), &run.scratch[i * scratch_bytes], 4 * order.size());
       EXPECT_EQ(check_suffix_order(items[i], order), "");
     }
   }

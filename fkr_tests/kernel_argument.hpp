@@ -16,10 +16,17 @@ struct KernelArgument {
   }
   static KernelArgument output(size_t size_bytes) { return {true, {}, size_bytes, 0}; }  // uninitialised
 
+  static KernelArgument scratch(size_t size_bytes) {  // uninitialised, and it comes back empty
+    KernelArgument argument = output(size_bytes);
+    argument.is_scratch = true;
+    return argument;
+  }
+
   bool is_buffer;
   Bytes bytes;  // empty: uninitialised
   size_t size_bytes;
   uint32_t value;
+  bool is_scratch = false;
 };
 
 // (kernel, CTAs, threads of one, arguments) -> the buffers afterwards, in order; none when it failed, which is

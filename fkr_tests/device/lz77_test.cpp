@@ -5,61 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/device/device.hpp"
+#include "fkr_tests/device/launch.hpp"
 #include "fkr_tests/lz77_cases.hpp"
-#include "kernels/images.hpp"
 
 namespace ptxkit::kernels {
 namespace {
 
 using ptxkit::testing::Bytes;
-using ptxkit::testing::KernelArgument;
-
-double last_seconds = 0;  // of the last launch, the kernel alone
-
-std::vector<Bytes> launch(std::string_view name, uint32_t grid, uint32_t block_threads,
-                          const std::vector<KernelArgument>& arguments) {
-  const driver::ContextPointer context = *ptxkit::testing::device();
-  const KernelImage* const image = find_kernel_image(name, context->info().major, context->info().minor);
-  if (image == nullptr) throw std::runtime_error("no image of " + std::string(name));
-  const auto kernel = driver::Kernel::load(context, *image);
-  if (!kernel) throw std::runtime_error(kernel.error().message());
-  const auto stream = driver::Stream::create(context).value();
-  std::vector<driver::DeviceMemory> memories;
-  std::vector<driver::LaunchArgument> values;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const KernelArgument& argument = arguments[i];
-    if (!argument.is_buffer) {
-      values.push_back(driver::LaunchArgument::of(argument.value));
-      continue;
-    }
-    memories.push_back(driver::DeviceMemory::allocate(context, std::max<size_t>(argument.size_bytes, 1)).value());
-    EXPECT_TRUE(memories.back().fill(0xa5, stream));
-    if (!argument.bytes.empty()) {
-      EXPECT_TRUE(memories.back().upload(argument.bytes, stream));
-    }
-    const bool is_bytes = image->parameters[i].pointee_alignment_bytes == 1 || image->parameters[i].name == "src" ||
-                          image->parameters[i].name == "dst";
-    values.push_back(is_bytes ? driver::LaunchArgument::of(memories.back().as<uint8_t>())
-                              : driver::LaunchArgument::of(memories.back().as<uint32_t>()));
-  }
-  const auto begin = driver::Event::create(context).value(), end = driver::Event::create(context).value();
-  EXPECT_TRUE(begin.record(stream));
-  const auto launched = kernel->launch(stream, grid, block_threads, values);
-  EXPECT_TRUE(launched.has_value()) << launched.error().message();
-  EXPECT_TRUE(end.record(stream));
-  std::vector<Bytes> buffers;
-  size_t next = 0;
-  for (const KernelArgument& argument : arguments) {
-    if (!argument.is_buffer) continue;
-    buffers.emplace_back(argument.size_bytes);
-    EXPECT_TRUE(memories[next++].download(buffers.back(), stream));
-  }
-  const auto waited = stream.wait();
-  EXPECT_TRUE(waited.has_value()) << name << ": " << waited.error().message();
-  if (!waited) return {};
-  last_seconds = end.seconds_since(begin).value();
-  return buffers;
-}
+using ptxkit::testing::last_seconds;
+using ptxkit::testing::launch;
 
 TEST(DeviceLz77, AwkwardSizes) {
   PTXKIT_REQUIRE_DEVICE();
@@ -93,9 +47,9 @@ TEST(DeviceLz77, BatchIsBoundedAtFourMebibytes) {
   for (const Bytes& raw : {Bytes(4 << 20, 'x'), ptxkit::testing::matchable_bytes(4 << 20, 1)}) {
     ptxkit::testing::Lz77OnDevice device(launch, raw);
     const Bytes links = device.link();
-    EXPECT_LT(last_seconds, 0.1) << "lz77_link";
+    EXPECT_LT(last_seconds(), 0.1) << "lz77_link";
     const Bytes matches = device.find(kLz77Batch, links, kLzBatchPositions);
-    EXPECT_LT(last_seconds, 0.1) << "lz77_batch";
+    EXPECT_LT(last_seconds(), 0.1) << "lz77_batch";
     EXPECT_TRUE(ptxkit::testing::matches_of(matches) == lz77_batch_reference(raw));
   }
 }
@@ -111,7 +65,7 @@ TEST(DeviceLz77, PerPositionIsBoundedAtFourMebibytes) {
   for (const Bytes& raw : {runs, Bytes(4 << 20, 'x'), ptxkit::testing::matchable_bytes(4 << 20, 1)}) {
     ptxkit::testing::Lz77OnDevice device(launch, raw);
     LzMatches matches = ptxkit::testing::matches_of(device.per_position(kLzMaxWindow));
-    EXPECT_LT(last_seconds, 0.1);
+    EXPECT_LT(last_seconds(), 0.1);
     constexpr size_t kCompared = 60000;
     const std::span<const uint8_t> front(raw.data(), kCompared + kLzMaxMatch);
     LzMatches expected = lz77_per_position_reference(front, kWindow);

@@ -211,7 +211,8 @@ RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t
   if (!ran.outcome.ok()) return result;
   auto address = addresses.begin();
   for (const KernelArgument& argument : arguments) {
-    if (argument.is_buffer) result.buffers.push_back(bench.download<uint8_t>(*address++, argument.size_bytes));
+    if (!argument.is_buffer) continue;
+    result.buffers.push_back(bench.download<uint8_t>(*address++, argument.is_scratch ? 0 : argument.size_bytes));
   }
   return result;
 }
