@@ -5,18 +5,24 @@
 #include <sched.h>
 
 namespace ptxkit::codec {
-namespace {
-
-// Cores that this process may use: a container's affinity mask is often smaller than the machine.
-unsigned usable_core_count() {
+std::vector<unsigned> usable_cores() {
+  std::vector<unsigned> cores;
   cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-  return std::max(1u, std::thread::hardware_concurrency());
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+    }
+  }
+  if (cores.empty()) cores.resize(std::max(1u, std::thread::hardware_concurrency()));
+  return cores;
 }
 
-}  // namespace
-
-Executor::Executor(unsigned thread_count) : thread_count_(thread_count == 0 ? usable_core_count() : thread_count) {
+Executor::Executor(unsigned thread_count, Placement placement)
+    : placement_(std::move(placement)),
+      thread_count_(thread_count != 0          ? thread_count
+                    : placement_.cores.empty() ? static_cast<unsigned>(usable_cores().size())
+                                               : static_cast<unsigned>(placement_.cores.size())),
+      progress_(thread_count_) {
   for (unsigned worker = 1; worker < thread_count_; ++worker) threads_.emplace_back([this, worker] { work(worker); });
 }
 
@@ -32,7 +38,10 @@ Executor::~Executor() {
 void Executor::for_each(std::size_t count, const std::function<void(std::size_t, unsigned)>& body) {
   std::lock_guard turn(turn_);
   if (count <= 1 || threads_.empty()) {
-    for (std::size_t index = 0; index < count; ++index) body(index, 0);
+    body_ = &body;
+    count_ = count;
+    next_.store(0, std::memory_order_relaxed);
+    drain(0);
     return;
   }
   {
@@ -54,10 +63,20 @@ void Executor::drain(unsigned worker) {
     const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
     if (index >= count_) return;
     (*body_)(index, worker);
+    if (placement_.throttle != nullptr && ++progress_[worker].done_count % scheduler::kThrottleInterval == 0) {
+      placement_.throttle->yield_if_set();
+    }
   }
 }
 
 void Executor::work(unsigned worker) {
+  if (!placement_.cores.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(placement_.cores[worker % placement_.cores.size()], &set);
+    // Refused where the mask has shrunk meanwhile: then anywhere.
+    ::sched_setaffinity(0, sizeof set, &set);
+  }
   std::size_t seen = 0;
   for (;;) {
     {

@@ -3,7 +3,7 @@
 // The codec needs exactly this: "compress these blocks on all cores, tell me when done". Iterations are handed out one
 // by one from an atomic counter, so unequal blocks balance themselves; the calling thread works too. Debian has oneTBB
 // only as a shared library, and the programs here must run on a machine with nothing but glibc and a driver: hence
-// sixty lines of our own.
+// a hundred lines of our own.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,25 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/scheduler/throttle.hpp"
+
 namespace ptxkit::codec {
+
+// The cores that this process may use: a container's affinity mask is often smaller than the machine.
+std::vector<unsigned> usable_cores();
+
+struct Placement {
+  // Threads of the pool run on these, one after another; the caller of for_each runs where it runs. Empty: anywhere.
+  std::vector<unsigned> cores = {};
+  // Workers step aside while it is set; looked at every 64 iterations. It must outlive the pool.
+  scheduler::Throttle* throttle = nullptr;
+};
 
 class Executor {
  public:
-  // `thread_count` workers in all, the caller of for_each included; 0 asks the machine (the affinity mask of the
-  // process).
-  explicit Executor(unsigned thread_count = 0);
+  // `thread_count` workers in all, the caller of for_each included; 0: as many as there are cores in the placement, or
+  // for the process.
+  explicit Executor(unsigned thread_count = 0, Placement placement = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -35,7 +47,14 @@ class Executor {
   void work(unsigned worker);
   void drain(unsigned worker);
 
+  // A cache line each.
+  struct alignas(64) Progress {
+    unsigned done_count = 0;
+  };
+
+  Placement placement_;
   unsigned thread_count_;
+  std::vector<Progress> progress_;
   std::vector<std::thread> threads_;
   std::mutex turn_;  // held by the caller whose loop runs
   std::mutex mutex_;

@@ -27,7 +27,7 @@ CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor)
   if (!context) return tl::unexpected(NoGpu{context.error(), true});
   auto machine = make_cuda_machine(std::move(*context), request.find_image, request.limits);
   if (!machine) return tl::unexpected(NoGpu{machine.error(), true});
-  return make_kernel_backend(std::move(*machine), executor);
+  return make_kernel_backend(std::move(*machine), executor, request.throttle);
 }
 
 std::unique_ptr<Backend> without_gpu(const BackendRequest& request, Executor& executor, const std::string& why,

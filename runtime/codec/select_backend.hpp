@@ -34,6 +34,8 @@ struct BackendRequest {
   std::string calibration_path;
   // Of Policy::mixed: copies between items and staging memory; another one than the CPU works on.
   Executor* copy_executor = nullptr;
+  // Held while a GPU's copies between items and staging memory run; what looks at it is up to the executors.
+  scheduler::Throttle* throttle = nullptr;
   int device = 0;            // of cuda
   FindImage find_image;      // of cuda and emulator: kernels::find_kernel_image
   FallbackNotice notice;     // of auto; called from any thread, at most once

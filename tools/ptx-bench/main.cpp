@@ -83,7 +83,7 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(16, 65536));
   pcie->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
-  pcie->add_option("--queues", settings.queue_count, "slices on the device at a time (default 4)")
+  pcie->add_option("--queues", settings.queue_count, "slices on the device at a time (default 6)")
       ->check(CLI::Range(1, 64));
   pcie->add_option("--slice", settings.slice_bytes, "raw bytes of a slice, e.g. 8MiB (default 16MiB)")
       ->transform(CLI::AsSizeValue(false));

@@ -26,10 +26,11 @@ double five_times_rule_seconds(double raw_bytes) { return 5 * 2 * raw_bytes / 25
 
 struct Copies {
   double up = 0, down = 0, both = 0;  // seconds
+  std::vector<double> half_rows;      // of each chunk size: the first half of each chunk, down
 };
 
 Result<Copies> measure_copies(const driver::ContextPointer& context, std::size_t size_bytes,
-                              const Repetition& repetition) {
+                              const std::vector<std::size_t>& chunk_bytes, const Repetition& repetition) {
   auto up = driver::Stream::create(context), down = driver::Stream::create(context);
   auto device_up = driver::DeviceMemory::allocate(context, size_bytes),
        device_down = driver::DeviceMemory::allocate(context, size_bytes);
@@ -65,6 +66,17 @@ Result<Copies> measure_copies(const driver::ContextPointer& context, std::size_t
     auto seconds = timed(goes_up, goes_down);
     if (!seconds) return tl::unexpected(seconds.error());
     *into = *seconds;
+  }
+  for (const std::size_t chunk : chunk_bytes) {
+    auto seconds = median_seconds(repetition, [&]() -> Result<double> {
+      const auto begin = Clock::now();
+      auto done = device_down->download_rows(host_down->bytes(), {0, chunk, chunk / 2, size_bytes / chunk}, *down);
+      if (done) done = down->wait();
+      if (!done) return tl::unexpected(done.error());
+      return seconds_since(begin);
+    });
+    if (!seconds) return tl::unexpected(seconds.error());
+    copies.half_rows.push_back(*seconds);
   }
   if (std::memcmp(host_up->bytes().data(), host_down->bytes().data(), size_bytes) != 0) {
     return fail("what was copied down is not what was there");
@@ -205,11 +217,14 @@ Result<Measurements> run_pcie(const Settings& settings) {
   if (!context) return tl::unexpected(context.error());
   all.device = (*context)->info().name;
   const std::size_t size = settings.size_bytes;
-  const auto copies = measure_copies(*context, size, settings.repetition);
+  const auto copies = measure_copies(*context, size, settings.chunk_bytes, settings.repetition);
   if (!copies) return tl::unexpected(copies.error());
   all.rows.push_back({"-", "copy up", 0, size, 0, copies->up});
   all.rows.push_back({"-", "copy down", 0, size, 0, copies->down});
   all.rows.push_back({"-", "both at once, each way", 0, size, 0, copies->both});
+  for (std::size_t i = 0; i < settings.chunk_bytes.size(); ++i) {
+    all.rows.push_back({"-", "half of each chunk down", settings.chunk_bytes[i], size / 2, 0, copies->half_rows[i]});
+  }
   const double up = static_cast<double>(size) / copies->up, down = static_cast<double>(size) / copies->down;
 
   std::vector<std::vector<std::string>> inputs;

@@ -207,7 +207,18 @@ class Packer {
 };
 
 // A thread copies several times as fast as it compresses.
-constexpr unsigned kThreadsPerCopyThread = 4;
+constexpr std::size_t kCoresPerCopyCore = 4;
+
+// Of the mixed policy: the cores for the CPU's share of the work, and those for copies to and from the GPU.
+std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
+  std::vector<unsigned> work = codec::usable_cores();
+  const auto copies_at =
+      work.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, work.size() / kCoresPerCopyCore));
+  std::vector<unsigned> copies(copies_at, work.end());
+  if (copies_at != work.begin()) work.erase(copies_at, work.end());
+  return {std::move(work), std::move(copies)};
+}
+
 // What LZ4 files hold is not known before they are read; this is a usual ratio.
 constexpr std::uint64_t kUsualRatio = 2;
 
@@ -268,7 +279,11 @@ int run(int argc, char** argv) {
     }
     return exit_code;
   }
-  codec::Executor executor(options.thread_count);
+  const bool is_mixed = options.policy == codec::Policy::mixed;
+  const auto [work_cores, copy_cores] = split_cores();
+  scheduler::Throttle throttle;
+  codec::Executor executor(options.thread_count,
+                           is_mixed ? codec::Placement{work_cores, &throttle} : codec::Placement{});
   codec::BackendRequest request;
   request.name = options.codec == "lz4" ? options.backend : "cpu";
   request.device = options.device;
@@ -276,12 +291,13 @@ int run(int argc, char** argv) {
   request.work = work_of(options);
   request.raw_bytes = raw_bytes_of(options, *inputs);
   request.calibration_path = codec::calibration_path(options.device);
-  request.limits.queue_count = options.prefetch + 2;      // one copied up, one copied down
+  request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
   request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
   std::optional<codec::Executor> copies;
-  if (options.policy == codec::Policy::mixed) {
-    copies.emplace(std::max(1u, executor.thread_count() / kThreadsPerCopyThread));
+  if (is_mixed) {
+    copies.emplace(0, codec::Placement{.cores = copy_cores});
     request.copy_executor = &*copies;
+    request.throttle = &throttle;
   }
   request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
     return kernels::find_kernel_image(name, major, minor);

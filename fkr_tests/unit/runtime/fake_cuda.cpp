@@ -252,6 +252,7 @@ int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t bytes) {
 }
 int cuMemFree_v2(std::uint64_t pointer) {
   std::lock_guard guard(lock_of_everything);
+  fake_cuda_state()->freeing_threads.insert(std::this_thread::get_id());
   const auto found = device_memory.find(pointer);
   if (found == device_memory.end()) return 1;
   fake_cuda_state()->device_bytes -= static_cast<long>(found->second);
@@ -276,6 +277,7 @@ int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
 }
 int cuMemFreeHost(void* pointer) {
   std::lock_guard guard(lock_of_everything);
+  fake_cuda_state()->freeing_threads.insert(std::this_thread::get_id());
   const auto found = pinned_memory.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (found == pinned_memory.end()) return 1;
   fake_cuda_state()->pinned_bytes -= static_cast<long>(found->second);

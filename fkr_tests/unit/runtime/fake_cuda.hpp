@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 
 namespace ptxkit::testing {
 
@@ -18,6 +19,7 @@ struct FakeCuda {
   int failing_code = 0;
   std::map<std::string, int> calls;                   // by exported name
   std::map<std::string, std::set<void*>> streams_of;  // a kind of work: where it was put
+  std::set<std::thread::id> freeing_threads;          // of device and page-locked memory
   std::size_t downloaded_bytes = 0;
   long device_bytes = 0, pinned_bytes = 0;  // allocated now
   long peak_device_bytes = 0;

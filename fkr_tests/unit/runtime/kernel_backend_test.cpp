@@ -102,17 +102,18 @@ TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
     EXPECT_TRUE(on_a_stream.contains(call)) << call << " was called " << count << " times";
   }
   EXPECT_EQ(state_.calls.size(), on_a_stream.size());
-  // Copies up, kernels and copies down each have streams of their own, and none is the default stream.
-  std::set<void*> seen = {nullptr};
-  std::size_t count = 1;
-  auto& down = state_.streams_of["cuMemcpyDtoHAsync_v2"];
+  // All copies up share a stream, all large copies down another; kernels have one a queue, where what tells of their
+  // results comes down, too. None is the default stream.
+  const auto& up = state_.streams_of["cuMemcpyHtoDAsync_v2"];
+  const auto& kernels = state_.streams_of["cuLaunchKernel"];
+  std::set<void*> down = state_.streams_of["cuMemcpyDtoHAsync_v2"];
   down.merge(state_.streams_of["cuMemcpy2DAsync_v2"]);
-  for (const auto& streams : {state_.streams_of["cuMemcpyHtoDAsync_v2"], state_.streams_of["cuLaunchKernel"], down}) {
-    seen.insert(streams.begin(), streams.end());
-    count += streams.size();
-  }
-  EXPECT_EQ(seen.size(), count);
+  for (void* const stream : kernels) down.erase(stream);
+  EXPECT_EQ(up.size(), 1u);
   EXPECT_EQ(down.size(), 1u);
+  EXPECT_NE(up, down);
+  EXPECT_FALSE(kernels.contains(*up.begin()));
+  EXPECT_FALSE(up.contains(nullptr) || down.contains(nullptr) || kernels.contains(nullptr));
 }
 
 // Batches of page-locked memory, each in slices of 4 chunks.

@@ -9,6 +9,7 @@
 
 #include "runtime/backend/kernels/locked_memory.hpp"
 #include "runtime/scheduler/ledger.hpp"
+#include "runtime/scheduler/reclaimer.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {
@@ -21,6 +22,7 @@ using driver::PinnedMemory;
 using driver::Stream;
 
 constexpr std::size_t kRegionAlignment = 256;
+constexpr std::uint64_t kLeastQueueBytes = 256u << 10;
 // Left for modules, local memory and other processes, but never more than a quarter of what is free.
 constexpr std::uint64_t kReserveBytes = 256u << 20;
 
@@ -49,6 +51,8 @@ class CudaMachine final : public Machine {
         up_(std::move(up)),
         down_(std::move(down)),
         queues_(std::move(queues)) {}
+  // Arenas that are on their way out hold permits of our ledger.
+  ~CudaMachine() override { reclaimer_->drain(); }
 
   std::string_view name() const override { return "cuda"; }
   std::string description() const override {
@@ -108,8 +112,9 @@ class CudaMachine final : public Machine {
     });
   }
   Result<void> download(unsigned queue, std::size_t region) override {
-    return in_order(queues_[queue], down_, [&](Queue& at) {
-      return at.device->download(host(queue, region), down_, at.placed[region].offset_bytes);
+    const Stream& kernels = queues_[queue].kernels;
+    return in_order(queues_[queue], kernels, [&](Queue& at) {
+      return at.device->download(host(queue, region), kernels, at.placed[region].offset_bytes);
     });
   }
   Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
@@ -131,9 +136,13 @@ class CudaMachine final : public Machine {
                     [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); });
   }
 
-  // Nothing was put on it: nothing to wait for.
-  Result<void> wait(unsigned queue) override {
-    return queues_[queue].last_stream == nullptr ? Result<void>() : queues_[queue].last.wait();
+  Result<void> wait(unsigned index) override {
+    Queue& queue = queues_[index];
+    if (queue.last_stream == nullptr) return {};
+    Result<void> waited = queue.last.wait();
+    // Nothing is left that a later call would have to wait for.
+    if (waited) queue.last_stream = nullptr;
+    return waited;
   }
 
   Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
@@ -158,18 +167,29 @@ class CudaMachine final : public Machine {
     return done ? recorded : done;
   }
 
+  // The permit is given back once the memory is free.
+  struct Arena {
+    scheduler::Reservation permit;
+    DeviceMemory memory;
+  };
+
   Result<void> grow(Queue& queue, std::size_t total, std::size_t staged) {
     if (!queue.staging || queue.staging->bytes().size() < staged) {
-      queue.staging.reset();
+      if (queue.staging) reclaimer_->take(*std::exchange(queue.staging, {}));
       auto staging = PinnedMemory::allocate(context_, std::max<std::size_t>(staged, 1));
       if (!staging) return tl::unexpected(staging.error());
       queue.staging = std::move(*staging);
     }
     if (queue.device && queue.device->size_bytes() >= total) return {};
-    // Freed first: the old and the new arena need not fit together.
-    queue.device.reset();
-    queue.permit = {};
+    if (queue.device) {
+      reclaimer_->take(Arena{std::exchange(queue.permit, {}), *std::exchange(queue.device, {})});
+    }
     auto permit = memory_.try_reserve(total);
+    if (!permit) {
+      // The old and the new arena need not fit together.
+      reclaimer_->drain();
+      permit = memory_.try_reserve(total);
+    }
     if (!permit) {
       return fail(fmt::format("{} bytes of device memory are needed, {} of {} are left", total,
                               memory_.budget_bytes() - memory_.reserved_bytes(), memory_.budget_bytes()),
@@ -187,16 +207,18 @@ class CudaMachine final : public Machine {
   FindImage find_image_;
   std::map<std::string, Kernel, std::less<>> kernels_;
   scheduler::Ledger memory_;
+  std::shared_ptr<scheduler::Reclaimer> reclaimer_ = std::make_shared<scheduler::Reclaimer>();
   std::size_t slice_bytes_;
-  Stream up_, down_;  // copies of all queues, each kind in the order in which it was asked for
+  Stream up_, down_;  // large copies of all queues, each kind in the order in which it was asked for
   std::vector<Queue> queues_;
   LockedMemory locked_{[context = context_](std::size_t size_bytes) -> Result<HostMemory> {
-    auto pinned = PinnedMemory::allocate(context, std::max<std::size_t>(size_bytes, 1));
-    if (!pinned) return tl::unexpected(pinned.error());
-    std::uint8_t* const first = pinned->bytes().data();
-    const auto owner = std::make_shared<PinnedMemory>(std::move(*pinned));
-    return HostMemory(std::shared_ptr<std::uint8_t>(owner, first), size_bytes);
-  }};
+                         auto pinned = PinnedMemory::allocate(context, std::max<std::size_t>(size_bytes, 1));
+                         if (!pinned) return tl::unexpected(pinned.error());
+                         std::uint8_t* const first = pinned->bytes().data();
+                         const auto owner = std::make_shared<PinnedMemory>(std::move(*pinned));
+                         return HostMemory(std::shared_ptr<std::uint8_t>(owner, first), size_bytes);
+                       },
+                       reclaimer_};
 };
 
 }  // namespace
@@ -212,7 +234,9 @@ Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer contex
   if (!up) return tl::unexpected(up.error());
   if (!down) return tl::unexpected(down.error());
   std::vector<CudaMachine::Queue> queues;
-  for (unsigned i = 0; i < limits.queue_count; ++i) {
+  // Fewer queues rather than queues that hold no block of the usual size.
+  const auto queue_count = std::clamp<std::uint64_t>(budget_bytes / kLeastQueueBytes, 1, limits.queue_count);
+  for (unsigned i = 0; i < queue_count; ++i) {
     auto stream = Stream::create(context);
     if (!stream) return tl::unexpected(stream.error());
     auto event = Event::create_untimed(context);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include <fmt/format.h>
@@ -99,8 +100,8 @@ std::vector<driver::Rows> rows_of_widths(std::span<const std::uint32_t> widths, 
 
 class KernelBackend final : public Backend {
  public:
-  KernelBackend(std::unique_ptr<Machine> machine, Executor& executor)
-      : machine_(std::move(machine)), executor_(executor) {}
+  KernelBackend(std::unique_ptr<Machine> machine, Executor& executor, scheduler::Throttle* throttle)
+      : machine_(std::move(machine)), executor_(executor), throttle_(throttle) {}
 
   std::string_view name() const override { return machine_->name(); }
   std::string description() const override { return machine_->description(); }
@@ -120,6 +121,7 @@ class KernelBackend final : public Backend {
   Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
 
   std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+    std::lock_guard lock(mutex_);
     if (window_.lost()) return finished_batch(tl::unexpected(*window_.lost()));
     if (encoder == Encoder::fast) return finished_batch(lacks(Operation::compress_fast));
     for (const CompressItem& item : items) {
@@ -132,13 +134,14 @@ class KernelBackend final : public Backend {
   }
 
   std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+    std::lock_guard lock(mutex_);
     if (window_.lost()) return finished_batch(tl::unexpected(*window_.lost()));
     for (const DecompressItem& item : items) {
       if (!item.history.empty()) return finished_batch(lacks(Operation::decompress_linked));
     }
-    auto begun = std::make_unique<Begun>(*this);
-    if (items.empty()) return begun;
+    if (items.empty()) return finished_batch({});
     if (auto ready = machine_->prepare(kernels::kLz4Decompress); !ready) return finished_batch(std::move(ready));
+    auto begun = std::make_unique<Begun>(*this);
     in_slices<DecompressCost>(begun->batch, items, [this](unsigned queue, std::span<DecompressItem> slice) {
       return submit_decompression(queue, slice);
     });
@@ -148,8 +151,9 @@ class KernelBackend final : public Backend {
  private:
   struct Begun : BegunBatch {
     explicit Begun(KernelBackend& of) : backend(of) {}
-    ~Begun() override { backend.window_.finish(batch); }
+    ~Begun() override { (void)Begun::finish(); }
     Result<void> finish() override {
+      std::lock_guard lock(backend.mutex_);
       backend.window_.finish(batch);
       return batch.outcome;
     }
@@ -160,10 +164,17 @@ class KernelBackend final : public Backend {
     Compression(KernelBackend& of, std::span<CompressItem> items) : Begun(of), plan(items) {
       for (Chunk& chunk : plan.chunks()) (fits_page_kernel(chunk.raw.size()) ? pages : chunks).push_back(&chunk);
     }
+    // Before the chunks die, which the slices under way know.
+    ~Compression() override { (void)Begun::finish(); }
     Result<void> finish() override {
       Result<void> outcome = Begun::finish();
       if (outcome) {
-        backend.executor_.for_each(plan.item_count(), [&](std::size_t index, unsigned) { plan.finish(index); });
+        if (plan.chunks().size() == plan.item_count()) {
+          for (std::size_t index = 0; index < plan.item_count(); ++index) plan.finish(index);
+        } else {
+          // Items of several chunks are stitched, which takes time.
+          backend.executor_.for_each(plan.item_count(), [&](std::size_t index, unsigned) { plan.finish(index); });
+        }
       }
       return outcome;
     }
@@ -184,6 +195,13 @@ class KernelBackend final : public Backend {
       window_.add(batch, [&](unsigned queue) { return submit(queue, all.subspan(begin, end - begin)); });
       begin = end;
     }
+  }
+
+  // Copies between items and staging memory: whoever has time steps aside for them.
+  template <class Copy>
+  void copy_each(std::size_t count, Copy copy) {
+    const scheduler::Throttle::Hold hold(throttle_);
+    executor_.for_each(count, copy);
   }
 
   // One past the last item of the slice that starts at `begin`; `begin` when that item fits no queue.
@@ -248,7 +266,7 @@ class KernelBackend final : public Backend {
     const auto sizes = array<std::uint32_t>(machine_->host(queue, kRawSizes));
     for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<std::uint32_t>(slice[i]->raw.size());
     if (raw_at == nullptr) {
-      executor_.for_each(count, [&](std::size_t i, unsigned) {
+      copy_each(count, [&](std::size_t i, unsigned) {
         std::uint8_t* const at = raw.data() + i * stride;
         const Bytes from = slice[i]->raw;
         if (!from.empty()) std::memcpy(at, from.data(), from.size());
@@ -301,7 +319,7 @@ class KernelBackend final : public Backend {
   Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice, std::size_t stride, bool is_in_place) {
     if (is_in_place) return {};
     const MutableBytes packed = machine_->host(queue, kPacked);
-    executor_.for_each(slice.size(), [&](std::size_t i, unsigned) {
+    copy_each(slice.size(), [&](std::size_t i, unsigned) {
       Chunk& chunk = *slice[i];
       if (chunk.flag == ChunkFlag::compressed) {
         std::memcpy(chunk.output.data(), packed.data() + i * stride, chunk.compressed_bytes);
@@ -341,7 +359,7 @@ class KernelBackend final : public Backend {
       output_bytes += slice[i].output.size();
     }
     const MutableBytes blocks = machine_->host(queue, kBlocks);
-    executor_.for_each(count, [&](std::size_t i, unsigned) {
+    copy_each(count, [&](std::size_t i, unsigned) {
       if (!slice[i].block.empty())
         std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
     });
@@ -355,7 +373,9 @@ class KernelBackend final : public Backend {
                                         address(queue, kStatuses),
                                         LaunchArgument::of(static_cast<std::uint32_t>(count))};
     auto done = run(queue, {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities}, kernels::kLz4Decompress,
-                    kernels::kLz4DecompressShape, count, arguments, {kOutput, kOutputSizes, kStatuses});
+                    kernels::kLz4DecompressShape, count, arguments, {kOutputSizes, kStatuses});
+    const driver::Rows whole{0, output_bytes, output_bytes, 1};
+    if (done) done = machine_->download_rows(queue, kOutput, {&whole, 1});
     if (!done) return tl::unexpected(done.error());
     return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, output_at != nullptr); }};
   }
@@ -373,7 +393,7 @@ class KernelBackend final : public Backend {
                     description(), "use --backend cpu, and report this as a bug");
       }
     }
-    executor_.for_each(slice.size(), [&](std::size_t i, unsigned) {
+    copy_each(slice.size(), [&](std::size_t i, unsigned) {
       DecompressItem& item = slice[i];
       item.status = static_cast<ItemStatus>(statuses[i]);
       item.raw_bytes = item.status == ItemStatus::ok ? sizes[i] : 0;
@@ -404,13 +424,16 @@ class KernelBackend final : public Backend {
 
   std::unique_ptr<Machine> machine_;
   Executor& executor_;
+  scheduler::Throttle* throttle_;
+  std::mutex mutex_;  // of the machine and the window: batches of several threads share them
   SliceWindow window_{*machine_};
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_kernel_backend(std::unique_ptr<Machine> machine, Executor& executor) {
-  return std::make_unique<KernelBackend>(std::move(machine), executor);
+std::unique_ptr<Backend> make_kernel_backend(std::unique_ptr<Machine> machine, Executor& executor,
+                                             scheduler::Throttle* throttle) {
+  return std::make_unique<KernelBackend>(std::move(machine), executor, throttle);
 }
 
 }  // namespace ptxkit::codec

@@ -9,7 +9,9 @@
 
 namespace ptxkit::codec {
 
-// `executor` copies between items and staging memory; it must outlive the backend.
-std::unique_ptr<Backend> make_kernel_backend(std::unique_ptr<Machine> machine, Executor& executor);
+// `executor` copies between items and staging memory, and `throttle`, if there is one, is held meanwhile; both must
+// outlive the backend. Any thread may call it; batches of several threads share the machine's queues.
+std::unique_ptr<Backend> make_kernel_backend(std::unique_ptr<Machine> machine, Executor& executor,
+                                             scheduler::Throttle* throttle = nullptr);
 
 }  // namespace ptxkit::codec

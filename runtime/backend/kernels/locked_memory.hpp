@@ -11,13 +11,18 @@
 #include <utility>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/scheduler/reclaimer.hpp"
 
 namespace ptxkit::codec {
 
 class LockedMemory {
  public:
   using Allocate = std::function<Result<HostMemory>(std::size_t size_bytes)>;
-  explicit LockedMemory(Allocate allocate) : allocate_(std::move(allocate)), state_(std::make_shared<State>()) {}
+  // What is dropped dies on `reclaimer`, where there is one.
+  explicit LockedMemory(Allocate allocate, std::shared_ptr<scheduler::Reclaimer> reclaimer = nullptr)
+      : allocate_(std::move(allocate)), state_(std::make_shared<State>()) {
+    state_->reclaimer = std::move(reclaimer);
+  }
 
   Result<HostMemory> allocate(std::size_t size_bytes) {
     auto memory = reuse(size_bytes);
@@ -39,6 +44,7 @@ class LockedMemory {
       if (state->spare.size() <= kMostSpare) return;
       dropped = std::move(state->spare.front());
       state->spare.pop_front();
+      if (state->reclaimer != nullptr) state->reclaimer->take(std::exchange(dropped, {}));
     };
     return HostMemory(std::shared_ptr<std::uint8_t>(first, give_back), size_bytes);
   }
@@ -57,6 +63,7 @@ class LockedMemory {
     std::mutex mutex;
     std::map<const std::uint8_t*, const std::uint8_t*> end_of;  // of what is in use
     std::deque<HostMemory> spare;                               // the latest last
+    std::shared_ptr<scheduler::Reclaimer> reclaimer;
   };
 
   // Spare memory that is large enough, and not more than twice as large.

@@ -55,7 +55,8 @@ class Machine {
   // Host side of a region: size_bytes of it, page-locked where that matters.
   virtual MutableBytes host(unsigned queue, std::size_t region) = 0;
   virtual std::uint64_t address(unsigned queue, std::size_t region) = 0;
-  // Copies the whole region between its two sides.
+  // Copies the whole region between its two sides. A download waits for nothing but its own queue: for what tells of
+  // the results. The results themselves, which are large, come down by rows, one queue's after another's.
   virtual Result<void> upload(unsigned queue, std::size_t region) = 0;
   virtual Result<void> download(unsigned queue, std::size_t region) = 0;
   // Only rows of the region.

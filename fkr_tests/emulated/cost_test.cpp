@@ -1,0 +1,200 @@
+// What a kernel declares in its cost block is what it needs. Each kernel is run with buffers of exactly the declared
+// sizes and gives the reference's result; and with any one of them shorter by a byte it goes beyond the end. "Depends
+// on the data": what a decoder reads, an encoder writes, and the demux skips.
+#include "kernels/cost.hpp"
+
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/emulated/kernel_harness.hpp"
+#include "fkr_tests/transforms.hpp"
+#include "kernels/lz4/lz4_compress_reference.hpp"
+#include "kernels/lz77/lz77_reference.hpp"
+#include "kernels/pages/zero_page_reference.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using ptxkit::testing::Bytes;
+using ptxkit::testing::emulate_launch;
+using ptxkit::testing::KernelArgument;
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
+  return {first, first + values.size() * sizeof(T)};
+}
+KernelArgument words(std::vector<uint32_t> values) { return KernelArgument::input(bytes_of(values)); }
+KernelArgument double_words(std::vector<uint64_t> values) { return KernelArgument::input(bytes_of(values)); }
+
+constexpr size_t kAsDeclared = 0;
+KernelArgument room() { return KernelArgument::output(kAsDeclared); }
+
+class KernelCosts : public ::testing::Test {
+ protected:
+  // The arguments in order; inputs may be shorter than declared. How much of the buffers in `by_content` is touched
+  // depends on the data. Gives the buffers afterwards, by name.
+  std::map<std::string, Bytes> run(std::string_view kernel, uint32_t grid, uint64_t n,
+                                   std::vector<KernelArgument> arguments,
+                                   const std::set<std::string_view>& by_content = {}) {
+    SCOPED_TRACE(kernel);
+    const KernelImage& image = ptxkit::testing::kernel_image(kernel);
+    const KernelCost cost = parse_kernel_cost(image.ptx).value();
+    seen_.insert(std::string(kernel));
+    // lz77_link takes as many threads for any block; it declares those of 4 MiB.
+    const uint64_t threads = uint64_t{grid} * image.block_threads;
+    EXPECT_GE(threads, cost.thread_count(n));
+    if (kernel != kLz77Link) {
+      EXPECT_LT(threads - cost.thread_count(n), image.block_threads);
+    }
+    std::map<std::string, uint64_t> declared;
+    for (const CostBuffer& buffer : cost.buffers) declared[buffer.name] = buffer.bytes.evaluate(n).value();
+    std::vector<size_t> buffers;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].is_buffer) continue;
+      buffers.push_back(i);
+      const std::string name(image.parameters[i].name);
+      EXPECT_TRUE(declared.contains(name)) << name << " is not declared";
+      EXPECT_LE(arguments[i].bytes.size(), declared[name]) << name;
+      arguments[i].size_bytes = declared[name];
+      if (!arguments[i].bytes.empty()) arguments[i].bytes.resize(declared[name]);
+    }
+    EXPECT_EQ(buffers.size(), declared.size()) << "something is declared that the kernel does not take";
+    const auto done = emulate_launch(image.ptx, kernel, grid, image.block_threads, arguments);
+    EXPECT_EQ(done.report, "");
+    std::map<std::string, Bytes> found;
+    for (size_t i = 0; i < done.buffers.size(); ++i) {
+      found[std::string(image.parameters[buffers[i]].name)] = done.buffers[i];
+    }
+    for (const size_t i : buffers) {
+      if (by_content.contains(image.parameters[i].name)) continue;
+      auto shorter = arguments;
+      --shorter[i].size_bytes;
+      if (!shorter[i].bytes.empty()) shorter[i].bytes.pop_back();
+      EXPECT_NE(emulate_launch(image.ptx, kernel, grid, image.block_threads, shorter).report, "")
+          << image.parameters[i].name << " has a byte that nobody needs";
+    }
+    return found;
+  }
+
+  void zero_page();
+  void lz4_compressors();
+  void lz4_decompressor();
+  void transforms();
+  void match_finders_and_demux();
+
+  std::set<std::string> seen_;
+};
+
+void KernelCosts::zero_page() {
+  Bytes pages(2 * kMaxPageBytes);
+  pages.back() = 1;
+  const auto found = run(kZeroPage, 1, pages.size(),
+                         {KernelArgument::input(pages), words({kMaxPageBytes, kMaxPageBytes}), room(),
+                          KernelArgument::number(kMaxPageBytes / kStrideUnitBytes), KernelArgument::number(2)});
+  EXPECT_EQ(found.at("flags"), Bytes({2, 0}));
+}
+
+void KernelCosts::lz4_compressors() {
+  for (const auto& [kernel, size] :
+       {std::pair(kLz4CompressPage, kMaxPageBytes), std::pair(kLz4CompressChunk, kMaxChunkBytes)}) {
+    const Bytes noise = ptxkit::testing::random_bytes(2 * size, 1);
+    const LaunchShape& shape = kernel == kLz4CompressPage ? kLz4CompressPageShape : kLz4CompressChunkShape;
+    const auto stride = KernelArgument::number(size / kStrideUnitBytes);
+    const auto found = run(kernel, shape.grid_blocks(2), noise.size(),
+                           {KernelArgument::input(noise), words({size, size}), room(), room(), room(), stride, stride,
+                            KernelArgument::number(2)});
+    EXPECT_EQ(found.at("flags"), Bytes({1, 1}));
+    EXPECT_TRUE(found.at("dst") == noise);
+  }
+}
+
+// Items of one size, `item_bytes` each way.
+std::vector<KernelArgument> items(std::vector<Bytes> sources, uint32_t item_bytes, std::vector<uint32_t> options) {
+  Bytes src;
+  std::vector<uint64_t> src_offsets, dst_offsets;
+  std::vector<uint32_t> src_sizes;
+  for (const Bytes& source : sources) {
+    src_offsets.push_back(src.size());
+    src_sizes.push_back(static_cast<uint32_t>(source.size()));
+    dst_offsets.push_back(dst_offsets.size() * item_bytes);
+    src.insert(src.end(), source.begin(), source.end());
+  }
+  std::vector<KernelArgument> arguments = {KernelArgument::input(src),
+                                           double_words(src_offsets),
+                                           words(src_sizes),
+                                           room(),
+                                           double_words(dst_offsets),
+                                           words(std::vector<uint32_t>(sources.size(), item_bytes)),
+                                           room(),
+                                           room(),
+                                           KernelArgument::number(static_cast<uint32_t>(sources.size()))};
+  for (const uint32_t option : options) arguments.push_back(KernelArgument::number(option));
+  return arguments;
+}
+
+void KernelCosts::lz4_decompressor() {
+  const Bytes page = ptxkit::testing::matchable_bytes(kMaxPageBytes, 1);
+  Bytes block(kMaxPageBytes);
+  block.resize(lz4_compress_reference(page, block, kPageVariant).size_bytes);
+  const auto found = run(kLz4Decompress, 1, 2 * kMaxPageBytes, items({block, block}, kMaxPageBytes, {}), {"src"});
+  Bytes twice = page;
+  twice.insert(twice.end(), page.begin(), page.end());
+  EXPECT_TRUE(found.at("dst") == twice);
+}
+
+void KernelCosts::transforms() {
+  const Bytes raw = ptxkit::testing::matchable_bytes(kTransformItemBytes, 1);
+  for (const auto& pair : ptxkit::testing::transform_pairs()) {
+    const Bytes stream = coded(pair, raw);
+    if (!pair.encoder.empty() && !seen_.contains(std::string(pair.encoder))) {
+      ASSERT_LE(stream.size(), raw.size()) << pair.label;
+      Bytes made =
+          run(pair.encoder, 1, raw.size(), items({raw}, kTransformItemBytes, pair.encoder_options), {"dst"})["dst"];
+      made.resize(stream.size());
+      EXPECT_TRUE(made == stream) << pair.label;
+    }
+    if (!seen_.contains(std::string(pair.decoder))) {
+      const auto found =
+          run(pair.decoder, 1, raw.size(), items({stream}, kTransformItemBytes, pair.decoder_options), {"src"});
+      EXPECT_TRUE(found.at("dst") == raw) << pair.label;
+    }
+  }
+}
+
+void KernelCosts::match_finders_and_demux() {
+  const Bytes raw = ptxkit::testing::matchable_bytes(2 * kLzSegmentBytes, 1);
+  const auto size = static_cast<uint32_t>(raw.size());
+  const auto src = KernelArgument::input(raw), count = KernelArgument::number(size);
+  const auto ctas = [&](uint32_t positions) { return size / positions; };
+  const Bytes links = run(kLz77Link, kLzLinkBlocks, size, {src, count, room()}).at("matches");
+  const auto linked = KernelArgument::input(links);
+  const Bytes matches = run(kLz77Hash, ctas(kLzBlockThreads), size, {src, count, linked}).at("matches");
+  const auto matched = KernelArgument::input(matches);
+  run(kLz77Batch, ctas(kLzBatchPositions * kLzBlockThreads), size, {src, count, linked});
+  run(kLz77Lazy, ctas(kLzBlockThreads), size, {matched, room(), count});
+  run(kLz77TopK, ctas(kLzBlockThreads), size, {src, count, linked, room()});
+  run(kLz77PerPosition, ctas(kLzBlockThreads), size, {src, count, room(), KernelArgument::number(40)});
+  const Bytes counts =
+      run(kDemuxCount, ctas(kLzSegmentBytes), size, {matched, count, room()}, {"matches"}).at("counts");
+  run(kDemuxScatter, ctas(kLzSegmentBytes), size, {src, count, matched, KernelArgument::input(counts), room()},
+      {"src", "matches", "dst"});
+}
+
+TEST_F(KernelCosts, OfEveryKernelAreWhatItNeeds) {
+  zero_page();
+  lz4_compressors();
+  lz4_decompressor();
+  transforms();
+  match_finders_and_demux();
+  for (const KernelImage& image : kernel_images()) {
+    // Those of the Burrows-Wheeler transform declare rows of the batch, not single buffers.
+    if (image.name.starts_with("bwt_")) continue;
+    EXPECT_TRUE(seen_.contains(std::string(image.name))) << image.name << " was not run";
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::kernels

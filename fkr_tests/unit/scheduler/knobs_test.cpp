@@ -1,0 +1,187 @@
+// What keeps the parts of a busy process out of each other's way, each shown to change something: threads on their
+// cores, the flag that makes them step aside, the thread on which memory is freed, one backend for many threads.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/frames.hpp"
+#include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "runtime/codec/executor.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "runtime/scheduler/reclaimer.hpp"
+#include "runtime/scheduler/throttle.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ByteVector = std::vector<std::uint8_t>;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+TEST(Placement, ThreadsOfAPoolStayOnItsCores) {
+  const std::vector<unsigned> cores = usable_cores();
+  ASSERT_FALSE(cores.empty());
+  for (const unsigned core : {cores.front(), cores.back()}) {
+    Executor placed(3, {.cores = {core}});
+    EXPECT_EQ(placed.thread_count(), 3u);
+    std::atomic<int> others{0};
+    placed.for_each(300, [&](std::size_t, unsigned worker) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // so that every thread gets some
+      if (worker == 0) return;                                     // the caller, who is nobody's to place
+      cpu_set_t set;
+      ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+      EXPECT_EQ(CPU_COUNT(&set), 1);
+      EXPECT_TRUE(CPU_ISSET(core, &set));
+      ++others;
+    });
+    EXPECT_GT(others, 0);
+  }
+  EXPECT_EQ(Executor(0, {.cores = {cores.front()}}).thread_count(), 1u);
+  EXPECT_EQ(Executor().thread_count(), cores.size());
+}
+
+TEST(Throttle, WorkersStepAsideWhileItIsHeld) {
+  scheduler::Throttle throttle;
+  Executor executor(2, {.throttle = &throttle});
+  const auto seconds_of = [&](std::size_t count) {
+    const auto begin = Clock::now();
+    executor.for_each(count, [](std::size_t, unsigned) {});
+    return seconds_since(begin);
+  };
+  const std::size_t count = 40 * scheduler::kThrottleInterval;
+  seconds_of(count);
+  EXPECT_EQ(throttle.pause_count(), 0u);
+  double held = 0;
+  {
+    const scheduler::Throttle::Hold hold(&throttle);
+    held = seconds_of(count);
+    // One look for each 64 iterations of a worker.
+    EXPECT_GE(throttle.pause_count(), 38u);
+    EXPECT_LE(throttle.pause_count(), 40u);
+  }
+  // A millisecond each, on two threads at the most.
+  EXPECT_GE(held, 0.019);
+  const auto before = throttle.pause_count();
+  seconds_of(count);
+  EXPECT_EQ(throttle.pause_count(), before);
+}
+
+TEST(Throttle, ALookCostsLessThanANanosecondWhileNobodyHoldsIt) {
+  scheduler::Throttle throttle;
+  constexpr int kLooks = 1'000'000;
+  double best = 1;
+  for (int attempt = 0; attempt < 30; ++attempt) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < kLooks; ++i) throttle.yield_if_set();
+    best = std::min(best, seconds_since(begin));
+  }
+  EXPECT_LE(best / kLooks, 1e-9);
+  EXPECT_EQ(throttle.pause_count(), 0u);
+}
+
+TEST(Reclaimer, ThingsDieOnItsThreadAndNobodyWaits) {
+  struct Slow {
+    std::thread::id* where;
+    explicit Slow(std::thread::id* at) : where(at) {}
+    Slow(Slow&& other) noexcept : where(std::exchange(other.where, nullptr)) {}
+    ~Slow() {
+      if (where == nullptr) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      *where = std::this_thread::get_id();
+    }
+  };
+  std::thread::id died[3];
+  {
+    scheduler::Reclaimer reclaimer;
+    const auto begin = Clock::now();
+    reclaimer.take(Slow(&died[0]));
+    reclaimer.take(Slow(&died[1]));
+    EXPECT_LT(seconds_since(begin), 0.1);
+    reclaimer.drain();
+    EXPECT_NE(died[1], std::thread::id());
+    reclaimer.take(Slow(&died[2]));
+  }
+  EXPECT_NE(died[0], std::this_thread::get_id());
+  EXPECT_EQ(died[0], died[2]);
+}
+
+class Knobs : public testing::FakeGpu {
+ protected:
+  BackendRequest request(std::string name, Policy policy) {
+    BackendRequest request;
+    request.name = std::move(name);
+    request.policy = policy;
+    request.find_image = [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); };
+    request.copy_executor = &copies_;
+    request.throttle = &throttle_;
+    request.cuda_library = FAKE_CUDA;
+    return request;
+  }
+
+  scheduler::Throttle throttle_;
+  Executor executor_{2, {.throttle = &throttle_}}, copies_{1};
+  testing::FakeImages images_;
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
+};
+
+// cuMemFree waits for the device: it is not for the thread that feeds it.
+TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
+  auto asked = request("cuda", Policy::gpu);
+  asked.limits.queue_count = 1;  // which has to grow
+  const auto cuda = select_backend(asked, executor_).value();
+  for (const std::size_t size : {100'000u, 1'000'000u, 4'000'000u}) {
+    const ByteVector raw = testing::mixed_content(size);
+    ByteVector room(raw.size());
+    CompressItem item;
+    item.raw = Bytes(raw).first(std::min<std::size_t>(raw.size(), 4u << 20));
+    item.output = room;
+    ASSERT_TRUE(cuda->compress({&item, 1}, Encoder::reproducible));
+  }
+  EXPECT_GE(state_.calls["cuMemAlloc_v2"], 3);
+  EXPECT_EQ(state_.freeing_threads.size(), 1u);
+  EXPECT_FALSE(state_.freeing_threads.contains(std::this_thread::get_id()));
+}
+
+// In a mixed run the CPU's threads step aside while the GPU's staging memory is filled.
+TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
+  std::vector<ByteVector> pages, rooms;
+  for (std::uint32_t i = 0; i < 4000; ++i) pages.push_back(testing::matchable_bytes(4096, i));
+  rooms.assign(pages.size(), ByteVector(4096));
+  std::vector<CompressItem> items(pages.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i].raw = pages[i];
+    items[i].output = rooms[i];
+  }
+  const auto cuda = select_backend(request("cuda", Policy::gpu), executor_).value();
+  // Its copies run on the executor that looks at the flag, and so meet their own hold.
+  ASSERT_TRUE(cuda->compress(items, Encoder::reproducible));
+  EXPECT_GT(throttle_.pause_count(), 0u);
+  const auto before = throttle_.pause_count();
+  ASSERT_TRUE(cpu_->compress(items, Encoder::reproducible));
+  EXPECT_EQ(throttle_.pause_count(), before);
+}
+
+TEST_F(Knobs, TwentyThreadsShareABackend) {
+  for (const auto& [name, policy] : {std::pair("cuda", Policy::gpu), std::pair("auto", Policy::mixed),
+                                     std::pair("auto", Policy::gpu), std::pair("cpu", Policy::cpu)}) {
+    const auto backend = select_backend(request(name, policy), executor_).value();
+    std::vector<std::thread> jobs;
+    for (std::uint32_t job = 0; job < 20; ++job) {
+      jobs.emplace_back([&, job] {
+        const ByteVector raw = testing::matchable_bytes(200'000 + 7 * job, job);
+        const auto frame = testing::compress_frame(*backend, raw);
+        ASSERT_TRUE(frame) << frame.error().message();
+        EXPECT_TRUE(testing::decompress_frame(*backend, *frame).value() == raw);
+      });
+    }
+    for (std::thread& job : jobs) job.join();
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::codec
