@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <random>
 #include <set>
 
@@ -155,6 +156,40 @@ uint64_t value_for(std::mt19937_64& random, unsigned bytes) {
 }
 
 }  // namespace
+
+std::string_view form_exception(const FormCase& each) {
+  if (each.approximate) return "the ISA promises an error bound, no bits";
+  // Video instructions are a sequence of others since compute capability 5.x. Over the 12 operands types and operations
+  // of each it contradicts the ISA's pseudo-code, which the emulator follows: 0x80000000 + 0x9c771765 saturates to
+  // 0x1c771765, the minimum of two words with their top bits set is always the third operand, .sat of a shift by more
+  // than the width gives 0, products of mixed signs are taken as signed.
+  static constexpr std::string_view kVideo = "ptxas's sequence contradicts the ISA's pseudo-code";
+  static const std::map<std::string_view, std::string_view> kExceptions = {
+      {"fns.b32 %w1, %w2, %w3, %w4;", "of a base above 31, which the ISA does not define"},
+      {"vadd.u32.s32.u32.sat %w1, %w2, %w3;", kVideo},
+      {"vadd.u32.s32.u32.sat %w1, %w2, %w3, %w4;", kVideo},
+      {"vabsdiff.u32.s32.u32.sat %w1, %w2, %w3;", kVideo},
+      {"vabsdiff.u32.s32.u32.sat %w1, %w2, %w3, %w4;", kVideo},
+      {"vabsdiff.s32.u32.s32.min %w1, %w2, %w3, %w4;", kVideo},
+      {"vmax.s32.u32.s32.min %w1, %w2, %w3, %w4;", kVideo},
+      {"vshl.s32.s32.u32.sat.wrap %w1, %w2, %w3;", kVideo},
+      {"vshl.s32.s32.u32.sat.wrap.min %w1, %w2, %w3, %w4;", kVideo},
+      {"vshl.u32.s32.u32.sat.clamp %w1, %w2, %w3;", kVideo},
+      {"vshl.u32.s32.u32.sat.clamp.add %w1, %w2, %w3, %w4;", kVideo},
+      {"vmad.u32.u32.u32.sat %w1, %w2, %w3, %w4;", kVideo},
+      {"vmad.s32.u32.s32.sat %w1, %w2, %w3, %w4;", kVideo},
+      {"vmad.u32.s32.u32.po.shr15 %w1, %w2, %w3, %w4;", kVideo},
+      {"vset.s32.s32.ne.min %w1, %w2, %w3, %w4;", kVideo},
+  };
+  const auto found = kExceptions.find(each.instruction);
+  return found == kExceptions.end() ? std::string_view() : found->second;
+}
+
+uint64_t form_hash(std::span<const uint8_t> bytes) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
+  return hash;
+}
 
 size_t form_bytes(const FormCase& each) { return each.registers.size() * kSlotBytes * kFormThreads; }
 

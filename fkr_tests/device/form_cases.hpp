@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/result.hpp"
@@ -18,6 +19,12 @@ struct FormCase {
   std::vector<std::string> registers;  // that it names, each a slot of 16 bytes a thread
   bool approximate = false;            // the ISA promises an error bound, no bits
 };
+
+// Why the emulator's bits differ from an H200's and stay so; empty where they may not.
+std::string_view form_exception(const FormCase& each);
+
+// Names the bytes of a case: what an H200 gave for each is recorded so in forms_h200.txt.
+uint64_t form_hash(std::span<const uint8_t> bytes);
 
 // The cases for a device of compute capability 9.0: two variants of each form of the ISA table that addresses no
 // memory, moves no control and depends on nothing but its registers.

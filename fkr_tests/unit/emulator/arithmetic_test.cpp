@@ -63,10 +63,10 @@ u32 bits(bool value) { return value ? 1 : 0; }
 s32 sat(s64 v) { return static_cast<s32>(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v); }
 s32 s24(u32 v) { return static_cast<s32>(v << 8) >> 8; }
 
-// By the pseudo-code of the ISA, bit by bit.
+// By the pseudo-code of the ISA, bit by bit, but that position and length of 64 bits have no upper limit (an H200).
 u64 bfe_by_bits(u64 a, u32 b, u32 c, unsigned msb, bool is_signed) {
-  u32 pos = b & 0xff, len = c & 0xff;
-  bool sign = is_signed && len != 0 && (a >> std::min(pos + len - 1, msb) & 1);
+  u64 pos = msb == 63 ? b : b & 0xff, len = msb == 63 ? c : c & 0xff;
+  bool sign = is_signed && len != 0 && (a >> std::min<u64>(pos + len - 1, msb) & 1);
   u64 d = 0;
   for (unsigned i = 0; i <= msb; ++i) {
     bool bit = i < len && pos + i <= msb ? (a >> (pos + i) & 1) != 0 : sign;
@@ -75,7 +75,7 @@ u64 bfe_by_bits(u64 a, u32 b, u32 c, unsigned msb, bool is_signed) {
   return d;
 }
 u64 bfi_by_bits(u64 a, u64 b, u32 c, u32 d, unsigned msb) {
-  u32 pos = c & 0xff, len = d & 0xff;
+  u64 pos = msb == 63 ? c : c & 0xff, len = msb == 63 ? d : d & 0xff;
   u64 f = b;
   for (unsigned i = 0; i < len && pos + i <= msb; ++i) f = (f & ~(u64{1} << (pos + i))) | (a >> i & 1) << (pos + i);
   return f;
@@ -114,9 +114,9 @@ const std::vector<Case32>& cases32() {
        [](u32 a, u32 b, u32) { return b == 0     ? ~0u
                                       : b == ~0u ? 0 - a
                                                  : static_cast<u32>(s32(a) / s32(b)); }},
-      {"rem.u32 %r4, %r1, %r2;", [](u32 a, u32 b, u32) { return b ? a % b : a; }},
+      {"rem.u32 %r4, %r1, %r2;", [](u32 a, u32 b, u32) { return b ? a % b : ~0u; }},
       {"rem.s32 %r4, %r1, %r2;",
-       [](u32 a, u32 b, u32) { return b == 0     ? a
+       [](u32 a, u32 b, u32) { return b == 0     ? ~0u
                                       : b == ~0u ? 0
                                                  : static_cast<u32>(s32(a) % s32(b)); }},
       {"neg.s32 %r4, %r1;", [](u32 a, u32, u32) { return 0 - a; }},

@@ -86,5 +86,28 @@ TEST(Forms, ProgramsOfRegistersRun) {
   EXPECT_TRUE(std::equal(second->begin(), second->end(), pair->end() - static_cast<ptrdiff_t>(second->size())));
 }
 
+// The same bits as the GPU's, where there is none: what an H200 gave is recorded (device_tests, PTXKIT_RECORD_FORMS).
+TEST(Forms, TheBitsAreThoseOfAnH200) {
+  std::map<std::string, uint64_t> recorded;
+  std::ifstream file(EMULATOR_TEST_FOLDER "/../../device/forms_h200.txt");
+  for (std::string line; std::getline(file, line);) recorded[line.substr(17)] = std::stoull(line, nullptr, 16);
+  size_t equal = 0, exceptions = 0;
+  for (const ptxkit::testing::FormCase& each : ptxkit::testing::form_cases()) {
+    const auto slots = ptxkit::testing::emulate_forms({&each, 1});
+    if (!slots) continue;
+    ASSERT_TRUE(recorded.contains(each.instruction)) << each.instruction;
+    const bool same = recorded[each.instruction] == ptxkit::testing::form_hash(*slots);
+    const std::string_view exception = ptxkit::testing::form_exception(each);
+    if (exception.empty()) {
+      EXPECT_TRUE(same) << each.instruction;
+    } else if (!each.approximate) {
+      EXPECT_FALSE(same) << each.instruction << " is no exception any more";
+    }
+    equal += same;
+    exceptions += !same;
+  }
+  fmt::print("{} instructions bit for bit as on an H200, {} known to differ\n", equal, exceptions);
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

@@ -51,6 +51,7 @@ double integral(double value, Round round) {
   return value;
 }
 
+// The host's own conversions keep a NaN's sign and payload and make it quiet, as those of the GPU do.
 double read_float(uint64_t bits, Type type) {
   switch (type) {
     case Type::f16:
@@ -80,9 +81,9 @@ uint64_t write_float(double value, Type type, Round round) {
     case Type::f32:
       return to_single(value, round);
     case Type::tf32:
-      return value != value ? 0x7fffffff : uint64_t{scalar::narrow(value, scalar::kTf32, round, false)} << 13;
+      return value != value ? 0x7fffe000 : uint64_t{scalar::narrow(value, scalar::kTf32, round, false)} << 13;
     default:
-      return scalar::to_bits(scalar::canonical(value));
+      return scalar::to_bits(value);
   }
 }
 
@@ -140,6 +141,35 @@ double flush_for(double value, Type type) {
   return type == Type::f32 ? static_cast<double>(scalar::flush(static_cast<float>(value))) : value;
 }
 
+bool is_nan(uint64_t bits, Type type) {
+  const double value = read_float(bits, type);
+  return value != value;
+}
+
+// Of a NaN. From and to double precision it keeps what it can; bf16 is the upper half of single precision; everything
+// else, and what .ftz or .sat has looked at first, is the one NaN of its format, or none.
+uint64_t convert_nan(uint64_t bits, Type to, Type from, unsigned flags) {
+  if (flags & kSat) return 0;
+  const bool plain = !(flags & (kFtz | kRelu));
+  if (to == Type::f64) {
+    if (from == Type::f64) return flags & kIntegral ? scalar::to_bits(scalar::quiet(scalar::to_f64(bits))) : bits;
+    if (!plain) return scalar::to_bits(scalar::widen_nan(0x7fffffff, 8, 23));
+    return scalar::to_bits(from == Type::f16    ? scalar::widen_nan(static_cast<uint32_t>(bits), 5, 10)
+                           : from == Type::bf16 ? scalar::widen_nan(static_cast<uint32_t>(bits), 8, 7)
+                                                : scalar::widen_nan(static_cast<uint32_t>(bits), 8, 23));
+  }
+  if (from == Type::f64) {
+    const double value = scalar::to_f64(bits);
+    return to == Type::f16    ? scalar::narrow_nan(value, 5, 10)
+           : to == Type::bf16 ? scalar::narrow_nan(value, 8, 7)
+                              : scalar::narrow_nan(value, 8, 23);
+  }
+  if (to == Type::f32 && from == Type::bf16 && plain) return bits << 16;
+  // .rna to tf32 only cuts.
+  if (to == Type::tf32 && static_cast<Round>(flags & 7) == Round::nearest_away) return bits & 0xffffe000u;
+  return write_float(NAN, to, Round::nearest_even);
+}
+
 uint64_t convert_one(uint64_t bits, Type to, Type from, unsigned flags) {
   const auto round = static_cast<Round>(flags & 7);
   const unsigned to_width = ptx::bit_width(to), from_width = ptx::bit_width(from);
@@ -171,6 +201,8 @@ uint64_t convert_one(uint64_t bits, Type to, Type from, unsigned flags) {
     uint64_t out = low_bits(static_cast<uint64_t>(value), to_width);
     return is_signed(to) ? static_cast<uint64_t>(sign_extend(out, to_width)) : out;
   }
+  if (is_float(to) && is_nan(low_bits(bits, from_width), from))
+    return convert_nan(low_bits(bits, from_width), to, from, flags);
   double value = read_float(low_bits(bits, from_width), from);
   if (flags & kFtz) value = flush_for(value, from);
   if (!is_float(to)) return float_to_integer(value, from, to, round);
@@ -258,7 +290,7 @@ bool select_convert(Code& code, Type to, Type from, const Words& words) {
   if (is_float(to) || is_float(from)) {
     code.undefined = Undefined::any;
     if (to == Type::f64 && from == Type::f32 && code.sub == 0)
-      code.run = lanes<[](float a) { return scalar::canonical(double{a}); }, double, float>;
+      code.run = lanes<[](float a) { return double{a}; }, double, float>;
     if (to == Type::f32 && from == Type::s32 && code.sub == 0)
       code.run = lanes<[](int32_t a) { return static_cast<float>(a); }, float, int32_t>;
     if (to == Type::f32 && from == Type::u32 && code.sub == 0)

@@ -122,13 +122,15 @@ void convert_two(Warp& warp, const Code& code, uint32_t mask) {
 // f32 to f16, bf16 or tf32 with .satfinite.
 void convert_finite(Warp& warp, const Code& code, uint32_t mask) {
   const auto type = static_cast<Type>(code.list);
-  Element to{&scalar::kTf32, 32, 0x7fffffff >> 13};
+  Element to{&scalar::kTf32, 32, 0x7fffe000 >> 13};
   element_of(type, to);
   const float* a = at<const float>(warp, code.a);
   uint8_t* d = at<uint8_t>(warp, code.dst);
   for_lanes(mask, [&](unsigned i) {
     uint32_t bits = write_element(a[i], to, code.sub);
-    if (type == Type::tf32) bits = a[i] == a[i] ? bits << 13 : 0x7fffffff;
+    // .satfinite takes one step off whatever has the highest exponent, NaN included.
+    if (type == Type::tf32)
+      bits = a[i] == a[i] ? bits << 13 : (scalar::to_bits(a[i]) & 0xffffe000u) - (code.sub & kFinite ? 0x2000u : 0u);
     write_register(d, i, code.register_bytes, bits);
   });
 }

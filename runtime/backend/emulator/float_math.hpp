@@ -39,7 +39,10 @@ enum class Math { add, sub, mul, fma, div, sqrt, rcp, neg, abs, min, max, rsqrt,
 template <class T, bool kMax>
 inline T extremum(T a, T b, bool nan) {
   if (std::isnan(a) || std::isnan(b)) {
-    if (nan || (std::isnan(a) && std::isnan(b))) return scalar::canonical(static_cast<T>(NAN));
+    if (nan || (std::isnan(a) && std::isnan(b))) {
+      if constexpr (std::is_same_v<T, double>) return scalar::blamed(b, a);
+      return scalar::canonical(static_cast<T>(NAN));
+    }
     return std::isnan(a) ? b : a;
   }
   if (a == b) return std::signbit(a) == kMax ? b : a;
@@ -79,8 +82,35 @@ inline T compute(T a, T b, T c, bool nan) {
       return static_cast<T>(std::exp2(static_cast<double>(a)));
     case Math::tanh:
       return static_cast<T>(std::tanh(static_cast<double>(a)));
+    case Math::neg:
+      return -a;
+    case Math::abs:
+      return std::fabs(a);
     default:
       return a;
+  }
+}
+
+// What a NaN result of `compute` is; see scalar.hpp.
+template <Math kMath>
+inline float nan_of(float, float, float) {
+  return scalar::canonical(NAN);
+}
+template <Math kMath>
+inline double nan_of(double a, double b, double c) {
+  switch (kMath) {
+    case Math::fma:
+      return scalar::blamed(b, c, a);
+    case Math::add:
+    case Math::sub:
+    case Math::mul:
+    case Math::min:
+    case Math::max:
+      return scalar::blamed(b, a);
+    case Math::div:
+      return scalar::blamed(a, b);
+    default:
+      return scalar::blamed(a);
   }
 }
 

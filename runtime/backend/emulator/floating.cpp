@@ -31,7 +31,8 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
       y = flush(y);
       z = flush(z);
     }
-    T r = canonical(compute<T, kMath>(x, y, z, nan));
+    T r = compute<T, kMath>(x, y, z, nan);
+    if (r != r) r = nan_of<kMath>(x, y, z);
     if constexpr (kFlush) r = flush(r);
     if (sat) r = saturate(r);
     d[i] = r;
@@ -61,7 +62,8 @@ void gross(Warp& warp, const Code& code, uint32_t mask) {
     return bits & (subnormal ? 0x8000000000000000u : 0xffffffff00000000u);
   };
   for_lanes(mask, [&](unsigned i) {
-    d[i] = upper(scalar::to_bits(canonical(compute<double, kMath>(scalar::to_f64(upper(a[i])), 0, 0, false))));
+    const double r = compute<double, kMath>(scalar::to_f64(upper(a[i])), 0, 0, false);
+    d[i] = r == r ? upper(scalar::to_bits(r)) : 0x7fffffff00000000u;
   });
 }
 
@@ -164,21 +166,11 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
     case Op::tanh:
       code.run = pick<Math::tanh>(type, ftz);
       break;
-    case Op::neg:  // the sign bit only: NaN keeps its payload
-      if (type == Type::f64)
-        code.run = lanes<[](uint64_t a) { return a ^ (uint64_t{1} << 63); }, uint64_t, uint64_t>;
-      else if (ftz)
-        code.run = lanes<[](float a) { return -flush(a); }, float, float>;
-      else
-        code.run = lanes<[](uint32_t a) { return a ^ 0x80000000u; }, uint32_t, uint32_t>;
+    case Op::neg:  // of a NaN as a sum with zero: the sign stays
+      code.run = pick<Math::neg>(type, ftz);
       break;
     case Op::abs:
-      if (type == Type::f64)
-        code.run = lanes<[](uint64_t a) { return a & ~(uint64_t{1} << 63); }, uint64_t, uint64_t>;
-      else if (ftz)
-        code.run = lanes<[](float a) { return std::fabs(flush(a)); }, float, float>;
-      else
-        code.run = lanes<[](uint32_t a) { return a & 0x7fffffffu; }, uint32_t, uint32_t>;
+      code.run = pick<Math::abs>(type, ftz);
       break;
     case Op::copysign:  // the sign of a on the magnitude of b
       if (type == Type::f64)
@@ -239,8 +231,6 @@ inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
     if ((flags & 2) && (bits & F::kExponent) == 0) bits = static_cast<uint16_t>(bits & 0x8000);
     return F::value(bits);
   };
-  if constexpr (kMath == Math::neg) return static_cast<uint16_t>(a ^ 0x8000);
-  if constexpr (kMath == Math::abs) return static_cast<uint16_t>(a & 0x7fff);
   double x = in(a), y = in(b), z = in(c), r;
   const bool xorsign = flags & 16;  // .xorsign.abs: of the magnitudes, with the exclusive or of the signs
   const bool negative = xorsign && std::signbit(x) != std::signbit(y);

@@ -63,7 +63,7 @@ inline T divide(T a, T b) {
 }
 template <class T>
 inline T remainder(T a, T b) {
-  if (b == 0) return sizeof(T) == 2 ? static_cast<T>(~T{0}) : a;  // an H200's, as everything about dividing by zero
+  if (b == 0) return sizeof(T) < 8 ? static_cast<T>(~T{0}) : a;
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return 0;
   return static_cast<T>(a % b);

@@ -63,17 +63,19 @@ template <class T>
 inline T extract(T a, uint32_t b, uint32_t c) {
   using U = std::make_unsigned_t<T>;
   constexpr uint32_t kTop = 8 * sizeof(T) - 1;
-  uint32_t position = b & 0xff, length = c & 0xff;
+  // Of 32 bits the low byte of position and length counts, of 64 bits all of them do.
+  constexpr uint32_t kCounts = sizeof(T) == 8 ? 0xffffffff : 0xff;
+  const uint64_t position = b & kCounts, length = c & kCounts;
   if (length == 0) return 0;
   U bits = position <= kTop ? static_cast<U>(static_cast<U>(a) >> position) : U{0};
   bool negative = false;
   if constexpr (std::is_signed_v<T>) {
-    uint32_t sign_at = position + length - 1 < kTop ? position + length - 1 : kTop;
+    const uint64_t sign_at = position + length - 1 < kTop ? position + length - 1 : kTop;
     negative = static_cast<U>(a) >> sign_at & 1;
   }
   // Above the field, and above what the word still holds of it, stand copies of the sign.
-  uint32_t have = position <= kTop ? kTop + 1 - position : 0;
-  uint32_t field = length < have ? length : have;
+  const uint64_t have = position <= kTop ? kTop + 1 - position : 0;
+  const uint64_t field = length < have ? length : have;
   if (field > kTop) return static_cast<T>(bits);
   U ones = static_cast<U>((U{1} << field) - 1);
   bits &= ones;
@@ -83,7 +85,8 @@ inline T extract(T a, uint32_t b, uint32_t c) {
 template <class U>
 inline U insert(U a, U b, uint32_t c, uint32_t d) {
   constexpr uint32_t kWidth = 8 * sizeof(U);
-  uint32_t position = c & 0xff, length = d & 0xff;
+  constexpr uint32_t kCounts = sizeof(U) == 8 ? 0xffffffff : 0xff;
+  const uint32_t position = c & kCounts, length = d & kCounts;
   if (position >= kWidth || length == 0) return b;
   U ones = length >= kWidth ? static_cast<U>(~U{0}) : static_cast<U>((U{1} << length) - 1);
   ones = static_cast<U>(ones << position);

@@ -159,7 +159,10 @@ class Product {
     }
     if (form_.a_type == Type::f64) {
       double sum = c;
-      for (unsigned k = 0; k < k_count; ++k) sum = std::fma(a(row, k), b(k, column), sum);
+      for (unsigned k = 0; k < k_count; ++k) {
+        const double next = std::fma(a(row, k), b(k, column), sum);
+        sum = next == next ? next : nan_of<Math::fma>(a(row, k), b(k, column), sum);
+      }
       return sum;
     }
     double sum = 0;
@@ -193,7 +196,7 @@ class Product {
     elements(form_.d, form_.d_type, lanes, [&](unsigned lane, unsigned reg, unsigned element, Ref ref) {
       const double value = d(place('d', form_.d_type, form_.d, lane, reg, element));
       if (form_.d_type == Type::f64) {
-        at<double>(warp_, ref)[lane] = scalar::canonical(value);
+        at<double>(warp_, ref)[lane] = value;
         return;
       }
       uint32_t& word = at<uint32_t>(warp_, ref)[lane];

@@ -89,7 +89,8 @@ uint64_t result_bits(const Tracker& t) {
     }
     case Undefined::extract: {
       if (t.marked(code.b) || t.marked(code.c)) return all;
-      uint64_t position = t.value(code.b, 4) & 0xff, length = t.value(code.c, 4) & 0xff;
+      const uint64_t counts = n == 8 ? 0xffffffff : 0xff;
+      uint64_t position = t.value(code.b, 4) & counts, length = t.value(code.c, 4) & counts;
       if (length == 0) return 0;
       uint64_t u = position < 8 * n ? a() >> position : 0;
       uint64_t field = length >= 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1;
@@ -100,7 +101,8 @@ uint64_t result_bits(const Tracker& t) {
     }
     case Undefined::insert: {
       if (t.marked(code.c) || t.marked(code.d)) return all;
-      uint64_t position = t.value(code.c, 4) & 0xff, length = t.value(code.d, 4) & 0xff;
+      const uint64_t counts = n == 8 ? 0xffffffff : 0xff;
+      uint64_t position = t.value(code.c, 4) & counts, length = t.value(code.d, 4) & counts;
       if (position >= 8 * n || length == 0) return b();
       uint64_t field = (length >= 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1) << position;
       return ((b() & ~field) | ((a() << position) & field)) & all;

@@ -141,7 +141,8 @@ Update find_update(Mod operation, Type type, bool in_global) {
     case Type::f64:
       if (operation != Mod::add) return {};
       return {.apply = [](uint64_t a, uint64_t b, uint64_t) -> uint64_t {
-                return scalar::to_bits(scalar::canonical(scalar::to_f64(a) + scalar::to_f64(b)));
+                const double x = scalar::to_f64(a), y = scalar::to_f64(b), sum = x + y;
+                return scalar::to_bits(sum == sum ? sum : nan_of<Math::add>(x, y, 0));
               },
               .element_bytes = 8};
     default:
