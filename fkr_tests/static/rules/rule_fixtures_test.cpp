@@ -197,7 +197,8 @@ TEST(RootCauseProfile, WithoutEvidenceAProvedSiteIsOpenAndKeepsThePoints) {
   const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F081/survived_proved.ptx");
   ASSERT_TRUE(text);
   const ptx::ParseResult parsed = ptx::parse(*text, "fixture.ptx");
-  Context context(parsed.module, 0, parsed.diagnostics, Options{});
+  const Options options;
+  Context context(parsed.module, 0, parsed.diagnostics, options);
   const RuleResult result = run_rule("F081", context);
   EXPECT_EQ(result.verdict, Verdict::undecided);
   EXPECT_FALSE(result.loses_points);

@@ -534,6 +534,7 @@ bool Decoder::arithmetic(Code& code, Operands operands) {
   const Words w = words();
   if (operands.size() < 2 || operands.size() > 4 || type == Type::none) return false;
   if (instruction_->type_count == 2 && instruction_->types[0] == Type::f32) {
+    if (operands.size() == 2) return false;
     // Sources of half precision, but for the last one.
     code.dst = destination(operands[0], 4);
     code.element_bytes = 4;
