@@ -1,4 +1,4 @@
-// The frame of a kernel that turns items into byte strings, one warp an item: parameters, limits, status and length.
+// The frame of a kernel that turns items into byte strings, one CTA an item: parameters, limits, status and length.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ using StreamSource = dsl::Ptr<dsl::ReadOnly, dsl::u8, 1, dsl::Rate::Warp>;
 using StreamRoom = dsl::Ptr<dsl::Global, dsl::u8, 1, dsl::Rate::Warp>;
 using LaneVar = dsl::Var<dsl::u32, dsl::Rate::Thread>;
 
-// The item of a warp, and what becomes of it.
+// The item of a CTA, and what becomes of it. Where several warps work on it, each has all of this, and the first one's
+// status and size count.
 struct TransformItem {
   dsl::Kernel& k;
   StreamSource src;
@@ -62,7 +63,14 @@ auto load_u32(const Pointer& from) {
   return from.template load_bytewise<dsl::u32>();
 }
 
-template <class Body, class... Options>
+// Whether an item is larger than any transform takes.
+inline WarpBool is_too_large(const TransformItem& item) {
+  return dsl::max(item.src_size, item.capacity) > kMaxTransformBytes;
+}
+
+// Warps = 1: body(item, fail_if, options...) in a loop that fail_if leaves. More: body(item, options...) outside of any
+// loop, since barriers stand in it; it checks is_too_large itself.
+template <dsl::u32 Warps, class Body, class... Options>
 struct TransformBody {
   template <class P>
   using Wide = dsl::Ptr<dsl::ReadOnly, P>;
@@ -78,10 +86,11 @@ struct TransformBody {
                   dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>> statuses,
                   dsl::Arg<"item_count", dsl::u32> item_count, Options... options) const {
     using namespace dsl;
-    const WarpU32 index = item_of_warp<kTransformShape>(k, item_count);
+    const dsl::Expr<dsl::u32, dsl::Rate::Block> index = k.block();
+    k.return_if(index >= item_count);
     const WarpU32 src_size = src_sizes.within(item_count).at(index).load();
     const WarpU32 capacity = dst_capacities.within(item_count).at(index).load();
-    mark_warp(k, Mark::item, src_size);
+    mark_block(k, Mark::item, src_size);
     TransformItem item{.k = k,
                        .src = src.at(src_offsets.within(item_count).at(index).load()).within(src_size),
                        .src_size = src_size,
@@ -89,14 +98,18 @@ struct TransformBody {
                        .capacity = capacity,
                        .status = WarpVar(k, static_cast<u32>(StreamStatus::ok)),
                        .size_bytes = WarpVar(k, 0)};
-    k.warp_loop([&](auto& once) {  // for its exits: whatever fails leaves it
-      const FailIf fail_if{item, once};
-      fail_if(max(src_size, capacity) > kMaxTransformBytes, StreamStatus::item_too_large);
-      body(item, fail_if, options...);
-      once.break_();
-    });
-    mark_warp(k, Mark::status, *item.status);
-    k.once_per_warp([&] {
+    if constexpr (Warps == 1) {
+      k.warp_loop([&](auto& once) {  // for its exits: whatever fails leaves it
+        const FailIf fail_if{item, once};
+        fail_if(is_too_large(item), StreamStatus::item_too_large);
+        body(item, fail_if, options...);
+        once.break_();
+      });
+    } else {
+      body(item, options...);
+    }
+    mark_block(k, Mark::status, *item.status);
+    k.once_per_block([&] {
       statuses.within(item_count).at(index).store(*item.status);
       dst_sizes.within(item_count)
           .at(index)
@@ -105,16 +118,17 @@ struct TransformBody {
   }
 };
 
-// The transform `name`, with `Options` of type Arg<"...", u32>. body(item, fail_if, options...) sets the item's
-// size_bytes.
-template <class... Options, class Body>
-dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
-                                       Body body, dsl::Where where = dsl::Where::current()) {
+// The transform `name`, with `Options` of type Arg<"...", u32>. body(...) as TransformBody says; it sets the item's
+// status and size_bytes.
+template <dsl::u32 Warps, class... Options, class Body>
+dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
+                                           Body body, dsl::Where where = dsl::Where::current()) {
   using dsl::N;
+  constexpr dsl::u32 kThreads = Warps * dsl::kWarpLanes;
   return dsl::define(dsl::KernelSpec{.name = std::string(name),
-                                     .block = kTransformShape.block_threads,
+                                     .block = kThreads,
                                      .budget = budget,
-                                     .cost = {.threads_per_element = double{dsl::kWarpLanes} / kTransformItemBytes,
+                                     .cost = {.threads_per_element = double{kThreads} / kTransformItemBytes,
                                               .buffers = {{"src", N},
                                                           {"dst", N},
                                                           {"src_offsets", N / (kTransformItemBytes / 8)},
@@ -124,7 +138,13 @@ dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget&
                                                           {"dst_sizes", N / (kTransformItemBytes / 4)},
                                                           {"statuses", N / (kTransformItemBytes / 4)}},
                                               .note = note}},
-                     TransformBody<Body, Options...>{std::move(body)}, where);
+                     TransformBody<Warps, Body, Options...>{std::move(body)}, where);
+}
+
+template <class... Options, class Body>
+dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
+                                       Body body, dsl::Where where = dsl::Where::current()) {
+  return define_cta_transform<1, Options...>(name, budget, note, std::move(body), where);
 }
 
 }  // namespace ptxkit::kernels

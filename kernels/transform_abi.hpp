@@ -27,8 +27,7 @@ struct TransformParameters {
   uint32_t item_count;
 };
 
-// One warp a CTA: these kernels keep their tables in shared memory.
-inline constexpr LaunchShape kTransformShape{.block_threads = 32, .items_per_block = 1};
+// A CTA an item, with as many threads as the kernel's image says (.reqntid): its table is in shared memory.
 
 // Bytes of an item by which the cost blocks reckon, and of a block in a container unless said otherwise.
 inline constexpr uint32_t kTransformItemBytes = 65536;

@@ -66,8 +66,7 @@ void expect_as_reference(std::string_view kernel, const std::vector<uint32_t>& o
       LaunchArgument::of(sizes_memory.as<uint32_t>()),        LaunchArgument::of(statuses_memory.as<uint32_t>()),
       LaunchArgument::of(static_cast<uint32_t>(items.size()))};
   for (const uint32_t option : options) arguments.push_back(LaunchArgument::of(option));
-  const auto launched = loaded->launch(stream, kTransformShape.grid_blocks(static_cast<uint32_t>(items.size())),
-                                       kTransformShape.block_threads, arguments);
+  const auto launched = loaded->launch(stream, static_cast<uint32_t>(items.size()), image->block_threads, arguments);
   ASSERT_TRUE(launched.has_value()) << launched.error().message();
   const auto bytes_of = [](std::vector<uint32_t>& words) {
     return std::span(reinterpret_cast<uint8_t*>(words.data()), words.size() * 4);

@@ -21,8 +21,9 @@ using ptxkit::testing::TransformReference;
 std::vector<Bytes> expect_as_reference(std::string_view kernel, const std::vector<uint32_t>& options,
                                        const std::vector<Block>& items, const TransformReference& reference,
                                        std::string_view build) {
-  const auto ran =
-      ptxkit::testing::emulate_items(kernel_image(kernel, build).ptx, kernel, kTransformShape, options, items);
+  const KernelImage& image = kernel_image(kernel, build);
+  const LaunchShape shape{.block_threads = image.block_threads, .items_per_block = 1};
+  const auto ran = ptxkit::testing::emulate_items(image.ptx, kernel, shape, options, items);
   EXPECT_EQ(ran.report, "") << kernel << ", " << build;
   if (!ran.report.empty()) return {};
   EXPECT_FALSE(ran.touched_outside || ran.claims_too_much) << kernel;

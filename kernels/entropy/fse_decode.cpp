@@ -12,14 +12,15 @@ class Decoder {
  public:
   using Places = Ptr<Shared, u32, 16, Rate::Warp>;
 
-  Decoder(TransformItem& item, const SymbolWords& words, const SymbolWords& seen, const StateSymbols& symbols,
-          const Places& places)
+  // While the table is made, its symbols stand in the places, and what is known of each symbol where the ring will be.
+  Decoder(TransformItem& item, const Places& places, const LaneReader::Ring& ring)
       : item_(item),
         k_(item.k),
-        words_(words),
-        seen_(seen),
-        symbols_(symbols),
         places_(places),
+        ring_(ring),
+        symbols_{places},
+        words_(ring),
+        seen_(ring.at<kSymbols>()),
         raw_bytes_(load_u32(item.src)) {}
 
   template <class Fail>
@@ -37,49 +38,56 @@ class Decoder {
                                            item_.src_size - (kLanedHeaderBytes + 1), state_count, frequencies, fail_if);
     spread(k_, frequencies, state_count, symbols_, words_);
     fill_places(accuracy_bits, state_count);
-    LaneReader reader(item_, table_bytes + (kLanedHeaderBytes + 1), fail_if);
+    LaneReader reader(item_, ring_, table_bytes + (kLanedHeaderBytes + 1), fail_if);
     mark_warp(k_, Mark::parse, raw_bytes_);
-    LaneVar state(k_, reader.read(accuracy_bits));
-    k_.range(k_.lane(), raw_bytes_, kBitLanes, [&](const LaneU32& i) {
+    LaneVar state(k_, reader.peek() >> (32 - accuracy_bits));
+    reader.skip(accuracy_bits);
+    for_lane_rows(item_, raw_bytes_, reader, [&](const auto& to, const auto& skip) {
       const LaneU32 place = places_.at(*state).load();
-      item_.dst.at(i).store(trunc<u8>(place));
-      state = (place >> 16) + reader.read(place >> 8 & 15);
+      to.store(trunc<u8>(place >> 8));
+      // The place's lowest five bits are the number of bits, and all that a funnel shift looks at.
+      state = (place >> 16) + funnel_left(reader.peek(), 0, place);
+      skip(place & 15);
     });
     fail_if(any((*state != 0) | !reader.is_at_end()), StreamStatus::corrupt);
   }
 
  private:
-  // A place's symbol in bits 0 to 7, its number of bits in 8 to 11, from 16 on the state that they are added to.
+  // A place's number of bits in bits 0 to 3, its symbol in 8 to 15, from 16 on the state that the bits are added to.
   void fill_places(const WarpU32& accuracy_bits, const WarpU32& state_count) {
     for_each_place(k_, state_count, symbols_, seen_, [&](const LaneU32& place, const LaneU32& s, const LaneU32& i) {
       const LaneU32 x = (words_.at(s).load() & 0xFFFF) + i;
       const LaneU32 bits = accuracy_bits + clz(x) - 31;
-      places_.at(place).store(s | bits << 8 | ((x << bits) - state_count) << 16);
+      places_.at(place).store(bits | s << 8 | ((x << bits) - state_count) << 16);
     });
   }
 
+  struct PlaceSymbols {
+    Places places;
+    auto at(const LaneU32& place) const { return places.at(place).as<u8>(); }
+  };
+
   TransformItem& item_;
   Kernel& k_;
-  SymbolWords words_, seen_;
-  StateSymbols symbols_;
   Places places_;
+  LaneReader::Ring ring_;
+  PlaceSymbols symbols_;
+  SymbolWords words_, seen_;
+  static_assert(2 * kSymbols <= LaneReader::kRingWords);
   WarpU32 raw_bytes_;
 };
 
 }  // namespace
 
 KernelDefinition fse_decode() {
-  return define_transform<>(
-      kFseDecode,
-      {.registers = 64, .shared_bytes = 2 * kSymbols * sizeof(u32) + kMaxStates * (sizeof(u8) + sizeof(u32))},
-      "one warp a stream", [](TransformItem& item, const auto& fail_if) {
-        const auto words = item.k.shared<u32, kSymbols, 16>("words");
-        const auto seen = item.k.shared<u32, kSymbols, 16>("seen");
-        const auto symbols = item.k.shared<u8, kMaxStates, 16>("symbols");
-        const auto places = item.k.shared<u32, kMaxStates, 16>("places");
-        fail_if(item.src_size < kLanedHeaderBytes, StreamStatus::input_overrun);
-        Decoder(item, words.data(), seen.data(), symbols.data(), places.data()).decode(fail_if);
-      });
+  return define_transform<>(kFseDecode,
+                            {.registers = 64, .shared_bytes = (kMaxStates + LaneReader::kRingWords) * sizeof(u32)},
+                            "one warp a stream", [](TransformItem& item, const auto& fail_if) {
+                              const auto places = item.k.shared<u32, kMaxStates, 16>("places");
+                              const auto ring = item.k.shared<u32, LaneReader::kRingWords, 16>("ring");
+                              fail_if(item.src_size < kLanedHeaderBytes, StreamStatus::input_overrun);
+                              Decoder(item, places.data(), ring.data()).decode(fail_if);
+                            });
 }
 
 }  // namespace ptxkit::kernels

@@ -40,7 +40,7 @@ KernelDefinition fse_encode() {
         Kernel& k = item.k;
         const SymbolWords counts = k.shared<u32, kSymbols, 16>("counts").data();
         const SymbolWords words = k.shared<u32, kSymbols, 16>("words").data();
-        const StateSymbols symbols = k.shared<u8, kMaxStates, 16>("symbols").data();
+        const Ptr<Shared, u8, 16, Rate::Warp> symbols = k.shared<u8, kMaxStates, 16>("symbols").data();
         const Ptr<Shared, u16, 16, Rate::Warp> next = k.shared<u16, kMaxStates, 16>("next").data();
         fail_if(item.src_size > kMaxLanedBytes, StreamStatus::item_too_large);
         fail_if(wanted_bits - kMinAccuracyBits > kMaxAccuracyBits - kMinAccuracyBits, StreamStatus::bad_option);

@@ -7,12 +7,11 @@ namespace ptxkit::kernels {
 
 inline constexpr uint32_t kMaxStates = 1u << kMaxAccuracyBits;
 
-using StateSymbols = dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp>;  // one a place
-
-// Spreads the symbols: the one whose slots hold t goes to place t * spread_step. Leaves in `words` each symbol's
-// frequency, and above that where its slots start.
-inline void spread(dsl::Kernel& k, LaneSymbols& frequencies, const WarpU32& state_count, const StateSymbols& symbols,
-                   const SymbolWords& words) {
+// Spreads the symbols: the one whose slots hold t goes to place t * spread_step; symbols.at(place) is where a place
+// has its symbol, u8 in shared memory. Leaves in `words` each symbol's frequency, and above that where its slots start.
+template <class Symbols>
+void spread(dsl::Kernel& k, LaneSymbols& frequencies, const WarpU32& state_count, const Symbols& symbols,
+            const SymbolWords& words) {
   using namespace dsl;
   LaneVar start(k, exclusive_sum(frequencies.sum()));
   for_lane_symbols(k, [&](auto j, const LaneU32& s) {
@@ -31,9 +30,9 @@ inline void spread(dsl::Kernel& k, LaneSymbols& frequencies, const WarpU32& stat
 }
 
 // For every place in ascending order body(place, s, i): it is the place number i of those of symbol s. `seen` has a
-// word for each symbol.
-template <class Body>
-void for_each_place(dsl::Kernel& k, const WarpU32& state_count, const StateSymbols& symbols, const SymbolWords& seen,
+// word for each symbol. The body may overwrite the place's symbol.
+template <class Symbols, class Body>
+void for_each_place(dsl::Kernel& k, const WarpU32& state_count, const Symbols& symbols, const SymbolWords& seen,
                     const Body& body) {
   using namespace dsl;
   for_lane_symbols(k, [&](auto, const LaneU32& s) { seen.at(s).store(k.constant<u32>(0)); });

@@ -15,8 +15,8 @@ class Decoder {
  public:
   using Table = Ptr<Shared, u16, 16, Rate::Warp>;
 
-  Decoder(TransformItem& item, const CodeTables& codes, const Table& table)
-      : item_(item), k_(item.k), codes_(codes), table_(table), raw_bytes_(load_u32(item.src)) {}
+  Decoder(TransformItem& item, const CodeTables& codes, const Table& table, const LaneReader::Ring& ring)
+      : item_(item), k_(item.k), codes_(codes), table_(table), ring_(ring), raw_bytes_(load_u32(item.src)) {}
 
   template <class Fail>
   void decode(const Fail& fail_if) {
@@ -28,7 +28,7 @@ class Decoder {
     fail_if(item_.src_size < kSizesAt, StreamStatus::input_overrun);
     fail_if(!read_codes(), StreamStatus::bad_table);
     fill_table();
-    LaneReader reader(item_, k_.constant<u32>(kSizesAt), fail_if);
+    LaneReader reader(item_, ring_, k_.constant<u32>(kSizesAt), fail_if);
     const LaneU32 bad = run(reader);
     fail_if(any((bad != 0) | !reader.is_at_end()), StreamStatus::corrupt);
   }
@@ -65,12 +65,14 @@ class Decoder {
 
   // An entry is the symbol, and its length from bit 8 on; 0 where the code is longer than the entry's number.
   void fill_table() {
+    std::array<LaneVar, kTableBits> limits = [&]<u32... L>(std::integer_sequence<u32, L...>) {
+      return std::array{LaneVar(k_, codes_.limits.at<L + 1>().load())...};
+    }(std::make_integer_sequence<u32, kTableBits>{});
     k_.range(k_.constant<u32>(0), kTableEntries, kWarpLanes, [&](const auto& first) {
       const LaneU32 entry = first + k_.lane();
       const LaneU32 bits = entry << (kMaxCodeBits - kTableBits);
       LaneVar length(k_, 1), found(k_, 0);
-      k_.range(k_.constant<u32>(1), kTableBits + 1, 1,
-               [&](const auto& l) { length += zext<u32>(bits >= codes_.limits.at(l).load()); });
+      unrolled<kTableBits>([&](auto l) { length += zext<u32>(bits >= *limits[l]); });
       k_.if_(*length <= kTableBits, [&] { found = symbol_of(bits, *length) | *length << 8; });
       table_.at(entry).store(trunc<u16>(*found));
     });
@@ -80,7 +82,7 @@ class Decoder {
   // Not 0 in lanes that met bits with which no code begins.
   LaneU32 run(LaneReader& reader) {
     LaneVar bad(k_, 0);
-    k_.range(k_.lane(), raw_bytes_, kBitLanes, [&](const LaneU32& i) {
+    for_lane_rows(item_, raw_bytes_, reader, [&](const auto& to, const auto& skip) {
       const LaneU32 bits = reader.peek();
       LaneVar entry(k_, zext<u32>(table_.at(bits >> (32 - kTableBits)).load()));
       k_.if_(*entry == 0, [&] {
@@ -95,8 +97,8 @@ class Decoder {
           entry = symbol_of(front, *length) | *length << 8;
         });
       });
-      item_.dst.at(i).store(trunc<u8>(*entry));
-      reader.skip(*entry >> 8);
+      to.store(trunc<u8>(*entry));
+      skip(*entry >> 8);
     });
     return *bad;
   }
@@ -105,6 +107,7 @@ class Decoder {
   Kernel& k_;
   CodeTables codes_;
   Table table_;
+  LaneReader::Ring ring_;
   WarpU32 raw_bytes_;
 };
 
@@ -113,14 +116,17 @@ class Decoder {
 KernelDefinition huffman_decode() {
   return define_transform<>(
       kHuffmanDecode,
-      {.registers = 64, .shared_bytes = 2 * 4 * (kMaxCodeBits + 1) + kSymbols + kTableEntries * sizeof(u16)},
+      {.registers = 64,
+       .shared_bytes =
+           (2 * (kMaxCodeBits + 1) + LaneReader::kRingWords) * sizeof(u32) + kSymbols + kTableEntries * sizeof(u16)},
       "one warp a stream", [](TransformItem& item, const auto& fail_if) {
         const auto limits = item.k.shared<u32, kMaxCodeBits + 1, 16>("limits");
         const auto ranks = item.k.shared<u32, kMaxCodeBits + 1, 16>("ranks");
         const auto symbols = item.k.shared<u8, kSymbols, 16>("symbols");
         const auto table = item.k.shared<u16, kTableEntries, 16>("table");
+        const auto ring = item.k.shared<u32, LaneReader::kRingWords, 16>("ring");
         fail_if(item.src_size < kLanedHeaderBytes, StreamStatus::input_overrun);
-        Decoder(item, {limits.data(), ranks.data(), symbols.data()}, table.data()).decode(fail_if);
+        Decoder(item, {limits.data(), ranks.data(), symbols.data()}, table.data(), ring.data()).decode(fail_if);
       });
 }
 

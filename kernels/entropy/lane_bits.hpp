@@ -50,56 +50,164 @@ void write_lanes(TransformItem& item, const WarpU32& at, Coder& coder, const Fai
   item.size_bytes = end;
 }
 
-// The bits of the lane; behind its end there are zeros.
+// The bits of the lane. They are read as aligned words, the first of which may begin before the lane, so what follows
+// the lane's end is what follows it in the stream, and zeros behind the stream's end.
+//
+// A load that 32 lanes wait for in turn is the slowest thing here. So words come from a ring in shared memory, which a
+// lane fills with four at a time that it asked for several symbols before.
 class LaneReader {
  public:
-  // The sizes stand at `at`.
+  static constexpr dsl::u32 kVectorWords = 4;
+  static constexpr dsl::u32 kRingVectors = 4;
+  static constexpr dsl::u32 kRingWords = kVectorWords * kRingVectors * kBitLanes;
+  using Ring = dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp>;  // kRingWords, a column for each lane
+
+  // The sizes stand at `at`, which is at least 4, so that an aligned vector may begin before the first lane.
   template <class Fail>
-  LaneReader(TransformItem& item, const WarpU32& at, const Fail& fail_if)
-      : item_(item), k_(item.k), left_(k_, 0), next_(k_, 0), buffer_(k_, 0), held_(k_, 0), missing_(k_, 0) {
+  LaneReader(TransformItem& item, const Ring& ring, const WarpU32& at, const Fail& fail_if)
+      : item_(item),
+        k_(item.k),
+        ring_(ring),
+        bytes_(k_, 0),
+        begin_(k_, 0),
+        excess_bits_(k_, 0),
+        vectors_(k_, 0),
+        next_(k_, 0),
+        high_(k_, 0),
+        low_(k_, 0),
+        bit_(k_, 0),
+        asked_(k_, 0),
+        asked_words_{LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0)} {
     using namespace dsl;
     fail_if(item.src_size - at < kLaneSizesBytes, StreamStatus::input_overrun);
-    left_ = load_u16(item.src.at(at + k_.lane() * 2));
-    const WarpU32 first = at + kLaneSizesBytes, total = reduce_add(*left_);
+    bytes_ = load_u16(item.src.at(at + k_.lane() * 2));
+    const WarpU32 first = at + kLaneSizesBytes, total = reduce_add(*bytes_);
     fail_if(item.src_size - first < total, StreamStatus::input_overrun);
     fail_if(item.src_size - first != total, StreamStatus::corrupt);
-    next_ = first + exclusive_sum(*left_);
+    const LaneU32 begin = first + exclusive_sum(*bytes_);
+    const LaneU32 excess = trunc<u32>(item.src.at(begin).address()) & (kVectorWords * 4 - 1);
+    begin_ = begin - excess;
+    excess_bits_ = excess * 8;
+    bit_ = excess % 4 * 8;
+    high_ = word(excess / 4);
+    low_ = word(excess / 4 + 1);
+    next_ = excess / 4 + 2;
+    unrolled<kRingVectors - 1>([&](auto) {
+      ask();
+      keep();
+    });
   }
 
-  // At least kMaxFieldBits, from bit 31 on.
-  LaneU32 peek() {
-    using namespace dsl;
-    k_.thread_loop([&](auto& bytes) {
-      bytes.break_if(*held_ > kMaxFieldBits);
-      const LaneBool there = *left_ != 0;
-      const LaneU32 byte = select(there, zext<u32>(item_.src.at(select(there, *next_, 0)).load()), 0);
-      buffer_ |= byte << (24 - *held_);
-      held_ += 8;
-      next_ += 1;
-      left_ -= zext<u32>(there);
-      missing_ += zext<u32>(!there);
-    });
-    return *buffer_;
-  }
+  // The next 32 bits, from bit 31 on.
+  LaneU32 peek() const { return dsl::funnel_left(*low_, *high_, *bit_); }
+
+  // At most 31 bits.
   void skip(const LaneU32& count) {
-    buffer_ <<= count;
-    held_ -= count;
+    bit_ += count;
+    k_.if_(*bit_ >= 32, [&] { turn_to(word(*next_)); });
   }
-  // A field of at most kMaxFieldBits.
-  LaneU32 read(const LaneU32& count) {
-    const LaneU32 field = peek() >> 1 >> (31 - count);
-    skip(count);
-    return field;
+  // The same from the ring.
+  void skip_in_ring(const LaneU32& count) {
+    bit_ += count;
+    k_.if_(*bit_ >= 32,
+           [&] { turn_to(ring_.at(*next_ % (kVectorWords * kRingVectors) * kBitLanes + k_.lane()).load()); });
   }
+
+  // A turn is kTurnSymbols fields, which take no more words than are asked for at its beginning and kept at its end.
+  static constexpr dsl::u32 kTurnSymbols = 8;
+  static_assert(kTurnSymbols * kMaxFieldBits <= 32 * kVectorWords);
+  // Whether every lane has the words of a turn in the ring.
+  WarpBool has_turn() const { return dsl::all(*next_ + kVectorWords <= *vectors_ * kVectorWords); }
+  void ask() {
+    using namespace dsl;
+    const LaneU32 words = *vectors_ * kVectorWords;
+    const LaneBool asks =
+        (words + kVectorWords <= *next_ + kVectorWords * kRingVectors) & (words + kVectorWords <= whole_words());
+    asked_ = zext<u32>(asks);
+    k_.if_(asks, [&] {
+      const auto loaded = item_.src.at(*begin_)
+                              .assume_aligned<kVectorWords * 4>("begin_ is where a vector begins")
+                              .as<u32>()
+                              .at(times<kVectorWords>(*vectors_))
+                              .template load_vector<kVectorWords>();
+      for (u32 i = 0; i < kVectorWords; ++i) asked_words_[i] = loaded[i];
+    });
+  }
+  void keep() {
+    using namespace dsl;
+    k_.if_(*asked_ != 0, [&] {
+      const auto to = ring_.at(*vectors_ % kRingVectors * (kVectorWords * kBitLanes) + k_.lane());
+      unrolled<kVectorWords>([&](auto i) {
+        to.at(std::integral_constant<u32, i * kBitLanes>{}).store(first_byte_on_top(*asked_words_[i]));
+      });
+      vectors_ += 1;
+    });
+  }
+
   // All bytes were needed, and no more.
-  LaneBool is_at_end() const { return (*left_ == 0) & (*held_ >= *missing_ * 8) & (*held_ - *missing_ * 8 < 8); }
+  LaneBool is_at_end() const { return (*next_ * 32 + *bit_ - (64 + *excess_bits_) + 7) / 8 == *bytes_; }
 
  private:
+  LaneU32 whole_words() const { return (item_.src_size - *begin_) / 4; }
+
+  static LaneU32 first_byte_on_top(const LaneU32& word) { return dsl::prmt(word, 0, 0x0123); }
+
+  // A word of the lane from the stream itself.
+  LaneU32 word(const LaneU32& i) const {
+    using namespace dsl;
+    LaneVar value(k_, 0);
+    k_.if_(i < whole_words(), [&] {
+        const auto words = item_.src.at(*begin_).assume_aligned<4>("begin_ is where a vector begins").as<u32>();
+        value = first_byte_on_top(words.at(i).load());
+      }).else_([&] {
+      const LaneU32 at = min(*begin_ + i * 4, item_.src_size);
+      k_.range(k_.constant<u32>(0), item_.src_size - at, 1,
+               [&](const LaneU32& j) { value |= zext<u32>(item_.src.at(at + j).load()) << (24 - j * 8); });
+    });
+    return *value;
+  }
+  void turn_to(const LaneU32& word) {
+    high_ = *low_;
+    low_ = word;
+    next_ += 1;
+    bit_ -= 32;
+  }
+
   TransformItem& item_;
   dsl::Kernel& k_;
-  LaneVar left_, next_;    // bytes of the lane, the next one's place
-  LaneVar buffer_, held_;  // bits
-  LaneVar missing_;        // bytes of zeros that were put into the buffer
+  Ring ring_;
+  LaneVar bytes_;        // of the lane
+  LaneVar begin_;        // of its first vector
+  LaneVar excess_bits_;  // of that vector, before the lane
+  LaneVar vectors_;      // that are or were in the ring
+  LaneVar next_;         // number of the word behind `low_`
+  LaneVar high_, low_;   // two words, and the next bit in the first
+  LaneVar bit_;
+  LaneVar asked_;  // whether a vector is on its way
+  std::array<LaneVar, kVectorWords> asked_words_;
 };
+
+// body(to, skip) for every symbol of every lane: it stores the symbol at `to`, and skips its bits, as often as there
+// are symbols for the lane.
+template <class Body>
+void for_lane_rows(TransformItem& item, const WarpU32& raw_bytes, LaneReader& reader, const Body& body) {
+  using namespace dsl;
+  Kernel& k = item.k;
+  constexpr u32 kTurn = LaneReader::kTurnSymbols;
+  WarpVar row(k, 0);
+  k.warp_loop([&](auto& turns) {
+    turns.break_if((*row + kTurn * kBitLanes > raw_bytes) | !reader.has_turn());
+    const auto to = item.dst.at(*row + k.lane());
+    reader.ask();
+    unrolled<kTurn>([&](auto i) {
+      body(to.at(std::integral_constant<u32, i * kBitLanes>{}),
+           [&](const LaneU32& count) { reader.skip_in_ring(count); });
+    });
+    reader.keep();
+    row += kTurn * kBitLanes;
+  });
+  k.range(*row + k.lane(), raw_bytes, kBitLanes,
+          [&](const LaneU32& i) { body(item.dst.at(i), [&](const LaneU32& count) { reader.skip(count); }); });
+}
 
 }  // namespace ptxkit::kernels

@@ -1,5 +1,5 @@
 // rANS, `warp`: a row of 32 symbols a turn. Each lane turns its state over; those that need a word find it by a vote
-// and the number of lanes below that need one too.
+// and the number of lanes below that need one too. The warps of a CTA share the table and take chunks in turn.
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -11,89 +11,159 @@ using namespace dsl;
 
 constexpr u32 kSlots = 1u << kMaxWarpScaleBits;
 constexpr u32 kStatesBytes = 4 * kRansWarpLanes;
+constexpr u32 kWarps = 4;         // a stream of 64 KiB has four chunks
+constexpr u32 kRowsUnrolled = 4;  // of a turn that checks only once whether words and symbols are left
 
 class Decoder {
  public:
-  using Slots = Ptr<Shared, u32, 16, Rate::Warp>;
-
-  Decoder(TransformItem& item, const Slots& slots)
+  Decoder(TransformItem& item, const Ptr<Shared, u32, 16>& slots, const Ptr<Shared, u32, 16>& failures)
       : item_(item),
         k_(item.k),
         slots_(slots),
-        raw_bytes_(load_u32(item.src)),
-        scale_bits_(zext<u32>(item.src.at<4>().load())),
-        chunk_bits_(zext<u32>(item.src.at<5>().load())) {}
+        failures_(failures),
+        scale_bits_(item.k, 0),
+        chunk_bits_(item.k, 0),
+        counts_at_(item.k, 0),
+        chunk_count_(item.k, 0) {}
 
+  // Everything that all warps find out for themselves; then each fills its part of the slots.
   template <class Fail>
-  void decode(const Fail& fail_if) {
-    fail_if((scale_bits_ - kMinScaleBits > kMaxWarpScaleBits - kMinScaleBits) |
-                (chunk_bits_ - kMinChunkBits > kMaxChunkBits - kMinChunkBits),
+  void open(const Fail& fail_if) {
+    fail_if(is_too_large(item_), StreamStatus::item_too_large);
+    fail_if(item_.src_size < kRansWarpHeaderBytes, StreamStatus::input_overrun);
+    const WarpU32 raw_bytes = load_u32(item_.src);
+    scale_bits_ = zext<u32>(item_.src.at<4>().load());
+    chunk_bits_ = zext<u32>(item_.src.at<5>().load());
+    fail_if((*scale_bits_ - kMinScaleBits > kMaxWarpScaleBits - kMinScaleBits) |
+                (*chunk_bits_ - kMinChunkBits > kMaxChunkBits - kMinChunkBits),
             StreamStatus::bad_table);
-    fail_if(raw_bytes_ > item_.capacity, StreamStatus::output_overrun);
-    fail_if((raw_bytes_ == 0) & (item_.src_size != kRansWarpHeaderBytes), StreamStatus::corrupt);
-    item_.size_bytes = raw_bytes_;
-    fail_if(raw_bytes_ == 0, StreamStatus::ok);  // nothing to do
+    fail_if(raw_bytes > item_.capacity, StreamStatus::output_overrun);
+    fail_if((raw_bytes == 0) & (item_.src_size != kRansWarpHeaderBytes), StreamStatus::corrupt);
+    item_.size_bytes = raw_bytes;
+    fail_if(raw_bytes == 0, StreamStatus::ok);  // nothing to do
 
     LaneSymbols frequencies(k_);
     const WarpU32 table_bytes =
         read_table(k_, item_.src.at<kRansWarpHeaderBytes>(), item_.src_size - kRansWarpHeaderBytes,
-                   k_.constant<u32>(1) << scale_bits_, frequencies, fail_if);
+                   k_.constant<u32>(1) << *scale_bits_, frequencies, fail_if);
+    counts_at_ = table_bytes + kRansWarpHeaderBytes;
+    const WarpU32 chunk_count = (raw_bytes + chunk_bytes() - 1) >> *chunk_bits_;
+    fail_if((item_.src_size - *counts_at_) / 4 < chunk_count, StreamStatus::input_overrun);
+    check_structure(chunk_count, fail_if);
+    chunk_count_ = chunk_count;
     fill_slots(frequencies);
-    const WarpU32 counts_at = table_bytes + kRansWarpHeaderBytes;
-    const WarpU32 chunk_bytes = k_.constant<u32>(1) << chunk_bits_;
-    const WarpU32 chunk_count = (raw_bytes_ + chunk_bytes - 1) >> chunk_bits_;
-    fail_if((item_.src_size - counts_at) / 4 < chunk_count, StreamStatus::input_overrun);
-    const auto word_count = [&](const WarpU32& c) { return load_u32(item_.src.at(counts_at + c * 4)); };
-    const WarpU32 first_at = counts_at + chunk_count * 4;
+  }
 
-    WarpVar at(k_, first_at);
-    k_.range(k_.constant<u32>(0), chunk_count, 1, [&](const WarpU32& c, auto& chunks) {
-      const FailIf fail_chunk_if{item_, chunks};
-      const WarpU32 words = word_count(c);
-      fail_chunk_if(words > chunk_bytes, StreamStatus::bad_lanes);
-      fail_chunk_if(item_.src_size - *at < words * 2 + kStatesBytes, StreamStatus::input_overrun);
-      at += words * 2 + kStatesBytes;
+  // The chunks of this warp, after a barrier.
+  void decode() {
+    WarpVar at(k_, *counts_at_ + *chunk_count_ * 4), bad(k_, 0);
+    k_.range(k_.constant<u32>(0), *chunk_count_, kWarpLanes, [&](const WarpU32& first) {
+      const Chunks chunks = chunks_from(first, *chunk_count_, *at);
+      k_.range(k_.warp(), min(*chunk_count_ - first, kWarpLanes), kWarps, [&](const WarpU32& i) {
+        const WarpU32 begin = (first + i) << *chunk_bits_, chunk_at = shuffle(chunks.at, i);
+        mark_warp(k_, Mark::parse, chunk_at);
+        const WarpU32 length = min(*item_.size_bytes - begin, chunk_bytes());
+        bad |= zext<u32>(!decode_chunk(chunk_at, shuffle(chunks.words, i), begin, length));
+      });
+      at = chunks.end;
     });
-    fail_if.if_failed();
-    fail_if(*at != item_.src_size, StreamStatus::corrupt);
+    k_.once_per_warp([&] { failures_.at(k_.warp()).store(*bad); });
+  }
 
-    at = first_at;
-    k_.range(k_.constant<u32>(0), chunk_count, 1, [&](const WarpU32& c, auto& chunks) {
-      mark_warp(k_, Mark::parse, *at);
-      const WarpU32 words = word_count(c), begin = c << chunk_bits_;
-      const WarpBool good = decode_chunk(*at, words, begin, min(raw_bytes_ - begin, chunk_bytes));
-      FailIf{item_, chunks}(!good, StreamStatus::corrupt);
-      at += words * 2 + kStatesBytes;
-    });
+  // After another barrier.
+  void close() {
+    const WarpBool failed = any(failures_.at(k_.lane() % kWarps).load() != 0);
+    k_.if_((!item_.has_failed()) & failed,
+           [&] { item_.status = k_.constant(static_cast<u32>(StreamStatus::corrupt)); });
   }
 
  private:
+  // Up to 32 chunks, one a lane: where each stands, and its words; lanes behind the last have none.
+  struct Chunks {
+    LaneU32 words, at, bytes;
+    WarpU32 end;
+  };
+
+  WarpU32 chunk_bytes() const { return k_.constant<u32>(1) << *chunk_bits_; }
+
+  Chunks chunks_from(const WarpU32& first, const WarpU32& chunk_count, const WarpU32& at) {
+    const LaneBool there = first + k_.lane() < chunk_count;
+    const LaneU32 words = load_u32(item_.src.at(*counts_at_ + select(there, first + k_.lane(), 0) * 4));
+    // What is more than a chunk can have is refused; it must not wrap the sums.
+    const LaneU32 bytes = select(there, min(words, chunk_bytes() + 1) * 2 + kStatesBytes, 0);
+    return {select(there, words, 0), at + exclusive_sum(bytes), bytes, at + reduce_add(bytes)};
+  }
+
+  // Every chunk has its place in the stream, and nothing is behind the last.
+  template <class Fail>
+  void check_structure(const WarpU32& chunk_count, const Fail& fail_if) {
+    WarpVar at(k_, *counts_at_ + chunk_count * 4);
+    k_.range(k_.constant<u32>(0), chunk_count, kWarpLanes, [&](const WarpU32& first, auto& groups) {
+      const FailIf fail_group_if{item_, groups};
+      const Chunks chunks = chunks_from(first, chunk_count, *at);
+      const WarpU32 long_ones = ballot(chunks.words > chunk_bytes());
+      const WarpU32 cut_ones = ballot((chunks.bytes != 0) & (chunks.at + chunks.bytes > item_.src_size));
+      const WarpU32 first_bad = (long_ones | cut_ones) & (0 - (long_ones | cut_ones));
+      fail_group_if((long_ones & first_bad) != 0, StreamStatus::bad_lanes);
+      fail_group_if(first_bad != 0, StreamStatus::input_overrun);
+      at = chunks.end;
+    });
+    fail_if.if_failed();
+    fail_if(*at != item_.src_size, StreamStatus::corrupt);
+  }
+
   // A slot's symbol in bits 0 to 7, its symbol's frequency less one in 8 to 19, its number among the symbol's from 20.
   void fill_slots(LaneSymbols& frequencies) {
     LaneVar start(k_, exclusive_sum(frequencies.sum()));
     for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-      // All lanes fill the slots of one symbol of each lane, one lane after the other: no lane waits for a long run.
-      k_.range(k_.constant<u32>(0), u32{kWarpLanes}, 1, [&](const auto& lane) {
-        const WarpU32 symbol = shuffle(s, lane), frequency = shuffle(*frequencies[j], lane),
-                      first = shuffle(*start, lane);
-        for_each_lane(k_, frequency,
-                      [&](const LaneU32& i) { slots_.at(first + i).store(symbol | (frequency - 1) << 8 | i << 20); });
+      k_.if_(k_.warp() == j % kWarps, [&] {
+        // All lanes fill the slots of one symbol of each lane, one lane after the other: no lane waits for a long run.
+        k_.range(k_.constant<u32>(0), u32{kWarpLanes}, 1, [&](const auto& lane) {
+          const WarpU32 symbol = shuffle(s, lane), frequency = shuffle(*frequencies[j], lane),
+                        first = shuffle(*start, lane);
+          for_each_lane(k_, frequency,
+                        [&](const LaneU32& i) { slots_.at(first + i).store(symbol | (frequency - 1) << 8 | i << 20); });
+        });
       });
       start += *frequencies[j];
     });
-    k_.sync_warp();
+  }
+
+  // What a state becomes with the symbol of its slot, before it takes a word.
+  LaneU32 turned_over(const LaneU32& state, const LaneU32& slot) const {
+    return ((slot >> 8 & 0xFFF) + 1) * (state >> *scale_bits_) + (slot >> 20);
   }
 
   WarpBool decode_chunk(const WarpU32& at, const WarpU32& word_count, const WarpU32& begin, const WarpU32& length) {
     const auto states = item_.src.at(at);
     const auto words = item_.src.at(at + kStatesBytes);
     LaneVar state(k_, load_u32(states.at(k_.lane() * 4)));
-    WarpVar next(k_, 0), bad(k_, ballot(*state < kRansLow));
-    const WarpU32 slot_mask = (k_.constant<u32>(1) << scale_bits_) - 1;
-    k_.range(k_.constant<u32>(0), length, kWarpLanes, [&](const WarpU32& row, auto& rows) {
-      const LaneBool active = row + k_.lane() < length;
+    WarpVar next(k_, 0), row(k_, 0), bad(k_, ballot(*state < kRansLow));
+    const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
+    const WarpBool is_even = (words.address() & 1) == 0;
+    // Whole rows while each lane could take a word in each of them.
+    k_.warp_loop([&](auto& turns) {
+      turns.break_if((!is_even) | (*row + kRowsUnrolled * kWarpLanes > length) |
+                     (*next + kRowsUnrolled * kWarpLanes > word_count));
+      const auto to = item_.dst.at(begin + *row + k_.lane());
+      unrolled<kRowsUnrolled>([&](auto i) {
+        const LaneU32 slot = slots_.at(*state & slot_mask).load();
+        to.at(std::integral_constant<u32, i * kWarpLanes>{}).store(trunc<u8>(slot));
+        const LaneU32 turned = turned_over(*state, slot);
+        const LaneBool needs = turned < kRansLow;
+        const WarpU32 needing = ballot(needs);
+        const auto word = words.at((*next + popc(needing & k_.lanes_below())) * 2)
+                              .template assume_aligned<2>("words of an even address, by the turn's condition")
+                              .template as<u16>();
+        state = select(needs, turned << 16 | zext<u32>(word.load()), turned);
+        next += popc(needing);
+      });
+      row += kRowsUnrolled * kWarpLanes;
+    });
+    k_.range(*row, length, kWarpLanes, [&](const WarpU32& first, auto& rows) {
+      const LaneBool active = first + k_.lane() < length;
       const LaneU32 slot = slots_.at(*state & slot_mask).load();
-      const LaneU32 turned = ((slot >> 8 & 0xFFF) + 1) * (*state >> scale_bits_) + (slot >> 20);
+      const LaneU32 turned = turned_over(*state, slot);
       const LaneBool needs = active & (turned < kRansLow);
       const WarpU32 needing = ballot(needs);
       const LaneU32 place = *next + popc(needing & k_.lanes_below());
@@ -101,7 +171,7 @@ class Decoder {
       bad |= zext<u32>(*next > word_count);
       rows.break_if(*bad != 0);
       k_.if_(active, [&] {
-        item_.dst.at(begin + row + k_.lane()).store(trunc<u8>(slot));
+        item_.dst.at(begin + first + k_.lane()).store(trunc<u8>(slot));
         state = turned;
       });
       k_.if_(needs, [&] { state = turned << 16 | load_u16(words.at(place * 2)); });
@@ -111,19 +181,29 @@ class Decoder {
 
   TransformItem& item_;
   Kernel& k_;
-  Slots slots_;
-  WarpU32 raw_bytes_, scale_bits_, chunk_bits_;
+  Ptr<Shared, u32, 16> slots_, failures_;
+  WarpVar scale_bits_, chunk_bits_, counts_at_, chunk_count_;
 };
 
 }  // namespace
 
 KernelDefinition rans_warp_decode() {
-  return define_transform<>(kRansWarpDecode, {.registers = 64, .shared_bytes = kSlots * sizeof(u32)},
-                            "one warp a stream", [](TransformItem& item, const auto& fail_if) {
-                              const auto slots = item.k.shared<u32, kSlots, 16>("slots");
-                              fail_if(item.src_size < kRansWarpHeaderBytes, StreamStatus::input_overrun);
-                              Decoder(item, slots.data()).decode(fail_if);
-                            });
+  return define_cta_transform<kWarps>(kRansWarpDecode,
+                                      {.registers = 56, .shared_bytes = (kSlots + kWarps) * sizeof(u32)},
+                                      "four warps a stream, each every fourth chunk", [](TransformItem& item) {
+                                        Kernel& k = item.k;
+                                        const auto slots = k.shared<u32, kSlots, 16>("slots");
+                                        const auto failures = k.shared<u32, kWarps, 16>("failures");
+                                        Decoder decoder(item, slots.data(), failures.data());
+                                        k.warp_loop([&](auto& once) {  // for its exits
+                                          decoder.open(FailIf{item, once});
+                                          once.break_();
+                                        });
+                                        k.barrier();
+                                        decoder.decode();
+                                        k.barrier();
+                                        decoder.close();
+                                      });
 }
 
 }  // namespace ptxkit::kernels

@@ -7,109 +7,15 @@
 #include <fmt/format.h>
 #include <lz4.h>
 
-#include "kernels/images.hpp"
 #include "kernels/lz4/abi.hpp"
+#include "tools/ptx-bench/session.hpp"
 
 namespace ptxkit::bench {
 namespace {
 
-using driver::DeviceMemory;
-using driver::Event;
 using driver::Kernel;
 using driver::LaunchArgument;
 using driver::Stream;
-
-constexpr std::uint8_t kPoison = 0xa5;
-
-template <class T>
-std::span<const std::uint8_t> bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
-}
-
-// A stream with device memory, and the first error of many calls: a measurement that failed anywhere is no measurement.
-class Session {
- public:
-  static Result<Session> open(const driver::ContextPointer& context) {
-    auto stream = Stream::create(context);
-    if (!stream) return tl::unexpected(stream.error());
-    auto begin = Event::create(context), end = Event::create(context);
-    if (!begin) return tl::unexpected(begin.error());
-    if (!end) return tl::unexpected(end.error());
-    return Session(context, std::move(*stream), std::move(*begin), std::move(*end));
-  }
-
-  // Index of a new buffer.
-  std::size_t allocate(std::size_t size_bytes) {
-    if (outcome_) {
-      auto memory = DeviceMemory::allocate(context_, std::max<std::size_t>(size_bytes, 1));
-      if (memory) {
-        memories_.push_back(std::move(*memory));
-      } else {
-        outcome_ = tl::unexpected(memory.error());
-      }
-    }
-    return memories_.size() - 1;
-  }
-  template <class T>
-  std::size_t upload(const std::vector<T>& values) {
-    const std::size_t index = allocate(values.size() * sizeof(T));
-    then([&] { return memories_[index].upload(bytes_of(values), stream_); });
-    return index;
-  }
-  void poison(std::size_t index) {
-    then([&] { return memories_[index].fill(kPoison, stream_); });
-  }
-  template <class T>
-  std::vector<T> download(std::size_t index, std::size_t count) {
-    std::vector<T> values(count);
-    then([&] {
-      return memories_[index].download({reinterpret_cast<std::uint8_t*>(values.data()), count * sizeof(T)}, stream_);
-    });
-    wait();
-    return values;
-  }
-  LaunchArgument argument(std::size_t index) const {
-    return outcome_ ? LaunchArgument::of(memories_[index].as<std::uint8_t>()) : LaunchArgument{};
-  }
-  void wait() {
-    then([&] { return stream_.wait(); });
-  }
-  // Seconds between two events around `work`.
-  template <class Work>
-  Result<double> time(Work work) {
-    then([&] { return begin_.record(stream_); });
-    then([&] { return work(stream_); });
-    then([&] { return end_.record(stream_); });
-    then([&] { return end_.wait(); });
-    if (!outcome_) return tl::unexpected(outcome_.error());
-    return end_.seconds_since(begin_);
-  }
-  const DeviceMemory& memory(std::size_t index) const { return memories_[index]; }
-  const Result<void>& outcome() const { return outcome_; }
-
- private:
-  Session(driver::ContextPointer context, Stream stream, Event begin, Event end)
-      : context_(std::move(context)), stream_(std::move(stream)), begin_(std::move(begin)), end_(std::move(end)) {}
-
-  template <class Call>
-  void then(Call call) {
-    if (outcome_) outcome_ = call();
-  }
-
-  driver::ContextPointer context_;
-  Stream stream_;
-  Event begin_, end_;
-  std::vector<DeviceMemory> memories_;
-  Result<void> outcome_;
-};
-
-Result<Kernel> load_kernel(const driver::ContextPointer& context, std::string_view name) {
-  const auto& info = context->info();
-  const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
-  if (image == nullptr)
-    return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor));
-  return Kernel::load(context, *image);
-}
 
 bool decodes_to(codec::Bytes block, codec::Bytes raw) {
   std::vector<char> decoded(raw.size());

@@ -87,8 +87,16 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 64));
   pcie->add_option("--slice", settings.slice_bytes, "raw bytes of a slice, e.g. 8MiB (default 16MiB)")
       ->transform(CLI::AsSizeValue(false));
+  auto* transforms = app.add_subcommand("transforms", "the entropy coders and the LZ77 decoder on each file");
+  transforms->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
+  transforms->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 65536)")
+      ->delimiter(',')
+      ->check(CLI::Range(256, 1 << 20));
+  transforms->add_option("--only", settings.only, "those whose name begins so, e.g. rans_warp");
+  transforms->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
+  transforms->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, pcie, copy}) {
+  for (CLI::App* verb : {lz4, pcie, transforms, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::AsSizeValue(false));
     verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
@@ -98,7 +106,11 @@ int run(int argc, char** argv) {
     verb->add_option("--json", settings.json_path, "write the rows to this file; - is standard output");
   }
   CLI11_PARSE(app, argc, argv);
-  const auto all = lz4->parsed() ? run_lz4(settings) : pcie->parsed() ? run_pcie(settings) : run_copy(settings);
+  if (transforms->parsed() && transforms->count("--chunk") == 0) settings.chunk_bytes = {65536};
+  const auto all = lz4->parsed()          ? run_lz4(settings)
+                   : pcie->parsed()       ? run_pcie(settings)
+                   : transforms->parsed() ? run_transforms(settings)
+                                          : run_copy(settings);
   if (!all) {
     fmt::print(stderr, "ptx-bench: {}\n", all.error().message());
     return 1;

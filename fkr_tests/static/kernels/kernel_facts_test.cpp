@@ -12,6 +12,7 @@
 #include "analyzer/report/identity.hpp"
 #include "kernels/bwt/abi.hpp"
 #include "kernels/cost.hpp"
+#include "kernels/entropy/rans_format.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz77/abi.hpp"
@@ -117,8 +118,8 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
 }
 
 bool works_as_cta(const KernelImage& image) {
-  return image.name == kLz4CompressChunk || image.name.starts_with("bwt_") || image.name.starts_with("mtf_") ||
-         image.name.starts_with("zero_runs_");
+  return image.name == kLz4CompressChunk || image.name == kRansWarpDecode || image.name.starts_with("bwt_") ||
+         image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
 }
 
 // Warps of a CTA work apart, so nothing waits for the CTA but in the kernels that give one to an item; what waits for
