@@ -91,13 +91,16 @@ struct BwtKernel {
 inline BwtKernel bwt_radix() {
   return {kernels::kBwtRadix, kernels::kBwtSortThreads, kernels::bwt_radix_scratch_words, kernels::bwt_reference, true};
 }
+inline BwtKernel bwt_rank() {
+  return {kernels::kBwtRank, kernels::kBwtSortThreads, kernels::bwt_rank_scratch_words, kernels::bwt_reference, true};
+}
 inline BwtKernel bwt_bitonic() {
   return {kernels::kBwtBitonic, kernels::kBwtSortThreads, nullptr, [](auto src, auto dst) {
             if (src.size() <= kernels::kMaxBitonicBytes) return kernels::bwt_reference(src, dst);
             return kernels::TransformOutcome{kernels::StreamStatus::item_too_large, 0};
           }};
 }
-inline std::vector<BwtKernel> bwt_sorts() { return {bwt_radix(), bwt_bitonic()}; }
+inline std::vector<BwtKernel> bwt_sorts() { return {bwt_rank(), bwt_radix(), bwt_bitonic()}; }
 inline BwtKernel bwt_inverse() {
   return {kernels::kBwtInverse, kernels::kBwtInverseThreads, kernels::bwt_inverse_scratch_words,
           kernels::bwt_inverse_reference};

@@ -10,6 +10,7 @@ namespace ptxkit::kernels {
 dsl::KernelDefinition bwt_bitonic();  // bwt/
 dsl::KernelDefinition bwt_inverse();
 dsl::KernelDefinition bwt_radix();
+dsl::KernelDefinition bwt_rank();
 dsl::KernelDefinition demux_count();  // lz77/
 dsl::KernelDefinition demux_scatter();
 dsl::KernelDefinition fse_decode();  // entropy/

@@ -15,6 +15,28 @@ using ptxkit::testing::kVariants;
 const std::vector<size_t> kShortSizes = {0, 1, 2, 3, 31, 32, 33, 257};
 const std::vector<size_t> kLongSizes = {1009, 4097};
 
+void expect_too_large_is_said(BwtKernel sort) {
+  sort.reference = [](std::span<const uint8_t> src, std::span<uint8_t> dst) {
+    return src.size() > 99 ? TransformOutcome{StreamStatus::item_too_large, 0} : bwt_reference(src, dst);
+  };
+  for (const auto build : kVariants) {
+    const std::vector<Bytes> raws = {Bytes(100, 'x'), Bytes(99, 'x'), Bytes(92, 'x'), Bytes(88, 'x')};
+    expect_bwt_as_reference(emulator_launch(build), sort, raws, 99, 96);
+  }
+}
+
+TEST(BwtRank, AwkwardSizes) {
+  for (const auto build : kVariants)
+    expect_bwt_blocks(emulator_launch(build), ptxkit::testing::bwt_rank(), ptxkit::testing::bwt_inputs(kShortSizes));
+}
+
+TEST(BwtRank, AroundTheEndOfASegment) {
+  expect_bwt_blocks(emulator_launch("release"), ptxkit::testing::bwt_rank(),
+                    ptxkit::testing::bwt_inputs({4095, 4096, 4097}));
+}
+
+TEST(BwtRank, WhatIsTooLargeIsSaid) { expect_too_large_is_said(ptxkit::testing::bwt_rank()); }
+
 TEST(BwtRadix, AwkwardSizes) {
   for (const auto build : kVariants)
     expect_bwt_blocks(emulator_launch(build), ptxkit::testing::bwt_radix(), ptxkit::testing::bwt_inputs(kShortSizes));
@@ -25,16 +47,7 @@ TEST(BwtRadix, AroundTheEndOfASegment) {
                     ptxkit::testing::bwt_inputs({4095, 4096, 4097}));
 }
 
-TEST(BwtRadix, WhatIsTooLargeIsSaid) {
-  BwtKernel sort = ptxkit::testing::bwt_radix();
-  sort.reference = [](std::span<const uint8_t> src, std::span<uint8_t> dst) {
-    return src.size() > 99 ? TransformOutcome{StreamStatus::item_too_large, 0} : bwt_reference(src, dst);
-  };
-  for (const auto build : kVariants) {
-    const std::vector<Bytes> raws = {Bytes(100, 'x'), Bytes(99, 'x'), Bytes(92, 'x'), Bytes(88, 'x')};
-    expect_bwt_as_reference(emulator_launch(build), sort, raws, 99, 96);
-  }
-}
+TEST(BwtRadix, WhatIsTooLargeIsSaid) { expect_too_large_is_said(ptxkit::testing::bwt_radix()); }
 
 TEST(BwtBitonic, AwkwardSizes) {
   for (const auto build : kVariants)

@@ -11,6 +11,7 @@
 
 namespace ptxkit::kernels {
 
+inline constexpr std::string_view kBwtRank = "bwt_rank";
 inline constexpr std::string_view kBwtRadix = "bwt_radix";
 inline constexpr std::string_view kBwtBitonic = "bwt_bitonic";
 inline constexpr std::string_view kBwtInverse = "bwt_inverse";
@@ -51,8 +52,9 @@ constexpr uint32_t bwt_block_bytes(uint32_t raw_bytes) { return bwt_column_at(ra
 // An item above item_bytes (raw, of a sort) is item_too_large; a result above its stride (or, of the inverse, above
 // item_bytes) is output_overrun.
 
-// Four words a byte: two lists of suffixes, two of ranks. Afterwards the first item_bytes words are the suffixes in
-// order (the empty one apart).
+// Of both sorts, the first item_bytes words are afterwards the suffixes in order (the empty one apart). Six words a
+// byte: two lists of suffixes, two of rows, two of ranks; and four: two lists of suffixes, two of ranks.
+constexpr uint64_t bwt_rank_scratch_words(uint64_t item_bytes) { return 6 * item_bytes; }
 constexpr uint64_t bwt_radix_scratch_words(uint64_t item_bytes) { return 4 * item_bytes; }
 // A word a row, and one for walks that went wrong.
 constexpr uint64_t bwt_inverse_scratch_words(uint64_t item_bytes) { return item_bytes + 2; }
