@@ -1,6 +1,8 @@
 #include "runtime/replay.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,41 +12,103 @@
 namespace ptxkit {
 namespace {
 
+using rules::Witness;
+
 constexpr unsigned kVariants = 3;
 constexpr uint64_t kMaxSteps = 500'000;
+constexpr uint32_t kLargestBlock = 1024, kWarp = 32;
 
 std::string_view dynamic_rule(std::string_view rule) {
   return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
 }
 
+// A block that has the witness's threads, where nothing fixes it: along x whole warps, or, where those are more than
+// the kernel takes, no more than needed.
+void take_threads(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                  emulator::LaunchShape& shape) {
+  if (kernel.attributes.req_ntid[0] || (facts != nullptr && facts->block[0])) return;
+  const auto extent = [&](unsigned d) {
+    return std::max(witness.tid[d].value_or(0), witness.other_tid[d].value_or(0)) + 1;
+  };
+  const auto& most = kernel.attributes.max_ntid;
+  const uint32_t limit = most[0] ? most[0] * std::max(most[1], 1u) * std::max(most[2], 1u) : kLargestBlock;
+  emulator::Dim3 block{std::max(shape.block.x, (extent(0) + kWarp - 1) / kWarp * kWarp),
+                       std::max(shape.block.y, extent(1)), std::max(shape.block.z, extent(2))};
+  if (block.x * block.y * block.z > limit) block.x = extent(0);
+  if (block.x * block.y * block.z <= limit) shape.block = block;
+}
+
+void take_witness(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                  GeneratedLaunch& launch) {
+  take_threads(witness, kernel, facts, launch.shape);
+  if (!witness.loaded_byte) return;
+  for (GeneratedParameter& parameter : launch.parameters) {
+    if (parameter.is_buffer) std::ranges::fill(parameter.bytes, std::byte{*witness.loaded_byte});
+  }
+}
+
+bool is_thread_of(const Witness& witness, const emulator::Fault& fault) {
+  for (unsigned d = 0; d < 3; ++d) {
+    if (!witness.tid[d] || *witness.tid[d] != fault.thread.thread[d]) return false;
+  }
+  return true;
+}
+
+// The fault that `finding` foretells, and how it compares with the witness.
+std::string text_of(const emulator::Fault& fault, const Witness* witness) {
+  const auto& [block, thread] = fault.thread;
+  std::string text = fmt::format("{}, thread ({},{},{}) of block ({},{},{})", fault.message, thread[0], thread[1],
+                                 thread[2], block[0], block[1], block[2]);
+  if (witness == nullptr) return text;
+  const bool has_thread = is_thread_of(*witness, fault);
+  const bool has_offset =
+      witness->address && !fault.object.empty() && static_cast<uint64_t>(fault.object_offset) == *witness->address;
+  if (has_thread || has_offset)
+    text += fmt::format(": the witness's {}{}{}", has_thread ? "thread" : "", has_thread && has_offset ? " and " : "",
+                        has_offset ? "address" : "");
+  return text;
+}
+
+// The fault of `rule` at `line` in one launch, which needs its own device.
+Result<std::optional<emulator::Fault>> run(const ptx::Module& module, const ptx::Function& kernel,
+                                           const GeneratedLaunch& launch, std::string_view rule, uint32_t line) {
+  emulator::Device device;
+  // The module outlives the run.
+  const auto program =
+      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
+  if (!program) return tl::unexpected(program.error());
+  const auto placed = place(device, launch);
+  if (!placed) return tl::unexpected(placed.error());
+  emulator::LaunchOptions options;
+  options.max_steps = kMaxSteps;
+  const auto outcome = emulator::launch(*program, kernel.name, launch.shape, placed->arguments, options);
+  if (!outcome) return tl::unexpected(outcome.error());
+  for (const emulator::Fault& fault : outcome->faults) {
+    const bool is_other_side = fault.has_other && fault.other_site.line == line;
+    if (emulator::rule(fault.kind) == dynamic_rule(rule) && (fault.site.line == line || is_other_side)) return fault;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
-                std::string_view rule, uint32_t line) {
+                std::string_view rule, const rules::Finding& finding) {
   const ptx::Function& function = module.functions[kernel];
-  for (unsigned variant = 0; variant < kVariants; ++variant) {
-    emulator::Device device;
-    // The module outlives the run.
-    const auto program =
-        emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
-    if (!program) return {Replayed::Outcome::not_run, program.error().message()};
-    const auto generated = generate_launch(module, function, facts, variant);
-    if (!generated) return {Replayed::Outcome::not_run, generated.error().message()};
-    const auto placed = place(device, *generated);
-    if (!placed) return {Replayed::Outcome::not_run, placed.error().message()};
-    emulator::LaunchOptions options;
-    options.max_steps = kMaxSteps;
-    const auto outcome = emulator::launch(*program, function.name, generated->shape, placed->arguments, options);
-    if (!outcome) return {Replayed::Outcome::not_run, outcome.error().message()};
-    for (const emulator::Fault& fault : outcome->faults) {
-      const bool is_other_side = fault.has_other && fault.other_site.line == line;
-      if (emulator::rule(fault.kind) != dynamic_rule(rule) || (fault.site.line != line && !is_other_side)) continue;
-      const auto& [block, thread] = fault.thread;
-      return {Replayed::Outcome::confirmed, fmt::format("{}, thread ({},{},{}) of block ({},{},{})", fault.message,
-                                                        thread[0], thread[1], thread[2], block[0], block[1], block[2])};
-    }
+  const uint32_t line = module.position(function.instructions[finding.instruction].at).line;
+  const Witness* const witness = finding.witness ? &*finding.witness : nullptr;
+  for (unsigned attempt = 0; attempt < kVariants + 1; ++attempt) {
+    const bool is_witness = attempt == 0;
+    if (is_witness && witness == nullptr) continue;
+    auto launch = generate_launch(module, function, facts, is_witness ? 0 : attempt - 1);
+    if (!launch) return {Replayed::Outcome::not_run, launch.error().message()};
+    if (is_witness) take_witness(*witness, function, facts, *launch);
+    const auto fault = run(module, function, *launch, rule, line);
+    if (!fault) return {Replayed::Outcome::not_run, fault.error().message()};
+    if (*fault) return {Replayed::Outcome::confirmed, text_of(**fault, witness)};
   }
-  return {Replayed::Outcome::unseen, fmt::format("{} generated launches did not show it", kVariants)};
+  return {Replayed::Outcome::unseen, fmt::format("{}{} generated launches did not show it",
+                                                 witness != nullptr ? "the witness's launch and " : "", kVariants)};
 }
 
 }  // namespace ptxkit

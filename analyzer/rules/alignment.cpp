@@ -422,6 +422,7 @@ bool Alignment::refute_by_run(const flow::Access& access, std::span<const flow::
     witness.iteration = turn->iteration;
     witness.address = turn->offset;
     witness.note = fmt::format("{} modulo {}", turn->offset % access.width_bytes, access.width_bytes);
+    witness.loaded_byte = turn->byte;
     if (turn->byte) witness.note += fmt::format(", where every byte that is loaded is {}", *turn->byte);
     result.witness = std::move(witness);
     if (turn->byte) result.assumptions.push_back(fmt::format("every byte that is loaded is {}", *turn->byte));

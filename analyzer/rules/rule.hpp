@@ -45,7 +45,8 @@ struct Witness {
   std::optional<uint32_t> tid[3];
   std::optional<uint32_t> other_tid[3];  // the second thread of a race
   std::optional<uint64_t> iteration;
-  std::optional<uint64_t> address;  // relative to the object named in `note`
+  std::optional<uint64_t> address;     // relative to the object named in `note`
+  std::optional<uint8_t> loaded_byte;  // what every byte of the buffers is
   std::string note;
 };
 

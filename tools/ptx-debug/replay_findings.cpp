@@ -31,9 +31,8 @@ void replay_findings(report::FileAnalysis& file, const rules::LaunchSet& launch)
       if (std::ranges::find(kRunnable, verdict.rule->id) == std::end(kRunnable)) continue;
       for (rules::Finding& finding : verdict.result.findings) {
         if (finding.severity < rules::Severity::high || finding.instruction == ptx::kNone) continue;
-        const ptx::Instruction& instruction = function.instructions[finding.instruction];
         const Replayed replayed = replay(module, kernel.function, facts == launch.end() ? nullptr : &facts->second,
-                                         verdict.rule->id, module.position(instruction.at).line);
+                                         verdict.rule->id, finding);
         finding.evidence += (finding.evidence.empty() ? "" : "; ") + text_of(replayed);
       }
     }
