@@ -1,21 +1,27 @@
 // Every code of the driver has an entry that says something.
 #include "runtime/driver/error_catalogue.hpp"
 
+#include <cstdlib>
+#include <regex>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/file.hpp"
+
 namespace ptxkit::driver {
 namespace {
 
-// CUresult of cuda.h, CUDA 13.0, typed from the enumeration; 35 is the runtime API's, met in logs.
-constexpr int kCodes[] = {0,   1,   2,   3,   4,   5,   6,   7,   8,   34,  35,  36,  46,  100, 101, 102, 200, 201,
-                          202, 205, 206, 207, 208, 209, 210, 211, 212, 213, 214, 215, 216, 217, 218, 219, 220, 221,
-                          222, 223, 224, 225, 226, 300, 301, 302, 303, 304, 400, 401, 402, 500, 600, 700, 701, 702,
-                          703, 704, 705, 708, 709, 710, 711, 712, 713, 714, 715, 716, 717, 718, 719, 720, 721, 800,
-                          801, 802, 803, 804, 805, 806, 807, 808, 809, 810, 811, 812, 900, 901, 902, 903, 904, 905,
-                          906, 907, 908, 909, 910, 911, 912, 913, 914, 915, 916, 917, 999};
+// CUresult of cuda.h, CUDA 13.0, typed from the enumeration; 917 is of a later one. cudaError_t of the runtime API
+// where the driver has no code of that number.
+constexpr int kCodes[] = {
+    0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   12,  13,  16,  17,  18,  19,  20,  21,  22,  23,  24,  25,  26,
+    27,  28,  31,  32,  34,  35,  36,  37,  43,  44,  45,  46,  49,  52,  53,  65,  66,  67,  68,  69,  98,  100, 101,
+    102, 103, 127, 200, 201, 202, 205, 206, 207, 208, 209, 210, 211, 212, 213, 214, 215, 216, 217, 218, 219, 220, 221,
+    222, 223, 224, 225, 226, 300, 301, 302, 303, 304, 400, 401, 402, 500, 600, 700, 701, 702, 703, 704, 705, 708, 709,
+    710, 711, 712, 713, 714, 715, 716, 717, 718, 719, 720, 721, 800, 801, 802, 803, 804, 805, 806, 807, 808, 809, 810,
+    811, 812, 900, 901, 902, 903, 904, 905, 906, 907, 908, 909, 910, 911, 912, 913, 914, 915, 916, 917, 999};
 
 TEST(ErrorCatalogue, HasEveryCodeOnceInOrder) {
   std::vector<int> found;
@@ -35,6 +41,29 @@ TEST(ErrorCatalogue, EveryEntryIsWhole) {
         << entry.name;
     EXPECT_EQ(&explain(entry.code), &entry);
   }
+}
+
+// What the toolkit's own headers enumerate, where there is one.
+TEST(ErrorCatalogue, HasEveryCodeOfTheToolkit) {
+  const char* const home = std::getenv("CUDA_HOME");
+  const std::string folder = std::string(home != nullptr ? home : "/usr/local/cuda") + "/include/";
+  size_t found = 0;
+  for (const auto& [file, pattern] : {std::pair{"cuda.h", "(CUDA_(?:SUCCESS|ERROR_\\w+))\\s*=\\s*(\\d+)"},
+                                      std::pair{"driver_types.h", "(cudaError[A-Z]\\w+)\\s*=\\s*(\\d+)"}}) {
+    const auto header = read_file(folder + file);
+    if (!header) GTEST_SKIP() << header.error().message();
+    const std::regex enumerator(pattern);
+    for (std::sregex_iterator each(header->begin(), header->end(), enumerator), end; each != end; ++each) {
+      const int code = std::stoi((*each)[2]);
+      if (code >= 10000) continue;  // cudaErrorApiFailureBase, which no call returns
+      EXPECT_EQ(explain(code).code, code) << (*each)[1];
+      if (std::string_view(file) == "cuda.h") {
+        EXPECT_EQ(explain(code).name, std::string((*each)[1]));
+      }
+      ++found;
+    }
+  }
+  EXPECT_GE(found, 200u);
 }
 
 TEST(ErrorCatalogue, TheCodesOfTheCrashHuntMeanWhatTheyMean) {
