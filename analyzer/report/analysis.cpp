@@ -178,6 +178,18 @@ FileAnalysis unreadable(std::string path, Error error) {
   return file;
 }
 
+void release_statements(FileAnalysis& file) {
+  for (ptx::Function& function : file.parsed.module.functions) {
+    function.registers = {};
+    function.labels = {};
+    function.tables = {};
+    function.instructions = {};
+    function.operand_pool = {};
+    function.modifier_pool = {};
+    function.items = {};
+  }
+}
+
 rules::Status Report::status() const {
   rules::Status strongest = rules::Status::good;
   for (const FileAnalysis& file : files) strongest = std::max(strongest, file.status);

@@ -83,6 +83,9 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
 // Score and status again, after verdicts have changed. Precondition: the text parses and a kernel was examined.
 void rescore(FileAnalysis& file, const AnalysisOptions& options);
 FileAnalysis unreadable(std::string path, Error error);
+// Gives back the memory of what only rules and pictures look at: the statements of every function. What stays is the
+// text, declarations and findings, of which text, JSON, SARIF and annotations are made.
+void release_statements(FileAnalysis& file);
 
 // Several files at once, as one report.
 struct Report {

@@ -27,18 +27,15 @@ std::string_view command_of(Severity severity) {
   return severity == Severity::medium ? "warning" : "notice";
 }
 
-std::string annotation(const FileAnalysis& file, const KernelAnalysis& kernel, const rules::RuleInfo& rule,
-                       const Finding& finding, const SourceLine& source_line) {
+std::string annotation(const FileAnalysis& file, const rules::RuleInfo& rule, const Finding& finding,
+                       const SourceLine& source_line) {
   const ptx::Module& module = file.parsed.module;
   const ptx::Position position = module.position(finding.at);
   SourcePlace place{file.path, position.line, position.column};
-  if (kernel.function != ptx::kNone && finding.instruction < module.functions[kernel.function].instructions.size()) {
-    const auto& instruction = module.functions[kernel.function].instructions[finding.instruction];
-    for (const SourcePlace& source : source_places(module, instruction.location)) {
-      if (!source_line || !source_line(file.path, source.file, source.line)) continue;
-      place = source;
-      break;
-    }
+  for (const SourcePlace& source : source_places(module, finding.location)) {
+    if (!source_line || !source_line(file.path, source.file, source.line)) continue;
+    place = source;
+    break;
   }
   std::string message = finding.message;
   if (place.file != file.path) message += fmt::format(" ({}:{})", file.path, position.line);
@@ -62,7 +59,7 @@ std::string to_github(const Report& report, const SourceLine& source_line) {
     for (const KernelAnalysis& kernel : file.kernels) {
       for (const RuleVerdict& verdict : kernel.verdicts) {
         for (const Finding& finding : verdict.result.findings) {
-          if (finding.severity != Severity::info) out += annotation(file, kernel, *verdict.rule, finding, source_line);
+          if (finding.severity != Severity::info) out += annotation(file, *verdict.rule, finding, source_line);
         }
       }
     }

@@ -27,11 +27,11 @@ constexpr unsigned kBanks = 32, kLanes = 32;
 constexpr unsigned kCell = 14;        // pixels
 constexpr double kMemoryWidth = 900;  // pixels
 
-// Shared variables of the kernel: its own, and those of the module that it names.
-std::vector<ptx::VariableId> shared_variables(const HtmlKernel& at) {
+// Shared variables of the kernel: its own, those of functions that it calls, and those of the module that it names.
+std::vector<ptx::VariableId> shared_variables(const HtmlKernel& at, const ptx::Function& function) {
   std::vector<ptx::VariableId> ids;
-  for (const ptx::VariableId id : at.function().variables) ids.push_back(id);
-  for (const ptx::Operand& operand : at.function().operand_pool) {
+  for (const ptx::VariableId id : function.variables) ids.push_back(id);
+  for (const ptx::Operand& operand : function.operand_pool) {
     const bool is_variable = operand.kind == ptx::OperandKind::symbol ||
                              (operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::variable);
     if (is_variable && operand.id < at.module().variables.size()) ids.push_back(operand.id);
@@ -98,8 +98,9 @@ std::string bank_svg(const rules::WarpFootprint& footprint, uint32_t bytes) {
       }
     }
   };
-  for_each_word(
-      [&](unsigned lane, unsigned bank, int64_t word) { words_of_bank[{lane / lanes_at_once, bank}].insert(word); });
+  for_each_word([&](unsigned lane, unsigned bank, int64_t word) {
+    words_of_bank[{lane / lanes_at_once, bank}].insert(word);
+  });
   const unsigned left = 26, top = 16;
   std::string out = fmt::format(
       "<svg class=\"banks\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\"><title>lanes by "
@@ -123,7 +124,8 @@ std::string bank_svg(const rules::WarpFootprint& footprint, uint32_t bytes) {
   return out + "</svg>\n";
 }
 
-std::string bank_pictures(const HtmlKernel& at, const std::vector<rules::SharedAccess>& accesses) {
+std::string bank_pictures(const HtmlKernel& at, const ptx::Function& function,
+                          const std::vector<rules::SharedAccess>& accesses) {
   struct Picture {
     const rules::SharedAccess* shared;
     unsigned degree;
@@ -144,10 +146,11 @@ std::string bank_pictures(const HtmlKernel& at, const std::vector<rules::SharedA
       ". First warp of a block, first iteration of the loops around; rows are lanes, columns are banks, counted from "
       "where the lanes start.</p>\n<div class=\"pictures\">\n";
   for (const Picture& picture : pictures) {
-    const ptx::Instruction& instruction = at.function().instructions[picture.shared->access.instruction];
+    const ptx::Instruction& instruction = function.instructions[picture.shared->access.instruction];
     const uint32_t line = at.module().position(instruction.at).line;
     std::string place = fmt::format("line {}", line);
-    if (is_shown_whole(at)) place = fmt::format("<a href=\"#{}\">{}</a>", ptx_line_id(at, line), place);
+    const bool is_own = at.function().at <= instruction.at && instruction.at < at.function().end;
+    if (is_own && is_shown_whole(at)) place = fmt::format("<a href=\"#{}\">{}</a>", ptx_line_id(at, line), place);
     out += fmt::format("<figure data-degree=\"{}\">{}<figcaption>{} <code>{}</code>: {}</figcaption></figure>\n",
                        picture.degree, bank_svg(*picture.shared->footprint, picture.shared->access.extent_bytes), place,
                        for_html(instruction.spelling),
@@ -211,9 +214,10 @@ std::string flow_html(const HtmlKernel& at) {
 }
 
 std::string shared_memory_html(const HtmlKernel& at, const AnalysisOptions& options) {
-  const std::vector<ptx::VariableId> ids = shared_variables(at);
   rules::Context context(at.module(), at.kernel.function, at.file.parsed.diagnostics, options.rules);
-  if (ids.empty() || !context.has_body()) return "";
+  if (!context.has_body()) return "";
+  const std::vector<ptx::VariableId> ids = shared_variables(at, context.function());
+  if (ids.empty()) return "";
   const std::vector<rules::SharedAccess> accesses = rules::shared_accesses(context);
   std::map<ptx::VariableId, Use> uses;
   uint64_t bytes = 0;
@@ -234,7 +238,7 @@ std::string shared_memory_html(const HtmlKernel& at, const AnalysisOptions& opti
     out += fmt::format("<li>through addresses of which the object is not known: {}\n", use_text(other->second));
   }
   out += "</ul>\n";
-  if (!accesses.empty()) out += bank_pictures(at, accesses);
+  if (!accesses.empty()) out += bank_pictures(at, context.function(), accesses);
   return out + "</details>\n";
 }
 

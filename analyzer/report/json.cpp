@@ -31,16 +31,13 @@ Json thread_json(const std::optional<uint32_t> (&tid)[3]) {
   return Json::array({optional_json(tid[0]), optional_json(tid[1]), optional_json(tid[2])});
 }
 
-Json finding_json(const ptx::Module& module, const KernelAnalysis& kernel, const Finding& finding) {
+Json finding_json(const ptx::Module& module, const Finding& finding) {
   Json json = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}, {"message", finding.message}};
   json.update(place_json(module, finding.at));
   json["ptx"] = statement_at(module, finding.at);
   json["source"] = Json::array();
-  if (kernel.function != ptx::kNone && finding.instruction < module.functions[kernel.function].instructions.size()) {
-    const ptx::Instruction& instruction = module.functions[kernel.function].instructions[finding.instruction];
-    for (const SourcePlace& place : source_places(module, instruction.location)) {
-      json["source"].push_back({{"file", place.file}, {"line", place.line}, {"column", place.column}});
-    }
+  for (const SourcePlace& place : source_places(module, finding.location)) {
+    json["source"].push_back({{"file", place.file}, {"line", place.line}, {"column", place.column}});
   }
   json["path"] = Json::array();
   for (const rules::Step& step : finding.path) {
@@ -71,7 +68,7 @@ Json verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const
                {"findings", Json::array()}};
   json["suppressed"] = Json::array();
   for (const AnyFinding& each : all_findings(module, kernel, entry)) {
-    Json finding = finding_json(module, kernel, *each.finding);
+    Json finding = finding_json(module, *each.finding);
     finding["fingerprint"] = each.fingerprint;
     if (each.suppressed) {
       finding["suppressed_by"] = each.suppressed->by == Suppressed::By::comment ? "comment" : "baseline";

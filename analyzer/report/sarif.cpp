@@ -59,11 +59,9 @@ Json location(const ptx::Module& module, ptx::Offset at) {
 }
 
 // 3.27.22: the lines of the source behind an instruction are related to it; ids count within a result.
-void add_sources(const ptx::Module& module, const ptx::Function& function, ptx::InstructionId instruction,
-                 Json& result) {
-  if (instruction >= function.instructions.size()) return;
+void add_sources(const ptx::Module& module, ptx::LocationId location, Json& result) {
   std::string_view what = "the source line of the instruction";
-  for (const SourcePlace& place : source_places(module, function.instructions[instruction].location)) {
+  for (const SourcePlace& place : source_places(module, location)) {
     Json region = {{"startLine", std::max(place.line, 1u)}};
     if (place.column) region["startColumn"] = place.column;
     Json& related = result["relatedLocations"];
@@ -114,7 +112,7 @@ Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const 
   if (!kernel.name.empty()) {
     json["locations"][0]["logicalLocations"] = {{{"name", kernel.name}, {"kind", "function"}}};
   }
-  if (kernel.function != ptx::kNone) add_sources(module, module.functions[kernel.function], finding.instruction, json);
+  add_sources(module, finding.location, json);
   if (!finding.path.empty()) json["codeFlows"] = Json::array({code_flow(module, finding)});
   json["partialFingerprints"] = {{"ptxkitFinding/v1", fingerprint}};
   json["properties"] = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}};
@@ -170,6 +168,10 @@ size_t rule_index(const RunFault& fault, Json& further_rules) {
   return index;
 }
 
+ptx::LocationId location_of(const ptx::Function& function, ptx::InstructionId instruction) {
+  return instruction < function.instructions.size() ? function.instructions[instruction].location : ptx::kNone;
+}
+
 ptx::Offset offset_of(const ptx::Function& function, ptx::InstructionId instruction) {
   return instruction < function.instructions.size() ? function.instructions[instruction].at : function.at;
 }
@@ -185,7 +187,7 @@ Json result_json(const ptx::Module& module, const RunFault& fault, SeenPlaces& s
                {"message", message(fault.message)},
                {"locations", Json::array({location(module, at)})}};
   json["locations"][0]["logicalLocations"] = {{{"name", function.name}, {"kind", "function"}}};
-  add_sources(module, function, fault.at.instruction, json);
+  add_sources(module, location_of(function, fault.at.instruction), json);
   if (fault.other) {
     const auto& [place, what] = *fault.other;
     const ptx::Function& other = module.functions[place.function];
@@ -194,7 +196,7 @@ Json result_json(const ptx::Module& module, const RunFault& fault, SeenPlaces& s
     Json& related = json["relatedLocations"];
     side["id"] = related.size();
     related.push_back(std::move(side));
-    add_sources(module, other, place.instruction, json);
+    add_sources(module, location_of(other, place.instruction), json);
   }
   json["partialFingerprints"] = {{"ptxkitFinding/v1", fingerprint(id, function.name, statement_at(module, at), seen)}};
   json["properties"] = {{"fault", fault.kind}};

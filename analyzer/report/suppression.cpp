@@ -110,7 +110,7 @@ class Suppressor {
     std::vector<Suppressed> suppressed;
     for (const AnyFinding& each : all_findings(module_, kernel, verdict)) {
       const bool is_known = baseline_.take(each.fingerprint);
-      if (auto reason = reason_for(kernel, verdict.rule->id, *each.finding)) {
+      if (auto reason = reason_for(verdict.rule->id, *each.finding)) {
         suppressed.push_back({Suppressed::By::comment, *each.finding, std::move(*reason)});
       } else if (is_known) {
         suppressed.push_back({Suppressed::By::baseline, *each.finding, "in the baseline"});
@@ -131,18 +131,15 @@ class Suppressor {
     verdict.result.basis = fmt::format("{} suppressed", verdict.suppressed.size());
   }
 
-  std::optional<std::string> reason_for(const KernelAnalysis& kernel, std::string_view rule,
-                                        const rules::Finding& finding) {
+  std::optional<std::string> reason_for(std::string_view rule, const rules::Finding& finding) {
     const uint32_t line = module_.position(finding.at).line;
     for (PtxComment& comment : comments_) {
       if (line < comment.first || line > comment.last || !comment.allowance.rules.contains(rule)) continue;
       comment.used.emplace(rule);
       return comment.allowance.reason;
     }
-    if (!source_line_ || kernel.function == ptx::kNone) return std::nullopt;
-    const auto& instructions = module_.functions[kernel.function].instructions;
-    if (finding.instruction >= instructions.size()) return std::nullopt;
-    for (const SourcePlace& source : source_places(module_, instructions[finding.instruction].location)) {
+    if (!source_line_) return std::nullopt;
+    for (const SourcePlace& source : source_places(module_, finding.location)) {
       for (const uint32_t at : {source.line, source.line - 1}) {
         const auto text = at ? source_line_(file_.path, source.file, at) : std::nullopt;
         const auto allowance = text ? allowance_in(*text) : std::nullopt;

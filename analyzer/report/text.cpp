@@ -105,19 +105,16 @@ class Writer {
       }
     }
     std::ranges::stable_sort(entries, {}, [](const Entry& entry) { return entry.finding->at; });
-    for (const Entry& entry : entries) write_finding(file, kernel, *entry.rule, *entry.finding);
+    for (const Entry& entry : entries) write_finding(file, *entry.rule, *entry.finding);
     write_summary(kernel, options_.verbose ? 0 : info_count);
   }
 
-  void write_finding(const FileAnalysis& file, const KernelAnalysis& kernel, const RuleInfo& rule,
-                     const Finding& finding) {
+  void write_finding(const FileAnalysis& file, const RuleInfo& rule, const Finding& finding) {
     line("{}: {} {} [{} {}, {}]", paint("1", place(file, finding.at)),
          paint(colour_of(finding.severity), fmt::format("{}:", text(finding.severity))), paint("1", finding.message),
          rule.id, rule.name, text(finding.tier));
     write_excerpt(file.parsed.module, finding.at);
-    if (finding.instruction != ptx::kNone && kernel.function != ptx::kNone) {
-      write_source(file, file.parsed.module.functions[kernel.function], finding.instruction);
-    }
+    write_source(file, finding.location);
     if (!finding.path.empty()) {
       label("path", plural(finding.path.size(), "step"));
       for (const rules::Step& step : finding.path) {
@@ -153,9 +150,8 @@ class Writer {
     line("       | {}{}", std::string(column, ' '), paint("32", "^" + std::string(length > 1 ? length - 1 : 0, '~')));
   }
 
-  void write_source(const FileAnalysis& file, const ptx::Function& function, ptx::InstructionId id) {
-    if (id >= function.instructions.size()) return;
-    const std::vector<SourcePlace> places = source_places(file.parsed.module, function.instructions[id].location);
+  void write_source(const FileAnalysis& file, ptx::LocationId location) {
+    const std::vector<SourcePlace> places = source_places(file.parsed.module, location);
     for (size_t i = 0; i < places.size(); ++i) {
       const SourcePlace& place = places[i];
       label(i == 0 ? "source" : "inlined at", fmt::format("{}:{}:{}", printable(place.file), place.line, place.column));

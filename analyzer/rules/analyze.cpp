@@ -105,7 +105,9 @@ RuleResult run_rule(std::string_view id, Context& context) {
                                   [&](const Implementation& implementation) { return implementation.id == id; });
   PTXKIT_CHECK(found != std::end(kImplementations), "a rule was run that does not exist");
   if (id != "F001" && !context.has_body()) return not_applicable("there is no kernel body");
-  return found->run(context);
+  RuleResult result = found->run(context);
+  if (!result.findings.empty()) place_findings(context, result);
+  return result;
 }
 
 }  // namespace ptxkit::rules

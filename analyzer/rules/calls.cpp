@@ -212,7 +212,7 @@ RuleResult call_signature(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   std::vector<Finding> findings;
-  size_t count = 0, open = 0;
+  size_t count = context.inlined() ? context.inlined()->calls.size() : 0, open = 0;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
     if (instruction.op != Op::call) return;
     ++count;

@@ -7,7 +7,9 @@ namespace ptxkit::rules {
 
 Context::Context(const ptx::Module& of_module, ptx::FunctionId function, const std::vector<ptx::Diagnostic>& found,
                  const Options& chosen)
-    : module(of_module), function_id(function), diagnostics(found), options(chosen) {}
+    : module(of_module), function_id(function), diagnostics(found), options(chosen) {
+  if (has_body()) inlined_ = flow::inline_calls(module, function_id);
+}
 
 Context::~Context() = default;
 
@@ -18,7 +20,7 @@ bool Context::has_body() const {
 
 const ptx::Function& Context::function() const {
   PTXKIT_CHECK(function_id < module.functions.size(), "a context without a function was asked for it");
-  return module.functions[function_id];
+  return inlined_ ? inlined_->function : module.functions[function_id];
 }
 
 Analyses& Context::analyses() {

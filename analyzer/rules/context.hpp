@@ -5,8 +5,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "analyzer/flow/inline.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -28,11 +30,14 @@ struct Context {
   const std::vector<ptx::Diagnostic>& diagnostics;  // of the whole module
   const Options& options;
 
-  bool has_body() const;                  // there is a function and it has instructions to speak of
-  const ptx::Function& function() const;  // precondition: function_id is not kNone
-  Analyses& analyses();                   // precondition: has_body()
+  bool has_body() const;  // there is a function and it has instructions to speak of
+  // The kernel with the calls in it followed as far as they can be. Precondition: function_id is not kNone.
+  const ptx::Function& function() const;
+  const flow::Inlined* inlined() const { return inlined_ ? &*inlined_ : nullptr; }  // null: no call was followed
+  Analyses& analyses();                                                             // precondition: has_body()
 
  private:
+  std::optional<flow::Inlined> inlined_;
   std::unique_ptr<Analyses> analyses_;
 };
 

@@ -100,6 +100,25 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
   return bounds;
 }
 
+// Accesses to an address that the text spells as a number: no object is there.
+void check_literal_addresses(Context& context, std::vector<Finding>& findings) {
+  Analyses& analyses = context.analyses();
+  for (const Access& access : analyses.accesses()) {
+    if (access.space != Space::generic && access.space != Space::global) continue;
+    const Form form = analyses.forms().address(access);
+    if (form.base != flow::kNoBase || !form.terms.empty() || form.modulus_bits < context.module.address_size) continue;
+    Finding finding = finding_at(context, access.instruction, Severity::critical, Tier::likely,
+                                 fmt::format("{}-byte {} at the literal address {:#x}, where no object is",
+                                             access.extent_bytes, text(access.kind), form.constant),
+                                 "take the address of a variable, or pass a pointer");
+    finding.assumptions.push_back("control reaches the access");
+    Witness witness;
+    witness.address = static_cast<uint64_t>(form.constant);
+    finding.witness = std::move(witness);
+    findings.push_back(std::move(finding));
+  }
+}
+
 }  // namespace
 
 // F051. Must prove: an access that is neither proved aligned nor refuted loses the points.
@@ -158,16 +177,18 @@ RuleResult unaligned_access(Context& context) {
   return result;
 }
 
-// F054. The static part fits, and no access is provably outside its object: a constant displacement, or a thread that
-// the launch bounds promise.
+// F054. The static part fits, and no access is provably outside its object: a constant displacement, a thread that the
+// launch bounds promise, or an address that is a number.
 RuleResult shared_bounds(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   bool any = !shared_variables(context).empty();
   for (const Access& access : analyses.accesses()) any = any || access.space == Space::shared;
-  if (!any) return not_applicable("the kernel uses no shared memory");
 
   std::vector<Finding> findings;
+  check_literal_addresses(context, findings);
+  if (!any && findings.empty()) return not_applicable("the kernel uses no shared memory and no literal address");
+
   const uint64_t total = static_shared_bytes(context);
   const uint64_t limit = static_shared_limit(context.module.target_sm);
   if (total > limit) {

@@ -1,6 +1,10 @@
 #include "analyzer/rules/result.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
 
 namespace ptxkit::rules {
 
@@ -60,6 +64,41 @@ RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std
 void in_program_order(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+}
+
+namespace {
+
+// The calls by which control comes to an instruction, outermost first.
+std::vector<Step> chain_of(const Context& context, ptx::InstructionId id) {
+  const flow::Inlined& inlined = *context.inlined();
+  std::vector<Step> calls;
+  for (uint32_t call = inlined.origins[id].call; call != ptx::kNone; call = inlined.calls[call].from) {
+    const flow::FollowedCall& followed = inlined.calls[call];
+    calls.push_back({context.module.functions[followed.caller].instructions[followed.instruction].at,
+                     fmt::format("'{}' is called here", context.module.functions[followed.callee].name)});
+  }
+  std::ranges::reverse(calls);
+  return calls;
+}
+
+}  // namespace
+
+void place_findings(const Context& context, RuleResult& result) {
+  std::set<std::tuple<ptx::Offset, Severity, std::string>> seen;
+  const bool had_findings = !result.findings.empty();
+  std::erase_if(result.findings, [&](Finding& finding) {
+    if (finding.instruction == ptx::kNone) return false;
+    finding.location = context.function().instructions[finding.instruction].location;
+    if (!context.inlined()) return false;
+    // A move that stands for a parameter is nobody's mistake.
+    if (context.inlined()->origins[finding.instruction].is_made) return true;
+    const std::vector<Step> calls = chain_of(context, finding.instruction);
+    if (calls.empty()) return false;
+    finding.path.insert(finding.path.begin(), calls.begin(), calls.end());
+    return !seen.emplace(finding.at, finding.severity, finding.message).second;
+  });
+  if (had_findings && result.findings.empty() && result.verdict == Verdict::refuted)
+    result = survived("what was found is only how parameters are passed");
 }
 
 uint32_t line_of(const Context& context, ptx::InstructionId id) {

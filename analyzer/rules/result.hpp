@@ -26,6 +26,11 @@ RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std
 // By instruction; of one instruction, in the order in which they were found.
 void in_program_order(std::vector<Finding>& findings);
 
+// Findings about instructions, as findings in the text: each gets its source location, and one in a function that was
+// called gets the calls by which control comes there as the beginning of its path. One place in such a function is
+// reported once, for the first way to it.
+void place_findings(const Context& context, RuleResult& result);
+
 // 1-based line of an instruction.
 uint32_t line_of(const Context& context, ptx::InstructionId id);
 

@@ -54,6 +54,7 @@ struct Finding {
   Severity severity = Severity::info;
   Tier tier = Tier::possible;
   ptx::InstructionId instruction = ptx::kNone;  // kNone: of the module or kernel as a whole
+  ptx::LocationId location = ptx::kNone;        // the `.loc` in force there
   ptx::Offset at = 0;                           // start of the instruction or directive
   std::string message;                          // "4-byte load at an address that is 1 modulo 4"
   std::vector<Step> path;                       // how the value came there, in order of flow

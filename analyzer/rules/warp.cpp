@@ -42,6 +42,13 @@ std::optional<uint32_t> constant_mask(Context& context, const ptx::Instruction& 
   return mask ? std::optional(static_cast<uint32_t>(*mask)) : std::nullopt;
 }
 
+// The n-th thread of a block; of one row, where nothing says how the block is made.
+flow::Thread thread_of(const flow::LaunchShape& shape, uint32_t n) {
+  if (!shape.is_exact) return {{n, 0, 0}, {0, 0, 0}};
+  return {{n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
+          {shape.threads[0], shape.threads[1], shape.threads[2]}};
+}
+
 // Lanes of one warp that get to an instruction, as far as the conditions on the way there can be evaluated for it.
 struct Arrivals {
   uint32_t exist = 0, arrive = 0;
@@ -62,12 +69,7 @@ std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32
   found.first_thread = 32 * warp;
   for (uint32_t lane = 0; lane < 32 && 32 * warp + lane < count; ++lane) {
     const uint32_t n = 32 * warp + lane;
-    flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
-    if (shape.is_exact)
-      thread = {
-          {n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
-          {shape.threads[0], shape.threads[1], shape.threads[2]}};
-    flow::Evaluator evaluator(analyses.forms(), thread, flow::first_iterations(analyses.loops(), block));
+    flow::Evaluator evaluator(analyses.forms(), thread_of(shape, n), flow::first_iterations(analyses.loops(), block));
     const uint32_t bit = 1u << lane;
     found.exist |= bit;
     bool here = true;
@@ -109,12 +111,38 @@ std::vector<uint32_t> warps_tried(Context& context) {
 }
 
 Witness witness_of(Context& context, uint32_t n) {
-  const auto& shape = context.analyses().shape();
+  const flow::Thread thread = thread_of(context.analyses().shape(), n);
   Witness witness;
-  witness.tid[0] = shape.is_exact ? n % shape.threads[0] : n;
-  witness.tid[1] = shape.is_exact ? n / shape.threads[0] % shape.threads[1] : 0;
-  witness.tid[2] = shape.is_exact ? n / (shape.threads[0] * shape.threads[1]) : 0;
+  std::copy_n(thread.tid, 3, witness.tid);
   return witness;
+}
+
+// The member mask as a warp has it: a constant, or what vote.ballot gave that warp outside of loops.
+std::optional<uint32_t> mask_of_warp(Context& context, const ptx::Instruction& instruction, uint32_t warp) {
+  if (const auto mask = constant_mask(context, instruction)) return mask;
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = analyses.ssa();
+  const auto operand = mask_operand(context.function(), instruction);
+  const Source source = operand ? flow::source_of(ssa, instruction.first_operand + *operand) : Source{};
+  if (source.kind != Source::Kind::value) return std::nullopt;
+  const flow::Value& value = ssa.value(source.id);
+  const ptx::Instruction* vote = definition_of(context, source.id);
+  if (!vote || vote->op != Op::vote || !context.function().has(*vote, Mod::ballot) || value.old != flow::kNone ||
+      analyses.loops().innermost(value.block) != flow::kNone)
+    return std::nullopt;
+  const auto lanes = arrivals(context, value.instruction, warp);
+  const Source asked = flow::source_of(ssa, vote->first_operand + 1);
+  if (!lanes || !lanes->certain || asked.kind != Source::Kind::value) return std::nullopt;
+  uint32_t mask = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if (!(lanes->arrive >> lane & 1)) continue;
+    flow::Evaluator evaluator(analyses.forms(), thread_of(analyses.shape(), lanes->first_thread + lane),
+                              flow::first_iterations(analyses.loops(), value.block));
+    const auto holds = evaluator.value(asked.id);
+    if (!holds) return std::nullopt;
+    mask |= static_cast<uint32_t>((*holds != 0) != asked.negated) << lane;
+  }
+  return mask;
 }
 
 // Whether another collective of the same word and mask stands where the staying lanes may go.
@@ -152,14 +180,10 @@ RuleResult judge_collectives(Context& context, bool votes_only, Judge&& judge, s
     if (!mask_operand(context.function(), instruction)) return;
     if (votes_only && instruction.op != Op::vote && instruction.op != Op::match) return;
     ++count;
-    const auto mask = constant_mask(context, instruction);
-    if (!mask) {
-      ++open;
-      return;
-    }
     for (const uint32_t warp : warps_tried(context)) {
+      const auto mask = mask_of_warp(context, instruction, warp);
       auto lanes = arrivals(context, id, warp);
-      if (!lanes) {
+      if (!mask || !lanes) {
         ++open;
         return;
       }

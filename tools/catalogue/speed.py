@@ -1,38 +1,80 @@
 #!/usr/bin/env python3
-"""How long the whole catalogue takes beside ptxas: `measure_speed.py PTX_DEBUG FILE...`
+"""How long the whole catalogue takes beside ptxas: `speed.py PTX_DEBUG FILE...`
 
-For every file `ptx-debug analyze --falsify` and `ptxas -O3` run one after the other. Seconds are of processor time, user
-and system, so that other load on the machine counts for neither. Files that ptxas refuses for their own target are left
-out. Prints lines, seconds, the ratio and the analyzer's peak memory, and the totals. `--total LINES` also analyzes the
-files, largest first, in one call, as often as it takes to have that many lines; its wall time needs a quiet machine.
+For every file `ptx-debug analyze --falsify` and `ptxas -O3` run one after the other. Seconds are by the clock and of the
+processor (user and system), of which the second hardly depends on other load of the machine; ratios are of these. Files
+that ptxas refuses for their own target are left out. `--generate MIB` makes one file of that size from the
+kernels of the largest, under as many names as it takes, and takes it through both as well. `--total LINES` also analyzes the
+files, largest first, in one call, as often as it takes to have that many lines. Prints the analyzer's peak memory, too.
 """
 import argparse
 import pathlib
 import re
-import resource
 import subprocess
 import sys
-import time
+import tempfile
 
 
-def processor_seconds():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def run(command):
+    """Seconds by the clock and of the processor, peak memory in MiB, exit code."""
+    child = subprocess.run(
+        [sys.executable, "-c",
+         "import resource, subprocess, sys, time\n"
+         "start = time.perf_counter()\n"
+         "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode\n"
+         "clock = time.perf_counter() - start\n"
+         "usage = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+         "print(clock, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, code)", *command],
+        capture_output=True, text=True, check=True)
+    clock, processor, peak, code = child.stdout.split()
+    return float(clock), float(processor), float(peak), int(code)
 
 
-def seconds_of(command):
-    start = processor_seconds()
-    run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return processor_seconds() - start, run.returncode
+def target_of(text):
+    return re.search(r"^\s*\.target\s+(sm_\w+)", text, re.M)[1]
 
 
-def peak_mib(command):
-    child = subprocess.run([sys.executable, "-c",
-                            "import resource, subprocess, sys\n"
-                            "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
-                            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", *command],
-                           capture_output=True, text=True)
-    return int(child.stdout) / 1024
+class Comparison:
+    def __init__(self, program, ptxas):
+        self.program, self.ptxas = program, ptxas
+        self.ours = self.theirs = 0.0
+        self.slower = 0
+        print(f"{'lines':>8} {'analyze, clock':>14} {'processor':>9} {'ptxas, clock':>12} {'processor':>9} {'ratio':>6} "
+              f"{'MiB':>5}  file")
+
+    def compare(self, path, text):
+        theirs = run([self.ptxas, "-O3", "-c", f"-arch={target_of(text)}", "-o", "/dev/null", str(path)])
+        if theirs[3]:
+            return False
+        ours = run([self.program, "analyze", "--no-config", "--falsify", str(path)])
+        self.ours += ours[1]
+        self.theirs += theirs[1]
+        self.slower += ours[1] > theirs[1]
+        lines = text.count("\n")
+        print(f"{lines:8} {ours[0]:14.2f} {ours[1]:9.2f} {theirs[0]:12.2f} {theirs[1]:9.2f} {ours[1] / theirs[1]:6.2f} "
+              f"{ours[2]:5.0f}  {path.name}", flush=True)
+        return True
+
+    def report(self):
+        if self.theirs:
+            print(f"all: {self.ours:.1f} s of the processor beside {self.theirs:.1f} s of ptxas -O3, ratio "
+                  f"{self.ours / self.theirs:.2f}; slower than ptxas on {self.slower} files")
+
+
+def grown(first, size_bytes):
+    """The largest text, its kernels again and again under new names."""
+    kernels = [match[0] for match in re.finditer(r"(?ms)^(?:\.visible )?\.entry [\w$]+\s*\(.*?^\}", first)]
+    if not kernels:
+        sys.exit("speed.py: --generate: expected kernels whose braces begin lines in the first file, found none")
+    parts, size, number = [first], len(first), 0
+    while size < size_bytes:
+        number += 1
+        for kernel in kernels:
+            name = re.search(r"\.entry ([\w$]+)", kernel)[1]
+            copy = re.sub(rf"\b{re.escape(name)}(?=[\s(_])", f"{name}_{number}x", kernel)
+            parts.append(copy)
+            size += len(copy)
+    return "\n".join(parts) + "\n"
 
 
 def main():
@@ -40,40 +82,33 @@ def main():
     parser.add_argument("program")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--ptxas", default="ptxas")
-    parser.add_argument("--total", type=int, default=0, help="lines of the set that is analyzed in one call")
+    parser.add_argument("--generate", type=float, default=0, metavar="MIB")
+    parser.add_argument("--total", type=int, default=0, metavar="LINES")
     arguments = parser.parse_args()
 
-    analyzed = assembled = 0.0
-    slower = 0
-    lines_of = {}
-    print(f"{'lines':>8} {'analyze s':>9} {'ptxas s':>8} {'ratio':>6} {'MiB':>5}  file")
-    for path in sorted(arguments.files, key=lambda path: -path.stat().st_size):
-        text = path.read_text(errors="replace")
-        lines_of[path] = text.count("\n")
-        target = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.M)
-        own = [arguments.program, "analyze", "--falsify", str(path)]
-        theirs, status = seconds_of([arguments.ptxas, "-O3", "-c", f"-arch={target.group(1)}", "-o", "/dev/null", str(path)])
-        if status:
-            continue
-        ours, _ = seconds_of(own)
-        analyzed += ours
-        assembled += theirs
-        slower += ours > theirs
-        print(f"{lines_of[path]:8} {ours:9.2f} {theirs:8.2f} {ours / theirs:6.2f} {peak_mib(own):5.0f}  {path.name}", flush=True)
-    if assembled:
-        print(f"all: {analyzed:.1f} s beside {assembled:.1f} s of ptxas -O3, ratio {analyzed / assembled:.2f}; "
-              f"slower than ptxas on {slower} files")
+    files = sorted(arguments.files, key=lambda path: -path.stat().st_size)
+    texts = {path: path.read_text(errors="replace") for path in files}
+    comparison = Comparison(arguments.program, arguments.ptxas)
+    accepted = [path for path in files if comparison.compare(path, texts[path])]
+    comparison.report()
+    if not accepted:
+        sys.exit("speed.py: expected files that ptxas accepts, found none")
+    if arguments.generate:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "generated.ptx"
+            path.write_text(grown(texts[accepted[0]], arguments.generate * 2**20))
+            if not comparison.compare(path, path.read_text()):
+                sys.exit("speed.py: ptxas refuses the generated file")
     if arguments.total:
         chosen, lines = [], 0
         while lines < arguments.total:
-            for path, count in lines_of.items():
+            for path in accepted:
                 if lines < arguments.total:
                     chosen.append(str(path))
-                    lines += count
-        start, spent = time.perf_counter(), processor_seconds()
-        subprocess.run([arguments.program, "analyze", "--falsify", *chosen], stdout=subprocess.DEVNULL)
-        print(f"{lines} lines in one call: {processor_seconds() - spent:.1f} s of processor time, "
-              f"{time.perf_counter() - start:.1f} s by the clock")
+                    lines += texts[path].count("\n")
+        clock, processor, peak, _ = run([arguments.program, "analyze", "--no-config", "--falsify", *chosen])
+        print(f"{lines} lines in {len(chosen)} files, one call: {clock:.1f} s by the clock, {processor:.1f} s of the "
+              f"processor, {peak:.0f} MiB")
 
 
 if __name__ == "__main__":

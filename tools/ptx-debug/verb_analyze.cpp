@@ -118,15 +118,6 @@ bool write_reports(const Arguments& arguments, const report::Report& report, con
   return written;
 }
 
-// What is not counted: findings of the baseline, and those that comments allow.
-void suppress_all(const Arguments& arguments, report::Report& report, report::Baseline& baseline,
-                  const report::SourceLine& source_line) {
-  for (report::FileAnalysis& file : report.files) report::suppress(file, report.options, baseline, source_line);
-  if (const size_t gone = baseline.unseen_count()) {
-    complain(fmt::format("{}: {} of {} findings no longer occur", arguments.baseline, gone, baseline.size()));
-  }
-}
-
 Result<report::Baseline> read_baseline(const std::string& path) {
   if (path.empty()) return report::Baseline();
   const auto text = read_file(path);
@@ -194,19 +185,27 @@ int analyze_files(const Arguments& arguments) {
     };
   }
 
+  SourceFiles sources;
+  const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
+    return sources.line(ptx, file, line);
+  };
   for_each_image(
       arguments.inputs,
       [&](container::PtxImage image, const std::string&) {
-        return report::analyze(std::move(image.text), std::move(image.name), report.options);
+        report::FileAnalysis file = report::analyze(std::move(image.text), std::move(image.name), report.options);
+        if (arguments.replay) replay_findings(file, launch);
+        // Only HTML has pictures of the code.
+        if (arguments.html.empty()) report::release_statements(file);
+        return file;
       },
-      [&](report::FileAnalysis file) { report.files.push_back(std::move(file)); },
+      [&](report::FileAnalysis file) {
+        report::suppress(file, report.options, *baseline, source_line);
+        report.files.push_back(std::move(file));
+      },
       [&](const std::string& path, const Error& error) {
         complain(error.message());
         report.files.push_back(report::unreadable(path, error));
       });
-  if (arguments.replay) {
-    for (report::FileAnalysis& file : report.files) replay_findings(file, launch);
-  }
   size_t examined_count = 0, skipped_count = 0;
   for (const report::FileAnalysis& file : report.files) {
     examined_count += file.kernels.size();
@@ -215,12 +214,9 @@ int analyze_files(const Arguments& arguments) {
   if (examined_count == 0 && skipped_count > 0) {
     return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
   }
-
-  SourceFiles sources;
-  const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
-    return sources.line(ptx, file, line);
-  };
-  suppress_all(arguments, report, *baseline, source_line);
+  if (const size_t gone = baseline->unseen_count()) {
+    complain(fmt::format("{}: {} of {} findings no longer occur", arguments.baseline, gone, baseline->size()));
+  }
   const bool written = write_reports(arguments, report, source_line, sources);
   return rules::exit_code(written ? report.status() : rules::Status::unreadable);
 }

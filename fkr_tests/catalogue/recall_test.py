@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""tools/catalogue/recall.py: every kind of planted defect is found in a kernel that is right without it, a sound kernel
+raises no alarm, and labels of tests are read as they are meant. Exits 77 without ptxas."""
+import hashlib
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program, root = sys.argv[1], pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(root / "tools/catalogue"))
+import recall  # noqa: E402
+
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry reverse(.param .u64 p)
+.reqntid 64, 1, 1
+{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<4>;
+  .shared .align 4 .b8 words[256];
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3];
+  shl.b32 %r3, %r1, 2;
+  mov.u32 %r4, words;
+  add.u32 %r5, %r4, %r3;
+  st.shared.u32 [%r5], %r2;
+  bar.sync 0;
+  sub.u32 %r6, %r4, %r3;
+  ld.shared.u32 %r7, [%r6+252];
+  ld.shared.u32 %r2, [words];
+  add.u32 %r7, %r7, %r2;
+  st.global.u32 [%rd3], %r7;
+  ret;
+}
+"""
+
+assert recall.defect_of("//pass\n//--blockDim=64\n") is None
+assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//race\n__shared__ int a;") == "race"
+assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//race\n") == ["the race is on global memory"]
+assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//barrier divergence\n") == "barrier"
+assert recall.defect_of("//xfail:BUGLE_ERROR\n") == ["the verifier cannot read it"]
+assert recall.dimensions("//--blockDim=[64,64] --gridDim=2", "blockDim") == [64, 64]
+assert recall.within_limits([64, 64]) == [32, 32]
+for plant, _ in recall.PLANTS:
+    assert plant(KERNEL, lambda places: places[0]) != KERNEL, plant.__doc__
+
+if not shutil.which("ptxas"):
+    print("SKIPPED: ptxas is not installed; only labels and places for defects were looked at")
+    sys.exit(77)
+with tempfile.TemporaryDirectory() as folder:
+    number, held_out = 0, []
+    while not held_out:
+        text = f"// {number}\n{KERNEL}"
+        number += 1
+        if hashlib.sha256(text.encode()).digest()[0] % 2:
+            held_out.append(text)
+    (pathlib.Path(folder) / "reverse.ptx").write_text(held_out[0])
+    run = subprocess.run([sys.executable, root / "tools/catalogue/recall.py", program, "--good", folder, "--misses"],
+                         capture_output=True, text=True)
+print(run.stdout, run.stderr)
+assert run.returncode == 0
+assert "planted defects: 5 with a defect, 1 without" in run.stdout
+assert "all           100.0 %    100.0 %      5      0     0" in run.stdout

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""How much of what is known to be wrong the catalogue finds, and how much of what it says is so: `recall.py PTX_DEBUG`
+
+Three sets of kernels with labels, of which none is part of this project:
+
+--sanitizer CHECKOUT  the samples of NVIDIA's Compute Sanitizer (GitHub: NVIDIA/compute-sanitizer-samples), compiled with
+                      nvcc; what is wrong with each kernel stands in SANITIZER below, from their READMEs.
+--gpuverify CHECKOUT  the CUDA tests of GPUVerify (GitHub: mc-imperial/gpuverify), compiled with nvcc; a test says in its
+                      first lines whether it passes, what is wrong, and the shape of the launch, which goes into a launch
+                      file. Races on global memory, assertions and null pointers from the host are left out: no rule of
+                      the catalogue speaks of them. So are tests that rely on lockstep (--warp-sync).
+--good FOLDER         defects planted, one at a time, into PTX that ptxas accepts, from the half that is held out (see
+                      budget.py): pairs of a kernel as it was and as it is with the defect. A barrier that is taken out
+                      may have been redundant, so the recall of races is a lower bound.
+
+A kernel counts as found where a rule of the defect's class has a finding of high or critical severity, and as a false
+alarm where a class fires on a kernel without defects. Prints recall and precision for each set and class, and in all.
+--misses lists what was not found and what was wrong.
+"""
+import argparse
+import collections
+import hashlib
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+import budget
+
+CLASSES = {
+    "alignment": ("F051", "F074"),
+    "bounds": ("F025", "F054"),
+    "race": ("F036", "F050", "F058"),
+    "barrier": ("F037", "F038", "F039", "F040", "F041", "F045"),
+    "warp mask": ("F046", "F067", "F085", "F086"),
+    "read-only": ("F026", "F029"),
+}
+CLASS_OF = {rule: name for name, rules in CLASSES.items() for rule in rules}
+ARCHITECTURE = "sm_75"
+
+# File, part of the kernel's name, threads of its block, class.
+SANITIZER = (
+    ("Memcheck/memcheck_demo.cu", "unaligned_kernel", 1, "alignment"),
+    ("Memcheck/memcheck_demo.cu", "out_of_bounds_kernel", 1, "bounds"),
+    ("Racecheck/block_error.cu", "sumKernel", 128, "race"),
+    ("Racecheck/warp_error.cu", "sumKernel", 64, "race"),
+    ("Synccheck/divergent_threads.cu", "myKernel", 64, "barrier"),
+    ("Synccheck/illegal_syncwarp.cu", "myKernel", 32, "warp mask"),
+)
+
+# What GPUVerify's annotations mean to a compiler: nothing.
+ANNOTATIONS = """#pragma once
+#define __requires(...)
+#define __ensures(...)
+#define __global_requires(...)
+#define __global_ensures(...)
+#define __requires_fresh_array(...)
+#define __invariant(...)
+#define __global_invariant(...)
+#define __function_wide_invariant(...)
+#define __candidate_invariant(...)
+#define __assert(...)
+#define __global_assert(...)
+#define __assume(...)
+#define __non_temporal_loads_begin()
+#define __non_temporal_loads_end()
+#define __barrier_invariant(...)
+#define __barrier_invariant_binary(...)
+"""
+
+
+class Tally:
+    """True and false, found and not, by class."""
+
+    def __init__(self, name):
+        self.name = name
+        self.found = collections.Counter()
+        self.missed = collections.Counter()
+        self.false = collections.Counter()
+        self.clean = 0
+        self.left_out = collections.Counter()
+        self.notes = []
+
+    def judge(self, what, defect, fired):
+        """`defect` is a class, or None for a kernel without one; `fired` the classes that fired on it."""
+        if defect is None:
+            self.clean += 1
+            for name in fired:
+                self.false[name] += 1
+                self.notes.append(f"false alarm: {what}: {name}")
+        elif defect in fired:
+            self.found[defect] += 1
+        else:
+            self.missed[defect] += 1
+            self.notes.append(f"missed: {what}: {defect}, fired: {', '.join(sorted(fired)) or 'nothing'}")
+
+    def add(self, other):
+        for mine, theirs in ((self.found, other.found), (self.missed, other.missed), (self.false, other.false)):
+            mine.update(theirs)
+        self.clean += other.clean
+
+    def report(self):
+        print(f"== {self.name}: {self.found.total() + self.missed.total()} with a defect, {self.clean} without")
+        for what, count in self.left_out.most_common():
+            print(f"  left out: {count}: {what}")
+        ratio = lambda part, rest: f"{100 * part / (part + rest):6.1f} %" if part + rest else "       -"
+        print(f"  {'':12} {'recall':>8}  {'precision':>9}  found missed false")
+        for name in (*CLASSES, None):
+            found, missed, false = ((by[name] if name else by.total()) for by in (self.found, self.missed, self.false))
+            if found or missed or false:
+                print(f"  {name or 'all':12} {ratio(found, missed)}   {ratio(found, false)}  {found:5} {missed:6} {false:5}")
+
+
+def fired_on(program, path, launch=None, kernel=None):
+    """For each kernel, the classes that have a finding of high or critical severity."""
+    command = [program, "analyze", "--no-config", "--json=-", "--select", ",".join(CLASS_OF), str(path)]
+    if launch:
+        command[2:2] = ["--launch", str(launch)]
+    if kernel:
+        command[2:2] = ["--kernel", f"^{re.escape(kernel)}$"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if not run.stdout:
+        sys.exit(f"recall.py: {' '.join(command)}: {run.stderr.strip()}")
+    report = json.loads(run.stdout)["files"][0]
+    return {each["name"]: {CLASS_OF[verdict["rule"]] for verdict in each["verdicts"]
+                           if any(finding["severity"] in ("high", "critical") for finding in verdict["findings"])}
+            for each in report.get("kernels", ()) if each["name"]}
+
+
+def compiled(nvcc, source, scratch, *flags):
+    path = scratch / (hashlib.sha256(str(source).encode()).hexdigest()[:16] + ".ptx")
+    run = subprocess.run([nvcc, "-ptx", f"-arch={ARCHITECTURE}", *flags, "-o", str(path), str(source)], capture_output=True)
+    return path if run.returncode == 0 else None
+
+
+def launch_file(scratch, names, block, grid=None):
+    entry = {"block": block, **({"grid": grid} if grid else {})}
+    path = scratch / "launch.json"
+    path.write_text(json.dumps({"entries": {name: entry for name in names}}))
+    return path
+
+
+def entries_of(path):
+    return re.findall(r"\.entry\s+([\w$]+)", path.read_text(errors="replace"))
+
+
+def judge_sanitizer(arguments, scratch):
+    tally = Tally("Compute Sanitizer samples")
+    for file, kernel, threads, defect in SANITIZER:
+        path = compiled(arguments.nvcc, arguments.sanitizer / file, scratch)
+        if not path:
+            tally.left_out["nvcc refuses it"] += 1
+            continue
+        launch = launch_file(scratch, entries_of(path), [threads])
+        for name, fired in fired_on(arguments.program, path, launch).items():
+            if kernel in name:
+                tally.judge(f"{file} {kernel}", defect, fired)
+    return tally
+
+
+def defect_of(text):
+    """Class of a GPUVerify test; None where it passes; a reason to leave it out, in a list."""
+    lines = text.splitlines()
+    expected = lines[0].strip().lower()
+    if "--warp-sync" in "\n".join(lines[:3]):
+        return ["it relies on lockstep"]
+    if expected == "//pass":
+        return None
+    if "not_all_verified" not in expected:
+        return ["the verifier cannot read it"]
+    said = "\n".join(line for line in lines[:12] if line.startswith("//")).lower()
+    if "constant memory" in said:
+        return "read-only"
+    if "divergence" in said:
+        return "barrier"
+    if "race" in said or "racy" in said:
+        return "race" if "__shared__" in text else ["the race is on global memory"]
+    return ["what fails is no race, barrier or constant: an assertion, a null pointer, an invariant"]
+
+
+def dimensions(text, option):
+    found = re.search(rf"--{option}=\[?([\d,]+)\]?", text)
+    return [int(number) for number in found[1].split(",") if number][:3] if found else None
+
+
+def within_limits(block):
+    """Some tests ask for more threads than a GPU has."""
+    block = list(block)
+    while block[0] * (block[1] if len(block) > 1 else 1) * (block[2] if len(block) > 2 else 1) > 1024:
+        block[block.index(max(block))] //= 2
+    return block
+
+
+def judge_gpuverify(arguments, scratch):
+    tally = Tally("GPUVerify's CUDA tests")
+    (scratch / "annotations.h").write_text(ANNOTATIONS)
+    for source in sorted((arguments.gpuverify / "testsuite/CUDA").rglob("*.cu")):
+        text = source.read_text(errors="replace")
+        defect = defect_of(text)
+        # The path says it too: cooperative_groups/fail/divergence_thread_block.
+        if isinstance(defect, list) and "no race" in defect[0] and "divergence" in str(source):
+            defect = "barrier"
+        if isinstance(defect, list):
+            tally.left_out[defect[0]] += 1
+            continue
+        path = compiled(arguments.nvcc, source, scratch, "-include", str(scratch / "annotations.h"))
+        names = entries_of(path) if path else []
+        if not names:
+            tally.left_out["nvcc refuses it, or there is no kernel"] += 1
+            continue
+        block = dimensions(text, "blockDim") or dimensions(text, "local_size") or [64]
+        launch = launch_file(scratch, names, within_limits(block), dimensions(text, "gridDim"))
+        fired = fired_on(arguments.program, path, launch)
+        tally.judge(str(source.relative_to(arguments.gpuverify)), defect, set().union(*fired.values()))
+    return tally
+
+
+# Each plants one defect into the body of a kernel, or returns None where there is no place for it.
+def plant_displacement(body, pick):
+    """A word is reached two bytes further on."""
+    places = list(re.finditer(r"\b(?:ld|st)\.(?:global|shared)\.[\w.]*[usbf](?:32|64)\b[^;\[]*\[(%\w+)(\+\d+)?\]", body))
+    if not places:
+        return None
+    place = pick(places)
+    displacement = int((place[2] or "+0")[1:]) + 2
+    return body[:place.start(1)] + f"{place[1]}+{displacement}" + body[place.end(2) if place[2] else place.end(1):]
+
+
+def plant_stride(body, pick):
+    """Threads stand 6 bytes apart, not 4."""
+    places = list(re.finditer(r"mul\.wide\.[us]32\s+%rd\d+,\s*%r\d+,\s*(4);", body))
+    if not places:
+        return None
+    place = pick(places)
+    return body[:place.start(1)] + "6" + body[place.end(1):]
+
+
+def plant_bounds(body, pick):
+    """A shared array is reached just behind its end."""
+    sizes = {name: int(size) for name, size in re.findall(r"\.shared\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d+)\]", body)}
+    places = [place for place in re.finditer(r"\b(?:ld|st)\.shared\.[^;\[]*\[([\w$]+)(\+\d+)?\]", body) if place[1] in sizes]
+    if not places:
+        return None
+    place = pick(places)
+    return body[:place.start(1)] + f"{place[1]}+{sizes[place[1]]}" + body[place.end(2) if place[2] else place.end(1):]
+
+
+def barriers(body):
+    return list(re.finditer(r"(?m)^\s*(bar\.sync|barrier\.sync)\s+0;", body))
+
+
+def plant_race(body, pick):
+    """A barrier between a store and a load of shared memory is gone."""
+    places = [place for place in barriers(body)
+              if "st.shared" in body[:place.start()] and "ld.shared" in body[place.end():]]
+    if not places:
+        return None
+    place = pick(places)
+    return body[:place.start()] + body[place.end():]
+
+
+def plant_divergence(body, pick):
+    """Seven threads wait at a barrier, the others go on."""
+    places = barriers(body)
+    if not places:
+        return None
+    place = pick(places)
+    return (body[:place.start()] + "\n{ .reg .pred planted; .reg .b32 planted_thread; mov.u32 planted_thread, %tid.x;\n"
+            f"setp.lt.u32 planted, planted_thread, 7; @planted {place[1]} 0; }}" + body[place.end():])
+
+
+PLANTS = ((plant_displacement, "alignment"), (plant_stride, "alignment"), (plant_bounds, "bounds"), (plant_race, "race"),
+          (plant_divergence, "barrier"))
+
+
+def kernels_of(text):
+    """Name, begin and end of each kernel's body; what nvcc and Triton write has its braces at the line's start."""
+    for entry in re.finditer(r"\.entry\s+([\w$]+)", text):
+        begin, end = text.find("\n{", entry.end()), text.find("\n}", entry.end())
+        if 0 <= begin < end:
+            yield entry[1], begin, end
+
+
+def judge_planted(arguments, scratch):
+    tally = Tally("planted defects")
+    files = sorted(path for path in arguments.good.rglob("*.ptx") if path.stat().st_size < arguments.largest)
+    files = [path for path in files if budget.is_held_out(path)][:: arguments.every]
+    planted = scratch / "planted.ptx"
+    for path in files:
+        text = path.read_text(errors="replace")
+        chance = random.Random(hashlib.sha256(text.encode()).digest())
+        spans = list(kernels_of(text))
+        chance.shuffle(spans)
+        before = None
+        for plant, defect in PLANTS:
+            for name, begin, end in spans:
+                body = plant(text[begin:end], chance.choice)
+                if body is None:
+                    continue
+                planted.write_text(text[:begin] + body + text[end:])
+                before = before or budget.is_accepted(path) and fired_on(arguments.program, path)
+                if not before or not budget.is_accepted(planted) or defect in before.get(name, ()):
+                    tally.left_out["ptxas refuses it, or the class fires without the defect already"] += 1
+                    break
+                fired = fired_on(arguments.program, planted, kernel=name)[name] - before[name]
+                tally.judge(f"{path} {name}: {plant.__doc__}", defect, fired & {defect})
+                break
+        for name, fired in (before or {}).items():
+            tally.judge(f"{path} {name}", None, fired)
+    return tally
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("--nvcc", default="nvcc")
+    parser.add_argument("--sanitizer", type=pathlib.Path)
+    parser.add_argument("--gpuverify", type=pathlib.Path)
+    parser.add_argument("--good", type=pathlib.Path)
+    parser.add_argument("--every", type=int, default=1, help="of --good, only each N-th file")
+    parser.add_argument("--largest", type=int, default=400_000, help="of --good, only files of fewer bytes")
+    parser.add_argument("--misses", action="store_true")
+    arguments = parser.parse_args()
+
+    total = Tally("all sets")
+    with tempfile.TemporaryDirectory() as folder:
+        for given, judge in ((arguments.sanitizer, judge_sanitizer), (arguments.gpuverify, judge_gpuverify),
+                             (arguments.good, judge_planted)):
+            if not given:
+                continue
+            tally = judge(arguments, pathlib.Path(folder))
+            tally.report()
+            total.add(tally)
+            if arguments.misses:
+                print("\n".join(f"  {note}" for note in tally.notes))
+    if not total.found and not total.missed and not total.clean:
+        sys.exit("recall.py: expected --sanitizer, --gpuverify or --good with kernels in it, found none")
+    total.report()
+
+
+if __name__ == "__main__":
+    main()
