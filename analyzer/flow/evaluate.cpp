@@ -255,10 +255,12 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
     case Op::sub:
       return binary([](uint64_t a, uint64_t b) -> Maybe { return a - b; });
     case Op::mul:
-      return binary(product);
     case Op::mad: {
-      const auto c = input(2, width);
+      const Maybe c = instruction.op == Op::mad ? input(2, width) : Maybe(0);
       if (!c) return c;
+      // Nothing times what is not known is nothing: block 0 of blocks of any size.
+      for (const unsigned i : {0u, 1u})
+        if (input(i, bits) == Maybe(0)) return *c & mask;
       return binary([&](uint64_t a, uint64_t b) -> Maybe {
         const auto p = product(a, b);
         return p ? Maybe(*p + *c) : std::nullopt;

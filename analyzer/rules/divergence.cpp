@@ -37,7 +37,9 @@ std::vector<BlockId> controllers(Analyses& analyses, BlockId block, const std::v
 // without one, and whether it surely passes one before `joins`.
 struct OtherWay {
   bool ends_without = false;
+  bool ends_by_trap_only = true;  // which ends the whole grid: nobody is left to wait
   bool comes_back_without = false;
+  std::set<BlockId> waits_in;  // the blocks with the first barriers on it
 };
 
 OtherWay other_way(Analyses& analyses, BlockId start, BlockId joins, const std::vector<bool>& has_barrier) {
@@ -54,8 +56,14 @@ OtherWay other_way(Analyses& analyses, BlockId start, BlockId joins, const std::
     work.pop_back();
     if (seen[block]) continue;
     seen[block] = true;
-    if (has_barrier[block]) continue;
-    if (graph.block(block).exits || graph.block(block).falls_off) way.ends_without = true;
+    if (has_barrier[block]) {
+      way.waits_in.insert(block);
+      continue;
+    }
+    if (graph.block(block).exits || graph.block(block).falls_off) {
+      way.ends_without = true;
+      if (graph.function().instructions[graph.last(block)].op != ptx::Op::trap) way.ends_by_trap_only = false;
+    }
     for (const BlockId next : graph.successors(block)) {
       if (next == joins)
         way.comes_back_without = true;
@@ -86,6 +94,8 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
     for (uint32_t n = 0; n < count && !(is_true && is_false); ++n) {
       flow::Thread thread{{n % nx, n / nx % ny, n / (nx * ny)}, {0, 0, 0}};
       if (shape.is_exact) std::copy_n(shape.threads, 3, thread.ntid);
+      // Of block (0, 0, 0), which every grid has.
+      std::fill_n(thread.nctaid, 3, 1);
       auto iterations = flow::first_iterations(analyses.loops(), block);
       if (inner != flow::kNone) iterations[inner] = k;
       flow::Evaluator evaluator(forms, thread, std::move(iterations));
@@ -182,6 +192,10 @@ GuardedBarriers guarded_barriers(Context& context) {
         guarded.other = GuardedBarrier::Other::leaves;
       } else {
         const OtherWay way = other_way(analyses, other, tree.parent(branch), has_barrier);
+        // Both ways come to this very barrier, but for a trap on one of them.
+        const bool meets = way.ends_by_trap_only && !way.comes_back_without &&
+                           way.waits_in == std::set<BlockId>{graph.block_of(barrier)};
+        if (meets) continue;
         guarded.other = way.comes_back_without ? GuardedBarrier::Other::rejoins
                         : way.ends_without     ? GuardedBarrier::Other::leaves
                                                : GuardedBarrier::Other::other_barrier;

@@ -110,8 +110,7 @@ RuleResult unguarded_global_index(Context& context) {
 }
 
 // F076. Only stores may cut a register without a cvt. Where one value is stored whole in one place and cut in another,
-// and its upper part may hold something, one of the two is not what was meant. C's conversions do it on purpose, so it
-// is advice.
+// and its upper part may hold something, one of the two is not what was meant.
 RuleResult mixed_width_use(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
@@ -140,7 +139,7 @@ RuleResult mixed_width_use(Context& context) {
     const flow::Fact& fact = analyses.domain().fact(value);
     if (fact.base == flow::kNoBase && fact.high <= flow::low_mask(8 * cut.second)) continue;
     Finding finding =
-        finding_at(context, cut.first, Severity::info, Tier::proved,
+        finding_at(context, cut.first, Severity::medium, Tier::proved,
                    fmt::format("{} of {} bytes of a value are stored here, all of it in line {}", cut.second,
                                flow::width_of(ssa, value) / 8, line_of(context, other->second)),
                    "convert with cvt, so that the text says which part is meant");

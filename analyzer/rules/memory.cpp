@@ -1,4 +1,5 @@
 // Rules about single accesses: alignment and bounds.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -100,13 +101,38 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
   return bounds;
 }
 
-// Accesses to an address that the text spells as a number: no object is there.
+// Whether some thread of block (0, 0, 0) may get to an instruction, as far as the conditions on the way can be
+// evaluated.
+bool may_be_reached(Context& context, ptx::InstructionId id) {
+  Analyses& analyses = context.analyses();
+  const flow::LaunchShape& shape = analyses.shape();
+  const auto conditions = analyses.conditions().of_instruction(id);
+  const uint32_t threads = shape.is_exact ? shape.block_threads() : shape.max_threads;
+  for (uint32_t n = 0; n < std::min(threads, 1024u); ++n) {
+    flow::Thread thread{.tid = {n, 0, 0}, .nctaid = {1, 1, 1}};
+    flow::Evaluator evaluator(analyses.forms(), thread,
+                              flow::first_iterations(analyses.loops(), analyses.graph().block_of(id)));
+    if (std::ranges::all_of(conditions, [&](const flow::Condition& condition) {
+          const auto holds = evaluator.value(condition.predicate);
+          return !holds || (*holds != 0) == condition.expected;
+        }))
+      return true;
+  }
+  return false;
+}
+
+// Accesses to an address that the text spells as a number: no object is there. A number in another space's window may
+// be meant: cvta.shared of 16.
 void check_literal_addresses(Context& context, std::vector<Finding>& findings) {
   Analyses& analyses = context.analyses();
   for (const Access& access : analyses.accesses()) {
     if (access.space != Space::generic && access.space != Space::global) continue;
     const Form form = analyses.forms().address(access);
     if (form.base != flow::kNoBase || !form.terms.empty() || form.modulus_bits < context.module.address_size) continue;
+    const flow::Source from = flow::address_base(analyses.ssa(), access.address);
+    const bool is_elsewhere =
+        from.kind == flow::Source::Kind::value && (analyses.domain().fact(from.id).points_to & ~flow::kGlobalSet);
+    if (is_elsewhere || !may_be_reached(context, access.instruction)) continue;
     Finding finding = finding_at(context, access.instruction, Severity::critical, Tier::likely,
                                  fmt::format("{}-byte {} at the literal address {:#x}, where no object is",
                                              access.extent_bytes, text(access.kind), form.constant),

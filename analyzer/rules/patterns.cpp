@@ -215,7 +215,7 @@ RuleResult computed_address_from_loaded(Context& context) {
   return shared_value_reaches(context, "F082", Into::address);
 }
 
-// F083. The conversion gives the same address in every iteration. Unoptimised code has it often: advice.
+// F083. The conversion gives the same address in every iteration.
 RuleResult loop_cvta_shared(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
@@ -236,7 +236,7 @@ RuleResult loop_cvta_shared(Context& context) {
                     (fact.reached && fact.bits.known() == ~0ull);
       }
       if (!invariant) continue;
-      findings.push_back(finding_at(context, id, Severity::info, Tier::proved,
+      findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
                                     "the conversion gives the same address in every iteration of the loop",
                                     "move the cvta.shared before the loop, or use the shared address directly"));
     }

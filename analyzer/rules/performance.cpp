@@ -154,8 +154,6 @@ RuleResult occupancy(Context& context) {
     finding.remedy = "use more threads a block, or less shared memory for each";
     if (!shape.is_exact) finding.assumptions.push_back("the block has as many threads as .maxntid allows");
     findings.push_back(std::move(finding));
-    // A block that fills the shared memory, or a single warp, is a choice that fast kernels make: advice.
-    for (Finding& each : findings) each.severity = Severity::info;
     return advise(std::move(findings), figures, figures);
   }
   if (percent(std::min(blocks, by_registers)) < 25) return undecided("by the estimate of registers: " + figures);

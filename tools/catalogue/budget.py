@@ -50,8 +50,9 @@ def analyze(program, path, options, limit):
 
 
 class Half:
-    def __init__(self, name):
+    def __init__(self, name, counts):
         self.name = name
+        self.counts = counts  # whether a finding does
         self.files = 0
         self.unread = []
         self.kernels = collections.Counter()  # by producer, as all of these
@@ -64,7 +65,7 @@ class Half:
         self.good[producer] += kernel["score"] >= SCORE_OF_GOOD
         self.critical[producer] += kernel["critical_count"] > 0
         for verdict in kernel["verdicts"]:
-            self.fired[verdict["rule"]][producer] += any(f["severity"] != "info" for f in verdict["findings"])
+            self.fired[verdict["rule"]][producer] += any(map(self.counts, verdict["findings"]))
 
     def report(self):
         """Prints the figures; returns whether they keep the budget."""
@@ -114,6 +115,7 @@ def main():
     parser.add_argument("--hits", type=pathlib.Path)
     parser.add_argument("--held-out", type=pathlib.Path, help="where to list the files that are held out")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--advice", action="store_true", help="count info, too: what raising it would do")
     parser.add_argument("--option", action="append", default=[], help="passed on to ptx-debug")
     arguments = parser.parse_args()
 
@@ -129,7 +131,8 @@ def main():
     if arguments.held_out:
         arguments.held_out.write_text("".join(f"{path}\n" for path in files if path in held_out))
 
-    halves = {True: Half("held out"), False: Half("looked at while rules were sharpened")}
+    counts = lambda finding: arguments.advice or finding["severity"] != "info"
+    halves = {True: Half("held out", counts), False: Half("looked at while rules were sharpened", counts)}
     hits = arguments.hits.open("w") if arguments.hits else None
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         reports = pool.map(lambda path: analyze(arguments.program, path, arguments.option, arguments.limit), files)
@@ -143,7 +146,7 @@ def main():
                 half.add(kernel, producers[path])
                 for verdict in kernel["verdicts"] if hits else ():
                     for finding in verdict["findings"]:
-                        if finding["severity"] != "info":
+                        if counts(finding):
                             hits.write("\t".join((verdict["rule"], finding["severity"], half.name, producers[path],
                                                   f"{path}:{finding['line']}", f"{kernel['score']:.0f}",
                                                   finding["message"])) + "\n")

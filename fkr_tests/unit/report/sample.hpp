@@ -41,6 +41,7 @@ inline Report sample_report() {
   misaligned.severity = Severity::critical;
   misaligned.tier = Tier::proved;
   misaligned.instruction = 1;
+  misaligned.location = file.parsed.module.functions[0].instructions[1].location;
   misaligned.at = sample_offset("ld.shared");
   misaligned.message = "4-byte load at an address that is 1 modulo 4";
   misaligned.path = {{sample_offset("mov.u32"), "the address begins here"}};
