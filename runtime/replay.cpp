@@ -95,7 +95,7 @@ Result<std::optional<emulator::Fault>> run(const ptx::Module& module, const ptx:
 Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
                 std::string_view rule, const rules::Finding& finding) {
   const ptx::Function& function = module.functions[kernel];
-  const uint32_t line = module.position(function.instructions[finding.instruction].at).line;
+  const uint32_t line = module.position(finding.at).line;
   const Witness* const witness = finding.witness ? &*finding.witness : nullptr;
   for (unsigned attempt = 0; attempt < kVariants + 1; ++attempt) {
     const bool is_witness = attempt == 0;
