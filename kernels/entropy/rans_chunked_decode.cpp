@@ -1,5 +1,6 @@
-// rANS, `chunked`: a thread for each lane of a stream. As many chunks as have lanes for it are decoded at once, so that
-// four lanes a chunk still fill the warp with eight chunks.
+// rANS, `chunked`: a thread for each lane of a stream. As many chunks as have lanes for it are a batch that a warp
+// decodes at once, so that four lanes a chunk still fill it with eight chunks. The warps of a CTA share the table and
+// take batches in turn.
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -10,43 +11,70 @@ namespace {
 using namespace dsl;
 
 constexpr u32 kSlots = 1u << kMaxScaleBits;
+constexpr u32 kWarps = kRansDecodeWarps;
 
 class Decoder {
  public:
   Decoder(TransformItem& item, const SymbolWords& table, const Ptr<Shared, u8, 16, Rate::Warp>& slots,
-          const WarpU32& scale_bits)
+          const Ptr<Shared, u32, 16>& notes)
       : item_(item),
         k_(item.k),
         table_(table),
         slots_(slots),
-        scale_bits_(scale_bits),
-        chunk_count_(load_u16(item.src.at<kRansChunkCountAt>())),
-        first_chunk_at_(chunk_count_ * 2 + kRansLengthsAt) {}
+        notes_(notes),
+        scale_bits_(item.k, 0),
+        chunk_count_(item.k, 0),
+        first_chunk_at_(item.k, 0) {}
 
+  // What all warps find out for themselves. Then the first goes over the chunks' headers, and the others fill the
+  // slots.
   template <class Fail>
-  void decode(const Fail& fail_if) {
-    const WarpU32 sum = read_table();
-    fail_if(sum != select(chunk_count_ == 0, 0, k_.constant<u32>(1) << scale_bits_), StreamStatus::bad_table);
-    fail_if(first_chunk_at_ > item_.src_size, StreamStatus::input_overrun);
-    check_structure();
-    fail_if.if_failed();
-    fill_slots();
-    const LaneU32 bad = decode_chunks();
-    fail_if(any(bad != 0), StreamStatus::corrupt);
+  void open(const Fail& fail_if) {
+    fail_if(is_too_large(item_), StreamStatus::item_too_large);
+    fail_if(item_.src_size < kRansLengthsAt, StreamStatus::input_overrun);
+    const WarpU32 scale_bits = zext<u32>(item_.src.load());
+    fail_if(scale_bits - kMinScaleBits > kMaxScaleBits - kMinScaleBits, StreamStatus::bad_table);
+    const WarpU32 chunk_count = load_u16(item_.src.at<kRansChunkCountAt>());
+    LaneSymbols frequencies(k_);
+    const WarpU32 sum = read_table(frequencies);
+    fail_if(sum != select(chunk_count == 0, 0, k_.constant<u32>(1) << scale_bits), StreamStatus::bad_table);
+    fail_if(chunk_count * 2 + kRansLengthsAt > item_.src_size, StreamStatus::input_overrun);
+    scale_bits_ = scale_bits;
+    first_chunk_at_ = chunk_count * 2 + kRansLengthsAt;
+    chunk_count_ = chunk_count;
+    k_.if_(k_.warp() == 0, [&] {
+        check_structure();
+        k_.once_per_warp([&] {
+          notes_.at<kWarps>().store(*item_.status);
+          notes_.at<kWarps + 1>().store(*item_.size_bytes);
+        });
+      }).else_([&] { fill_slots(frequencies); });
+  }
+
+  // The batches of this warp, after a barrier.
+  void decode() {
+    k_.if_(!item_.has_failed(), [&] {
+      item_.status = broadcast(notes_.at<kWarps>().load());
+      item_.size_bytes = broadcast(notes_.at<kWarps + 1>().load());
+    });
+    LaneVar bad(k_, 0);
+    k_.if_(!item_.has_failed(), [&] { decode_chunks(bad); });
+    const WarpBool failed = any(*bad != 0);
+    k_.once_per_warp([&] { notes_.at(k_.warp()).store(zext<u32>(failed)); });
+  }
+
+  // After another barrier.
+  void close() {
+    const WarpBool failed = any(notes_.at(k_.lane() % kWarps).load() != 0);
+    k_.if_((!item_.has_failed()) & failed,
+           [&] { item_.status = k_.constant(static_cast<u32>(StreamStatus::corrupt)); });
   }
 
  private:
-  // The table's word of a symbol: its frequency, and above that where its slots start. Returns the frequencies' sum.
-  WarpU32 read_table() {
-    LaneSymbols frequencies(k_);
+  // Returns the frequencies' sum.
+  WarpU32 read_table(LaneSymbols& frequencies) {
     for_lane_symbols(k_,
                      [&](auto j, const LaneU32& s) { frequencies[j] = load_u16(item_.src.at(kRansTableAt + s * 2)); });
-    LaneVar start(k_, exclusive_sum(frequencies.sum()));
-    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-      table_.at(s).store(*frequencies[j] | *start << 16);
-      start += *frequencies[j];
-    });
-    k_.sync_warp();
     return reduce_add(frequencies.sum());
   }
 
@@ -54,8 +82,8 @@ class Decoder {
 
   // Walks over the chunks' headers: everything that decoding relies on.
   void check_structure() {
-    WarpVar at(k_, first_chunk_at_), raw_bytes(k_, 0);
-    k_.range(k_.constant<u32>(0), chunk_count_, 1, [&](const WarpU32& c, auto& chunks) {
+    WarpVar at(k_, *first_chunk_at_), raw_bytes(k_, 0);
+    k_.range(k_.constant<u32>(0), *chunk_count_, 1, [&](const WarpU32& c, auto& chunks) {
       const FailIf fail_if{item_, chunks};
       const WarpU32 length = length_of(c);
       fail_if(*at >= item_.src_size, StreamStatus::input_overrun);
@@ -80,37 +108,51 @@ class Decoder {
     item_.size_bytes = *raw_bytes;
   }
 
-  // The symbol of every slot, by all lanes symbol after symbol: no lane waits for the one with the longest run.
-  void fill_slots() {
-    k_.range(k_.constant<u32>(0), u32{kSymbols}, 1, [&](const auto& s) {
-      const WarpU32 word = broadcast(table_.at(s).load());
-      for_each_lane(k_, word & 0xFFFF, [&](const LaneU32& i) { slots_.at((word >> 16) + i).store(trunc<u8>(s)); });
+  // By all warps but the first: the symbol of every slot, and a symbol's word, which is its frequency, and above that
+  // where its slots start. All lanes fill the slots of one symbol of each lane, one lane after the other, so that none
+  // waits for a long run.
+  void fill_slots(LaneSymbols& frequencies) {
+    LaneVar start(k_, exclusive_sum(frequencies.sum()));
+    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
+      k_.if_(k_.warp() == j % (kWarps - 1) + 1, [&] {
+        table_.at(s).store(*frequencies[j] | *start << 16);
+        k_.range(k_.constant<u32>(0), u32{kWarpLanes}, 1, [&](const auto& lane) {
+          const WarpU32 symbol = shuffle(s, lane), first = shuffle(*start, lane);
+          for_each_lane(k_, shuffle(*frequencies[j], lane),
+                        [&](const LaneU32& i) { slots_.at(first + i).store(trunc<u8>(symbol)); });
+        });
+      });
+      start += *frequencies[j];
     });
-    k_.sync_warp();
   }
 
-  // Not 0 in lanes that met something wrong.
-  LaneU32 decode_chunks() {
-    WarpVar chunk(k_, 0), at(k_, first_chunk_at_), out(k_, 0);
-    LaneVar bad(k_, 0);
+  // `bad` is not 0 in lanes that met something wrong.
+  void decode_chunks(LaneVar& bad) {
+    WarpVar chunk(k_, 0), at(k_, *first_chunk_at_), out(k_, 0), batch(k_, 0);
     k_.warp_loop([&](auto& batches) {
-      batches.break_if(*chunk == chunk_count_);
-      mark_warp(k_, Mark::parse, *at);
+      batches.break_if(*chunk == *chunk_count_);
+      const WarpBool mine = *batch % kWarps == k_.warp();
+      batch += 1;
       Lane lane(k_);
       WarpVar used(k_, 0);
       k_.warp_loop([&](auto& chunks) {
-        chunks.break_if(*chunk == chunk_count_);
+        chunks.break_if(*chunk == *chunk_count_);
         const WarpU32 lanes = zext<u32>(item_.src.at(*at).load());
         chunks.break_if(*used + lanes > kWarpLanes);
         const WarpU32 length = length_of(*chunk);
-        begin(lane, lanes, length, *used, at, *out);
+        k_.if_(mine, [&] { begin(lane, lanes, length, *used, *at, *out); });
+        const LaneU32 own = min(k_.lane(), lanes - 1);
+        const LaneU32 words = load_u32(item_.src.at(*at + 1 + (lanes + own) * 4));
+        at += lanes * 8 + 1 + reduce_add(select(k_.lane() < lanes, words, 0)) * 2;
         used += lanes;
         out += length;
         chunk += 1;
       });
-      run(lane, bad);
+      k_.if_(mine, [&] {
+        mark_warp(k_, Mark::parse, *at);
+        run(lane, bad);
+      });
     });
-    return *bad;
   }
 
   // A lane of a chunk.
@@ -120,27 +162,26 @@ class Decoder {
     LaneVar to, end, step;  // places in the room
   };
 
-  // Gives the lanes from `used` on to the chunk at `at`, and moves behind it.
-  void begin(Lane& lane, const WarpU32& lanes, const WarpU32& length, const WarpU32& used, WarpVar& at,
+  // Gives the lanes from `used` on to the chunk at `at`.
+  void begin(Lane& lane, const WarpU32& lanes, const WarpU32& length, const WarpU32& used, const WarpU32& at,
              const WarpU32& out) {
     const LaneU32 index = k_.lane() - used;  // wraps for lanes that have a chunk already
     const LaneBool mine = index < lanes;
     const LaneU32 own = select(mine, index, 0);
-    const LaneU32 word_count = select(mine, load_u32(item_.src.at(*at + 1 + (lanes + own) * 4)), 0);
+    const LaneU32 word_count = select(mine, load_u32(item_.src.at(at + 1 + (lanes + own) * 4)), 0);
     const LaneU32 words_before = exclusive_sum(word_count);
-    const WarpU32 words_at = *at + 1 + lanes * 8;
-    lane.state = select(mine, load_u32(item_.src.at(*at + 1 + own * 4)), *lane.state);
+    const WarpU32 words_at = at + 1 + lanes * 8;
+    lane.state = select(mine, load_u32(item_.src.at(at + 1 + own * 4)), *lane.state);
     lane.words_at = select(mine, words_at + words_before * 2, *lane.words_at);
     lane.words_left = select(mine, word_count, *lane.words_left);
     lane.to = select(mine, out + index, *lane.to);
     lane.end = select(mine, out + length, *lane.end);
     lane.step = select(mine, lanes, *lane.step);
-    at = words_at + reduce_add(word_count) * 2;
   }
 
   void run(Lane& lane, LaneVar& bad) {
     bad |= zext<u32>(*lane.state < kRansLow);
-    const WarpU32 slot_mask = (k_.constant<u32>(1) << scale_bits_) - 1;
+    const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
     k_.thread_loop([&](auto& symbols) {
       symbols.break_if(*lane.to >= *lane.end);
       const LaneU32 slot = *lane.state & slot_mask;
@@ -148,7 +189,7 @@ class Decoder {
       const LaneU32 word = table_.at(zext<u32>(symbol)).load();
       item_.dst.at(*lane.to).store(symbol);
       lane.to += *lane.step;
-      lane.state = (word & 0xFFFF) * (*lane.state >> scale_bits_) + slot - (word >> 16);
+      lane.state = (word & 0xFFFF) * (*lane.state >> *scale_bits_) + slot - (word >> 16);
       k_.if_(*lane.state < kRansLow, [&] {
         const LaneBool has_word = *lane.words_left != 0;
         const LaneU32 next = load_u16(item_.src.at(select(has_word, *lane.words_at, 0)));
@@ -165,24 +206,30 @@ class Decoder {
   Kernel& k_;
   SymbolWords table_;
   Ptr<Shared, u8, 16, Rate::Warp> slots_;
-  WarpU32 scale_bits_;
-  WarpU32 chunk_count_;
-  WarpU32 first_chunk_at_;
+  Ptr<Shared, u32, 16> notes_;  // whether a warp failed, for each; status and size from the first
+  WarpVar scale_bits_, chunk_count_, first_chunk_at_;
 };
 
 }  // namespace
 
 KernelDefinition rans_chunked_decode() {
-  return define_transform<>(kRansChunkedDecode, {.registers = 64, .shared_bytes = kSlots + kSymbols * sizeof(u32)},
-                            "one warp a stream", [](TransformItem& item, const auto& fail_if) {
-                              const auto table = item.k.shared<u32, kSymbols, 16>("table");
-                              const auto slots = item.k.shared<u8, kSlots, 16>("slots");
-                              fail_if(item.src_size < kRansLengthsAt, StreamStatus::input_overrun);
-                              const WarpU32 scale_bits = zext<u32>(item.src.load());
-                              fail_if(scale_bits - kMinScaleBits > kMaxScaleBits - kMinScaleBits,
-                                      StreamStatus::bad_table);
-                              Decoder(item, table.data(), slots.data(), scale_bits).decode(fail_if);
-                            });
+  return define_cta_transform<kWarps>(
+      kRansChunkedDecode, {.registers = 64, .shared_bytes = kSlots + (kSymbols + kWarps + 2) * sizeof(u32)},
+      "four warps a stream, each every fourth batch of chunks", [](TransformItem& item) {
+        Kernel& k = item.k;
+        const auto table = k.shared<u32, kSymbols, 16>("table");
+        const auto slots = k.shared<u8, kSlots, 16>("slots");
+        const auto notes = k.shared<u32, kWarps + 2, 16>("notes");
+        Decoder decoder(item, table.data(), slots.data(), notes.data());
+        k.warp_loop([&](auto& once) {  // for its exits
+          decoder.open(FailIf{item, once});
+          once.break_();
+        });
+        k.barrier();
+        decoder.decode();
+        k.barrier();
+        decoder.close();
+      });
 }
 
 }  // namespace ptxkit::kernels

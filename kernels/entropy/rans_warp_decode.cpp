@@ -1,5 +1,6 @@
 // rANS, `warp`: a row of 32 symbols a turn. Each lane turns its state over; those that need a word find it by a vote
-// and the number of lanes below that need one too. The warps of a CTA share the table and take chunks in turn.
+// and the number of lanes below that need one too. The warps of a CTA share the table and take chunks in turn. Words
+// come from a ring in shared memory, since a row that waits for the device's memory waits longer than all it computes.
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -11,15 +12,21 @@ using namespace dsl;
 
 constexpr u32 kSlots = 1u << kMaxWarpScaleBits;
 constexpr u32 kStatesBytes = 4 * kRansWarpLanes;
-constexpr u32 kWarps = 4;         // a stream of 64 KiB has four chunks
-constexpr u32 kRowsUnrolled = 4;  // of a turn that checks only once whether words and symbols are left
+constexpr u32 kWarps = kRansDecodeWarps;
+constexpr u32 kTurnRows = 4;  // of a turn that checks only once whether words and symbols are left
+constexpr u32 kTurnSymbols = kTurnRows * kWarpLanes;
+constexpr u32 kPartWords = kTurnSymbols;  // of the ring, asked for at once: no turn takes more
+constexpr u32 kRingParts = 4;
+constexpr u32 kRingWords = kRingParts * kPartWords;  // of a warp
 
 class Decoder {
  public:
-  Decoder(TransformItem& item, const Ptr<Shared, u32, 16>& slots, const Ptr<Shared, u32, 16>& failures)
+  Decoder(TransformItem& item, const Ptr<Shared, u32, 16>& slots, const Ptr<Shared, u16, 16>& rings,
+          const Ptr<Shared, u32, 16>& failures)
       : item_(item),
         k_(item.k),
         slots_(slots),
+        ring_(rings.at(times<kRingWords>(item.k.warp()))),
         failures_(failures),
         scale_bits_(item.k, 0),
         chunk_bits_(item.k, 0),
@@ -140,25 +147,59 @@ class Decoder {
     LaneVar state(k_, load_u32(states.at(k_.lane() * 4)));
     WarpVar next(k_, 0), row(k_, 0), bad(k_, ballot(*state < kRansLow));
     const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
-    const WarpBool is_even = (words.address() & 1) == 0;
+    // The ring holds the words from an address on that is a multiple of 8. A stream at an odd address has none.
+    const auto excess = trunc<u32>(words.address()) & 7;
+    const auto source = item_.src.at(at + kStatesBytes - excess);
+    const WarpU32 skipped = excess / 2;
+    const WarpU32 parts_there =
+        select(excess % 2 == 0, (item_.src_size - (at + kStatesBytes - excess)) / (2 * kPartWords), 0);
+    WarpVar parts(k_, 0);
+    std::array<LaneVar, 2> asked{LaneVar(k_, 0), LaneVar(k_, 0)};
+    // Four words a lane; they are kept later, so that nothing waits for them.
+    const auto ask = [&](const WarpBool& asks) {
+      k_.if_(asks, [&] {
+        const auto loaded = source.assume_aligned<8>("the address less its excess")
+                                .template as<u32>()
+                                .at(times<2>(*parts * kWarpLanes + k_.lane()))
+                                .template load_vector<2>();
+        for (u32 i = 0; i < 2; ++i) asked[i] = loaded[i];
+      });
+    };
+    const auto keep = [&](const WarpBool& asks) {
+      k_.if_(asks, [&] {
+        ring_.at(times<4>(*parts % kRingParts * kWarpLanes + k_.lane()))
+            .template as<u32>()
+            .store_vector(std::array<LaneU32, 2>{*asked[0], *asked[1]});
+        parts += 1;
+        k_.sync_warp();
+      });
+    };
+    k_.sync_warp();  // the chunk before has been read
+    unrolled<kRingParts - 1>([&](auto) {
+      const WarpBool asks = *parts < parts_there;
+      ask(asks);
+      keep(asks);
+    });
     // Whole rows while each lane could take a word in each of them.
     k_.warp_loop([&](auto& turns) {
-      turns.break_if((!is_even) | (*row + kRowsUnrolled * kWarpLanes > length) |
-                     (*next + kRowsUnrolled * kWarpLanes > word_count));
+      turns.break_if((*row + kTurnSymbols > length) | (*next + kTurnSymbols > word_count) |
+                     (skipped + *next + kPartWords > *parts * kPartWords));
       const auto to = item_.dst.at(begin + *row + k_.lane());
-      unrolled<kRowsUnrolled>([&](auto i) {
+      const WarpBool asks = (*parts < parts_there) & ((*parts + 1) * kPartWords <= skipped + *next + kRingWords);
+      ask(asks);
+      unrolled<kTurnRows>([&](auto i) {
         const LaneU32 slot = slots_.at(*state & slot_mask).load();
         to.at(std::integral_constant<u32, i * kWarpLanes>{}).store(trunc<u8>(slot));
         const LaneU32 turned = turned_over(*state, slot);
         const LaneBool needs = turned < kRansLow;
         const WarpU32 needing = ballot(needs);
-        const auto word = words.at((*next + popc(needing & k_.lanes_below())) * 2)
-                              .template assume_aligned<2>("words of an even address, by the turn's condition")
-                              .template as<u16>();
-        state = select(needs, turned << 16 | zext<u32>(word.load()), turned);
+        const LaneU32 place = skipped + *next + popc(needing & k_.lanes_below());
+        state = select(needs, turned << 16 | zext<u32>(ring_.at(place % kRingWords).load()), turned);
         next += popc(needing);
       });
-      row += kRowsUnrolled * kWarpLanes;
+      k_.sync_warp();  // what is kept now may take the place of words that were just read
+      keep(asks);
+      row += kTurnSymbols;
     });
     k_.range(*row, length, kWarpLanes, [&](const WarpU32& first, auto& rows) {
       const LaneBool active = first + k_.lane() < length;
@@ -181,29 +222,33 @@ class Decoder {
 
   TransformItem& item_;
   Kernel& k_;
-  Ptr<Shared, u32, 16> slots_, failures_;
+  Ptr<Shared, u32, 16> slots_;
+  Ptr<Shared, u16, 16, Rate::Warp> ring_;
+  Ptr<Shared, u32, 16> failures_;
   WarpVar scale_bits_, chunk_bits_, counts_at_, chunk_count_;
 };
 
 }  // namespace
 
 KernelDefinition rans_warp_decode() {
-  return define_cta_transform<kWarps>(kRansWarpDecode,
-                                      {.registers = 56, .shared_bytes = (kSlots + kWarps) * sizeof(u32)},
-                                      "four warps a stream, each every fourth chunk", [](TransformItem& item) {
-                                        Kernel& k = item.k;
-                                        const auto slots = k.shared<u32, kSlots, 16>("slots");
-                                        const auto failures = k.shared<u32, kWarps, 16>("failures");
-                                        Decoder decoder(item, slots.data(), failures.data());
-                                        k.warp_loop([&](auto& once) {  // for its exits
-                                          decoder.open(FailIf{item, once});
-                                          once.break_();
-                                        });
-                                        k.barrier();
-                                        decoder.decode();
-                                        k.barrier();
-                                        decoder.close();
-                                      });
+  return define_cta_transform<kWarps>(
+      kRansWarpDecode,
+      {.registers = 72, .shared_bytes = (kSlots + kWarps) * sizeof(u32) + kWarps * kRingWords * sizeof(u16)},
+      "four warps a stream, each every fourth chunk", [](TransformItem& item) {
+        Kernel& k = item.k;
+        const auto slots = k.shared<u32, kSlots, 16>("slots");
+        const auto failures = k.shared<u32, kWarps, 16>("failures");
+        const auto rings = k.shared<u16, kWarps * kRingWords, 16>("rings");
+        Decoder decoder(item, slots.data(), rings.data(), failures.data());
+        k.warp_loop([&](auto& once) {  // for its exits
+          decoder.open(FailIf{item, once});
+          once.break_();
+        });
+        k.barrier();
+        decoder.decode();
+        k.barrier();
+        decoder.close();
+      });
 }
 
 }  // namespace ptxkit::kernels

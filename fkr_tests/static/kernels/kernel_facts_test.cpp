@@ -118,7 +118,7 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
 }
 
 bool works_as_cta(const KernelImage& image) {
-  return image.name == kLz4CompressChunk || image.name == kRansWarpDecode || image.name.starts_with("bwt_") ||
+  return image.name == kLz4CompressChunk || image.name == kRansChunkedDecode || image.name == kRansWarpDecode || image.name.starts_with("bwt_") ||
          image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
 }
 
