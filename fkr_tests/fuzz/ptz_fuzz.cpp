@@ -1,0 +1,28 @@
+// Any bytes as a .ptz file: reading in order and by the table end with raw bytes or with an error that names the place.
+// With clang: -fsanitize=fuzzer,address; with any compiler: ptz_smoke.cpp runs it on seeded mutations.
+#include <cstdint>
+#include <cstdlib>
+
+#include "runtime/codec/executor.hpp"
+#include "runtime/codec/ptz_stream.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ptxkit;
+  static codec::Executor executor(1);
+  format::MemorySource source({data, size}, "fuzz");
+  format::NullSink sink;
+  const auto decoded = codec::decompress_ptz(source, sink, executor);
+  if (!decoded && decoded.error().where.empty()) std::abort();
+  const auto archive = format::PtzArchive::open({data, size}, "fuzz");
+  if (!archive) {
+    if (archive.error().where.empty()) std::abort();
+    return 0;
+  }
+  std::uint64_t raw_bytes = 0;
+  for (std::size_t i = 0; i < archive->block_count() && raw_bytes < (16u << 20); ++i) {
+    const auto block = codec::read_ptz_block(*archive, i, "fuzz");
+    if (!block && block.error().where.empty()) std::abort();
+    raw_bytes += archive->block(i).raw_bytes;
+  }
+  return 0;
+}
