@@ -29,10 +29,11 @@ namespace {
 bool is_integer(Type type) { return kind(type) == TypeKind::unsigned_int || kind(type) == TypeKind::signed_int; }
 bool is_bits(Type type) { return kind(type) == TypeKind::bits; }
 
-// Narrow and packed floats live in registers of bits; f16 has a register type of its own, and so has f16x2.
+// Narrow and packed floats live in registers of bits; f16 has a register type of its own, and so has f16x2, which
+// integers take as well.
 bool kinds_agree(Type wanted, Type have) {
   if (is_bits(wanted) || is_bits(have)) return true;
-  if (is_integer(wanted) && is_integer(have)) return true;
+  if (is_integer(wanted) && (is_integer(have) || have == Type::f16x2)) return true;
   if (wanted == have) return true;
   return kind(wanted) == TypeKind::packed && is_integer(have) && wanted != Type::f16x2 && wanted != Type::bf16x2 &&
          wanted != Type::f32x2;
@@ -687,7 +688,7 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       const bool all_sinks =
           std::all_of(children.begin(), children.end(), [](const Operand& o) { return o.kind == OperandKind::sink; });
       if (all_sinks && element.role == Role::constant_or_source) {
-        return failure.set(DiagnosticKind::bad_vector, operand.at, "expected a value beside '_' to store");
+        return failure.set(DiagnosticKind::bad_vector, operand.at, "expected a value beside '_'");
       }
       return true;
     }
@@ -708,6 +709,9 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
                                        module_.version_major, module_.version_minor));
       }
       const auto children = function.children(operand);
+      if (children[0].kind == OperandKind::sink && children[1].kind == OperandKind::sink) {
+        return failure.set(DiagnosticKind::bad_predicate, children[1].at, "expected a predicate beside '_'");
+      }
       // Beside a second predicate the first may be the sink.
       OperandSpec left = first;
       if (left.role == Role::predicate_destination) left.may_sink = true;

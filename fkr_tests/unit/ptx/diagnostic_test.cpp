@@ -106,6 +106,8 @@ std::vector<Case> cases() {
       in_body(K::bad_predicate, "@%r1 mov.u32 %r2, 0;", "%r1"),
       in_body(K::bad_predicate, "add.u32 %p1, %r1, %r2;", "%p1"),
       in_body(K::bad_predicate, "selp.u32 %r1, %r1, %r2, %r3;", "%r3"),
+      in_body(K::bad_predicate, "setp.lt.s32 _|_, %r1, %r2;", "_,"),
+      in_body(K::bad_vector, "mov.b32 %r1, {_, _};", "{_"),
       in_body(K::bad_vector, "ld.global.v4.f32 {%f1, %f2, %f3}, [%l1];", "{%f1"),
       in_body(K::bad_atomic, "atom.global.exch.u32 %r1, [%l1], %r2;", "atom"),
       in_body(K::bad_atomic, "atom.global.add.u32 %r1, [%l1], %f1;", "%f1"),

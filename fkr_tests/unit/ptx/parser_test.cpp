@@ -96,6 +96,18 @@ TEST(Parser, ReadsAddressesVectorsPairsAndCalls) {
   EXPECT_EQ(parts.arguments->child_count, 2u);
 }
 
+// As ptxas has it: a register of two halves is one of 32 bits for integers too, and mov.b32 may leave parts open.
+TEST(Parser, TakesPackedHalvesAsIntegersAndOpenPartsOfAWord) {
+  const auto result = parse_clean(
+      ".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {\n"
+      ".reg .f16x2 %x<3>; .reg .b32 %r<3>; .reg .b16 %h<3>; .reg .b8 %c<3>; .reg .b64 %d; .reg .pred %p;\n"
+      "add.s32 %x1, %x2, %r1;\nst.global.u32 [%d], %x1;\nsetp.eq.s32 %p, %x1, 0;\ncvt.u32.u16 %x1, %h1;\n"
+      "mov.b32 %r1, {%h1, _};\nmov.b32 %r1, {_, %h1};\nmov.b32 %r1, {%c1, _, _, _};\nsetp.lt.s32 _|%p, %r1, 0;\n"
+      "ret;\n}\n");
+  const Function& f = result.module.functions.at(0);
+  EXPECT_EQ(f.children(f.operands(f.instructions[4])[1])[1].kind, OperandKind::sink);
+}
+
 TEST(Parser, ChainsInlinedLocations) {
   const auto result = parse_clean(
       ".version 8.5\n.target sm_90\n.address_size 64\n.entry k() {\n.loc 1 7 2\n.loc 1 4 71, function_name $L0, "
