@@ -27,7 +27,8 @@ void note_shape(Context& context, Finding& finding) {
 
 }  // namespace
 
-// F052. A request whose lanes fall into one bank is served as often as lanes differ there.
+// F052. A request whose lanes fall into one bank is served as often as lanes differ there. Transposes and reductions of
+// correct libraries do it, so it is advice: each access is listed with its degree.
 RuleResult bank_conflicts(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
@@ -43,7 +44,7 @@ RuleResult bank_conflicts(Context& context) {
     worst = std::max(worst, degree);
     if (degree <= kFairDegree) continue;
     Finding finding =
-        finding_at(context, access.instruction, Severity::low, Tier::likely,
+        finding_at(context, access.instruction, Severity::info, Tier::likely,
                    fmt::format("{} lanes meet in one bank: the request is served {} times", degree, degree),
                    "pad the rows by one word, or swizzle the index with the row");
     note_shape(context, finding);

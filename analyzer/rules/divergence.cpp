@@ -177,12 +177,14 @@ GuardedBarriers guarded_barriers(Context& context) {
       guarded.is_divergent = true;
       const auto successors = graph.successors(branch);
       const auto& tree = analyses.post_dominators();
-      BlockId other = flow::kNone;
+      BlockId own = flow::kNone, other = flow::kNone;
       for (size_t i = 0; i < successors.size(); ++i) {
-        if (tree.dominates(target, successors[i]))
+        if (tree.dominates(target, successors[i])) {
           guarded.on_taken_side = i == 0 && function.instructions[guarded.branch].op == ptx::Op::bra;
-        else
+          own = successors[i];
+        } else {
           other = successors[i];
+        }
       }
       const flow::LoopId loop = analyses.loops().innermost(branch);
       guarded.leaves_loop = loop != flow::kNone && other != flow::kNone &&
@@ -192,10 +194,11 @@ GuardedBarriers guarded_barriers(Context& context) {
         guarded.other = GuardedBarrier::Other::leaves;
       } else {
         const OtherWay way = other_way(analyses, other, tree.parent(branch), has_barrier);
-        // Both ways come to this very barrier, but for a trap on one of them.
-        const bool meets = way.ends_by_trap_only && !way.comes_back_without &&
-                           way.waits_in == std::set<BlockId>{graph.block_of(barrier)};
-        if (meets) continue;
+        // Both ways come to one and the same barrier next, but for a trap on one of them.
+        if (way.waits_in.size() == 1 && way.ends_by_trap_only && !way.comes_back_without) {
+          const OtherWay this_way = other_way(analyses, own, tree.parent(branch), has_barrier);
+          if (this_way.ends_by_trap_only && !this_way.comes_back_without && this_way.waits_in == way.waits_in) continue;
+        }
         guarded.other = way.comes_back_without ? GuardedBarrier::Other::rejoins
                         : way.ends_without     ? GuardedBarrier::Other::leaves
                                                : GuardedBarrier::Other::other_barrier;
