@@ -1,5 +1,5 @@
 # The installed package: find_package(ptxkit), then link ptxkit::harness to test kernels of one's own, or one of the
-# libraries below alone. Nothing of it needs LLVM.
+# libraries below alone; ptxkit::lz4 is the codec. Nothing of it needs LLVM.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -10,7 +10,8 @@ target_link_libraries(ptxkit_harness INTERFACE
 
 set(package_targets ptxkit_options ptxkit_harness
   ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
-  ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch)
+  ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch
+  ptxkit_lz4 ptxkit_codec ptxkit_executor ptxkit_format ptxkit_kernel_images ptxkit_references ptxkit_scheduler)
 foreach(target ${package_targets})
   string(REPLACE ptxkit_ "" short ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${short})

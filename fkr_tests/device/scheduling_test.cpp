@@ -10,6 +10,7 @@
 #include "fkr_tests/frames.hpp"
 #include "fkr_tests/generated_source.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
 
 namespace ptxkit::codec {

@@ -30,13 +30,14 @@ constexpr std::size_t kMaxEvents = 1 << 12;
 struct Batch {
   std::vector<FrameEvent> events;
   std::vector<std::vector<std::uint8_t>> spare_payloads;
-  std::vector<bool> linked;                // of each event
-  std::size_t room_bytes = 0;              // what the blocks may decode to
-  std::unique_ptr<std::uint8_t[]> output;  // kHistoryBytes of history, then room_bytes
+  std::vector<bool> linked;    // of each event
+  std::size_t room_bytes = 0;  // what the blocks may decode to
+  HostMemory output;           // kHistoryBytes of history, then output_bytes
   std::size_t output_bytes = 0;
   std::vector<DecompressItem> items;
-  std::vector<Bytes> decoded;        // of each event that is a block
-  std::vector<ItemStatus> statuses;  // of each event that is a block
+  bool are_results_in_items = false;  // of a batch of independent blocks, until it is written
+  std::vector<Bytes> decoded;         // of each event that is a block
+  std::vector<ItemStatus> statuses;   // of each event that is a block
 };
 
 class Decompressor {
@@ -59,7 +60,7 @@ class Decompressor {
     batch_bytes_ = plan.batch_bytes;
     auto done = run_pipeline<Batch>(
         PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
-        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return finished_batch(work(batch)); },
+        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
     return totals_;
@@ -123,16 +124,28 @@ class Decompressor {
     batch.room_bytes = 0;
   }
 
-  Result<void> work(Batch& batch) {
+  // A batch of independent blocks is begun; where some are linked, all are decoded now, one after another.
+  std::unique_ptr<BegunBatch> work(Batch& batch) {
     constexpr std::size_t kRoom = format::kHistoryBytes;
-    if (!batch.output || batch.output_bytes < batch.room_bytes) {
-      batch.output.reset();  // first: the old and the new need not fit together
-      batch.output = std::make_unique_for_overwrite<std::uint8_t[]>(kRoom + batch.room_bytes);
+    if (batch.output.bytes().empty() || batch.output_bytes < batch.room_bytes) {
+      batch.output = {};  // first: the old and the new need not fit together
+      auto memory = backend_.host_memory(kRoom + batch.room_bytes);
+      if (!memory) return finished_batch(tl::unexpected(memory.error()));
+      batch.output = std::move(*memory);
       batch.output_bytes = batch.room_bytes;
     }
     batch.decoded.clear();
     batch.statuses.clear();
-    std::uint8_t* cursor = batch.output.get() + kRoom;
+    std::uint8_t* cursor = batch.output.bytes().data() + kRoom;
+    batch.are_results_in_items = std::find(batch.linked.begin(), batch.linked.end(), true) == batch.linked.end();
+    if (batch.are_results_in_items) {
+      list_independent(batch, 0, batch.events.size(), cursor);
+      return backend_.begin_decompress(batch.items);
+    }
+    return finished_batch(decode_in_turn(batch, cursor));
+  }
+
+  Result<void> decode_in_turn(Batch& batch, std::uint8_t* cursor) {
     for (std::size_t first = 0; first < batch.events.size();) {
       std::size_t end = first + 1;
       while (end < batch.events.size() && batch.linked[end] == batch.linked[first]) ++end;
@@ -144,9 +157,9 @@ class Decompressor {
     return {};
   }
 
-  Result<void> decode_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
+  // The blocks among these events as items; `room` goes behind theirs.
+  void list_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& room) {
     batch.items.clear();
-    std::uint8_t* room = cursor;
     for (std::size_t i = first; i < end; ++i) {
       if (const auto* begin = std::get_if<FrameBegin>(&batch.events[i])) block_bytes_ = begin->header.block_bytes();
       const auto* block = std::get_if<BlockRead>(&batch.events[i]);
@@ -157,7 +170,16 @@ class Decompressor {
       room += block_bytes_;
       batch.items.push_back(item);
     }
+  }
+
+  Result<void> decode_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
+    list_independent(batch, first, end, cursor);
     if (auto done = backend_.decompress(batch.items); !done) return done;
+    take_results(batch, first, end);
+    return {};
+  }
+
+  static void take_results(Batch& batch, std::size_t first, std::size_t end) {
     auto item = batch.items.begin();
     for (std::size_t i = first; i < end; ++i) {
       const auto* block = std::get_if<BlockRead>(&batch.events[i]);
@@ -171,8 +193,6 @@ class Decompressor {
         ++item;
       }
     }
-    cursor = room;
-    return {};
   }
 
   Result<void> decode_linked(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
@@ -208,6 +228,7 @@ class Decompressor {
   }
 
   Result<void> write(Batch& batch) {
+    if (batch.are_results_in_items) take_results(batch, 0, batch.events.size());
     std::size_t block_number = 0;
     for (const FrameEvent& event : batch.events) {
       if (const auto* begin = std::get_if<FrameBegin>(&event)) {

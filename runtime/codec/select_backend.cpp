@@ -8,6 +8,7 @@
 #include "kernels/lz4/abi.hpp"
 #include "runtime/backend/kernels/emulator_machine.hpp"
 #include "runtime/backend/kernels/kernel_backend.hpp"
+#include "runtime/codec/calibrate.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {

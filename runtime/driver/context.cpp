@@ -265,6 +265,11 @@ Result<KernelResources> Kernel::resources() const {
 
 Result<void> Kernel::launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
                             std::span<const LaunchArgument> arguments) const {
+  return launch_on(stream.handle(), grid_blocks, block_threads, arguments);
+}
+
+Result<void> Kernel::launch_on(CuStream stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                               std::span<const LaunchArgument> arguments) const {
   if (auto checked = check_launch(contract_, grid_blocks, block_threads, arguments); !checked) return checked;
   // The driver reads each argument with its parameter's size; little-endian, so the low half of a value is its 4-byte
   // form.
@@ -275,8 +280,8 @@ Result<void> Kernel::launch(const Stream& stream, std::uint32_t grid_blocks, std
     pointers[i] = &values[i];
   }
   auto done = on(context(), "cuLaunchKernel", [&] {
-    return context().api().launch_kernel(function_, grid_blocks, 1, 1, block_threads, 1, 1, 0, stream.handle(),
-                                         pointers.data(), nullptr);
+    return context().api().launch_kernel(function_, grid_blocks, 1, 1, block_threads, 1, 1, 0, stream, pointers.data(),
+                                         nullptr);
   });
   if (!done) done.error().where = fmt::format("{}, kernel {}", done.error().where, contract_.name);
   return done;

@@ -181,6 +181,9 @@ class Kernel : public Owner<CuModule, &Api::module_unload> {
   // Asynchronous. The arguments are checked against the contract and copied before this returns.
   Result<void> launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
                       std::span<const LaunchArgument> arguments) const;
+  // The same on a stream that is not ours.
+  Result<void> launch_on(CuStream stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                         std::span<const LaunchArgument> arguments) const;
   // Any geometry and parameters of any type, for text that nobody vouches for. Precondition: argument i has the bytes
   // of parameter i, all of them.
   Result<void> launch_unchecked(const Stream& stream, const LaunchGeometry& geometry,

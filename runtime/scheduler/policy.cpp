@@ -1,13 +1,10 @@
 #include "runtime/scheduler/policy.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <sstream>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,72 +13,8 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr double kUnmeasuredStartSeconds = 0.3, kUnmeasuredCpuThreadRate = 0.4e9;
-// As much as the backend likes to have at a time, within reason.
-constexpr std::size_t kLeastSampleBytes = 4u << 20, kMostSampleBytes = 128u << 20, kSampleBlockBytes = 64u << 10;
-constexpr int kRepetitions = 3;
+constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
 constexpr const char* kHeading = "ptxkit rates 1";
-
-// A third each of text-like bytes, zeros and noise, interleaved block by block.
-std::vector<std::uint8_t> sample(std::size_t size_bytes) {
-  std::vector<std::uint8_t> bytes(size_bytes);
-  std::uint64_t state = 1;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const std::size_t block = i / kSampleBlockBytes;
-    if (block % 3 == 1) continue;
-    if (i % 8 == 0) state = state * 6364136223846793005u + 1442695040888963407u;
-    const auto noise = static_cast<std::uint8_t>(state >> (8 * (i % 8)));
-    // One of 4096 words of eight letters: matches as text has them.
-    const std::uint64_t word = state >> 52;
-    bytes[i] = block % 3 == 2 ? noise : static_cast<std::uint8_t>("etaoinsr"[(word >> (i % 8)) & 7]);
-  }
-  return bytes;
-}
-
-template <class Run>
-Result<double> seconds_of(const Run& run) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kRepetitions; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (Result<void> done = run(); !done) return tl::unexpected(done.error());
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return best;
-}
-
-Result<Rates> measure(Backend& backend) {
-  const std::size_t wanted_bytes =
-      backend.preferred_batch_bytes(kSampleBlockBytes) / kSampleBlockBytes * kSampleBlockBytes;
-  const std::vector<std::uint8_t> raw = sample(std::clamp(wanted_bytes, kLeastSampleBytes, kMostSampleBytes));
-  std::vector<std::uint8_t> packed(raw.size()), unpacked(raw.size());
-  std::vector<CompressItem> items(raw.size() / kSampleBlockBytes);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    items[i].raw = Bytes(raw).subspan(i * kSampleBlockBytes, kSampleBlockBytes);
-    items[i].output = MutableBytes(packed).subspan(i * kSampleBlockBytes, kSampleBlockBytes);
-  }
-  Rates rates;
-  const auto rate = [&](Result<double> seconds) { return static_cast<double>(raw.size()) / *seconds; };
-  const auto reproducible = seconds_of([&] { return backend.compress(items, Encoder::reproducible); });
-  if (!reproducible) return tl::unexpected(reproducible.error());
-  rates.compress = rates.compress_reproducible = rate(reproducible);
-  if (backend.default_encoder() == Encoder::fast) {
-    const auto fast = seconds_of([&] { return backend.compress(items, Encoder::fast); });
-    if (!fast) return tl::unexpected(fast.error());
-    rates.compress = rate(fast);
-  }
-  std::vector<DecompressItem> back;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].flag != ChunkFlag::compressed) continue;
-    DecompressItem item;
-    item.block = Bytes(items[i].output).first(items[i].compressed_bytes);
-    item.output = MutableBytes(unpacked).subspan(i * kSampleBlockBytes, kSampleBlockBytes);
-    back.push_back(item);
-  }
-  const auto decompress = seconds_of([&] { return backend.decompress(back); });
-  if (!decompress) return tl::unexpected(decompress.error());
-  rates.decompress = static_cast<double>(back.size() * kSampleBlockBytes) / *decompress;
-  return rates;
-}
 
 }  // namespace
 
@@ -101,19 +34,15 @@ bool Calibration::prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes)
   return raw_bytes && gpu_seconds(work, *raw_bytes) < cpu_seconds(work, *raw_bytes);
 }
 
+Calibration Calibration::once_started() const {
+  Calibration started = *this;
+  started.gpu_start_seconds = 0;
+  return started;
+}
+
 Calibration unmeasured(unsigned cpu_threads) {
   const double cpu = kUnmeasuredCpuThreadRate * cpu_threads, gpu = std::numeric_limits<double>::infinity();
   return {{}, cpu_threads, {cpu, cpu, cpu}, {gpu, gpu, gpu}, kUnmeasuredStartSeconds};
-}
-
-Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds) {
-  Calibration calibration{gpu.description(), cpu_threads, {}, {}, gpu_start_seconds};
-  for (const auto& [rates, backend] : {std::pair(&calibration.cpu, &cpu), std::pair(&calibration.gpu, &gpu)}) {
-    auto measured = measure(*backend);
-    if (!measured) return tl::unexpected(measured.error());
-    *rates = *measured;
-  }
-  return calibration;
 }
 
 std::string calibration_path(int device) {

@@ -32,14 +32,13 @@ struct Calibration {
   double gpu_seconds(Work work, std::uint64_t raw_bytes) const;
   // The GPU only where it is faster. Bytes of unknown number (a pipe) may be few: the CPU.
   bool prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes) const;
+  // The same for a process that has started the GPU already.
+  Calibration once_started() const;
 };
 
-// What is believed of a GPU that nobody has measured: infinitely fast once it has started, which takes 0.3 s, beside
+// What is believed of a GPU that nobody has measured: infinitely fast once it has started, which takes 0.2 s, beside
 // CPU threads of 0.4 GB/s. So the driver is opened only for what the CPU needs longer than that for.
 Calibration unmeasured(unsigned cpu_threads);
-
-// Measures both sides for about a second; `gpu_start_seconds` was measured by whoever made `gpu`.
-Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds);
 
 // $PTXKIT_CALIBRATION, or device-N.rates in $XDG_CACHE_HOME/ptxkit or ~/.cache/ptxkit; empty when none is set.
 std::string calibration_path(int device);

@@ -30,7 +30,7 @@ void print_table(const Measurements& all) {
   for (const Row& row : all.rows) {
     fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, ratio_text(row), rate_text(row));
     // The mixed input holds the others again.
-    if (row.input != kMixedName && row.input != "-") groups[{row.what, row.chunk_bytes}].push_back(&row);
+    if (row.input != kMixedName && row.chunk_bytes != 0) groups[{row.what, row.chunk_bytes}].push_back(&row);
   }
   for (const auto& [key, rows] : groups) {
     if (rows.size() < 2) continue;
@@ -52,6 +52,7 @@ std::string to_json(const Measurements& all, const Settings& settings) {
   nlohmann::ordered_json json;
   json["device"] = all.device;
   json["cpu"] = all.cpu;
+  json["notes"] = all.notes;
   json["warm_up"] = settings.repetition.warm_up;
   json["runs"] = settings.repetition.runs;
   for (const Row& row : all.rows) {
@@ -95,8 +96,9 @@ int run(int argc, char** argv) {
   transforms->add_option("--only", settings.only, "those whose name begins so, e.g. rans_warp");
   transforms->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   transforms->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
+  auto* crossover = app.add_subcommand("crossover", "streams of 4 KiB to --size on the CPU, on the GPU and on both");
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, pcie, transforms, copy}) {
+  for (CLI::App* verb : {lz4, pcie, transforms, crossover, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::AsSizeValue(false));
     verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
@@ -110,6 +112,7 @@ int run(int argc, char** argv) {
   const auto all = lz4->parsed()          ? run_lz4(settings)
                    : pcie->parsed()       ? run_pcie(settings)
                    : transforms->parsed() ? run_transforms(settings)
+                   : crossover->parsed()  ? run_crossover(settings)
                                           : run_copy(settings);
   if (!all) {
     fmt::print(stderr, "ptx-bench: {}\n", all.error().message());

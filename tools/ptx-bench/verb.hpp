@@ -36,6 +36,7 @@ Result<Measurements> run_lz4(const Settings& settings);
 Result<Measurements> run_transforms(const Settings& settings);
 Result<Measurements> run_copy(const Settings& settings);
 Result<Measurements> run_pcie(const Settings& settings);
+Result<Measurements> run_crossover(const Settings& settings);
 
 // The context of settings.device, through the project's own loader.
 Result<driver::ContextPointer> open_device(int ordinal);

@@ -286,9 +286,9 @@ TEST_F(PolicyTest, TheModelTakesTheBetterSideAtEverySize) {
     EXPECT_TRUE(gpu_before);
     EXPECT_FALSE(rates.prefers_gpu(work, std::nullopt));
   }
-  // Unmeasured: only what 16 threads need longer than 0.3 s for.
-  EXPECT_FALSE(unmeasured(16).prefers_gpu(Work::compress, 1'900'000'000));
-  EXPECT_TRUE(unmeasured(16).prefers_gpu(Work::compress, 2'000'000'000));
+  // Unmeasured: only what 16 threads need longer than 0.2 s for.
+  EXPECT_FALSE(unmeasured(16).prefers_gpu(Work::compress, 1'270'000'000));
+  EXPECT_TRUE(unmeasured(16).prefers_gpu(Work::compress, 1'290'000'000));
 }
 
 }  // namespace

@@ -1,0 +1,195 @@
+// The library as other programs include it, on the fake driver: settings that do what they say, errors that say what to
+// do, several objects side by side, and device memory on the caller's stream.
+#include <cstdlib>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "kernels/lz4/lz4_compress_reference.hpp"
+#include "runtime/library/device_lz4.hpp"
+#include "runtime/library/lz4.hpp"
+
+namespace ptxkit::library {
+namespace {
+
+using codec::CompressItem;
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+class Library : public testing::FakeGpu {
+ protected:
+  Lz4Settings settings(Where where) {
+    return {.where = where,
+            .cpu_threads = 2,
+            .log = [this](LogLevel level, std::string_view message) { log_.emplace_back(level, message); },
+            .cuda_library = FAKE_CUDA};
+  }
+  // The frame of `raw`, which is checked to decompress to it.
+  static ByteVector frame_of(Lz4& lz4, const ByteVector& raw) {
+    format::MemorySource source(raw, "raw");
+    format::MemorySink sink;
+    const auto packed = lz4.compress(source, sink);
+    EXPECT_TRUE(packed) << packed.error().message();
+    format::MemorySource back(sink.bytes(), "frame");
+    format::MemorySink unpacked;
+    EXPECT_TRUE(lz4.decompress(back, unpacked));
+    EXPECT_TRUE(unpacked.bytes() == raw);
+    return sink.take();
+  }
+
+  std::vector<std::pair<LogLevel, std::string>> log_;
+};
+
+TEST_F(Library, ObjectsWithOtherSettingsLiveSideBySide) {
+  auto cpu = Lz4::open(settings(Where::cpu)), gpu = Lz4::open(settings(Where::gpu)),
+       both = Lz4::open(settings(Where::both));
+  ASSERT_TRUE(cpu && gpu && both);
+  EXPECT_THAT(cpu->description(), HasSubstr("cpu, 2 threads"));
+  EXPECT_THAT(gpu->description(), HasSubstr("Fake GPU"));
+  const ByteVector raw = testing::mixed_content(700'000);
+  std::vector<std::thread> jobs;
+  for (Lz4* lz4 : {&*cpu, &*gpu, &*both, &*gpu}) jobs.emplace_back([lz4, &raw] { frame_of(*lz4, raw); });
+  for (std::thread& job : jobs) job.join();
+  EXPECT_TRUE(frame_of(*gpu, raw) == frame_of(*both, raw));
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(Library, ABatchHasAStatusForEachItem) {
+  auto lz4 = Lz4::open(settings(Where::gpu)).value();
+  const ByteVector pages[] = {ByteVector(4096), testing::random_bytes(4096, 1), testing::matchable_bytes(4096, 1)};
+  const Requirements needed = Lz4::requirements(4096);
+  EXPECT_EQ(needed.compressed_bytes_bound, 4096u);
+  EXPECT_EQ(needed.scratch_bytes, 0u);
+  ByteVector rooms[3];
+  std::vector<CompressItem> items(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    rooms[i].resize(needed.compressed_bytes_bound);
+    items[i].raw = pages[i];
+    items[i].output = rooms[i];
+  }
+  ASSERT_TRUE(lz4.compress(items, true));
+  EXPECT_EQ(items[0].flag, codec::ChunkFlag::zero);
+  EXPECT_EQ(items[1].flag, codec::ChunkFlag::incompressible);
+  EXPECT_EQ(items[2].flag, codec::ChunkFlag::compressed);
+  const ByteVector bad = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5};
+  codec::DecompressItem back[2];
+  ByteVector out[2] = {ByteVector(4096), ByteVector(99)};
+  back[0].block = codec::Bytes(rooms[2]).first(items[2].compressed_bytes);
+  back[1].block = bad;
+  for (std::size_t i = 0; i < 2; ++i) back[i].output = out[i];
+  ASSERT_TRUE(lz4.decompress(back));
+  EXPECT_TRUE(out[0] == pages[2]);
+  EXPECT_EQ(back[1].status, codec::ItemStatus::offset_zero);
+  items[1].output = codec::MutableBytes(rooms[1]).first(4095);
+  EXPECT_THAT(lz4.compress(items).error().message(),
+              HasSubstr("item 1: expected at most 4194304 bytes and an output as "
+                        "large, found 4096 and 4095"));
+}
+
+TEST_F(Library, TheCallersLoggerHearsWhatHappens) {
+  inject("cuLaunchKernel", 1, 719);
+  auto lz4 = Lz4::open(settings(Where::gpu)).value();
+  frame_of(lz4, testing::mixed_content(300'000));
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_EQ(log_[0].first, LogLevel::warning);
+  EXPECT_THAT(log_[0].second, HasSubstr("continuing on the CPU: "));
+  log_.clear();
+  auto absent = settings(Where::gpu);
+  absent.cuda_library = "/nowhere/libcuda.so.1";
+  ASSERT_TRUE(Lz4::open(std::move(absent)));
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_EQ(log_[0].first, LogLevel::detail);
+}
+
+TEST_F(Library, TheCallersAllocatorIsAsked) {
+  std::atomic<std::size_t> asked{0};
+  auto with = settings(Where::gpu);
+  with.allocate = [&](std::size_t size_bytes) {
+    asked += size_bytes;
+    return std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(std::malloc(size_bytes)), std::free);
+  };
+  auto lz4 = Lz4::open(with).value();
+  frame_of(lz4, testing::mixed_content(300'000));
+  EXPECT_GT(asked, 600'000u);
+  with.allocate = [](std::size_t) { return nullptr; };
+  auto without = Lz4::open(with).value();
+  format::MemorySource source(ByteVector(10), "raw");
+  format::NullSink sink;
+  EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
+}
+
+TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
+  const driver::ContextPointer here = context();
+  const driver::Stream stream = driver::Stream::create(here).value();
+  constexpr std::uint32_t kItems = 5;
+  for (const std::uint32_t item_bytes : {4096u, 65536u}) {
+    const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, kItems);
+    const auto memory = [&](std::size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
+    const auto raw = memory(needed.items_bytes), packed = memory(needed.items_bytes),
+               sizes = memory(needed.sizes_bytes), packed_sizes = memory(needed.sizes_bytes),
+               flags = memory(needed.flags_bytes), offsets = memory(needed.offsets_bytes),
+               output = memory(needed.items_bytes), output_sizes = memory(needed.sizes_bytes),
+               statuses = memory(needed.sizes_bytes);
+    const ByteVector bytes = testing::matchable_bytes(needed.items_bytes, 7);
+    std::vector<std::uint32_t> size_of(kItems, item_bytes);
+    std::vector<std::uint64_t> offset_of;
+    for (std::uint64_t i = 0; i < kItems; ++i) offset_of.push_back(i * needed.stride_bytes);
+    const auto view = [](const auto& values) {
+      return std::span(reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof values[0]);
+    };
+    ASSERT_TRUE(raw.upload(bytes, stream));
+    ASSERT_TRUE(sizes.upload(view(size_of), stream));
+    ASSERT_TRUE(offsets.upload(view(offset_of), stream));
+    state_.calls.clear();
+    ASSERT_TRUE(lz4.compress({.raw = raw.handle(),
+                              .raw_sizes = sizes.handle(),
+                              .packed = packed.handle(),
+                              .packed_sizes = packed_sizes.handle(),
+                              .flags = flags.handle(),
+                              .stride_bytes = static_cast<std::uint32_t>(needed.stride_bytes),
+                              .item_count = kItems,
+                              .largest_bytes = item_bytes},
+                             stream.handle()));
+    ASSERT_TRUE(lz4.decompress({.blocks = packed.handle(),
+                                .block_offsets = offsets.handle(),
+                                .block_sizes = packed_sizes.handle(),
+                                .output = output.handle(),
+                                .output_offsets = offsets.handle(),
+                                .capacities = sizes.handle(),
+                                .output_sizes = output_sizes.handle(),
+                                .statuses = statuses.handle(),
+                                .item_count = kItems},
+                               stream.handle()));
+    EXPECT_EQ(state_.calls.size(), 2u);  // the choice of the context, and
+    EXPECT_EQ(state_.calls["cuLaunchKernel"], 2);
+    ByteVector back(needed.items_bytes);
+    ASSERT_TRUE(output.download(back, stream));
+    ASSERT_TRUE(stream.wait());
+    EXPECT_TRUE(back == bytes) << item_bytes;
+  }
+  EXPECT_EQ(*state_.streams_of["cuLaunchKernel"].begin(), static_cast<void*>(stream.handle()));
+  EXPECT_EQ(state_.streams_of["cuLaunchKernel"].size(), 1u);
+}
+
+TEST_F(Library, WhatContradictsTheRequirementsIsRefused) {
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
+  int stream = 0;
+  const DeviceCompression good{
+      .raw = 4096, .packed = 8192, .stride_bytes = 4096, .item_count = 1, .largest_bytes = 4096};
+  EXPECT_THAT(lz4.compress(good, nullptr).error().message(), HasSubstr("expected a stream, found the default stream"));
+  DeviceCompression bad = good;
+  bad.raw = 4097;
+  EXPECT_THAT(lz4.compress(bad, &stream).error().message(), HasSubstr("all multiples of 16"));
+  bad = good;
+  bad.largest_bytes = 5000;
+  EXPECT_THAT(lz4.compress(bad, &stream).error().message(), HasSubstr("found items of 5000 at a stride of 4096"));
+  EXPECT_THAT(DeviceLz4::open(3, FAKE_CUDA).error().message(), HasSubstr("there is no device 3"));
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
+}
+
+}  // namespace
+}  // namespace ptxkit::library

@@ -1,0 +1,33 @@
+// Measured rates of two backends, as streams see them: reading, checksum and framing included.
+#pragma once
+
+#include "runtime/codec/backend.hpp"
+#include "runtime/scheduler/policy.hpp"
+
+namespace ptxkit::codec {
+
+// An input of any length from a small pattern: a third each of text-like bytes, zeros and noise, block by block.
+class SampleSource final : public format::ByteSource {
+ public:
+  explicit SampleSource(std::uint64_t size_bytes);
+  Result<std::size_t> read(MutableBytes into) override;
+  const std::string& name() const override { return name_; }
+
+ private:
+  const std::vector<std::uint8_t>& pattern_;
+  std::uint64_t at_ = 0, size_bytes_;
+  std::string name_ = "sample";
+};
+
+// One frame of `raw_bytes` sample bytes in blocks of 64 KiB, from memory to nowhere.
+Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint64_t raw_bytes);
+// `frame` as `compress_sample` makes it; to nowhere.
+Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes);
+Result<double> seconds_to_decompress(Backend& backend, Bytes frame);
+
+Result<Rates> measure_rates(Backend& backend);
+
+// Measures both sides for about a second; `gpu_start_seconds` was measured by whoever made `gpu`.
+Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds);
+
+}  // namespace ptxkit::codec

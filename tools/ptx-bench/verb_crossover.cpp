@@ -1,0 +1,107 @@
+// From which size on the GPU is faster than the CPU: streams of 4 KiB to --size through each, both together, and what
+// the policy takes, for a process that has to start CUDA and for one that has started it.
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "kernels/images.hpp"
+#include "runtime/codec/calibrate.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "tools/ptx-bench/verb.hpp"
+
+namespace ptxkit::bench {
+namespace {
+
+using codec::Backend;
+using codec::Encoder;
+using codec::Work;
+
+constexpr std::uint64_t kLeastBytes = 4096, kStep = 4;
+
+std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Executor& copies) {
+  std::vector<codec::BackendRequest> all(2);
+  for (codec::BackendRequest& request : all) {
+    request.device = settings.device;
+    request.copy_executor = &copies;
+    request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+      return kernels::find_kernel_image(name, major, minor);
+    };
+  }
+  all[0].name = "cuda";
+  all[1].policy = codec::Policy::mixed;
+  return all;
+}
+
+}  // namespace
+
+Result<Measurements> run_crossover(const Settings& settings) {
+  using Clock = std::chrono::steady_clock;
+  codec::Executor executor, copies(std::max(1u, executor.thread_count() / 4));
+  Measurements all;
+  const auto begin = Clock::now();
+  auto wanted = requests(settings, copies);
+  auto gpu = codec::select_backend(wanted[0], executor);
+  if (!gpu) return tl::unexpected(gpu.error());
+  if (auto warm = codec::compress_sample(**gpu, 1); !warm) return tl::unexpected(warm.error());
+  const double start = std::chrono::duration<double>(Clock::now() - begin).count();
+  auto mixed = codec::select_backend(wanted[1], executor);
+  if (!mixed) return tl::unexpected(mixed.error());
+  const auto cpu = codec::make_cpu_backend(executor);
+  const auto rates = codec::calibrate(*cpu, **gpu, executor.thread_count(), start);
+  if (!rates) return tl::unexpected(rates.error());
+  all.device = (*gpu)->description();
+  all.cpu = cpu->description();
+  all.rows.push_back({"-", "start", 0, 0, 0, start});
+  for (const auto& [side, of] : {std::pair("cpu", &rates->cpu), std::pair("gpu", &rates->gpu)}) {
+    all.notes.push_back(fmt::format("{}: GB/s compress {:.2f}, reproducible {:.2f}, decompress {:.2f}", side,
+                                    of->compress / 1e9, of->compress_reproducible / 1e9, of->decompress / 1e9));
+  }
+  struct Task {
+    Work work;
+    const char* name;
+    Encoder cpu_encoder;
+  };
+  for (const Task task : {Task{Work::compress, "compress", Encoder::fast},
+                          Task{Work::compress_reproducible, "compress, reproducible", Encoder::reproducible},
+                          Task{Work::decompress, "decompress", Encoder::fast}}) {
+    double worst = 1;
+    for (std::uint64_t bytes = kLeastBytes; bytes <= settings.size_bytes; bytes *= kStep) {
+      std::vector<std::uint8_t> frame;
+      if (task.work == Work::decompress) {
+        auto made = codec::compress_sample(*cpu, bytes);
+        if (!made) return tl::unexpected(made.error());
+        frame = std::move(*made);
+      }
+      const auto seconds_of = [&](Backend& backend) {
+        return median_seconds(settings.repetition, [&] {
+          if (task.work == Work::decompress) return codec::seconds_to_decompress(backend, frame);
+          return codec::seconds_to_compress(backend, &backend == cpu.get() ? task.cpu_encoder : Encoder::reproducible,
+                                            bytes);
+        });
+      };
+      double seconds[3];
+      for (const auto& [into, backend] : {std::pair(&seconds[0], cpu.get()), std::pair(&seconds[1], gpu->get()),
+                                          std::pair(&seconds[2], mixed->get())}) {
+        const auto measured = seconds_of(*backend);
+        if (!measured) return tl::unexpected(measured.error());
+        *into = *measured;
+      }
+      const auto size = static_cast<std::size_t>(bytes);
+      all.rows.push_back({task.name, "cpu", 0, size, 0, seconds[0]});
+      all.rows.push_back({task.name, "gpu", 0, size, 0, seconds[1]});
+      all.rows.push_back({task.name, "mixed", 0, size, 0, seconds[2]});
+      for (const auto& [what, policy] :
+           {std::pair("auto, CUDA to be started", *rates), std::pair("auto, CUDA started", rates->once_started())}) {
+        const double gpu_seconds = policy.gpu_start_seconds + seconds[1];
+        const double taken = policy.prefers_gpu(task.work, bytes) ? gpu_seconds : seconds[0];
+        all.rows.push_back({task.name, what, 0, size, 0, taken});
+        worst = std::max(worst, taken / std::min(gpu_seconds, seconds[0]));
+      }
+    }
+    all.notes.push_back(
+        fmt::format("{}: auto is at worst {:.1f} % slower than the better side", task.name, (worst - 1) * 100));
+  }
+  return all;
+}
+
+}  // namespace ptxkit::bench
