@@ -141,6 +141,17 @@ section_range() {
   printf XX | dd of=bad.lz4 bs=1 seek=$(($(stat -c %s bad.lz4) - 5000)) conv=notrunc status=none
   expect 0 "$pack" -T1 --range 100:200 bad.lz4; head -c 200 large | tail -c 100 | cmp -s - out || fail "range before the damage"
   expect 1 "$pack" -T1 --range 68000000:70880000 bad.lz4; says "block checksum mismatch"
+  # A .ptz file has a table: damage before the range does not matter either, as long as the block is another one.
+  expect 0 "$pack" -f --codec lzr input -o a.ptz
+  for range in 0:1 262143:262145 1234567: :10 "$((size - 1)):$size" "0:$size" :; do
+    begin=${range%:*} end=${range#*:}
+    expect 0 "$pack" --range "$range" a.ptz
+    tail -c +$((${begin:-0} + 1)) input | head -c $((${end:-$size} - ${begin:-0})) | cmp -s - out || fail "range $range of .ptz"
+  done
+  printf X | dd of=a.ptz bs=1 seek=400 conv=notrunc status=none
+  expect 0 "$pack" --range 1000000:1000100 a.ptz; tail -c +1000001 input | head -c 100 | cmp -s - out || fail "range behind the damage"
+  expect 1 "$pack" --range 0:10 a.ptz -o none; says "a.ptz: block 0: "; absent none
+  expect 1 "$pack" --range "$size:" a.ptz -o none; says "beyond the $size bytes"; absent none
   expect 2 "$pack" --range 5 a.lz4; says "expected --range BEGIN:END with BEGIN below END, found 5"
   expect 2 "$pack" --range 9:9 a.lz4; says "BEGIN below END"
   expect 2 "$pack" --range 1x:9 a.lz4; says "BEGIN below END"

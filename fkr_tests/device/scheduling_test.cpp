@@ -1,6 +1,7 @@
 // The scheduler on a GPU: mixed output, a device budget that is kept, and whether the policy takes the faster side.
 #include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -111,6 +112,43 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
     fmt::print("{:>12} bytes: cpu {:9.6f} s, gpu {:9.6f} s, auto takes the {}\n", length, cpu, gpu,
                takes_gpu ? "gpu" : "cpu");
     EXPECT_LE(takes_gpu ? gpu : cpu, 1.05 * std::min(cpu, gpu)) << length;
+  }
+}
+
+// Twenty streams that share a backend and a budget, against one that carries as much. The lengths are those of streams
+// that are worth a GPU; warm-up takes what locking pages costs.
+TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
+  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
+  const std::uint64_t total = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  constexpr unsigned kJobs = 20;
+  for (const auto& [name, policy] : {std::pair("cuda", Policy::gpu), std::pair("cpu", Policy::cpu)}) {
+    const auto shared = backend(name, policy);
+    const auto seconds_of = [&](unsigned job_count) {
+      scheduler::Ledger memory("memory", 1024 * kMiB);
+      const auto begin = std::chrono::steady_clock::now();
+      std::vector<std::thread> jobs;
+      for (unsigned job = 0; job < job_count; ++job) {
+        jobs.emplace_back([&] {
+          SampleSource source(total / job_count);
+          format::NullSink sink;
+          format::FrameHeader header;
+          header.block_size_id = 4;
+          const auto done = compress_stream(source, sink, *shared,
+                                            {.header = header,
+                                             .encoder = shared->default_encoder(),
+                                             .progress = {},
+                                             .limits = {.memory = &memory, .prefetch = 2, .stop = {}}});
+          EXPECT_TRUE(done) << done.error().message();
+        });
+      }
+      for (std::thread& job : jobs) job.join();
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    seconds_of(kJobs);
+    const double one = std::min(seconds_of(1), seconds_of(1)), many = std::min(seconds_of(kJobs), seconds_of(kJobs));
+    fmt::print("{}: one job {:.2f} GB/s, twenty {:.2f}\n", name, static_cast<double>(total) / one / 1e9,
+               static_cast<double>(total) / many / 1e9);
+    EXPECT_GE(one / many, 0.95) << name;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/backend/kernels/emulator_machine.hpp"
 #include "runtime/backend/kernels/kernel_backend.hpp"
 #include "runtime/codec/calibrate.hpp"
+#include "runtime/scheduler/spread_backend.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {
@@ -24,11 +25,31 @@ using CudaBackend = tl::expected<std::unique_ptr<Backend>, NoGpu>;
 CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor) {
   auto driver = driver::Driver::open(request.cuda_library);
   if (!driver) return tl::unexpected(NoGpu{driver.error().error, driver.error().absence == driver::Absence::broken});
-  auto context = driver::Context::create(std::move(*driver), request.device);
-  if (!context) return tl::unexpected(NoGpu{context.error(), true});
-  auto machine = make_cuda_machine(std::move(*context), request.find_image, request.limits);
-  if (!machine) return tl::unexpected(NoGpu{machine.error(), true});
-  return make_kernel_backend(std::move(*machine), executor, request.throttle);
+  const auto open_device = [&](int ordinal) -> Result<std::unique_ptr<Backend>> {
+    auto context = driver::Context::create(*driver, ordinal);
+    if (!context) return tl::unexpected(context.error());
+    auto machine = make_cuda_machine(std::move(*context), request.find_image, request.limits);
+    if (!machine) return tl::unexpected(machine.error());
+    return make_kernel_backend(std::move(*machine), executor, request.throttle);
+  };
+  std::vector<std::unique_ptr<Backend>> devices;
+  std::optional<Error> missing;
+  std::vector<int> ordinals = {request.device};
+  ordinals.insert(ordinals.end(), request.more_devices.begin(), request.more_devices.end());
+  for (const int ordinal : ordinals) {
+    auto device = open_device(ordinal);
+    if (device) {
+      devices.push_back(std::move(*device));
+    } else if (!missing) {
+      missing = std::move(device.error());
+    }
+  }
+  // A backend that is named outright is used as it was named or not at all.
+  if (devices.empty() || (missing && request.name == "cuda")) return tl::unexpected(NoGpu{*missing, true});
+  if (missing && request.notice) {
+    request.notice(fmt::format("using {} of {} GPUs: {}", devices.size(), ordinals.size(), missing->message()), true);
+  }
+  return spread(std::move(devices), request.notice);
 }
 
 std::unique_ptr<Backend> without_gpu(const BackendRequest& request, Executor& executor, const std::string& why,

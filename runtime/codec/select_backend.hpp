@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/backend/kernels/machine.hpp"
@@ -36,11 +37,12 @@ struct BackendRequest {
   Executor* copy_executor = nullptr;
   // Held while a GPU's copies between items and staging memory run; what looks at it is up to the executors.
   scheduler::Throttle* throttle = nullptr;
-  int device = 0;            // of cuda
-  FindImage find_image;      // of cuda and emulator: kernels::find_kernel_image
-  FallbackNotice notice;     // of auto; called from any thread, at most once
-  CudaLimits limits = {};    // of cuda
-  std::string cuda_library;  // empty: the system's; see driver::Driver::open
+  int device = 0;                 // of cuda
+  std::vector<int> more_devices;  // of cuda, used together with it; of `auto` as far as they can be used
+  FindImage find_image;           // of cuda and emulator: kernels::find_kernel_image
+  FallbackNotice notice;          // of auto; called from any thread, at most once for each device
+  CudaLimits limits = {};         // of cuda
+  std::string cuda_library;       // empty: the system's; see driver::Driver::open
 };
 
 // `executor` must outlive the backend.

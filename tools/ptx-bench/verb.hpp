@@ -29,7 +29,7 @@ struct Measurements {
   std::string device;  // of the GPU; empty without
   std::string cpu;
   std::vector<Row> rows;
-  std::vector<std::string> notes;  // below the table
+  std::vector<std::string> notes = {};  // below the table
 };
 
 Result<Measurements> run_lz4(const Settings& settings);

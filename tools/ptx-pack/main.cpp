@@ -22,6 +22,7 @@
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/options.hpp"
 #include "tools/ptx-pack/progress.hpp"
+#include "tools/ptx-pack/ptz_range.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
 
 namespace ptxkit::pack {
@@ -112,8 +113,12 @@ class Packer {
     return {};
   }
 
-  // The bytes of options_.range and no more: the stream is stopped once they are written.
+  // The bytes of options_.range and no more: a .ptz file has a table, and a stream is stopped once they are written.
   Result<void> extract(const InputFile& input, OutputFile& file, format::ByteSink& sink) {
+    if (uses_ptz(input.name()) && S_ISREG(input.info().st_mode)) {
+      if (auto done = extract_from_ptz(input, *options_.range, sink); !done) return done;
+      return file.commit(input);
+    }
     RangeSink part(sink, *options_.range);
     const auto totals = transform(input, part, part.stop_token());
     if (!part.is_complete()) {
@@ -286,11 +291,12 @@ int run(int argc, char** argv) {
                            is_mixed ? codec::Placement{work_cores, &throttle} : codec::Placement{});
   codec::BackendRequest request;
   request.name = options.codec == "lz4" ? options.backend : "cpu";
-  request.device = options.device;
+  request.device = options.devices.front();
+  request.more_devices.assign(options.devices.begin() + 1, options.devices.end());
   request.policy = options.policy;
   request.work = work_of(options);
   request.raw_bytes = raw_bytes_of(options, *inputs);
-  request.calibration_path = codec::calibration_path(options.device);
+  request.calibration_path = codec::calibration_path(options.devices.front());
   request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
   request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
   std::optional<codec::Executor> copies;

@@ -131,7 +131,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_option("--policy", options.policy,
                  "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
       ->transform(CLI::CheckedTransformer(kPolicies));
-  app.add_option("--device", options.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
+  app.add_option("--device", options.devices, "which GPU, counted from 0; several, as in 0,1, are used together")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1023));
   app.add_option("--codec", options.codec,
                  "lz4 (default); lzr, lzf, deflate-like, bbw: smaller, in .ptz files, on the CPU")
       ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like", "bbw"}));

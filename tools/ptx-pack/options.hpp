@@ -48,7 +48,7 @@ struct Options {
   bool verbose() const { return verbosity >= 2; }
   std::string backend = "auto";
   codec::Policy policy = codec::Policy::automatic;
-  int device = 0;
+  std::vector<int> devices = {0};
   bool reproducible = false;
   std::string codec = "lz4";  // or a codec of .ptz: block_codec_named
 };

@@ -163,6 +163,59 @@ TEST_F(DeviceFaults, ABlockThatFitsNoQueueIsNeverSubmitted) {
   EXPECT_THAT(notices_[0], HasSubstr("continuing on the CPU: "));
 }
 
+class SeveralDevices : public DeviceFaults {
+ protected:
+  SeveralDevices() { state_.device_count = 3; }
+  BackendRequest three(std::string name) {
+    auto asked = request(std::move(name), Policy::gpu);
+    asked.more_devices = {1, 2};
+    return asked;
+  }
+};
+
+TEST_F(SeveralDevices, ShareEachBatch) {
+  const auto backend = select_backend(three("cuda"), executor_).value();
+  EXPECT_THAT(backend->description(), HasSubstr("3 GPUs; cuda, device 0"));
+  EXPECT_THAT(backend->description(), HasSubstr("; cuda, device 2"));
+  EXPECT_EQ(testing::compress_frame(*backend, raw_).value(), frame_);
+  EXPECT_EQ(state_.streams_of["cuMemcpyHtoDAsync_v2"].size(), 3u);  // one stream a device
+  EXPECT_EQ(testing::decompress_frame(*backend, frame_).value(), raw_);
+  EXPECT_TRUE(notices_.empty());
+}
+
+TEST_F(SeveralDevices, TheOthersDoThePartOfOneThatFails) {
+  inject("cuMemAlloc_v2", 1, 2);  // of the first device that allocates; the others have memory
+  const auto backend = select_backend(three("cuda"), executor_).value();
+  EXPECT_EQ(testing::compress_frame(*backend, raw_).value(), frame_);
+  EXPECT_EQ(testing::decompress_frame(*backend, frame_).value(), raw_);
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_THAT(notices_[0], HasSubstr("continuing on 2 of 3 GPUs: "));
+  EXPECT_THAT(notices_[0], HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+}
+
+TEST_F(SeveralDevices, WhenNoneIsLeftTheCpuGoesOn) {
+  inject("cuLaunchKernel", 1, 719);  // which every later call of the fake driver repeats
+  {
+    const auto strict = select_backend(three("cuda"), executor_).value();
+    EXPECT_THAT(testing::compress_frame(*strict, raw_).error().message(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+  }
+  state_.calls.clear();
+  notices_.clear();
+  const auto lenient = select_backend(three("auto"), executor_).value();
+  EXPECT_EQ(testing::compress_frame(*lenient, raw_).value(), frame_);
+  ASSERT_FALSE(notices_.empty());
+  EXPECT_THAT(notices_.back(), HasSubstr("continuing on the CPU: "));
+}
+
+TEST_F(SeveralDevices, OneThatIsMissingIsAnErrorOrAWarning) {
+  state_.device_count = 2;
+  EXPECT_THAT(select_backend(three("cuda"), executor_).error().message(), HasSubstr("there is no device 2"));
+  const auto lenient = select_backend(three("auto"), executor_).value();
+  EXPECT_EQ(testing::compress_frame(*lenient, raw_).value(), frame_);
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_THAT(notices_[0], HasSubstr("using 2 of 3 GPUs: there is no device 2"));
+}
+
 class PolicyTest : public DeviceFaults {
  protected:
   PolicyTest() : folder_(::testing::TempDir() + "ptxkit_rates." + std::to_string(::getpid())) {
@@ -189,7 +242,7 @@ class PolicyTest : public DeviceFaults {
 };
 
 TEST_F(PolicyTest, SmallInputsNeverOpenTheDriver) {
-  for (const auto bytes : {std::optional<std::uint64_t>(4096), std::optional<std::uint64_t>(200'000'000),
+  for (const auto bytes : {std::optional<std::uint64_t>(4096), std::optional<std::uint64_t>(150'000'000),
                            std::optional<std::uint64_t>()}) {
     EXPECT_EQ(select_backend(for_bytes(bytes), executor_).value()->name(), "cpu");
   }
