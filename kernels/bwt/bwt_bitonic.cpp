@@ -130,7 +130,7 @@ KernelDefinition bwt_bitonic() {
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = 10 * kMaxBitonicBytes + SuffixStretches::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kMaxBitonicBytes,
-                .buffers = {{"src", N}, {"dst", N + 32}, {"dst_rows", N / 1024}},
+                .buffers = column_buffers({{"src", N}, {"dst", N + 12}, {"dst_rows", N / 1024}}, kMaxBitonicBytes),
                 .note = "one CTA an item of at most 4096 bytes"}},
       [](const ColumnItem& item) {
         return sort_within_limits(item, item.k.constant(kMaxBitonicBytes),

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/cta_list.hpp"
@@ -29,6 +30,12 @@ struct ColumnOutcome {
   WarpU32 status, size_bytes;
 };
 inline BlockU32 status_value(dsl::Kernel& k, StreamStatus status) { return k.constant(static_cast<dsl::u32>(status)); }
+
+// The buffers of a launch over items of `item_bytes`: these, and what every item has a word of.
+inline std::vector<dsl::Buffer> column_buffers(std::vector<dsl::Buffer> buffers, uint32_t item_bytes) {
+  for (const char* name : {"src_sizes", "dst_sizes", "statuses"}) buffers.push_back({name, dsl::N / (item_bytes / 4)});
+  return buffers;
+}
 
 namespace detail {
 

@@ -172,7 +172,8 @@ KernelDefinition bwt_radix() {
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
-                .buffers = {{"src", N}, {"dst", N + 32}, {"dst_rows", N / 1024}, {"scratch", N * 16}},
+                .buffers = column_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 16}},
+                                          kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return item_bytes * 4; },
       [](const BwtItem& item) {

@@ -191,7 +191,7 @@ KernelDefinition define_mtf(std::string_view name, u32 shared_bytes, void (*code
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = shared_bytes},
        .cost = {.threads_per_element = double{kColumnThreads} / kTransformItemBytes,
-                .buffers = {{"src", N}, {"dst", N}},
+                .buffers = column_buffers({{"src", N}, {"dst", N}}, kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [code](const ColumnItem& item) {
         const Expr<bool, Rate::Block> too_large = item.src_size > kMaxBwtBytes;

@@ -147,7 +147,7 @@ KernelDefinition define_zero_runs(std::string_view name, std::vector<Buffer> buf
                         .min_blocks = 2,
                         .budget = {.registers = 64, .shared_bytes = Stretches::kSharedBytes},
                         .cost = {.threads_per_element = double{kColumnThreads} / kTransformItemBytes,
-                                 .buffers = std::move(buffers),
+                                 .buffers = column_buffers(std::move(buffers), kTransformItemBytes),
                                  .note = "one CTA an item, which is of 64 KiB here"}},
                        code, where);
 }
