@@ -181,6 +181,7 @@ void Parser::parse_target() {
   advance();
   if (!module_.target.empty())
     report(DiagnosticKind::repeated_header, at, previous_end_, "'.target' stands here a second time");
+  bool is_first = true;
   do {
     if (token_.kind != TokenKind::identifier) {
       unexpected("a target such as sm_90");
@@ -190,9 +191,14 @@ void Parser::parse_target() {
     const std::string_view text = here();
     advance();
     if (text == "texmode_unified" || text == "texmode_independent" || text == "debug" || text == "map_f64_to_f32") {
+      if (is_first)
+        report(DiagnosticKind::missing_target, word.at, word.end,
+               fmt::format("expected a target such as sm_90 before '{}'", text));
+      is_first = false;
       module_.target_options.push_back(text);
       continue;
     }
+    is_first = false;
     const TargetLevel* target = find_target(text);
     if (target == nullptr) {
       report(DiagnosticKind::unknown_target, word.at, word.end,

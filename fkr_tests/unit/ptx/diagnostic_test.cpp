@@ -52,6 +52,8 @@ std::vector<Case> cases() {
       {K::missing_version, ".target sm_90\n", ".target"},
       {K::unknown_version, ".version 9.5\n.target sm_90\n", "9.5"},
       {K::missing_target, ".version 9.0\n.entry k() { ret; }\n", ".entry"},
+      {K::missing_target, ".version 9.0\n.target debug\n", "debug"},
+      {K::missing_target, ".version 9.0\n.target texmode_unified, sm_90\n", "texmode_unified"},
       {K::unknown_target, ".version 9.0\n.target sm_91\n", "sm_91"},
       {K::target_needs_version, ".version 7.0\n.target sm_90\n", "sm_90"},
       at_module(K::repeated_header, ".version 9.0\n", ".version"),
