@@ -208,8 +208,7 @@ RuleResult divergent_hot_branch(Context& context) {
                 "branches in innermost loops diverge");
 }
 
-// F095. A load whose address needs what it loaded an iteration ago: the loop runs at the memory's latency. Lists,
-// trees and hash tables are walked so, so it is advice.
+// F095. A load whose address needs what it loaded an iteration ago: the loop runs at the memory's latency.
 RuleResult dependent_load_chain(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Ssa& ssa = analyses.ssa();
@@ -246,7 +245,7 @@ RuleResult dependent_load_chain(Context& context) {
                               });
     }
     if (found && reported.insert(access.instruction).second)
-      findings.push_back(finding_at(context, access.instruction, Severity::info, Tier::proved,
+      findings.push_back(finding_at(context, access.instruction, Severity::low, Tier::proved,
                                     "the address of this load comes from what it loaded an iteration ago",
                                     "walk several chains at once, or store the data in the order in which it is read"));
   }

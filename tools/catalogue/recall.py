@@ -53,8 +53,10 @@ SANITIZER = (
 
 # What GPUVerify's annotations mean to a compiler: nothing.
 ANNOTATIONS = """#pragma once
+#ifdef WITH_GROUPS
 #include <cooperative_groups.h>
 namespace cooperative_groups { template <class Group> __device__ void synchronize(const Group& group) { group.sync(); } }
+#endif
 #define __requires(...)
 #define __ensures(...)
 #define __global_requires(...)
@@ -208,7 +210,8 @@ def judge_gpuverify(arguments, scratch):
         if isinstance(defect, list):
             tally.left_out[defect[0]] += 1
             continue
-        path = compiled(arguments.nvcc, source, scratch, "-include", str(scratch / "annotations.h"))
+        groups = ["-DWITH_GROUPS"] if "cooperative_groups" in text else []
+        path = compiled(arguments.nvcc, source, scratch, "-include", str(scratch / "annotations.h"), *groups)
         names = entries_of(path) if path else []
         if not names:
             tally.left_out["nvcc refuses it, or there is no kernel"] += 1

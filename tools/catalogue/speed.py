@@ -61,11 +61,21 @@ class Comparison:
                   f"{self.ours / self.theirs:.2f}; slower than ptxas on {self.slower} files")
 
 
+def kernel_at(text, begin):
+    """From `.entry` to the brace that closes its body."""
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(text, text.index("{", begin)):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[begin:brace.end()]
+    sys.exit("speed.py: --generate: expected a closing brace for each kernel")
+
+
 def grown(first, size_bytes):
     """The largest text, its kernels again and again under new names."""
-    kernels = [match[0] for match in re.finditer(r"(?ms)^(?:\.visible )?\.entry [\w$]+\s*\(.*?^\}", first)]
+    kernels = [kernel_at(first, match.start()) for match in re.finditer(r"(?m)^(?:\.visible )?\.entry ", first)]
     if not kernels:
-        sys.exit("speed.py: --generate: expected kernels whose braces begin lines in the first file, found none")
+        sys.exit("speed.py: --generate: expected kernels in the largest file, found none")
     parts, size, number = [first], len(first), 0
     while size < size_bytes:
         number += 1
