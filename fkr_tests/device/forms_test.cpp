@@ -14,24 +14,9 @@ namespace ptxkit::testing {
 namespace {
 
 // The slots after the GPU has run them.
-Result<std::vector<uint8_t>> run_forms(const driver::ContextPointer& context, std::span<const FormCase> cases) {
-  using driver::LaunchArgument;
-  using kernels::ParameterType;
-  const driver::LaunchContract contract{
-      "forms", kFormThreads, {{"in", ParameterType::pointer, 256}, {"out", ParameterType::pointer, 256}}};
-  auto kernel = driver::Kernel::load_unverified(context, form_program(cases), contract, 1);
-  if (!kernel) return tl::unexpected(kernel.error());
-  std::vector<uint8_t> slots = form_inputs(cases);
-  auto stream = driver::Stream::create(context);
-  auto in = driver::DeviceMemory::allocate(context, slots.size()),
-       out = driver::DeviceMemory::allocate(context, slots.size());
-  if (!stream || !in || !out) return fail("no memory for the forms");
-  const LaunchArgument arguments[] = {LaunchArgument::of(in->as<uint8_t>()), LaunchArgument::of(out->as<uint8_t>())};
-  for (auto& step :
-       {in->upload(slots, *stream), out->fill(0, *stream), kernel->launch(*stream, 1, kFormThreads, arguments),
-        out->download(slots, *stream), stream->wait()})
-    if (!step) return tl::unexpected(step.error());
-  return slots;
+Result<std::vector<uint8_t>> run_forms(std::span<const FormCase> cases) {
+  const std::vector<uint8_t> slots = form_inputs(cases);
+  return run_in_out(form_program(cases), "forms", kFormThreads, slots, slots.size());
 }
 
 // Where the driver refuses a program, its halves are tried, down to the one instruction that it refuses.
@@ -82,15 +67,15 @@ void compare(const FormCase& each, std::span<const uint8_t> in, std::span<const 
   }
 }
 
-void check(const driver::ContextPointer& context, std::span<const FormCase> cases, Tally& tally) {
-  const auto real = run_forms(context, cases);
+void check(std::span<const FormCase> cases, Tally& tally) {
+  const auto real = run_forms(cases);
   if (!real) {
     if (cases.size() == 1) {
       tally.refused[cases[0].instruction] = real.error().message();
       return;
     }
-    check(context, cases.first(cases.size() / 2), tally);
-    return check(context, cases.subspan(cases.size() / 2), tally);
+    check(cases.first(cases.size() / 2), tally);
+    return check(cases.subspan(cases.size() / 2), tally);
   }
   const auto emulated = emulate_forms(cases);
   ASSERT_TRUE(emulated) << emulated.error().message();
@@ -113,7 +98,7 @@ TEST(DeviceForms, TheEmulatorsBitsAreTheDevices) {
   constexpr size_t kCasesOfAProgram = 32;
   Tally tally;
   for (size_t i = 0; i < cases.size(); i += kCasesOfAProgram)
-    check(*device(), std::span(cases).subspan(i, std::min(kCasesOfAProgram, cases.size() - i)), tally);
+    check(std::span(cases).subspan(i, std::min(kCasesOfAProgram, cases.size() - i)), tally);
   for (const auto& [what, why] : tally.refused) fmt::print("refused by the driver: {}\n    {}\n", what, why);
   for (const auto& [what, why] : tally.inexact) fmt::print("known to differ: {}\n    {}\n", what, why);
   for (const auto& [what, why] : tally.different) fmt::print("different: {}\n    {}\n", what, why);

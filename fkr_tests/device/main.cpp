@@ -31,6 +31,26 @@ const tl::expected<driver::ContextPointer, std::string>& device() {
   return found;
 }
 
+Result<std::vector<uint8_t>> run_in_out(const std::string& ptx, const std::string& entry, uint32_t threads,
+                                        std::span<const uint8_t> in, size_t out_bytes) {
+  using driver::LaunchArgument;
+  using kernels::ParameterType;
+  const driver::LaunchContract contract{
+      entry, threads, {{"in", ParameterType::pointer, 256}, {"out", ParameterType::pointer, 256}}};
+  auto kernel = driver::Kernel::load_unverified(*device(), ptx, contract, 1);
+  if (!kernel) return tl::unexpected(kernel.error());
+  auto stream = driver::Stream::create(*device());
+  auto from = driver::DeviceMemory::allocate(*device(), in.size()),
+       to = driver::DeviceMemory::allocate(*device(), out_bytes);
+  if (!stream || !from || !to) return fail("no memory for the launch");
+  const LaunchArgument arguments[] = {LaunchArgument::of(from->as<uint8_t>()), LaunchArgument::of(to->as<uint8_t>())};
+  std::vector<uint8_t> out(out_bytes);
+  for (auto& step : {from->upload(in, *stream), to->fill(0, *stream), kernel->launch(*stream, 1, threads, arguments),
+                     to->download(out, *stream), stream->wait()})
+    if (!step) return tl::unexpected(step.error());
+  return out;
+}
+
 }  // namespace ptxkit::testing
 
 int main(int argc, char** argv) {

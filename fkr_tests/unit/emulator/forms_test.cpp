@@ -17,15 +17,14 @@ namespace {
 
 // What is not there, by opcode or by a word of the modifiers.
 bool is_missing(const std::string& instruction) {
-  static constexpr std::string_view kOpcodes[] = {"tcgen05.",  "clusterlaunchcontrol.",
-                                                  "multimem.", "wgmma.",
-                                                  "cvt.rs.",   "fma.rn.oob",
-                                                  "istypep",   "tensormap.",
-                                                  "tex.",      "tld4.",
-                                                  "txq.",      "suld.",
-                                                  "sust.",     "sured.",
-                                                  "suq.",      "mov.v4.",
-                                                  "st.bulk",   "mma.sp"};
+  static constexpr std::string_view kOpcodes[] = {"tcgen05.",   "clusterlaunchcontrol.",
+                                                  "multimem.",  "cvt.rs.",
+                                                  "fma.rn.oob", "istypep",
+                                                  "tensormap.", "tex.",
+                                                  "tld4.",      "txq.",
+                                                  "suld.",      "sust.",
+                                                  "sured.",     "suq.",
+                                                  "mov.v4.",    "st.bulk"};
   static constexpr std::string_view kWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".cp_mask",
                                                 ".kind::", ".m16n16",        ".m8n16.",         ".m16n8.x"};
   for (std::string_view part : kOpcodes)

@@ -474,6 +474,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     case Op::ldmatrix:
     case Op::stmatrix:
     case Op::movmatrix:
+    case Op::wgmma:
       known = matrix(code, operands);
       break;
     case Op::clusterlaunchcontrol:

@@ -47,6 +47,8 @@ class Decoder {
   bool cluster_address(Code& code, Operands operands);
   RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);
   bool matrix(Code& code, Operands operands);
+  bool sparse(MatrixForm& form, const ptx::Operand& metadata, const ptx::Operand& selector);
+  bool warpgroup(Code& code, MatrixForm& form, Operands operands);
   bool stack(Code& code, Operands operands);
   bool video(Code& code, Operands operands);
 

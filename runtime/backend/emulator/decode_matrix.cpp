@@ -78,7 +78,9 @@ bool Decoder::matrix(Code& code, Operands operands) {
     select_matrix_elements(code, store);
     return finish();
   }
-  if (operands.size() != 4) return false;  // more: sparse or scaled
+  if (op == Op::wgmma) return warpgroup(code, form, operands) && finish();
+  form.is_sparse = w.has(Mod::sp) || w.has(Mod::sp_ordered_metadata);
+  if (operands.size() != (form.is_sparse ? 6u : 4u)) return false;  // more: scaled
   // wmma of halves names the types of D and C only.
   const auto& types = instruction_->types;
   if (instruction_->type_count == 4) {
@@ -101,8 +103,56 @@ bool Decoder::matrix(Code& code, Operands operands) {
   form.a = register_list(operands[1], registers_of(form.a_type), false);
   form.b = register_list(operands[2], registers_of(form.b_type), false);
   form.c = register_list(operands[3], registers_of(form.c_type), false);
+  if (form.is_sparse && !sparse(form, operands[4], operands[5])) return false;
   select_multiply(code);
   return finish();
+}
+
+bool Decoder::sparse(MatrixForm& form, const Operand& metadata, const Operand& selector) {
+  if (selector.kind != OperandKind::integer) return false;
+  form.is_sparse = true;
+  form.metadata = register_list(metadata, Type::b32, false);
+  form.selector = static_cast<uint8_t>(selector.value);
+  return true;
+}
+
+// wgmma: D, A (registers or descriptor), descriptor of B, [metadata, selector,] scale-d, [scale-a, scale-b [,
+// transpose-a], transpose-b]. Each warp of the group computes its 16 rows when it comes by: the group's wait is not
+// waited for, and what fence, commit_group and wait_group order is in order already.
+bool Decoder::warpgroup(Code& code, MatrixForm& form, Operands operands) {
+  const Words w = words();
+  if (!w.has(Mod::mma_async)) {
+    code.kind = Kind::simple;
+    code.run = [](Warp&, const Code&, uint32_t) {};
+    return true;
+  }
+  if (instruction_->type_count != 3 || operands.size() < 4) return false;
+  const auto& types = instruction_->types;
+  form.d_type = form.c_type = types[0];
+  form.a_type = types[1];
+  form.b_type = types[2];
+  form.by_and = true;
+  form.a_in_shared = operands[1].kind != OperandKind::vector;
+  form.d = register_list(operands[0], Type::b32, true);
+  form.c = register_list(operands[0], Type::b32, false);
+  form.a = register_list(operands[1], form.a_in_shared ? Type::b64 : Type::b32, false);
+  form.b = register_list(operands[2], Type::b64, false);
+  size_t next = 3;
+  if (w.has(Mod::sp)) {
+    if (operands.size() < 6 || !sparse(form, operands[3], operands[4])) return false;
+    next = 5;
+  }
+  bool flipped = false;
+  form.keeps_d = predicate(operands[next++], flipped);
+  form.keeps_d_flip = flipped ? kFull : 0;
+  auto flag = [&](uint64_t when) { return next < operands.size() && operands[next++].value == when; };
+  form.a_negated = flag(~uint64_t{0});
+  form.b_negated = flag(~uint64_t{0});
+  // "Columns": the leading dimension in memory is M or N.
+  if (form.a_in_shared) form.a_columns = flag(1);
+  form.b_columns = flag(1);
+  select_warpgroup_multiply(code);
+  return true;
 }
 
 }  // namespace ptxkit::emulator

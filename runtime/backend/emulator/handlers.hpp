@@ -62,6 +62,7 @@ bool select_convert(Code& code, ptx::Type to, ptx::Type from, const Words& words
 bool select_dot(Code& code, ptx::Op op, ptx::Type a, ptx::Type b, const Words& words);
 bool select_atomic(Code& code, ProgramImage& image, ptx::Mod operation, ptx::Type type);
 void select_multiply(Code& code);                         // mma, wmma.mma
+void select_warpgroup_multiply(Code& code);               // wgmma.mma_async
 void select_matrix_rows(Code& code, bool store);          // ldmatrix, stmatrix
 void select_matrix_elements(Code& code, bool store);      // wmma.load, wmma.store
 void select_transpose(Code& code);                        // movmatrix

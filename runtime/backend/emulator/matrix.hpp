@@ -16,13 +16,18 @@ struct MatrixForm {
   ptx::Shape shape;
   ptx::Type a_type = ptx::Type::none, b_type = ptx::Type::none, c_type = ptx::Type::none, d_type = ptx::Type::none;
   bool a_columns = false, b_columns = false;  // column-major: of memory, and of the registers of m8n8k4
-  bool is_wmma = false;
+  bool is_wmma = false, is_sparse = false;
   bool saturates = false, transposes = false, by_and = false;
   uint8_t rounding = 0;  // Rounding, of f64
   uint8_t matrix = 0;    // wmma.load and .store: 'a', 'b', 'c', 'd'
   uint32_t stride = 0;   // Ref: elements from one row or column to the next
   bool has_stride = false;
   RegisterList d, a, b, c;
+  RegisterList metadata;  // of sparse A: one register
+  uint8_t selector = 0;   // which lanes' metadata counts
+  // wgmma: matrices in shared memory are described by 64-bit registers of the lists above.
+  bool a_in_shared = false, a_negated = false, b_negated = false;
+  uint32_t keeps_d = 0, keeps_d_flip = 0;  // Ref: predicate scale-d
 };
 
 }  // namespace ptxkit::emulator

@@ -9,20 +9,13 @@
 
 #include "runtime/backend/emulator/float_math.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
-#include "runtime/backend/emulator/state.hpp"
+#include "runtime/backend/emulator/matrix_element.hpp"
 
 namespace ptxkit::emulator {
 
 namespace {
 
 using ptx::Type;
-
-struct Position {
-  unsigned row = 0, column = 0;
-};
-
-// Elements of a register: 2 halves, 8 nibbles, 32 bits, 1 single or double.
-unsigned per_register(Type type) { return ptx::bit_width(type) >= 32 ? 1 : 32 / ptx::bit_width(type); }
 
 // mma, all shapes but m8n8k4 of halves: a quarter of the lanes' number is the row of A and C and the column of B; the
 // rest and the register count along k (A, B) or along the columns (C, D).
@@ -55,41 +48,6 @@ Position quad_c(Type type, unsigned lane, unsigned index) {
   if (type == Type::f16) return {lane % 4 + high, index};
   return {(lane & 1) + (index & 2) + high, (index & 4) + (lane & 2) + (index & 1)};
 }
-
-double number(uint32_t word, unsigned element, Type type) {
-  const unsigned bits = ptx::bit_width(type);
-  const uint32_t part = bits >= 32 ? word : word >> element * bits & ((1u << bits) - 1);
-  switch (type) {
-    case Type::f16:
-      return scalar::f16_value(static_cast<uint16_t>(part));
-    case Type::bf16:
-      return scalar::bf16_value(static_cast<uint16_t>(part));
-    case Type::tf32:
-      return scalar::to_f32(part & 0xffffe000u);
-    case Type::f32:
-      return scalar::to_f32(part);
-    case Type::e4m3:
-      return scalar::widen(part, scalar::kE4m3);
-    case Type::e5m2:
-      return scalar::widen(part, scalar::kE5m2);
-    case Type::s8:
-      return static_cast<int8_t>(part);
-    case Type::s4:
-      return static_cast<int32_t>(part << 28) >> 28;
-    case Type::s32:
-      return static_cast<int32_t>(part);
-    default:
-      return part;
-  }
-}
-
-struct Matrix {
-  unsigned columns;
-  std::vector<double> values;
-  Matrix(unsigned rows, unsigned column_count) : columns(column_count), values(size_t{rows} * column_count) {}
-  double& operator()(Position at) { return values[size_t{at.row} * columns + at.column]; }
-  double operator()(unsigned row, unsigned column) const { return values[size_t{row} * columns + column]; }
-};
 
 class Product {
  public:
@@ -170,23 +128,10 @@ class Product {
     return sum + c;
   }
 
-  // The bits of one element of D.
-  uint32_t bits(double value) const {
-    switch (form_.d_type) {
-      case Type::f16:
-        return scalar::f16_bits(value);
-      case Type::s32: {
-        if (form_.saturates) value = std::min(std::max(value, -2147483648.0), 2147483647.0);
-        return static_cast<uint32_t>(static_cast<int64_t>(value));
-      }
-      default:
-        return scalar::to_bits(scalar::canonical(static_cast<float>(value)));
-    }
-  }
-
   void one(uint32_t lanes) {
     const unsigned m = form_.shape.m, n = form_.shape.n, k = form_.shape.k;
-    const Matrix a = gather('a', form_.a, form_.a_type, m, k, lanes),
+    const Matrix a = form_.is_sparse ? expand(gather('a', form_.a, form_.a_type, m, k / 2, lanes), warp_, form_)
+                                     : gather('a', form_.a, form_.a_type, m, k, lanes),
                  b = gather('b', form_.b, form_.b_type, k, n, lanes),
                  c = gather('c', form_.c, form_.c_type, m, n, lanes);
     const HostRounding host(static_cast<Rounding>(form_.rounding));
@@ -201,9 +146,10 @@ class Product {
       }
       uint32_t& word = at<uint32_t>(warp_, ref)[lane];
       if (form_.d_type == Type::f16)
-        word = element ? (word & 0xffff) | bits(value) << 16 : (word & 0xffff0000) | bits(value);
+        word = element ? (word & 0xffff) | element_bits(value, form_) << 16
+                       : (word & 0xffff0000) | element_bits(value, form_);
       else
-        word = bits(value);
+        word = element_bits(value, form_);
     });
   }
 
@@ -212,11 +158,13 @@ class Product {
   const Ref* refs_;
 };
 
+}  // namespace
+
 // One undefined bit anywhere makes the whole result undefined.
-void track(Warp& warp, const MatrixForm& form) {
+void track_matrix(Warp& warp, const MatrixForm& form) {
   const Ref* refs = warp.cta->launch->image->refs.data();
   uint32_t undefined = 0, origin = 0;
-  for (const RegisterList& list : {form.a, form.b, form.c})
+  for (const RegisterList& list : {form.a, form.b, form.c, form.metadata})
     for (uint32_t i = 0; i < list.count; ++i) {
       const Ref ref = refs[list.first + i];
       undefined |= undefined_lanes(warp, ref);
@@ -231,10 +179,12 @@ void track(Warp& warp, const MatrixForm& form) {
   }
 }
 
+namespace {
+
 template <bool kChecked>
 void multiply(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = warp.cta->launch->image->matrices[code.target];
-  if constexpr (kChecked) track(warp, form);
+  if constexpr (kChecked) track_matrix(warp, form);
   Product(warp, form).run();
 }
 

@@ -1,0 +1,261 @@
+// See matrix_cases.hpp.
+#include "fkr_tests/device/matrix_cases.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "runtime/backend/emulator/emulator.hpp"
+
+namespace ptxkit::testing {
+
+namespace {
+
+constexpr std::string_view kHeader = ".version 8.6\n.target sm_90a\n.address_size 64\n";
+constexpr uint32_t kMatrixBytes = 48 * 1024;  // A in the first third, B from there on
+constexpr uint32_t kBBegin = 16 * 1024;
+
+// Bytes of small numbers: 0, 1, 2 and 0.5 of either sign; of integers and bits anything.
+std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std::mt19937& random) {
+  static constexpr std::array<float, 7> kValues = {0, 1, -1, 2, -2, 0.5F, -0.5F};
+  std::vector<uint8_t> bytes(size_bytes);
+  const auto put = [&](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+  const size_t step = type == "tf32" || type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
+  for (size_t at = 0; at < size_bytes; at += step) {
+    const float value = kValues[random() % kValues.size()];
+    const auto bits = std::bit_cast<uint32_t>(value);
+    const uint32_t exponent = bits << 1 ? (bits >> 23 & 0xff) - 127 : 0;  // the mantissa is 0
+    const auto eighth = [&](unsigned bias, unsigned mantissa) {
+      return static_cast<uint8_t>(bits << 1 ? (bits >> 31) << 7 | (exponent + bias) << mantissa : 0);
+    };
+    if (type == "f32")
+      put(at, bits);
+    else if (type == "tf32")
+      put(at, bits | (random() & 0x1fff));  // the low bits do not count
+    else if (type == "bf16")
+      put(at, static_cast<uint16_t>(bits >> 16));
+    else if (type == "f16")
+      put(at, std::bit_cast<uint16_t>(static_cast<_Float16>(value)));
+    else
+      bytes[at] = type == "e4m3" ? eighth(7, 3) : type == "e5m2" ? eighth(15, 2) : static_cast<uint8_t>(random());
+  }
+  return bytes;
+}
+
+std::string registers(std::string_view name, unsigned count) {
+  std::string list;
+  for (unsigned i = 0; i < count; ++i) list += fmt::format("{}%{}{}", i ? ", " : "", name, i);
+  return "{" + list + "}";
+}
+
+struct Descriptor {
+  uint32_t leading_bytes, stride_bytes, swizzle;
+  uint64_t bits(uint32_t begin) const {
+    return begin >> 4 | uint64_t{leading_bytes >> 4} << 16 | uint64_t{stride_bytes >> 4} << 32 | uint64_t{swizzle} << 62;
+  }
+};
+
+struct Warpgroup {
+  std::string_view d, a, b;
+  unsigned n;
+  Descriptor of_a, of_b;
+  unsigned begin = 0;  // of both, in bytes
+  bool a_columns = false, b_columns = false, a_in_registers = false;
+  bool keeps = true;
+  int scale_a = 1, scale_b = 1;
+  std::string_view modifier = {};
+  int selector = -1;  // sparse
+};
+
+unsigned depth_of(std::string_view type) {
+  return type == "f16" || type == "bf16" ? 16 : type == "tf32" ? 8 : type == "b1" ? 256 : 32;
+}
+
+// Two of four, in order; of tf32 one of two.
+uint32_t metadata(std::string_view type, std::mt19937& random) {
+  static constexpr std::array<uint32_t, 6> kPairs = {0x4, 0x8, 0xc, 0x9, 0xd, 0xe};
+  uint32_t word = 0;
+  for (unsigned i = 0; i < 8; ++i)
+    word |= (type == "tf32" ? random() % 2 ? 0xeu : 0x4u : kPairs[random() % kPairs.size()]) << 4 * i;
+  return word;
+}
+
+// Threads load the matrices, multiply, store D.
+MatrixCase warpgroup_case(const Warpgroup& w, std::mt19937& random) {
+  const bool sparse = w.selector >= 0, half = w.d == "f16", floating = w.a != "s8" && w.a != "u8" && w.a != "b1";
+  const unsigned count = half ? w.n / 4 : w.n / 2, depth = depth_of(w.a) * (sparse ? 2 : 1);
+  const std::string_view kind = w.d == "f32" ? "f32" : "b32";
+  const std::string shape = fmt::format("m64n{}k{}", w.n, depth);
+  MatrixCase out;
+  out.name = fmt::format("wgmma{} {} {} {} {}, rows of {}:{} {}:{} {}{}{}", sparse ? ".sp" : "", shape, w.d, w.a, w.b,
+                         w.of_a.swizzle, w.of_b.swizzle, w.a_columns ? "columns" : "rows",
+                         w.b_columns ? "columns" : "rows", w.a_in_registers ? "A in registers " : "",
+                         w.begin ? fmt::format("from byte {} ", w.begin) : "", w.modifier);
+  if (sparse) out.name += fmt::format(" selector {}", w.selector);
+  out.threads = 128;
+  out.in = small_numbers(w.a, kMatrixBytes, random);
+  for (unsigned thread = 0; thread < 128; ++thread) {
+    const uint32_t word = metadata(w.a, random);
+    const auto* raw = reinterpret_cast<const uint8_t*>(&word);
+    out.in.insert(out.in.end(), raw, raw + 4);
+  }
+  out.out_bytes = size_t{128} * count * 4;
+  std::string text = std::string(kHeader) +
+                     fmt::format(".shared .align 1024 .b8 tile[{}];\n", kMatrixBytes) + ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n"
+                     ".reg .pred %more, %keeps;\n.reg .b64 %in, %out, %at, %base, %da, %db;\n"
+                     ".reg .b32 %thread, %tile, %word, %offset, %to, %e, %small, %a<4>;\n";
+  text += fmt::format(".reg .{} %d<{}>;\n", kind, count);
+  text += fmt::format(
+      "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\nmov.u32 %tile, tile;\n"
+      "shl.b32 %offset, %thread, 2;\nmore:\ncvt.u64.u32 %at, %offset;\nadd.u64 %at, %at, %in;\n"
+      "ld.global.b32 %word, [%at];\nadd.u32 %to, %tile, %offset;\nst.shared.b32 [%to], %word;\n"
+      "add.u32 %offset, %offset, 512;\nsetp.lt.u32 %more, %offset, {0};\n@%more bra more;\n"
+      "bar.sync 0;\nfence.proxy.async;\nbar.sync 0;\n"
+      "mul.wide.u32 %at, %thread, 16;\nadd.u64 %at, %at, %in;\nld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%at];\n"
+      "mul.wide.u32 %at, %thread, 4;\nadd.u64 %at, %at, %in;\nld.global.b32 %e, [%at+{0}];\n"
+      "cvt.u64.u32 %base, %tile;\nand.b64 %base, %base, 0x3ffff;\nshr.b64 %base, %base, 4;\n"
+      "add.u64 %da, %base, {1:#x};\nadd.u64 %db, %base, {2:#x};\n",
+      kMatrixBytes, w.of_a.bits(w.begin), w.of_b.bits(kBBegin + w.begin));
+  for (unsigned i = 0; i < count; ++i) {
+    text += fmt::format("add.u32 %small, %thread, {};\n", i);
+    if (half)
+      text += fmt::format("mov.b32 %d{}, 0x3c004000;\n", i);
+    else if (kind == "f32")
+      text += fmt::format("and.b32 %small, %small, 7;\ncvt.rn.f32.u32 %d{}, %small;\n", i);
+    else
+      text += fmt::format("mov.b32 %d{}, %small;\n", i);
+  }
+  text += fmt::format("setp.eq.u32 %keeps, {}, 1;\nwgmma.fence.sync.aligned;\n", w.keeps ? 1 : 0);
+  text += fmt::format("wgmma.mma_async{}.sync.aligned.{}{}.{}.{}.{}{} {}, {}, %db{}, %keeps", sparse ? ".sp" : "", shape,
+                      w.modifier, w.d, w.a, w.b, w.a == "b1" ? ".and.popc" : "", registers("d", count),
+                      w.a_in_registers ? registers("a", 4) : "%da", sparse ? fmt::format(", %e, {}", w.selector) : "");
+  if (floating) text += fmt::format(", {}, {}", w.scale_a, w.scale_b);
+  if (w.a == "f16" || w.a == "bf16") {
+    if (!w.a_in_registers) text += w.a_columns ? ", 1" : ", 0";
+    text += w.b_columns ? ", 1" : ", 0";
+  }
+  text += fmt::format(
+      ";\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nmul.wide.u32 %at, %thread, {};\n"
+      "add.u64 %at, %at, %out;\n",
+      count * 4);
+  for (unsigned i = 0; i < count; ++i) text += fmt::format("st.global.{} [%at+{}], %d{};\n", kind, i * 4, i);
+  out.ptx = text + "ret;\n}\n";
+  return out;
+}
+
+MatrixCase sparse_case(std::string_view a, std::string_view d, unsigned depth, unsigned count, unsigned selector,
+                       std::mt19937& random) {
+  MatrixCase out;
+  out.name = fmt::format("mma.sp m16n8k{} {} {} selector {}", depth, d, a, selector);
+  const unsigned results = d == "f16" ? 2 : 4;
+  const std::string_view kind = d == "f32" ? "f32" : "b32", of_c = d == "f16" ? "f16" : d == "f32" ? "f32" : "s8";
+  out.out_bytes = size_t{32} * results * 4;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (const auto& part : {small_numbers(a == "s4" || a == "u4" ? "s8" : a, 32, random), small_numbers(of_c, 16, random)})
+      out.in.insert(out.in.end(), part.begin(), part.end());
+    const uint32_t word = metadata(a, random);
+    const auto* raw = reinterpret_cast<const uint8_t*>(&word);
+    out.in.insert(out.in.end(), raw, raw + 4);
+  }
+  std::string text = std::string(kHeader) +
+                     ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %in, %out, %at;\n"
+                     ".reg .b32 %thread, %e, %a<4>, %b<4>;\n";
+  text += fmt::format(".reg .{} %c<4>, %d<4>;\n", kind);
+  text +=
+      "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\n"
+      "mul.wide.u32 %at, %thread, 52;\nadd.u64 %in, %in, %at;\nld.global.b32 %e, [%in+48];\n";
+  for (unsigned i = 0; i < 4; ++i)
+    text += fmt::format("ld.global.b32 %a{0}, [%in+{1}];\nld.global.b32 %b{0}, [%in+{2}];\nld.global.{4} %c{0}, [%in+{3}];\n",
+                        i, 4 * i, 16 + 4 * i, 32 + 4 * i, kind);
+  text += fmt::format("mma.sp::ordered_metadata.sync.aligned.m16n8k{}.row.col.{}.{}.{}.{} {}, {}, {}, {}, %e, {};\n", depth,
+                      d, a, a, d, registers("d", results), registers("a", count), registers("b", count),
+                      registers("c", results), selector);
+  text += fmt::format("mul.wide.u32 %at, %thread, {};\nadd.u64 %out, %out, %at;\n", results * 4);
+  for (unsigned i = 0; i < results; ++i) text += fmt::format("st.global.{} [%out+{}], %d{};\n", kind, 4 * i, i);
+  out.ptx = text + "ret;\n}\n";
+  return out;
+}
+
+}  // namespace
+
+std::vector<MatrixCase> matrix_cases() {
+  std::mt19937 random(20);
+  std::vector<MatrixCase> cases;
+  const auto add = [&](const Warpgroup& each) { cases.push_back(warpgroup_case(each, random)); };
+  // Distances that mean something, and the one that a swizzle leaves without meaning.
+  static constexpr std::array<Descriptor, 4> kRows = {{{128, 272, 0}, {16, 2048, 1}, {32, 512, 2}, {16, 256, 3}}};
+  static constexpr std::array<Descriptor, 4> kColumns = {{{1024, 128, 0}, {4096, 1024, 1}, {2048, 512, 2}, {512, 256, 3}}};
+  for (unsigned i = 0; i < 4; ++i) {
+    add({"f32", "f16", "f16", 64, kRows[i], kRows[(i + 1) % 4]});
+    add({"f32", "bf16", "bf16", 128, kColumns[i], kColumns[(i + 1) % 4], 0, true, true});
+    add({"f32", "f16", "f16", 32, kRows[i], kColumns[i], 0, false, true});
+  }
+  const Descriptor plain{128, 256, 0}, wide{16, 1024, 1};
+  add({"f32", "f16", "f16", 8, plain, plain});
+  add({"f32", "f16", "f16", 256, plain, plain});
+  add({"f16", "f16", "f16", 64, plain, plain, 0, false, false, false, true, -1, 1});
+  add({"f32", "bf16", "bf16", 40, plain, plain, 0, false, false, false, true, 1, -1});
+  add({"f32", "f16", "f16", 64, plain, plain, 0, false, false, false, false});
+  add({"f32", "f16", "f16", 64, plain, plain, 0, false, false, true});
+  add({"f32", "f16", "f16", 64, wide, wide, 32});
+  add({"f32", "f16", "f16", 64, wide, wide, 96});
+  for (const auto& [a, b, d] : std::initializer_list<std::array<std::string_view, 3>>{{"tf32", "tf32", "f32"},
+                                                                                     {"e4m3", "e4m3", "f32"},
+                                                                                     {"e5m2", "e5m2", "f16"},
+                                                                                     {"s8", "s8", "s32"},
+                                                                                     {"u8", "u8", "s32"},
+                                                                                     {"b1", "b1", "s32"}}) {
+    add({d, a, b, 64, plain, wide});
+    add({d, a, b, 24, wide, plain, 0, false, false, true});
+  }
+  add({"s32", "u8", "s8", 64, plain, plain});
+  add({"s32", "s8", "s8", 64, plain, plain, 0, false, false, false, true, 1, 1, ".satfinite"});
+  for (const int selector : {0, 1}) {
+    add({"f32", "f16", "f16", 64, plain, plain, 0, false, false, selector == 1, true, 1, 1, "", selector});
+    add({"f32", "tf32", "tf32", 64, plain, wide, 0, false, false, selector == 0, true, 1, 1, "", selector});
+  }
+  add({"f32", "e4m3", "e4m3", 64, plain, plain, 0, false, false, false, true, 1, 1, "", 0});
+  add({"s32", "s8", "s8", 64, wide, plain, 0, false, false, true, true, 1, 1, "", 0});
+  struct Sparse {
+    std::string_view a, d;
+    unsigned depth, count, selectors;
+  };
+  for (const Sparse& each : std::initializer_list<Sparse>{{"f16", "f32", 16, 2, 4},
+                                                         {"f16", "f16", 32, 4, 2},
+                                                         {"bf16", "f32", 32, 4, 2},
+                                                         {"tf32", "f32", 8, 2, 4},
+                                                         {"tf32", "f32", 16, 4, 2},
+                                                         {"s8", "s32", 32, 2, 2},
+                                                         {"u8", "s32", 64, 4, 1},
+                                                         {"s4", "s32", 64, 2, 2},
+                                                         {"u4", "s32", 128, 4, 1},
+                                                         {"e4m3", "f32", 64, 4, 1},
+                                                         {"e5m2", "f32", 64, 4, 1}})
+    for (unsigned selector = 0; selector < each.selectors; ++selector)
+      cases.push_back(sparse_case(each.a, each.d, each.depth, each.count, selector, random));
+  return cases;
+}
+
+Result<std::vector<uint8_t>> emulate_matrix(const MatrixCase& each) {
+  emulator::Device device;
+  auto program = emulator::Program::load_text(device, each.ptx, "matrix.ptx");
+  if (!program) return tl::unexpected(program.error());
+  auto in = device.allocate(each.in.size(), "in"), out = device.allocate(each.out_bytes, "out");
+  if (!in || !out) return fail("no memory for the matrices");
+  (void)device.write(*in, std::as_bytes(std::span(each.in)));
+  const std::vector<emulator::Argument> arguments{emulator::Argument::of(*in), emulator::Argument::of(*out)};
+  auto outcome = emulator::launch(*program, "matrix", {.block = {each.threads}},
+                                  arguments, {.checks = emulator::kCheckNone});
+  if (!outcome) return tl::unexpected(outcome.error());
+  if (!outcome->ok()) return fail(outcome->faults.front().message);
+  std::vector<uint8_t> bytes(each.out_bytes);
+  (void)device.read(*out, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+}  // namespace ptxkit::testing

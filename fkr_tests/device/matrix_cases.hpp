@@ -1,0 +1,26 @@
+// Programs of wgmma and of sparse mma, whose registers are not free: matrices in shared memory, metadata. The numbers are
+// small, so that sums are exact in whatever order they are taken, and a GPU's bits are the emulator's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/result.hpp"
+
+namespace ptxkit::testing {
+
+struct MatrixCase {
+  std::string name;  // "wgmma m64n64k16 f32 f16 f16, 128-byte rows"
+  std::string ptx;   // entry `matrix(in, out)`
+  uint32_t threads = 32;
+  std::vector<uint8_t> in;
+  size_t out_bytes = 0;
+};
+
+std::vector<MatrixCase> matrix_cases();
+
+// `out` after the emulator has run it.
+Result<std::vector<uint8_t>> emulate_matrix(const MatrixCase& each);
+
+}  // namespace ptxkit::testing

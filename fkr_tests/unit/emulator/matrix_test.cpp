@@ -1,0 +1,132 @@
+// wgmma and sparse mma: values worked out by hand, and what an H200 gave (device_tests, PTXKIT_RECORD_MATRICES).
+#include <bit>
+#include <fstream>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "fkr_tests/device/form_cases.hpp"
+#include "fkr_tests/device/matrix_cases.hpp"
+#include "fkr_tests/unit/emulator/kernel.hpp"
+
+namespace ptxkit::emulator {
+namespace {
+
+TEST(Matrix, TheBitsAreThoseOfAnH200) {
+  std::map<std::string, uint64_t> recorded;
+  std::ifstream file(EMULATOR_TEST_FOLDER "/../../device/matrix_h200.txt");
+  for (std::string line; std::getline(file, line);) recorded[line.substr(17)] = std::stoull(line, nullptr, 16);
+  size_t compared = 0;
+  for (const ptxkit::testing::MatrixCase& each : ptxkit::testing::matrix_cases()) {
+    const auto bytes = emulate_matrix(each);
+    ASSERT_TRUE(bytes) << each.name << ": " << bytes.error().message();
+    if (!recorded.contains(each.name)) continue;
+    EXPECT_EQ(recorded[each.name], ptxkit::testing::form_hash(*bytes)) << each.name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, recorded.size());
+  EXPECT_GE(compared, 40u);
+}
+
+constexpr uint16_t half(float value) { return std::bit_cast<uint16_t>(static_cast<_Float16>(value)); }
+
+const std::string kTile = ".shared .align 1024 .b8 tile[4096];\n";
+
+// D = A * B of m64n8k16: A in registers with A(m, k) = 1 where m % 16 == k, so that D(m, n) = B(m % 16, n) = 16 n + m % 16.
+// B(k, n) lies at 256 (k / 8) + 16 n + 2 (k % 8): 8 rows n of 16 bytes an atom, the second atom at the leading distance.
+std::string multiply_text(const std::string& descriptor, const std::string& between = "") {
+  return entry_text(
+      "  shl.b32 %r2, %r0, 2;\n  mov.u32 %r1, tile;\n  add.u32 %r1, %r1, %r2;\n  ld.global.u32 %r3, [%rd3];\n"
+      "  st.shared.u32 [%r1], %r3;\n  ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1+512];\n" +
+          between +
+          "  bar.sync 0;\n"
+          "  and.b32 %r8, %r0, 31;\n  shr.u32 %r9, %r8, 2;\n  and.b32 %r10, %r8, 3;\n"
+          // Row %r9 of A has its 1 in column %r9: in lane %r10 == %r9 / 2 of the quad where that is below 8.
+          "  shr.u32 %r11, %r9, 1;\n  setp.eq.u32 %p1, %r10, %r11;\n  and.b32 %r12, %r9, 1;\n"
+          "  setp.ne.u32 %p2, %r12, 0;\n  selp.b32 %r13, 0x3c000000, 0x3c00, %p2;\n  selp.b32 %r13, %r13, 0, %p1;\n"
+          "  mov.b32 %r14, 0;\n  mov.b64 %rd5, " +
+          descriptor +
+          ";\n  cvt.u64.u32 %rd6, %r1;\n  mov.u32 %r15, tile;\n  cvt.u64.u32 %rd6, %r15;\n  shr.b64 %rd6, %rd6, 4;\n"
+          "  add.u64 %rd5, %rd5, %rd6;\n  mov.f32 %f0, 0f41200000;\n  mov.f32 %f1, %f0;\n  mov.f32 %f2, %f0;\n"
+          "  mov.f32 %f3, %f0;\n  setp.eq.u32 %p3, %r14, 1;\n  wgmma.fence.sync.aligned;\n"
+          "  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, {%r13, %r14, %r14, %r13}, %rd5, %p3, "
+          "1, 1, 0;\n"
+          "  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n"
+          "  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd0, %rd7;\n  st.global.v4.f32 [%rd7], {%f0, %f1, %f2, %f3};\n",
+      kTile);
+}
+
+std::vector<uint32_t> matrix_b() {
+  std::vector<uint32_t> words(128 + 4);
+  for (unsigned k = 0; k < 16; ++k)
+    for (unsigned n = 0; n < 8; ++n) {
+      const unsigned byte = 256 * (k / 8) + 16 * n + 2 * (k % 8);
+      words[byte / 4] |= uint32_t{half(static_cast<float>(16 * n + k))} << byte % 4 * 8;
+    }
+  return words;
+}
+
+Ran multiply(std::string text) {
+  // The sample's entry is of sm_90; wgmma wants sm_90a.
+  text.replace(text.find("sm_90"), 5, "sm_90a");
+  return run_kernel(text, {.block = {128}}, 512, matrix_b());
+}
+
+// Leading distance 256, stride unused (one group of 8 columns).
+TEST(Matrix, WarpgroupProductByHand) {
+  const Ran ran = multiply(multiply_text("0x0000000000100000"));
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  for (unsigned thread = 0; thread < 128; ++thread)
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = thread % 32 / 4 + 8 * (i / 2), column = thread % 4 * 2 + i % 2;
+      EXPECT_EQ(std::bit_cast<float>(ran.out[thread * 4 + i]), static_cast<float>(16 * column + row)) << thread << " " << i;
+    }
+}
+
+TEST(Matrix, DescriptorsOutsideOfSharedMemoryAreFaults) {
+  const Ran ran = multiply(multiply_text("0x0000000020000000"));  // leading distance 128 KiB
+  ASSERT_EQ(ran.outcome.faults.size(), 1u);
+  EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::out_of_bounds);
+  EXPECT_NE(ran.outcome.faults[0].message.find("a matrix descriptor reaches"), std::string::npos);
+}
+
+TEST(Matrix, UninitialisedSharedMemoryMakesTheProductUndefined) {
+  std::string text = multiply_text("0x0000000000200000");  // the second atom where nobody has written
+  text.replace(text.find("  st.global.v4.f32"), 0, "  setp.eq.f32 %p4, %f0, 0f00000000;\n  @%p4 exit;\n");
+  const Ran ran = multiply(text);
+  ASSERT_FALSE(ran.outcome.ok());
+  EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::uninitialised_branch);
+}
+
+TEST(Matrix, AStoreDuringTheProductIsARace) {
+  const std::string store = "  bar.sync 0;\n  st.shared.u32 [%r1], %r0;\n";
+  std::string text = multiply_text("0x0000000000100000");
+  text.replace(text.find("  mul.wide.u32 %rd7"), 0, "  st.shared.u32 [%r1], %r0;\n");
+  const Ran racing = multiply(text);
+  ASSERT_FALSE(racing.outcome.ok());
+  EXPECT_EQ(racing.outcome.faults[0].kind, FaultKind::shared_race);
+  std::string ordered = multiply_text("0x0000000000100000");
+  ordered.replace(ordered.find("  mul.wide.u32 %rd7"), 0, store);
+  const Ran clean = multiply(ordered);
+  EXPECT_TRUE(clean.outcome.ok()) << render(clean.outcome, "test.ptx");
+}
+
+// A is all ones where it is stored; B(k, n) = k. Of each four columns 0 and 1 are there in rows 0 to 7: the sum is
+// 0 + 1 + 4 + 5 + 8 + 9 + 12 + 13 = 52; 2 and 3 in rows 8 to 15: 68.
+TEST(Matrix, SparseProductByHand) {
+  const std::string text = entry_text(
+      "  and.b32 %r1, %r0, 3;\n  shl.b32 %r1, %r1, 1;\n  cvt.rn.f16.u32 %rs0, %r1;\n  add.u32 %r2, %r1, 1;\n"
+      "  cvt.rn.f16.u32 %rs1, %r2;\n  mov.b32 %r3, {%rs0, %rs1};\n  add.u32 %r2, %r1, 8;\n  cvt.rn.f16.u32 %rs0, %r2;\n"
+      "  add.u32 %r2, %r1, 9;\n  cvt.rn.f16.u32 %rs1, %r2;\n  mov.b32 %r4, {%rs0, %rs1};\n  mov.b32 %r5, 0x3c003c00;\n"
+      "  mov.f32 %f4, 0f00000000;\n  and.b32 %r6, %r0, 3;\n  setp.eq.u32 %p1, %r6, 2;\n"
+      "  selp.b32 %r7, 0xeeee4444, 0, %p1;\n"  // the lanes that selector 2 names
+      "  mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r5, %r5}, {%r3, %r4}, "
+      "{%f4, %f4, %f4, %f4}, %r7, 2;\n"
+      "  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd0, %rd7;\n  st.global.v4.f32 [%rd7], {%f0, %f1, %f2, %f3};\n");
+  const Ran ran = run_kernel(text, {.block = {32}}, 128);
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  for (unsigned i = 0; i < 128; ++i) EXPECT_EQ(std::bit_cast<float>(ran.out[i]), i % 4 < 2 ? 52.0F : 68.0F) << i;
+}
+
+}  // namespace
+}  // namespace ptxkit::emulator

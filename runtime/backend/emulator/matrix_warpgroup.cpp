@@ -1,0 +1,165 @@
+// wgmma.mma_async: a warp's 16 rows of D = A * B (+ D), A and B in shared memory. PTX ISA 9.0, 9.7.15.
+//
+// A descriptor says where a matrix lies: its start, two distances and a swizzle. Shared memory is seen in atoms of 8 rows,
+// a row being 16 bytes, or as many as the swizzle covers (32, 64, 128), whose 16-byte chunks change places by the number
+// of their line of 128 bytes. Which distance steps where is what an H200 reads (measured over all swizzles and both
+// orders); the ISA's text leaves it to its figures.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/matrix_element.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using ptx::Type;
+
+struct Descriptor {
+  uint64_t start, leading_bytes, stride_bytes;
+  unsigned row_bytes;  // 16 without swizzle
+
+  explicit Descriptor(uint64_t bits)
+      : start((bits & 0x3fff) << 4),
+        leading_bytes((bits >> 16 & 0x3fff) << 4),
+        stride_bytes((bits >> 32 & 0x3fff) << 4),
+        row_bytes(std::array{16u, 128u, 64u, 32u}[bits >> 62]) {}
+
+  // Offset in shared memory of the byte at `along` bytes of row `across`, rows being contiguous.
+  uint64_t rows_along_k(unsigned across, unsigned along) const {
+    const uint64_t group = across / 8 * stride_bytes + across % 8 * row_bytes;
+    if (row_bytes == 16) return start + group + along / 16 * leading_bytes + along % 16;
+    return swizzled(start + group + along);
+  }
+  // The same where M or N is contiguous: `along` bytes of it, of line k.
+  uint64_t rows_across_k(unsigned k, unsigned along) const {
+    if (row_bytes == 16)
+      return start + along / 16 * stride_bytes + k / 8 * leading_bytes + k % 8 * 16 + along % 16;
+    return swizzled(start + along / row_bytes * leading_bytes + k / 8 * stride_bytes + k % 8 * row_bytes +
+                    along % row_bytes);
+  }
+  uint64_t swizzled(uint64_t address) const { return address ^ (address >> 3 & (row_bytes - 16)); }
+};
+
+class WarpgroupProduct {
+ public:
+  WarpgroupProduct(Warp& warp, const Code& code, const MatrixForm& form)
+      : warp_(warp), code_(code), form_(form), refs_(warp.cta->launch->image->refs.data()) {}
+
+  // False after a fault.
+  bool run(bool checked) {
+    const unsigned n = form_.shape.n, k = form_.shape.k, stored = form_.is_sparse ? k / 2 : k;
+    checked_ = checked;
+    Matrix a(16, stored), b(k, n);
+    if (form_.a_in_shared ? !read(a, form_.a, form_.a_type, form_.a_columns, warp_.index % 4 * 16, true)
+                          : !registers_of_a(a))
+      return false;
+    if (!read(b, form_.b, form_.b_type, form_.b_columns, 0, false)) return false;
+    if (form_.is_sparse) a = expand(a, warp_, form_);
+    const double sign = form_.a_negated != form_.b_negated ? -1 : 1;
+    const uint32_t keeps = *at<const uint32_t>(warp_, form_.keeps_d) ^ form_.keeps_d_flip;
+    const unsigned per = per_register(form_.d_type);
+    for (unsigned reg = 0; reg < form_.d.count; ++reg)
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        uint32_t& word = at<uint32_t>(warp_, refs_[form_.d.first + reg])[lane];
+        uint32_t result = 0;
+        for (unsigned element = 0; element < per; ++element) {
+          const unsigned index = reg * per + element, row = lane / 4 + 8 * (index / 2 % 2),
+                         column = index / 4 * 8 + lane % 4 * 2 + index % 2;
+          double sum = 0;
+          for (unsigned i = 0; i < k; ++i) sum += a(row, i) * b(i, column);
+          sum *= sign;
+          if (keeps & 1) sum += number(word, element, form_.d_type);
+          result |= element_bits(sum, form_) << 16 * element;
+        }
+        word = result;
+      }
+    if (undefined_) spoil();
+    return true;
+  }
+
+ private:
+  bool registers_of_a(Matrix& a) {
+    const unsigned per = per_register(form_.a_type);
+    for (unsigned reg = 0; reg < form_.a.count; ++reg)
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        for (unsigned element = 0; element < per; ++element)
+          a({lane / 4 + 8 * (reg % 2), lane % 4 * per + element + reg / 2 * 4 * per}) =
+              number(at<uint32_t>(warp_, refs_[form_.a.first + reg])[lane], element, form_.a_type);
+    return true;
+  }
+
+  // A (rows from `first` on) or B out of shared memory.
+  bool read(Matrix& out, const RegisterList& list, Type type, bool columns, unsigned first, bool is_a) {
+    const Descriptor descriptor(at<const uint64_t>(warp_, refs_[list.first])[0]);
+    const unsigned bits = ptx::bit_width(type), rows = static_cast<unsigned>(out.values.size()) / out.columns,
+                   across = is_a ? rows : out.columns, depth = is_a ? out.columns : rows;
+    for (unsigned x = 0; x < across; ++x)
+      for (unsigned i = 0; i < depth; ++i) {
+        const unsigned place = first + x;
+        const uint64_t offset = columns ? descriptor.rows_across_k(i, place * bits / 8)
+                                        : descriptor.rows_along_k(place, i * bits / 8);
+        uint32_t word = 0;
+        if (!fetch(offset, bits < 8 ? 1 : bits / 8, word)) return false;
+        const unsigned element = bits < 8 ? i * bits % 8 / bits : 0;
+        (is_a ? out({x, i}) : out({i, x})) = number(word, element, type);
+      }
+    return true;
+  }
+
+  bool fetch(uint64_t offset, unsigned bytes, uint32_t& word) {
+    Cta& cta = *warp_.cta;
+    if (offset + bytes > cta.shared_bytes) {
+      if (checks(cta, kCheckBounds)) {
+        report(warp_, {.kind = FaultKind::out_of_bounds,
+                       .message = fmt::format("a matrix descriptor reaches {:#x} of .shared, which has {} bytes", offset,
+                                              cta.shared_bytes),
+                       .has_address = true,
+                       .space = ptx::Space::shared,
+                       .address = offset,
+                       .access_bytes = bytes});
+        return false;
+      }
+      return true;
+    }
+    std::memcpy(&word, cta.shared + offset, bytes);
+    if (!checked_) return true;
+    for (unsigned i = 0; i < bytes; ++i) undefined_ |= cta.shared_shadow[offset + i] != 0xff;
+    if (cta.history) note_shared_read(warp_, code_, 0, cta, offset, bytes);
+    return true;
+  }
+
+  void spoil() {
+    for (unsigned reg = 0; reg < form_.d.count; ++reg) {
+      const Ref ref = refs_[form_.d.first + reg];
+      undefined_lanes(warp_, ref) = kFull;
+      origin_of(warp_, ref) = 0;
+      std::memset(shadow_at<uint8_t>(warp_, ref), 0xff, kLanes * 4);
+    }
+  }
+
+  Warp& warp_;
+  const Code& code_;
+  const MatrixForm& form_;
+  const Ref* refs_;
+  bool checked_ = false, undefined_ = false;
+};
+
+template <bool kChecked>
+void multiply(Warp& warp, const Code& code, uint32_t) {
+  const MatrixForm& form = warp.cta->launch->image->matrices[code.target];
+  if constexpr (kChecked) track_matrix(warp, form);
+  WarpgroupProduct(warp, code, form).run(kChecked);
+}
+
+}  // namespace
+
+void select_warpgroup_multiply(Code& code) {
+  code.run = multiply<false>;
+  code.checked = multiply<true>;
+}
+
+}  // namespace ptxkit::emulator
