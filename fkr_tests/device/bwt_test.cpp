@@ -1,7 +1,7 @@
 // The BWT kernels on a GPU: the blocks of the reference, the order of the suffixes, the way back, and how fast.
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bwt_cases.hpp"
+#include "fkr_tests/bbw_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/launch.hpp"
 
@@ -46,6 +46,12 @@ TEST(DeviceBwt, AwkwardSizes) {
   for (const BwtKernel& sort : ptxkit::testing::bwt_sorts()) expect_codec_as_reference(sort, raws);
 }
 
+TEST(DeviceBwt, KernelsMakeTheBbwBlocksOfPtxPack) {
+  PTXKIT_REQUIRE_DEVICE();
+  for (const size_t size : {6000u, 100000u, 1u << 20})
+    expect_bbw_block(launch, ptxkit::testing::matchable_bytes(size, 1));
+}
+
 TEST(DeviceBwt, AtTheBound) {
   PTXKIT_REQUIRE_DEVICE();
   for (const BwtKernel& sort : {ptxkit::testing::bwt_rank(), ptxkit::testing::bwt_radix()}) {
@@ -67,11 +73,11 @@ TEST(DeviceBwt, DamageHasAStatus) {
   expect_column_as_reference(launch, ptxkit::testing::zero_runs_decode(), runs, 4096);
 }
 
-// 1024 blocks of 64 KiB of the corpus: the same bytes, and how fast each kernel is.
+// 256 MiB in blocks of 64 KiB of the corpus: the same bytes, and how fast each kernel is.
 TEST(DeviceBwt, BlocksOfTheCorpus) {
   PTXKIT_REQUIRE_DEVICE();
   PTXKIT_REQUIRE_CORPUS();
-  constexpr uint32_t kBlock = 65536, kBlocks = 1024;
+  constexpr uint32_t kBlock = 65536, kBlocks = 4096;
   std::vector<Bytes> raws;
   for (const auto& path : ptxkit::testing::corpus_files()) {
     const Bytes file = ptxkit::testing::read_prefix(path, 8 * kBlock);
