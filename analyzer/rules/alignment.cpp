@@ -363,6 +363,7 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       at.tid[dimension] = n % limit;
       if (at.tid[dimension] > shape.max_tid(dimension)) continue;
       for (unsigned d = 0; d < 3; ++d) at.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
+      std::fill_n(at.nctaid, 3, 1);  // of block (0, 0, 0)
       flow::Evaluator evaluator(forms, at, flow::first_iterations(analyses_->loops(), block));
       uint64_t address = rest;
       bool known = true;

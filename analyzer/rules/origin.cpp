@@ -37,10 +37,10 @@ Sources walk_back(Analyses& analyses, ValueId start) {
     if (source.kind == Source::Kind::value) work.push_back(source.id);
     if (source.kind == Source::Kind::special) {
       const auto special = static_cast<ptx::SpecialRegister>(source.id);
-      if (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid)
-        found.thread = true;
-      else
-        found.opaque = true;
+      // In block (0, 0, 0) the block's number is known, too, and its size times that.
+      const bool is_place = special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid ||
+                            special == ptx::SpecialRegister::ctaid || special == ptx::SpecialRegister::ntid;
+      (is_place ? found.thread : found.opaque) = true;
     }
   };
   while (!work.empty()) {
