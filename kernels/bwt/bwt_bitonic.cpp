@@ -10,7 +10,6 @@ namespace {
 using namespace dsl;
 using LaneU64 = Expr<u64, Rate::Thread>;
 
-constexpr u32 kFirstBytes = 4;  // by which the suffixes are put in order at first
 constexpr u32 kSuffixBits = 12;
 static_assert(kMaxBitonicBytes == 1u << kSuffixBits);
 
@@ -38,7 +37,7 @@ class BitonicDoubling {
     });
     sort_keys(always);
     rank(always);
-    k_.range(k_.constant<u32>(0), bits_of_rank(), 1, [&](const BlockU32& round) {
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), 1, [&](const BlockU32& round) {
       const BlockU32 distance = k_.constant(kFirstBytes) << round;
       const WarpBool busy = *groups_ < n_;
       mark_block(k_, Mark::parse, distance);
@@ -59,8 +58,7 @@ class BitonicDoubling {
   }
 
  private:
-  BlockU32 bits_of_rank() { return 32 - clz(n_ - min(n_, 1)); }
-  BlockU32 places() { return k_.constant<u32>(1) << bits_of_rank(); }  // a power of two
+  BlockU32 places() { return k_.constant<u32>(1) << bits_of_rank(n_); }  // a power of two
   LaneU64 key(const LaneU32& i) { return keys_.at(i).load(); }
   LaneU32 suffix_at(const LaneU32& i) { return trunc<u32>(key(i)) & (kMaxBitonicBytes - 1); }
   LaneU32 rank_of(const LaneU32& suffix) { return zext<u32>(ranks_.at(suffix).load()); }
@@ -76,7 +74,7 @@ class BitonicDoubling {
   }
 
   void sort_keys(const WarpBool& busy) {
-    k_.range(k_.constant<u32>(0), bits_of_rank(), 1, [&](const BlockU32& merged) {
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), 1, [&](const BlockU32& merged) {
       k_.range(k_.constant<u32>(0), merged + 1, 1, [&](const BlockU32& step) {
         k_.barrier();
         k_.if_(busy, [&] { exchange(merged + 1, merged - step); });

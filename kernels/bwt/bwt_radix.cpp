@@ -12,8 +12,6 @@ namespace {
 
 using namespace dsl;
 
-constexpr u32 kFirstBytes = 4;  // by which the suffixes are put in order at first
-
 class RankDoubling {
   auto order() {
     return [this](const LaneU32& i) { return word(*order_ + i).load(); };
@@ -37,7 +35,7 @@ class RankDoubling {
 
   void sort() {
     sort_by_first_bytes();
-    k_.range(k_.constant<u32>(0), bits_of_rank(), 1, [&](const BlockU32& round) {
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), 1, [&](const BlockU32& round) {
       const BlockU32 distance = k_.constant(kFirstBytes) << round;
       const WarpBool busy = (*groups_) < n_;
       mark_block(k_, Mark::parse, distance);
@@ -52,9 +50,6 @@ class RankDoubling {
   }
 
  private:
-  // Bits of the largest rank. So many rounds reach the end of the block, as the first starts with four bytes.
-  BlockU32 bits_of_rank() { return 32 - clz(n_ - min(n_, 1)); }
-
   Ptr<Global, u32, 4, Rate::Thread> word(const LaneU32& at) { return item_.scratch.at(at); }
   LaneU32 rank_of(const LaneU32& suffix) { return word(*ranks_ + suffix).load(); }
   static void swap(WarpVar& a, WarpVar& b) {
@@ -63,8 +58,6 @@ class RankDoubling {
     b = was;
   }
 
-  // A block's end counts as zeros. Of suffixes that are then equal the shorter one is smaller, and it comes first
-  // because the list begins with the last suffix and the sorts are stable.
   void sort_by_first_bytes() {
     const WarpBool busy = k_.constant<u32>(0) == 0;
     list_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
@@ -72,22 +65,13 @@ class RankDoubling {
     });
     k_.barrier();
     k_.range(k_.constant<u32>(0), kFirstBytes, 1, [&](const BlockU32& pass) {
-      pass_by(busy, [&](const LaneU32& suffix) {
-        const LaneU32 at = suffix + (kFirstBytes - 1 - pass);
-        const LaneBool inside = at < n_;
-        return select(inside, zext<u32>(item_.src.at(select(inside, at, 0)).load()), 0);
-      });
+      pass_by(busy, [&](const LaneU32& suffix) { return first_bytes_digit(item_, suffix, pass); });
     });
     const auto differ = [&](const LaneU32&, const LaneU32& suffix, const LaneU32& before) {
-      const LaneBool whole = max(suffix, before) + kFirstBytes <= n_;
-      return (!whole) | (first_bytes(select(whole, suffix, 0)) != first_bytes(select(whole, before, 0)));
+      return first_bytes_differ(item_, suffix, before);
     };
     groups_ = rank_groups(k_, list_, n_, busy, order(), differ, store_rank());
     swap(ranks_, other_ranks_);
-  }
-  LaneU32 first_bytes(const LaneU32& at) {
-    const auto words = item_.src.as<u32>();
-    return funnel_right(words.at(at / 4).load(), words.at((at + 3) / 4).load(), at * 8);
   }
 
   template <class Digit>
@@ -126,7 +110,7 @@ class RankDoubling {
   }
 
   void sort_by_rank(const WarpBool& busy) {
-    k_.range(k_.constant<u32>(0), bits_of_rank(), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
       pass_by(busy, [&](const LaneU32& suffix) { return rank_of(suffix) >> shift & (SuffixSort::kDigits - 1); });
     });
   }

@@ -13,8 +13,6 @@ namespace {
 
 using namespace dsl;
 
-constexpr u32 kFirstBytes = 4;  // by which the suffixes are put in order at first
-
 class DiscardingDoubling {
  public:
   explicit DiscardingDoubling(const BwtItem& item)
@@ -32,7 +30,7 @@ class DiscardingDoubling {
 
   void sort() {
     sort_by_first_bytes();
-    k_.range(k_.constant<u32>(0), bits_of_rank(), 1, [&](const BlockU32& round) {
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), 1, [&](const BlockU32& round) {
       const BlockU32 distance = k_.constant(kFirstBytes) << round;
       mark_block(k_, Mark::parse, distance);
       // A suffix that ends within the distance comes first, and it does: of one group it is the shortest, lists begin
@@ -52,8 +50,6 @@ class DiscardingDoubling {
   }
 
  private:
-  // Bits of the largest rank. So many rounds reach the end of the block, as the first starts with four bytes.
-  BlockU32 bits_of_rank() { return 32 - clz(n_ - min(n_, 1)); }
   Ptr<Global, u32, 4, Rate::Thread> word(const LaneU32& at) { return item_.scratch.at(at); }
   LaneU32 rank_of(const LaneU32& suffix) { return word(ranks_ + suffix).load(); }
   LaneU32 suffix_at(const LaneU32& i) { return word(*suffixes_ + i).load(); }
@@ -64,7 +60,6 @@ class DiscardingDoubling {
     b = was;
   }
 
-  // As in bwt_radix.cpp: zeros behind the end, and the shorter of equal suffixes first.
   void sort_by_first_bytes() {
     sort_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
       k_.if_(inside, [&] {
@@ -74,25 +69,14 @@ class DiscardingDoubling {
     });
     k_.barrier();
     k_.range(k_.constant<u32>(0), kFirstBytes, 1, [&](const BlockU32& pass) {
-      pass_by([&](const LaneU32& suffix) {
-        const LaneU32 at = suffix + (kFirstBytes - 1 - pass);
-        const LaneBool inside = at < n_;
-        return select(inside, zext<u32>(item_.src.at(select(inside, at, 0)).load()), 0);
-      });
+      pass_by([&](const LaneU32& suffix) { return first_bytes_digit(item_, suffix, pass); });
     });
-    discard([&](const LaneU32& suffix, const LaneU32& before) {
-      const LaneBool whole = max(suffix, before) + kFirstBytes <= n_;
-      return (!whole) | (first_bytes(select(whole, suffix, 0)) != first_bytes(select(whole, before, 0)));
-    });
-  }
-  LaneU32 first_bytes(const LaneU32& at) {
-    const auto words = item_.src.as<u32>();
-    return funnel_right(words.at(at / 4).load(), words.at((at + 3) / 4).load(), at * 8);
+    discard([&](const LaneU32& suffix, const LaneU32& before) { return first_bytes_differ(item_, suffix, before); });
   }
 
   template <class Key>
   void sort_by(const Key& key) {
-    k_.range(k_.constant<u32>(0), bits_of_rank(), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
       pass_by([&](const LaneU32& suffix) { return key(suffix) >> shift & (SuffixSort::kDigits - 1); });
     });
   }

@@ -10,6 +10,30 @@ using SuffixStretches = CtaStretches<kBwtSortThreads>;
 
 inline auto bwt_segments(const BlockU32& raw_bytes) { return (raw_bytes + (kBwtSegmentBytes - 1)) / kBwtSegmentBytes; }
 
+// The bytes by which suffixes are put in order at first. A block's end counts as zeros; of suffixes that are then equal
+// the shorter one is smaller, and it comes first where the list begins with the last suffix and the sorts are stable.
+inline constexpr dsl::u32 kFirstBytes = 4;
+
+// Of the largest rank. So many rounds reach the end of a block, as the first one starts with four bytes.
+inline BlockU32 bits_of_rank(const BlockU32& raw_bytes) { return 32 - dsl::clz(raw_bytes - dsl::min(raw_bytes, 1)); }
+
+// The digit of a suffix in pass 0, 1, ... of the sort by its first bytes.
+inline LaneU32 first_bytes_digit(const ColumnItem& item, const LaneU32& suffix, const BlockU32& pass) {
+  const LaneU32 at = suffix + (kFirstBytes - 1 - pass);
+  const LaneBool inside = at < item.src_size;
+  return dsl::select(inside, dsl::zext<dsl::u32>(item.src.at(dsl::select(inside, at, 0)).load()), 0);
+}
+
+// Whether two suffixes differ in their first bytes, or one ends within them.
+inline LaneBool first_bytes_differ(const ColumnItem& item, const LaneU32& suffix, const LaneU32& before) {
+  const auto words = item.src.as<dsl::u32>();
+  const auto first_bytes = [&](const LaneU32& at) {
+    return dsl::funnel_right(words.at(at / 4).load(), words.at((at + 3) / 4).load(), at * 8);
+  };
+  const LaneBool whole = dsl::max(suffix, before) + kFirstBytes <= item.src_size;
+  return (!whole) | (first_bytes(dsl::select(whole, suffix, 0)) != first_bytes(dsl::select(whole, before, 0)));
+}
+
 // The elements of a list fall into groups of equals, and an element's rank is the index at which its group begins.
 // store_rank(i, element, rank) for all; says how many groups there are. is_first(i, element, the one before): whether a
 // group begins at i; where i is 0 its answer does not count.
