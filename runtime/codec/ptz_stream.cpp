@@ -1,5 +1,7 @@
 #include "runtime/codec/ptz_stream.hpp"
 
+#include <algorithm>
+
 #include "runtime/codec/block_codec.hpp"
 
 namespace ptxkit::codec {
@@ -18,8 +20,8 @@ struct Job {
   std::string error;
 };
 
-void encode(Job& job, const PtzHeader& header) {
-  job.stored = encode_block(header.codec, job.raw);
+// What a block is stored as, once `stored` is its coded form.
+void finish_encoding(Job& job) {
   job.block = {static_cast<std::uint32_t>(job.raw.size()), static_cast<std::uint32_t>(job.stored.size()),
                job.stored.empty(), format::ptz_checksum(job.raw)};
   if (job.block.is_raw) {
@@ -28,26 +30,75 @@ void encode(Job& job, const PtzHeader& header) {
   }
 }
 
-void decode(Job& job, const PtzHeader& header) {
+void begin_decoding(Job& job) {
   job.raw.resize(job.block.raw_bytes);
-  if (job.block.is_raw) {
-    job.raw = job.stored;
-  } else if (!decode_block(header.codec, job.stored, job.raw)) {
+  if (job.block.is_raw) job.raw = job.stored;
+}
+void finish_decoding(Job& job, bool good) {
+  if (!good) {
     job.error = "the content is damaged";
-    return;
+  } else if (format::ptz_checksum(job.raw) != job.block.checksum) {
+    job.error = "checksum mismatch";
   }
-  if (format::ptz_checksum(job.raw) != job.block.checksum) job.error = "checksum mismatch";
+}
+void decode(Job& job, const PtzHeader& header) {
+  begin_decoding(job);
+  finish_decoding(job, job.block.is_raw || decode_block(header.codec, job.stored, job.raw));
+}
+
+std::size_t batch_blocks(const Executor& executor, const BlockKernels* kernels) {
+  const std::size_t for_threads = kBlocksPerThread * executor.thread_count();
+  return kernels == nullptr ? for_threads : std::max(for_threads, kernels->batch_blocks());
+}
+
+Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
+  if (kernels != nullptr) {
+    std::vector<BlockToEncode> blocks;
+    for (const Job& job : jobs) blocks.push_back({job.raw});
+    if (auto done = kernels->encode(header.codec, blocks); !done) return done;
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].stored = std::move(blocks[i].coded);
+  }
+  executor.for_each(jobs.size(), [&](std::size_t i, unsigned) {
+    if (kernels == nullptr) jobs[i].stored = encode_block(header.codec, jobs[i].raw);
+    finish_encoding(jobs[i]);
+  });
+  return {};
+}
+
+Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
+  if (kernels == nullptr) {
+    executor.for_each(jobs.size(), [&](std::size_t i, unsigned) { decode(jobs[i], header); });
+    return {};
+  }
+  std::vector<BlockToDecode> blocks;
+  std::vector<std::size_t> owners;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    begin_decoding(jobs[i]);
+    if (jobs[i].block.is_raw) continue;
+    blocks.push_back({jobs[i].stored, jobs[i].raw});
+    owners.push_back(i);
+  }
+  if (auto done = kernels->decode(header.codec, blocks); !done) return done;
+  std::vector<char> good(jobs.size(), 1);
+  for (std::size_t i = 0; i < blocks.size(); ++i) good[owners[i]] = blocks[i].good;
+  executor.for_each(jobs.size(), [&](std::size_t i, unsigned) { finish_decoding(jobs[i], good[i] != 0); });
+  return {};
+}
+
+tl::unexpected<Error> lacks_kernels(const std::string& name) {
+  return fail("there are no kernels for this codec", name, "use --backend cpu");
 }
 
 }  // namespace
 
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                  const PtzHeader& header) {
+                                  const PtzHeader& header, BlockKernels* kernels) {
+  if (kernels != nullptr && !BlockKernels::have(header.codec)) return lacks_kernels(source.name());
   format::PtzWriter writer(sink, header);
   StreamTotals totals;
   totals.frame_count = 1;
   if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
-  std::vector<Job> jobs(kBlocksPerThread * executor.thread_count());
+  std::vector<Job> jobs(batch_blocks(executor, kernels));
   for (bool more = true; more;) {
     std::size_t count = 0;
     for (; more && count < jobs.size(); ++count) {
@@ -58,7 +109,9 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
       jobs[count].raw.resize(*got);
       if (*got == 0) break;
     }
-    executor.for_each(count, [&](std::size_t i, unsigned) { encode(jobs[i], header); });
+    if (auto done = encode_all(std::span(jobs).first(count), header, executor, kernels); !done) {
+      return tl::unexpected(done.error());
+    }
     for (std::size_t i = 0; i < count; ++i) {
       if (auto done = writer.write(jobs[i].block, jobs[i].stored); !done) return tl::unexpected(done.error());
       totals.raw_bytes += jobs[i].raw.size();
@@ -70,13 +123,15 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
   return totals;
 }
 
-Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor) {
+Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
+                                    BlockKernels* kernels) {
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
+  if (kernels != nullptr && !BlockKernels::have(header->codec)) return lacks_kernels(source.name());
   StreamTotals totals;
   totals.frame_count = 1;
-  std::vector<Job> jobs(kBlocksPerThread * executor.thread_count());
+  std::vector<Job> jobs(batch_blocks(executor, kernels));
   // What was read before the input failed is decoded and written all the same.
   for (bool more = true; more;) {
     std::size_t count = 0;
@@ -88,7 +143,9 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
       more = block && *block;
       if (more) jobs[count++].block = **block;
     }
-    executor.for_each(count, [&](std::size_t i, unsigned) { decode(jobs[i], *header); });
+    if (auto done = decode_all(std::span(jobs).first(count), *header, executor, kernels); !done) {
+      return tl::unexpected(done.error());
+    }
     for (std::size_t i = 0; i < count; ++i) {
       if (!jobs[i].error.empty()) {
         return fail("block " + std::to_string(totals.block_count) + ": " + jobs[i].error, source.name());

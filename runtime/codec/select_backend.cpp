@@ -22,13 +22,18 @@ struct NoGpu {
 
 using CudaBackend = tl::expected<std::unique_ptr<Backend>, NoGpu>;
 
+Result<std::unique_ptr<Machine>> open_machine(const BackendRequest& request,
+                                              const std::shared_ptr<const driver::Driver>& driver, int ordinal) {
+  auto context = driver::Context::create(driver, ordinal);
+  if (!context) return tl::unexpected(context.error());
+  return make_cuda_machine(std::move(*context), request.find_image, request.limits);
+}
+
 CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor) {
   auto driver = driver::Driver::open(request.cuda_library);
   if (!driver) return tl::unexpected(NoGpu{driver.error().error, driver.error().absence == driver::Absence::broken});
   const auto open_device = [&](int ordinal) -> Result<std::unique_ptr<Backend>> {
-    auto context = driver::Context::create(*driver, ordinal);
-    if (!context) return tl::unexpected(context.error());
-    auto machine = make_cuda_machine(std::move(*context), request.find_image, request.limits);
+    auto machine = open_machine(request, *driver, ordinal);
     if (!machine) return tl::unexpected(machine.error());
     return make_kernel_backend(std::move(*machine), executor, request.throttle);
   };
@@ -125,6 +130,18 @@ Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, E
   }
   if (request.name == "auto") return select_by_policy(request, executor);
   return fail(fmt::format("there is no backend named {}: expected auto, cpu, cuda or emulator", request.name));
+}
+
+Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, const Executor& executor) {
+  if (request.name == "emulator") {
+    return std::make_unique<BlockKernels>(make_emulator_machine(request.find_image, executor.thread_count()));
+  }
+  if (request.name != "cuda") return nullptr;
+  auto driver = driver::Driver::open(request.cuda_library);
+  if (!driver) return tl::unexpected(driver.error().error);
+  auto machine = open_machine(request, *driver, request.device);
+  if (!machine) return tl::unexpected(machine.error());
+  return std::make_unique<BlockKernels>(std::move(*machine));
 }
 
 }  // namespace ptxkit::codec

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/backend/cuda/cuda_machine.hpp"
+#include "runtime/backend/kernels/block_kernels.hpp"
 #include "runtime/backend/kernels/machine.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/executor.hpp"
@@ -47,5 +48,8 @@ struct BackendRequest {
 
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
+
+// The kernels for the blocks of `.ptz` on cuda or emulator; null for other names, which mean the CPU.
+Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, const Executor& executor);
 
 }  // namespace ptxkit::codec

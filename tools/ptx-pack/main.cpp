@@ -43,8 +43,11 @@ std::uint64_t stream_bytes(const Options& options, const codec::Backend& backend
 
 class Packer {
  public:
-  Packer(const Options& options, codec::Backend& backend, codec::Executor& executor)
+  // `request` says where the blocks of .ptz are coded.
+  Packer(const Options& options, const codec::BackendRequest& request, codec::Backend& backend,
+         codec::Executor& executor)
       : options_(options),
+        request_(request),
         backend_(backend),
         executor_(executor),
         encoder_(choose_encoder(options, backend)),
@@ -167,9 +170,14 @@ class Packer {
   Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink, std::stop_token stop = {}) {
     format::DescriptorSource source(input.descriptor(), input.name());
     if (uses_ptz(input.name())) {
-      if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_);
+      if (!kernels_) {
+        auto selected = codec::select_block_kernels(request_, executor_);
+        if (!selected) return tl::unexpected(selected.error());
+        kernels_ = std::move(*selected);
+      }
+      if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, kernels_.get());
       const format::PtzCodec codec = *codec::block_codec_named(options_.codec);
-      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)});
+      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, kernels_.get());
     }
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);
@@ -194,8 +202,10 @@ class Packer {
                                                             : std::pair(totals.stored_bytes, totals.raw_bytes);
     fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", input.name(), output_name, from, to, ratio);
     if (options_.verbosity >= 3 && uses_ptz(input.name())) {
-      fmt::print(stderr, "  {} block{}; cpu, {} thread{}\n", totals.block_count, totals.block_count == 1 ? "" : "s",
-                 executor_.thread_count(), executor_.thread_count() == 1 ? "" : "s");
+      const std::string where = kernels_ ? kernels_->description()
+                                         : fmt::format("cpu, {} thread{}", executor_.thread_count(),
+                                                       executor_.thread_count() == 1 ? "" : "s");
+      fmt::print(stderr, "  {} block{}; {}\n", totals.block_count, totals.block_count == 1 ? "" : "s", where);
     } else if (options_.verbosity >= 3) {
       fmt::print(stderr, "  {} frame{}, {} block{}; {}{}\n", totals.frame_count, totals.frame_count == 1 ? "" : "s",
                  totals.block_count, totals.block_count == 1 ? "" : "s", backend_.description(),
@@ -205,6 +215,8 @@ class Packer {
   }
 
   const Options& options_;
+  const codec::BackendRequest& request_;
+  std::unique_ptr<codec::BlockKernels> kernels_;  // null: the executor
   codec::Backend& backend_;
   codec::Executor& executor_;
   codec::Encoder encoder_;
@@ -311,12 +323,15 @@ int run(int argc, char** argv) {
   request.notice = [&](const std::string& message, bool matters) {
     if (options.verbosity >= (matters ? 1 : 2)) fmt::print(stderr, "ptx-pack: {}\n", message);
   };
+  // Blocks of .ptz have kernels of their own; the backend is for lz4.
+  codec::BackendRequest block_request = request;
+  block_request.name = options.backend;
   auto backend = codec::select_backend(request, executor);
   if (!backend) {
     complain(backend.error());
     return exit_code;
   }
-  Packer packer(options, **backend, executor);
+  Packer packer(options, block_request, **backend, executor);
   for (const std::string& path : *inputs) {
     if (auto done = packer.run(path); !done) complain(done.error());
   }

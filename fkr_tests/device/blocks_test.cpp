@@ -1,0 +1,64 @@
+// The pipelines lzr, lzf and deflate-like on a GPU: bytes and verdicts of the CPU's code, over the corpus and over
+// damaged blocks.
+#include "fkr_tests/block_cases.hpp"
+#include "fkr_tests/device/device.hpp"
+#include "kernels/images.hpp"
+#include "runtime/codec/select_backend.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using testing::Bytes;
+
+class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {
+ protected:
+  void SetUp() override {
+    PTXKIT_REQUIRE_DEVICE();
+    BackendRequest request;
+    request.name = "cuda";
+    const char* device = std::getenv("PTXKIT_DEVICE");
+    request.device = device != nullptr ? std::atoi(device) : 0;
+    request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+      return kernels::find_kernel_image(name, major, minor);
+    };
+    auto selected = select_block_kernels(request, executor_);
+    ASSERT_TRUE(selected.has_value()) << selected.error().message();
+    kernels_ = std::move(*selected);
+  }
+
+  Executor executor_;
+  std::unique_ptr<BlockKernels> kernels_;
+};
+
+TEST_P(DeviceBlocks, GiveTheBytesOfTheCpu) {
+  std::vector<Bytes> raws;
+  for (const size_t size : {1u, 2u, 31u, 33u, 4095u, 4097u, 65537u, 1u << 18}) {
+    raws.push_back(testing::matchable_bytes(size, 1));
+    raws.push_back(testing::random_bytes(size, 2));
+    raws.emplace_back(size, 'x');
+  }
+  testing::expect_blocks_as_on_the_cpu(*kernels_, GetParam(), raws);
+}
+
+TEST_P(DeviceBlocks, EveryCorpusFile) {
+  PTXKIT_REQUIRE_CORPUS();
+  std::vector<Bytes> raws;
+  for (const auto& path : testing::corpus_files()) {
+    Bytes front = testing::read_prefix(path, 256 << 10);
+    if (!front.empty()) raws.push_back(std::move(front));
+  }
+  testing::expect_blocks_as_on_the_cpu(*kernels_, GetParam(), raws);
+}
+
+TEST_P(DeviceBlocks, JudgeDamageAsTheCpuDoes) {
+  testing::expect_damage_as_on_the_cpu(*kernels_, GetParam(), testing::matchable_bytes(20000, 2), 200);
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<format::PtzCodec>& test) {
+  static constexpr const char* kNames[] = {"", "lzr", "lzf", "deflate_like"};
+  return kNames[static_cast<size_t>(test.param)];
+}
+INSTANTIATE_TEST_SUITE_P(All, DeviceBlocks, ::testing::ValuesIn(testing::kKernelCodecs), name_of_case);
+
+}  // namespace
+}  // namespace ptxkit::codec
