@@ -1,0 +1,183 @@
+// dsl-lint: what the type system cannot say about this project's own sources, over Clang's tree of them.
+//
+//   dsl-lint -p BUILD --steady NAME… FILE…
+//
+// Nothing that a function of the steady state reaches may wait for a whole device: no allocation, release, module,
+// stream or event is made there, and memory information is not asked for. Functions are named with their scopes, as
+// `CudaMachine::launch`; calls are followed as far as bodies are in the file, through lambdas and templates; of a
+// function whose body is elsewhere the name decides. Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does
+// not compile or a name that no file defines.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/FrontendAction.h>
+#include <clang/Tooling/CommonOptionsParser.h>
+#include <clang/Tooling/Tooling.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Support/raw_ostream.h>
+
+namespace {
+
+llvm::cl::OptionCategory category("dsl-lint");
+llvm::cl::list<std::string> steady("steady", llvm::cl::desc("a function of the steady state, with its scopes"),
+                                   llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
+
+// Members of driver::Api that wait for the device, or for more than a stream.
+const std::set<std::string> kDeviceWideMembers = {"mem_get_info",           "mem_alloc",     "mem_free",
+                                                  "mem_host_alloc",         "mem_free_host", "module_load_data_ex",
+                                                  "module_unload",          "stream_create", "stream_destroy",
+                                                  "event_create",           "event_destroy", "primary_context_retain",
+                                                  "primary_context_release"};
+// Functions of the driver layer that call one of them, where the body is in another file.
+const std::set<std::string> kDeviceWideFunctions = {
+    "DeviceMemory::allocate", "PinnedMemory::allocate", "Context::free_memory_bytes",
+    "Context::create",        "Kernel::load",           "Kernel::load_unverified",
+    "Stream::create",         "Event::create",          "Event::create_untimed"};
+
+bool ends_with_name(const std::string& qualified, const std::string& name) {
+  if (!llvm::StringRef(qualified).ends_with(name)) return false;
+  return qualified.size() == name.size() || llvm::StringRef(qualified).drop_back(name.size()).ends_with("::");
+}
+
+struct Findings {
+  std::set<std::string> seen_roots;
+  unsigned count = 0;
+};
+
+// What the body of one function reaches.
+class Reach : public clang::RecursiveASTVisitor<Reach> {
+ public:
+  Reach(clang::ASTContext& context, std::string root, Findings& findings)
+      : context_(context), root_(std::move(root)), findings_(findings) {}
+  bool shouldVisitTemplateInstantiations() const { return true; }
+  bool shouldVisitImplicitCode() const { return true; }
+
+  void follow(const clang::FunctionDecl* function) {
+    const clang::FunctionDecl* body = nullptr;
+    if (function == nullptr) return;
+    if (!function->hasBody(body)) return;
+    if (!visited_.insert(body->getCanonicalDecl()).second) return;
+    TraverseStmt(body->getBody());
+  }
+
+  bool VisitMemberExpr(clang::MemberExpr* member) {
+    const auto* field = llvm::dyn_cast<clang::FieldDecl>(member->getMemberDecl());
+    if (field != nullptr && field->getParent()->getName() == "Api" &&
+        kDeviceWideMembers.contains(field->getNameAsString())) {
+      report(member->getExprLoc(), "driver call " + field->getNameAsString());
+    }
+    return true;
+  }
+  bool VisitCallExpr(clang::CallExpr* call) {
+    call_to(call->getDirectCallee(), call->getExprLoc());
+    return true;
+  }
+  bool VisitCXXConstructExpr(clang::CXXConstructExpr* construction) {
+    follow(construction->getConstructor());
+    return true;
+  }
+
+ private:
+  void call_to(const clang::FunctionDecl* function, clang::SourceLocation at) {
+    if (function == nullptr) return;
+    const std::string name = function->getQualifiedNameAsString();
+    for (const std::string& bad : kDeviceWideFunctions) {
+      if (ends_with_name(name, bad)) return report(at, "call of " + name);
+    }
+    // The standard library waits for no device.
+    if (!function->isInStdNamespace()) follow(function);
+  }
+
+  void report(clang::SourceLocation at, const std::string& what) {
+    at = context_.getSourceManager().getExpansionLoc(at);
+    llvm::outs() << at.printToString(context_.getSourceManager()) << ": " << what << " waits for the whole device, and "
+                 << root_ << " is of the steady state\n";
+    ++findings_.count;
+  }
+
+  clang::ASTContext& context_;
+  std::string root_;
+  Findings& findings_;
+  std::set<const clang::FunctionDecl*> visited_;
+};
+
+class FindRoots : public clang::RecursiveASTVisitor<FindRoots> {
+ public:
+  FindRoots(clang::ASTContext& context, Findings& findings) : context_(context), findings_(findings) {}
+  bool VisitFunctionDecl(clang::FunctionDecl* function) {
+    if (!function->isThisDeclarationADefinition()) return true;
+    std::string name = function->getQualifiedNameAsString();
+    for (size_t at = name.find("(anonymous namespace)::"); at != std::string::npos;
+         at = name.find("(anonymous namespace)::")) {
+      name.erase(at, sizeof "(anonymous namespace)::" - 1);
+    }
+    for (const std::string& wanted : steady) {
+      if (!ends_with_name(name, wanted)) continue;
+      findings_.seen_roots.insert(wanted);
+      Reach(context_, wanted, findings_).follow(function);
+    }
+    return true;
+  }
+
+ private:
+  clang::ASTContext& context_;
+  Findings& findings_;
+};
+
+class Consumer : public clang::ASTConsumer {
+ public:
+  explicit Consumer(Findings& findings) : findings_(findings) {}
+  void HandleTranslationUnit(clang::ASTContext& context) override {
+    FindRoots(context, findings_).TraverseDecl(context.getTranslationUnitDecl());
+  }
+
+ private:
+  Findings& findings_;
+};
+
+class Action : public clang::ASTFrontendAction {
+ public:
+  explicit Action(Findings& findings) : findings_(findings) {}
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&, llvm::StringRef) override {
+    return std::make_unique<Consumer>(findings_);
+  }
+
+ private:
+  Findings& findings_;
+};
+
+class Factory : public clang::tooling::FrontendActionFactory {
+ public:
+  explicit Factory(Findings& findings) : findings_(findings) {}
+  std::unique_ptr<clang::FrontendAction> create() override { return std::make_unique<Action>(findings_); }
+
+ private:
+  Findings& findings_;
+};
+
+}  // namespace
+
+int main(int argc, const char** argv) {
+  auto options = clang::tooling::CommonOptionsParser::create(argc, argv, category);
+  if (!options) {
+    llvm::errs() << llvm::toString(options.takeError());
+    return 2;
+  }
+  clang::tooling::ClangTool tool(options->getCompilations(), options->getSourcePathList());
+  // The sources are GCC's; their warnings are not the subject.
+  tool.appendArgumentsAdjuster(clang::tooling::getInsertArgumentAdjuster(
+      {"-resource-dir=" PTXKIT_CLANG_RESOURCES, "-Wno-everything"}, clang::tooling::ArgumentInsertPosition::END));
+  Findings findings;
+  Factory factory(findings);
+  if (tool.run(&factory) != 0) return 2;
+  bool is_complete = true;
+  for (const std::string& wanted : steady) {
+    if (findings.seen_roots.contains(wanted)) continue;
+    llvm::errs() << "dsl-lint: no file defines " << wanted << "\n";
+    is_complete = false;
+  }
+  return findings.count != 0 ? 1 : is_complete ? 0 : 2;
+}
