@@ -1,8 +1,10 @@
-// A bounded run of the .ptz fuzz target in every test run: files of every codec, damaged by a seeded generator, mostly
-// with their checksums put right again, which would stop most damage at once. usage: ptz_smoke [COUNT [FOLDER]]; with
-// FOLDER, a corpus of undamaged files for libFuzzer is written there instead.
+// A bounded run of the .ptz fuzz target in every test run: what libFuzzer kept (fkr_tests/fuzz/ptz_corpus), then files
+// of every codec, damaged by a seeded generator, mostly with their checksums put right again, which would stop most
+// damage. usage: ptz_smoke [COUNT [FOLDER]]; with FOLDER, a corpus of undamaged files for libFuzzer is written there
+// instead.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -78,6 +80,18 @@ void damage(ByteVector& file, std::mt19937& random) {
 
 int main(int argc, char** argv) {
   const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 5000;
+  unsigned kept = 0;
+  if (argc <= 2) {
+    for (const auto& entry : std::filesystem::directory_iterator("fkr_tests/fuzz/ptz_corpus")) {
+      const auto file = ptxkit::testing::read_prefix(entry.path(), 1 << 20);
+      LLVMFuzzerTestOneInput(file.data(), file.size());
+      ++kept;
+    }
+    if (kept == 0) {
+      std::fprintf(stderr, "ptz_smoke: fkr_tests/fuzz/ptz_corpus is empty\n");
+      return 1;
+    }
+  }
   for (unsigned seed = 0; seed < count; ++seed) {
     std::mt19937 random(seed);
     auto file = ptxkit::valid_file(random);
@@ -92,5 +106,5 @@ int main(int argc, char** argv) {
     const std::vector<std::uint8_t> exact(file.begin(), file.end());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   }
-  std::printf("%u files, %s\n", count, argc > 2 ? "written" : "no crash");
+  std::printf("%u files, %s\n", kept + count, argc > 2 ? "written" : "no crash");
 }
