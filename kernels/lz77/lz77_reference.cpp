@@ -41,6 +41,8 @@ LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32
   for (size_t i = 0; i < src.size(); ++i) {
     uint32_t longest = kLzMinMatch - 1;
     for_candidates(matches, i, max_offset, links, [&](uint32_t candidate) {
+      // Only a match that has the byte behind the longest is longer; that byte is there, or the search would be over.
+      if (src[candidate + longest] != src[i + longest]) return true;
       const uint32_t length = match_length(src, i, candidate);
       if (length > longest) {
         longest = length;
