@@ -2,6 +2,7 @@
 #include "analyzer/report/analysis.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "analyzer/report/identity.hpp"
 #include "analyzer/rules/analyze.hpp"
@@ -180,13 +181,15 @@ FileAnalysis unreadable(std::string path, Error error) {
 
 void release_statements(FileAnalysis& file) {
   for (ptx::Function& function : file.parsed.module.functions) {
-    function.registers = {};
-    function.labels = {};
-    function.tables = {};
-    function.instructions = {};
-    function.operand_pool = {};
-    function.modifier_pool = {};
-    function.items = {};
+    // Swapped, because assigning {} keeps the capacity.
+    const auto release = [](auto& items) { std::remove_reference_t<decltype(items)>().swap(items); };
+    release(function.registers);
+    release(function.labels);
+    release(function.tables);
+    release(function.instructions);
+    release(function.operand_pool);
+    release(function.modifier_pool);
+    release(function.items);
   }
 }
 

@@ -87,8 +87,7 @@ class Writer {
       return;
     }
     line("{}: score {:.1f}, {}, {} of {} rules ran (exit {})", path, file.score->percent(),
-         plural(file.critical_count(), "critical finding"), report_.ran_count(), kRuleCount,
-         rules::exit_code(file.status));
+         plural(file.critical_count(), "critical finding"), ran_count_, kRuleCount, rules::exit_code(file.status));
   }
 
   void write_kernel(const FileAnalysis& file, const KernelAnalysis& kernel) {
@@ -187,6 +186,7 @@ class Writer {
   }
 
   const Report& report_;
+  const size_t ran_count_ = report_.ran_count();  // of the whole report; a look at every verdict
   const TextOptions& options_;
   std::string out_;
 };
