@@ -98,9 +98,8 @@ std::string bank_svg(const rules::WarpFootprint& footprint, uint32_t bytes) {
       }
     }
   };
-  for_each_word([&](unsigned lane, unsigned bank, int64_t word) {
-    words_of_bank[{lane / lanes_at_once, bank}].insert(word);
-  });
+  for_each_word(
+      [&](unsigned lane, unsigned bank, int64_t word) { words_of_bank[{lane / lanes_at_once, bank}].insert(word); });
   const unsigned left = 26, top = 16;
   std::string out = fmt::format(
       "<svg class=\"banks\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\"><title>lanes by "

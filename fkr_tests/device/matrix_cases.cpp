@@ -56,7 +56,8 @@ std::string registers(std::string_view name, unsigned count) {
 struct Descriptor {
   uint32_t leading_bytes, stride_bytes, swizzle;
   uint64_t bits(uint32_t begin) const {
-    return begin >> 4 | uint64_t{leading_bytes >> 4} << 16 | uint64_t{stride_bytes >> 4} << 32 | uint64_t{swizzle} << 62;
+    return begin >> 4 | uint64_t{leading_bytes >> 4} << 16 | uint64_t{stride_bytes >> 4} << 32 |
+           uint64_t{swizzle} << 62;
   }
 };
 
@@ -105,8 +106,8 @@ MatrixCase warpgroup_case(const Warpgroup& w, std::mt19937& random) {
     out.in.insert(out.in.end(), raw, raw + 4);
   }
   out.out_bytes = size_t{128} * count * 4;
-  std::string text = std::string(kHeader) +
-                     fmt::format(".shared .align 1024 .b8 tile[{}];\n", kMatrixBytes) + ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n"
+  std::string text = std::string(kHeader) + fmt::format(".shared .align 1024 .b8 tile[{}];\n", kMatrixBytes) +
+                     ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n"
                      ".reg .pred %more, %keeps;\n.reg .b64 %in, %out, %at, %base, %da, %db;\n"
                      ".reg .b32 %thread, %tile, %word, %offset, %to, %e, %small, %a<4>;\n";
   text += fmt::format(".reg .{} %d<{}>;\n", kind, count);
@@ -131,8 +132,8 @@ MatrixCase warpgroup_case(const Warpgroup& w, std::mt19937& random) {
       text += fmt::format("mov.b32 %d{}, %small;\n", i);
   }
   text += fmt::format("setp.eq.u32 %keeps, {}, 1;\nwgmma.fence.sync.aligned;\n", w.keeps ? 1 : 0);
-  text += fmt::format("wgmma.mma_async{}.sync.aligned.{}{}.{}.{}.{}{} {}, {}, %db{}, %keeps", sparse ? ".sp" : "", shape,
-                      w.modifier, w.d, w.a, w.b, w.a == "b1" ? ".and.popc" : "", registers("d", count),
+  text += fmt::format("wgmma.mma_async{}.sync.aligned.{}{}.{}.{}.{}{} {}, {}, %db{}, %keeps", sparse ? ".sp" : "",
+                      shape, w.modifier, w.d, w.a, w.b, w.a == "b1" ? ".and.popc" : "", registers("d", count),
                       w.a_in_registers ? registers("a", 4) : "%da", sparse ? fmt::format(", %e, {}", w.selector) : "");
   if (floating) text += fmt::format(", {}, {}", w.scale_a, w.scale_b);
   if (w.a == "f16" || w.a == "bf16") {
@@ -156,7 +157,8 @@ MatrixCase sparse_case(std::string_view a, std::string_view d, unsigned depth, u
   const std::string_view kind = d == "f32" ? "f32" : "b32", of_c = d == "f16" ? "f16" : d == "f32" ? "f32" : "s8";
   out.out_bytes = size_t{32} * results * 4;
   for (unsigned lane = 0; lane < 32; ++lane) {
-    for (const auto& part : {small_numbers(a == "s4" || a == "u4" ? "s8" : a, 32, random), small_numbers(of_c, 16, random)})
+    for (const auto& part :
+         {small_numbers(a == "s4" || a == "u4" ? "s8" : a, 32, random), small_numbers(of_c, 16, random)})
       out.in.insert(out.in.end(), part.begin(), part.end());
     const uint32_t word = metadata(a, random);
     const auto* raw = reinterpret_cast<const uint8_t*>(&word);
@@ -170,10 +172,11 @@ MatrixCase sparse_case(std::string_view a, std::string_view d, unsigned depth, u
       "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\n"
       "mul.wide.u32 %at, %thread, 52;\nadd.u64 %in, %in, %at;\nld.global.b32 %e, [%in+48];\n";
   for (unsigned i = 0; i < 4; ++i)
-    text += fmt::format("ld.global.b32 %a{0}, [%in+{1}];\nld.global.b32 %b{0}, [%in+{2}];\nld.global.{4} %c{0}, [%in+{3}];\n",
-                        i, 4 * i, 16 + 4 * i, 32 + 4 * i, kind);
-  text += fmt::format("mma.sp::ordered_metadata.sync.aligned.m16n8k{}.row.col.{}.{}.{}.{} {}, {}, {}, {}, %e, {};\n", depth,
-                      d, a, a, d, registers("d", results), registers("a", count), registers("b", count),
+    text += fmt::format(
+        "ld.global.b32 %a{0}, [%in+{1}];\nld.global.b32 %b{0}, [%in+{2}];\nld.global.{4} %c{0}, [%in+{3}];\n", i, 4 * i,
+        16 + 4 * i, 32 + 4 * i, kind);
+  text += fmt::format("mma.sp::ordered_metadata.sync.aligned.m16n8k{}.row.col.{}.{}.{}.{} {}, {}, {}, {}, %e, {};\n",
+                      depth, d, a, a, d, registers("d", results), registers("a", count), registers("b", count),
                       registers("c", results), selector);
   text += fmt::format("mul.wide.u32 %at, %thread, {};\nadd.u64 %out, %out, %at;\n", results * 4);
   for (unsigned i = 0; i < results; ++i) text += fmt::format("st.global.{} [%out+{}], %d{};\n", kind, 4 * i, i);
@@ -189,7 +192,8 @@ std::vector<MatrixCase> matrix_cases() {
   const auto add = [&](const Warpgroup& each) { cases.push_back(warpgroup_case(each, random)); };
   // Distances that mean something, and the one that a swizzle leaves without meaning.
   static constexpr std::array<Descriptor, 4> kRows = {{{128, 272, 0}, {16, 2048, 1}, {32, 512, 2}, {16, 256, 3}}};
-  static constexpr std::array<Descriptor, 4> kColumns = {{{1024, 128, 0}, {4096, 1024, 1}, {2048, 512, 2}, {512, 256, 3}}};
+  static constexpr std::array<Descriptor, 4> kColumns = {
+      {{1024, 128, 0}, {4096, 1024, 1}, {2048, 512, 2}, {512, 256, 3}}};
   for (unsigned i = 0; i < 4; ++i) {
     add({"f32", "f16", "f16", 64, kRows[i], kRows[(i + 1) % 4]});
     add({"f32", "bf16", "bf16", 128, kColumns[i], kColumns[(i + 1) % 4], 0, true, true});
@@ -205,11 +209,11 @@ std::vector<MatrixCase> matrix_cases() {
   add({"f32", "f16", "f16", 64, wide, wide, 32});
   add({"f32", "f16", "f16", 64, wide, wide, 96});
   for (const auto& [a, b, d] : std::initializer_list<std::array<std::string_view, 3>>{{"tf32", "tf32", "f32"},
-                                                                                     {"e4m3", "e4m3", "f32"},
-                                                                                     {"e5m2", "e5m2", "f16"},
-                                                                                     {"s8", "s8", "s32"},
-                                                                                     {"u8", "u8", "s32"},
-                                                                                     {"b1", "b1", "s32"}}) {
+                                                                                      {"e4m3", "e4m3", "f32"},
+                                                                                      {"e5m2", "e5m2", "f16"},
+                                                                                      {"s8", "s8", "s32"},
+                                                                                      {"u8", "u8", "s32"},
+                                                                                      {"b1", "b1", "s32"}}) {
     add({d, a, b, 64, plain, wide});
     add({d, a, b, 24, wide, plain, 0, false, false, true});
   }
@@ -226,16 +230,16 @@ std::vector<MatrixCase> matrix_cases() {
     unsigned depth, count, selectors;
   };
   for (const Sparse& each : std::initializer_list<Sparse>{{"f16", "f32", 16, 2, 4},
-                                                         {"f16", "f16", 32, 4, 2},
-                                                         {"bf16", "f32", 32, 4, 2},
-                                                         {"tf32", "f32", 8, 2, 4},
-                                                         {"tf32", "f32", 16, 4, 2},
-                                                         {"s8", "s32", 32, 2, 2},
-                                                         {"u8", "s32", 64, 4, 1},
-                                                         {"s4", "s32", 64, 2, 2},
-                                                         {"u4", "s32", 128, 4, 1},
-                                                         {"e4m3", "f32", 64, 4, 1},
-                                                         {"e5m2", "f32", 64, 4, 1}})
+                                                          {"f16", "f16", 32, 4, 2},
+                                                          {"bf16", "f32", 32, 4, 2},
+                                                          {"tf32", "f32", 8, 2, 4},
+                                                          {"tf32", "f32", 16, 4, 2},
+                                                          {"s8", "s32", 32, 2, 2},
+                                                          {"u8", "s32", 64, 4, 1},
+                                                          {"s4", "s32", 64, 2, 2},
+                                                          {"u4", "s32", 128, 4, 1},
+                                                          {"e4m3", "f32", 64, 4, 1},
+                                                          {"e5m2", "f32", 64, 4, 1}})
     for (unsigned selector = 0; selector < each.selectors; ++selector)
       cases.push_back(sparse_case(each.a, each.d, each.depth, each.count, selector, random));
   return cases;
@@ -249,8 +253,8 @@ Result<std::vector<uint8_t>> emulate_matrix(const MatrixCase& each) {
   if (!in || !out) return fail("no memory for the matrices");
   (void)device.write(*in, std::as_bytes(std::span(each.in)));
   const std::vector<emulator::Argument> arguments{emulator::Argument::of(*in), emulator::Argument::of(*out)};
-  auto outcome = emulator::launch(*program, "matrix", {.block = {each.threads}},
-                                  arguments, {.checks = emulator::kCheckNone});
+  auto outcome =
+      emulator::launch(*program, "matrix", {.block = {each.threads}}, arguments, {.checks = emulator::kCheckNone});
   if (!outcome) return tl::unexpected(outcome.error());
   if (!outcome->ok()) return fail(outcome->faults.front().message);
   std::vector<uint8_t> bytes(each.out_bytes);

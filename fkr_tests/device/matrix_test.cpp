@@ -16,7 +16,8 @@ TEST(DeviceMatrix, TheEmulatorsBitsAreTheDevices) {
   if ((*device())->info().major != 9) GTEST_SKIP() << "wgmma is of compute capability 9.0 only";
   std::string record;
   for (const MatrixCase& each : matrix_cases()) {
-    const auto real = run_in_out(each.ptx, "matrix", each.threads, each.in, each.out_bytes), emulated = emulate_matrix(each);
+    const auto real = run_in_out(each.ptx, "matrix", each.threads, each.in, each.out_bytes),
+               emulated = emulate_matrix(each);
     ASSERT_TRUE(real) << each.name << ": " << real.error().message();
     ASSERT_TRUE(emulated) << each.name << ": " << emulated.error().message();
     EXPECT_TRUE(*real == *emulated) << each.name;

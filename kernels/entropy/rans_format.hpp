@@ -38,7 +38,7 @@ struct RansChunkedOptions {
 // (frequencies_reference.hpp) and the number of words of each chunk, u32; then the chunks: 32 states u32, words u16.
 inline constexpr uint32_t kRansWarpHeaderBytes = 6;
 inline constexpr uint32_t kRansWarpLanes = 32;
-inline constexpr uint32_t kRansDecodeWarps = 4;  // of a CTA of either decoder; a stream of 64 KiB has four chunks
+inline constexpr uint32_t kRansDecodeWarps = 4;    // of a CTA of either decoder; a stream of 64 KiB has four chunks
 inline constexpr uint32_t kMaxWarpScaleBits = 12;  // a slot's symbol, frequency and offset then fit 32 bits
 inline constexpr uint32_t kMinChunkBits = 8;
 inline constexpr uint32_t kMaxChunkBits = 20;

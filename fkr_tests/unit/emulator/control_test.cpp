@@ -545,6 +545,17 @@ TEST(Control, SchedulesTryDifferentOrders) {
   EXPECT_LT(*adverse.rbegin(), 8u);  // block 0 comes last
 }
 
+// "register + constant" where a value is wanted, as ptxas takes it.
+TEST(Control, ARegisterWithAnOffsetIsASum) {
+  const Ran ran = run_kernel(entry_text("  mov.u32 %r1, 40;\n  mov.u64 %rd5, -3;\n  st.global.u32 [%rd0], %r1 + 2;\n  "
+                                        "st.global.u64 [%rd0+8], %rd5 + 1;\n"),
+                             {.block = {1}}, 4);
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  EXPECT_EQ(ran.out[0], 42u);
+  EXPECT_EQ(ran.out[2], 0xfffffffeu);
+  EXPECT_EQ(ran.out[3], 0xffffffffu);
+}
+
 // Neighbouring seeds are different orders: of two warps each goes first about half the time.
 TEST(Control, EitherOfTwoWarpsGoesFirst) {
   const std::string text = entry_text(

@@ -223,6 +223,21 @@ Ref Decoder::source(const Operand& operand, Type type) {
   return ref;
 }
 
+// A register with an offset as an operand: the sum goes into a slot of its own before the instruction.
+Ref Decoder::sum(Ref base, uint64_t offset, unsigned bytes) {
+  FunctionImage& function = image_.functions[function_id_];
+  Code code;
+  code.a = base;
+  code.b = constant(offset, bytes);
+  code.dst = function.frame_units;
+  code.element_bytes = static_cast<uint8_t>(bytes);
+  code.counts = false;
+  function.frame_units += units(bytes);
+  select_integer(code, Op::add, bytes == 8 ? Type::u64 : bytes == 4 ? Type::u32 : Type::u16, {});
+  emit(code);
+  return code.dst;
+}
+
 // A source of any width, which `register_bytes` gets.
 Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
   const unsigned bytes = std::max(2u, ptx::byte_width(type));
@@ -231,8 +246,8 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
   switch (operand.kind) {
     case OperandKind::reg:
       if (function_->registers[operand.id].vector > 1 && !operand.component) refuse("a vector register as a scalar");
-      if (!operand.component && operand.value != 0) refuse("a register with an offset as an operand");
       width = static_cast<uint8_t>(register_bytes(operand.id));
+      if (!operand.component && operand.value != 0) return sum(slot(operand.id, 0), operand.value, width);
       return slot(operand.id, operand.component);
     case OperandKind::integer:
     case OperandKind::float32:

@@ -41,8 +41,7 @@ Matrix expand(const Matrix& compressed, Warp& warp, const MatrixForm& form) {
       for (unsigned i = 0; i < kept; ++i) {
         // tf32 counts in halves of an element: 0100 the first, 1110 the second.
         const unsigned which = chunks.columns == 2 ? bits >> 3 & 1 : bits >> 2 * (i / chunks.unit) & 3;
-        out({row, chunk * chunks.columns + which * chunks.unit + i % chunks.unit}) =
-            compressed(row, chunk * kept + i);
+        out({row, chunk * chunks.columns + which * chunks.unit + i % chunks.unit}) = compressed(row, chunk * kept + i);
       }
     }
   return out;

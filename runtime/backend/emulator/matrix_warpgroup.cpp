@@ -1,9 +1,9 @@
 // wgmma.mma_async: a warp's 16 rows of D = A * B (+ D), A and B in shared memory. PTX ISA 9.0, 9.7.15.
 //
-// A descriptor says where a matrix lies: its start, two distances and a swizzle. Shared memory is seen in atoms of 8 rows,
-// a row being 16 bytes, or as many as the swizzle covers (32, 64, 128), whose 16-byte chunks change places by the number
-// of their line of 128 bytes. Which distance steps where is what an H200 reads (measured over all swizzles and both
-// orders); the ISA's text leaves it to its figures.
+// A descriptor says where a matrix lies: its start, two distances and a swizzle. Shared memory is seen in atoms of 8
+// rows, a row being 16 bytes, or as many as the swizzle covers (32, 64, 128), whose 16-byte chunks change places by the
+// number of their line of 128 bytes. Which distance steps where is what an H200 reads (measured over all swizzles and
+// both orders); the ISA's text leaves it to its figures.
 #include <array>
 
 #include <fmt/format.h>
@@ -36,8 +36,7 @@ struct Descriptor {
   }
   // The same where M or N is contiguous: `along` bytes of it, of line k.
   uint64_t rows_across_k(unsigned k, unsigned along) const {
-    if (row_bytes == 16)
-      return start + along / 16 * stride_bytes + k / 8 * leading_bytes + k % 8 * 16 + along % 16;
+    if (row_bytes == 16) return start + along / 16 * stride_bytes + k / 8 * leading_bytes + k % 8 * 16 + along % 16;
     return swizzled(start + along / row_bytes * leading_bytes + k / 8 * stride_bytes + k % 8 * row_bytes +
                     along % row_bytes);
   }
@@ -100,8 +99,8 @@ class WarpgroupProduct {
     for (unsigned x = 0; x < across; ++x)
       for (unsigned i = 0; i < depth; ++i) {
         const unsigned place = first + x;
-        const uint64_t offset = columns ? descriptor.rows_across_k(i, place * bits / 8)
-                                        : descriptor.rows_along_k(place, i * bits / 8);
+        const uint64_t offset =
+            columns ? descriptor.rows_across_k(i, place * bits / 8) : descriptor.rows_along_k(place, i * bits / 8);
         uint32_t word = 0;
         if (!fetch(offset, bits < 8 ? 1 : bits / 8, word)) return false;
         const unsigned element = bits < 8 ? i * bits % 8 / bits : 0;
@@ -115,8 +114,8 @@ class WarpgroupProduct {
     if (offset + bytes > cta.shared_bytes) {
       if (checks(cta, kCheckBounds)) {
         report(warp_, {.kind = FaultKind::out_of_bounds,
-                       .message = fmt::format("a matrix descriptor reaches {:#x} of .shared, which has {} bytes", offset,
-                                              cta.shared_bytes),
+                       .message = fmt::format("a matrix descriptor reaches {:#x} of .shared, which has {} bytes",
+                                              offset, cta.shared_bytes),
                        .has_address = true,
                        .space = ptx::Space::shared,
                        .address = offset,
