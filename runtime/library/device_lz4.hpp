@@ -30,7 +30,7 @@ struct DeviceRequirements {
 // Item i is raw[i * stride .. + raw_sizes[i]) and becomes packed[i * stride .. + packed_sizes[i]); flags[i] is a
 // codec::ChunkFlag, or 3 for an item larger than the stride.
 struct DeviceCompression {
-  DeviceAddress raw, raw_sizes, packed, packed_sizes, flags;  // u8, u32, u8, u32, u8
+  DeviceAddress raw = 0, raw_sizes = 0, packed = 0, packed_sizes = 0, flags = 0;  // u8, u32, u8, u32, u8
   std::uint32_t stride_bytes = 0, item_count = 0;
   std::uint32_t largest_bytes = 0;  // of an item: pages of up to 4096 bytes have a kernel of their own
 };
@@ -38,7 +38,8 @@ struct DeviceCompression {
 // Item i is blocks[block_offsets[i] .. + block_sizes[i]) and becomes output[output_offsets[i] .. + output_sizes[i]), at
 // most capacities[i] bytes; statuses[i] is a codec::ItemStatus. Nothing is aligned.
 struct DeviceDecompression {
-  DeviceAddress blocks, block_offsets, block_sizes, output, output_offsets, capacities, output_sizes, statuses;
+  DeviceAddress blocks = 0, block_offsets = 0, block_sizes = 0;
+  DeviceAddress output = 0, output_offsets = 0, capacities = 0, output_sizes = 0, statuses = 0;
   std::uint32_t item_count = 0;
 };
 

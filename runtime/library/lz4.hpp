@@ -36,11 +36,11 @@ struct Lz4Settings {
   std::uint64_t device_memory_bytes = 0;  // the most to take; 0: what is free, less a reserve
   // Memory for the batches of streams, at least 64-byte aligned; null says there is none. Empty: of the library, which
   // takes page-locked memory for a GPU. Called from any thread.
-  std::function<std::shared_ptr<std::uint8_t>(std::size_t size_bytes)> allocate;
+  std::function<std::shared_ptr<std::uint8_t>(std::size_t size_bytes)> allocate = {};
   // Told what a person may want to know; nothing is ever printed. Called from any thread.
-  std::function<void(LogLevel level, std::string_view message)> log;
-  std::string cuda_library;      // empty: the system's driver
-  std::string calibration_path;  // where measured rates are kept; empty: nowhere
+  std::function<void(LogLevel level, std::string_view message)> log = {};
+  std::string cuda_library = {};      // empty: the system's driver
+  std::string calibration_path = {};  // where measured rates are kept; empty: nowhere
 };
 
 // What a batch needs. Items need not be adjacent, and nothing of them needs to be aligned.
