@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""report.py on what ptx-bench really writes and on rows made up: report_test.py REPORT_PY PTX_BENCH."""
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as tree
+
+REPORT, BENCH = sys.argv[1:]
+
+
+def report(*arguments):
+    done = subprocess.run([sys.executable, REPORT, *map(str, arguments)], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def expect(what, condition, text=""):
+    if not condition:
+        sys.exit(f"FAILED: {what}\n{text}")
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+
+    def store(file, content):
+        (folder / file).write_text(json.dumps(content))
+        return folder / file
+
+    source = folder / "source.txt"
+    source.write_text("".join(f"line {i * i % 977}\n" for i in range(9000)))
+    subprocess.run([BENCH, "lz4", str(source), "--cpu-only", "--size", "256KiB", "--json", str(folder / "real.json")],
+                   check=True, stdout=subprocess.DEVNULL)
+    measured = json.loads((folder / "real.json").read_text())
+    expect("rows were measured", len(measured["rows"]) >= 4, measured)
+
+    status, text = report("compare", folder / "real.json", folder / "real.json")
+    expect("equal to itself", status == 0 and " 0 more than 5% slower, 0 not measured" in text, text)
+
+    def with_speed(factor):
+        changed = copy.deepcopy(measured)
+        changed["rows"][0]["gigabytes_per_second"] *= factor
+        return store("changed.json", changed)
+
+    status, text = report("compare", folder / "real.json", with_speed(0.94))
+    expect("6 % slower is told", status == 1 and "6.0% slower: " + measured["rows"][0]["input"] in text, text)
+    status, text = report("compare", folder / "real.json", with_speed(0.96))
+    expect("4 % slower is not", status == 0, text)
+    fewer = copy.deepcopy(measured)
+    del fewer["rows"][0]
+    status, text = report("compare", folder / "real.json", store("fewer.json", fewer))
+    expect("a row that is gone is told", status == 0 and "not measured: " in text and ", 1 not measured" in text, text)
+    other = copy.deepcopy(measured) | {"cpu": "another"}
+    status, text = report("compare", folder / "real.json", store("other.json", other))
+    expect("another machine is refused", status == 2 and "not comparable" in text, text)
+
+    status, text = report("plot", folder / "real.json", "--out", folder / "plots")
+    expect("plots are drawn", status == 0, text)
+    drawing = tree.parse(folder / "plots" / "throughput.svg").getroot()
+    lines = drawing.findall("{http://www.w3.org/2000/svg}polyline")
+    kinds = {row["what"] for row in measured["rows"]}
+    expect("a line for each kind of row", len(lines) == len(kinds), [line.attrib for line in lines])
+    tree.parse(folder / "plots" / "ratio.svg")
+print("report.py: compare and plot do what they say")
