@@ -27,20 +27,29 @@ uint32_t match_length(std::span<const uint8_t> src, size_t a, size_t b) {
 // body(candidate) for the links of `position`, near to far, at most `links` of them and up to `max_offset` back, until
 // it is false.
 template <class Body>
-void for_candidates(const LzMatches& matches, size_t position, uint32_t max_offset, uint32_t links, const Body& body) {
-  for (uint32_t next = matches[position].next; next != 0 && links != 0; --links) {
+void for_candidates(const std::vector<uint32_t>& nexts, size_t position, uint32_t max_offset, uint32_t links,
+                    const Body& body) {
+  for (uint32_t next = nexts[position]; next != 0 && links != 0; --links) {
     const uint32_t candidate = next - 1;
     if (position - candidate > max_offset || !body(candidate)) return;
-    next = matches[candidate].next;
+    next = nexts[candidate];
   }
+}
+
+// The links alone: a third of the memory to walk over.
+std::vector<uint32_t> nexts_of(const LzMatches& matches) {
+  std::vector<uint32_t> nexts(matches.size());
+  for (size_t i = 0; i < nexts.size(); ++i) nexts[i] = matches[i].next;
+  return nexts;
 }
 
 // The longest candidate of each position, the nearest of equals.
 LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32_t links) {
   LzMatches matches = lz77_link_reference(src);
+  const std::vector<uint32_t> nexts = nexts_of(matches);
   for (size_t i = 0; i < src.size(); ++i) {
     uint32_t longest = kLzMinMatch - 1;
-    for_candidates(matches, i, max_offset, links, [&](uint32_t candidate) {
+    for_candidates(nexts, i, max_offset, links, [&](uint32_t candidate) {
       // Only a match that has the byte behind the longest is longer; that byte is there, or the search would be over.
       if (src[candidate + longest] != src[i + longest]) return true;
       const uint32_t length = match_length(src, i, candidate);
@@ -104,11 +113,11 @@ LzMatches lz77_per_position_reference(std::span<const uint8_t> src, uint32_t win
 }
 
 LzMatches lz77_topk_reference(std::span<const uint8_t> src) {
-  const LzMatches links = lz77_link_reference(src);
+  const std::vector<uint32_t> nexts = nexts_of(lz77_link_reference(src));
   LzMatches candidates(src.size() * kLzTopK);
   for (size_t i = 0; i < src.size(); ++i) {
     const std::span<LzMatch> best(&candidates[i * kLzTopK], kLzTopK);
-    for_candidates(links, i, kLzMaxOffset, kLzMaxLinks, [&](uint32_t candidate) {
+    for_candidates(nexts, i, kLzMaxOffset, kLzMaxLinks, [&](uint32_t candidate) {
       LzMatch match{static_cast<uint32_t>(i) - candidate, match_length(src, i, candidate), 0};
       if (match.length < kLzMinMatch) return true;
       for (LzMatch& place : best) {
