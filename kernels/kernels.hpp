@@ -20,6 +20,8 @@ dsl::KernelDefinition huffman_encode();
 dsl::KernelDefinition lz4_compress_chunk();  // lz4/
 dsl::KernelDefinition lz4_compress_page();
 dsl::KernelDefinition lz4_decompress();
+dsl::KernelDefinition lz4_encode_page();
+dsl::KernelDefinition lz4_match_page();
 dsl::KernelDefinition lz77_batch();  // lz77/
 dsl::KernelDefinition lz77_decode();
 dsl::KernelDefinition lz77_hash();

@@ -82,6 +82,7 @@ class KernelCosts : public ::testing::Test {
 
   void zero_page();
   void lz4_compressors();
+  void lz4_in_two_kernels();
   void lz4_decompressor();
   void transforms();
   void match_finders_and_demux();
@@ -111,6 +112,23 @@ void KernelCosts::lz4_compressors() {
     EXPECT_EQ(found.at("flags"), Bytes({1, 1}));
     EXPECT_TRUE(found.at("dst") == noise);
   }
+}
+
+void KernelCosts::lz4_in_two_kernels() {
+  const Bytes noise = ptxkit::testing::random_bytes(2 * kMaxPageBytes, 1);
+  const auto src = KernelArgument::input(noise), sizes = words({kMaxPageBytes, kMaxPageBytes});
+  const auto stride = KernelArgument::number(kMaxPageBytes / kStrideUnitBytes), count = KernelArgument::number(2);
+  const uint32_t grid = kLz4CompressPageShape.grid_blocks(2);
+  const auto matched =
+      run(kLz4MatchPage, grid, noise.size(), {src, sizes, room(), room(), room(), stride, count}, {"matches"});
+  EXPECT_EQ(matched.at("flags"), Bytes({0, 0}));
+  const auto encoded =
+      run(kLz4EncodePage, grid, noise.size(),
+          {src, sizes, KernelArgument::input(matched.at("matches")), KernelArgument::input(matched.at("match_counts")),
+           room(), room(), KernelArgument::input(matched.at("flags")), stride, stride, count},
+          {"matches"});
+  EXPECT_EQ(encoded.at("flags"), Bytes({1, 1}));
+  EXPECT_TRUE(encoded.at("dst") == noise);
 }
 
 // Items of one size, `item_bytes` each way.
@@ -218,6 +236,7 @@ TEST(BwtCosts, AreWhatALaunchTakes) {
 TEST_F(KernelCosts, OfEveryKernelAreWhatItNeeds) {
   zero_page();
   lz4_compressors();
+  lz4_in_two_kernels();
   lz4_decompressor();
   transforms();
   match_finders_and_demux();

@@ -15,6 +15,8 @@ namespace ptxkit::kernels {
 // Entry names.
 inline constexpr std::string_view kLz4CompressPage = "lz4_compress_page";
 inline constexpr std::string_view kLz4CompressChunk = "lz4_compress_chunk";
+inline constexpr std::string_view kLz4MatchPage = "lz4_match_page";
+inline constexpr std::string_view kLz4EncodePage = "lz4_encode_page";
 inline constexpr std::string_view kLz4Decompress = "lz4_decompress";
 inline constexpr std::string_view kZeroPage = "zero_page";
 
@@ -62,6 +64,33 @@ struct Lz4CompressParameters {
   uint64_t dst;            // u8*, 16-byte aligned, item_count * dst_stride_16 * 16 bytes
   uint64_t dst_sizes;      // u32*
   uint64_t flags;          // u8*, PageFlag
+  uint32_t src_stride_16;  // units of 16 bytes
+  uint32_t dst_stride_16;  // units of 16 bytes
+  uint32_t item_count;
+};
+
+// `lz4_match_page`, then `lz4_encode_page`: the bytes of `lz4_compress_page` in two launches of its shape. Items as
+// above. The first lists the matches of item i at matches + 2 * kMaxPageMatches * i: first byte in the low half of a
+// word and end in the high half, then the place of the earlier bytes. Its flags are compressed (match_counts[i] matches
+// are listed), zero and refused; the second reads them and leaves those of `lz4_compress_page`.
+inline constexpr uint32_t kMaxPageMatches = kMaxPageBytes / 4;
+struct Lz4MatchParameters {
+  uint64_t src;            // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
+  uint64_t src_sizes;      // const u32*
+  uint64_t matches;        // u32*, 8-byte aligned, item_count * 2 * kMaxPageMatches
+  uint64_t match_counts;   // u32*
+  uint64_t flags;          // u8*, PageFlag
+  uint32_t src_stride_16;  // units of 16 bytes
+  uint32_t item_count;
+};
+struct Lz4EncodeParameters {
+  uint64_t src;            // const u8*, 16-byte aligned, item_count * src_stride_16 * 16 bytes
+  uint64_t src_sizes;      // const u32*
+  uint64_t matches;        // const u32*, as lz4_match_page left them
+  uint64_t match_counts;   // const u32*
+  uint64_t dst;            // u8*, 16-byte aligned, item_count * dst_stride_16 * 16 bytes
+  uint64_t dst_sizes;      // u32*
+  uint64_t flags;          // u8*, PageFlag, read and written
   uint32_t src_stride_16;  // units of 16 bytes
   uint32_t dst_stride_16;  // units of 16 bytes
   uint32_t item_count;

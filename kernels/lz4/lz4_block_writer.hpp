@@ -34,47 +34,24 @@ class BlockWriter {
     written_ = written;
   }
 
-  // Passes over what append would write.
-  void skip(const MatchList& list, const WarpU32& count) {
-    const Batch batch = batch_of(list, count);
-    written_ += batch.total_size();
-    anchor_ = shuffle(batch.end, count - 1);
+  // Stretches `count` matches of `list`, 1 to 32, backwards, and passes over what append_stretched would write of them.
+  void stretch(const MatchList& list, const WarpU32& count) {
+    using namespace dsl;
+    const Sequence sequence = stretched(sequence_at(list, count));
+    k_.sync_warp();  // the list has been read
+    k_.if_(sequence.active, [&] {
+      list.at(times<2>(k_.lane()))
+          .store_vector(std::array{LaneU32(sequence.start | sequence.end << 16), LaneU32(sequence.from)});
+    });
+    written_ += reduce_add(select(sequence.active, sequence.overhead() + sequence.literal_count(), 0));
+    anchor_ = shuffle(sequence.end, count - 1);
   }
 
   // Appends `count` matches of `list`, 1 to 32, and leaves the list overwritten.
-  void append(const MatchList& list, const WarpU32& count) {
-    using namespace dsl;
-    mark_warp(k_, Mark::emit, *written_);
-    const Batch batch = batch_of(list, count);
-    const LaneU32 token_at = *written_ + (batch.before & 0xFFFF) + (batch.before >> 16);
-    written_ += batch.total_size();
-    const WarpBool fits = *written_ < size_;
-    k_.if_(fits, [&] {
-      const LaneU32 literals_at = token_at + 1 + extension_size(batch.literal_count);
-      const LaneU32 offset_at = literals_at + batch.literal_count;
-      k_.if_(batch.active, [&] {
-        dst_.at(token_at).store(trunc<u8>(min(batch.literal_count, kNibbleMax) << 4 | min(batch.code, kNibbleMax)));
-        dst_.at(offset_at).store(trunc<u8>(batch.offset));
-        dst_.at(offset_at).template at<1>().store(trunc<u8>(batch.offset >> 8));
-        k_.if_(max(batch.literal_count, batch.code) >= kNibbleMax, [&] {
-          store_extension(token_at + 1, batch.literal_count);
-          store_extension(offset_at + 2, batch.code);
-        });
-      });
+  void append(const MatchList& list, const WarpU32& count) { write(list, stretched(sequence_at(list, count)), count); }
 
-      const LaneU32 literals_before = batch.before >> 16;
-      const LaneBool has_literals = batch.active & (batch.literal_count != 0);
-      const WarpU32 with_literals = ballot(has_literals);
-      k_.sync_warp();  // the list has been read; literals take its place
-      k_.if_(has_literals, [&] {
-        list.at(times<2>(popc(with_literals & k_.lanes_below())))
-            .store_vector(std::array{literals_at - literals_before, batch.end_before - literals_before});
-      });
-      k_.sync_warp();
-      anchor_ = shuffle(batch.end, count - 1);
-      store_literals(list, select(has_literals, literals_before, k_.constant<u32>(~0u)), batch.total >> 16);
-    });
-  }
+  // The same of matches that have been stretched.
+  void append_stretched(const MatchList& list, const WarpU32& count) { write(list, sequence_at(list, count), count); }
 
   // The sequence without a match that ends every block.
   void finish() {
@@ -98,32 +75,70 @@ class BlockWriter {
   WarpU32 size_bytes() const { return *written_; }
 
  private:
-  // Sizes come in pairs: literals in the high half, all else in the low one; neither half overflows, in no sum.
-  struct Batch {
+  // A match and the literals before it.
+  struct Sequence {
     LaneBool active;
-    LaneU32 end, end_before;  // of the lane's match, and of the one before
-    LaneU32 offset, code;     // code: what the match's length is above kMinMatch
-    LaneU32 literal_count;
-    LaneU32 before;  // size of the sequences before
-    WarpU32 total;   // size of all
+    LaneU32 end_before;  // of the match before
+    LaneU32 start, end, from;
 
-    WarpU32 total_size() const { return (total & 0xFFFF) + (total >> 16); }
+    LaneU32 literal_count() const { return start - end_before; }
+    LaneU32 code() const { return end - start - kMinMatch; }
+    LaneU32 overhead() const { return extension_size(literal_count()) + extension_size(code()) + 3; }
   };
 
-  Batch batch_of(const MatchList& list, const WarpU32& count) {
+  Sequence sequence_at(const MatchList& list, const WarpU32& count) {
     using namespace dsl;
     const LaneU32 lane = k_.lane();
-    const LaneBool active = lane < count;
     const auto [span, from] = list.at(times<2>(min(lane, count - 1))).template load_vector<2>();
-    const LaneU32 position = span & 0xFFFF, end = span >> 16;
-    const LaneU32 end_before = select(lane == 0, *anchor_, shuffle_up(end, 1));
-    const LaneU32 agreeing = clz(word_before(position) ^ word_before(from)) / 8;
-    const LaneU32 start = position - min(agreeing, min(position - end_before, from));
-    const LaneU32 literal_count = start - end_before, code = end - start - kMinMatch;
-    const LaneU32 overhead = extension_size(literal_count) + extension_size(code) + 3;
-    const LaneU32 size = select(active, overhead | literal_count << 16, 0);
+    const LaneU32 end = span >> 16;
+    return {lane < count, select(lane == 0, *anchor_, shuffle_up(end, 1)), span & 0xFFFF, end, from};
+  }
+
+  Sequence stretched(const Sequence& at) {
+    using namespace dsl;
+    const LaneU32 agreeing = clz(word_before(at.start) ^ word_before(at.from)) / 8;
+    const LaneU32 back = min(agreeing, min(at.start - at.end_before, at.from));
+    return {at.active, at.end_before, at.start - back, at.end, at.from - back};
+  }
+
+  void write(const MatchList& list, const Sequence& sequence, const WarpU32& count) {
+    using namespace dsl;
+    mark_warp(k_, Mark::emit, *written_);
+    const LaneU32 literal_count = sequence.literal_count(), code = sequence.code(),
+                  offset = sequence.start - sequence.from;
+    // Literals in the high half, all else in the low one; neither half overflows, in no sum.
+    const LaneU32 size = select(sequence.active, sequence.overhead() | literal_count << 16, 0);
     const LaneU32 sum = inclusive_sum(size);
-    return {active, end, end_before, position - from, code, literal_count, sum - size, shuffle(sum, kWarpLanes - 1)};
+    const LaneU32 before = sum - size;
+    const WarpU32 total = shuffle(sum, kWarpLanes - 1);
+    const LaneU32 token_at = *written_ + (before & 0xFFFF) + (before >> 16);
+    written_ += (total & 0xFFFF) + (total >> 16);
+    const WarpBool fits = *written_ < size_;
+    k_.if_(fits, [&] {
+      const LaneU32 literals_at = token_at + 1 + extension_size(literal_count);
+      const LaneU32 offset_at = literals_at + literal_count;
+      k_.if_(sequence.active, [&] {
+        dst_.at(token_at).store(trunc<u8>(min(literal_count, kNibbleMax) << 4 | min(code, kNibbleMax)));
+        dst_.at(offset_at).store(trunc<u8>(offset));
+        dst_.at(offset_at).template at<1>().store(trunc<u8>(offset >> 8));
+        k_.if_(max(literal_count, code) >= kNibbleMax, [&] {
+          store_extension(token_at + 1, literal_count);
+          store_extension(offset_at + 2, code);
+        });
+      });
+
+      const LaneU32 literals_before = before >> 16;
+      const LaneBool has_literals = sequence.active & (literal_count != 0);
+      const WarpU32 with_literals = ballot(has_literals);
+      k_.sync_warp();  // the list has been read; literals take its place
+      k_.if_(has_literals, [&] {
+        list.at(times<2>(popc(with_literals & k_.lanes_below())))
+            .store_vector(std::array{literals_at - literals_before, sequence.end_before - literals_before});
+      });
+      k_.sync_warp();
+      anchor_ = shuffle(sequence.end, count - 1);
+      store_literals(list, select(has_literals, literals_before, k_.constant<u32>(~0u)), total >> 16);
+    });
   }
 
   // The four bytes before `position`, the last on top; as many of them as there are.

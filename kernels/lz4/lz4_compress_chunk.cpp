@@ -3,12 +3,17 @@
 //
 // All positions of a tile are looked up in the table, then entered, then looked up again: what the tile itself has to
 // offer comes from the second look. An atomic maximum keeps the first position of the last tile, whatever the order, so
-// the warps need nothing of each other but the barriers between these steps. Then each warp parses its segment.
+// the warps need nothing of each other but the barriers between these steps. Two of them are enough for a tile, since a
+// tile is looked up and entered while the one before is parsed and written.
+//
+// Then each warp scores all positions of its segment, and its lanes choose matches of sixteen positions each.
 //
 // The block is stitched together in two steps. Each warp tells what its first and last match are; a match that goes on
 // where the segment before ended is one with that, so a warp does not know the end of its last match. It leaves that to
 // the next warp which has a match of its own, and writes instead the one that was left to it. Sizes come before bytes,
 // as they say where each warp writes.
+#include <deque>
+
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_block_writer.hpp"
 #include "kernels/lz4/lz4_window.hpp"
@@ -21,6 +26,11 @@ using namespace dsl;
 constexpr u32 kThreads = kLz4CompressChunkShape.block_threads, kWarps = kThreads / kWarpLanes;
 constexpr u32 kSlots = 1u << kChunkHashBits;
 static_assert(kWarps * kChunkSegment == kChunkTile);
+constexpr u32 kGroup = 8, kGroups = 2, kLanePositions = kGroup * kGroups;
+constexpr u32 kLaneMatches = kLanePositions / kMinMatch;
+constexpr u32 kLongMatch = 40;  // bytes; more than a lane compares
+constexpr u32 kNone = ~0u;
+static_assert(kGroup * kWarpLanes == kChunkGroup && kLanePositions * kWarpLanes == kChunkSegment);
 
 // A warp's list: an entry for the match that was left to it, then room for as many as fit into a segment. What the
 // segment's positions found at their first look lies in that room too, and is read before a match takes its place.
@@ -28,11 +38,13 @@ constexpr u32 kListWords = 4 + 2 * kChunkSegment / kMinMatch;
 static_assert(kChunkSegment * sizeof(u16) == 2 * kChunkSegment / kMinMatch * sizeof(u32));
 
 constexpr u32 kRecordWords = kWarpLanes;
+constexpr u32 kLeftWord = 8;  // of a record: see Left
 
 struct Workspace {
   Ptr<Shared, u32, 16> table;                   // kSlots entries, see chunk_entry
   Ptr<Shared, u16, 16, Rate::Warp> candidates;  // of the warp's segment
   MatchList matches;                            // in the same memory, and one before it
+  Ptr<Shared, u8, 16, Rate::Warp> scores;       // of the candidates
   Ptr<Shared, u32, 16> records;                 // kRecordWords a warp
   Ptr<Shared, u32, 16> sizes;                   // one a warp
 };
@@ -50,33 +62,42 @@ class ChunkCompressor {
         start_end_(select(size < kLastMatchStart, 0, size - (kLastMatchStart - 1))),
         match_end_(size - min(size, kLastLiterals)),
         writer_(k, src, size, dst),
-        written_(k, 0),
-        left_{WarpVar(k, 0), WarpVar(k, 0), WarpVar(k, 0), WarpVar(k, 0)} {}
+        written_(k, 0) {}
 
   // Writes the block. Barriers stand in it, so all warps come here, also where `needless` says that there is nothing to
   // do. Afterwards fits() says whether the block is shorter than the chunk, and size_bytes() its length.
   void compress(const WarpBool& needless) {
-    k_.range(0, size_, kChunkTile, [&](const auto& tile) {
-      const WarpU32 begin = tile + k_.warp() * kChunkSegment;
-      const WarpBool busy = (begin < start_end_) & !needless;
-      k_.if_(busy, [&] { look_up(begin); });
-      k_.barrier();
-      k_.if_(busy, [&] { enter(begin); });
-      k_.barrier();
+    const LaneU32 none(k_.constant<u32>(0));
+    set_left({none, none, none, none});
+    Looked looked(k_);
+    const auto busy = [&](const WarpU32& begin) { return (begin < start_end_) & !needless; };
+    const WarpU32 first = k_.warp() * kChunkSegment;
+    k_.if_(busy(first), [&] { look_up(first, looked); });
+    k_.barrier();
+    k_.if_(busy(first), [&] { enter(first, looked); });
+    k_.barrier();
+    k_.range(0, start_end_, kChunkTile, [&](const auto& tile) {
+      const WarpU32 begin = tile + first, next = begin + kChunkTile;
       WarpVar listed(k_, 0);
-      k_.if_(busy, [&] { listed = parse_segment(begin); });
+      k_.if_(busy(begin), [&] {
+        choose_candidates(begin, looked);
+        k_.sync_warp();
+        listed = parse_segment(begin);
+      });
       publish_record(*listed);
-      k_.barrier();
+      k_.if_(busy(next), [&] { look_up(next, looked); });
+      k_.barrier();  // records are there, and the next tile has been looked up
+      k_.if_(busy(next), [&] { enter(next, looked); });
       const Share share = share_of(tile);
       write_share(
-          share, [&](const WarpU32& at, const WarpU32& count) { writer_.skip(list_from(at), count); },
+          share, [&](const WarpU32& at, const WarpU32& count) { writer_.stretch(list_from(at), count); },
           k_.constant<u32>(0));
       k_.once_per_warp([&] { shared_.sizes.at(k_.warp()).store(writer_.size_bytes()); });
-      k_.barrier();
+      k_.barrier();  // sizes are there, and the next tile has been entered
       const LaneU32 warp_size = select(k_.lane() < kWarps, shared_.sizes.at(min(k_.lane(), kWarps - 1)).load(), 0);
       const WarpU32 before = reduce_add(select(k_.lane() < k_.warp(), warp_size, 0));
       write_share(
-          share, [&](const WarpU32& at, const WarpU32& count) { writer_.append(list_from(at), count); },
+          share, [&](const WarpU32& at, const WarpU32& count) { writer_.append_stretched(list_from(at), count); },
           *written_ + before);
       written_ += reduce_add(warp_size);
       k_.sync_warp();  // the list has been read; the next tile's candidates take its place
@@ -94,71 +115,232 @@ class ChunkCompressor {
  private:
   using Parser = WindowParser<ItemSource>;
 
-  struct Hashed {
-    LaneU32 position, hash;
+  // What a lane keeps of its positions from step to step: their hashes, and the entries that were found before the
+  // tile's own, the high halves of two in a word.
+  struct Looked {
+    std::deque<Var<u32, Rate::Thread>> hashes, earlier;
+
+    explicit Looked(Kernel& k) {
+      for (u32 i = 0; i < kLanePositions; ++i) hashes.emplace_back(k, k.constant<u32>(0));
+      for (u32 i = 0; i < kLanePositions / 2; ++i) earlier.emplace_back(k, k.constant<u32>(0));
+    }
   };
 
-  // body(index of the first in the segment, four positions), for four a lane and 128 a turn. Where no match may start
-  // any more, hashes are of something else.
-  template <class Body>
-  void for_each_four(const WarpU32& begin, const Body& body) {
-    k_.range(k_.constant<u32>(0), kChunkSegment, 4 * kWarpLanes, [&](const auto& first) {
-      const auto index = align_down<4>(first + times<4>(k_.lane()));
-      const LaneU32 position = begin + index;
-      const auto words = src_.as<u32>().at(min(position, start_end_ - 1) / 4);
-      const LaneU32 low = words.load(), high = words.template at<1>().load();
-      const auto hash_at = [&](u32 bit) { return funnel_right(low, high, k_.constant(bit)) * kHashMultiplier; };
-      body(index, std::array<Hashed, 4>{{{position, hash_at(0)},
-                                         {position + 1, hash_at(8)},
-                                         {position + 2, hash_at(16)},
-                                         {position + 3, hash_at(24)}}});
-    });
+  // The lane's first position in a group of the segment.
+  LaneU32 first_of(const WarpU32& begin, u32 group) {
+    return begin + k_.constant(group * kGroup * kWarpLanes) + times<kGroup>(k_.lane());
+  }
+
+  // The four bytes at each of the eight positions of a group, at the one before and at four behind. Where no match may
+  // start any more, they are of something else.
+  std::array<LaneU32, kGroup + 5> words_at(const LaneU32& first) {
+    const auto index = times<kGroup / 4>(min(first, start_end_ - 1) / kGroup);
+    const auto words = src_.as<u32>().at(index);
+    const LaneU32 before = src_.as<u32>().at(max(index, 1) - 1).load();
+    const auto [a, b] = words.template load_vector<2>();
+    const auto [c, d] = words.template at<2>().template load_vector<2>();
+    const auto word = [&](const LaneU32& from, const LaneU32& to, u32 byte) {
+      return funnel_right(from, to, k_.constant<u32>(8 * byte));
+    };
+    return {word(before, a, 3), a, word(a, b, 1), word(a, b, 2), word(a, b, 3), b, word(b, c, 1), word(b, c, 2),
+            word(b, c, 3),      c, word(c, d, 1), word(c, d, 2), word(c, d, 3)};
   }
 
   auto slot(const LaneU32& hash) { return shared_.table.at(hash >> (32 - kChunkHashBits)); }
 
-  // The position of an entry whose check agrees, else `position`.
-  static LaneU32 found(const LaneU32& position, const LaneU32& hash, const LaneU32& entry) {
-    return select((entry & 0xFFFF) == chunk_check(hash), chunk_position(entry), position);
+  static LaneBool agrees(const LaneU32& entry, const LaneU32& hash) { return ((entry ^ hash) & 0x7FFF) == 0; }
+
+  // The high halves of two words in one.
+  LaneU32 high_halves(const LaneU32& first, const LaneU32& second) {
+    return prmt(first, second, k_.constant<u32>(0x7632));
   }
 
-  void look_up(const WarpU32& begin) {
-    for_each_four(begin, [&](const auto& index, const std::array<Hashed, 4>& four) {
-      const auto look = [&](const Hashed& at) { return found(at.position, at.hash, slot(at.hash).load()); };
-      const std::array pairs{look(four[0]) | look(four[1]) << 16, look(four[2]) | look(four[3]) << 16};
-      shared_.candidates.at(index).template as<u32>().store_vector(pairs);
-    });
-  }
-
-  void enter(const WarpU32& begin) {
-    for_each_four(begin, [&](const auto&, const std::array<Hashed, 4>& four) {
-      for (const Hashed& at : four) {
-        const LaneU32 entry = select(at.position < start_end_, chunk_entry(at.position, at.hash), 0);
-        atomic_max(slot(at.hash), entry, Order::Relaxed, Scope::Cta);
+  void look_up(const WarpU32& begin, Looked& looked) {
+    for (u32 group = 0; group < kGroups; ++group) {
+      const LaneU32 first = first_of(begin, group);
+      const auto words = words_at(first);
+      const LaneU32 place = (first ^ (kChunkTile - 1)) << 16;
+      std::vector<LaneU32> found;
+      for (u32 i = 0; i < kGroup; ++i) {
+        const LaneU32 hash = words[i + 1] * kHashMultiplier;
+        const LaneU32 entry = slot(hash).load();
+        looked.hashes[group * kGroup + i] = hash;
+        found.push_back(select(agrees(entry, hash), entry, place - k_.constant(i << 16)));
       }
+      for (u32 i = 0; i < kGroup; i += 2)
+        looked.earlier[(group * kGroup + i) / 2] = high_halves(found[i], found[i + 1]);
+    }
+  }
+
+  void enter(const WarpU32& begin, const Looked& looked) {
+    for (u32 group = 0; group < kGroups; ++group) {
+      const LaneU32 first = first_of(begin, group);
+      const LaneU32 place = (first ^ (kChunkTile - 1)) << 16;
+      for (u32 i = 0; i < kGroup; ++i) {
+        const LaneU32 hash = *looked.hashes[group * kGroup + i];
+        const LaneU32 entry = prmt(hash, place - k_.constant(i << 16), k_.constant<u32>(0x7610));
+        atomic_max(slot(hash), entry, Order::Relaxed, Scope::Cta);
+      }
+    }
+  }
+
+  // Stores a candidate for each position of the segment: the one before where its byte is repeated, else the first of
+  // the tile that is earlier and has the hash, else one of before the tile; the position itself if there is none.
+  void choose_candidates(const WarpU32& begin, const Looked& looked) {
+    const WarpU32 parse_end = min(start_end_, begin + (kChunkSegment - (kMinMatch - 1)));
+    for (u32 group = 0; group < kGroups; ++group) {
+      const LaneU32 first = first_of(begin, group);
+      const LaneU32 place = (first ^ (kChunkTile - 1)) << 16;
+      const auto words = words_at(first);
+      std::vector<LaneU32> candidates, scores;
+      for (u32 i = 0; i < kGroup; ++i) {
+        const LaneU32 hash = words[i + 1] * kHashMultiplier, pair = *looked.earlier[(group * kGroup + i) / 2];
+        const LaneU32 entry = slot(hash).load(), own = place - k_.constant(i << 16);
+        const LaneBool in_tile = agrees(entry, hash) & (entry > (own | 0xFFFF));
+        const LaneU32 latest = chunk_position(LaneU32(select(in_tile, entry, i % 2 == 0 ? pair << 16 : pair)));
+        const LaneU32 position = first + k_.constant(i), before = max(position, 1) - 1;
+        const LaneU32 candidate = select(words[i + 1] == words[i], before, latest);
+        candidates.push_back(candidate);
+        scores.push_back(Parser::score(src_, words[i + 1], words[i + 5], min(candidate, start_end_ - 1),
+                                       (candidate < position) & (position < parse_end)));
+      }
+      // The last lane's neighbours are of another group.
+      const auto next_lane = [&](const LaneU32& value) {
+        return select(k_.lane() == kWarpLanes - 1, 0, shuffle_down(value, 1));
+      };
+      scores.push_back(next_lane(scores[0]));
+      scores.push_back(next_lane(scores[1]));
+      const auto start = [&](u32 i) {
+        return LaneU32(select(Parser::stays(scores[i], scores[i + 1], scores[i + 2]), scores[i], 0));
+      };
+      const auto pair = [&](u32 i) { return candidates[i] | candidates[i + 1] << 16; };
+      const auto four = [&](u32 i) { return start(i) | start(i + 1) << 8 | start(i + 2) << 16 | start(i + 3) << 24; };
+      const auto index = times<kGroup>((first - begin) / kGroup);
+      shared_.candidates.at(index).template as<u32>().store_vector(std::array{pair(0), pair(2), pair(4), pair(6)});
+      shared_.scores.at(index).template as<u32>().store_vector(std::array{four(0), four(4)});
+    }
+  }
+
+  // Lists the segment's matches; how many. Counted from the segment's start are all places here but `begin`.
+  //
+  // Which position starts the match after another follows from that one's end alone. So each lane chooses the matches
+  // of its own slice, first as if none reached into it, and again from where the lanes before it arrived if they
+  // arrived elsewhere. A match of kLongMatch bytes is measured by the whole warp, the first such one a turn: those that
+  // it covers need not be.
+  WarpU32 parse_segment(const WarpU32& begin) {
+    mark_warp(k_, Mark::parse, begin);
+    const LaneU32 lane = k_.lane();
+    const LaneU32 slice = times<kLanePositions>(lane), slice_end = slice + kLanePositions;
+    const auto own_words = shared_.scores.at(times<kLanePositions>(lane)).as<u32>();
+    const auto scores = own_words.template load_vector<4>();  // the slice's matches take their place
+    const LaneU32 starts = starts_of(scores);
+    const WarpU32 match_end = min(match_end_ - begin, kChunkSegment);
+    Var<u32, Rate::Thread> start(k_, slice), arrival(k_, 0), count(k_, 0), pending(k_, kNone);
+    Var<bool, Rate::Thread> astray(k_, k_.constant(true));
+    k_.warp_loop([&](auto& turns) {
+      k_.if_(*astray,
+             [&] { choose_in_slice(begin, scores, starts, own_words, match_end, *start, arrival, count, pending); });
+      const WarpU32 unmeasured = ballot(*pending != kNone);
+      k_.if_(unmeasured != 0, [&] {
+        const WarpU32 first = ctz(unmeasured), position = shuffle(*pending, first);
+        const WarpU32 candidate = broadcast(zext<u32>(shared_.candidates.at(position).load()));
+        Parser parser(k_, src_, start_end_, min(match_end_, begin + kChunkSegment), list_from(k_.constant<u32>(1)));
+        const WarpU32 end = parser.measure(begin + position, begin + position - candidate) - begin;
+        k_.if_(lane == first, [&] {
+          own_words.at(*count).store(position | end << 16);
+          count += 1;
+          arrival = end;
+          pending = kNone;
+        });
+      });
+      const LaneU32 reached = inclusive_max(max(*arrival, slice_end));
+      const LaneU32 from = select(lane == 0, 0, shuffle_up(reached, 1));
+      astray = from != *start;
+      start = from;
+      turns.break_if(!any(*astray | (*pending != kNone)));
+    });
+
+    const LaneU32 sum = inclusive_sum(*count);
+    const LaneU32 before = sum - *count;
+    std::vector<LaneU32> spans, candidates;
+    for (u32 i = 0; i < kLaneMatches; ++i) {
+      const LaneU32 entry = own_words.at(k_.constant(i)).load();
+      spans.push_back(entry);
+      candidates.push_back(zext<u32>(shared_.candidates.at(entry & (kChunkSegment - 1)).load()));
+    }
+    k_.sync_warp();  // candidates have been read; matches take their place
+    for (u32 i = 0; i < kLaneMatches; ++i) {
+      k_.if_(k_.constant(i) < *count, [&] {
+        shared_.matches.at(times<2>(before + k_.constant(i + 1)))
+            .store_vector(std::array{spans[i] + (begin | begin << 16), candidates[i]});
+      });
+    }
+    return shuffle(sum, kWarpLanes - 1);
+  }
+
+  // A bit for each of the slice's positions that scores.
+  LaneU32 starts_of(const std::array<LaneU32, 4>& scores) {
+    const auto four = [&](const LaneU32& word) {  // the bytes' high bits, side by side
+      return ((word + 0x7F7F7F7Fu) >> 7 & 0x01010101u) * 0x01020408u >> 24;
+    };
+    return four(scores[0]) | four(scores[1]) << 4 | four(scores[2]) << 8 | four(scores[3]) << 12;
+  }
+
+  // Chooses matches of the lane's slice from `start` on and stores them, position and end, in `chosen`; where the last
+  // one ends. `pending` is one that is too long to be measured here, and would follow.
+  void choose_in_slice(const WarpU32& begin, const std::array<LaneU32, 4>& scores, const LaneU32& starts,
+                       const Ptr<Shared, u32, 16, Rate::Thread>& chosen, const WarpU32& match_end, const LaneU32& start,
+                       Var<u32, Rate::Thread>& arrival, Var<u32, Rate::Thread>& count,
+                       Var<u32, Rate::Thread>& pending) {
+    const LaneU32 slice = times<kLanePositions>(k_.lane());
+    // From there on eight bytes would leave the segment or the item.
+    const WarpU32 compare_end = min(start_end_, min(match_end_, begin + kChunkSegment) - 7);
+    arrival = start;
+    count = 0;
+    pending = kNone;
+    k_.thread_loop([&](auto& matches) {
+      const LaneU32 rest = select(*arrival - slice < kLanePositions, starts >> ((*arrival - slice) & 31), 0);
+      matches.break_if(rest == 0);
+      const LaneU32 position = *arrival + ctz(rest);
+      const LaneU32 score = byte_of(scores, position);
+      Var<u32, Rate::Thread> end(k_, position + score);
+      k_.if_(score == Parser::kMaxScore, [&] {
+        const LaneU32 offset = begin + position - zext<u32>(shared_.candidates.at(position).load());
+        k_.thread_loop([&](auto& steps) {
+          k_.if_(*end - position >= kLongMatch, [&] { pending = position; });
+          const LaneU32 at = begin + *end;
+          steps.break_if((*pending != kNone) | (at >= compare_end));
+          const auto [first, second] = Parser::load_eight(src_, at);
+          const auto [first_before, second_before] = Parser::load_eight(src_, at - offset);
+          const LaneU32 low = first ^ first_before, high = second ^ second_before;
+          end += select(low != 0, ctz(low), 32 + ctz(high)) / 8;
+          steps.break_if((low | high) != 0);
+        });
+        k_.if_((begin + *end >= compare_end) & (*pending == kNone), [&] {
+          k_.thread_loop([&](auto& bytes) {
+            bytes.break_if(*end >= match_end);
+            bytes.break_if(src_.at(begin + *end).load() != src_.at(begin + *end - offset).load());
+            end += 1;
+          });
+        });
+      });
+      matches.break_if(*pending != kNone);
+      chosen.at(*count).store(position | min(*end, match_end) << 16);
+      count += 1;
+      arrival = min(*end, match_end);
     });
   }
 
-  // Lists the segment's matches; how many.
-  WarpU32 parse_segment(const WarpU32& begin) {
-    const WarpU32 segment_end = begin + kChunkSegment;
-    const WarpU32 start_end = min(start_end_, segment_end - (kMinMatch - 1));
-    Parser parser(k_, src_, start_end, min(match_end_, segment_end), list_from(k_.constant<u32>(1)));
-    WarpVar base(k_, begin);
-    k_.warp_loop([&](auto& windows) {
-      windows.break_if(*base >= start_end);
-      mark_warp(k_, Mark::parse, *base);
-      const Parser::Place place = parser.place_at(*base);
-      const LaneU32 entry = slot(place.hash).load();
-      const LaneU32 in_tile = found(place.position, place.hash, entry);
-      const LaneU32 earlier = zext<u32>(shared_.candidates.at(place.position - begin).load());
-      const LaneU32 latest = select(in_tile < place.position, in_tile, earlier);
-      const LaneU32 candidate = parser.repeated_or(place, min(latest, place.position));
-      const LaneU32 score = parser.score(place, candidate);
-      k_.sync_warp();  // candidates have been read; matches take their place
-      base = parser.list_matches(*base, place, candidate, score);
-    });
-    return parser.listed();
+  // Byte `index` modulo 16.
+  LaneU32 byte_of(const std::array<LaneU32, 4>& words, const LaneU32& index) {
+    const LaneU32 low = prmt(words[0], words[1], index & 7), high = prmt(words[2], words[3], index & 7);
+    return select((index & 8) == 0, low, high) & 0xFF;
+  }
+
+  LaneU32 inclusive_max(const LaneU32& value) {
+    const LaneU32 by_1 = max(value, shuffle_up(value, 1)), by_2 = max(by_1, shuffle_up(by_1, 2));
+    const LaneU32 by_4 = max(by_2, shuffle_up(by_2, 4)), by_8 = max(by_4, shuffle_up(by_4, 8));
+    return max(by_8, shuffle_up(by_8, 16));
   }
 
   MatchList list_from(const WarpU32& index) { return shared_.matches.at(times<2>(index)); }
@@ -173,7 +355,23 @@ class ChunkCompressor {
       const LaneU32 match = select(lane < 4, max(listed, 2) - 1, select(lane < 6, 1, listed));
       word = select(lane == 0, listed, shared_.matches.at(times<2>(match) + (lane & 1)).load());
     });
-    shared_.records.at(k_.warp() * kRecordWords + lane).store(*word);
+    k_.if_(lane < kLeftWord, [&] { shared_.records.at(k_.warp() * kRecordWords + lane).store(*word); });
+  }
+
+  Ptr<Shared, u32, 16, Rate::Warp> own_left() {
+    return shared_.records.at(times<kRecordWords>(k_.warp())).at<kLeftWord>();
+  }
+  // The last match so far: start, end and place of the earlier bytes, and the end of the match before. End 0: there is
+  // none. Each warp keeps it in its own record, where it takes no registers while a tile is parsed.
+  struct Left {
+    LaneU32 start, end, from, anchor;
+  };
+  Left left() {
+    const auto [start, end, from, anchor] = own_left().load_vector<4>();
+    return {start, end, from, anchor};
+  }
+  void set_left(const Left& left) {
+    k_.once_per_warp([&] { own_left().store_vector(std::array{left.start, left.end, left.from, left.anchor}); });
   }
 
   // What a warp writes of a tile.
@@ -186,12 +384,13 @@ class ChunkCompressor {
   // to the next. Lane 0 stands for what was left by the tile before, lane i + 1 for warp i.
   Share share_of(const BlockU32& tile) {
     const LaneU32 lane = k_.lane();
+    const Left left = this->left();
     const LaneBool is_warp = (lane - 1) < kWarps;
     const auto record = shared_.records.at(times<kRecordWords>(select(is_warp, lane - 1, 0)));
-    const LaneU32 count = select(is_warp, record.load(), select(lane == 0, zext<u32>(*left_.end != 0), 0));
+    const LaneU32 count = select(is_warp, record.load(), select(lane == 0, zext<u32>(left.end != 0), 0));
     const LaneBool from_record = is_warp & (count != 0);
     Var<u32, Rate::Thread> before_last(k_, 0), first_start(k_, 0), first_end(k_, 0), first_offset(k_, 0);
-    Var<u32, Rate::Thread> start(k_, *left_.start), from(k_, *left_.from), end(k_, select(lane == 0, *left_.end, 0));
+    Var<u32, Rate::Thread> start(k_, left.start), from(k_, left.from), end(k_, select(lane == 0, left.end, 0));
     k_.if_(from_record, [&] {
       before_last = record.at<2>().load() >> 16;
       const auto [first, first_from, last, last_from] = record.at<4>().load_vector<4>();
@@ -209,7 +408,7 @@ class ChunkCompressor {
     const LaneU32 own = count - zext<u32>(goes_on);
     const WarpU32 with_own = ballot(own != 0), with_any = ballot(count != 0);
     const LaneU32 end_below = shuffle(*end, 31 - clz(with_any & k_.lanes_below()));  // of lane 31, 0, if there is none
-    const LaneU32 anchor = select(lane == 0, *left_.anchor, select(count >= 2, *before_last, end_below));
+    const LaneU32 anchor = select(lane == 0, left.anchor, select(count >= 2, *before_last, end_below));
 
     const WarpU32 self = k_.warp() + 1, below = shift_left(1, self) - 1;
     const WarpU32 origin = 31 - clz(with_own & below), ending = 31 - clz(with_any & below);
@@ -227,10 +426,8 @@ class ChunkCompressor {
 
     const WarpU32 last_origin = 31 - clz(with_own);
     const WarpBool some = with_own != 0;
-    left_.start = select(some, shuffle(*start, last_origin), 0);
-    left_.from = select(some, shuffle(*from, last_origin), 0);
-    left_.anchor = select(some, shuffle(anchor, last_origin), 0);
-    left_.end = select(some, shuffle(*end, 31 - clz(with_any)), 0);
+    set_left({select(some, shuffle(*start, last_origin), 0), select(some, shuffle(*end, 31 - clz(with_any)), 0),
+              select(some, shuffle(*from, last_origin), 0), select(some, shuffle(anchor, last_origin), 0)});
     const WarpU32 written = select(self_own != 0, self_own - 1 + zext<u32>(is_left), 0);
     return {select(is_left, entry, 1), written, select(is_left, left_anchor, 0)};
   }
@@ -245,12 +442,11 @@ class ChunkCompressor {
 
   // By one warp: the match that is left, and the literals at the end.
   void finish() {
-    writer_.resume(*left_.anchor, *written_);
-    k_.if_(*left_.end != 0, [&] {
-      k_.once_per_warp([&] {
-        list_from(k_.constant<u32>(0))
-            .store_vector(std::array{LaneU32(*left_.start | *left_.end << 16), LaneU32(*left_.from)});
-      });
+    const Left left = this->left();
+    writer_.resume(broadcast(left.anchor), *written_);
+    k_.if_(broadcast(left.end) != 0, [&] {
+      k_.once_per_warp(
+          [&] { list_from(k_.constant<u32>(0)).store_vector(std::array{left.start | left.end << 16, left.from}); });
       k_.sync_warp();
       writer_.append(list_from(k_.constant<u32>(0)), k_.constant<u32>(1));
     });
@@ -265,9 +461,6 @@ class ChunkCompressor {
   BlockU32 match_end_;  // no match goes beyond
   BlockWriter<ItemSource> writer_;
   WarpVar written_;  // of the block, by all warps
-  struct {
-    WarpVar start, end, from, anchor;
-  } left_;  // the last match so far, and the end of the one before; end 0: there is none
 };
 
 // A chunk that does not shrink: 16 bytes a thread and turn, then what is left.
@@ -289,11 +482,13 @@ void copy_raw(Kernel& k, const ItemSource& src, const ItemRoom& dst, const Size&
 }  // namespace
 
 KernelDefinition lz4_compress_chunk() {
-  constexpr u32 kSharedBytes = (kSlots + kWarps * (kListWords + kRecordWords + 1)) * sizeof(u32) + sizeof(u32);
+  constexpr u32 kSharedBytes =
+      (kSlots + kWarps * (kListWords + kRecordWords + 1)) * sizeof(u32) + kWarps * kChunkSegment + sizeof(u32);
   return define(
       KernelSpec{.name = std::string(kLz4CompressChunk),
                  .block = kThreads,
-                 .budget = {.registers = 80, .shared_bytes = kSharedBytes, .spill_bytes = 0},
+                 .min_blocks = 4,  // three without spills are slower
+                 .budget = {.registers = 64, .shared_bytes = kSharedBytes, .spill_bytes = 192},
                  .cost = {.threads_per_element = double{kThreads} / kMaxChunkBytes,
                           .buffers = {{"src", N},
                                       {"dst", N},
@@ -309,6 +504,7 @@ KernelDefinition lz4_compress_chunk() {
         const auto lists = k.shared<u32, kWarps * kListWords, 16>("lists");
         const auto records = k.shared<u32, kWarps * kRecordWords, 16>("records");
         const auto sizes = k.shared<u32, kWarps, 16>("sizes");
+        const auto scores = k.shared<u8, kWarps * kChunkSegment, 16>("scores");
         const auto seen = k.shared<u32, 1, 4>("seen");
         const auto item = k.block();
         k.return_if(item >= item_count);
@@ -336,7 +532,8 @@ KernelDefinition lz4_compress_chunk() {
           const auto list = lists.data().at(times<4>(k.warp() * (kListWords / 4))).within(kListWords);
           ChunkCompressor compressor(
               k, item_src, size, item_dst,
-              Workspace{table.data(), list.at<4>().as<u16>(), list.at<2>(), records.data(), sizes.data()});
+              Workspace{table.data(), list.at<4>().as<u16>(), list.at<2>(),
+                        scores.data().at(times<kChunkSegment>(k.warp())), records.data(), sizes.data()});
           compressor.compress(zero);
           k.if_(zero, [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
             k.if_(compressor.fits(), [&] {

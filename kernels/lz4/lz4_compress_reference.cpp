@@ -111,6 +111,9 @@ struct Item {
   bool repeats(uint32_t position) const {
     return position > 0 && load_word(bytes + position) == load_word(bytes + position - 1);
   }
+  uint32_t score(uint32_t position, uint32_t candidate) const {
+    return candidate < position ? score_match(bytes, position, candidate) : 0;
+  }
 
   const uint8_t* bytes;
   uint32_t size;
@@ -118,33 +121,31 @@ struct Item {
   uint32_t match_end;  // no match goes beyond
 };
 
-// Candidates and scores of the positions of one window; positions that may not start a match score 0.
+// Whether position i of `scores` starts a match and does not give way; what lies beyond them scores 0.
+bool stays(std::span<const uint32_t> scores, size_t i) {
+  const auto score = [&](size_t at) { return at < scores.size() ? scores[at] : 0; };
+  return scores[i] != 0 && score(i + 1) <= scores[i] && score(i + 2) <= scores[i] + 1;
+}
+
+// The positions of one window, as far as they may start a match.
 struct Window {
   uint32_t candidate[kWindow];
-  uint32_t score[kWindow + 2] = {};  // two more, for the lazy choice at the window's end
+  bool starts[kWindow] = {};  // a match is to start here if it can
 
-  // The first position at `from` or after that starts a match and does not give way; kWindow if there is none.
-  uint32_t choose(uint32_t from) const {
-    while (from < kWindow && (score[from] == 0 || score[from + 1] > score[from] || score[from + 2] > score[from] + 1)) {
-      ++from;
-    }
+  uint32_t first_start(uint32_t from) const {
+    while (from < kWindow && !starts[from]) ++from;
     return from;
   }
 };
 
 // Calls take(Match) for the matches that start in [begin, start_end) and end at match_end at the latest. look_up(base,
-// end, window) fills in the candidates of a window.
+// end, window) fills in a window.
 template <class LookUp, class Take>
 void parse(const Item& item, uint32_t begin, uint32_t start_end, uint32_t match_end, LookUp look_up, Take take) {
   for (uint32_t base = begin, next = 0; base < start_end; base = std::max(base + kWindow, next)) {
     Window window;
-    const uint32_t window_end = std::min(base + kWindow, start_end);
-    look_up(base, window_end, window);
-    for (uint32_t position = base; position < window_end; ++position) {
-      const uint32_t candidate = window.candidate[position - base];
-      if (candidate < position) window.score[position - base] = score_match(item.bytes, position, candidate);
-    }
-    for (uint32_t lane = window.choose(0); lane < kWindow; lane = window.choose(next - base)) {
+    look_up(base, std::min(base + kWindow, start_end), window);
+    for (uint32_t lane = window.first_start(0); lane < kWindow; lane = window.first_start(next - base)) {
       Match match{base + lane, base + lane + kMinMatch, window.candidate[lane]};
       while (match.end < match_end && item.bytes[match.end] == item.bytes[match.end - match.offset()]) ++match.end;
       take(match);
@@ -161,14 +162,17 @@ void compress_page(const Item& item, BlockWriter& writer) {
     return static_cast<uint32_t>(uint64_t{item.hash(position)} * kPageSlots >> 32);
   };
   const auto look_up = [&](uint32_t base, uint32_t end, Window& window) {
+    uint32_t scores[kWindow] = {};
     for (uint32_t position = base; position < end; ++position) {
       window.candidate[position - base] = item.repeats(position) ? position - 1 : table[bucket(position)];
+      scores[position - base] = item.score(position, window.candidate[position - base]);
       entrants[bucket(position) % kPageEntrants] = static_cast<uint16_t>(position);
     }
     for (uint32_t position = base; position < end; ++position) {
       if (entrants[bucket(position) % kPageEntrants] == position)
         table[bucket(position)] = static_cast<uint16_t>(position);
     }
+    for (uint32_t lane = 0; lane < kWindow; ++lane) window.starts[lane] = stays(scores, lane);
   };
   parse(item, 0, item.start_end, item.match_end, look_up, [&](const Match& match) { writer.append(match); });
 }
@@ -179,7 +183,7 @@ void compress_chunk(const Item& item, BlockWriter& writer) {
   const auto slot = [&](uint32_t position) -> uint32_t& { return table[item.hash(position) >> (32 - kChunkHashBits)]; };
   // The position that `entry` stands for if its check agrees; else `position`.
   const auto found = [&](uint32_t position, uint32_t entry) {
-    return (entry & 0xFFFF) == chunk_check(item.hash(position)) ? chunk_position(entry) : position;
+    return (entry & 0x7FFF) == chunk_check(item.hash(position)) ? chunk_position(entry) : position;
   };
   Match pending{};  // end 0: there is none
   for (uint32_t tile = 0; tile < item.start_end; tile += kChunkTile) {
@@ -191,11 +195,20 @@ void compress_chunk(const Item& item, BlockWriter& writer) {
       slot(position) = std::max(slot(position), chunk_entry(position, item.hash(position)));
 
     for (uint32_t begin = tile; begin < tile_end; begin += kChunkSegment) {
+      const uint32_t segment_end = begin + kChunkSegment;
+      const uint32_t start_end = std::min(item.start_end, segment_end - (kMinMatch - 1));
+      uint32_t candidates[kChunkSegment], scores[kChunkSegment] = {};
+      for (uint32_t position = begin; position < start_end; ++position) {
+        const uint32_t in_tile = found(position, slot(position));
+        const uint32_t latest = in_tile < position ? in_tile : earlier[position - tile];
+        candidates[position - begin] = item.repeats(position) ? position - 1 : latest;
+        scores[position - begin] = item.score(position, candidates[position - begin]);
+      }
       const auto look_up = [&](uint32_t base, uint32_t end, Window& window) {
-        for (uint32_t position = base; position < end; ++position) {
-          const uint32_t in_tile = found(position, slot(position));
-          const uint32_t latest = in_tile < position ? in_tile : earlier[position - tile];
-          window.candidate[position - base] = item.repeats(position) ? position - 1 : latest;
+        for (uint32_t i = base - begin; i < end - begin; ++i) {
+          const std::span group(scores + i / kChunkGroup * kChunkGroup, kChunkGroup);
+          window.candidate[i - (base - begin)] = candidates[i];
+          window.starts[i - (base - begin)] = stays(group, i % kChunkGroup);
         }
       };
       // A match that goes on where the segment before ended is one with that.
@@ -207,8 +220,7 @@ void compress_chunk(const Item& item, BlockWriter& writer) {
           pending = match;
         }
       };
-      const uint32_t end = begin + kChunkSegment;
-      parse(item, begin, std::min(item.start_end, end - (kMinMatch - 1)), std::min(item.match_end, end), look_up, take);
+      parse(item, begin, start_end, std::min(item.match_end, segment_end), look_up, take);
     }
   }
   if (pending.end != 0) writer.append(pending);

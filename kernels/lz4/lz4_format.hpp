@@ -27,10 +27,11 @@ inline constexpr uint32_t kPageEntrants = 128;  // slots in which positions of a
 inline constexpr uint32_t kChunkHashBits = 13;
 inline constexpr uint32_t kChunkTile = 4096;
 inline constexpr uint32_t kChunkSegment = kChunkTile / 8;  // of a warp
+inline constexpr uint32_t kChunkGroup = 256;               // a position gives way only to one of its own group
 
 template <class U32>
 constexpr auto chunk_check(const U32& hash) {
-  return hash >> 3 & 0xFFFF;
+  return hash & 0x7FFF;
 }
 template <class U32>
 constexpr auto chunk_entry(const U32& position, const U32& hash) {

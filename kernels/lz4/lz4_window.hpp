@@ -16,6 +16,7 @@ template <class Input>
 class WindowParser {
  public:
   static constexpr uint32_t kMaxMatches = kWindow / kMinMatch;  // of a window
+  static constexpr uint32_t kMaxScore = 8;
 
   // No match starts at `start_end` or later, which is twelve bytes before the item's end; none goes beyond `match_end`.
   // `matches` has room for what is listed.
@@ -34,7 +35,7 @@ class WindowParser {
     using namespace dsl;
     const LaneBool active = base + k_.lane() < start_end_;
     const LaneU32 position = min(base + k_.lane(), start_end_ - 1);
-    const auto [first, second] = load_eight(position);
+    const auto [first, second] = load_eight(src_, position);
     return {position, active, first, second, first * kHashMultiplier};
   }
 
@@ -49,66 +50,63 @@ class WindowParser {
   // How many of the eight bytes agree with those at `candidate` before the first that does not; 0 where the first four
   // do not all agree, or the candidate is not before the position.
   LaneU32 score(const Place& place, const LaneU32& candidate) {
+    return score(src_, place.first, place.second, candidate, place.active & (candidate < place.position));
+  }
+  static LaneU32 score(const Input& src, const LaneU32& first, const LaneU32& second, const LaneU32& candidate,
+                       const LaneBool& is_before) {
     using namespace dsl;
-    const auto [first, second] = load_eight(candidate);
-    const LaneBool agrees = place.active & (candidate < place.position) & (place.first == first);
-    return select(agrees, 4 + ctz(place.second ^ second) / 8, 0);
+    const auto [candidate_first, candidate_second] = load_eight(src, candidate);
+    return select(is_before & (first == candidate_first), 4 + ctz(second ^ candidate_second) / 8, 0);
   }
 
-  // Chooses matches among the candidates of the window at `base` and lists them; where the next window starts.
-  WarpU32 list_matches(const WarpU32& base, const Place& place, const LaneU32& candidate, const LaneU32& score) {
+  // Whether a match is to start at a position, its score and those of the next two given: it gives way to the next
+  // position if that scores higher, and to the next but one if that scores higher by two.
+  static LaneBool stays(const LaneU32& score, const LaneU32& next, const LaneU32& next_but_one) {
+    return (score != 0) & (next <= score) & (next_but_one <= score + 1);
+  }
+
+  // Chooses matches among those that may start in the window at `base` and lists them; where the next window starts.
+  WarpU32 list_matches(const WarpU32& base, const LaneU32& position, const LaneU32& candidate, const LaneU32& score,
+                       const LaneBool& stays) {
     using namespace dsl;
     const LaneU32 lane = k_.lane();
-    // A start gives way to the next position if that scores higher, and to the next but one if that scores higher by
-    // two.
-    const LaneBool stays = (score != 0) & (shuffle_down(score, 1) <= score) & (shuffle_down(score, 2) <= score + 1);
     const WarpU32 starts = ballot(stays);
-    Var<u32, Rate::Thread> end(k_, lane + min(score, match_end_ - place.position));  // counted from base, as all here
+    Var<u32, Rate::Thread> end(k_, lane + min(score, match_end_ - position));  // counted from base, as all here
     const LaneU32 follower = select(score == kMaxScore, k_.constant<u32>(kGoesOn), first_of(starts, *end));
     Var<bool, Rate::Thread> chosen(k_, k_.constant(false));
     WarpVar next(k_, ctz(starts));
-    k_.warp_loop([&](auto& matches) {
-      matches.break_if(*next >= kWindow);
-      chosen |= lane == *next;
-      const WarpU32 after = shuffle(follower, *next);
-      k_.if_(after == kGoesOn, [&] {
-          const WarpU32 position = base + *next;
-          const WarpU32 measured = measure(position, position - shuffle(candidate, *next)) - base;
-          end = select(lane == *next, measured, *end);
-          next = first_of(starts, measured);
-        }).else_([&] { next = after; });
+    k_.warp_loop([&](auto& measured) {
+      measured.break_if(*next >= kWindow);
+      WarpVar last(k_, *next);
+      k_.warp_loop([&](auto& matches) {
+        chosen |= lane == *next;
+        last = *next;
+        next = shuffle(follower, *next);
+        matches.break_if(*next >= kWindow);
+      });
+      measured.break_if(*next != kGoesOn);
+      const WarpU32 begin = base + *last;
+      const WarpU32 match_end = measure(begin, begin - shuffle(candidate, *last)) - base;
+      end = select(lane == *last, match_end, *end);
+      next = first_of(starts, match_end);
     });
     const WarpU32 taken = ballot(*chosen);
     k_.if_(*chosen, [&] {
       matches_.at(times<2>(*listed_ + popc(taken & k_.lanes_below())))
-          .store_vector(std::array{place.position | (base + *end) << 16, candidate});
+          .store_vector(std::array{position | (base + *end) << 16, candidate});
     });
     listed_ += popc(taken);
     return base + max(select(taken != 0, shuffle(*end, 31 - clz(taken)), 0), kWindow);
   }
 
-  WarpU32 listed() const { return *listed_; }
-  void forget_listed() { listed_ = 0; }
-
- private:
-  static constexpr uint32_t kMaxScore = 8;
-  static constexpr uint32_t kGoesOn = 64;  // no lane
-  static constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
-
   // The eight bytes at any position that may start a match, from the three aligned words that hold them. Such a
   // position has twelve bytes of the item after it, so the words are the item's own.
-  std::array<LaneU32, 2> load_eight(const LaneU32& position) {
+  static std::array<LaneU32, 2> load_eight(const Input& src, const LaneU32& position) {
     using namespace dsl;
-    const auto words = src_.at(align_down<4>(position)).template as<u32>();
+    const auto words = src.at(align_down<4>(position)).template as<u32>();
     const LaneU32 low = words.load(), middle = words.template at<1>().load(), high = words.template at<2>().load();
     const LaneU32 shift = position * 8;  // modulo 32 in the funnel shift: 8 for each byte past the word's start
     return {funnel_right(low, middle, shift), funnel_right(middle, high, shift)};
-  }
-
-  // The lowest lane of `starts` from `from` on; kWindow if there is none.
-  template <class From>
-  static auto first_of(const WarpU32& starts, const From& from) {
-    return ctz(starts & dsl::shift_left(kAllLanes, from));
   }
 
   // Where a match ends that agrees with kMaxScore bytes at least.
@@ -124,6 +122,19 @@ class WindowParser {
       forwards.break_if(differing != 0);
     });
     return min(*end, match_end_);
+  }
+
+  WarpU32 listed() const { return *listed_; }
+  void forget_listed() { listed_ = 0; }
+
+ private:
+  static constexpr uint32_t kGoesOn = 64;  // no lane
+  static constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
+
+  // The lowest lane of `starts` from `from` on; kWindow if there is none.
+  template <class From>
+  static auto first_of(const WarpU32& starts, const From& from) {
+    return ctz(starts & dsl::shift_left(kAllLanes, from));
   }
 
   dsl::Kernel& k_;

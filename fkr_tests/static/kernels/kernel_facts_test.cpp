@@ -91,7 +91,7 @@ TEST(KernelFacts, MainLoops) {
     EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::prmt), 2u) << "windows of a batch";
   });
   for_each_image(kLz4CompressChunk, [](const KernelImage&, const Parsed& parsed) {
-    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::prmt), 2u) << "windows of a segment";
+    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::brev), 1u) << "scores of a tile";
   });
   for_each_image(kLz4Decompress, [](const KernelImage&, const Parsed& parsed) {
     EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::bar), 1u) << "sequences";
@@ -147,8 +147,8 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     ASSERT_TRUE(cost) << cost.error().message();
     if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // they work on positions
     // A warp an item: an item's bytes take 32 threads. Or a CTA.
-    const bool takes_pages = image.name == kLz4CompressPage || image.name == kLz4Decompress ||
-                             image.name == kZeroPage || image.name.starts_with("demux_") || image.name == kBwtBitonic;
+    const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
+                             image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });
@@ -193,6 +193,7 @@ TEST(KernelFacts, EveryImageHasAGoodVerdictOnExactlyItsText) {
 TEST(KernelFacts, LaunchShapesOfTheAbi) {
   for (const auto& [name, shape] :
        {std::pair{kLz4CompressPage, kLz4CompressPageShape}, std::pair{kLz4CompressChunk, kLz4CompressChunkShape},
+        std::pair{kLz4MatchPage, kLz4CompressPageShape}, std::pair{kLz4EncodePage, kLz4CompressPageShape},
         std::pair{kLz4Decompress, kLz4DecompressShape}, std::pair{kZeroPage, kZeroPageShape}}) {
     for_each_image(name, [&, shape = shape](const KernelImage& image, const Parsed&) {
       EXPECT_EQ(image.block_threads, shape.block_threads);

@@ -1,0 +1,154 @@
+// How a warp finds the matches of a page: what the fused compressor and the first of the two kernels share.
+//
+// The page lies in shared memory beside a table with the last position of each hash. A window is looked up whole, then
+// entered whole, so no lane waits for another. Which of the lanes that share a slot enters it is settled by an atomic
+// maximum in a smaller table: the one that finds its own position there.
+#pragma once
+
+#include "kernels/lz4/lz4_window.hpp"
+
+namespace ptxkit::kernels {
+
+using Page = dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp>;
+
+// A warp's part of shared memory.
+struct PageWorkspace {
+  Page page;                                                      // kMaxPageBytes
+  dsl::Ptr<dsl::Shared, dsl::u16, 16, dsl::Rate::Warp> table;     // kPageSlots: the last position with a hash, or 0
+  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> entrants;  // kPageEntrants: the last position that was to enter
+  MatchList matches;                                              // kWarpLanes
+};
+inline constexpr uint32_t kPageWorkspaceBytes = kMaxPageBytes + kPageSlots * sizeof(uint16_t) +
+                                                kPageEntrants * sizeof(uint32_t) +
+                                                dsl::kWarpLanes * 2 * sizeof(uint32_t);
+
+// The workspaces of all warps of a CTA.
+template <uint32_t Warps>
+PageWorkspace page_workspace(dsl::Kernel& k) {
+  using namespace dsl;
+  const auto pages = k.shared<u8, Warps * kMaxPageBytes, 16>("pages");
+  const auto tables = k.shared<u16, Warps * kPageSlots, 16>("tables");
+  const auto entrants = k.shared<u32, Warps * kPageEntrants, 16>("entrants");
+  const auto matches = k.shared<u32, Warps * kWarpLanes * 2, 16>("batch");
+  const WarpU32 warp = k.warp();
+  return {pages.data().at(times<kMaxPageBytes>(warp)).within(kMaxPageBytes),
+          tables.data().at(times<16>(warp * (kPageSlots / 16))).within(kPageSlots),
+          entrants.data().at(times<kPageEntrants>(warp)).within(kPageEntrants),
+          matches.data().at(times<kWarpLanes * 2>(warp)).within(kWarpLanes * 2)};
+}
+
+class PageParser {
+ public:
+  PageParser(dsl::Kernel& k, const WarpU32& size, const PageWorkspace& workspace)
+      : k_(k),
+        shared_(workspace),
+        start_end_(dsl::select(size < kLastMatchStart, 0, size - (kLastMatchStart - 1))),
+        parser_(k, workspace.page, start_end_, size - dsl::min(size, kLastLiterals), workspace.matches) {}
+
+  // batch(count) for the page's matches, in order and at most 32 at a time; they lie in the workspace.
+  template <class Batch>
+  void for_each_batch(const Batch& batch) {
+    clear_tables();
+    WarpVar base(k_, 0);
+    k_.warp_loop([&](auto& batches) {
+      k_.warp_loop([&](auto& windows) {
+        windows.break_if((*base >= start_end_) | (parser_.listed() > dsl::kWarpLanes - Parser::kMaxMatches));
+        mark_warp(k_, Mark::parse, *base);
+        base = parse_window(*base);
+      });
+      batches.break_if(parser_.listed() == 0);
+      k_.sync_warp();  // the list is there
+      batch(parser_.listed());
+      parser_.forget_listed();
+    });
+  }
+
+ private:
+  using Parser = WindowParser<Page>;
+
+  void clear_tables() {
+    using namespace dsl;
+    const LaneU32 zero(k_.constant<u32>(0));
+    const auto clear = [&](const Ptr<Shared, u32, 16, Rate::Warp>& words, u32 count) {
+      k_.range(k_.constant<u32>(0), count / (4 * kWarpLanes), 1, [&](const auto& i) {
+        words.at(times<4>(i * kWarpLanes + k_.lane())).store_vector(std::array{zero, zero, zero, zero});
+      });
+    };
+    clear(shared_.table.as<u32>(), kPageSlots / 2);
+    clear(shared_.entrants, kPageEntrants);
+    k_.sync_warp();
+  }
+
+  // Looks every position of the window at `base` up, enters them, and lists matches; where the next window starts.
+  WarpU32 parse_window(const WarpU32& base) {
+    using namespace dsl;
+    const Parser::Place place = parser_.place_at(base);
+    const LaneU32 bucket = mul_hi(place.hash, kPageSlots);
+    const auto slot = shared_.table.at(bucket);
+    const LaneU32 candidate = parser_.repeated_or(place, zext<u32>(slot.load()));
+    const LaneU32 score = parser_.score(place, candidate);
+
+    const auto entrant = shared_.entrants.at(bucket & (kPageEntrants - 1));
+    atomic_max(entrant, place.position, Order::Relaxed, Scope::Cta);
+    k_.sync_warp();  // every lane has read its slot and named its position before any lane enters
+    k_.if_(place.active & (entrant.load() == place.position), [&] { slot.store(trunc<u16>(place.position)); });
+    k_.sync_warp();  // what was entered is there for the next window
+
+    const LaneBool stays = Parser::stays(score, shuffle_down(score, 1), shuffle_down(score, 2));
+    return parser_.list_matches(base, place.position, candidate, score, stays);
+  }
+
+  dsl::Kernel& k_;
+  PageWorkspace shared_;
+  WarpU32 start_end_;  // no match starts here or later
+  Parser parser_;
+};
+
+// An item that does not shrink: 16 bytes a lane and turn, then what is left.
+inline void copy_raw(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst, const WarpU32& size) {
+  using namespace dsl;
+  const WarpU32 vector_count = size / kStrideUnitBytes;
+  for_each_lane(k, vector_count, [&](const LaneU32& i) {
+    dst.as<u32>().at(times<4>(i)).store_vector(src.as<u32>().at(times<4>(i)).load_vector<4>());
+  });
+  const WarpU32 copied = vector_count * kStrideUnitBytes;
+  for_each_lane(k, size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
+}
+
+// Brings an item into shared memory, 512 bytes a turn; whether all of it is zero.
+inline WarpBool stage(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, const Page& page) {
+  using namespace dsl;
+  Var<u32, Rate::Thread> seen(k, 0);
+  for_each_lane(k, (size + (kStrideUnitBytes - 1)) / kStrideUnitBytes, [&](const LaneU32& i) {
+    const auto vector = src.as<u32>().at(times<4>(i)).load_vector<4>();
+    page.as<u32>().at(times<4>(i)).store_vector(vector);
+    // What follows the item in its last vector is not its own.
+    const LaneBool whole = i < size / kStrideUnitBytes;
+    seen |= select(whole, vector[0] | vector[1] | vector[2] | vector[3], 0);
+  });
+  k.sync_warp();
+  const WarpU32 tail = size % kStrideUnitBytes;
+  const LaneBool in_tail = k.lane() < tail;
+  const LaneU32 tail_byte = zext<u32>(page.at(select(in_tail, size - tail + k.lane(), 0)).load());
+  return ballot((*seen | select(in_tail, tail_byte, 0)) != 0) == 0;
+}
+
+// Writes the block of a staged page, whose matches append(writer) appends, or the item raw where it does not shrink.
+template <class Append>
+void write_page(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, const ItemRoom& dst, const Page& page,
+                WarpVar& flag, WarpVar& length, const Append& append) {
+  BlockWriter<Page> writer(k, page, size, dst);
+  append(writer);
+  writer.finish();
+  k.if_(writer.fits(), [&] {
+     flag = static_cast<uint32_t>(PageFlag::compressed);
+     length = writer.size_bytes();
+   }).else_([&] {
+    k.sync_warp();  // what other lanes wrote of the block is there before it is overwritten
+    copy_raw(k, src, dst, size);
+    flag = static_cast<uint32_t>(PageFlag::incompressible);
+    length = size;
+  });
+}
+
+}  // namespace ptxkit::kernels
