@@ -2,6 +2,8 @@
 //
 // Approximations (.approx, .full) are computed in double precision and rounded once: they are closer to the true value
 // than hardware, whose tables differ between architectures; docs/emulator.md says by how much.
+#include <cmath>
+
 #include "runtime/backend/emulator/float_math.hpp"
 #include "runtime/backend/emulator/lanes.hpp"
 
@@ -12,7 +14,6 @@ namespace {
 using ptx::Mod;
 using ptx::Op;
 using ptx::Type;
-using scalar::canonical;
 using scalar::flush;
 using scalar::saturate;
 
@@ -32,7 +33,7 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
       z = flush(z);
     }
     T r = compute<T, kMath>(x, y, z, nan);
-    if (r != r) r = nan_of<kMath>(x, y, z);
+    if (std::isnan(r)) r = nan_of<kMath>(x, y, z);
     if constexpr (kFlush) r = flush(r);
     if (sat) r = saturate(r);
     d[i] = r;
