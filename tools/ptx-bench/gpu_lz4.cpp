@@ -13,7 +13,6 @@
 namespace ptxkit::bench {
 namespace {
 
-using driver::Kernel;
 using driver::LaunchArgument;
 using driver::Stream;
 
