@@ -11,6 +11,8 @@ using ptx::TypeKind;
 namespace {
 
 constexpr size_t kMaxTerms = 8;
+constexpr size_t kMaxOpenedTerms = 64;
+constexpr unsigned kMaxOpenings = 256;
 constexpr unsigned kMaxExpansions = 8;
 constexpr int64_t kFar = INT64_MAX / 4;
 
@@ -73,7 +75,7 @@ Form subtract(const Form& a, const Form& b) {
 Forms::Forms(const Domain& domain, const Loops& loops) : domain_(&domain), loops_(&loops) {
   const Ssa& ssa = domain.ssa();
   forms_.resize(ssa.size());
-  for (const ValueId id : ssa.order()) store(id, compute(id));
+  for (const ValueId id : ssa.order()) store(id, compute(id, kMaxTerms));
   find_inductions();
 }
 
@@ -150,7 +152,7 @@ Form Forms::address(const Access& access) {
   return form;
 }
 
-Form Forms::compute(ValueId id) {
+Form Forms::compute(ValueId id, size_t max_terms) {
   const Ssa& ssa = domain_->ssa();
   const Value& value = ssa.value(id);
   const Fact& fact = domain_->fact(id);
@@ -180,7 +182,7 @@ Form Forms::compute(ValueId id) {
   };
   auto finish = [&](Form form) {
     form.modulus_bits = std::min(form.modulus_bits, width);
-    if (form.base != fact.base || form.terms.size() > kMaxTerms || form.modulus_bits < std::min(width, 32u))
+    if (form.base != fact.base || form.terms.size() > max_terms || form.modulus_bits < std::min(width, 32u))
       return as_atom(id);
     return form;
   };
@@ -436,6 +438,68 @@ Form Forms::expand(const Form& form) {
     const BaseId base = result.base;
     result = add(result, scale(add(start, step), coefficient));
     result.base = base;
+  }
+  return result;
+}
+
+std::optional<std::pair<ValueId, unsigned>> Forms::masked(ValueId id) const {
+  const Ssa& ssa = domain_->ssa();
+  const Value& value = ssa.value(id);
+  if (value.kind != Value::Kind::result || value.old != kNone) return std::nullopt;
+  const Operation operation = operation_of(ssa, id);
+  if (operation.instruction->op != Op::and_) return std::nullopt;
+  const Source of = source_of(ssa, operation.first_source), mask = source_of(ssa, operation.first_source + 1);
+  if (of.kind != Source::Kind::value || mask.kind != Source::Kind::constant) return std::nullopt;
+  const uint64_t bits = mask.constant & low_mask(operation.width);
+  if (bits & (bits + 1)) return std::nullopt;
+  return std::pair{of.id, static_cast<unsigned>(std::popcount(bits))};
+}
+
+Form Forms::opened(const Form& form) {
+  Form result = form;
+  unsigned openings = 0;
+  for (size_t i = 0; i < result.terms.size() && openings < kMaxOpenings;) {
+    const Term term = result.terms[i];
+    const Atom atom = atoms_[term.atom];
+    Form inner;
+    if (atom.kind == Atom::Kind::value) inner = compute(atom.id, kMaxOpenedTerms);
+    const bool is_itself = inner.terms.size() == 1 && inner.terms[0].atom == term.atom;
+    if (atom.kind != Atom::Kind::value || is_itself) {
+      ++i;
+      continue;
+    }
+    result.terms.erase(result.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    inner.base = kNoBase;  // the atom is the value less its base
+    ++openings;
+    result = add(result, scale(inner, term.coefficient));
+    i = 0;
+  }
+  return result;
+}
+
+Form Forms::without_masks(const Form& form, unsigned limit_bits) {
+  Form result = opened(form);
+  for (unsigned round = 0; round < kMaxExpansions; ++round) {
+    Form next;
+    const bool found = std::any_of(result.terms.begin(), result.terms.end(), [&](const Term& term) {
+      const auto mask = atoms_[term.atom].kind == Atom::Kind::value ? masked(atoms_[term.atom].id) : std::nullopt;
+      const uint64_t coefficient = static_cast<uint64_t>(term.coefficient);
+      if (!mask || mask->second + static_cast<unsigned>(std::countr_zero(coefficient)) < limit_bits) return false;
+      Form whole = opened(of(mask->first));
+      // The object goes where it is taken away once; any other multiple of it is no form.
+      const bool cancels = whole.base == result.base && ((coefficient + 1) & low_mask(limit_bits)) == 0;
+      if (whole.base != kNoBase && !cancels) return false;
+      next = result;
+      next.terms.erase(std::find(next.terms.begin(), next.terms.end(), term));
+      const BaseId base = whole.base != kNoBase ? kNoBase : result.base;
+      whole.base = kNoBase;
+      next = add(next, scale(whole, term.coefficient));
+      next.base = base;
+      next.modulus_bits = std::min(next.modulus_bits, limit_bits);
+      return true;
+    });
+    if (!found) break;
+    result = std::move(next);
   }
   return result;
 }

@@ -72,6 +72,9 @@ class Forms {
   Form address(const Access& access);  // the displacement included
   // With every induction variable written as start + step * iteration.
   Form expand(const Form& form);
+  // With every x & (2^k - 1) written as x, where that leaves the form right modulo 2^limit_bits: p - (p & 15) is then 0
+  // modulo 16, whatever p and the object that it points into.
+  Form without_masks(const Form& form, unsigned limit_bits);
 
   const Atom& atom(AtomId id) const { return atoms_[id]; }
   Bits bits(AtomId id) const;
@@ -90,8 +93,12 @@ class Forms {
     uint16_t modulus_bits = 64;
     int64_t constant = 0;
   };
-  Form compute(ValueId id);
+  Form compute(ValueId id, size_t max_terms);
   Form as_atom(ValueId id);
+  // With sums that had too many terms, and are atoms therefore, written out.
+  Form opened(const Form& form);
+  // What the value has the low bits of, and how many they are; nothing where it is no such mask.
+  std::optional<std::pair<ValueId, unsigned>> masked(ValueId id) const;
   void store(ValueId id, const Form& form);
   void find_inductions();
 

@@ -170,6 +170,15 @@ void Alignment::judge(size_t index) {
       }
     }
   }
+  if (known < wanted) {
+    const Form rounded = forms.without_masks(form, wanted);
+    if (rounded.base == flow::kNoBase && form.base != flow::kNoBase) {
+      const auto [tail, rest] = forms.residue(forms.expand(rounded), wanted);
+      if (tail >= wanted && rest == 0) return;  // rounded down, wherever the object is
+    } else {
+      std::tie(known, residue) = forms.residue(forms.expand(rounded), wanted);
+    }
+  }
   const Contract& contract = contracts_[form.base];
   const bool has_base = form.base != flow::kNoBase;
   const std::string name = domain.describe(form.base);

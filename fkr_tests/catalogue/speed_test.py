@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""tools/catalogue/speed.py on kernels of ours: the generated file has the size asked for and is PTX, the set the lines,
-nothing takes longer than ptxas, and files that are judged give their statements' memory back. Exits 77 without ptxas."""
+"""tools/catalogue/speed.py on kernels of ours: the generated file has the size asked for and is PTX, the set the lines, the
+ratios are of the seconds beside them, and files that are judged give their statements' memory back. How long anything
+takes is not judged here. Exits 77 without ptxas."""
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 program, root = sys.argv[1], pathlib.Path(sys.argv[2])
 if not shutil.which("ptxas"):
@@ -19,7 +21,25 @@ assert run.returncode == 0
 rows = {line.split()[-1]: line.split() for line in run.stdout.splitlines() if line.endswith(".ptx")}
 assert set(rows) == {*(path.name for path in files), "generated.ptx"}, rows
 assert int(rows["generated.ptx"][0]) > 2000, "100 KiB of the larger kernel"
-assert float(rows["generated.ptx"][5]) < 1 and "slower than ptxas on 0 files" in run.stdout
+assert re.search(r"^all: .* slower than ptxas on \d+ files$", run.stdout, re.M)
 total = re.search(r"^6[01]\d{3} lines in \d+ files, one call: .* (\d+) MiB$", run.stdout, re.M)
 # 2 MB of text: with their statements they took 32 MiB.
 assert total and int(total[1]) < 28, run.stdout
+
+with tempfile.TemporaryDirectory() as scratch:
+    folder, ratios = pathlib.Path(scratch) / "set", pathlib.Path(scratch) / "ratios"
+    folder.mkdir()
+    for path in files:
+        shutil.copy(path, folder)
+    (folder / "refused.ptx").write_text(".version 8.0\n.target sm_75\n.address_size 64\n.entry k() { nonsense; }\n")
+    run = subprocess.run([sys.executable, root / "tools/catalogue/speed.py", program, "--start", "--set", folder, "--ratios",
+                          ratios], capture_output=True, text=True)
+    print(run.stdout, run.stderr)
+    rows = [line.split("\t") for line in ratios.read_text().splitlines()]
+assert run.returncode == 0 and re.search(r"^start: \d+\.\d ms by the clock, median of 101 runs", run.stdout, re.M)
+assert "set: 2 files" in run.stdout and "(1 that ptxas refuses)" in run.stdout
+assert {row[4] for row in rows} == {path.name for path in files}
+assert all(abs(float(row[0]) - float(row[1]) / float(row[2])) < 1e-9 for row in rows), rows
+worst = re.search(r"worst (\d+\.\d\d), above 1 in (\d) files", run.stdout)
+assert abs(float(worst[1]) - max(float(row[0]) for row in rows)) < 0.006
+assert int(worst[2]) == sum(float(row[0]) > 1 for row in rows)

@@ -6,13 +6,18 @@ processor (user and system), of which the second hardly depends on other load of
 that ptxas refuses for their own target are left out. `--generate MIB` makes one file of that size from the
 kernels of the largest, under as many names as it takes, and takes it through both as well. `--total LINES` also analyzes the
 files, largest first, in one call, as often as it takes to have that many lines. Prints the analyzer's peak memory, too.
+
+`--set FOLDER` takes every .ptx file below a folder through both instead: the ratio of each goes to `--ratios`, and what is
+printed is their geometric mean, how many are above 1, and the worst. `--start` says how long the program takes to start.
 """
 import argparse
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 
 def run(command):
@@ -31,7 +36,16 @@ def run(command):
 
 
 def target_of(text):
-    return re.search(r"^\s*\.target\s+(sm_\w+)", text, re.M)[1]
+    found = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.M)
+    return found and found[1]
+
+
+def ptxas_command(ptxas, path, target):
+    return [ptxas, "-O3", "-c", f"-arch={target}", "-o", "/dev/null", str(path)]
+
+
+def analyze_command(program, *paths):
+    return [program, "analyze", "--no-config", "--falsify", *map(str, paths)]
 
 
 class Comparison:
@@ -43,10 +57,10 @@ class Comparison:
               f"{'MiB':>5}  file")
 
     def compare(self, path, text):
-        theirs = run([self.ptxas, "-O3", "-c", f"-arch={target_of(text)}", "-o", "/dev/null", str(path)])
+        theirs = run(ptxas_command(self.ptxas, path, target_of(text)))
         if theirs[3]:
             return False
-        ours = run([self.program, "analyze", "--no-config", "--falsify", str(path)])
+        ours = run(analyze_command(self.program, path))
         self.ours += ours[1]
         self.theirs += theirs[1]
         self.slower += ours[1] > theirs[1]
@@ -87,14 +101,66 @@ def grown(first, size_bytes):
     return "\n".join(parts) + "\n"
 
 
+def whole_set(program, ptxas, folder, every, ratios):
+    """Every file that ptxas accepts for its own target, and how long it takes beside it."""
+    rows, refused = [], 0
+    for path in sorted(folder.rglob("*.ptx"))[::every]:
+        text = path.read_text(errors="replace")
+        target = target_of(text)
+        theirs = run(ptxas_command(ptxas, path, target)) if target else None
+        if not theirs or theirs[3]:
+            refused += 1
+            continue
+        ours = run(analyze_command(program, path))
+        row = (ours[1] / theirs[1], ours[1], theirs[1], text.count("\n"), path.relative_to(folder))
+        rows.append(row)
+        if ratios:
+            ratios.write("\t".join(map(str, row)) + "\n")
+            ratios.flush()
+    if not rows:
+        sys.exit("speed.py: --set: expected files that ptxas accepts for their own target, found none")
+    rows.sort(reverse=True)
+    each = [row[0] for row in rows]
+    print(f"set: {len(rows)} files, {sum(row[3] for row in rows)} lines ({refused} that ptxas refuses): "
+          f"{sum(row[1] for row in rows):.1f} s of the processor beside {sum(row[2] for row in rows):.1f} s of ptxas -O3")
+    print(f"set: ratio: geometric mean {statistics.geometric_mean(each):.3f}, median {statistics.median(each):.3f}, "
+          f"worst {each[0]:.2f}, above 1 in {sum(ratio > 1 for ratio in each)} files")
+    for ratio, ours, theirs, lines, name in rows[:8]:
+        print(f"  {ratio:5.2f} = {ours:.3f} s / {theirs:.3f} s, {lines} lines: {name}")
+
+
+def start(program, runs=101):
+    seconds = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, check=True)
+        seconds.append(time.perf_counter() - begin)
+    print(f"start: {1000 * statistics.median(seconds):.1f} ms by the clock, median of {runs} runs, "
+          f"{1000 * min(seconds):.1f} ms the quickest")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
-    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--generate", type=float, default=0, metavar="MIB")
     parser.add_argument("--total", type=int, default=0, metavar="LINES")
+    parser.add_argument("--set", type=pathlib.Path, metavar="FOLDER", help="every file below it instead")
+    parser.add_argument("--every", type=int, default=1, help="of --set, only each N-th file")
+    parser.add_argument("--ratios", type=argparse.FileType("w"), metavar="FILE",
+                        help="of --set: ratio, seconds, seconds of ptxas, lines and path of each, tab-separated")
+    parser.add_argument("--start", action="store_true")
     arguments = parser.parse_args()
+
+    if arguments.start:
+        start(arguments.program)
+    if arguments.set:
+        whole_set(arguments.program, arguments.ptxas, arguments.set, arguments.every, arguments.ratios)
+    if not arguments.files:
+        if not arguments.start and not arguments.set:
+            parser.error("expected files, --set or --start, found none of them")
+        return
 
     files = sorted(arguments.files, key=lambda path: -path.stat().st_size)
     texts = {path: path.read_text(errors="replace") for path in files}
@@ -116,7 +182,7 @@ def main():
                 if lines < arguments.total:
                     chosen.append(str(path))
                     lines += texts[path].count("\n")
-        clock, processor, peak, _ = run([arguments.program, "analyze", "--no-config", "--falsify", *chosen])
+        clock, processor, peak, _ = run(analyze_command(arguments.program, *chosen))
         print(f"{lines} lines in {len(chosen)} files, one call: {clock:.1f} s by the clock, {processor:.1f} s of the "
               f"processor, {peak:.0f} MiB")
 
