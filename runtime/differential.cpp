@@ -42,26 +42,21 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
              const Schedule& schedule) {
   Run run;
   emulator::Device device;
-  // The module outlives the run.
-  const auto program =
-      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
-  if (!program) return {{}, program.error().message()};
   const auto generated = generate_launch(module, kernel, facts, 0);
   if (!generated) return {{}, generated.error().message()};
-  const auto placed = place(device, *generated);
-  if (!placed) return {{}, placed.error().message()};
-  const auto outcome = emulator::launch(*program, kernel.name, generated->shape, placed->arguments,
-                                        {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
-                                         .schedule_seed = schedule.seed,
-                                         .adversarial = schedule.is_adversarial,
-                                         .max_steps = kMaxSteps});
-  if (!outcome) return {{}, outcome.error().message()};
-  if (!outcome->ok()) return {{}, "the kernel faults on the generated inputs: " + outcome->faults.front().message};
-  for (size_t i = 0; i < placed->addresses.size(); ++i) {
+  const auto emulated = emulate(device, module, kernel, *generated,
+                                {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
+                                 .schedule_seed = schedule.seed,
+                                 .adversarial = schedule.is_adversarial,
+                                 .max_steps = kMaxSteps});
+  if (!emulated) return {{}, emulated.error().message()};
+  const emulator::Outcome& outcome = emulated->outcome;
+  if (!outcome.ok()) return {{}, "the kernel faults on the generated inputs: " + outcome.faults.front().message};
+  for (size_t i = 0; i < emulated->addresses.size(); ++i) {
     if (!generated->parameters[i].is_buffer) continue;
     const size_t at = run.memory.size();
     run.memory.resize(at + generated->parameters[i].bytes.size());
-    if (auto read = device.read(placed->addresses[i], std::span(run.memory).subspan(at)); !read)
+    if (auto read = device.read(emulated->addresses[i], std::span(run.memory).subspan(at)); !read)
       return {{}, read.error().message()};
   }
   return run;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -86,23 +87,31 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   return launch;
 }
 
-Result<PlacedLaunch> place(emulator::Device& device, const GeneratedLaunch& launch) {
-  PlacedLaunch placed;
+Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
+                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options) {
+  // The module outlives the run.
+  const auto program =
+      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
+  if (!program) return tl::unexpected(program.error());
+  EmulatedLaunch run;
+  std::vector<emulator::Argument> arguments;
   for (const GeneratedParameter& parameter : launch.parameters) {
-    emulator::Address address = 0;
-    if (parameter.is_buffer) {
-      const auto allocated = device.allocate(parameter.bytes.size(), parameter.name);
-      if (!allocated) return tl::unexpected(allocated.error());
-      address = *allocated;
-      if (auto written = device.write(address, parameter.bytes); !written) return tl::unexpected(written.error());
-      placed.arguments.push_back(emulator::Argument::of(address));
-      placed.arguments.back().bytes.resize(launch.address_bytes);
-    } else {
-      placed.arguments.push_back({parameter.bytes});
+    emulator::Address& address = run.addresses.emplace_back(0);
+    if (!parameter.is_buffer) {
+      arguments.push_back({parameter.bytes});
+      continue;
     }
-    placed.addresses.push_back(address);
+    const auto allocated = device.allocate(parameter.bytes.size(), parameter.name);
+    if (!allocated) return tl::unexpected(allocated.error());
+    address = *allocated;
+    if (auto written = device.write(address, parameter.bytes); !written) return tl::unexpected(written.error());
+    arguments.push_back(emulator::Argument::of(address));
+    arguments.back().bytes.resize(launch.address_bytes);
   }
-  return placed;
+  auto outcome = emulator::launch(*program, kernel.name, launch.shape, arguments, options);
+  if (!outcome) return tl::unexpected(outcome.error());
+  run.outcome = std::move(*outcome);
+  return run;
 }
 
 }  // namespace ptxkit

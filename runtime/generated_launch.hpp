@@ -38,11 +38,13 @@ struct GeneratedLaunch {
 Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
                                         const flow::LaunchFacts* facts, unsigned variant);
 
-// Places the buffers on `device` and gives the arguments; addresses[i] is 0 for scalars.
-struct PlacedLaunch {
-  std::vector<emulator::Argument> arguments;
+// One run on the emulator. addresses[i] is where parameter i's buffer lies on the device, 0 for scalars.
+struct EmulatedLaunch {
   std::vector<emulator::Address> addresses;
+  emulator::Outcome outcome;
 };
-Result<PlacedLaunch> place(emulator::Device& device, const GeneratedLaunch& launch);
+// `device` keeps the buffers as the kernel left them.
+Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
+                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options);
 
 }  // namespace ptxkit

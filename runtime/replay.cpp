@@ -1,7 +1,6 @@
 #include "runtime/replay.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -73,17 +72,11 @@ std::string text_of(const emulator::Fault& fault, const Witness* witness) {
 Result<std::optional<emulator::Fault>> run(const ptx::Module& module, const ptx::Function& kernel,
                                            const GeneratedLaunch& launch, std::string_view rule, uint32_t line) {
   emulator::Device device;
-  // The module outlives the run.
-  const auto program =
-      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
-  if (!program) return tl::unexpected(program.error());
-  const auto placed = place(device, launch);
-  if (!placed) return tl::unexpected(placed.error());
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
-  const auto outcome = emulator::launch(*program, kernel.name, launch.shape, placed->arguments, options);
-  if (!outcome) return tl::unexpected(outcome.error());
-  for (const emulator::Fault& fault : outcome->faults) {
+  const auto emulated = emulate(device, module, kernel, launch, options);
+  if (!emulated) return tl::unexpected(emulated.error());
+  for (const emulator::Fault& fault : emulated->outcome.faults) {
     const bool is_other_side = fault.has_other && fault.other_site.line == line;
     if (emulator::rule(fault.kind) == dynamic_rule(rule) && (fault.site.line == line || is_other_side)) return fault;
   }

@@ -23,6 +23,14 @@ struct Settings {
   unsigned queue_count = 0;
   std::size_t slice_bytes = 0;
   std::string json_path;
+
+  // The files of each input, for load_input.
+  std::vector<std::vector<std::string>> inputs() const {
+    std::vector<std::vector<std::string>> all;
+    for (const std::string& file : files) all.push_back({file});
+    if (mixed) all.push_back(files);
+    return all;
+  }
 };
 
 struct Measurements {

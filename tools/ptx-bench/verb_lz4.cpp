@@ -98,10 +98,7 @@ Result<Measurements> run_lz4(const Settings& settings) {
     context = std::move(*opened);
     all.device = context->info().name;
   }
-  std::vector<std::vector<std::string>> inputs;
-  for (const std::string& file : settings.files) inputs.push_back({file});
-  if (settings.mixed) inputs.push_back(settings.files);
-  for (const auto& paths : inputs) {
+  for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
     if (!input) return tl::unexpected(input.error());
     for (const std::size_t chunk_bytes : settings.chunk_bytes) {

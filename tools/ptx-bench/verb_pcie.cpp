@@ -227,10 +227,7 @@ Result<Measurements> run_pcie(const Settings& settings) {
   }
   const double up = static_cast<double>(size) / copies->up, down = static_cast<double>(size) / copies->down;
 
-  std::vector<std::vector<std::string>> inputs;
-  for (const std::string& file : settings.files) inputs.push_back({file});
-  if (settings.mixed) inputs.push_back(settings.files);
-  for (const auto& paths : inputs) {
+  for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, size);
     if (!input) return tl::unexpected(input.error());
     for (const std::size_t chunk_bytes : settings.chunk_bytes) {

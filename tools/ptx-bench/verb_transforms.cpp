@@ -237,10 +237,7 @@ Result<Measurements> run_transforms(const Settings& settings) {
     context = std::move(*opened);
     all.device = context->info().name;
   }
-  std::vector<std::vector<std::string>> inputs;
-  for (const std::string& file : settings.files) inputs.push_back({file});
-  if (settings.mixed) inputs.push_back(settings.files);
-  for (const auto& paths : inputs) {
+  for (const auto& paths : settings.inputs()) {
     for (const std::size_t chunk_bytes : settings.chunk_bytes) {
       // Whole chunks only, so that any of them can stand for any other.
       auto input = load_input(paths, std::max<std::size_t>(settings.size_bytes / chunk_bytes, 1) * chunk_bytes);

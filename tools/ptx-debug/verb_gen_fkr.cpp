@@ -48,23 +48,17 @@ std::string string_literal(std::string_view text) {
 Result<std::vector<std::vector<std::byte>>> outputs_of(const ptx::Module& module, const ptx::Function& kernel,
                                                        const GeneratedLaunch& launch, uint64_t seed) {
   emulator::Device device;
-  // The module outlives the run.
-  const auto program =
-      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
-  if (!program) return tl::unexpected(program.error());
-  const auto placed = place(device, launch);
-  if (!placed) return tl::unexpected(placed.error());
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
   options.schedule_seed = seed;
-  const auto outcome = emulator::launch(*program, kernel.name, launch.shape, placed->arguments, options);
-  if (!outcome) return tl::unexpected(outcome.error());
-  if (!outcome->ok()) return fail(outcome->faults.front().message);
+  const auto emulated = emulate(device, module, kernel, launch, options);
+  if (!emulated) return tl::unexpected(emulated.error());
+  if (!emulated->outcome.ok()) return fail(emulated->outcome.faults.front().message);
   std::vector<std::vector<std::byte>> buffers;
   for (size_t i = 0; i < launch.parameters.size(); ++i) {
     auto& bytes = buffers.emplace_back(launch.parameters[i].is_buffer ? launch.parameters[i].bytes.size() : 0);
     if (bytes.empty()) continue;
-    if (auto read = device.read(placed->addresses[i], bytes); !read) return tl::unexpected(read.error());
+    if (auto read = device.read(emulated->addresses[i], bytes); !read) return tl::unexpected(read.error());
   }
   return buffers;
 }
