@@ -65,7 +65,7 @@ std::optional<ParameterAccess> parameter_access(const ptx::Function& function, c
   if (address.kind != OperandKind::address || address.base != AddressBase::variable) return std::nullopt;
   const uint32_t bytes = ptx::byte_width(instruction.type());
   if (!std::has_single_bit(bytes) || bytes > 8) return std::nullopt;
-  ParameterAccess access{.variable = address.id, .is_store = is_store};
+  ParameterAccess access{.variable = address.id, .is_store = is_store, .parts = {}};
   const uint32_t count = data.kind == OperandKind::vector ? data.child_count : 1;
   const uint32_t first = data.kind == OperandKind::vector ? data.first_child : data_index;
   for (uint32_t i = 0; i < count; ++i) {
