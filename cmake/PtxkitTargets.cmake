@@ -47,7 +47,8 @@ function(ptxkit_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ptxkit_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # The same generated inputs each time; the program itself, run alone, draws others.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}"
+    PROPERTIES TIMEOUT 300 ENVIRONMENT RC_PARAMS=seed=1 LABELS "${arg_LABELS}"
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endfunction()

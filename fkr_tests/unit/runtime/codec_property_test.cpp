@@ -75,7 +75,8 @@ TEST(CodecProperty, EveryContentInEveryShapeRoundTrips) {
   }));
 }
 
-TEST(CodecProperty, AnyFlippedBitIsRefused) {
+// Not every flip can be refused: the last token of a block has a match length that nothing reads.
+TEST(CodecProperty, AnyFlippedBitIsRefusedOrChangesNothing) {
   Codec codec;
   EXPECT_TRUE(rc::check([&] {
     const ByteVector raw = *any_content(3'000);
@@ -84,7 +85,8 @@ TEST(CodecProperty, AnyFlippedBitIsRefused) {
     ByteVector frame = codec.frame_of(raw, header, Encoder::fast);
     const auto bit = *rc::gen::inRange<std::size_t>(0, frame.size() * 8);
     frame[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
-    RC_ASSERT(!codec.raw_of(frame).has_value());
+    const auto decoded = codec.raw_of(frame);
+    RC_ASSERT(!decoded.has_value() || *decoded == raw);
   }));
 }
 
