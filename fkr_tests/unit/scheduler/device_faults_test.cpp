@@ -86,8 +86,9 @@ TEST_F(DeviceFaults, AtEveryDriverCallEndInTheRightResultOrAnErrorThatNamesIt) {
           EXPECT_EQ(lenient.frame.value(), frame_);
           EXPECT_EQ(lenient.raw.value(), raw_);
           EXPECT_LE(notices_.size(), 1u);
-          // Whatever makes the strict run fail is worth the one message.
-          if (policy == Policy::gpu && (!strict.frame || !strict.raw)) {
+          // Whatever makes the strict run fail is worth the one message. A run may make fewer calls than another: how
+          // many batches a stream allocates depends on which of its threads is quicker.
+          if (policy == Policy::gpu && (!strict.frame || !strict.raw) && state_.calls[function] >= call) {
             EXPECT_EQ(notices_.size(), 1u);
           }
         }
@@ -252,19 +253,25 @@ TEST_F(PolicyTest, SmallInputsNeverOpenTheDriver) {
 }
 
 TEST_F(PolicyTest, ALargeInputCalibratesOnceAndNeverTakesASlowerGpu) {
-  // The fake GPU is the scalar reference on one thread: slower than liblz4 on two.
-  EXPECT_EQ(select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value()->name(), "cpu");
-  ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_THAT(notices_[0], HasSubstr("using the CPU: it was measured to be faster"));
+  // The fake GPU is the scalar reference on one thread: slower than liblz4 on two, unless these get no time. So what is
+  // expected is what was measured.
+  const auto asked = for_bytes(std::uint64_t{1} << 40);
+  const std::string chosen(select_backend(asked, executor_).value()->name());
   EXPECT_GT(state_.calls["cuLaunchKernel"], 2);
   const auto rates = load_calibration(file());
   ASSERT_TRUE(rates);
   EXPECT_EQ(rates->device, "cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8");
   EXPECT_EQ(rates->cpu_threads, 2u);
-  EXPECT_GT(rates->cpu.compress, rates->gpu.compress);
+  const bool prefers_gpu = rates->prefers_gpu(Work::compress, asked.raw_bytes);
+  EXPECT_EQ(chosen, prefers_gpu ? "cuda" : "cpu");
+  if (!prefers_gpu) {
+    ASSERT_EQ(notices_.size(), 1u);
+    EXPECT_THAT(notices_[0], HasSubstr("using the CPU: it was measured to be faster"));
+  }
   state_.calls.clear();
-  EXPECT_EQ(select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value()->name(), "cpu");
-  EXPECT_EQ(state_.calls["cuInit"], 0);  // known by now
+  EXPECT_EQ(select_backend(asked, executor_).value()->name(), chosen);
+  EXPECT_EQ(state_.calls["cuInit"], prefers_gpu ? 1 : 0);  // known by now
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
 }
 
 TEST_F(PolicyTest, MeasuredRatesDecideWithoutMeasuringAgain) {
@@ -281,12 +288,12 @@ TEST_F(PolicyTest, MeasuredRatesDecideWithoutMeasuringAgain) {
 TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
   keep(20e9);
   state_.driver_version = 12090;
-  EXPECT_EQ(select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value()->name(), "cpu");
+  ASSERT_TRUE(select_backend(for_bytes(std::uint64_t{1} << 40), executor_));
   EXPECT_THAT(load_calibration(file())->device, HasSubstr("CUDA 12.9"));
   state_ = testing::FakeCuda{};
   keep(20e9);
   Executor three(3);
-  EXPECT_EQ(select_backend(for_bytes(std::uint64_t{1} << 40), three).value()->name(), "cpu");
+  ASSERT_TRUE(select_backend(for_bytes(std::uint64_t{1} << 40), three));
   EXPECT_EQ(load_calibration(file())->cpu_threads, 3u);
 }
 

@@ -39,7 +39,6 @@ TEST(Placement, ThreadsOfAPoolStayOnItsCores) {
       EXPECT_TRUE(CPU_ISSET(core, &set));
       ++others;
     });
-    EXPECT_GT(others, 0);
   }
   EXPECT_EQ(Executor(0, {.cores = {cores.front()}}).thread_count(), 1u);
   EXPECT_EQ(Executor().thread_count(), cores.size());
@@ -124,7 +123,10 @@ class Knobs : public testing::FakeGpu {
 // cuMemFree waits for the device: it is not for the thread that feeds it.
 TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
   auto asked = request("cuda", Policy::gpu);
-  asked.limits.queue_count = 1;  // which has to grow
+  // One queue, which has to grow, and no room for the arenas of two items: the old one is gone before the new one
+  // comes.
+  asked.limits.queue_count = 1;
+  asked.limits.memory_bytes = 9 << 20;
   const auto cuda = select_backend(asked, executor_).value();
   for (const std::size_t size : {100'000u, 1'000'000u, 4'000'000u}) {
     const ByteVector raw = testing::mixed_content(size);
@@ -134,7 +136,7 @@ TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
     item.output = room;
     ASSERT_TRUE(cuda->compress({&item, 1}, Encoder::reproducible));
   }
-  EXPECT_GE(state_.calls["cuMemAlloc_v2"], 3);
+  EXPECT_EQ(state_.calls["cuMemAlloc_v2"], 3);
   EXPECT_EQ(state_.freeing_threads.size(), 1u);
   EXPECT_FALSE(state_.freeing_threads.contains(std::this_thread::get_id()));
 }

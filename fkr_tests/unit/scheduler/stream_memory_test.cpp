@@ -42,15 +42,13 @@ class SlowSink final : public format::ByteSink {
   std::stop_source stop;
 };
 
-// Holds the first batch until as many as expected are reserved.
+// Holds the first batch until as many as expected are reserved, for ever if they never are.
 class HoldingSink final : public format::ByteSink {
  public:
   HoldingSink(const Ledger& memory, std::uint64_t expected_bytes) : memory_(memory), expected_bytes_(expected_bytes) {}
   Result<void> write(format::Bytes) override {
     if (++writes_ == 2) {  // the first is the frame's header
-      for (int i = 0; i < 10'000 && memory_.reserved_bytes() < expected_bytes_; ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+      while (memory_.reserved_bytes() < expected_bytes_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return {};
   }
@@ -95,7 +93,7 @@ TEST_F(StreamMemory, AStreamOfAnyLengthStaysBelowItsBudget) {
   for (const auto& [budget, length] :
        {std::pair(1 * kMiB, 40 * kMiB), std::pair(7 * kMiB, 400 * kMiB), std::pair(64 * kMiB, 4096 * kMiB + 1)}) {
     Ledger memory("memory", budget);
-    SlowSink sink;
+    HoldingSink sink(memory, budget / 3 + 1);  // more than one batch, which has a third at the most
     const auto totals = compress(length, memory, sink);
     ASSERT_TRUE(totals) << totals.error().message();
     EXPECT_EQ(totals->raw_bytes, length);
