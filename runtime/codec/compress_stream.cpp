@@ -11,6 +11,7 @@
 #include "runtime/codec/lz4_block.hpp"
 #include "runtime/codec/pipeline.hpp"
 #include "runtime/codec/stream.hpp"
+#include "runtime/format/background_hash.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {
@@ -21,7 +22,8 @@ struct Batch {
   std::size_t history_bytes = 0;  // before raw
   Bytes raw;
   std::vector<CompressItem> items;
-  std::vector<std::uint8_t> encoded;  // what the writer builds
+  std::vector<std::uint8_t> encoded;      // what the writer builds
+  format::BackgroundHash::Ticket hashed;  // of raw
 };
 
 class Compressor {
@@ -76,6 +78,7 @@ class Compressor {
       batch.items.reserve(batch_bytes_ / block_bytes_);
       batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
+    batch.hashed.wait();
     std::uint8_t* const raw = batch.storage.bytes().data() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
     if (!count) return tl::unexpected(count.error());
@@ -88,7 +91,7 @@ class Compressor {
     }
     if (*count == 0) return false;
     batch.raw = Bytes(raw, *count);
-    if (options_.header.content_checksum) hash_.update(batch.raw);
+    if (options_.header.content_checksum) batch.hashed = hash_.update(batch.raw);
     batch.history_bytes = 0;
     if (!options_.header.independent_blocks) {
       batch.history_bytes = history_.size();
@@ -150,7 +153,7 @@ class Compressor {
   // The reader's:
   std::uint64_t read_bytes_ = 0;
   std::vector<std::uint8_t> history_;
-  format::ContentHash hash_;
+  format::BackgroundHash hash_;
   // The writer's:
   StreamTotals totals_;
 };

@@ -35,9 +35,10 @@ struct Batch {
   HostMemory output;           // kHistoryBytes of history, then output_bytes
   std::size_t output_bytes = 0;
   std::vector<DecompressItem> items;
-  bool are_results_in_items = false;  // of a batch of independent blocks, until it is written
-  std::vector<Bytes> decoded;         // of each event that is a block
-  std::vector<ItemStatus> statuses;   // of each event that is a block
+  bool are_results_in_items = false;       // of a batch of independent blocks, until it is written
+  std::vector<Bytes> decoded;              // of each event that is a block
+  std::vector<ItemStatus> statuses;        // of each event that is a block
+  format::BackgroundHash::Ticket checked;  // of decoded
 };
 
 class Decompressor {
@@ -116,6 +117,7 @@ class Decompressor {
   }
 
   static void recycle(Batch& batch) {
+    batch.checked.wait();
     for (FrameEvent& event : batch.events) {
       if (auto* block = std::get_if<BlockRead>(&event)) batch.spare_payloads.push_back(std::move(block->payload));
     }
@@ -242,7 +244,9 @@ class Decompressor {
           return fail(fmt::format("corrupt block: {}", text(status)),
                       format::frame_position(file_, written_frame_.frame_index, block->block_index, block->offset));
         }
-        if (auto checked = check_.update(raw, block->block_index, block->offset); !checked) return checked;
+        auto checked = check_.update(raw, block->block_index, block->offset);
+        if (!checked) return tl::unexpected(checked.error());
+        batch.checked = std::move(*checked);
         if (auto written = sink_.write(raw); !written) return written;
         totals_.raw_bytes += raw.size();
         ++totals_.block_count;

@@ -37,8 +37,8 @@ struct PipelineLimits {
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
   struct Paid {
+    scheduler::Reservation permit;  // first: it is given back when the batch's buffers are gone
     Batch batch;
-    scheduler::Reservation permit;
   };
   struct Load {
     Paid paid;
@@ -49,14 +49,14 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
   scheduler::BoundedQueue<Load> to_work(limits.depth), to_write(limits.depth);
   auto first_permit = limits.memory.reserve(limits.batch_bytes);
   if (!first_permit) return tl::unexpected(std::move(first_permit.error()));
-  free_batches.push(Paid{Batch{}, std::move(*first_permit)});
+  free_batches.push(Paid{std::move(*first_permit), Batch{}});
 
   std::thread reader([&] {
     for (unsigned made = 1;;) {
       std::optional<Paid> paid = free_batches.try_pop();
       if (!paid && made < limits.depth) {
         if (auto permit = limits.memory.try_reserve(limits.batch_bytes)) {
-          paid = Paid{Batch{}, std::move(*permit)};
+          paid = Paid{std::move(*permit), Batch{}};
           ++made;
         }
       }

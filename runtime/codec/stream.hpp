@@ -1,8 +1,8 @@
 // Whole streams: raw bytes to an LZ4 frame and back, through any backend, with bounded memory.
 //
 // Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers, or of
-// what the memory budget leaves. The content checksum is computed where the raw bytes pass in order: by the reader when
-// compressing, by the writer when decompressing.
+// what the memory budget leaves. The content checksum is computed on a thread of its own beside all that
+// (format/background_hash.hpp).
 #pragma once
 
 #include <cstdint>

@@ -278,15 +278,15 @@ void ContentCheck::begin(const FrameBegin& frame, std::string file) {
   hash_.reset();
 }
 
-Result<void> ContentCheck::update(Bytes raw, std::uint64_t block_index, std::uint64_t offset) {
+Result<BackgroundHash::Ticket> ContentCheck::update(Bytes raw, std::uint64_t block_index, std::uint64_t offset) {
   raw_bytes_ += raw.size();
   if (frame_.header.content_bytes && raw_bytes_ > *frame_.header.content_bytes) {
     return fail(fmt::format("content size mismatch: expected {} bytes, found at least {}", *frame_.header.content_bytes,
                             raw_bytes_),
                 frame_position(file_, frame_.frame_index, block_index, offset));
   }
-  if (frame_.header.content_checksum) hash_.update(raw);
-  return {};
+  if (!frame_.header.content_checksum) return BackgroundHash::Ticket();
+  return hash_.update(raw);
 }
 
 Result<void> ContentCheck::end(const FrameEnd& end) {

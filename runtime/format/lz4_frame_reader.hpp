@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/format/background_hash.hpp"
 #include "runtime/format/lz4_frame.hpp"
 
 namespace ptxkit::format {
@@ -90,15 +91,16 @@ class FrameReader {
 class ContentCheck {
  public:
   void begin(const FrameBegin& frame, std::string file);
-  // The next raw bytes of the frame. Fails as soon as there are more than the header announced.
-  Result<void> update(Bytes raw, std::uint64_t block_index, std::uint64_t offset);
+  // The next raw bytes of the frame, which stay as they are until the ticket says so. Fails as soon as there are more
+  // than the header announced.
+  Result<BackgroundHash::Ticket> update(Bytes raw, std::uint64_t block_index, std::uint64_t offset);
   Result<void> end(const FrameEnd& end);
 
  private:
   FrameBegin frame_;
   std::string file_;
   std::uint64_t raw_bytes_ = 0;
-  ContentHash hash_;
+  BackgroundHash hash_;
 };
 
 }  // namespace ptxkit::format
