@@ -2,14 +2,35 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "kernels/entropy/frequencies_reference.hpp"
-#include "kernels/entropy/lane_format.hpp"
+#include "kernels/entropy/lane_bits_reference.hpp"
 
 namespace ptxkit::kernels {
 
 TransformOutcome fse_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, const FseOptions& options);
 TransformOutcome fse_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
+
+// The two halves of these functions, for other code that makes the same bytes. Of the encoder: writes what stands
+// before the lanes' sizes. ok with where those begin, or with the whole stream where `src` is empty.
+struct FseTable {
+  uint32_t accuracy_bits = 0;
+  std::array<uint16_t, kSymbols> frequencies{};
+};
+TransformOutcome begin_fse(std::span<const uint8_t> src, std::span<uint8_t> dst, const FseOptions& options,
+                           FseTable& table);
+
+// Of the decoder: a stream whose structure is in order, and whose content fits `room_bytes`.
+struct FseStream {
+  uint32_t raw_bytes = 0;
+  FseTable table;
+  Lanes lanes;
+};
+StreamStatus open_fse(std::span<const uint8_t> src, size_t room_bytes, FseStream& stream);
+
+// The symbol of each place of a table.
+std::vector<uint8_t> spread_symbols(const FseTable& table);
 
 // Bytes that a stream of `raw_bytes` takes at most: each lane has its last state, and may fill up to a byte.
 constexpr uint64_t fse_bound(uint64_t raw_bytes) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/entropy/lane_bits_reference.hpp"
-
 namespace ptxkit::kernels {
 namespace {
 
@@ -88,20 +86,13 @@ struct Canonical {
 };
 
 struct Coder {
-  std::array<uint32_t, kSymbols> codes{};
-  std::array<uint8_t, kSymbols> lengths;
+  const std::array<uint8_t, kSymbols>& lengths;
+  std::array<uint16_t, kSymbols> codes = canonical_codes(lengths);
 
-  explicit Coder(const std::array<uint8_t, kSymbols>& code_lengths) : lengths(code_lengths) {
-    const Canonical canonical(lengths);
-    LengthCounts next = canonical.first;
-    for (uint32_t s = 0; s < kSymbols; ++s) {
-      if (lengths[s] != 0) codes[s] = next[lengths[s]]++;
-    }
-  }
   void begin() {}
   template <class Emit>
   void symbol(uint8_t s, const Emit& emit) {
-    emit(codes[s], lengths[s]);
+    emit(uint32_t{codes[s]}, lengths[s]);
   }
   template <class Emit>
   void end(const Emit&) {}
@@ -130,7 +121,17 @@ std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>&
   return lengths;
 }
 
-TransformOutcome huffman_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+std::array<uint16_t, kSymbols> canonical_codes(const std::array<uint8_t, kSymbols>& lengths) {
+  std::array<uint16_t, kSymbols> codes{};
+  LengthCounts next = Canonical(lengths).first;
+  for (uint32_t s = 0; s < kSymbols; ++s) {
+    if (lengths[s] != 0) codes[s] = static_cast<uint16_t>(next[lengths[s]]++);
+  }
+  return codes;
+}
+
+TransformOutcome begin_huffman(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                               std::array<uint8_t, kSymbols>& lengths) {
   if (std::max(src.size(), dst.size()) > kMaxTransformBytes || src.size() > kMaxLanedBytes) {
     return {StreamStatus::item_too_large, 0};
   }
@@ -138,35 +139,46 @@ TransformOutcome huffman_encode_reference(std::span<const uint8_t> src, std::spa
   write_u32(dst.data(), static_cast<uint32_t>(src.size()));
   if (src.empty()) return {StreamStatus::ok, kLanedHeaderBytes};
   if (dst.size() < kLanedHeaderBytes + kCodeLengthsBytes) return {StreamStatus::output_overrun, 0};
-  const auto lengths = code_lengths(count_bytes(src));
+  lengths = code_lengths(count_bytes(src));
   for (uint32_t i = 0; i < kCodeLengthsBytes; ++i) {
     dst[kLanedHeaderBytes + i] = static_cast<uint8_t>(lengths[size_t{2} * i] | lengths[size_t{2} * i + 1] << 4);
   }
-  Coder coder(lengths);
-  return write_lanes(src, dst, kLanedHeaderBytes + kCodeLengthsBytes, coder);
+  return {StreamStatus::ok, kLanedHeaderBytes + kCodeLengthsBytes};
+}
+
+StreamStatus open_huffman(std::span<const uint8_t> src, size_t room_bytes, HuffmanStream& stream) {
+  if (std::max(src.size(), room_bytes) > kMaxTransformBytes) return StreamStatus::item_too_large;
+  if (src.size() < kLanedHeaderBytes) return StreamStatus::input_overrun;
+  stream.raw_bytes = read_u32(src.data());
+  if (stream.raw_bytes > room_bytes) return StreamStatus::output_overrun;
+  if (stream.raw_bytes == 0) return src.size() == kLanedHeaderBytes ? StreamStatus::ok : StreamStatus::corrupt;
+  constexpr size_t kSizesAt = kLanedHeaderBytes + kCodeLengthsBytes;
+  if (src.size() < kSizesAt) return StreamStatus::input_overrun;
+  for (uint32_t s = 0; s < kSymbols; ++s) stream.lengths[s] = src[kLanedHeaderBytes + s / 2] >> 4 * (s % 2) & 15;
+  if (!Canonical(stream.lengths).is_complete()) return StreamStatus::bad_table;
+  return open_lanes(src, kSizesAt, stream.lanes);
+}
+
+TransformOutcome huffman_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  std::array<uint8_t, kSymbols> lengths{};
+  const TransformOutcome begun = begin_huffman(src, dst, lengths);
+  if (begun.status != StreamStatus::ok || src.empty()) return begun;
+  Coder coder{lengths};
+  return write_lanes(src, dst, begun.size_bytes, coder);
 }
 
 TransformOutcome huffman_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
-  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
-  if (src.size() < kLanedHeaderBytes) return {StreamStatus::input_overrun, 0};
-  const uint32_t raw_bytes = read_u32(src.data());
-  if (raw_bytes > dst.size()) return {StreamStatus::output_overrun, 0};
-  if (raw_bytes == 0) return {src.size() == kLanedHeaderBytes ? StreamStatus::ok : StreamStatus::corrupt, 0};
-  constexpr size_t kSizesAt = kLanedHeaderBytes + kCodeLengthsBytes;
-  if (src.size() < kSizesAt) return {StreamStatus::input_overrun, 0};
-  std::array<uint8_t, kSymbols> lengths;
-  for (uint32_t s = 0; s < kSymbols; ++s) lengths[s] = src[kLanedHeaderBytes + s / 2] >> 4 * (s % 2) & 15;
-  const Canonical canonical(lengths);
-  if (!canonical.is_complete()) return {StreamStatus::bad_table, 0};
-  std::array<LaneReader, kBitLanes> lanes;
-  if (const auto status = open_lanes(src, kSizesAt, lanes); status != StreamStatus::ok) return {status, 0};
-
+  HuffmanStream stream;
+  const StreamStatus status = open_huffman(src, dst.size(), stream);
+  if (status != StreamStatus::ok || stream.raw_bytes == 0) return {status, 0};
+  const Canonical canonical(stream.lengths);
   std::array<std::pair<uint8_t, uint8_t>, 1u << kTableBits> table;  // length and symbol; length 0: look further
   for (uint32_t i = 0; i < table.size(); ++i) {
     const auto [length, symbol] = canonical.front(i << (kMaxCodeBits - kTableBits));
     table[i] = {static_cast<uint8_t>(length <= kTableBits ? length : 0), symbol};
   }
-  for (size_t i = 0; i < raw_bytes; ++i) {
+  auto lanes = readers_of(stream.lanes);
+  for (size_t i = 0; i < stream.raw_bytes; ++i) {
     LaneReader& lane = lanes[i % kBitLanes];
     const uint64_t bits = lane.peek();
     auto [length, symbol] = table[bits >> (64 - kTableBits)];
@@ -182,7 +194,7 @@ TransformOutcome huffman_decode_reference(std::span<const uint8_t> src, std::spa
   for (const LaneReader& lane : lanes) {
     if (!lane.is_at_end()) return {StreamStatus::corrupt, 0};
   }
-  return {StreamStatus::ok, raw_bytes};
+  return {StreamStatus::ok, stream.raw_bytes};
 }
 
 }  // namespace ptxkit::kernels

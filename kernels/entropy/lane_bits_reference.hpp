@@ -10,13 +10,17 @@
 
 namespace ptxkit::kernels {
 
+// Symbols of a lane in an item of `raw_bytes`.
+constexpr size_t lane_symbols(size_t raw_bytes, uint32_t lane) {
+  return lane < raw_bytes ? (raw_bytes - lane - 1) / kBitLanes + 1 : 0;
+}
+
 // Calls code(field) for the fields of a lane from the last to the first: the symbols' backwards, then the coder's own.
 // A Coder has begin(), symbol(s, emit) and end(emit); emit(bits, count) takes a field of at most kMaxFieldBits.
 template <class Coder, class Emit>
 void for_fields_backwards(std::span<const uint8_t> raw, uint32_t lane, Coder& coder, const Emit& emit) {
   coder.begin();
-  const size_t count = lane < raw.size() ? (raw.size() - lane - 1) / kBitLanes + 1 : 0;
-  for (size_t i = count; i-- != 0;) coder.symbol(raw[i * kBitLanes + lane], emit);
+  for (size_t i = lane_symbols(raw.size(), lane); i-- != 0;) coder.symbol(raw[i * kBitLanes + lane], emit);
   coder.end(emit);
 }
 
@@ -82,17 +86,24 @@ class LaneReader {
   uint32_t held_ = 0;
 };
 
-// The readers of all lanes, whose sizes stand at `at` of `src`.
-inline StreamStatus open_lanes(std::span<const uint8_t> src, size_t at, std::array<LaneReader, kBitLanes>& lanes) {
+// The bytes of all lanes, whose sizes stand at `at` of `src`.
+using Lanes = std::array<std::span<const uint8_t>, kBitLanes>;
+inline StreamStatus open_lanes(std::span<const uint8_t> src, size_t at, Lanes& lanes) {
   if (src.size() - at < kLaneSizesBytes) return StreamStatus::input_overrun;
   size_t next = at + kLaneSizesBytes;
   for (uint32_t lane = 0; lane < kBitLanes; ++lane) {
     const size_t bytes = read_u16(src.data() + at + size_t{2} * lane);
     if (src.size() - next < bytes) return StreamStatus::input_overrun;
-    lanes[lane] = LaneReader(src.subspan(next, bytes));
+    lanes[lane] = src.subspan(next, bytes);
     next += bytes;
   }
   return next == src.size() ? StreamStatus::ok : StreamStatus::corrupt;
+}
+
+inline std::array<LaneReader, kBitLanes> readers_of(const Lanes& lanes) {
+  std::array<LaneReader, kBitLanes> readers;
+  for (uint32_t lane = 0; lane < kBitLanes; ++lane) readers[lane] = LaneReader(lanes[lane]);
+  return readers;
 }
 
 }  // namespace ptxkit::kernels

@@ -3,10 +3,7 @@
 #include "kernels/entropy/rans_chunked_reference.hpp"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
-#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/little_endian.hpp"
 
 namespace ptxkit::kernels {
@@ -20,19 +17,8 @@ struct Table {
   }
 };
 
-constexpr uint32_t symbols_of_lane(uint32_t length, uint32_t lane, uint32_t lanes) {
-  return lane < length ? (length - lane - 1) / lanes + 1 : 0;
-}
-
-// Where a chunk of the stream stands.
-struct Chunk {
-  uint32_t length, lanes;
-  const uint8_t* states;
-  const uint8_t* words;
-};
-
 // Reads the chunk at `at` of the stream and moves behind it.
-StreamStatus read_chunk(std::span<const uint8_t> src, uint32_t length, size_t& at, Chunk& chunk) {
+StreamStatus read_chunk(std::span<const uint8_t> src, uint32_t length, size_t& at, RansChunk& chunk) {
   if (at >= src.size()) return StreamStatus::input_overrun;
   chunk = {length, src[at], src.data() + at + 1, nullptr};
   if (chunk.lanes == 0 || chunk.lanes > kMaxRansLanes) return StreamStatus::bad_lanes;
@@ -62,7 +48,7 @@ class ChunkDecoder {
     }
   }
 
-  bool decode(const Chunk& chunk, uint8_t* to) const {
+  bool decode(const RansChunk& chunk, uint8_t* to) const {
     std::array<Lane, kMaxRansLanes> lanes;
     const uint8_t* words = chunk.words;
     bool good = true;
@@ -145,8 +131,8 @@ struct ChunkEncoder {
 
 }  // namespace
 
-TransformOutcome rans_chunked_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
-                                               const RansChunkedOptions& options) {
+TransformOutcome begin_rans_chunked(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                                    const RansChunkedOptions& options, std::array<uint16_t, kSymbols>& frequencies) {
   if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
   if (options.scale_bits < kMinScaleBits || options.scale_bits > kMaxScaleBits || options.lanes == 0 ||
       options.lanes > kMaxRansLanes || options.chunk_bytes == 0 || options.chunk_bytes > kMaxRansChunkBytes) {
@@ -155,24 +141,55 @@ TransformOutcome rans_chunked_encode_reference(std::span<const uint8_t> src, std
   const auto raw_bytes = static_cast<uint32_t>(src.size());
   const uint32_t chunk_count = (raw_bytes + options.chunk_bytes - 1) / options.chunk_bytes;
   if (chunk_count > kMaxRansChunks) return {StreamStatus::bad_option, 0};
-
-  size_t at = kRansLengthsAt + 2 * size_t{chunk_count};
-  if (dst.size() < at) return {StreamStatus::output_overrun, 0};
-  Table table;
-  table.frequencies = normalise_frequencies(count_bytes(src), options.scale_bits);
-  table.add_up();
+  const uint32_t chunks_at = kRansLengthsAt + 2 * chunk_count;
+  if (dst.size() < chunks_at) return {StreamStatus::output_overrun, 0};
+  frequencies = normalise_frequencies(count_bytes(src), options.scale_bits);
   dst[0] = static_cast<uint8_t>(options.scale_bits);
-  for (uint32_t s = 0; s < kSymbols; ++s) write_u16(dst.data() + kRansTableAt + 2 * s, table.frequencies[s]);
+  for (uint32_t s = 0; s < kSymbols; ++s) write_u16(dst.data() + kRansTableAt + 2 * s, frequencies[s]);
   write_u16(dst.data() + kRansChunkCountAt, chunk_count);
+  return {StreamStatus::ok, chunks_at};
+}
 
-  ChunkEncoder encoder;
+StreamStatus open_rans_chunked(std::span<const uint8_t> src, size_t room_bytes, RansChunkedStream& stream) {
+  if (std::max(src.size(), room_bytes) > kMaxTransformBytes) return StreamStatus::item_too_large;
+  if (src.size() < kRansLengthsAt) return StreamStatus::input_overrun;
+  stream.scale_bits = src[0];
+  const uint32_t chunk_count = read_u16(src.data() + kRansChunkCountAt);
+  if (stream.scale_bits < kMinScaleBits || stream.scale_bits > kMaxScaleBits) return StreamStatus::bad_table;
+  uint32_t sum = 0;
+  for (uint32_t s = 0; s < kSymbols; ++s) {
+    sum += stream.frequencies[s] = static_cast<uint16_t>(read_u16(src.data() + kRansTableAt + 2 * s));
+  }
+  if (sum != (chunk_count == 0 ? 0 : 1u << stream.scale_bits)) return StreamStatus::bad_table;
+  if (src.size() - kRansLengthsAt < 2 * size_t{chunk_count}) return StreamStatus::input_overrun;
+
+  stream.raw_bytes = 0;
+  stream.chunks.resize(chunk_count);
+  size_t at = kRansLengthsAt + 2 * size_t{chunk_count};
   for (uint32_t c = 0; c < chunk_count; ++c) {
-    const auto chunk = src.subspan(size_t{c} * options.chunk_bytes,
-                                   std::min(options.chunk_bytes, raw_bytes - c * options.chunk_bytes));
+    const uint32_t length = read_u16(src.data() + kRansLengthsAt + 2 * size_t{c});
+    const StreamStatus status = read_chunk(src, length, at, stream.chunks[c]);
+    if (status != StreamStatus::ok) return status;
+    stream.raw_bytes += length;
+    if (stream.raw_bytes > room_bytes) return StreamStatus::output_overrun;
+  }
+  return at == src.size() ? StreamStatus::ok : StreamStatus::corrupt;
+}
+
+TransformOutcome rans_chunked_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                                               const RansChunkedOptions& options) {
+  Table table;
+  const TransformOutcome begun = begin_rans_chunked(src, dst, options, table.frequencies);
+  if (begun.status != StreamStatus::ok) return begun;
+  table.add_up();
+  ChunkEncoder encoder;
+  size_t at = begun.size_bytes, length_at = kRansLengthsAt;
+  for (size_t from = 0; from < src.size(); from += options.chunk_bytes, length_at += 2) {
+    const auto chunk = src.subspan(from, std::min<size_t>(options.chunk_bytes, src.size() - from));
     encoder.encode(chunk, table, options);
     const size_t chunk_size = encoder.size_bytes(options.lanes);
     if (dst.size() - at < chunk_size) return {StreamStatus::output_overrun, 0};
-    write_u16(dst.data() + kRansLengthsAt + 2 * size_t{c}, static_cast<uint32_t>(chunk.size()));
+    write_u16(dst.data() + length_at, static_cast<uint32_t>(chunk.size()));
     encoder.write(dst.data() + at, options.lanes);
     at += chunk_size;
   }
@@ -180,38 +197,17 @@ TransformOutcome rans_chunked_encode_reference(std::span<const uint8_t> src, std
 }
 
 TransformOutcome rans_chunked_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
-  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
-  if (src.size() < kRansLengthsAt) return {StreamStatus::input_overrun, 0};
-  const uint32_t scale_bits = src[0], chunk_count = read_u16(src.data() + kRansChunkCountAt);
-  if (scale_bits < kMinScaleBits || scale_bits > kMaxScaleBits) return {StreamStatus::bad_table, 0};
-  Table table;
-  uint32_t sum = 0;
-  for (uint32_t s = 0; s < kSymbols; ++s) {
-    sum += table.frequencies[s] = static_cast<uint16_t>(read_u16(src.data() + kRansTableAt + 2 * s));
-  }
-  if (sum != (chunk_count == 0 ? 0 : 1u << scale_bits)) return {StreamStatus::bad_table, 0};
+  RansChunkedStream stream;
+  if (const auto status = open_rans_chunked(src, dst.size(), stream); status != StreamStatus::ok) return {status, 0};
+  Table table{.frequencies = stream.frequencies};
   table.add_up();
-  if (src.size() - kRansLengthsAt < 2 * size_t{chunk_count}) return {StreamStatus::input_overrun, 0};
-
-  std::vector<Chunk> chunks(chunk_count);
-  size_t at = kRansLengthsAt + 2 * size_t{chunk_count}, raw_bytes = 0;
-  for (uint32_t c = 0; c < chunk_count; ++c) {
-    const uint32_t length = read_u16(src.data() + kRansLengthsAt + 2 * size_t{c});
-    if (const StreamStatus status = read_chunk(src, length, at, chunks[c]); status != StreamStatus::ok) {
-      return {status, 0};
-    }
-    raw_bytes += length;
-    if (raw_bytes > dst.size()) return {StreamStatus::output_overrun, 0};
-  }
-  if (at != src.size()) return {StreamStatus::corrupt, 0};
-
-  const ChunkDecoder decoder(table, scale_bits);
+  const ChunkDecoder decoder(table, stream.scale_bits);
   uint8_t* to = dst.data();
-  for (const Chunk& chunk : chunks) {
+  for (const RansChunk& chunk : stream.chunks) {
     if (!decoder.decode(chunk, to)) return {StreamStatus::corrupt, 0};
     to += chunk.length;
   }
-  return {StreamStatus::ok, static_cast<uint32_t>(raw_bytes)};
+  return {StreamStatus::ok, stream.raw_bytes};
 }
 
 }  // namespace ptxkit::kernels

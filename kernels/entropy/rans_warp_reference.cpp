@@ -11,8 +11,6 @@
 namespace ptxkit::kernels {
 namespace {
 
-constexpr size_t kStatesBytes = 4 * kRansWarpLanes;
-
 struct Slot {
   uint16_t frequency, offset;
   uint8_t symbol;
@@ -43,7 +41,7 @@ bool decode_chunk(const uint8_t* from, uint32_t word_count, const std::vector<Sl
     states[lane] = read_u32(from + size_t{4} * lane);
     good &= states[lane] >= kRansLow;
   }
-  const uint8_t* word = from + kStatesBytes;
+  const uint8_t* word = from + kRansWarpStatesBytes;
   const uint8_t* const end = word + size_t{2} * word_count;
   const uint32_t mask = (1u << scale_bits) - 1;
   for (size_t row = 0; good && row < to.size(); row += kRansWarpLanes) {
@@ -64,8 +62,8 @@ bool decode_chunk(const uint8_t* from, uint32_t word_count, const std::vector<Sl
 
 }  // namespace
 
-TransformOutcome rans_warp_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
-                                            const RansWarpOptions& options) {
+TransformOutcome begin_rans_warp(std::span<const uint8_t> src, std::span<uint8_t> dst, const RansWarpOptions& options,
+                                 RansWarpHead& head) {
   if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
   if (options.scale_bits < kMinScaleBits || options.scale_bits > kMaxWarpScaleBits ||
       options.chunk_bits < kMinChunkBits || options.chunk_bits > kMaxChunkBits) {
@@ -77,23 +75,69 @@ TransformOutcome rans_warp_encode_reference(std::span<const uint8_t> src, std::s
   dst[5] = static_cast<uint8_t>(options.chunk_bits);
   if (src.empty()) return {StreamStatus::ok, kRansWarpHeaderBytes};
 
-  const auto frequencies = normalise_frequencies(count_bytes(src), options.scale_bits);
-  const size_t chunk_bytes = size_t{1} << options.chunk_bits;
-  const size_t chunk_count = (src.size() + chunk_bytes - 1) / chunk_bytes;
-  const size_t counts_at = kRansWarpHeaderBytes + table_bytes(frequencies);
+  head.frequencies = normalise_frequencies(count_bytes(src), options.scale_bits);
+  const size_t chunk_count = ((src.size() - 1) >> options.chunk_bits) + 1;
+  head.counts_at = kRansWarpHeaderBytes + table_bytes(head.frequencies);
+  const size_t chunks_at = head.counts_at + 4 * chunk_count;
+  if (dst.size() < chunks_at) return {StreamStatus::output_overrun, 0};
+  write_table(head.frequencies, dst.data() + kRansWarpHeaderBytes);
+  return {StreamStatus::ok, static_cast<uint32_t>(chunks_at)};
+}
+
+StreamStatus open_rans_warp(std::span<const uint8_t> src, size_t room_bytes, RansWarpStream& stream) {
+  if (std::max(src.size(), room_bytes) > kMaxTransformBytes) return StreamStatus::item_too_large;
+  if (src.size() < kRansWarpHeaderBytes) return StreamStatus::input_overrun;
+  stream.raw_bytes = read_u32(src.data());
+  stream.scale_bits = src[4];
+  const uint32_t chunk_bits = src[5];
+  if (stream.scale_bits < kMinScaleBits || stream.scale_bits > kMaxWarpScaleBits || chunk_bits < kMinChunkBits ||
+      chunk_bits > kMaxChunkBits) {
+    return StreamStatus::bad_table;
+  }
+  if (stream.raw_bytes > room_bytes) return StreamStatus::output_overrun;
+  if (stream.raw_bytes == 0) return src.size() == kRansWarpHeaderBytes ? StreamStatus::ok : StreamStatus::corrupt;
+
+  switch (read_table(src.subspan(kRansWarpHeaderBytes), 1u << stream.scale_bits, stream.frequencies)) {
+    case TableRead::good:
+      break;
+    case TableRead::cut_off:
+      return StreamStatus::input_overrun;
+    case TableRead::bad:
+      return StreamStatus::bad_table;
+  }
+  stream.chunk_bytes = size_t{1} << chunk_bits;
+  const size_t chunk_count = (stream.raw_bytes + stream.chunk_bytes - 1) / stream.chunk_bytes;
+  const size_t counts_at = kRansWarpHeaderBytes + table_bytes(stream.frequencies);
+  if ((src.size() - counts_at) / 4 < chunk_count) return StreamStatus::input_overrun;
   size_t at = counts_at + 4 * chunk_count;
-  if (dst.size() < at) return {StreamStatus::output_overrun, 0};
-  write_table(frequencies, dst.data() + kRansWarpHeaderBytes);
+  stream.counts = src.data() + counts_at;
+  stream.chunks = src.data() + at;
+  for (size_t c = 0; c < chunk_count; ++c) {
+    const uint32_t words = read_u32(stream.counts + 4 * c);
+    if (words > stream.chunk_bytes) return StreamStatus::bad_lanes;
+    if (src.size() - at < kRansWarpStatesBytes + 2 * size_t{words}) return StreamStatus::input_overrun;
+    at += kRansWarpStatesBytes + 2 * size_t{words};
+  }
+  return at == src.size() ? StreamStatus::ok : StreamStatus::corrupt;
+}
+
+TransformOutcome rans_warp_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                                            const RansWarpOptions& options) {
+  RansWarpHead head;
+  const TransformOutcome begun = begin_rans_warp(src, dst, options, head);
+  if (begun.status != StreamStatus::ok || src.empty()) return begun;
   std::array<uint32_t, kSymbols> starts{};
-  for (uint32_t s = 1; s < kSymbols; ++s) starts[s] = starts[s - 1] + frequencies[s - 1];
+  for (uint32_t s = 1; s < kSymbols; ++s) starts[s] = starts[s - 1] + head.frequencies[s - 1];
 
   std::array<uint32_t, kRansWarpLanes> states;
   std::vector<uint16_t> words;
-  for (size_t c = 0; c < chunk_count; ++c) {
-    const auto chunk = src.subspan(c * chunk_bytes, std::min(chunk_bytes, src.size() - c * chunk_bytes));
-    encode_chunk(chunk, options.scale_bits, frequencies, starts, states, words);
-    if (dst.size() - at < kStatesBytes + 2 * words.size()) return {StreamStatus::output_overrun, 0};
-    write_u32(dst.data() + counts_at + 4 * c, static_cast<uint32_t>(words.size()));
+  const size_t chunk_bytes = size_t{1} << options.chunk_bits;
+  size_t at = begun.size_bytes, count_at = head.counts_at;
+  for (size_t from = 0; from < src.size(); from += chunk_bytes, count_at += 4) {
+    const auto chunk = src.subspan(from, std::min(chunk_bytes, src.size() - from));
+    encode_chunk(chunk, options.scale_bits, head.frequencies, starts, states, words);
+    if (dst.size() - at < kRansWarpStatesBytes + 2 * words.size()) return {StreamStatus::output_overrun, 0};
+    write_u32(dst.data() + count_at, static_cast<uint32_t>(words.size()));
     for (const uint32_t state : states) {
       write_u32(dst.data() + at, state);
       at += 4;
@@ -104,51 +148,24 @@ TransformOutcome rans_warp_encode_reference(std::span<const uint8_t> src, std::s
 }
 
 TransformOutcome rans_warp_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
-  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
-  if (src.size() < kRansWarpHeaderBytes) return {StreamStatus::input_overrun, 0};
-  const uint32_t raw_bytes = read_u32(src.data()), scale_bits = src[4], chunk_bits = src[5];
-  if (scale_bits < kMinScaleBits || scale_bits > kMaxWarpScaleBits || chunk_bits < kMinChunkBits ||
-      chunk_bits > kMaxChunkBits) {
-    return {StreamStatus::bad_table, 0};
-  }
-  if (raw_bytes > dst.size()) return {StreamStatus::output_overrun, 0};
-  if (raw_bytes == 0) return {src.size() == kRansWarpHeaderBytes ? StreamStatus::ok : StreamStatus::corrupt, 0};
-
-  std::array<uint16_t, kSymbols> frequencies;
-  switch (read_table(src.subspan(kRansWarpHeaderBytes), 1u << scale_bits, frequencies)) {
-    case TableRead::good:
-      break;
-    case TableRead::cut_off:
-      return {StreamStatus::input_overrun, 0};
-    case TableRead::bad:
-      return {StreamStatus::bad_table, 0};
-  }
-  const size_t chunk_bytes = size_t{1} << chunk_bits;
-  const size_t chunk_count = (raw_bytes + chunk_bytes - 1) / chunk_bytes;
-  const size_t counts_at = kRansWarpHeaderBytes + table_bytes(frequencies);
-  if ((src.size() - counts_at) / 4 < chunk_count) return {StreamStatus::input_overrun, 0};
-  size_t at = counts_at + 4 * chunk_count;
-  for (size_t c = 0; c < chunk_count; ++c) {
-    const uint32_t words = read_u32(src.data() + counts_at + 4 * c);
-    if (words > chunk_bytes) return {StreamStatus::bad_lanes, 0};
-    if (src.size() - at < kStatesBytes + 2 * size_t{words}) return {StreamStatus::input_overrun, 0};
-    at += kStatesBytes + 2 * size_t{words};
-  }
-  if (at != src.size()) return {StreamStatus::corrupt, 0};
-
+  RansWarpStream stream;
+  if (const auto status = open_rans_warp(src, dst.size(), stream); status != StreamStatus::ok) return {status, 0};
   std::vector<Slot> slots;
-  slots.reserve(size_t{1} << scale_bits);
-  for (uint32_t s = 0; s < kSymbols; ++s) {
-    for (uint16_t i = 0; i < frequencies[s]; ++i) slots.push_back({frequencies[s], i, static_cast<uint8_t>(s)});
+  slots.reserve(size_t{1} << stream.scale_bits);
+  if (stream.raw_bytes != 0) {
+    for (uint32_t s = 0; s < kSymbols; ++s) {
+      const uint16_t frequency = stream.frequencies[s];
+      for (uint16_t i = 0; i < frequency; ++i) slots.push_back({frequency, i, static_cast<uint8_t>(s)});
+    }
   }
-  at = counts_at + 4 * chunk_count;
-  for (size_t c = 0; c < chunk_count; ++c) {
-    const uint32_t words = read_u32(src.data() + counts_at + 4 * c);
-    const auto to = dst.subspan(c * chunk_bytes, std::min<size_t>(chunk_bytes, raw_bytes - c * chunk_bytes));
-    if (!decode_chunk(src.data() + at, words, slots, scale_bits, to)) return {StreamStatus::corrupt, 0};
-    at += kStatesBytes + 2 * size_t{words};
+  const uint8_t *count = stream.counts, *chunk = stream.chunks;
+  for (size_t from = 0; from < stream.raw_bytes; from += stream.chunk_bytes, count += 4) {
+    const uint32_t words = read_u32(count);
+    const auto to = dst.subspan(from, std::min(stream.chunk_bytes, stream.raw_bytes - from));
+    if (!decode_chunk(chunk, words, slots, stream.scale_bits, to)) return {StreamStatus::corrupt, 0};
+    chunk += kRansWarpStatesBytes + 2 * size_t{words};
   }
-  return {StreamStatus::ok, raw_bytes};
+  return {StreamStatus::ok, stream.raw_bytes};
 }
 
 }  // namespace ptxkit::kernels

@@ -5,7 +5,7 @@
 #include "kernels/bwt/bwt_reference.hpp"
 #include "kernels/bwt/mtf_reference.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"
-#include "kernels/entropy/rans_warp_reference.hpp"
+#include "runtime/backend/cpu/coders/coders.hpp"
 #include "runtime/codec/coded_stream.hpp"
 
 namespace ptxkit::codec {
@@ -33,10 +33,9 @@ ByteVector encode_bbw_block(Bytes raw) {
   coded.resize(kernels::bwt_column_at(n));
   append_u32(coded, static_cast<std::uint32_t>(runs.size()));
   for (std::size_t at = 0; at < runs.size(); at += kSectionBytes) {
-    append_stream(coded, Bytes(runs).subspan(at, std::min(kSectionBytes, runs.size() - at)),
-                  [](Bytes section, MutableBytes packed) {
-                    return kernels::rans_warp_encode_reference(section, packed, kSectionOptions);
-                  });
+    append_stream(
+        coded, Bytes(runs).subspan(at, std::min(kSectionBytes, runs.size() - at)),
+        [](Bytes section, MutableBytes packed) { return cpu::rans_warp_encode(section, packed, kSectionOptions); });
   }
   if (coded.size() >= raw.size()) coded.clear();
   return coded;
@@ -54,8 +53,7 @@ bool decode_bbw_block(Bytes coded, MutableBytes raw) {
   ByteVector runs(run_bytes);
   for (std::size_t from = 0; from < runs.size(); from += kSectionBytes) {
     const std::size_t size = std::min(kSectionBytes, runs.size() - from);
-    if (!take_stream(coded, at, MutableBytes(runs).subspan(from, size), kernels::rans_warp_decode_reference))
-      return false;
+    if (!take_stream(coded, at, MutableBytes(runs).subspan(from, size), cpu::rans_warp_decode)) return false;
   }
   if (at != coded.size()) return false;
   const MutableBytes column = MutableBytes(block).last(n);

@@ -3,10 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "kernels/entropy/fse_reference.hpp"
-#include "kernels/entropy/huffman_reference.hpp"
-#include "kernels/entropy/rans_warp_reference.hpp"
-#include "kernels/lz77/lz77_reference.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "runtime/backend/cpu/coders/coders.hpp"
 #include "runtime/codec/bbw_block.hpp"
 #include "runtime/codec/coded_stream.hpp"
 
@@ -31,13 +29,12 @@ struct EntropyCoder {
 EntropyCoder coder_of(PtzCodec codec) {
   switch (codec) {
     case PtzCodec::lzf:
-      return {[](Bytes raw, MutableBytes coded) { return kernels::fse_encode_reference(raw, coded, {}); },
-              kernels::fse_decode_reference};
+      return {[](Bytes raw, MutableBytes coded) { return cpu::fse_encode(raw, coded, {}); }, cpu::fse_decode};
     case PtzCodec::deflate_like:
-      return {kernels::huffman_encode_reference, kernels::huffman_decode_reference};
+      return {cpu::huffman_encode, cpu::huffman_decode};
     default:
-      return {[](Bytes raw, MutableBytes coded) { return kernels::rans_warp_encode_reference(raw, coded, {}); },
-              kernels::rans_warp_decode_reference};
+      return {[](Bytes raw, MutableBytes coded) { return cpu::rans_warp_encode(raw, coded, {}); },
+              cpu::rans_warp_decode};
   }
 }
 
@@ -64,7 +61,8 @@ unsigned usual_block_bits(PtzCodec codec) { return codec == PtzCodec::bbw ? form
 ByteVector encode_block(PtzCodec codec, Bytes raw) {
   if (codec == PtzCodec::bbw) return encode_bbw_block(raw);
   const EntropyCoder coder = coder_of(codec);
-  const ByteVector lz = kernels::demux_reference(raw, kernels::lz77_lazy_reference(kernels::lz77_hash_reference(raw)));
+  ByteVector lz(kernels::lz_block_bound(raw.size()));
+  lz.resize(cpu::lz77_encode(raw, lz).size_bytes);
   ByteVector coded(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
   std::size_t at = kernels::kLzBlockHeaderBytes;
   for (const std::size_t size : stream_sizes(lz.data())) {
@@ -86,8 +84,8 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
     lz.resize(lz.size() + size);
     if (!take_stream(coded, at, MutableBytes(lz).last(size), coder.decode)) return false;
   }
-  return at == coded.size() && kernels::lz77_decode_reference(lz, raw) ==
-                                   TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(raw.size())};
+  return at == coded.size() &&
+         cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(raw.size())};
 }
 
 }  // namespace ptxkit::codec

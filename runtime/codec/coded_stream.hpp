@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/entropy/rans_warp_reference.hpp"
+#include "kernels/transform_abi.hpp"
 #include "runtime/format/byte_stream.hpp"
 
 namespace ptxkit::codec {

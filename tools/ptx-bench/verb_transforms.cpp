@@ -10,7 +10,8 @@
 #include "kernels/entropy/huffman_reference.hpp"
 #include "kernels/entropy/rans_chunked_reference.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
-#include "kernels/lz77/lz77_reference.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "runtime/backend/cpu/coders/coders.hpp"
 #include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
@@ -41,8 +42,8 @@ std::vector<Transform> all_transforms() {
                    kRansWarpEncode,
                    kRansWarpDecode,
                    {options.scale_bits, options.chunk_bits},
-                   [=](auto raw, auto coded) { return rans_warp_encode_reference(raw, coded, options); },
-                   rans_warp_decode_reference,
+                   [=](auto raw, auto coded) { return cpu::rans_warp_encode(raw, coded, options); },
+                   cpu::rans_warp_decode,
                    [=](std::size_t size) { return rans_warp_bound(size, options); }});
   }
   for (const RansChunkedOptions options :
@@ -51,36 +52,21 @@ std::vector<Transform> all_transforms() {
                    kRansChunkedEncode,
                    kRansChunkedDecode,
                    {options.scale_bits, options.lanes, options.chunk_bytes},
-                   [=](auto raw, auto coded) { return rans_chunked_encode_reference(raw, coded, options); },
-                   rans_chunked_decode_reference,
+                   [=](auto raw, auto coded) { return cpu::rans_chunked_encode(raw, coded, options); },
+                   cpu::rans_chunked_decode,
                    [=](std::size_t size) { return rans_chunked_bound(size, options); }});
   }
-  all.push_back({"huffman",
-                 kHuffmanEncode,
-                 kHuffmanDecode,
-                 {},
-                 huffman_encode_reference,
-                 huffman_decode_reference,
-                 huffman_bound});
+  all.push_back(
+      {"huffman", kHuffmanEncode, kHuffmanDecode, {}, cpu::huffman_encode, cpu::huffman_decode, huffman_bound});
   const FseOptions fse;
   all.push_back({fmt::format("fse {} bits", fse.accuracy_bits),
                  kFseEncode,
                  kFseDecode,
                  {fse.accuracy_bits},
-                 [=](auto raw, auto coded) { return fse_encode_reference(raw, coded, fse); },
-                 fse_decode_reference,
+                 [=](auto raw, auto coded) { return cpu::fse_encode(raw, coded, fse); },
+                 cpu::fse_decode,
                  fse_bound});
-  all.push_back({"lz77",
-                 {},
-                 kLz77Decode,
-                 {},
-                 [](codec::Bytes raw, codec::MutableBytes coded) {
-                   const auto block = demux_reference(raw, lz77_lazy_reference(lz77_hash_reference(raw)));
-                   std::copy(block.begin(), block.end(), coded.begin());
-                   return TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(block.size())};
-                 },
-                 lz77_decode_reference,
-                 lz_block_bound});
+  all.push_back({"lz77", {}, kLz77Decode, {}, cpu::lz77_encode, cpu::lz77_decode, lz_block_bound});
   return all;
 }
 
