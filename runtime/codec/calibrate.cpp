@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "runtime/codec/stream.hpp"
 
@@ -11,9 +12,11 @@ namespace ptxkit::codec {
 namespace {
 
 constexpr std::size_t kBlockBytes = 64u << 10, kPatternBytes = 6u << 20;
-// Several batches, within reason.
-constexpr std::uint64_t kLeastBytes = 4u << 20, kMostBytes = 256u << 20;
-constexpr unsigned kBatches = 4;
+// Of the longest sample, so many batches: the buffers of the first few are new, and what is added beyond is the rate.
+constexpr std::uint64_t kBatches = 16;
+constexpr std::uint64_t kLeastLongest = 4u << 20, kMostLongest = 256u << 20;
+// Lengths in steps down from there.
+constexpr std::uint64_t kStep = 4, kShortest = 4096;
 constexpr int kRepetitions = 3;
 
 std::vector<std::uint8_t> make_pattern() {
@@ -42,17 +45,6 @@ CompressOptions options_for(Encoder encoder) {
   options.header.block_size_id = 4;
   options.encoder = encoder;
   return options;
-}
-
-template <class Run>
-Result<double> best_of(Run run) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kRepetitions; ++i) {
-    const Result<double> seconds = run();
-    if (!seconds) return seconds;
-    best = std::min(best, *seconds);
-  }
-  return best;
 }
 
 template <class Run>
@@ -101,34 +93,70 @@ Result<double> seconds_to_decompress(Backend& backend, Bytes frame) {
   });
 }
 
-Result<Rates> measure_rates(Backend& backend) {
-  const std::uint64_t raw_bytes =
-      std::clamp<std::uint64_t>(kBatches * backend.preferred_batch_bytes(kBlockBytes), kLeastBytes, kMostBytes);
-  const auto rate = [&](Result<double> seconds) { return static_cast<double>(raw_bytes) / *seconds; };
-  Rates rates;
-  const auto reproducible = best_of([&] { return seconds_to_compress(backend, Encoder::reproducible, raw_bytes); });
-  if (!reproducible) return tl::unexpected(reproducible.error());
-  rates.compress = rates.compress_reproducible = rate(reproducible);
-  if (backend.default_encoder() == Encoder::fast) {
-    const auto fast = best_of([&] { return seconds_to_compress(backend, Encoder::fast, raw_bytes); });
-    if (!fast) return tl::unexpected(fast.error());
-    rates.compress = rate(fast);
+std::vector<std::uint64_t> sample_lengths(const Backend& backend) {
+  std::vector<std::uint64_t> lengths;
+  for (std::uint64_t length =
+           std::clamp(kBatches * backend.preferred_batch_bytes(kBlockBytes), kLeastLongest, kMostLongest);
+       length >= kShortest; length /= kStep) {
+    lengths.insert(lengths.begin(), length);
   }
-  const auto frame = compress_sample(backend, raw_bytes);
-  if (!frame) return tl::unexpected(frame.error());
-  const auto decompress = best_of([&] { return seconds_to_decompress(backend, *frame); });
-  if (!decompress) return tl::unexpected(decompress.error());
-  rates.decompress = rate(decompress);
-  return rates;
+  return lengths;
 }
 
-Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds) {
-  Calibration calibration{gpu.description(), cpu_threads, {}, {}, gpu_start_seconds};
-  for (const auto& [rates, backend] : {std::pair(&calibration.cpu, &cpu), std::pair(&calibration.gpu, &gpu)}) {
-    auto measured = measure_rates(*backend);
-    if (!measured) return tl::unexpected(measured.error());
-    *rates = *measured;
+Result<Curve> measure_curve(const std::vector<std::uint64_t>& lengths, const SecondsOf& seconds_of) {
+  std::vector<Curve::Sample> samples;
+  for (const std::uint64_t length : lengths) {
+    Curve::Sample best{length, std::numeric_limits<double>::infinity()};
+    for (int i = 0; i < kRepetitions; ++i) {
+      const Result<double> seconds = seconds_of(length);
+      if (!seconds) return tl::unexpected(seconds.error());
+      best.seconds = std::min(best.seconds, *seconds);
+    }
+    samples.push_back(best);
   }
+  return Curve(std::move(samples));
+}
+
+namespace {
+
+Result<std::array<Curve, kWorkCount>> measure_side(Backend& backend) {
+  const auto lengths = sample_lengths(backend);
+  std::array<Curve, kWorkCount> curves;
+  const auto compress = [&](Encoder encoder) {
+    return measure_curve(lengths, [&](std::uint64_t length) { return seconds_to_compress(backend, encoder, length); });
+  };
+  auto reproducible = compress(Encoder::reproducible);
+  if (!reproducible) return tl::unexpected(reproducible.error());
+  auto fast = backend.default_encoder() == Encoder::fast ? compress(Encoder::fast) : reproducible;
+  if (!fast) return tl::unexpected(fast.error());
+  std::vector<std::uint8_t> frame;
+  std::uint64_t length_of_frame = 0;
+  auto decompress = measure_curve(lengths, [&](std::uint64_t length) -> Result<double> {
+    if (length != std::exchange(length_of_frame, length)) {
+      auto made = compress_sample(backend, length);
+      if (!made) return tl::unexpected(made.error());
+      frame = std::move(*made);
+    }
+    return seconds_to_decompress(backend, frame);
+  });
+  if (!decompress) return tl::unexpected(decompress.error());
+  return std::array{std::move(*fast), std::move(*reproducible), std::move(*decompress)};
+}
+
+}  // namespace
+
+Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds) {
+  // The first long stream allocates what the later ones find: that is part of the start.
+  const std::uint64_t longest = sample_lengths(gpu).back();
+  const auto first = seconds_to_compress(gpu, gpu.default_encoder(), longest);
+  if (!first) return tl::unexpected(first.error());
+  auto of_gpu = measure_side(gpu);
+  if (!of_gpu) return tl::unexpected(of_gpu.error());
+  auto of_cpu = measure_side(cpu);
+  if (!of_cpu) return tl::unexpected(of_cpu.error());
+  Calibration calibration{gpu.description(), cpu_threads, std::move(*of_cpu), std::move(*of_gpu), gpu_start_seconds};
+  calibration.gpu_start_seconds +=
+      std::max(0.0, *first - calibration.once_started().gpu_seconds(Work::compress_reproducible, longest));
   return calibration;
 }
 

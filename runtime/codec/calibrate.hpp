@@ -1,5 +1,8 @@
-// Measured rates of two backends, as streams see them: reading, checksum and framing included.
+// Measured times of two backends, as streams see them: reading, checksum and framing included.
 #pragma once
+
+#include <functional>
+#include <vector>
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/scheduler/policy.hpp"
@@ -25,9 +28,15 @@ Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint6
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes);
 Result<double> seconds_to_decompress(Backend& backend, Bytes frame);
 
-Result<Rates> measure_rates(Backend& backend);
+// The lengths that suit a backend, ascending: from few bytes to many batches.
+std::vector<std::uint64_t> sample_lengths(const Backend& backend);
 
-// Measures both sides for about a second; `gpu_start_seconds` was measured by whoever made `gpu`.
+// The best of a few runs of each length.
+using SecondsOf = std::function<Result<double>(std::uint64_t raw_bytes)>;
+Result<Curve> measure_curve(const std::vector<std::uint64_t>& lengths, const SecondsOf& seconds_of);
+
+// Measures both sides for a second or two; `gpu_start_seconds`, from nothing to the first result, was measured by
+// whoever made `gpu`, which has run no stream yet.
 Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds);
 
 }  // namespace ptxkit::codec

@@ -1,33 +1,68 @@
 #include "runtime/scheduler/policy.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "support/check.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::codec {
 namespace {
 
 constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
-constexpr const char* kHeading = "ptxkit rates 1";
+constexpr const char* kHeading = "ptxkit rates 2";
+constexpr std::array<std::string_view, kWorkCount> kWorkNames = {"compress", "compress_reproducible", "decompress"};
+
+constexpr std::size_t index_of(Work work) { return static_cast<std::size_t>(work); }
+
+// A sample, and seconds for each byte beyond it.
+std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Sample>& samples, std::uint64_t raw_bytes) {
+  std::size_t i = 0;
+  while (i + 2 < samples.size() && samples[i + 1].raw_bytes <= raw_bytes) ++i;
+  const auto &from = samples[i], &to = samples[i + 1];
+  return {&from, (to.seconds - from.seconds) / static_cast<double>(to.raw_bytes - from.raw_bytes)};
+}
+
+std::optional<Work> work_named(std::string_view name) {
+  const auto found = std::find(kWorkNames.begin(), kWorkNames.end(), name);
+  if (found == kWorkNames.end()) return std::nullopt;
+  return static_cast<Work>(found - kWorkNames.begin());
+}
 
 }  // namespace
 
-double Rates::of(Work work) const {
-  return work == Work::compress ? compress : work == Work::decompress ? decompress : compress_reproducible;
+Curve::Curve(std::vector<Sample> samples) : samples_(std::move(samples)) {
+  PTXKIT_CHECK(samples_.size() >= 2, "a line has two points");
+  for (std::size_t i = 1; i < samples_.size(); ++i) {
+    samples_[i].seconds = std::max(samples_[i].seconds, samples_[i - 1].seconds);
+  }
+}
+
+double Curve::seconds(std::uint64_t raw_bytes) const {
+  if (samples_.empty()) return 0;
+  const auto [from, each] = segment_of(samples_, raw_bytes);
+  if (raw_bytes <= from->raw_bytes) return from->seconds;
+  return from->seconds + static_cast<double>(raw_bytes - from->raw_bytes) * each;
+}
+
+double Curve::rate() const {
+  const double each = samples_.empty() ? 0 : segment_of(samples_, std::numeric_limits<std::uint64_t>::max()).second;
+  return each > 0 ? 1 / each : std::numeric_limits<double>::infinity();
 }
 
 double Calibration::cpu_seconds(Work work, std::uint64_t raw_bytes) const {
-  return static_cast<double>(raw_bytes) / cpu.of(work);
+  return cpu[index_of(work)].seconds(raw_bytes);
 }
 
 double Calibration::gpu_seconds(Work work, std::uint64_t raw_bytes) const {
-  return gpu_start_seconds + static_cast<double>(raw_bytes) / gpu.of(work);
+  return gpu_start_seconds + gpu[index_of(work)].seconds(raw_bytes);
 }
 
 bool Calibration::prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes) const {
@@ -41,8 +76,8 @@ Calibration Calibration::once_started() const {
 }
 
 Calibration unmeasured(unsigned cpu_threads) {
-  const double cpu = kUnmeasuredCpuThreadRate * cpu_threads, gpu = std::numeric_limits<double>::infinity();
-  return {{}, cpu_threads, {cpu, cpu, cpu}, {gpu, gpu, gpu}, kUnmeasuredStartSeconds};
+  const auto cpu = Curve({{0, 0}, {1'000'000'000, 1e9 / (kUnmeasuredCpuThreadRate * cpu_threads)}});
+  return {{}, cpu_threads, {cpu, cpu, cpu}, {}, kUnmeasuredStartSeconds};
 }
 
 std::string calibration_path(int device) {
@@ -55,46 +90,52 @@ std::string calibration_path(int device) {
   return home != nullptr && *home != '\0' ? fmt::format("{}/.cache/{}", home, name) : std::string();
 }
 
+// "cpu compress 65536 0.000211": a side, a kind of work, raw bytes, seconds; lengths of a curve ascend. The last line
+// tells a whole file.
 std::optional<Calibration> load_calibration(const std::string& path) {
   if (path.empty()) return std::nullopt;
   const auto content = read_file(path);
   if (!content) return std::nullopt;
   std::istringstream lines(*content);
   Calibration found;
-  std::string heading, key;
+  std::string heading, side, name;
   if (!std::getline(lines, heading) || heading != kHeading || !std::getline(lines, found.device)) return std::nullopt;
-  std::map<std::string, double> numbers;
-  while (lines >> key) {
-    if (!(lines >> numbers[key])) return std::nullopt;
+  if (!(lines >> found.cpu_threads >> found.gpu_start_seconds) || found.gpu_start_seconds <= 0) return std::nullopt;
+  std::array<std::vector<Curve::Sample>, kWorkCount> cpu, gpu;
+  while (lines >> side && side != "end") {
+    Curve::Sample sample;
+    if (!(lines >> name >> sample.raw_bytes >> sample.seconds)) return std::nullopt;
+    const auto work = work_named(name);
+    if (!work || (side != "cpu" && side != "gpu") || sample.raw_bytes == 0 || !(sample.seconds > 0))
+      return std::nullopt;
+    auto& samples = (side == "cpu" ? cpu : gpu)[index_of(*work)];
+    if (!samples.empty() && sample.raw_bytes <= samples.back().raw_bytes) return std::nullopt;
+    samples.push_back(sample);
   }
-  const auto read = [&](const char* name, double& into) {
-    const auto at = numbers.find(name);
-    into = at == numbers.end() ? 0 : at->second;
-    return into > 0;
-  };
-  double threads = 0;
-  const bool complete = read("cpu_threads", threads) && read("cpu_compress", found.cpu.compress) &&
-                        read("cpu_compress_reproducible", found.cpu.compress_reproducible) &&
-                        read("cpu_decompress", found.cpu.decompress) && read("gpu_compress", found.gpu.compress) &&
-                        read("gpu_compress_reproducible", found.gpu.compress_reproducible) &&
-                        read("gpu_decompress", found.gpu.decompress) &&
-                        read("gpu_start_seconds", found.gpu_start_seconds);
-  if (!complete || threads > 65536) return std::nullopt;
-  found.cpu_threads = static_cast<unsigned>(threads);
+  if (side != "end" || lines >> side) return std::nullopt;
+  for (std::size_t work = 0; work < kWorkCount; ++work) {
+    if (cpu[work].size() < 2 || gpu[work].size() < 2) return std::nullopt;
+    found.cpu[work] = Curve(std::move(cpu[work]));
+    found.gpu[work] = Curve(std::move(gpu[work]));
+  }
   return found;
 }
 
 Result<void> save_calibration(const Calibration& calibration, const std::string& path) {
-  const auto& [device, threads, cpu, gpu, start] = calibration;
   std::error_code ignored;  // write_file says what is wrong with the folder
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, ignored);
   }
-  return write_file(path, fmt::format("{}\n{}\ncpu_threads {}\ncpu_compress {:.6g}\ncpu_compress_reproducible {:.6g}\n"
-                                      "cpu_decompress {:.6g}\ngpu_compress {:.6g}\ngpu_compress_reproducible {:.6g}\n"
-                                      "gpu_decompress {:.6g}\ngpu_start_seconds {:.6g}\n",
-                                      kHeading, device, threads, cpu.compress, cpu.compress_reproducible,
-                                      cpu.decompress, gpu.compress, gpu.compress_reproducible, gpu.decompress, start));
+  std::string text = fmt::format("{}\n{}\n{} {:.6g}\n", kHeading, calibration.device, calibration.cpu_threads,
+                                 calibration.gpu_start_seconds);
+  for (const auto& [side, curves] : {std::pair("cpu", &calibration.cpu), std::pair("gpu", &calibration.gpu)}) {
+    for (std::size_t work = 0; work < kWorkCount; ++work) {
+      for (const Curve::Sample& sample : (*curves)[work].samples()) {
+        text += fmt::format("{} {} {} {:.6g}\n", side, kWorkNames[work], sample.raw_bytes, sample.seconds);
+      }
+    }
+  }
+  return write_file(path, text + "end\n");
 }
 
 }  // namespace ptxkit::codec

@@ -1,32 +1,53 @@
-// CPU or GPU for a given amount of work, from measured rates.
+// CPU or GPU for a given amount of work, from measured streams.
 //
-// The model is two lines: a side takes its start-up time plus the bytes over its rate. Rates are host to host (copies
-// included), so they already hold what PCIe costs. The GPU's start-up is that of CUDA itself, hundreds of milliseconds,
-// and dominates: it is asked about before any driver is opened, so small inputs never wait for it. Rates are measured
-// once for each device, by the first input that is large enough to be worth opening the driver, and kept in a file.
+// A side is a curve: how long streams of a few lengths took, and straight lines between and beyond them. One rate is
+// not enough: a stream of few bytes is latency, one of a few batches is buffers that are touched for the first time,
+// and only a long one is the rate. Streams are host to host (copies included), so they already hold what PCIe costs.
+// The GPU has the start of CUDA on top, hundreds of milliseconds, which dominates: it is asked about before any driver
+// is opened, so small inputs never wait for it. Curves are measured once for each device, by the first input that is
+// large enough to be worth opening the driver, and kept in a file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/codec/backend.hpp"
 
 namespace ptxkit::codec {
 
 enum class Work : std::uint8_t { compress, compress_reproducible, decompress };
+inline constexpr std::size_t kWorkCount = 3;
 
-// Raw bytes a second.
-struct Rates {
-  double compress = 0, compress_reproducible = 0, decompress = 0;
-  double of(Work work) const;
+// The time of a stream over its raw bytes.
+class Curve {
+ public:
+  struct Sample {
+    std::uint64_t raw_bytes = 0;
+    double seconds = 0;
+    bool operator==(const Sample&) const = default;
+  };
+  Curve() = default;
+  // `samples`: two at least, lengths ascending. A longer stream is never believed to be faster than a shorter one.
+  explicit Curve(std::vector<Sample> samples);
+
+  // 0 without samples. Shorter streams than the first sample's take as long as that.
+  double seconds(std::uint64_t raw_bytes) const;
+  // Raw bytes a second of what a long stream is made longer by; infinite when that costs nothing.
+  double rate() const;
+  const std::vector<Sample>& samples() const { return samples_; }
+
+ private:
+  std::vector<Sample> samples_;
 };
 
 struct Calibration {
   std::string device;  // Backend::description() of the GPU: name and driver; another one needs another calibration
   unsigned cpu_threads = 0;
-  Rates cpu, gpu;
-  double gpu_start_seconds = 0;  // from nothing to the first result
+  std::array<Curve, kWorkCount> cpu, gpu;  // by Work
+  double gpu_start_seconds = 0;            // what a stream of a process that has not used the GPU takes longer
 
   double cpu_seconds(Work work, std::uint64_t raw_bytes) const;
   double gpu_seconds(Work work, std::uint64_t raw_bytes) const;

@@ -51,10 +51,10 @@ Result<Measurements> run_crossover(const Settings& settings) {
   if (!rates) return tl::unexpected(rates.error());
   all.device = (*gpu)->description();
   all.cpu = cpu->description();
-  all.rows.push_back({"-", "start", 0, 0, 0, start});
+  all.rows.push_back({"-", "start", 0, 0, 0, rates->gpu_start_seconds});
   for (const auto& [side, of] : {std::pair("cpu", &rates->cpu), std::pair("gpu", &rates->gpu)}) {
     all.notes.push_back(fmt::format("{}: GB/s compress {:.2f}, reproducible {:.2f}, decompress {:.2f}", side,
-                                    of->compress / 1e9, of->compress_reproducible / 1e9, of->decompress / 1e9));
+                                    (*of)[0].rate() / 1e9, (*of)[1].rate() / 1e9, (*of)[2].rate() / 1e9));
   }
   struct Task {
     Work work;

@@ -1,5 +1,6 @@
 // The whole way to a GPU on the fake driver: a failure injected at every driver call that a run makes, a slow device, a
 // device budget, and the policy that decides whether there is a run at all.
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/frames.hpp"
 #include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "runtime/codec/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
 
 namespace ptxkit::codec {
@@ -228,14 +230,18 @@ class PolicyTest : public DeviceFaults {
     auto asked = request("auto", Policy::automatic);
     asked.raw_bytes = raw_bytes;
     asked.calibration_path = file();
-    asked.limits.memory_bytes = 8 << 20;  // so that the sample is small, too
+    asked.limits.memory_bytes = 1 << 20;  // so that the sample is small, too
     return asked;
   }
+  static Curve at_rate(double bytes_a_second) {
+    return Curve({{1, 1 / bytes_a_second}, {1000, 1000 / bytes_a_second}});
+  }
   void keep(double gpu_rate) {
+    const Curve gpu = at_rate(gpu_rate);
     const Calibration rates{"cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8",
                             2,
-                            {1e9, 2e8, 4e9},
-                            {gpu_rate, gpu_rate, gpu_rate},
+                            {at_rate(1e9), at_rate(2e8), at_rate(4e9)},
+                            {gpu, gpu, gpu},
                             0.5};
     ASSERT_TRUE(save_calibration(rates, file()));
   }
@@ -320,8 +326,22 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
     content.assign(std::istreambuf_iterator<char>(in), {});
   }
   ASSERT_TRUE(load_calibration(file()));
-  std::vector<std::string> broken = {"", "ptxkit rates 2" + content.substr(14), content + "x", content + "extra x\n"};
-  for (std::size_t length = 0; length + 12 < content.size(); length += 9) broken.push_back(content.substr(0, length));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = content;
+    changed.replace(changed.find(from), from.size(), to);
+    return changed;
+  };
+  std::vector<std::string> broken = {"",
+                                     with("rates 2", "rates 1"),
+                                     content + "x",
+                                     with("2 0.5", "2 -1"),
+                                     with("cpu compress 1 ", "cpu expand 1 "),
+                                     with("cpu compress 1 ", "tpu compress 1 "),
+                                     with("cpu compress 1 ", "cpu compress 0 "),
+                                     with("cpu compress 1 ", "cpu compress 1000 "),
+                                     with("1e-06", "0"),
+                                     with("gpu decompress 1 5e-11\n", "")};
+  for (std::size_t length = 0; length + 4 < content.size(); length += 9) broken.push_back(content.substr(0, length));
   for (const std::string& text : broken) {
     std::ofstream(file()) << text;
     const auto loaded = load_calibration(file());
@@ -332,8 +352,69 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
   EXPECT_FALSE(save_calibration({}, file() + "/below"));
 }
 
+// Curves as an H200's host had them: liblz4 on 16 threads slower while its buffers are new, an encoder of a few GB/s
+// behind a latency, and one that is far better from some length on.
+TEST_F(PolicyTest, TheModelIsWithinFivePercentOfTheBetterSide) {
+  struct Side {
+    double latency, new_bytes, new_each, each;
+    double operator()(std::uint64_t bytes) const {
+      const auto size = static_cast<double>(bytes);
+      return latency + std::min(size, new_bytes) * new_each + size * each;
+    }
+  };
+  const Side liblz4{60e-6, 48e6, 0.5e-9, 0.4e-9}, kernels{800e-6, 144e6, 0.05e-9, 0.355e-9},
+      fast_kernels{800e-6, 144e6, 0.05e-9, 0.16e-9};
+  const std::uint64_t most = std::uint64_t{1} << 28;
+  std::vector<std::uint64_t> lengths;
+  for (std::uint64_t length = 4096; length <= most; length *= 4) lengths.push_back(length);
+  for (const Side& gpu : {kernels, fast_kernels}) {
+    const auto curve = [&](const Side& side) {
+      return measure_curve(lengths, [&](std::uint64_t length) -> Result<double> { return side(length); }).value();
+    };
+    const Curve on_cpu = curve(liblz4), on_gpu = curve(gpu);
+    for (const double start : {0.0, 0.3}) {
+      const Calibration measured{"", 16, {on_cpu, on_cpu, on_cpu}, {on_gpu, on_gpu, on_gpu}, start};
+      int changes = 0;
+      bool before = false;
+      for (double length = 4096; length <= 4.4e9; length *= 1.07) {
+        const auto bytes = static_cast<std::uint64_t>(length);
+        const double cpu = liblz4(bytes), other = start + gpu(bytes);
+        const bool chosen = measured.prefers_gpu(Work::compress, bytes);
+        EXPECT_LE(chosen ? other : cpu, 1.05 * std::min(cpu, other)) << bytes;
+        changes += chosen != before;
+        before = chosen;
+      }
+      // The slow encoder never earns the start within 4 GiB: 45 ps a byte are 0.19 s.
+      EXPECT_EQ(changes, gpu.each > 0.2e-9 && start > 0 ? 0 : 1);
+    }
+  }
+}
+
+TEST_F(PolicyTest, TheBestOfAFewRunsCounts) {
+  int run = 0;
+  const auto curve = measure_curve({1000, 2000}, [&](std::uint64_t length) -> Result<double> {
+    return static_cast<double>(length) * (++run % 3 == 0 ? 1 : 5);
+  });
+  EXPECT_EQ(curve->samples(), (std::vector<Curve::Sample>{{1000, 1000}, {2000, 2000}}));
+  EXPECT_EQ(run, 6);
+  EXPECT_EQ(measure_curve({1, 2}, [](std::uint64_t) -> Result<double> { return fail("lost"); }).error().what, "lost");
+}
+
+TEST_F(PolicyTest, ACurveIsLinesBetweenItsSamplesAndBeyond) {
+  const Curve curve({{1000, 2}, {3000, 4}, {5000, 3}, {6000, 5}});  // 5000: measured too fast
+  for (const auto& [bytes, seconds] :
+       {std::pair(0, 2.0), std::pair(1000, 2.0), std::pair(2000, 3.0), std::pair(3000, 4.0), std::pair(4000, 4.0),
+        std::pair(5000, 4.0), std::pair(6000, 5.0), std::pair(10000, 9.0)}) {
+    EXPECT_DOUBLE_EQ(curve.seconds(static_cast<std::uint64_t>(bytes)), seconds) << bytes;
+  }
+  EXPECT_DOUBLE_EQ(curve.rate(), 1000);
+  EXPECT_EQ(Curve().seconds(1 << 30), 0);
+  EXPECT_TRUE(std::isinf(Curve().rate()));
+}
+
 TEST_F(PolicyTest, TheModelTakesTheBetterSideAtEverySize) {
-  const Calibration rates{"", 16, {6e9, 2e9, 24e9}, {45e9, 45e9, 50e9}, 0.25};
+  const Calibration rates{
+      "", 16, {at_rate(6e9), at_rate(2e9), at_rate(24e9)}, {at_rate(45e9), at_rate(45e9), at_rate(50e9)}, 0.25};
   for (const Work work : {Work::compress, Work::compress_reproducible, Work::decompress}) {
     bool gpu_before = false;
     for (std::uint64_t bytes = 4096; bytes <= std::uint64_t{1} << 36; bytes *= 2) {
