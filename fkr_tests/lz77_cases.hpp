@@ -61,11 +61,30 @@ class Lz77OnDevice {
     if (counted.empty()) return {};
     const auto buffers = launch_(kernels::kDemuxScatter, segments, 32,
                                  {src(), size(), KernelArgument::input(matches), KernelArgument::input(counted[1]),
-                                  KernelArgument::output(block_bytes)});
-    return buffers.empty() ? Bytes() : buffers[3];
+                                  KernelArgument::output(block_bytes), KernelArgument::output(8 * kernels::kLzStreams),
+                                  KernelArgument::output(4 * kernels::kLzStreams)});
+    if (buffers.empty()) return {};
+    expect_streams_of(buffers[3], buffers[4], buffers[5]);
+    return buffers[3];
   }
 
  private:
+  // The streams lie one behind another, from the header to the end.
+  static void expect_streams_of(const Bytes& block, const Bytes& offset_bytes, const Bytes& size_bytes) {
+    uint32_t header[4], sizes[kernels::kLzStreams];
+    uint64_t offsets[kernels::kLzStreams], at = kernels::kLzBlockHeaderBytes;
+    std::memcpy(header, block.data(), sizeof header);
+    std::memcpy(offsets, offset_bytes.data(), sizeof offsets);
+    std::memcpy(sizes, size_bytes.data(), sizeof sizes);
+    const uint32_t expected[] = {4 * header[3], header[1], header[2], header[2], header[2]};
+    for (size_t i = 0; i < kernels::kLzStreams; ++i) {
+      EXPECT_EQ(sizes[i], expected[i]) << "stream " << i;
+      EXPECT_EQ(offsets[i], at) << "stream " << i;
+      at += sizes[i];
+    }
+    EXPECT_EQ(at, block.size());
+  }
+
   KernelArgument src() const { return KernelArgument::input(padded_); }
   KernelArgument size() const { return KernelArgument::number(size_); }
   size_t match_bytes() const { return raw_.size() * sizeof(kernels::LzMatch); }

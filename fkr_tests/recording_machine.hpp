@@ -22,12 +22,16 @@ struct RecordedLaunch {
   std::string kernel;
   std::vector<std::size_t> region_bytes;  // what the queue held
   std::uint32_t grid_blocks, block_threads;
+  unsigned chain = 0;  // launches of one submission have the same number; 0: a submission of its own
 };
 
 class RecordingMachine final : public codec::Machine {
  public:
   RecordingMachine(std::unique_ptr<codec::Machine> machine, std::vector<RecordedLaunch>& launches)
-      : machine_(std::move(machine)), launches_(launches), regions_(machine_->queue_count()) {}
+      : machine_(std::move(machine)),
+        launches_(launches),
+        regions_(machine_->queue_count()),
+        chain_of_(machine_->queue_count()) {}
 
   std::string_view name() const override { return machine_->name(); }
   std::string description() const override { return machine_->description(); }
@@ -51,8 +55,16 @@ class RecordingMachine final : public codec::Machine {
   }
   Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
                       std::span<const driver::LaunchArgument> arguments) override {
-    launches_.push_back({std::string(kernel), regions_[queue], grid_blocks, block_threads});
+    launches_.push_back({std::string(kernel), regions_[queue], grid_blocks, block_threads, chain_of_[queue]});
     return machine_->launch(queue, kernel, grid_blocks, block_threads, arguments);
+  }
+  Result<void> begin_chain(unsigned queue) override {
+    chain_of_[queue] = ++chain_count_;
+    return machine_->begin_chain(queue);
+  }
+  Result<void> end_chain(unsigned queue) override {
+    chain_of_[queue] = 0;
+    return machine_->end_chain(queue);
   }
   Result<void> wait(unsigned queue) override { return machine_->wait(queue); }
 
@@ -60,6 +72,8 @@ class RecordingMachine final : public codec::Machine {
   std::unique_ptr<codec::Machine> machine_;
   std::vector<RecordedLaunch>& launches_;
   std::vector<std::vector<std::size_t>> regions_;
+  std::vector<unsigned> chain_of_;
+  unsigned chain_count_ = 0;
 };
 
 // An LZ4 block of 4096 bytes that decodes to 4096: 18 bytes that the lengths of 4070 literals take are what a match of

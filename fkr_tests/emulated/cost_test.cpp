@@ -199,8 +199,8 @@ void KernelCosts::match_finders_and_demux() {
   run(kLz77PerPosition, ctas(kLzBlockThreads), size, {src, count, room(), KernelArgument::number(40)});
   const Bytes counts =
       run(kDemuxCount, ctas(kLzSegmentBytes), size, {matched, count, room()}, {"matches"}).at("counts");
-  run(kDemuxScatter, ctas(kLzSegmentBytes), size, {src, count, matched, KernelArgument::input(counts), room()},
-      {"src", "matches", "dst"});
+  run(kDemuxScatter, ctas(kLzSegmentBytes), size,
+      {src, count, matched, KernelArgument::input(counts), room(), room(), room()}, {"src", "matches", "dst"});
 }
 
 void KernelCosts::columns() {

@@ -61,13 +61,15 @@ inline constexpr uint32_t kLzSegmentBytes = 4096;
 //   lz77_topk          src, size, matches, candidates*         kLzTopK longest, longest first, the nearest of equals;
 //                                                              an LzMatch each, next 0
 //   demux_count        matches, size, counts*                  four u32 a segment: literals, matches, flag words, 0
-//   demux_scatter      src, size, matches, counts, dst*        an LZ block
-// src, matches, counts, dst are pointers, the others u32; * is written.
+//   demux_scatter      src, size, matches, counts, dst*,       an LZ block; where its streams begin, u64 each, and how
+//                      stream_offsets*, stream_sizes*          long they are, u32 each: what an encoder's launch takes
+// size and window are u32, the others pointers; * is written.
 
 // An LZ block: raw size, literals L, matches M, flag words F, u32 each; F flag words; L literals; M lengths less
 // kLzMinMatch; M low, then M high bytes of offsets. A flag word has a bit for each of 32 tokens, the first lowest: 0 is
 // a literal, 1 a match. A segment begins with a new word.
 inline constexpr uint32_t kLzBlockHeaderBytes = 16;
+inline constexpr uint32_t kLzStreams = 5;  // flag words, literals, lengths, low and high bytes of offsets
 constexpr uint64_t lz_block_bound(uint64_t raw_bytes) {
   return kLzBlockHeaderBytes + raw_bytes + raw_bytes / 8 + 4 * (raw_bytes / kLzSegmentBytes + 1);
 }

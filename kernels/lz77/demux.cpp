@@ -84,9 +84,13 @@ KernelDefinition demux_scatter() {
       spec_of(kDemuxScatter, {{"src", N},
                               {"matches", N * 12},
                               {"counts", N / (kLzSegmentBytes / 16)},
-                              {"dst", N * 2 + kLzBlockHeaderBytes}}),
+                              {"dst", N * 2 + kLzBlockHeaderBytes},
+                              {"stream_offsets", kLzStreams * 8},
+                              {"stream_sizes", kLzStreams * 4}}),
       [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8>> src, Arg<"size", u32> size, Arg<"matches", Matches> matches,
-         Arg<"counts", Ptr<ReadOnly, u32, 16>> counts, Arg<"dst", Ptr<Global, u8, 16>> dst) {
+         Arg<"counts", Ptr<ReadOnly, u32, 16>> counts, Arg<"dst", Ptr<Global, u8, 16>> dst,
+         Arg<"stream_offsets", Ptr<Global, u32, 8>> stream_offsets,
+         Arg<"stream_sizes", Ptr<Global, u32>> stream_sizes) {
         // What stands before this segment, and in all.
         LaneVar literals(k, 0), taken(k, 0), words(k, 0), literals_before(k, 0), taken_before(k, 0), words_before(k, 0);
         const WarpU32 segment = k.block();
@@ -108,6 +112,15 @@ KernelDefinition demux_scatter() {
           });
         });
         const WarpU32 literals_at = word_count * 4 + kLzBlockHeaderBytes, lengths_at = literals_at + literal_count;
+        k.if_((segment == 0) & (k.lane() < kLzStreams), [&] {
+          const LaneU32 lane = k.lane();
+          const LaneU32 before_match = select(lane == 0, kLzBlockHeaderBytes, literals_at);
+          const LaneU32 at = select(lane < 2, before_match, lengths_at + match_count * (lane - 2));
+          const LaneU32 size = select(lane == 0, word_count * 4, select(lane == 1, literal_count, match_count));
+          const LaneU32 high = k.constant<u32>(0);
+          stream_offsets.at(times<2>(lane)).store_vector(std::array<LaneU32, 2>{at, high});
+          stream_sizes.at(lane).store(size);
+        });
         WarpVar literal(k, literals_at + reduce_add(*literals_before));
         WarpVar match(k, lengths_at + reduce_add(*taken_before));
         WarpVar word(k, reduce_add(*words_before) + kLzBlockHeaderBytes / 4);

@@ -22,6 +22,9 @@ using CuModule = struct CuModuleOpaque*;
 using CuFunction = struct CuFunctionOpaque*;
 using CuStream = struct CuStreamOpaque*;
 using CuEvent = struct CuEventOpaque*;
+using CuGraph = struct CuGraphOpaque*;
+using CuGraphExec = struct CuGraphExecOpaque*;
+using CuGraphNode = struct CuGraphNodeOpaque*;
 
 // CUDA_MEMCPY2D of cuda.h: rows of some width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
 struct CuRowsSide {

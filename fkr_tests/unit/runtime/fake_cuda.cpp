@@ -15,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,8 +33,14 @@ std::recursive_mutex lock_of_everything;
 std::map<std::uintptr_t, std::size_t> device_memory, pinned_memory;
 int sticky_code = 0;
 
+// Launches that were captured: of each the kernel and the work.
+struct Graph {
+  std::vector<std::pair<std::string, std::function<int()>>> launches;
+};
+
 struct Stream {
   std::deque<std::function<int()>> work;
+  std::optional<Graph> capture;  // while there is one, launches go there and everything else is a mistake
   std::size_t done = 0;
   std::size_t put() const { return done + work.size(); }
   // Everything, or what was put on it before a point.
@@ -141,6 +148,9 @@ T* pointer(void** arguments, int index) {
 #define ENTER()                              \
   std::lock_guard guard(lock_of_everything); \
   if (const int code = enter(__func__); code != 0) return code
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+#define NOT_WHILE_CAPTURING(stream) \
+  if (static_cast<Stream*>(stream)->capture) return 900
 
 extern "C" {
 
@@ -292,6 +302,7 @@ int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
 }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;
   fake_cuda_state()->streams_of[__func__].insert(stream);
   static_cast<Stream*>(stream)->work.push_back(
@@ -300,6 +311,7 @@ int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, 
 }
 int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* stream) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, from, bytes)) return 1;
   fake_cuda_state()->downloaded_bytes += bytes;
   fake_cuda_state()->streams_of[__func__].insert(stream);
@@ -316,6 +328,7 @@ int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes
 }
 int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void* stream) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   const auto [from, to, width, height] = *copy;
   if (from.memory_type != 2 || to.memory_type != 1 || from.pitch_bytes < width || to.pitch_bytes < width) return 1;
   if (!inside(device_memory, from.device, (height - 1) * from.pitch_bytes + width)) return 1;
@@ -332,6 +345,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void* stream) {
 }
 int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, void* stream) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;
   static_cast<Stream*>(stream)->work.push_back(
       [=] { return std::memset(reinterpret_cast<void*>(to), value, bytes), 0; });
@@ -352,6 +366,7 @@ int cuStreamDestroy_v2(void* stream) {
 }
 int cuStreamSynchronize(void* stream) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   return static_cast<Stream*>(stream)->run();
 }
 int cuStreamQuery(void* stream) {
@@ -360,6 +375,7 @@ int cuStreamQuery(void* stream) {
 }
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   static_cast<Stream*>(stream)->work.push_back([point = *static_cast<Event*>(event)] { return point.run(); });
   return 0;
 }
@@ -381,6 +397,7 @@ int cuEventDestroy_v2(void* event) {
 }
 int cuEventRecord(void* event, void* stream) {
   ENTER();
+  NOT_WHILE_CAPTURING(stream);
   *static_cast<Event*>(event) = {static_cast<Stream*>(stream), static_cast<Stream*>(stream)->put()};
   return 0;
 }
@@ -399,12 +416,69 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   ENTER();
   const std::string& name = static_cast<Function*>(function)->name;
   fake_cuda_state()->streams_of[__func__].insert(stream);
-  auto& work = static_cast<Stream*>(stream)->work;
-  if (name == kernels::kLz4CompressPage) work.push_back(compression(arguments, kernels::kPageVariant));
-  if (name == kernels::kLz4CompressChunk) work.push_back(compression(arguments, kernels::kChunkVariant));
-  if (name == kernels::kZeroPage) work.push_back(zero_pages(arguments));
-  if (name == kernels::kLz4Decompress) work.push_back(decompression(arguments));
+  std::function<int()> work = [] { return 0; };
+  if (name == kernels::kLz4CompressPage) work = compression(arguments, kernels::kPageVariant);
+  if (name == kernels::kLz4CompressChunk) work = compression(arguments, kernels::kChunkVariant);
+  if (name == kernels::kZeroPage) work = zero_pages(arguments);
+  if (name == kernels::kLz4Decompress) work = decompression(arguments);
+  auto& to = *static_cast<Stream*>(stream);
+  if (to.capture) {
+    to.capture->launches.emplace_back(name, std::move(work));
+  } else {
+    to.work.push_back(std::move(work));
+  }
   return 0;
+}
+int cuStreamBeginCapture_v2(void* stream, int mode) {
+  ENTER();
+  // Globally nobody else could allocate meanwhile.
+  if (mode != 1 || static_cast<Stream*>(stream)->capture) return 1;
+  static_cast<Stream*>(stream)->capture.emplace();
+  return 0;
+}
+int cuStreamEndCapture(void* stream, void** graph) {
+  std::lock_guard guard(lock_of_everything);
+  auto& capture = static_cast<Stream*>(stream)->capture;
+  if (!capture) return 1;
+  const Graph captured = *std::exchange(capture, std::nullopt);
+  if (const int code = enter(__func__); code != 0) return code;
+  ++fake_cuda_state()->graphs;
+  *graph = new Graph(captured);
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** made, void* graph, unsigned long long) {
+  ENTER();
+  ++fake_cuda_state()->graphs;
+  *made = new Graph(*static_cast<Graph*>(graph));
+  return 0;
+}
+int cuGraphExecUpdate(void* made, void* graph, void**, int*) {
+  ENTER();
+  auto &launches = static_cast<Graph*>(made)->launches, &wanted = static_cast<Graph*>(graph)->launches;
+  const auto same_kernel = [](const auto& one, const auto& other) { return one.first == other.first; };
+  if (!std::equal(launches.begin(), launches.end(), wanted.begin(), wanted.end(), same_kernel)) return 910;
+  launches = wanted;
+  return 0;
+}
+int cuGraphLaunch(void* made, void* stream) {
+  ENTER();
+  NOT_WHILE_CAPTURING(stream);
+  for (const auto& [name, work] : static_cast<Graph*>(made)->launches) {
+    static_cast<Stream*>(stream)->work.push_back(work);
+  }
+  return 0;
+}
+int cuGraphDestroy(void* graph) {
+  std::lock_guard guard(lock_of_everything);
+  --fake_cuda_state()->graphs;
+  delete static_cast<Graph*>(graph);
+  return enter(__func__);
+}
+int cuGraphExecDestroy(void* made) {
+  std::lock_guard guard(lock_of_everything);
+  --fake_cuda_state()->graphs;
+  delete static_cast<Graph*>(made);
+  return enter(__func__);
 }
 int cuLaunchKernelEx(const ptxkit::driver::CuLaunchConfig* config, void*, void**, void**) {
   ENTER();

@@ -23,9 +23,9 @@ struct FakeCuda {
   std::size_t downloaded_bytes = 0;
   long device_bytes = 0, pinned_bytes = 0;  // allocated now
   long peak_device_bytes = 0;
-  std::size_t free_bytes = std::size_t{1} << 30;           // what cuMemGetInfo says
-  unsigned delay_microseconds = 0;                         // of every call: a slow device
-  int streams = 0, events = 0, modules = 0, contexts = 0;  // alive now
+  std::size_t free_bytes = std::size_t{1} << 30;                       // what cuMemGetInfo says
+  unsigned delay_microseconds = 0;                                     // of every call: a slow device
+  int streams = 0, events = 0, modules = 0, contexts = 0, graphs = 0;  // alive now
 };
 
 }  // namespace ptxkit::testing

@@ -29,7 +29,8 @@ class FakeGpu : public ::testing::Test {
   ~FakeGpu() override {
     EXPECT_EQ(state_.device_bytes, 0);
     EXPECT_EQ(state_.pinned_bytes, 0);
-    EXPECT_EQ(state_.streams + state_.events + state_.modules + state_.contexts, 0) << "something was not released";
+    EXPECT_EQ(state_.streams + state_.events + state_.modules + state_.contexts + state_.graphs, 0)
+        << "something was not released";
   }
   void inject(const char* function, int call, int code) {
     state_.failing_function = function;

@@ -230,6 +230,101 @@ TEST_F(Batches, NothingBehindTheItemsIsWritten) {
   }
 }
 
+// Kernels between begin_chain and end_chain are one graph.
+class Chains : public KernelBackend {
+ protected:
+  static constexpr std::size_t kBytes = 4096;
+  std::unique_ptr<Machine> machine() {
+    return make_cuda_machine(
+               context(),
+               [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); },
+               {.queue_count = 1})
+        .value();
+  }
+  // A page there and back: compressed, and decompressed by the same submission.
+  Result<ByteVector> there_and_back(Machine& machine, const ByteVector& raw, bool twice = false) {
+    const Region regions[] = {{"raw", kBytes}, {"raw size", 4}, {"packed", kBytes}, {"packed size", 4},
+                              {"flag", 1},     {"offset", 8},   {"output", kBytes}, {"room", 4},
+                              {"size", 4},     {"status", 4}};
+    for (const auto kernel : {kernels::kLz4CompressPage, kernels::kLz4Decompress}) {
+      if (auto ready = machine.prepare(kernel); !ready) return tl::unexpected(ready.error());
+    }
+    if (auto arranged = machine.arrange(0, regions); !arranged) return tl::unexpected(arranged.error());
+    std::copy(raw.begin(), raw.end(), machine.host(0, 0).begin());
+    const auto set = [&](std::size_t region, std::uint32_t value) {
+      std::memset(machine.host(0, region).data(), 0, regions[region].size_bytes);
+      std::memcpy(machine.host(0, region).data(), &value, 4);
+    };
+    set(1, kBytes);
+    set(5, 0);
+    set(7, kBytes);
+    for (const std::size_t region : {0u, 1u, 5u, 7u}) {
+      if (auto copied = machine.upload(0, region); !copied) return tl::unexpected(copied.error());
+    }
+    const auto at = [&](std::size_t region) { return driver::LaunchArgument::of_address(machine.address(0, region)); };
+    const auto number = [](std::uint32_t value) { return driver::LaunchArgument::of(value); };
+    const auto stride = number(kBytes / kernels::kStrideUnitBytes);
+    const driver::LaunchArgument pack[] = {at(0), at(1), at(2), at(3), at(4), stride, stride, number(1)};
+    const driver::LaunchArgument unpack[] = {at(2), at(5), at(3), at(6), at(5), at(7), at(8), at(9), number(1)};
+    if (auto begun = machine.begin_chain(0); !begun) return tl::unexpected(begun.error());
+    Result<void> done;
+    for (int i = 0; done && i < (twice ? 2 : 1); ++i) {
+      done = machine.launch(0, kernels::kLz4CompressPage, 1, kernels::kLz4CompressPageShape.block_threads, pack);
+      if (!done) break;
+      done = machine.launch(0, kernels::kLz4Decompress, 1, kernels::kLz4DecompressShape.block_threads, unpack);
+    }
+    if (done) done = machine.end_chain(0);
+    if (done) done = machine.download(0, 6);
+    const auto waited = machine.wait(0);
+    if (!done || !waited) return tl::unexpected((done ? waited : done).error());
+    return ByteVector(machine.host(0, 6).begin(), machine.host(0, 6).end());
+  }
+};
+
+TEST_F(Chains, AreOneSubmission) {
+  const auto cuda = machine();
+  for (int i = 0; i < 3; ++i) {
+    const ByteVector raw = testing::matchable_bytes(kBytes, i);
+    EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
+    EXPECT_EQ(state_.calls["cuGraphLaunch"], i + 1);
+  }
+  // Made once, and brought up to date by the later ones; another chain is another graph.
+  EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 1);
+  EXPECT_EQ(state_.calls["cuGraphExecUpdate"], 2);
+  const ByteVector raw = testing::matchable_bytes(kBytes, 9);
+  EXPECT_EQ(there_and_back(*cuda, raw, true).value(), raw);
+  EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 2);
+  EXPECT_EQ(state_.graphs, 1);
+}
+
+TEST_F(Chains, EndWithTheErrorOfAnyCallAndTheNextOneIsWhole) {
+  for (const char* const call : {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+                                 "cuGraphLaunch", "cuLaunchKernel"}) {
+    state_ = testing::FakeCuda{};
+    inject(call, 1, 2);
+    const auto cuda = machine();
+    const ByteVector raw = testing::matchable_bytes(kBytes, 1);
+    const auto failed = there_and_back(*cuda, raw);
+    ASSERT_FALSE(failed) << call;
+    EXPECT_THAT(failed.error().message(), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")) << call;
+    EXPECT_EQ(there_and_back(*cuda, raw).value(), raw) << call;
+  }
+}
+
+TEST_F(Chains, AreSingleLaunchesWhereTheDriverHasNoGraphs) {
+  auto driver = driver::Driver::open(FAKE_CUDA).value();
+  const_cast<driver::Api&>(driver->api()).graph_launch = nullptr;
+  const auto cuda =
+      make_cuda_machine(driver::Context::create(driver, 0).value(),
+                        [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); },
+                        {})
+          .value();
+  const ByteVector raw = testing::matchable_bytes(kBytes, 1);
+  EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 2);
+  EXPECT_EQ(state_.calls["cuStreamBeginCapture_v2"], 0);
+}
+
 TEST_F(KernelBackend, BadBlocksHaveTheirStatusFromTheKernel) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
   const ByteVector good = {0x10, 'x'}, offset_zero = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5};

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/kernels/locked_memory.hpp"
+#include "runtime/driver/graph.hpp"
 #include "runtime/scheduler/ledger.hpp"
 #include "runtime/scheduler/reclaimer.hpp"
 #include "support/check.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using driver::DeviceMemory;
 using driver::Event;
+using driver::Graph;
 using driver::Kernel;
 using driver::PinnedMemory;
 using driver::Stream;
@@ -40,6 +42,8 @@ class CudaMachine final : public Machine {
       std::uint8_t* host;
     };
     std::vector<Placed> placed = {};
+    bool is_chaining = false;
+    std::optional<Graph> chain = {};  // the last one
   };
 
   CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
@@ -85,16 +89,16 @@ class CudaMachine final : public Machine {
     std::size_t total = 0, staged = 0;
     for (const Region& region : regions) {
       total += room_of(region);
-      if (region.host == nullptr) staged += room_of(region);
+      if (is_staged(region)) staged += room_of(region);
     }
     if (auto ready = grow(queue, total, staged); !ready) return ready;
     queue.placed.clear();
     std::size_t offset = 0;
     std::uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
     for (const Region& region : regions) {
-      queue.placed.push_back({offset, region.size_bytes, region.host != nullptr ? region.host : staging});
+      queue.placed.push_back({offset, region.size_bytes, is_staged(region) ? staging : region.host});
       offset += room_of(region);
-      if (region.host == nullptr) staging += room_of(region);
+      if (is_staged(region)) staging += room_of(region);
     }
     return {};
   }
@@ -132,8 +136,30 @@ class CudaMachine final : public Machine {
     const auto found = kernels_.find(kernel);
     PTXKIT_CHECK(found != kernels_.end(), "a kernel is prepared before it is launched");
     const Stream& kernels = queues_[queue].kernels;
-    return in_order(queues_[queue], kernels,
-                    [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); });
+    const auto launch = [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); };
+    if (!queues_[queue].is_chaining) return in_order(queues_[queue], kernels, launch);
+    const Result<void> launched = launch(queues_[queue]);
+    if (!launched) (void)take_chain(queues_[queue]);
+    return launched;
+  }
+
+  Result<void> begin_chain(unsigned index) override {
+    Queue& queue = queues_[index];
+    if (!Graph::is_supported(*context_)) return {};
+    // What the chain comes after is waited for outside of it.
+    if (queue.last_stream != nullptr && queue.last_stream != &queue.kernels) {
+      if (auto waiting = queue.kernels.wait_for(queue.last); !waiting) return waiting;
+    }
+    const Result<void> begun = Graph::begin(queue.kernels);
+    queue.is_chaining = begun.has_value();
+    return begun;
+  }
+  Result<void> end_chain(unsigned index) override {
+    Queue& queue = queues_[index];
+    if (!queue.is_chaining) return {};
+    if (auto taken = take_chain(queue); !taken) return taken;
+    queue.last_stream = &queue.kernels;
+    return in_order(queue, queue.kernels, [](Queue& at) { return at.chain->launch(at.kernels); });
   }
 
   Result<void> wait(unsigned index) override {
@@ -149,6 +175,16 @@ class CudaMachine final : public Machine {
   bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
 
  private:
+  static bool is_staged(const Region& region) { return region.host == nullptr && !region.stays_on_device; }
+
+  Result<void> take_chain(Queue& queue) {
+    queue.is_chaining = false;
+    auto graph = Graph::end(context_, queue.kernels, std::exchange(queue.chain, std::nullopt));
+    if (!graph) return tl::unexpected(graph.error());
+    queue.chain = std::move(*graph);
+    return {};
+  }
+
   static std::size_t room_of(const Region& region) {
     return (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
   }

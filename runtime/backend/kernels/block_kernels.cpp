@@ -18,8 +18,7 @@ using driver::LaunchArgument;
 using format::PtzCodec;
 using kernels::StreamStatus;
 
-// Flags, literals, lengths, low and high bytes of offsets.
-constexpr std::size_t kStreams = 5;
+constexpr std::size_t kStreams = kernels::kLzStreams;
 
 // Regions of an encoding and of a decoding, in the order of the arrangement. The streams have one entry each in what
 // goes from kStreamAt on.
@@ -32,8 +31,6 @@ enum EncodeRegion : std::size_t {
   kCoded,
   kStreamAt,
   kStreamSizes,
-  kCodedAt,
-  kCodedRooms,
   kCodedSizes,
   kStatuses
 };
@@ -118,6 +115,14 @@ Result<void> BlockKernels::run(unsigned queue, const Call& call) {
   for (const std::size_t region : call.uploads) {
     if (auto copied = machine_->upload(queue, region); !copied) return copied;
   }
+  if (auto launched = launch(queue, call); !launched) return launched;
+  for (const std::size_t region : call.downloads) {
+    if (auto copied = machine_->download(queue, region); !copied) return copied;
+  }
+  return {};
+}
+
+Result<void> BlockKernels::launch(unsigned queue, const Call& call) {
   std::vector<LaunchArgument> arguments;
   const auto add_region = [&](std::size_t r) {
     arguments.push_back(LaunchArgument::of_address(machine_->address(queue, r)));
@@ -126,12 +131,7 @@ Result<void> BlockKernels::run(unsigned queue, const Call& call) {
   for (const std::uint32_t number : call.numbers_between) arguments.push_back(LaunchArgument::of(number));
   for (const std::size_t region : call.regions_after) add_region(region);
   for (const std::uint32_t number : call.numbers_after) arguments.push_back(LaunchArgument::of(number));
-  if (auto launched = machine_->launch(queue, call.kernel, call.grid_blocks, call.block_threads, arguments); !launched)
-    return launched;
-  for (const std::size_t region : call.downloads) {
-    if (auto copied = machine_->download(queue, region); !copied) return copied;
-  }
-  return {};
+  return machine_->launch(queue, call.kernel, call.grid_blocks, call.block_threads, arguments);
 }
 
 Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks) {
@@ -141,8 +141,10 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
     const auto each = [&](auto step) {
       for (unsigned queue = 0; outcome && queue < group.size(); ++queue) outcome = step(queue);
     };
-    each([&](unsigned queue) { return find_and_sort(queue, group[queue].raw); });
-    each([&](unsigned queue) { return machine_->wait(queue).and_then([&] { return code_streams(queue, codec); }); });
+    each([&](unsigned queue) { return submit_encoding(queue, codec, group[queue].raw); });
+    each([&](unsigned queue) {
+      return machine_->wait(queue).and_then([&] { return fetch_coded(queue, group[queue]); });
+    });
     each([&](unsigned queue) {
       return machine_->wait(queue).and_then([&] { return collect_coded(queue, group[queue]); });
     });
@@ -152,78 +154,118 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
   return outcome;
 }
 
-Result<void> BlockKernels::find_and_sort(unsigned queue, Bytes raw) {
+// Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
+// the coder, and only what tells of the results comes back.
+Result<void> BlockKernels::submit_encoding(unsigned queue, PtzCodec codec, Bytes raw) {
   using namespace kernels;
   const auto size = static_cast<std::uint32_t>(raw.size());
   const std::uint32_t segments = (size + kLzSegmentBytes - 1) / kLzSegmentBytes;
   const std::uint32_t position_blocks = (size + kLzBlockThreads - 1) / kLzBlockThreads;
   const std::size_t lz_bytes = lz_block_bound(size), match_bytes = size * sizeof(LzMatch);
-  const Region regions[] = {
-      {"raw", (raw.size() + 15) / 16 * 16},   {"matches", match_bytes},       {"resolved matches", match_bytes},
-      {"counts", std::size_t{16} * segments}, {"lz block", lz_bytes},         {"coded streams", lz_bytes},
-      {"stream offsets", 8 * kStreams},       {"stream sizes", 4 * kStreams}, {"coded offsets", 8 * kStreams},
-      {"coded rooms", 4 * kStreams},          {"coded sizes", 4 * kStreams},  {"statuses", 4 * kStreams}};
+  const Region regions[] = {{"raw", (raw.size() + 15) / 16 * 16},
+                            {"matches", match_bytes, nullptr, true},
+                            {"resolved matches", match_bytes, nullptr, true},
+                            {"counts", std::size_t{16} * segments, nullptr, true},
+                            {"lz block", lz_bytes},
+                            {"coded streams", lz_bytes},
+                            {"stream offsets", 8 * kStreams, nullptr, true},
+                            {"stream sizes", 4 * kStreams},
+                            {"coded sizes", 4 * kStreams},
+                            {"statuses", 4 * kStreams}};
   if (auto arranged = arrange(queue, regions); !arranged) return arranged;
   const MutableBytes host = machine_->host(queue, kRaw);
   std::copy(raw.begin(), raw.end(), host.begin());
   std::fill(host.begin() + static_cast<std::ptrdiff_t>(raw.size()), host.end(), std::uint8_t{0});
-  const Call calls[] = {{kLz77Link, kLzLinkBlocks, 32, {kRaw}, {}, {kRaw}, {size}, {kMatches}, {}},
-                        {kLz77Hash, position_blocks, kLzBlockThreads, {}, {}, {kRaw}, {size}, {kMatches}, {}},
-                        {kLz77Lazy, position_blocks, kLzBlockThreads, {}, {}, {kMatches, kResolved}, {size}, {}, {}},
-                        {kDemuxCount, segments, 32, {}, {}, {kResolved}, {size}, {kCounts}, {}},
-                        {kDemuxScatter, segments, 32, {}, {kLz}, {kRaw}, {size}, {kResolved, kCounts, kLz}, {}}};
+  const EntropyKernels coder = kernels_of(codec);
+  std::vector<std::uint32_t> numbers = {kStreams};
+  numbers.insert(numbers.end(), coder.encoder_options.begin(), coder.encoder_options.end());
+  const Call calls[] = {
+      {kLz77Link, kLzLinkBlocks, 32, {}, {}, {kRaw}, {size}, {kMatches}, {}},
+      {kLz77Hash, position_blocks, kLzBlockThreads, {}, {}, {kRaw}, {size}, {kMatches}, {}},
+      {kLz77Lazy, position_blocks, kLzBlockThreads, {}, {}, {kMatches, kResolved}, {size}, {}, {}},
+      {kDemuxCount, segments, 32, {}, {}, {kResolved}, {size}, {kCounts}, {}},
+      {kDemuxScatter, segments, 32, {}, {}, {kRaw}, {size}, {kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, {}},
+      // Coded streams go where the streams lie in the LZ block: one that grows is stored raw and needs no more room.
+      {coder.encoder,
+       kStreams,
+       32,
+       {},
+       {},
+       {kLz, kStreamAt, kStreamSizes, kCoded, kStreamAt, kStreamSizes, kCodedSizes, kStatuses},
+       numbers,
+       {},
+       {}}};
   for (const Call& call : calls) {
-    if (auto done = run(queue, call); !done) return done;
+    if (auto ready = machine_->prepare(call.kernel); !ready) return ready;
+  }
+  if (auto copied = machine_->upload(queue, kRaw); !copied) return copied;
+  if (auto begun = machine_->begin_chain(queue); !begun) return begun;
+  for (const Call& call : calls) {
+    if (auto launched = launch(queue, call); !launched) return launched;
+  }
+  if (auto ended = machine_->end_chain(queue); !ended) return ended;
+  for (const std::size_t region : {kStreamSizes, kCodedSizes, kStatuses}) {
+    if (auto copied = machine_->download(queue, region); !copied) return copied;
   }
   return {};
 }
 
-Result<void> BlockKernels::code_streams(unsigned queue, PtzCodec codec) {
-  std::uint64_t at = kernels::kLzBlockHeaderBytes;
-  const auto sizes = stream_sizes(machine_->host(queue, kLz).data());
+// What the kernels said of the stream `i`: where it lies, and how long its coded form is, if that is shorter.
+struct BlockKernels::EncodedStream {
+  std::size_t at, size;
+  kernels::TransformOutcome outcome;
+  bool shrinks() const { return outcome.status == StreamStatus::ok && outcome.size_bytes < size; }
+};
+
+std::vector<BlockKernels::EncodedStream> BlockKernels::encoded_streams(unsigned queue) {
+  std::vector<EncodedStream> streams;
+  std::size_t at = kernels::kLzBlockHeaderBytes;
   for (std::size_t i = 0; i < kStreams; ++i) {
-    array<std::uint64_t>(machine_->host(queue, kStreamAt))[i] = at;
-    array<std::uint64_t>(machine_->host(queue, kCodedAt))[i] = at;
-    array<std::uint32_t>(machine_->host(queue, kStreamSizes))[i] = static_cast<std::uint32_t>(sizes[i]);
-    // A stream that grows is stored raw: it needs no more room.
-    array<std::uint32_t>(machine_->host(queue, kCodedRooms))[i] = static_cast<std::uint32_t>(sizes[i]);
-    at += sizes[i];
+    const std::size_t size = array<std::uint32_t>(machine_->host(queue, kStreamSizes))[i];
+    streams.push_back({at,
+                       size,
+                       {static_cast<StreamStatus>(array<std::uint32_t>(machine_->host(queue, kStatuses))[i]),
+                        array<std::uint32_t>(machine_->host(queue, kCodedSizes))[i]}});
+    at += size;
   }
-  if (at > machine_->host(queue, kLz).size()) {
+  return streams;
+}
+
+// Asks for as much as will be stored, and for nothing of a block that does not shrink.
+Result<void> BlockKernels::fetch_coded(unsigned queue, BlockToEncode& block) {
+  std::vector<driver::Rows> coded, plain;
+  std::size_t end = 0, stored = kernels::kLzBlockHeaderBytes;
+  for (const EncodedStream& stream : encoded_streams(queue)) {
+    const std::size_t bytes = stream.shrinks() ? stream.outcome.size_bytes : stream.size;
+    (stream.shrinks() ? coded : plain).push_back({stream.at, bytes, bytes, 1});
+    end = stream.at + stream.size;
+    stored += 4 + bytes;
+  }
+  if (end > machine_->host(queue, kLz).size()) {
     return fail("demux reported more bytes than its block can have", description(),
                 "use --backend cpu, and report this as a bug");
   }
-  const EntropyKernels coder = kernels_of(codec);
-  std::vector<std::uint32_t> numbers = {kStreams};
-  numbers.insert(numbers.end(), coder.encoder_options.begin(), coder.encoder_options.end());
-  return run(queue, {coder.encoder,
-                     kStreams,
-                     32,
-                     {kStreamAt, kStreamSizes, kCodedAt, kCodedRooms},
-                     {kCoded, kCodedSizes, kStatuses},
-                     {kLz, kStreamAt, kStreamSizes, kCoded, kCodedAt, kCodedRooms, kCodedSizes, kStatuses},
-                     numbers,
-                     {},
-                     {}});
+  block.coded.resize(stored < block.raw.size() ? stored : 0);
+  if (block.coded.empty()) return {};
+  return machine_->download_rows(queue, kCoded, coded).and_then([&] {
+    return machine_->download_rows(queue, kLz, plain);
+  });
 }
 
 Result<void> BlockKernels::collect_coded(unsigned queue, BlockToEncode& block) {
+  if (block.coded.empty()) return {};
+  block.coded.clear();
   const Bytes lz = machine_->host(queue, kLz), coded = machine_->host(queue, kCoded);
-  block.coded.assign(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
-  std::size_t at = kernels::kLzBlockHeaderBytes, i = 0;
-  for (const std::size_t size : stream_sizes(lz.data())) {
-    append_stream(block.coded, lz.subspan(at, size), [&](Bytes, MutableBytes room) {
-      const kernels::TransformOutcome outcome{
-          static_cast<StreamStatus>(array<std::uint32_t>(machine_->host(queue, kStatuses))[i]),
-          array<std::uint32_t>(machine_->host(queue, kCodedSizes))[i]};
-      const std::size_t taken = std::min<std::size_t>(outcome.size_bytes, size);
-      std::copy_n(coded.begin() + static_cast<std::ptrdiff_t>(at), taken, room.begin());
-      return outcome;
-    });
-    at += size;
-    ++i;
+  const auto streams = encoded_streams(queue);
+  for (const std::size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
+    append_u32(block.coded, static_cast<std::uint32_t>(count));
   }
-  if (block.coded.size() >= block.raw.size()) block.coded.clear();
+  for (const EncodedStream& stream : streams) {
+    append_stream(block.coded, lz.subspan(stream.at, stream.size), [&](Bytes, MutableBytes room) {
+      if (stream.shrinks()) std::copy_n(&coded[stream.at], stream.outcome.size_bytes, room.begin());
+      return stream.outcome;
+    });
+  }
   return {};
 }
 

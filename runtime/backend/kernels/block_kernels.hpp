@@ -2,7 +2,8 @@
 // encode_block.
 //
 // A block has a queue of its own, so as many are under way as there are queues, and memory is what so many take: about
-// 30 bytes for each of a block. Encoding waits once in the middle, since only then is known how long the streams are.
+// 30 bytes for each of a block. All kernels of an encoding are one submission; then as much is copied down as is
+// stored.
 #pragma once
 
 #include <memory>
@@ -43,11 +44,14 @@ class BlockKernels {
 
  private:
   struct Call;
+  struct EncodedStream;
 
   Result<void> arrange(unsigned queue, std::span<const Region> regions);
+  Result<void> launch(unsigned queue, const Call& call);
   Result<void> run(unsigned queue, const Call& call);
-  Result<void> find_and_sort(unsigned queue, Bytes raw);
-  Result<void> code_streams(unsigned queue, format::PtzCodec codec);
+  Result<void> submit_encoding(unsigned queue, format::PtzCodec codec, Bytes raw);
+  std::vector<EncodedStream> encoded_streams(unsigned queue);
+  Result<void> fetch_coded(unsigned queue, BlockToEncode& block);
   Result<void> collect_coded(unsigned queue, BlockToEncode& block);
   Result<bool> submit_decoding(unsigned queue, format::PtzCodec codec, const BlockToDecode& block);
   Result<void> collect_raw(unsigned queue, BlockToDecode& block);

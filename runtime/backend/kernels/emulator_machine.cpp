@@ -62,6 +62,7 @@ class EmulatorMachine final : public Machine {
       auto address = device_.allocate(region.size_bytes, region.name);
       if (!address) return tl::unexpected(address.error());
       Placed& placed = placed_.emplace_back(*address);
+      if (region.stays_on_device) continue;
       if (region.host == nullptr) placed.staging.resize(region.size_bytes);
       placed.host = {region.host == nullptr ? placed.staging.data() : region.host, region.size_bytes};
     }
@@ -117,6 +118,8 @@ class EmulatorMachine final : public Machine {
     return {};
   }
 
+  Result<void> begin_chain(unsigned) override { return {}; }
+  Result<void> end_chain(unsigned) override { return {}; }
   Result<void> wait(unsigned) override { return {}; }
 
  private:

@@ -26,6 +26,7 @@ struct Region {
   std::size_t size_bytes;
   // The host side of the region, where the caller has page-locked memory for it; null: staging memory of the machine.
   std::uint8_t* host = nullptr;
+  bool stays_on_device = false;  // it has no host side
 };
 
 // The image of a kernel for a compute capability; null when there is none. Programs pass kernels::find_kernel_image.
@@ -63,6 +64,10 @@ class Machine {
   virtual Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) = 0;
   virtual Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks,
                               std::uint32_t block_threads, std::span<const driver::LaunchArgument> arguments) = 0;
+  // What is launched between these two is one submission, where the machine has such a thing; its kernels are prepared
+  // before. Nothing else is put on the queue meanwhile. An error of a launch has ended the chain already.
+  virtual Result<void> begin_chain(unsigned queue) = 0;
+  virtual Result<void> end_chain(unsigned queue) = 0;
   // Until everything on the queue has happened; errors of the queue's calls come here at the latest.
   virtual Result<void> wait(unsigned queue) = 0;
 };
