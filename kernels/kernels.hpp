@@ -18,6 +18,7 @@ dsl::KernelDefinition fse_encode();
 dsl::KernelDefinition huffman_decode();
 dsl::KernelDefinition huffman_encode();
 dsl::KernelDefinition lz4_compress_chunk();  // lz4/
+dsl::KernelDefinition lz4_compress_high();
 dsl::KernelDefinition lz4_compress_page();
 dsl::KernelDefinition lz4_decompress();
 dsl::KernelDefinition lz4_encode_page();

@@ -102,7 +102,8 @@ void KernelCosts::zero_page() {
 
 void KernelCosts::lz4_compressors() {
   for (const auto& [kernel, size] :
-       {std::pair(kLz4CompressPage, kMaxPageBytes), std::pair(kLz4CompressChunk, kMaxChunkBytes)}) {
+       {std::pair(kLz4CompressPage, kMaxPageBytes), std::pair(kLz4CompressChunk, kMaxChunkBytes),
+        std::pair(kLz4CompressHigh, kMaxChunkBytes)}) {
     const Bytes noise = ptxkit::testing::random_bytes(2 * size, 1);
     const LaunchShape& shape = kernel == kLz4CompressPage ? kLz4CompressPageShape : kLz4CompressChunkShape;
     const auto stride = KernelArgument::number(size / kStrideUnitBytes);

@@ -44,14 +44,16 @@ TEST(DebugMarks, OfTheCompressor) {
                                        Record{Mark::emit, 0}, Record{Mark::status, 1}));
 }
 
-TEST(DebugMarks, OfTheChunkCompressor) {
-  const auto warps = marks_by_warp(ptxkit::testing::emulate_compress(kernel_image(kLz4CompressChunk, "debug").ptx,
-                                                                     kChunkVariant, {Bytes(40, 'A'), Bytes(9, 0)}));
-  ASSERT_THAT(warps, SizeIs(2));
-  EXPECT_THAT(warps.at(0), ElementsAre(Record{Mark::item, 40}, Record{Mark::parse, 0}, Record{Mark::emit, 0},
-                                       Record{Mark::emit, 5}, Record{Mark::status, 0}));
-  const uint32_t second = kLz4CompressChunkShape.block_threads / 32;  // the first warp of the second CTA
-  EXPECT_THAT(warps.at(second), ElementsAre(Record{Mark::item, 9}, Record{Mark::status, 2}));
+TEST(DebugMarks, OfTheChunkCompressors) {
+  for (const auto* variant : {&kChunkVariant, &kHighVariant}) {
+    const auto warps = marks_by_warp(ptxkit::testing::emulate_compress(kernel_image(variant->name, "debug").ptx,
+                                                                       *variant, {Bytes(40, 'A'), Bytes(9, 0)}));
+    ASSERT_THAT(warps, SizeIs(2));
+    EXPECT_THAT(warps.at(0), ElementsAre(Record{Mark::item, 40}, Record{Mark::parse, 0}, Record{Mark::emit, 0},
+                                         Record{Mark::emit, 5}, Record{Mark::status, 0}));
+    const uint32_t second = kLz4CompressChunkShape.block_threads / 32;  // the first warp of the second CTA
+    EXPECT_THAT(warps.at(second), ElementsAre(Record{Mark::item, 9}, Record{Mark::status, 2}));
+  }
 }
 
 TEST(DebugMarks, OfTheDecompressor) {

@@ -139,28 +139,33 @@ TEST(Lz4CompressPage, Corpus) {
   expect_corpus_as_reference(kPageVariant);
 }
 
-TEST(Lz4CompressChunk, OneOfEachKind) {
-  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(kChunkVariant, one_of_each(20000), build);
+// What is tested of both compressors of chunks.
+class Lz4CompressChunk : public ::testing::TestWithParam<const Lz4CompressVariant*> {};
+INSTANTIATE_TEST_SUITE_P(Kernels, Lz4CompressChunk, ::testing::Values(&kChunkVariant, &kHighVariant),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+TEST_P(Lz4CompressChunk, OneOfEachKind) {
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(*GetParam(), one_of_each(20000), build);
 }
 
-TEST(Lz4CompressChunk, TheLargestChunk) {
+TEST_P(Lz4CompressChunk, TheLargestChunk) {
   // A match as far back as an offset reaches, a position near the table's empty value, a long run.
   Bytes far = random_bytes(65536, 4);
   std::copy(far.begin(), far.begin() + 40, far.end() - 60);
   std::fill(far.begin() + 1000, far.begin() + 30000, uint8_t{7});
-  expect_as_reference(kChunkVariant, {far, Bytes(65535, 'q')});
+  expect_as_reference(*GetParam(), {far, Bytes(65535, 'q')});
 }
 
-TEST(Lz4CompressChunk, SizesAroundEveryLimit) {
+TEST_P(Lz4CompressChunk, SizesAroundEveryLimit) {
   std::vector<Bytes> items;
-  for (size_t size : {0, 1, 12, 13, 40, 4096, 4097})
+  for (size_t size : {0, 1, 12, 13, 40, 256, 267, 268, 520, 4096, 4097})
     items.push_back(matchable_bytes(size, static_cast<uint32_t>(size)));
-  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(kChunkVariant, items, build);
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(*GetParam(), items, build);
 }
 
-TEST(Lz4CompressChunk, Corpus) {
+TEST_P(Lz4CompressChunk, Corpus) {
   PTXKIT_REQUIRE_CORPUS();
-  expect_corpus_as_reference(kChunkVariant);
+  expect_corpus_as_reference(*GetParam());
 }
 
 }  // namespace

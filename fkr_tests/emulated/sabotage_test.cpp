@@ -27,6 +27,7 @@ using ptxkit::testing::Block;
 using ptxkit::testing::Bytes;
 using ptxkit::testing::kernel_image;
 using ptxkit::testing::matchable_bytes;
+using ptxkit::testing::ramp_bytes;
 using ptxkit::testing::Ran;
 using ptxkit::testing::random_bytes;
 using ::testing::HasSubstr;
@@ -260,11 +261,11 @@ Bytes page_that_overflows_at_its_end() {
 }
 
 std::vector<Bytes> compressible_items() {
-  return {matchable_bytes(2000, 1), Bytes(300, 'A'), Bytes(100, 0), ptxkit::testing::ramp_bytes(700)};
+  return {matchable_bytes(2000, 1), Bytes(300, 'A'), Bytes(100, 0), ramp_bytes(700)};
 }
 std::vector<Bytes> refused_items(const Lz4CompressVariant& variant) {
   std::vector<Bytes> items = {random_bytes(4096, 3), random_bytes(100, 4), matchable_bytes(40, 5),
-                              Bytes(variant.max_item_bytes + 16, 'A')};
+                              Bytes(variant.max_item_bytes + 16, 'A'), ramp_bytes(5)};
   items.push_back(page_that_overflows_at_its_end());
   for (int long_sequences = 9; long_sequences < 15; ++long_sequences) {
     for (uint32_t seed : {1, 2, 3}) items.push_back(page_that_overflows_late(long_sequences, seed));
@@ -276,11 +277,13 @@ std::vector<Bytes> refused_items(const Lz4CompressVariant& variant) {
 
 // What a barrier orders races without it, in whatever order lanes and warps run.
 TEST(Sabotage, EveryBarrierTakenOutOfACompressorIsNoticed) {
-  for (const auto* variant : {&kPageVariant, &kChunkVariant}) {
+  for (const auto* variant : {&kPageVariant, &kChunkVariant, &kHighVariant}) {
     std::vector<Bytes> items = compressible_items();
     for (const Bytes& item : refused_items(*variant)) items.push_back(item);
-    // More than a tile, and zero but for what one warp looks at: refused by the page compressor.
+    // More than a tile, a last tile for one warp alone, and zero but for what one warp looks at: refused by the page
+    // compressor.
     items.push_back(matchable_bytes(9000, 6));
+    items.push_back(matchable_bytes(4400, 6));
     items.emplace_back(9000, 0);
     items.back().back() = 1;
     const auto all = edits(kernel_image(variant->name).ptx, ptx::Op::bar, removed);
@@ -314,7 +317,7 @@ TEST(Sabotage, EveryBarrierTakenOutOfTheDecompressorIsNoticed) {
 TEST(Sabotage, EveryAlignmentDroppedIsRefutedAndFaults) {
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
-  for (const auto* variant : {&kPageVariant, &kChunkVariant}) {
+  for (const auto* variant : {&kPageVariant, &kChunkVariant, &kHighVariant}) {
     const auto image = kernel_image(variant->name);
     EXPECT_EQ(report::analyze(std::string(image.ptx), "image.ptx", options).status, rules::Status::good);
     auto items = compressible_items();

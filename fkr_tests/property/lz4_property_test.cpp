@@ -60,6 +60,7 @@ void check_round_trip(const Lz4CompressVariant& variant) {
 
 TEST(Lz4Property, PagesRoundTrip) { check_round_trip(kPageVariant); }
 TEST(Lz4Property, ChunksRoundTrip) { check_round_trip(kChunkVariant); }
+TEST(Lz4Property, ChunksOfHighRatioRoundTrip) { check_round_trip(kHighVariant); }
 
 // A block of liblz4's with bytes changed, cut off or added.
 Bytes damaged_block(const Bytes& raw) {

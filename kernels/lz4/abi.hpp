@@ -15,6 +15,7 @@ namespace ptxkit::kernels {
 // Entry names.
 inline constexpr std::string_view kLz4CompressPage = "lz4_compress_page";
 inline constexpr std::string_view kLz4CompressChunk = "lz4_compress_chunk";
+inline constexpr std::string_view kLz4CompressHigh = "lz4_compress_high";
 inline constexpr std::string_view kLz4MatchPage = "lz4_match_page";
 inline constexpr std::string_view kLz4EncodePage = "lz4_encode_page";
 inline constexpr std::string_view kLz4Decompress = "lz4_decompress";
@@ -54,7 +55,8 @@ enum class PageFlag : uint8_t {
   refused = 3,         // larger than the kernel's limit or than a stride: item not read; dst_sizes[i] == 0
 };
 
-// `lz4_compress_page` (items to kMaxPageBytes) and `lz4_compress_chunk` (items to kMaxChunkBytes).
+// `lz4_compress_page` (items to kMaxPageBytes), `lz4_compress_chunk` and `lz4_compress_high` (to kMaxChunkBytes; both
+// of kLz4CompressChunkShape).
 // Item i is src[i * src_stride_16 * 16 .. + src_sizes[i]); its output goes to dst + i * dst_stride_16 * 16 and never
 // beyond src_sizes[i] bytes of it. Bytes of that room past dst_sizes[i] are unspecified. Reads are aligned and up
 // to 16 bytes wide, so up to fifteen bytes past an item, to the next multiple of 16, are read and ignored.

@@ -177,50 +177,150 @@ void compress_page(const Item& item, BlockWriter& writer) {
   parse(item, 0, item.start_end, item.match_end, look_up, [&](const Match& match) { writer.append(match); });
 }
 
-// The chunk compressor: a tile is looked up, then entered, then looked up again. Its segments are parsed apart.
-void compress_chunk(const Item& item, BlockWriter& writer) {
-  std::vector<uint32_t> table(size_t{1} << kChunkHashBits, 0);
-  const auto slot = [&](uint32_t position) -> uint32_t& { return table[item.hash(position) >> (32 - kChunkHashBits)]; };
-  // The position that `entry` stands for if its check agrees; else `position`.
-  const auto found = [&](uint32_t position, uint32_t entry) {
-    return (entry & 0x7FFF) == chunk_check(item.hash(position)) ? chunk_position(entry) : position;
-  };
-  Match pending{};  // end 0: there is none
-  for (uint32_t tile = 0; tile < item.start_end; tile += kChunkTile) {
-    const uint32_t tile_end = std::min(tile + kChunkTile, item.start_end);
-    uint32_t earlier[kChunkTile];
-    for (uint32_t position = tile; position < tile_end; ++position)
-      earlier[position - tile] = found(position, slot(position));
-    for (uint32_t position = tile; position < tile_end; ++position)
-      slot(position) = std::max(slot(position), chunk_entry(position, item.hash(position)));
+// What is found for the positions of a tile before its segments are parsed.
+struct Tile {
+  uint32_t candidate[kChunkTile];
+  bool starts[kChunkTile] = {};  // a match is to start here if it can
+};
 
-    for (uint32_t begin = tile; begin < tile_end; begin += kChunkSegment) {
-      const uint32_t segment_end = begin + kChunkSegment;
-      const uint32_t start_end = std::min(item.start_end, segment_end - (kMinMatch - 1));
-      uint32_t candidates[kChunkSegment], scores[kChunkSegment] = {};
-      for (uint32_t position = begin; position < start_end; ++position) {
-        const uint32_t in_tile = found(position, slot(position));
-        const uint32_t latest = in_tile < position ? in_tile : earlier[position - tile];
-        candidates[position - begin] = item.repeats(position) ? position - 1 : latest;
-        scores[position - begin] = item.score(position, candidates[position - begin]);
+// No match starts so late in a segment that it would leave it.
+bool may_start(const Item& item, uint32_t position) {
+  return position < item.start_end && position % kChunkSegment <= kChunkSegment - kMinMatch;
+}
+
+// One candidate a position: a tile is looked up, then entered, then looked up again.
+class ChunkFinder {
+ public:
+  explicit ChunkFinder(const Item& item) : item_(item), table_(size_t{1} << kChunkHashBits, 0) {}
+
+  void find(uint32_t begin, uint32_t end, Tile& tile) {
+    uint32_t earlier[kChunkTile], scores[kChunkTile] = {};
+    for (uint32_t position = begin; position < end; ++position)
+      earlier[position - begin] = found(position, slot(position));
+    for (uint32_t position = begin; position < end; ++position)
+      slot(position) = std::max(slot(position), chunk_entry(position, item_.hash(position)));
+    for (uint32_t position = begin; position < end; ++position) {
+      if (!may_start(item_, position)) continue;
+      const uint32_t in_tile = found(position, slot(position));
+      const uint32_t latest = in_tile < position ? in_tile : earlier[position - begin];
+      tile.candidate[position - begin] = item_.repeats(position) ? position - 1 : latest;
+      scores[position - begin] = item_.score(position, tile.candidate[position - begin]);
+    }
+    for (uint32_t i = 0; i < kChunkTile; ++i)
+      tile.starts[i] = stays(std::span(scores + i / kChunkGroup * kChunkGroup, kChunkGroup), i % kChunkGroup);
+  }
+
+ private:
+  uint32_t& slot(uint32_t position) { return table_[item_.hash(position) >> (32 - kChunkHashBits)]; }
+  // The position that `entry` stands for if its check agrees; else `position`.
+  uint32_t found(uint32_t position, uint32_t entry) const {
+    return (entry & 0x7FFF) == chunk_check(item_.hash(position)) ? chunk_position(entry) : position;
+  }
+
+  const Item& item_;
+  std::vector<uint32_t> table_;
+};
+
+// The best of five candidates a position: the one before, the first of the step and the last of earlier steps with the
+// hash of its four bytes, and the same for six bytes. Matches are told apart by eight bytes, and the nearest of equals
+// is taken; the score of the best goes on to sixteen.
+class HighFinder {
+ public:
+  explicit HighFinder(const Item& item) : item_(item) {}
+
+  void find(uint32_t begin, uint32_t end, Tile& tile) {
+    uint32_t scores[kChunkTile] = {};
+    for (uint32_t step = begin; step < end; step += kHighStep) {
+      const uint32_t step_end = std::min(step + kHighStep, end);
+      short_.name(step, step_end, [&](uint32_t position) { return item_.hash(position); });
+      long_.name(step, step_end, [&](uint32_t position) { return long_hash(position); });
+      for (uint32_t position = step; position < step_end; ++position) {
+        if (!may_start(item_, position)) continue;
+        uint32_t best = 0;
+        const auto offer = [&](uint32_t candidate) {
+          best = std::max(best, item_.score(position, candidate) << 16 | candidate);
+        };
+        const uint32_t hash = item_.hash(position), long_hash = this->long_hash(position);
+        for (const uint32_t candidate : {std::max(position, 1u) - 1, short_.first(hash), long_.first(long_hash),
+                                         short_.last(hash), long_.last(long_hash)}) {
+          if (candidate < position) offer(candidate);
+        }
+        tile.candidate[position - begin] = best & 0xFFFF;
+        scores[position - begin] = extended(position, best & 0xFFFF, best >> 16);
       }
+      short_.enter(step, step_end, [&](uint32_t position) { return item_.hash(position); });
+      long_.enter(step, step_end, [&](uint32_t position) { return long_hash(position); });
+    }
+    for (uint32_t i = 0; i < kChunkTile; ++i) {
+      const std::span segment(scores + i / kChunkSegment * kChunkSegment, kChunkSegment);
+      const uint32_t at = i % kChunkSegment;
+      tile.starts[i] = stays(segment, at) && (at + 3 >= kChunkSegment || segment[at + 3] <= segment[at] + 2);
+    }
+  }
+
+ private:
+  // The last position that entered with each hash, and the first of the step with each shorter one.
+  template <uint32_t NameBits>
+  struct Tables {
+    std::vector<uint16_t> positions = std::vector<uint16_t>(size_t{1} << kHighHashBits, 0);
+    std::vector<uint32_t> names = std::vector<uint32_t>(size_t{1} << NameBits, 0);
+
+    uint32_t first(uint32_t hash) const { return names[hash >> (32 - NameBits)]; }
+    uint32_t last(uint32_t hash) const { return positions[hash >> (32 - kHighHashBits)]; }
+    template <class Hash>
+    void name(uint32_t step, uint32_t end, Hash hash) {
+      for (uint32_t position = end; position-- > step;) names[hash(position) >> (32 - NameBits)] = position;
+    }
+    template <class Hash>
+    void enter(uint32_t step, uint32_t end, Hash hash) {
+      for (uint32_t position = step; position < end; ++position) {
+        if (first(hash(position)) == position)
+          positions[hash(position) >> (32 - kHighHashBits)] = static_cast<uint16_t>(position);
+      }
+    }
+  };
+
+  uint32_t long_hash(uint32_t position) const {
+    return (item_.hash(position) + (load_word(item_.bytes + position + 4) & 0xFFFF)) * kLongHashMultiplier;
+  }
+  uint32_t extended(uint32_t position, uint32_t candidate, uint32_t score) const {
+    if (score < 8 || position + 20 > item_.size) return score;
+    while (score < 16 && item_.bytes[position + score] == item_.bytes[candidate + score]) ++score;
+    return score;
+  }
+
+  const Item& item_;
+  Tables<kHighShortNamesBits> short_;
+  Tables<kHighLongNamesBits> long_;
+};
+
+// Segments of a tile are parsed apart.
+template <class Finder>
+void compress_chunk(const Item& item, BlockWriter& writer) {
+  Finder finder(item);
+  Match pending{};  // end 0: there is none
+  for (uint32_t begin = 0; begin < item.start_end; begin += kChunkTile) {
+    const uint32_t tile_end = std::min(begin + kChunkTile, item.start_end);
+    Tile tile;
+    finder.find(begin, tile_end, tile);
+    for (uint32_t segment = begin; segment < tile_end; segment += kChunkSegment) {
+      const uint32_t segment_end = segment + kChunkSegment;
       const auto look_up = [&](uint32_t base, uint32_t end, Window& window) {
-        for (uint32_t i = base - begin; i < end - begin; ++i) {
-          const std::span group(scores + i / kChunkGroup * kChunkGroup, kChunkGroup);
-          window.candidate[i - (base - begin)] = candidates[i];
-          window.starts[i - (base - begin)] = stays(group, i % kChunkGroup);
+        for (uint32_t position = base; position < end; ++position) {
+          window.candidate[position - base] = tile.candidate[position - begin];
+          window.starts[position - base] = tile.starts[position - begin];
         }
       };
       // A match that goes on where the segment before ended is one with that.
       const auto take = [&](const Match& match) {
-        if (match.position == begin && pending.end == begin && pending.offset() == match.offset()) {
+        if (match.position == segment && pending.end == segment && pending.offset() == match.offset()) {
           pending.end = match.end;
         } else {
           if (pending.end != 0) writer.append(pending);
           pending = match;
         }
       };
-      parse(item, begin, start_end, std::min(item.match_end, segment_end), look_up, take);
+      parse(item, segment, std::min(item.start_end, segment_end), std::min(item.match_end, segment_end), look_up, take);
     }
   }
   if (pending.end != 0) writer.append(pending);
@@ -236,7 +336,9 @@ CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<ui
   if (variant.name == kPageVariant.name) {
     compress_page(Item(src), writer);
   } else {
-    compress_chunk(Item(src), writer);
+    const Item item(src);
+    variant.name == kHighVariant.name ? compress_chunk<HighFinder>(item, writer)
+                                      : compress_chunk<ChunkFinder>(item, writer);
   }
   writer.finish();
   if (writer.fits()) return {PageFlag::compressed, writer.size_bytes()};

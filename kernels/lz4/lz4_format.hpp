@@ -1,4 +1,4 @@
-// The LZ4 block format's numbers, and the two shapes of compressor that this project builds from one text.
+// The LZ4 block format's numbers, and the three compressors that this project builds from one text.
 // Source: lz4_Block_format.md of the LZ4 project, "End of block restrictions" for the last two.
 #pragma once
 
@@ -14,8 +14,9 @@ inline constexpr uint32_t kMaxOffset = 65535;
 inline constexpr uint32_t kNibbleMax = 15;       // a nibble of 15 continues in bytes of 255 and one that is less
 inline constexpr uint32_t kLastLiterals = 5;     // the last bytes are literals
 inline constexpr uint32_t kLastMatchStart = 12;  // no match starts closer to the end than this
-inline constexpr uint32_t kHashMultiplier = 2654435761u;  // 2^32 / golden ratio (Knuth, TAOCP 6.4)
-inline constexpr uint32_t kWindow = 32;                   // positions examined together, one a lane
+inline constexpr uint32_t kHashMultiplier = 2654435761u;      // 2^32 / golden ratio (Knuth, TAOCP 6.4)
+inline constexpr uint32_t kLongHashMultiplier = 2246822519u;  // xxHash's second 32-bit prime
+inline constexpr uint32_t kWindow = 32;                       // positions examined together, one a lane
 
 // The page compressor's tables.
 inline constexpr uint32_t kPageSlots = 1536;    // last positions, two bytes each
@@ -28,6 +29,13 @@ inline constexpr uint32_t kChunkHashBits = 13;
 inline constexpr uint32_t kChunkTile = 4096;
 inline constexpr uint32_t kChunkSegment = kChunkTile / 8;  // of a warp
 inline constexpr uint32_t kChunkGroup = 256;               // a position gives way only to one of its own group
+
+// The compressor of high ratio: positions are looked up and entered a step at a time. Tables of u16, by the hash of
+// four bytes and of six; which position of a step enters is settled in the smaller ones of names.
+inline constexpr uint32_t kHighStep = 256;
+inline constexpr uint32_t kHighHashBits = 13;
+inline constexpr uint32_t kHighShortNamesBits = 9;
+inline constexpr uint32_t kHighLongNamesBits = 8;
 
 template <class U32>
 constexpr auto chunk_check(const U32& hash) {
@@ -50,6 +58,7 @@ struct Lz4CompressVariant {
 };
 inline constexpr Lz4CompressVariant kPageVariant{kLz4CompressPage, kMaxPageBytes, kLz4CompressPageShape};
 inline constexpr Lz4CompressVariant kChunkVariant{kLz4CompressChunk, kMaxChunkBytes, kLz4CompressChunkShape};
+inline constexpr Lz4CompressVariant kHighVariant{kLz4CompressHigh, kMaxChunkBytes, kLz4CompressChunkShape};
 
 // Bytes that a length takes after its token: none below 15, then one for each full 255 and one more.
 constexpr uint32_t extension_bytes(uint32_t length) {

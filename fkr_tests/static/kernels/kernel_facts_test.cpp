@@ -59,7 +59,7 @@ TEST(KernelFacts, SharedMemoryIsAddressedIn32Bits) {
 }
 
 TEST(KernelFacts, TheHashMultiplierIsThere) {
-  for (const auto name : {kLz4CompressPage, kLz4CompressChunk}) {
+  for (const auto name : {kLz4CompressPage, kLz4CompressChunk, kLz4CompressHigh}) {
     for_each_image(name, [](const KernelImage&, const Parsed& parsed) {
       bool found = false;
       for (const ptx::Instruction& instruction : parsed.function().instructions) {
@@ -93,6 +93,9 @@ TEST(KernelFacts, MainLoops) {
   for_each_image(kLz4CompressChunk, [](const KernelImage&, const Parsed& parsed) {
     EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::brev), 1u) << "scores of a tile";
   });
+  for_each_image(kLz4CompressHigh, [](const KernelImage&, const Parsed& parsed) {
+    EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::brev), 2u) << "scores of a step of a tile";
+  });
   for_each_image(kLz4Decompress, [](const KernelImage&, const Parsed& parsed) {
     EXPECT_EQ(loop_depth_of(parsed.function(), ptx::Op::bar), 1u) << "sequences";
   });
@@ -118,8 +121,9 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
 }
 
 bool works_as_cta(const KernelImage& image) {
-  return image.name == kLz4CompressChunk || image.name == kRansChunkedDecode || image.name == kRansWarpDecode ||
-         image.name.starts_with("bwt_") || image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
+  return image.name == kLz4CompressChunk || image.name == kLz4CompressHigh || image.name == kRansChunkedDecode ||
+         image.name == kRansWarpDecode || image.name.starts_with("bwt_") || image.name.starts_with("mtf_") ||
+         image.name.starts_with("zero_runs_");
 }
 
 // Warps of a CTA work apart, so nothing waits for the CTA but in the kernels that give one to an item; what waits for
@@ -193,11 +197,12 @@ TEST(KernelFacts, EveryImageHasAGoodVerdictOnExactlyItsText) {
 TEST(KernelFacts, LaunchShapesOfTheAbi) {
   for (const auto& [name, shape] :
        {std::pair{kLz4CompressPage, kLz4CompressPageShape}, std::pair{kLz4CompressChunk, kLz4CompressChunkShape},
-        std::pair{kLz4MatchPage, kLz4CompressPageShape}, std::pair{kLz4EncodePage, kLz4CompressPageShape},
-        std::pair{kLz4Decompress, kLz4DecompressShape}, std::pair{kZeroPage, kZeroPageShape}}) {
+        std::pair{kLz4CompressHigh, kLz4CompressChunkShape}, std::pair{kLz4MatchPage, kLz4CompressPageShape},
+        std::pair{kLz4EncodePage, kLz4CompressPageShape}, std::pair{kLz4Decompress, kLz4DecompressShape},
+        std::pair{kZeroPage, kZeroPageShape}}) {
     for_each_image(name, [&, shape = shape](const KernelImage& image, const Parsed&) {
       EXPECT_EQ(image.block_threads, shape.block_threads);
-      EXPECT_EQ(shape.items_per_block, image.name == kLz4CompressChunk ? 1 : shape.block_threads / 32);
+      EXPECT_EQ(shape.items_per_block, works_as_cta(image) ? 1 : shape.block_threads / 32);
     });
   }
   EXPECT_EQ(kLz4CompressPageShape.grid_blocks(0), 0u);

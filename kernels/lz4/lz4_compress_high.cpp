@@ -1,0 +1,159 @@
+// LZ4 compression of chunks at a higher ratio: the parse of lz4_compress_reference.cpp that tries five candidates for
+// each position, with a CTA for each chunk.
+//
+// A step is one position a thread. Each is looked up in two tables, by the hashes of four and of six bytes, and names
+// itself in two smaller tables, where an atomic maximum keeps the first position of the step. After a barrier it
+// compares eight bytes at what it found in all four and at the position before, and keeps the longest match; those that
+// found themselves to be the first enter the tables. A tile has sixteen steps; then its segments are parsed and written
+// (lz4_segments.hpp).
+#include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_segments.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+
+static_assert(kHighStep == kChunkThreads);
+
+class HighCompressor {
+ public:
+  static constexpr u32 kTableWords =
+      (2u << kHighHashBits) / 2 + (1u << kHighShortNamesBits) + (1u << kHighLongNamesBits);
+
+  HighCompressor(Kernel& k, const ItemSource& src, const BlockU32& size, SegmentedBlock& block,
+                 const ChunkWorkspace& workspace)
+      : k_(k),
+        src_(src),
+        size_(size),
+        start_end_(block.start_end()),
+        block_(block),
+        workspace_(workspace),
+        short_{workspace.table.as<u16>(), workspace.table.at<1u << kHighHashBits>()},
+        long_{workspace.table.at<(1u << kHighHashBits) / 2>().as<u16>(), short_.names.at<1u << kHighShortNamesBits>()} {
+  }
+
+  // Writes the block. Barriers stand in it, so all warps come here, also where `needless` says that there is nothing to
+  // do.
+  void compress(const WarpBool& needless) {
+    block_.begin();
+    k_.sync_warp();  // for an item without a tile
+    k_.range(0, start_end_, kChunkTile, [&](const auto& tile) {
+      const WarpU32 begin = tile + k_.warp() * kChunkSegment;
+      const auto past_last = (start_end_ + (kChunkSegment - 1)) / kChunkSegment * kChunkSegment;
+      k_.range(tile, min(tile + kChunkTile, past_last), kHighStep,
+               [&](const auto& step) { find_candidates(tile, step, needless); });
+      WarpVar listed(k_, 0);
+      k_.if_((begin < start_end_) & !needless, [&] {
+        choose_starts();
+        listed = block_.parse_segment(begin);
+      });
+      block_.publish(*listed);
+      k_.barrier();  // records are there
+      block_.write_tile(tile);  // a barrier of the next step comes before its candidates take the place of lists
+    });
+    block_.finish(needless);
+  }
+
+ private:
+  using Parser = SegmentedBlock::Parser;
+
+  // The last position that entered with each hash, and the first of the step that named itself there.
+  struct Tables {
+    Ptr<Shared, u16, 16> last;
+    Ptr<Shared, u32, 16> names;
+  };
+
+  static auto last_slot(const Tables& tables, const LaneU32& hash) {
+    return tables.last.at(hash >> (32 - kHighHashBits));
+  }
+  template <u32 Bits>
+  static auto name_slot(const Tables& tables, const LaneU32& hash) {
+    return tables.names.at(hash >> (32 - Bits));
+  }
+
+  // Stores a candidate and a score for each position of the step, and enters the step. A barrier stands in it, and one
+  // at its end.
+  void find_candidates(const BlockU32& tile, const BlockU32& step, const WarpBool& needless) {
+    const LaneU32 position = step + k_.thread(), at = min(position, start_end_ - 1);
+    const LaneBool active = position < start_end_;
+    const LaneU32 name = position ^ (kHighStep - 1);
+    LaneVar first(k_, 0), second(k_, 0), short_hash(k_, 0), long_hash(k_, 0), short_last(k_, 0), long_last(k_, 0);
+    k_.if_(!needless, [&] {
+      const auto [low, high] = Parser::load_eight(src_, at);
+      first = low;
+      second = high;
+      short_hash = low * kHashMultiplier;
+      long_hash = (*short_hash + (high & 0xFFFF)) * kLongHashMultiplier;
+      short_last = zext<u32>(last_slot(short_, *short_hash).load());
+      long_last = zext<u32>(last_slot(long_, *long_hash).load());
+      k_.if_(active, [&] {
+        atomic_max(name_slot<kHighShortNamesBits>(short_, *short_hash), name, Order::Relaxed, Scope::Cta);
+        atomic_max(name_slot<kHighLongNamesBits>(long_, *long_hash), name, Order::Relaxed, Scope::Cta);
+      });
+    });
+    k_.barrier();  // all have looked up, and are named
+    k_.if_(!needless, [&] {
+      const LaneU32 offset = position - tile, segment_place = offset & (kChunkSegment - 1);
+      const LaneU32 short_first = name_slot<kHighShortNamesBits>(short_, *short_hash).load() ^ (kHighStep - 1);
+      const LaneU32 long_first = name_slot<kHighLongNamesBits>(long_, *long_hash).load() ^ (kHighStep - 1);
+      const LaneBool may_start = active & (segment_place < kChunkSegment - (kMinMatch - 1));
+      LaneVar found(k_, 0);
+      for (const LaneU32& candidate :
+           {LaneU32(max(at, 1) - 1), short_first, long_first, LaneU32(*short_last), LaneU32(*long_last)}) {
+        const LaneU32 near = min(candidate, at);
+        const LaneU32 score = Parser::score(src_, *first, *second, near, may_start & (candidate < position));
+        found = max(*found, score << 16 | near);
+      }
+      const LaneU32 best = *found, candidate = best & 0xFFFF;
+      LaneVar score(k_, best >> 16);
+      // Twenty bytes on, so that what is loaded is the item's own.
+      k_.if_((*score == Parser::kMaxScore) & (position + 20 <= size_), [&] {
+        const auto [third, fourth] = Parser::load_eight(src_, position + 8);
+        const auto [candidate_third, candidate_fourth] = Parser::load_eight(src_, candidate + 8);
+        const LaneU32 low = third ^ candidate_third, high = fourth ^ candidate_fourth;
+        score += select(low != 0, ctz(low), 32 + ctz(high)) / 8;
+      });
+      workspace_.candidates(offset / kChunkSegment).at(segment_place).store(trunc<u16>(candidate));
+      workspace_.scores.at(offset).store(trunc<u8>(*score));
+      k_.if_(active & (short_first == position), [&] { last_slot(short_, *short_hash).store(trunc<u16>(position)); });
+      k_.if_(active & (long_first == position), [&] { last_slot(long_, *long_hash).store(trunc<u16>(position)); });
+    });
+    k_.barrier();  // the step has been entered
+  }
+
+  // Leaves a score only to positions of the warp's segment that do not give way to one of the next three.
+  void choose_starts() {
+    const auto words = workspace_.scores.at(times<kChunkSegment>(k_.warp())).at(times<kLanePositions>(k_.lane()));
+    const auto own = words.template as<u32>().template load_vector<4>();
+    const LaneU32 following = select(k_.lane() == kWarpLanes - 1, 0, shuffle_down(own[0], 1));
+    std::vector<LaneU32> scores;
+    for (u32 i = 0; i < kLanePositions + 3; ++i) {
+      const LaneU32& word = i < kLanePositions ? own[i / 4] : following;
+      scores.push_back(word >> k_.constant(8 * (i % 4)) & 0xFF);
+    }
+    const auto start = [&](u32 i) {
+      const LaneBool stays =
+          (scores[i + 1] <= scores[i]) & (scores[i + 2] <= scores[i] + 1) & (scores[i + 3] <= scores[i] + 2);
+      return LaneU32(select(stays, scores[i], 0));
+    };
+    const auto four = [&](u32 i) { return start(i) | start(i + 1) << 8 | start(i + 2) << 16 | start(i + 3) << 24; };
+    words.template as<u32>().store_vector(std::array{four(0), four(4), four(8), four(12)});
+  }
+
+  Kernel& k_;
+  ItemSource src_;
+  BlockU32 size_;
+  BlockU32 start_end_;  // no match starts here or later
+  SegmentedBlock& block_;
+  ChunkWorkspace workspace_;
+  Tables short_, long_;
+};
+
+}  // namespace
+
+KernelDefinition lz4_compress_high() {
+  return define_chunk_compressor<HighCompressor>(kLz4CompressHigh, {.registers = 64, .spill_bytes = 0}, 4);
+}
+
+}  // namespace ptxkit::kernels

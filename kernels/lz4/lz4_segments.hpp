@@ -1,0 +1,461 @@
+// What the two compressors of chunks do alike once each position of a tile has a candidate and a score: one CTA a
+// chunk, a warp for each segment of a tile.
+//
+// The lanes of a warp choose matches of sixteen positions each. Then the block is stitched together in two steps. Each
+// warp tells what its first and last match are; a match that goes on where the segment before ended is one with that,
+// so a warp does not know the end of its last match. It leaves that to the next warp which has a match of its own, and
+// writes instead the one that was left to it. Sizes come before bytes, as they say where each warp writes.
+#pragma once
+
+#include "kernels/lz4/lz4_block_writer.hpp"
+#include "kernels/lz4/lz4_window.hpp"
+
+namespace ptxkit::kernels {
+
+using LaneVar = dsl::Var<dsl::u32, dsl::Rate::Thread>;
+using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
+
+inline constexpr uint32_t kChunkThreads = kLz4CompressChunkShape.block_threads;
+inline constexpr uint32_t kChunkWarps = kChunkThreads / dsl::kWarpLanes;
+static_assert(kChunkWarps * kChunkSegment == kChunkTile);
+inline constexpr uint32_t kLanePositions = kChunkSegment / dsl::kWarpLanes;
+
+// A warp's list: an entry for the match that was left to it, then room for as many as fit into a segment. The
+// candidates of the segment's positions lie in that room too, and are read before a match takes its place.
+inline constexpr uint32_t kListWords = 4 + 2 * kChunkSegment / kMinMatch;
+static_assert(kChunkSegment * sizeof(uint16_t) == 2 * kChunkSegment / kMinMatch * sizeof(uint32_t));
+inline constexpr uint32_t kRecordWords = 16;
+
+// The shared memory of a CTA.
+struct ChunkWorkspace {
+  dsl::Ptr<dsl::Shared, dsl::u32, 16> table;    // the compressor's own
+  dsl::Ptr<dsl::Shared, dsl::u32, 16> lists;    // kListWords a warp
+  dsl::Ptr<dsl::Shared, dsl::u8, 16> scores;    // of the tile's positions
+  dsl::Ptr<dsl::Shared, dsl::u32, 16> records;  // kRecordWords a warp
+  dsl::Ptr<dsl::Shared, dsl::u32, 16> sizes;    // one a warp
+
+  // Of the positions of segment `index` of the tile.
+  template <class Index>
+  auto candidates(const Index& index) const {
+    return lists.at(dsl::times<4>(index * (kListWords / 4))).template at<4>().template as<dsl::u16>();
+  }
+};
+inline constexpr uint32_t kChunkWorkspaceBytes =  // without the table
+    kChunkWarps * (kListWords + kRecordWords + 1) * sizeof(uint32_t) + kChunkTile + sizeof(uint32_t);
+
+class SegmentedBlock {
+ public:
+  using Parser = WindowParser<ItemSource>;
+
+  SegmentedBlock(dsl::Kernel& k, const ItemSource& src, const BlockU32& size, const ItemRoom& dst,
+                 const ChunkWorkspace& workspace)
+      : k_(k),
+        src_(src),
+        size_(size),
+        shared_(workspace),
+        candidates_(workspace.candidates(k.warp())),
+        matches_(workspace.lists.at(dsl::times<4>(k.warp() * (kListWords / 4))).template at<2>()),
+        scores_(workspace.scores.at(dsl::times<kChunkSegment>(k.warp()))),
+        start_end_(dsl::select(size < kLastMatchStart, 0, size - (kLastMatchStart - 1))),
+        match_end_(size - dsl::min(size, kLastLiterals)),
+        writer_(k, src, size, dst),
+        written_(k, 0) {}
+
+  BlockU32 start_end() const { return start_end_; }  // no match starts here or later
+
+  // Before the first tile.
+  void begin() {
+    const LaneU32 none(k_.constant<uint32_t>(0));
+    set_left({none, none, none, none});
+  }
+
+  // Lists the matches of the warp's segment, whose candidates and scores are there; how many. A score of 0: no match
+  // starts there. Counted from the segment's start are all places here but `begin`.
+  //
+  // Which position starts the match after another follows from that one's end alone. So each lane chooses the matches
+  // of its own slice, first as if none reached into it, and again from where the lanes before it arrived if they
+  // arrived elsewhere. A match of kLongMatch bytes is measured by the whole warp, the first such one a turn: those that
+  // it covers need not be.
+  WarpU32 parse_segment(const WarpU32& begin) {
+    using namespace dsl;
+    mark_warp(k_, Mark::parse, begin);
+    const LaneU32 lane = k_.lane();
+    const LaneU32 slice = times<kLanePositions>(lane), slice_end = slice + kLanePositions;
+    const auto own_words = scores_.at(times<kLanePositions>(lane)).as<u32>();
+    const auto scores = own_words.template load_vector<4>();  // the slice's matches take their place
+    const LaneU32 starts = starts_of(scores);
+    const WarpU32 match_end = min(match_end_ - begin, kChunkSegment);
+    LaneVar start(k_, slice), arrival(k_, 0), count(k_, 0), pending(k_, kNone);
+    Var<bool, Rate::Thread> astray(k_, k_.constant(true));
+    k_.warp_loop([&](auto& turns) {
+      k_.if_(*astray,
+             [&] { choose_in_slice(begin, scores, starts, own_words, match_end, *start, arrival, count, pending); });
+      const WarpU32 unmeasured = ballot(*pending != kNone);
+      k_.if_(unmeasured != 0, [&] {
+        const WarpU32 first = ctz(unmeasured), position = shuffle(*pending, first);
+        const WarpU32 candidate = broadcast(zext<u32>(candidates_.at(position).load()));
+        Parser parser(k_, src_, start_end_, min(match_end_, begin + kChunkSegment), list_from(k_.constant<u32>(1)));
+        const WarpU32 end = parser.measure(begin + position, begin + position - candidate) - begin;
+        k_.if_(lane == first, [&] {
+          own_words.at(*count).store(position | end << 16);
+          count += 1;
+          arrival = end;
+          pending = kNone;
+        });
+      });
+      const LaneU32 reached = inclusive_max(max(*arrival, slice_end));
+      const LaneU32 from = select(lane == 0, 0, shuffle_up(reached, 1));
+      astray = from != *start;
+      start = from;
+      turns.break_if(!any(*astray | (*pending != kNone)));
+    });
+
+    const LaneU32 sum = inclusive_sum(*count);
+    const LaneU32 before = sum - *count;
+    std::vector<LaneU32> spans, candidates;
+    for (u32 i = 0; i < kLaneMatches; ++i) {
+      const LaneU32 entry = own_words.at(k_.constant(i)).load();
+      spans.push_back(entry);
+      candidates.push_back(zext<u32>(candidates_.at(entry & (kChunkSegment - 1)).load()));
+    }
+    k_.sync_warp();  // candidates have been read; matches take their place
+    for (u32 i = 0; i < kLaneMatches; ++i) {
+      k_.if_(k_.constant(i) < *count, [&] {
+        matches_.at(times<2>(before + k_.constant(i + 1)))
+            .store_vector(std::array{spans[i] + (begin | begin << 16), candidates[i]});
+      });
+    }
+    return shuffle(sum, kWarpLanes - 1);
+  }
+
+  // What the others need of the warp's list, a word a lane: its length in word 0, the last match but one in 2 and 3,
+  // the first in 4 and 5, the last in 6 and 7.
+  void publish(const WarpU32& listed) {
+    using namespace dsl;
+    k_.sync_warp();
+    const LaneU32 lane = k_.lane();
+    LaneVar word(k_, listed);
+    k_.if_(listed != 0, [&] {
+      const LaneU32 match = select(lane < 4, max(listed, 2) - 1, select(lane < 6, 1, listed));
+      word = select(lane == 0, listed, matches_.at(times<2>(match) + (lane & 1)).load());
+    });
+    k_.if_(lane < kLeftWord, [&] { shared_.records.at(k_.warp() * kRecordWords + lane).store(*word); });
+  }
+
+  // Writes the tile's part of the block; all records are there. A barrier stands in it.
+  void write_tile(const BlockU32& tile) {
+    using namespace dsl;
+    const Share share = share_of(tile);
+    write_share(
+        share, [&](const WarpU32& at, const WarpU32& count) { writer_.stretch(list_from(at), count); },
+        k_.constant<u32>(0));
+    k_.once_per_warp([&] { shared_.sizes.at(k_.warp()).store(writer_.size_bytes()); });
+    k_.barrier();
+    const LaneU32 warp_size =
+        select(k_.lane() < kChunkWarps, shared_.sizes.at(min(k_.lane(), kChunkWarps - 1)).load(), 0);
+    const WarpU32 before = reduce_add(select(k_.lane() < k_.warp(), warp_size, 0));
+    write_share(
+        share, [&](const WarpU32& at, const WarpU32& count) { writer_.append_stretched(list_from(at), count); },
+        *written_ + before);
+    written_ += reduce_add(warp_size);
+    k_.sync_warp();  // the list has been read; the next tile's candidates take its place
+  }
+
+  // After the last tile: what is left, unless there is nothing to do. Then fits() says whether the block is shorter
+  // than the chunk, and size_bytes() its length.
+  void finish(const WarpBool& needless) {
+    using namespace dsl;
+    k_.if_((k_.warp() == 0) & !needless, [&] { write_end(); });
+    k_.barrier();
+    k_.once_per_block([&] { shared_.sizes.store(writer_.size_bytes()); });
+    k_.barrier();
+    written_ = shuffle(shared_.sizes.load(), 0);
+  }
+
+  WarpBool fits() const { return *written_ < size_; }
+  WarpU32 size_bytes() const { return *written_; }
+
+ private:
+  static constexpr uint32_t kLaneMatches = kLanePositions / kMinMatch;
+  static constexpr uint32_t kLongMatch = 40;  // bytes; more than a lane compares
+  static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kLeftWord = 8;  // of a record: see Left
+
+  // A bit for each of the slice's positions that scores.
+  LaneU32 starts_of(const std::array<LaneU32, 4>& scores) {
+    using namespace dsl;
+    const auto four = [&](const LaneU32& word) {  // the bytes' high bits, side by side
+      return ((word + 0x7F7F7F7Fu) >> 7 & 0x01010101u) * 0x01020408u >> 24;
+    };
+    return four(scores[0]) | four(scores[1]) << 4 | four(scores[2]) << 8 | four(scores[3]) << 12;
+  }
+
+  // Chooses matches of the lane's slice from `start` on and stores them, position and end, in `chosen`; where the last
+  // one ends. `pending` is one that is too long to be measured here, and would follow.
+  void choose_in_slice(const WarpU32& begin, const std::array<LaneU32, 4>& scores, const LaneU32& starts,
+                       const dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Thread>& chosen, const WarpU32& match_end,
+                       const LaneU32& start, LaneVar& arrival, LaneVar& count, LaneVar& pending) {
+    using namespace dsl;
+    const LaneU32 slice = times<kLanePositions>(k_.lane());
+    // From there on eight bytes would leave the segment or the item.
+    const WarpU32 compare_end = min(start_end_, min(match_end_, begin + kChunkSegment) - 7);
+    arrival = start;
+    count = 0;
+    pending = kNone;
+    k_.thread_loop([&](auto& matches) {
+      const LaneU32 rest = select(*arrival - slice < kLanePositions, starts >> ((*arrival - slice) & 31), 0);
+      matches.break_if(rest == 0);
+      const LaneU32 position = *arrival + ctz(rest);
+      const LaneU32 score = byte_of(scores, position);
+      LaneVar end(k_, position + score);
+      k_.if_(score >= Parser::kMaxScore, [&] {
+        const LaneU32 offset = begin + position - zext<u32>(candidates_.at(position).load());
+        k_.thread_loop([&](auto& steps) {
+          k_.if_(*end - position >= kLongMatch, [&] { pending = position; });
+          const LaneU32 at = begin + *end;
+          steps.break_if((*pending != kNone) | (at >= compare_end));
+          const auto [first, second] = Parser::load_eight(src_, at);
+          const auto [first_before, second_before] = Parser::load_eight(src_, at - offset);
+          const LaneU32 low = first ^ first_before, high = second ^ second_before;
+          end += select(low != 0, ctz(low), 32 + ctz(high)) / 8;
+          steps.break_if((low | high) != 0);
+        });
+        k_.if_((begin + *end >= compare_end) & (*pending == kNone), [&] {
+          k_.thread_loop([&](auto& bytes) {
+            bytes.break_if(*end >= match_end);
+            bytes.break_if(src_.at(begin + *end).load() != src_.at(begin + *end - offset).load());
+            end += 1;
+          });
+        });
+      });
+      matches.break_if(*pending != kNone);
+      chosen.at(*count).store(position | min(*end, match_end) << 16);
+      count += 1;
+      arrival = min(*end, match_end);
+    });
+  }
+
+  // Byte `index` modulo 16.
+  LaneU32 byte_of(const std::array<LaneU32, 4>& words, const LaneU32& index) {
+    using namespace dsl;
+    const LaneU32 low = prmt(words[0], words[1], index & 7), high = prmt(words[2], words[3], index & 7);
+    return select((index & 8) == 0, low, high) & 0xFF;
+  }
+
+  LaneU32 inclusive_max(const LaneU32& value) {
+    using namespace dsl;
+    const LaneU32 by_1 = max(value, shuffle_up(value, 1)), by_2 = max(by_1, shuffle_up(by_1, 2));
+    const LaneU32 by_4 = max(by_2, shuffle_up(by_2, 4)), by_8 = max(by_4, shuffle_up(by_4, 8));
+    return max(by_8, shuffle_up(by_8, 16));
+  }
+
+  MatchList list_from(const WarpU32& index) { return matches_.at(dsl::times<2>(index)); }
+
+  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> own_left() {
+    return shared_.records.at(dsl::times<kRecordWords>(k_.warp())).at<kLeftWord>();
+  }
+  // The last match so far: start, end and place of the earlier bytes, and the end of the match before. End 0: there is
+  // none. Each warp keeps it in its own record, where it takes no registers while a tile is parsed.
+  struct Left {
+    LaneU32 start, end, from, anchor;
+  };
+  Left left() {
+    const auto [start, end, from, anchor] = own_left().load_vector<4>();
+    return {start, end, from, anchor};
+  }
+  void set_left(const Left& left) {
+    k_.once_per_warp([&] { own_left().store_vector(std::array{left.start, left.end, left.from, left.anchor}); });
+  }
+
+  // What a warp writes of a tile.
+  struct Share {
+    WarpU32 first, count;  // entries of its list
+    WarpU32 anchor;        // where the match before them ends
+  };
+
+  // Finds what the warp writes, enters into its list the match that was left to it, and takes over what the tile leaves
+  // to the next. Lane 0 stands for what was left by the tile before, lane i + 1 for warp i.
+  Share share_of(const BlockU32& tile) {
+    using namespace dsl;
+    const LaneU32 lane = k_.lane();
+    const Left left = this->left();
+    const LaneBool is_warp = (lane - 1) < kChunkWarps;
+    const auto record = shared_.records.at(times<kRecordWords>(select(is_warp, lane - 1, 0)));
+    const LaneU32 count = select(is_warp, record.load(), select(lane == 0, zext<u32>(left.end != 0), 0));
+    const LaneBool from_record = is_warp & (count != 0);
+    LaneVar before_last(k_, 0), first_start(k_, 0), first_end(k_, 0), first_offset(k_, 0);
+    LaneVar start(k_, left.start), from(k_, left.from), end(k_, select(lane == 0, left.end, 0));
+    k_.if_(from_record, [&] {
+      before_last = record.at<2>().load() >> 16;
+      const auto [first, first_from, last, last_from] = record.at<4>().load_vector<4>();
+      first_start = first & 0xFFFF;
+      first_end = first >> 16;
+      first_offset = *first_start - first_from;
+      start = last & 0xFFFF;
+      from = last_from;
+      end = last >> 16;
+    });
+
+    const LaneU32 segment = tile + (lane - 1) * kChunkSegment;
+    const LaneBool goes_on = from_record & (*first_start == segment) & (shuffle_up(*end, 1) == segment) &
+                             (shuffle_up(*start - *from, 1) == *first_offset);
+    const LaneU32 own = count - zext<u32>(goes_on);
+    const WarpU32 with_own = ballot(own != 0), with_any = ballot(count != 0);
+    const LaneU32 end_below = shuffle(*end, 31 - clz(with_any & k_.lanes_below()));  // of lane 31, 0, if there is none
+    const LaneU32 anchor = select(lane == 0, left.anchor, select(count >= 2, *before_last, end_below));
+
+    const WarpU32 self = k_.warp() + 1, below = shift_left(1, self) - 1;
+    const WarpU32 origin = 31 - clz(with_own & below), ending = 31 - clz(with_any & below);
+    const WarpBool is_left = (with_own & below) != 0;
+    const WarpU32 left_start = shuffle(*start, origin), left_from = shuffle(*from, origin);
+    const WarpU32 left_anchor = shuffle(anchor, origin), self_own = shuffle(own, self);
+    const WarpU32 entry = shuffle(zext<u32>(goes_on), self);  // it takes the place of a match that is one with it
+    const WarpU32 left_end = select(entry != 0, shuffle(*first_end, self), shuffle(*end, ending));
+    k_.once_per_warp([&] {
+      k_.if_(is_left, [&] {
+        list_from(entry).store_vector(std::array{LaneU32(left_start | left_end << 16), LaneU32(left_from)});
+      });
+    });
+    k_.sync_warp();
+
+    const WarpU32 last_origin = 31 - clz(with_own);
+    const WarpBool some = with_own != 0;
+    set_left({select(some, shuffle(*start, last_origin), 0), select(some, shuffle(*end, 31 - clz(with_any)), 0),
+              select(some, shuffle(*from, last_origin), 0), select(some, shuffle(anchor, last_origin), 0)});
+    const WarpU32 written = select(self_own != 0, self_own - 1 + zext<u32>(is_left), 0);
+    return {select(is_left, entry, 1), written, select(is_left, left_anchor, 0)};
+  }
+
+  // batch(first entry, count) for the share's matches, 32 at a time, the block being written from `at` on.
+  template <class Batch>
+  void write_share(const Share& share, const Batch& batch, const WarpU32& at) {
+    writer_.resume(share.anchor, at);
+    k_.range(0, share.count, dsl::kWarpLanes,
+             [&](const auto& done) { batch(share.first + done, dsl::min(share.count - done, dsl::kWarpLanes)); });
+  }
+
+  // By one warp: the match that is left, and the literals at the end.
+  void write_end() {
+    using namespace dsl;
+    const Left left = this->left();
+    writer_.resume(broadcast(left.anchor), *written_);
+    k_.if_(broadcast(left.end) != 0, [&] {
+      k_.once_per_warp(
+          [&] { list_from(k_.constant<u32>(0)).store_vector(std::array{left.start | left.end << 16, left.from}); });
+      k_.sync_warp();
+      writer_.append(list_from(k_.constant<u32>(0)), k_.constant<u32>(1));
+    });
+    writer_.finish();
+  }
+
+  dsl::Kernel& k_;
+  ItemSource src_;
+  BlockU32 size_;
+  ChunkWorkspace shared_;
+  dsl::Ptr<dsl::Shared, dsl::u16, 16, dsl::Rate::Warp> candidates_;  // of the warp's segment
+  MatchList matches_;                                                // in the same memory, and one before it
+  dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp> scores_;       // of the candidates
+  BlockU32 start_end_;                                               // no match starts here or later
+  BlockU32 match_end_;                                               // no match goes beyond
+  BlockWriter<ItemSource> writer_;
+  WarpVar written_;  // of the block, by all warps
+};
+
+// A chunk that does not shrink: 16 bytes a thread and turn, then what is left.
+template <class Size>
+void copy_raw_by_cta(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst, const Size& size) {
+  using namespace dsl;
+  const auto for_each_thread = [&](const auto& count, const auto& body) {
+    k.range(0, count, kChunkThreads, [&](const auto& first) {
+      const LaneU32 i = first + k.thread();
+      k.if_(i < count, [&] { body(i); });
+    });
+  };
+  for_each_thread(size / kStrideUnitBytes, [&](const LaneU32& i) {
+    dst.as<u32>().at(times<4>(i)).store_vector(src.as<u32>().at(times<4>(i)).load_vector<4>());
+  });
+  const auto copied = size / kStrideUnitBytes * kStrideUnitBytes;
+  for_each_thread(size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
+}
+
+// A kernel of the parameters of Lz4CompressParameters, one CTA an item, zeros and what does not shrink apart.
+// A Compressor(kernel, source, size, block, workspace) has a table of kTableWords words, cleared, and
+// compress(needless), which all warps call, also where `needless` says that there is nothing to do. The budget's shared
+// memory is found here.
+template <class Compressor>
+dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget budget, uint32_t min_blocks) {
+  using namespace dsl;
+  budget.shared_bytes = Compressor::kTableWords * sizeof(u32) + kChunkWorkspaceBytes;
+  return define(
+      KernelSpec{.name = std::string(name),
+                 .block = kChunkThreads,
+                 .min_blocks = min_blocks,
+                 .budget = budget,
+                 .cost = {.threads_per_element = double{kChunkThreads} / kMaxChunkBytes,
+                          .buffers = {{"src", N},
+                                      {"dst", N},
+                                      {"src_sizes", N / (kMaxChunkBytes / 4)},
+                                      {"dst_sizes", N / (kMaxChunkBytes / 4)},
+                                      {"flags", N / kMaxChunkBytes}},
+                          .note = "one CTA an item"}},
+      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
+         Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
+         Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
+         Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_count", u32> item_count) {
+        const auto table = k.shared<u32, Compressor::kTableWords, 16>("table");
+        const auto lists = k.shared<u32, kChunkWarps * kListWords, 16>("lists");
+        const auto records = k.shared<u32, kChunkWarps * kRecordWords, 16>("records");
+        const auto sizes = k.shared<u32, kChunkWarps, 16>("sizes");
+        const auto scores = k.shared<u8, kChunkTile, 16>("scores");
+        const auto seen = k.shared<u32, 1, 4>("seen");
+        const auto item = k.block();
+        k.return_if(item >= item_count);
+        const auto size = src_sizes.within(item_count).at(item).load();
+        const ItemSource item_src = at_item(src, item, src_stride_16).template within<kStrideUnitBytes>(size);
+        const ItemRoom item_dst = at_item(dst, item, dst_stride_16).within(size);
+        mark_block(k, Mark::item, size);
+
+        WarpVar flag(k, static_cast<u32>(PageFlag::refused)), length(k, 0);
+        k.if_((size <= kMaxChunkBytes) & fits_stride(size, src_stride_16) & fits_stride(size, dst_stride_16), [&] {
+          k.range(k.constant<u32>(0), Compressor::kTableWords / 4, kChunkThreads, [&](const auto& first) {
+            const LaneU32 zero(k.constant<u32>(0)), i = first + k.thread();
+            const auto clear = [&] { table.data().at(times<4>(i)).store_vector(std::array{zero, zero, zero, zero}); };
+            if (Compressor::kTableWords % (4 * kChunkThreads) == 0) {
+              clear();
+            } else {
+              k.if_(i < Compressor::kTableWords / 4, clear);
+            }
+          });
+          k.once_per_block([&] { seen.store(0, 0); });
+          k.barrier();
+          constexpr u32 kPart = kMaxChunkBytes / kChunkWarps;
+          const auto part = times<kPart>(k.warp());
+          const WarpBool part_is_zero = is_all_zero(k, item_src.at(part), min(size - min(size, part), kPart));
+          k.once_per_warp(
+              [&] { k.if_(!part_is_zero, [&] { atomic_or(seen.data(), 1, Order::Relaxed, Scope::Cta); }); });
+          k.barrier();
+          const WarpBool zero = shuffle(seen.load(0), 0) == 0;
+
+          const ChunkWorkspace workspace{table.data(), lists.data(), scores.data(), records.data(), sizes.data()};
+          SegmentedBlock block(k, item_src, size, item_dst, workspace);
+          Compressor(k, item_src, size, block, workspace).compress(zero);
+          k.if_(zero, [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
+            k.if_(block.fits(), [&] {
+               flag = static_cast<u32>(PageFlag::compressed);
+               length = block.size_bytes();
+             }).else_([&] {
+              copy_raw_by_cta(k, item_src, item_dst, size);
+              flag = static_cast<u32>(PageFlag::incompressible);
+              length = size;
+            });
+          });
+        });
+        mark_block(k, Mark::status, *flag);
+        k.once_per_block([&] {
+          flags.within(item_count).at(item).store(trunc<u8>(*flag));
+          dst_sizes.within(item_count).at(item).store(*length);
+        });
+      });
+}
+
+}  // namespace ptxkit::kernels
