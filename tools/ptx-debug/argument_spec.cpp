@@ -65,7 +65,7 @@ Result<ArgumentSpec> floating(std::string_view spec, std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size())
     return fail(fmt::format("'{}': expected a number, found '{}'", spec, text));
   const auto view = std::as_bytes(std::span<const T, 1>(&number, 1));
-  return ArgumentSpec{.bytes = {view.begin(), view.end()}, .output = {}};
+  return ArgumentSpec{.bytes = {view.begin(), view.end()}, .image = {}, .output = {}};
 }
 
 Result<std::vector<std::byte>> file_bytes(std::string_view path) {
@@ -119,6 +119,33 @@ Result<ArgumentSpec> buffer(std::string_view spec, std::string_view kind, std::s
   return argument;
 }
 
+// tex:LIST:FILE, surf:LIST:FILE:OUT, sampler:LIST
+Result<ArgumentSpec> image(std::string_view spec, std::string_view kind, std::string_view rest) {
+  ArgumentSpec argument;
+  const auto use = kind == "tex"    ? emulator::ImageUse::texture
+                   : kind == "surf" ? emulator::ImageUse::surface
+                                    : emulator::ImageUse::sampler;
+  argument.is_buffer = use != emulator::ImageUse::sampler;
+  if (use == emulator::ImageUse::surface) {
+    const size_t colon = rest.rfind(':');
+    if (colon == std::string_view::npos || colon + 1 == rest.size())
+      return fail(fmt::format("'{}': expected surf:LIST:FILE:OUT", spec));
+    argument.output = std::string(rest.substr(colon + 1));
+    rest = rest.substr(0, colon);
+  }
+  const size_t colon = rest.find(':');
+  if (argument.is_buffer && (colon == std::string_view::npos || colon + 1 == rest.size()))
+    return fail(fmt::format("'{}': expected {}:LIST:FILE{}", spec, kind, argument.output.empty() ? "" : ":OUT"));
+  auto parsed = parse_image_spec(use, rest.substr(0, argument.is_buffer ? colon : rest.size()));
+  if (!parsed) return tl::unexpected(parsed.error());
+  argument.image = *parsed;
+  if (!argument.is_buffer) return argument;
+  auto bytes = file_bytes(rest.substr(colon + 1));
+  if (!bytes) return tl::unexpected(bytes.error());
+  argument.bytes = std::move(*bytes);
+  return argument;
+}
+
 }  // namespace
 
 Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
@@ -128,6 +155,7 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
     for (const std::string_view each : {"in", "inout", "out", "mapped", "uninit", "zero", "hex"}) {
       if (kind == each) return buffer(spec, kind, rest);
     }
+    if (kind == "tex" || kind == "surf" || kind == "sampler") return image(spec, kind, rest);
     if (kind == "f32") return floating<float>(spec, rest);
     if (kind == "f64") return floating<double>(spec, rest);
     unsigned bits = 0;
@@ -139,7 +167,7 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
   return fail(
       fmt::format("'{}' is no argument", spec), "",
       "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, mapped:BYTES:OUT, "
-      "uninit:BYTES:OUT, zero:BYTES, hex:00ff");
+      "uninit:BYTES:OUT, zero:BYTES, hex:00ff, tex:LIST:FILE, surf:LIST:FILE:OUT, sampler:LIST");
 }
 
 }  // namespace ptxkit::tools

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "support/result.hpp"
+#include "tools/ptx-debug/image_spec.hpp"
 
 namespace ptxkit::tools {
 
@@ -16,12 +18,15 @@ struct ArgumentSpec {
   bool initialised = true;       // buffers: false for `uninit`
   bool mapped = false;           // buffers: host memory that a GPU writes to, readable after its context died
   std::vector<std::byte> bytes;  // the scalar, or what the buffer holds at the start; its size is the buffer's
-  std::string output;            // where to write the buffer afterwards; empty for nowhere, "-" standard output
+  std::optional<ImageSpec>
+      image;           // the buffer's bytes are texels, and its handle is the argument; of a sampler without
+  std::string output;  // where to write the buffer afterwards; empty for nowhere, "-" standard output
 };
 
 // u8 u16 u32 u64 s8 s16 s32 s64: a decimal or 0x number in range; b8 b16 b32 b64: hexadecimal digits; f32 f64: a
 // number; in:FILE  inout:FILE:OUT  out:BYTES:OUT (zeroed)  mapped:BYTES:OUT (zeroed)  uninit:BYTES:OUT  zero:BYTES
-// hex:00ff... Reads the files that it names. Errors say what was expected.
+// hex:00ff... ; tex:LIST:FILE  surf:LIST:FILE:OUT  sampler:LIST with the words of parse_image_spec. Reads the files
+// that it names. Errors say what was expected.
 Result<ArgumentSpec> parse_argument_spec(std::string_view spec);
 
 }  // namespace ptxkit::tools

@@ -16,7 +16,8 @@ struct KernelRun {
   emulator::EntryInfo entry;
   uint32_t address_bits = 64;
   emulator::LaunchShape shape;
-  std::vector<ArgumentSpec> arguments;  // in the order of the parameters
+  std::vector<ArgumentSpec> arguments;  // in the order of the parameters, then those of `bindings`
+  std::vector<std::string> bindings;    // variables of the module that get handles of the last arguments
 };
 
 // What a GPU made of it.

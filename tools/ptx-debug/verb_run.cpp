@@ -31,7 +31,7 @@ constexpr int kFaultsExitCode = 3;
 struct RunOptions {
   std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "all", schedule = "in-order",
                            backend = "emulator", json, sarif;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments, bindings;
   uint32_t shared_bytes = 0;
   uint64_t max_steps = 0;
   unsigned threads = 1;
@@ -147,10 +147,27 @@ struct RunReport {
   bool has_live_kernel = false;  // that nothing can be waited for any more
 };
 
-Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings, emulator::Device& device,
-                               const emulator::Program& program) {
+Result<uint64_t> image_handle(emulator::Device& device, const ImageSpec& image, emulator::Address texels) {
+  switch (image.use) {
+    case emulator::ImageUse::texture:
+      return device.make_texture(texels, image.description, image.sampling);
+    case emulator::ImageUse::surface:
+      return device.make_surface(texels, image.description);
+    default:
+      return device.make_sampler(image.sampling);
+  }
+}
+
+// The launch's arguments in device memory, and where each buffer is; 0 where it is none.
+struct PlacedArguments {
   std::vector<emulator::Address> addresses;
   std::vector<emulator::Argument> arguments;
+};
+
+Result<PlacedArguments> place_arguments(const KernelRun& run, emulator::Device& device,
+                                        const emulator::Program& program) {
+  PlacedArguments placed;
+  auto& [addresses, arguments] = placed;
   for (const ArgumentSpec& spec : run.arguments) {
     emulator::Address address = 0;
     if (spec.is_buffer) {
@@ -162,6 +179,12 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
       if (spec.initialised) {
         if (const auto written = device.write(address, spec.bytes); !written) return tl::unexpected(written.error());
       }
+    }
+    if (spec.image) {
+      const auto handle = image_handle(device, *spec.image, address);
+      if (!handle) return tl::unexpected(handle.error());
+      arguments.push_back(emulator::Argument::of(*handle));
+    } else if (spec.is_buffer) {
       arguments.push_back(run.address_bits == 32 ? emulator::Argument::of(static_cast<uint32_t>(address))
                                                  : emulator::Argument::of(address));
     } else {
@@ -169,6 +192,22 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
     }
     addresses.push_back(address);
   }
+  const size_t parameter_count = arguments.size() - run.bindings.size();
+  for (size_t i = 0; i < run.bindings.size(); ++i) {
+    const auto variable = program.global(run.bindings[i]);
+    if (!variable) return tl::unexpected(variable.error());
+    const auto& handle = arguments[parameter_count + i].bytes;
+    if (const auto written = device.write(variable->address, handle); !written) return tl::unexpected(written.error());
+  }
+  arguments.resize(parameter_count);
+  return placed;
+}
+
+Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings, emulator::Device& device,
+                               const emulator::Program& program) {
+  const auto placed = place_arguments(run, device, program);
+  if (!placed) return tl::unexpected(placed.error());
+  const auto& [addresses, arguments] = *placed;
   const auto outcome = emulator::launch(program, run.entry.name, run.shape, arguments, settings.launch);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
@@ -279,7 +318,25 @@ int run_kernel(const RunOptions& options) {
     run.arguments.push_back(std::move(*argument));
   }
 
+  for (const std::string& binding : options.bindings) {
+    const size_t equals = binding.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return usage_error("run", fmt::format("--bind: expected NAME=SPEC, found '{}'", binding));
+    auto argument = parse_argument_spec(std::string_view(binding).substr(equals + 1));
+    if (!argument)
+      return argument.error().where.empty() ? usage_error("run", argument.error().message())
+                                            : fail_reading(argument.error());
+    if (!argument->image)
+      return usage_error(
+          "run", fmt::format("--bind: expected tex:, surf: or sampler: behind '{}='", binding.substr(0, equals)));
+    run.bindings.push_back(binding.substr(0, equals));
+    run.arguments.push_back(std::move(*argument));
+  }
+
   const bool on_gpu = options.backend == "cuda";
+  for (const ArgumentSpec& argument : run.arguments)
+    if (on_gpu && argument.image)
+      return usage_error("run", "textures, surfaces and samplers are given to the emulator only; leave --backend out");
   const auto report =
       on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program);
   if (!report) {
@@ -304,9 +361,13 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z");
   verb->add_option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z");
   verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory");
-  verb->add_option("--arg", options->arguments,
-                   "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
-                   "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff");
+  verb->add_option(
+      "--arg", options->arguments,
+      "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
+      "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; tex:LIST:FILE surf:LIST:FILE:OUT sampler:LIST, "
+      "LIST such as 2d,8x8,f32x4,linear,wrap,normalised");
+  verb->add_option("--bind", options->bindings,
+                   "NAME=SPEC: the .texref, .surfref or .samplerref of that name; SPEC is tex:, surf: or sampler:");
   verb->add_option("--backend", options->backend, "emulator, or cuda: the GPU $PTXKIT_DEVICE (default 0)");
   verb->add_option("--check", options->checks,
                    "all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");

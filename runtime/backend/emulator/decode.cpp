@@ -492,6 +492,15 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     case Op::wgmma:
       known = matrix(code, operands);
       break;
+    case Op::tex:
+    case Op::tld4:
+    case Op::txq:
+    case Op::suld:
+    case Op::sust:
+    case Op::sured:
+    case Op::suq:
+      known = texture(code, operands);
+      break;
     case Op::clusterlaunchcontrol:
     case Op::multimem:
     case Op::tcgen05:

@@ -51,6 +51,8 @@ class Decoder {
   bool warpgroup(Code& code, MatrixForm& form, Operands operands);
   bool stack(Code& code, Operands operands);
   bool video(Code& code, Operands operands);
+  bool texture(Code& code, Operands operands);
+  bool image_handle(HandleOperand& out, const ptx::Operand& operand);
 
   // operands
   Ref constant(uint64_t value, unsigned bytes);

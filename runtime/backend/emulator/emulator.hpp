@@ -26,6 +26,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/backend/emulator/texture.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::ptx {
@@ -76,6 +77,12 @@ class Device {
   Result<void> forget(Address address, uint64_t size_bytes);
   // How many of the bytes nobody has written with a defined value.
   Result<uint64_t> uninitialised_bytes(Address address, uint64_t size_bytes) const;
+
+  // Handles for tex, suld and their like: passed as an argument of 64 bits, or written to the .global variable of a
+  // .texref, .samplerref or .surfref. The texels lie in one live allocation, which a texture or surface does not own.
+  Result<uint64_t> make_texture(Address data, const ImageDescription& description, const Sampling& sampling = {});
+  Result<uint64_t> make_surface(Address data, const ImageDescription& description);
+  uint64_t make_sampler(const Sampling& sampling);  // for .target texmode_independent
 
   std::vector<Allocation> live_allocations() const;  // by address; what is left at the end is a leak
   uint64_t used_bytes() const;

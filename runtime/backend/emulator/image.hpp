@@ -19,6 +19,7 @@
 #include "runtime/backend/emulator/matrix.hpp"
 #include "runtime/backend/emulator/memory.hpp"
 #include "runtime/backend/emulator/order.hpp"
+#include "runtime/backend/emulator/texture_form.hpp"
 
 namespace ptxkit::emulator {
 
@@ -268,6 +269,7 @@ struct ProgramImage {
   std::vector<VideoForm> videos;
   std::vector<MatrixForm> matrices;
   std::vector<AsyncForm> asyncs;
+  std::vector<TextureForm> textures;
   std::vector<MbarrierForm> mbarriers;
   std::vector<std::array<Update, 2>> updates;  // of atomics: in shared memory, in global memory
   std::vector<std::vector<uint32_t>> tables;   // branch targets

@@ -160,6 +160,57 @@ Result<uint64_t> Memory::locate(Address address, uint64_t size_bytes) const {
   return offset;
 }
 
+uint64_t Memory::add_image(Image image) {
+  images.push_back(image);
+  return kImageHandles + images.size();
+}
+
+const Image* Memory::image(uint64_t handle) const {
+  return handle > kImageHandles && handle <= kImageHandles + images.size() ? &images[handle - kImageHandles - 1]
+                                                                           : nullptr;
+}
+
+namespace {
+
+Result<uint64_t> make_image(Memory& memory, Address data, ImageUse use, const ImageDescription& description,
+                            const Sampling& sampling) {
+  const bool layered = description.shape >= ImageShape::lines;
+  const bool line = description.shape <= ImageShape::line || description.shape == ImageShape::lines;
+  const bool cube = description.shape >= ImageShape::cube;
+  if (description.width == 0 || description.height == 0 || description.depth == 0 || description.layers == 0 ||
+      (line && description.height > 1) || (description.shape != ImageShape::volume && description.depth > 1) ||
+      (!layered && description.layers > 1))
+    return fail(fmt::format("{} x {} x {} texels in {} layers do not fit the shape of the image", description.width,
+                            description.height, description.depth, description.layers));
+  if (cube && (description.width != description.height || description.layers % 6 ||
+               (description.shape == ImageShape::cube && description.layers != 6)))
+    return fail(fmt::format("a cube has 6 square faces, found {} of {} x {}", description.layers, description.width,
+                            description.height));
+  if (description.channels != 1 && description.channels != 2 && description.channels != 4)
+    return fail(fmt::format("{} channels, expected 1, 2 or 4", description.channels));
+  const uint64_t rows = uint64_t{description.height} * description.depth;
+  if (description.width > 1u << 27 || rows > 1u << 27 || description.layers > 2048 * 6)
+    return fail(
+        fmt::format("an image of {} x {} rows in {} layers is too large", description.width, rows, description.layers));
+  const auto offset = memory.locate(data, description.size_bytes());
+  if (!offset) return tl::unexpected(offset.error());
+  return memory.add_image({use, description, sampling, *offset});
+}
+
+}  // namespace
+
+Result<uint64_t> Device::make_texture(Address data, const ImageDescription& description, const Sampling& sampling) {
+  return make_image(*memory_, data, ImageUse::texture, description, sampling);
+}
+Result<uint64_t> Device::make_surface(Address data, const ImageDescription& description) {
+  if (description.shape == ImageShape::buffer || description.shape >= ImageShape::cube)
+    return fail("a surface has the shape of a line, a plane, a volume, or layers of lines or planes");
+  return make_image(*memory_, data, ImageUse::surface, description, {});
+}
+uint64_t Device::make_sampler(const Sampling& sampling) {
+  return memory_->add_image({ImageUse::sampler, {}, sampling, 0});
+}
+
 Device::Device(const DeviceOptions& options) : memory_(std::make_unique<Memory>(options)) {}
 Device::~Device() = default;
 Device::Device(Device&&) noexcept = default;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/backend/emulator/texture.hpp"
 
 namespace ptxkit::emulator {
 
@@ -24,6 +25,9 @@ inline constexpr Address kLocalWindow = Address{0x7e} << kWindowShift;
 inline constexpr Address kConstWindow = Address{0x7d} << kWindowShift;
 inline constexpr Address kParamWindow = Address{0x7c} << kWindowShift;
 inline constexpr Address kGlobalBase = Address{0x0a} << kWindowShift;
+
+// Handles of textures, surfaces and samplers: the number of the image above this.
+inline constexpr uint64_t kImageHandles = uint64_t{0x7a} << kWindowShift;
 
 inline constexpr uint8_t kPoison = 0xcb;
 
@@ -76,6 +80,10 @@ class Memory {
   std::map<uint64_t, uint32_t> live;  // begin -> object
   std::set<Address> heap;             // of `live`, what kernels allocated
   uint64_t used_bytes = 0;
+  std::vector<Image> images;  // by handle
+
+  uint64_t add_image(Image image);
+  const Image* image(uint64_t handle) const;  // null: none has this handle
 
  private:
   Result<uint64_t> reserve(uint64_t size_bytes, uint64_t align_bytes);
