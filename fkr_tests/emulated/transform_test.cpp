@@ -74,8 +74,12 @@ TEST_P(Transforms, RoomsThatAreTooSmall) {
   const Bytes raw = ptxkit::testing::matchable_bytes(500, 1);
   const Bytes stream = ptxkit::testing::coded(pair, raw);
   std::vector<Block> raws, streams;
-  for (const size_t room : {size_t{0}, size_t{1}, stream.size() / 2, stream.size() - 1, stream.size()})
-    raws.push_back({raw, static_cast<uint32_t>(room)});
+  // Coders that write from the end of the room move the result down: by nothing, by less than a word, by more.
+  for (const Bytes& item : {raw, ptxkit::testing::matchable_bytes(5001, 2)}) {
+    const size_t size = ptxkit::testing::coded(pair, item).size();
+    for (const size_t room : {size_t{0}, size_t{1}, size / 2, size - 1, size, size + 1, size + 2, size + 3, size + 70})
+      raws.push_back({item, static_cast<uint32_t>(room)});
+  }
   for (const uint32_t room : {0u, 1u, 250u, 499u, 500u, 501u, kMaxTransformBytes + 1})
     streams.push_back({stream, room});
   streams.pop_back();

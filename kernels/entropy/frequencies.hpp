@@ -37,12 +37,26 @@ void for_lane_symbols(dsl::Kernel& k, const Body& body) {
   dsl::unrolled<kLaneSymbols>([&](auto j) { body(j, first + j); });
 }
 
+// Sixteen bytes a lane where they are aligned, one by one before and behind that.
 inline void count_bytes(dsl::Kernel& k, const StreamSource& src, const WarpU32& size, const SymbolWords& counts) {
-  for_lane_symbols(k, [&](auto, const LaneU32& s) { counts.at(s).store(k.constant<dsl::u32>(0)); });
+  using namespace dsl;
+  for_lane_symbols(k, [&](auto, const LaneU32& s) { counts.at(s).store(k.constant<u32>(0)); });
   k.sync_warp();
-  for_each_lane(k, size, [&](const LaneU32& i) {
-    dsl::atomic_add(counts.at(dsl::zext<dsl::u32>(src.at(i).load())), k.constant<dsl::u32>(1), dsl::Order::Relaxed,
-                    dsl::Scope::Cta);
+  const auto count = [&](const LaneU32& s) {
+    atomic_add(counts.at(s), k.constant<u32>(1), Order::Relaxed, Scope::Cta);
+  };
+  constexpr u32 kPieceBytes = 16;
+  const WarpU32 excess = trunc<u32>(src.address()) % kPieceBytes;
+  const WarpU32 front = min((0 - excess) % kPieceBytes, size);
+  const WarpU32 pieces = (size - front) / kPieceBytes;
+  const auto aligned = src.align_down<kPieceBytes>().template as<u32>();
+  for_each_lane(k, pieces, [&](const LaneU32& i) {
+    const auto words = aligned.at(times<4>(i + (excess + front) / kPieceBytes)).template load_vector<4>();
+    for (const auto& word : words) unrolled<4>([&](auto j) { count(word >> 8 * j & 0xFF); });
+  });
+  const WarpU32 rest = size - pieces * kPieceBytes;
+  for_each_lane(k, rest, [&](const LaneU32& i) {
+    count(zext<u32>(src.at(select(i < front, i, i + pieces * kPieceBytes)).load()));
   });
   k.sync_warp();
 }

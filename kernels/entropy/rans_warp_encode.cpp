@@ -1,5 +1,7 @@
-// rANS, `warp`: a row of 32 symbols a turn, from the last row to the first. A chunk is coded twice: once to count its
-// words, once to write them from the last to the first, each row's words in order of the lanes.
+// rANS, `warp`: a row of 32 symbols a turn, from the last row of the last chunk to the first of the first. Words are
+// written in front of each other from the end of the room, which needs no count of them before; in the end all chunks
+// move down to where the table ends. A division is the high half of a product with the reciprocal, which is the
+// quotient or one less.
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -11,98 +13,205 @@ using namespace dsl;
 using Option = Expr<u32, Rate::Block>;
 
 constexpr u32 kStatesBytes = 4 * kRansWarpLanes;
+constexpr u32 kTurnRows = 4;  // of a turn that checks only once whether there is room
+constexpr u32 kTurnSymbols = kTurnRows * kWarpLanes;
+constexpr u32 kMoveWords = 4;  // u32 of a lane in a turn of moving
 
 class Encoder {
  public:
-  Encoder(TransformItem& item, const SymbolWords& table, const Option& scale_bits, const Option& chunk_bits)
-      : item_(item), k_(item.k), table_(table), scale_bits_(scale_bits), chunk_bits_(chunk_bits) {}
+  Encoder(TransformItem& item, const SymbolWords& counts, const SymbolWords& entries, const Option& scale_bits,
+          const Option& chunk_bits)
+      : item_(item),
+        k_(item.k),
+        counts_(counts),
+        entries_(entries),
+        scale_bits_(scale_bits),
+        chunk_bits_(chunk_bits),
+        to_(item.k, item.capacity),
+        state_(item.k, 0),
+        chunks_at_(item.k, 0) {}
 
   // The item is not empty.
   template <class Fail>
   void encode(const Fail& fail_if) {
     LaneSymbols frequencies(k_);
-    count_bytes(k_, item_.src, item_.src_size, table_);
-    normalise_frequencies(k_, table_, item_.src_size, scale_bits_, frequencies);
+    count_bytes(k_, item_.src, item_.src_size, counts_);
+    normalise_frequencies(k_, counts_, item_.src_size, scale_bits_, frequencies);
     const Option chunk_bytes = k_.constant<u32>(1) << chunk_bits_;
     const WarpU32 chunk_count = (item_.src_size + chunk_bytes - 1) >> chunk_bits_;
     const WarpU32 counts_at = table_bytes(k_, frequencies) + kRansWarpHeaderBytes;
-    WarpVar at(k_, counts_at + chunk_count * 4);
-    fail_if(*at > item_.capacity, StreamStatus::output_overrun);
+    chunks_at_ = counts_at + chunk_count * 4;
+    fail_if(*chunks_at_ > item_.capacity, StreamStatus::output_overrun);
     write_table(k_, frequencies, item_.dst.at<kRansWarpHeaderBytes>());
     keep(frequencies);
 
-    k_.range(k_.constant<u32>(0), chunk_count, 1, [&](const WarpU32& c, auto& chunks) {
-      mark_warp(k_, Mark::emit, *at);
-      const WarpU32 begin = c << chunk_bits_;
-      const WarpU32 length = min(item_.src_size - begin, chunk_bytes);
-      WarpVar words(k_, 0);
-      (void)run(begin, length,
-                [&](const LaneU32&, const LaneBool&, const WarpU32& leaving) { words += popc(leaving); });
-      const WarpU32 end = *at + kStatesBytes + *words * 2;
-      FailIf{item_, chunks}(end > item_.capacity, StreamStatus::output_overrun);
-
-      WarpVar to(k_, end);
-      const LaneU32 state =
-          run(begin, length, [&](const LaneU32& word, const LaneBool& leaves, const WarpU32& leaving) {
-            to -= popc(leaving) * 2;
-            const LaneU32 place = *to + popc(leaving & k_.lanes_below()) * 2;
-            k_.if_(leaves, [&] { store_u16(item_.dst.at(place), word); });
-          });
-      store_u32(item_.dst.at(*at + k_.lane() * 4), state);
-      k_.once_per_warp([&] { store_u32(item_.dst.at(counts_at + c * 4), *words); });
-      at = end;
+    k_.range(k_.constant<u32>(1), chunk_count + 1, 1, [&](const WarpU32& i, auto& chunks) {
+      const WarpU32 c = chunk_count - i, begin = c << chunk_bits_;
+      mark_warp(k_, Mark::emit, *to_);
+      const WarpU32 end = *to_;
+      encode_chunk(begin, min(item_.src_size - begin, chunk_bytes));
+      FailIf{item_, chunks}(*to_ < *chunks_at_ + kStatesBytes, StreamStatus::output_overrun);
+      k_.once_per_warp([&] { store_u32(item_.dst.at(counts_at + c * 4), (end - *to_) / 2); });
+      to_ -= kStatesBytes;
+      store_u32(item_.dst.at(*to_ + k_.lane() * 4), *state_);
     });
-    item_.size_bytes = *at;
+    fail_if.if_failed();
+    item_.size_bytes = *chunks_at_ + (item_.capacity - *to_);
+    move_down();
   }
 
  private:
-  // The table's word of a symbol: its frequency, and above that where its slots start.
+  // The entry of a symbol: its frequency, and above that where its slots start; the reciprocal of its frequency.
   void keep(LaneSymbols& frequencies) {
-    k_.sync_warp();
     LaneVar start(k_, exclusive_sum(frequencies.sum()));
     for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-      table_.at(s).store(*frequencies[j] | *start << 16);
+      entries_.at(times<2>(s)).store(*frequencies[j] | *start << 16);
+      entries_.at(times<2>(s) + std::integral_constant<u32, 1>{}).store(~k_.constant<u32>(0) / max(*frequencies[j], 1));
       start += *frequencies[j];
     });
     k_.sync_warp();
   }
 
-  // Codes a chunk; the lanes' states after that. on_words(state, leaves, leaving) in every row: the low half of the
-  // state is a word of the stream in lanes where `leaves`, which `leaving` is the mask of.
-  template <class OnWords>
-  LaneU32 run(const WarpU32& begin, const WarpU32& length, const OnWords& on_words) {
-    LaneVar state(k_, kRansLow);
+  // Turns the states over a row of symbols. Returns the words that go in front of to_, which the caller has to move:
+  // on_words(word, leaves, leaving), `leaves` being true in lanes that have one, of which `leaving` is the mask.
+  template <class Active, class OnWords>
+  void encode_row(const LaneU32& symbol, const Active& active, const OnWords& on_words) {
+    const auto entry = entries_.at(times<2>(symbol)).template load_vector<2>();
+    const LaneU32 frequency = entry[0] & 0xFFFF;
+    const LaneBool leaves = active(*state_ >> (32 - scale_bits_) >= frequency);
+    on_words(*state_, leaves, ballot(leaves));
+    const LaneU32 rest = select(leaves, *state_ >> 16, *state_);
+    const LaneU32 quotient = mul_hi(rest, entry[1]);
+    const LaneU32 complement = (k_.constant<u32>(1) << scale_bits_) - frequency;
+    const LaneU32 one_more = select(rest - quotient * frequency >= frequency, complement, 0);
+    const LaneU32 next = rest + (entry[0] >> 16) + quotient * complement + one_more;
+    state_ = select(active(k_.constant(true)), next, *state_);
+  }
+
+  // Leaves to_ where the chunk's words begin, or below chunks_at_ where there is no room for them.
+  void encode_chunk(const WarpU32& begin, const WarpU32& length) {
+    state_ = k_.constant<u32>(kRansLow);
     WarpVar row(k_, align_down<kWarpLanes>(length + (kWarpLanes - 1)));
+    // Rows one by one until what is left is whole turns.
     k_.warp_loop([&](auto& rows) {
-      rows.break_if(*row == 0);
-      row -= kWarpLanes;
-      const LaneU32 place = *row + k_.lane();
-      const LaneBool active = place < length;
-      const LaneU32 entry = table_.at(zext<u32>(item_.src.at(begin + select(active, place, 0)).load())).load();
-      const LaneU32 frequency = entry & 0xFFFF;
-      const LaneBool leaves = active & (*state >> (32 - scale_bits_) >= frequency);
-      on_words(*state, leaves, ballot(leaves));
-      const LaneU32 rest = select(leaves, *state >> 16, *state);
-      const LaneU32 quotient = rest / frequency;
-      const LaneU32 next = (quotient << scale_bits_) + (rest - quotient * frequency) + (entry >> 16);
-      state = select(active, next, *state);
+      rows.break_if((*row % kTurnSymbols == 0) & (*row <= length));
+      encode_careful_row(begin, length, row, rows);
     });
-    return *state;
+    // Words from an even address on; where the room's end is odd there are none.
+    const WarpU32 excess = trunc<u32>(item_.dst.address());
+    const WarpBool is_even = (excess + item_.capacity) % 2 == 0;
+    const auto words = item_.dst.align_down<2>().template as<u16>();
+    std::array<LaneVar, kTurnRows> ahead{LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0)};
+    const auto look_ahead = [&](const WarpU32& first) {
+      const auto from = item_.src.at(begin + first + k_.lane());
+      unrolled<kTurnRows>(
+          [&](auto i) { ahead[i] = zext<u32>(from.at(std::integral_constant<u32, i * kWarpLanes>{}).load()); });
+    };
+    k_.if_((*row != 0) & (*row <= length), [&] { look_ahead(*row - kTurnSymbols); });
+    // Turns while each lane could give up a word in each row.
+    k_.warp_loop([&](auto& turns) {
+      turns.break_if((*row == 0) | (*row > length) | !is_even | (*to_ < *chunks_at_ + 2 * kTurnSymbols));
+      const std::array<LaneU32, kTurnRows> symbols{*ahead[0], *ahead[1], *ahead[2], *ahead[3]};
+      row -= kTurnSymbols;
+      look_ahead(max(*row, kTurnSymbols) - kTurnSymbols);
+      unrolled<kTurnRows>([&](auto i) {
+        encode_row(
+            symbols[kTurnRows - 1 - i], [](const auto& condition) { return LaneBool(condition); },
+            [&](const LaneU32& word, const LaneBool& leaves, const WarpU32& leaving) {
+              to_ -= popc(leaving) * 2;
+              const LaneU32 place = (*to_ + excess % 2) / 2 + popc(leaving & k_.lanes_below());
+              k_.if_(leaves, [&] { words.at(place).store(trunc<u16>(word)); });
+            });
+      });
+    });
+    // The rest one by one, where there is little room, or the room's end is odd.
+    k_.warp_loop([&](auto& rows) {
+      rows.break_if((*row == 0) | (*to_ < *chunks_at_));
+      encode_careful_row(begin, length, row, rows);
+    });
+  }
+
+  // The row in front of `row`, in which lanes may be behind the chunk's end. Writes nothing where the room is too
+  // small.
+  template <class Loop>
+  void encode_careful_row(const WarpU32& begin, const WarpU32& length, WarpVar& row, Loop& rows) {
+    row -= kWarpLanes;
+    const LaneU32 place = *row + k_.lane();
+    const LaneBool active = place < length;
+    const LaneU32 symbol = zext<u32>(item_.src.at(begin + select(active, place, 0)).load());
+    WarpVar overrun(k_, 0);
+    encode_row(
+        symbol, [&](const auto& condition) { return active & condition; },
+        [&](const LaneU32& word, const LaneBool& leaves, const WarpU32& leaving) {
+          const WarpU32 bytes = popc(leaving) * 2;
+          overrun = zext<u32>(bytes + *chunks_at_ > *to_);
+          to_ = select(*overrun != 0, 0, *to_ - bytes);
+          const LaneU32 at = *to_ + popc(leaving & k_.lanes_below()) * 2;
+          k_.if_(leaves & (*overrun == 0), [&] { store_u16(item_.dst.at(at), word); });
+        });
+    rows.break_if(*overrun != 0);
+  }
+
+  // Moves what stands at the end of the room down to chunks_at_. A turn reads all that it moves before it writes.
+  void move_down() {
+    WarpVar from(k_, *to_), to(k_, *chunks_at_);
+    const WarpU32 distance = *to_ - *chunks_at_;
+    const auto move_bytes = [&](const WarpU32& count) {
+      const LaneBool moves = k_.lane() < count;
+      const LaneU32 byte = zext<u32>(item_.dst.at(*from + select(moves, k_.lane(), 0)).load());
+      k_.sync_warp();
+      k_.if_(moves, [&] { item_.dst.at(*to + k_.lane()).store(trunc<u8>(byte)); });
+      k_.sync_warp();
+      from += count;
+      to += count;
+    };
+    k_.sync_warp();  // all of it is written
+    k_.warp_loop([&](auto& once) {
+      once.break_if((distance == 0) | (*from == item_.capacity));
+      // To where a word may be written.
+      const WarpU32 excess = trunc<u32>(item_.dst.address()) % 4;
+      const auto aligned = item_.dst.align_down<4>().template as<u32>();
+      move_bytes(min((0 - (excess + *to)) % 4, item_.capacity - *from));
+      constexpr u32 kTurnBytes = 4 * kWarpLanes * kMoveWords;
+      k_.warp_loop([&](auto& turns) {
+        turns.break_if(item_.capacity - *from < kTurnBytes);
+        std::array<LaneVar, kMoveWords> words{LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0)};
+        unrolled<kMoveWords>([&](auto i) {
+          words[i] = item_.dst.at(*from + i * (4 * kWarpLanes) + k_.lane() * 4).load_unaligned_u32();
+        });
+        k_.sync_warp();
+        const auto target = aligned.at((*to + excess) / 4 + k_.lane());
+        unrolled<kMoveWords>(
+            [&](auto i) { target.at(std::integral_constant<u32, i * kWarpLanes>{}).store(*words[i]); });
+        k_.sync_warp();
+        from += kTurnBytes;
+        to += kTurnBytes;
+      });
+      k_.warp_loop([&](auto& rest) {
+        rest.break_if(*from == item_.capacity);
+        move_bytes(min(item_.capacity - *from, kWarpLanes));
+      });
+      once.break_();
+    });
   }
 
   TransformItem& item_;
   Kernel& k_;
-  SymbolWords table_;
+  SymbolWords counts_, entries_;
   Option scale_bits_, chunk_bits_;
+  WarpVar to_;  // what has been written begins here
+  LaneVar state_;
+  WarpVar chunks_at_;
 };
 
 }  // namespace
 
 KernelDefinition rans_warp_encode() {
   return define_transform<Arg<"scale_bits", u32>, Arg<"chunk_bits", u32>>(
-      kRansWarpEncode, {.registers = 72, .shared_bytes = kSymbols * sizeof(u32)}, "one warp a stream",
+      kRansWarpEncode, {.registers = 72, .shared_bytes = 3 * kSymbols * sizeof(u32)}, "one warp a stream",
       [](TransformItem& item, const auto& fail_if, const Option& scale_bits, const Option& chunk_bits) {
-        const auto table = item.k.shared<u32, kSymbols, 16>("table");
+        const auto counts = item.k.shared<u32, kSymbols, 16>("counts");
+        const auto entries = item.k.shared<u32, 2 * kSymbols, 16>("entries");
         fail_if((scale_bits - kMinScaleBits > kMaxWarpScaleBits - kMinScaleBits) |
                     (chunk_bits - kMinChunkBits > kMaxChunkBits - kMinChunkBits),
                 StreamStatus::bad_option);
@@ -114,7 +223,7 @@ KernelDefinition rans_warp_encode() {
         });
         item.size_bytes = item.k.constant(u32{kRansWarpHeaderBytes});
         fail_if(item.src_size == 0, StreamStatus::ok);  // that is all
-        Encoder(item, table.data(), scale_bits, chunk_bits).encode(fail_if);
+        Encoder(item, counts.data(), entries.data(), scale_bits, chunk_bits).encode(fail_if);
       });
 }
 

@@ -111,7 +111,7 @@ class ChunkDecoder {
           uint32_t x = states[k];
           const bool needs = advance(x, to[k]);
           const uint32_t refilled = x << 16 | load<uint16_t>(nexts[k]);
-          states[k] = needs ? refilled : x;
+          states[k] = x ^ ((x ^ refilled) & (0u - needs));  // no branch, which nobody could predict
           nexts[k] += 2 * size_t{needs};
         }
       }

@@ -41,7 +41,7 @@ inline void code_symbol(const RansSymbol& symbol, uint32_t& state, uint16_t*& wo
   const bool leaves = x >= symbol.limit;
   word[-1] = static_cast<uint16_t>(x);
   word -= leaves;
-  x = leaves ? x >> 16 : x;
+  x ^= (x ^ x >> 16) & (0u - leaves);  // no branch, which nobody could predict
   const auto quotient = static_cast<uint32_t>(static_cast<Wide>(x) * symbol.reciprocal >> 64);
   state = x + symbol.bias + quotient * symbol.complement;
 }
