@@ -12,7 +12,7 @@
 namespace ptxkit::testing {
 
 inline constexpr format::PtzCodec kKernelCodecs[] = {format::PtzCodec::lzr, format::PtzCodec::lzf,
-                                                     format::PtzCodec::deflate_like};
+                                                     format::PtzCodec::deflate_like, format::PtzCodec::bbw};
 
 inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::PtzCodec codec,
                                         const std::vector<Bytes>& raws) {

@@ -87,6 +87,7 @@ struct BwtKernel {
   uint64_t (*scratch_words)(uint64_t item_bytes);  // nullptr: it has neither a scratch nor a largest item
   kernels::TransformOutcome (*reference)(std::span<const uint8_t>, std::span<uint8_t>);
   bool leaves_order = false;  // in its scratch
+  bool is_transform = false;  // its parameters are kernels::TransformParameters
 };
 inline BwtKernel bwt_radix() {
   return {kernels::kBwtRadix, kernels::kBwtSortThreads, kernels::bwt_radix_scratch_words, kernels::bwt_reference, true};
@@ -106,16 +107,16 @@ inline BwtKernel bwt_inverse() {
           kernels::bwt_inverse_reference};
 }
 inline BwtKernel mtf_encode() {
-  return {kernels::kMtfEncode, kernels::kColumnThreads, nullptr, kernels::mtf_encode_reference};
+  return {kernels::kMtfEncode, kernels::kColumnThreads, nullptr, kernels::mtf_encode_reference, false, true};
 }
 inline BwtKernel mtf_decode() {
-  return {kernels::kMtfDecode, kernels::kColumnThreads, nullptr, kernels::mtf_decode_reference};
+  return {kernels::kMtfDecode, kernels::kColumnThreads, nullptr, kernels::mtf_decode_reference, false, true};
 }
 inline BwtKernel zero_runs_encode() {
-  return {kernels::kZeroRunsEncode, kernels::kColumnThreads, nullptr, kernels::zero_runs_encode_reference};
+  return {kernels::kZeroRunsEncode, kernels::kColumnThreads, nullptr, kernels::zero_runs_encode_reference, false, true};
 }
 inline BwtKernel zero_runs_decode() {
-  return {kernels::kZeroRunsDecode, kernels::kColumnThreads, nullptr, kernels::zero_runs_decode_reference};
+  return {kernels::kZeroRunsDecode, kernels::kColumnThreads, nullptr, kernels::zero_runs_decode_reference, false, true};
 }
 
 inline uint32_t longest_of(const std::vector<Bytes>& items) {
@@ -135,36 +136,63 @@ struct BwtRun {
   }
 };
 inline constexpr uint8_t kRoomPattern = 0xa5;
+template <class Value>
+KernelArgument array_argument(const std::vector<Value>& values) {
+  Bytes bytes(values.size() * sizeof(Value));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return KernelArgument::input(std::move(bytes));
+}
+
 inline BwtRun run_bwt_kernel(const Launch& launch, const BwtKernel& kernel, const std::vector<Bytes>& items,
                              uint32_t item_bytes, uint32_t room_bytes) {
-  const size_t src_stride = (longest_of(items) + 15) / 16 * 16, dst_stride = (room_bytes + 15) / 16 * 16;
-  Bytes src(items.size() * src_stride, kRoomPattern), sizes(4 * items.size());
-  for (size_t i = 0; i < items.size(); ++i) {
+  // Items of a transform lie side by side, at any address.
+  const size_t unit = kernel.is_transform ? 1 : 16;
+  const size_t src_stride = (longest_of(items) + unit - 1) / unit * unit, dst_stride = (room_bytes + 15) / 16 * 16;
+  const size_t count = items.size();
+  Bytes src(count * src_stride, kRoomPattern);
+  std::vector<uint32_t> sizes, rooms(count, static_cast<uint32_t>(dst_stride));
+  std::vector<uint64_t> src_offsets, dst_offsets;
+  for (size_t i = 0; i < count; ++i) {
     std::copy(items[i].begin(), items[i].end(), src.begin() + static_cast<ptrdiff_t>(i * src_stride));
-    const auto size = static_cast<uint32_t>(items[i].size());
-    std::memcpy(&sizes[4 * i], &size, 4);
+    sizes.push_back(static_cast<uint32_t>(items[i].size()));
+    src_offsets.push_back(i * src_stride);
+    dst_offsets.push_back(i * dst_stride);
   }
-  std::vector<KernelArgument> arguments = {KernelArgument::input(std::move(src)), KernelArgument::input(sizes),
-                                           KernelArgument::input(Bytes(items.size() * dst_stride, kRoomPattern)),
-                                           KernelArgument::output(4 * items.size()),
-                                           KernelArgument::output(4 * items.size())};
-  if (kernel.scratch_words != nullptr) {
-    const size_t scratch_bytes = items.size() * 4 * kernel.scratch_words(item_bytes);
-    arguments.push_back(kernel.leaves_order ? KernelArgument::output(scratch_bytes)
-                                            : KernelArgument::scratch(scratch_bytes));
+  const auto number = [](size_t value) { return KernelArgument::number(static_cast<uint32_t>(value)); };
+  const auto room = KernelArgument::input(Bytes(count * dst_stride, kRoomPattern));
+  const auto words = KernelArgument::output(4 * count);
+  std::vector<KernelArgument> arguments;
+  if (kernel.is_transform) {
+    arguments = {KernelArgument::input(std::move(src)),
+                 array_argument(src_offsets),
+                 array_argument(sizes),
+                 room,
+                 array_argument(dst_offsets),
+                 array_argument(rooms),
+                 words,
+                 words,
+                 number(count)};
+  } else {
+    arguments = {KernelArgument::input(std::move(src)), array_argument(sizes), room, words, words};
+    if (kernel.scratch_words != nullptr) {
+      const size_t scratch_bytes = 4 * count * kernel.scratch_words(item_bytes);
+      arguments.push_back(kernel.leaves_order ? KernelArgument::output(scratch_bytes)
+                                              : KernelArgument::scratch(scratch_bytes));
+    }
+    arguments.push_back(number(src_stride / 16));
+    arguments.push_back(number(dst_stride / 16));
+    if (kernel.scratch_words != nullptr) arguments.push_back(number(item_bytes));
   }
-  arguments.push_back(KernelArgument::number(static_cast<uint32_t>(src_stride / 16)));
-  arguments.push_back(KernelArgument::number(static_cast<uint32_t>(dst_stride / 16)));
-  if (kernel.scratch_words != nullptr) arguments.push_back(KernelArgument::number(item_bytes));
-  auto buffers = launch(kernel.name, static_cast<uint32_t>(items.size()), kernel.threads, arguments);
+  auto buffers = launch(kernel.name, static_cast<uint32_t>(count), kernel.threads, arguments);
   BwtRun run;
   if (buffers.empty()) return run;
-  run.sizes.resize(items.size());
-  run.statuses.resize(items.size());
-  std::memcpy(run.sizes.data(), buffers[3].data(), 4 * items.size());
-  std::memcpy(run.statuses.data(), buffers[4].data(), 4 * items.size());
-  for (size_t i = 0; i < items.size(); ++i) {
-    const auto begin = buffers[2].begin() + static_cast<ptrdiff_t>(i * dst_stride);
+  const size_t dst_at = kernel.is_transform ? 3 : 2, sizes_at = kernel.is_transform ? 6 : 3;
+  run.sizes.resize(count);
+  run.statuses.resize(count);
+  std::memcpy(run.sizes.data(), buffers[sizes_at].data(), 4 * count);
+  std::memcpy(run.statuses.data(), buffers[sizes_at + 1].data(), 4 * count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto begin = buffers[dst_at].begin() + static_cast<ptrdiff_t>(i * dst_stride);
     run.rooms.emplace_back(begin, begin + static_cast<ptrdiff_t>(dst_stride));
   }
   if (kernel.leaves_order) run.scratch = std::move(buffers[5]);

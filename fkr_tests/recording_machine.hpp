@@ -25,7 +25,7 @@ struct RecordedLaunch {
   unsigned chain = 0;  // launches of one submission have the same number; 0: a submission of its own
 };
 
-class RecordingMachine final : public codec::Machine {
+class RecordingMachine : public codec::Machine {
  public:
   RecordingMachine(std::unique_ptr<codec::Machine> machine, std::vector<RecordedLaunch>& launches)
       : machine_(std::move(machine)),

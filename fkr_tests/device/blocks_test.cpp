@@ -1,4 +1,4 @@
-// The pipelines lzr, lzf and deflate-like on a GPU: bytes and verdicts of the CPU's code, over the corpus and over
+// The pipelines lzr, lzf, deflate-like and bbw on a GPU: bytes and verdicts of the CPU's code, over the corpus and over
 // damaged blocks.
 #include "fkr_tests/block_cases.hpp"
 #include "fkr_tests/device/device.hpp"
@@ -55,7 +55,7 @@ TEST_P(DeviceBlocks, JudgeDamageAsTheCpuDoes) {
 }
 
 std::string name_of_case(const ::testing::TestParamInfo<format::PtzCodec>& test) {
-  static constexpr const char* kNames[] = {"", "lzr", "lzf", "deflate_like"};
+  static constexpr const char* kNames[] = {"", "lzr", "lzf", "deflate_like", "bbw"};
   return kNames[static_cast<size_t>(test.param)];
 }
 INSTANTIATE_TEST_SUITE_P(All, DeviceBlocks, ::testing::ValuesIn(testing::kKernelCodecs), name_of_case);

@@ -1,7 +1,7 @@
 // The BWT kernels on a GPU: the blocks of the reference, the order of the suffixes, the way back, and how fast.
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bbw_cases.hpp"
+#include "fkr_tests/bwt_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/launch.hpp"
 
@@ -44,12 +44,6 @@ TEST(DeviceBwt, AwkwardSizes) {
   PTXKIT_REQUIRE_DEVICE();
   const auto raws = ptxkit::testing::bwt_inputs(kSizes);
   for (const BwtKernel& sort : ptxkit::testing::bwt_sorts()) expect_codec_as_reference(sort, raws);
-}
-
-TEST(DeviceBwt, KernelsMakeTheBbwBlocksOfPtxPack) {
-  PTXKIT_REQUIRE_DEVICE();
-  for (const size_t size : {6000u, 100000u, 1u << 20})
-    expect_bbw_block(launch, ptxkit::testing::matchable_bytes(size, 1));
 }
 
 TEST(DeviceBwt, AtTheBound) {

@@ -1,7 +1,7 @@
 // The BWT kernels as PTX: the blocks of the reference, the order of the suffixes, and the way back.
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bbw_cases.hpp"
+#include "fkr_tests/bwt_cases.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
 
 namespace ptxkit::kernels {
@@ -153,10 +153,6 @@ TEST(BwtInverse, DamagedBlocks) {
   std::vector<Bytes> items = ptxkit::testing::damaged_bwt_blocks({1, 2, 40, 300}, random);
   for (const Bytes& item : ptxkit::testing::damaged_bwt_blocks({9000}, random)) items.push_back(item);
   expect_bwt_as_reference(emulator_launch("debug"), ptxkit::testing::bwt_inverse(), items, 9008, 9008);
-}
-
-TEST(Bbw, KernelsMakeTheBlocksOfPtxPack) {
-  expect_bbw_block(emulator_launch("release"), ptxkit::testing::matchable_bytes(6000, 1));
 }
 
 }  // namespace

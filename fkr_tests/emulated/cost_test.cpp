@@ -206,19 +206,14 @@ void KernelCosts::match_finders_and_demux() {
 
 void KernelCosts::columns() {
   const Bytes raw = ptxkit::testing::matchable_bytes(kTransformItemBytes, 1);
-  const auto stride = KernelArgument::number(kTransformItemBytes / kStrideUnitBytes);
-  const auto column = [&](const Bytes& src) {
-    return std::vector<KernelArgument>{
-        KernelArgument::input(src), words({static_cast<uint32_t>(src.size())}), room(), room(), room(), stride, stride};
-  };
-  const Bytes places = run(kMtfEncode, 1, raw.size(), column(raw)).at("dst");
-  EXPECT_TRUE(run(kMtfDecode, 1, raw.size(), column(places)).at("dst") == raw);
-  const auto found = run(kZeroRunsEncode, 1, raw.size(), column(places), {"dst"});
+  const Bytes places = run(kMtfEncode, 1, raw.size(), items({raw}, kTransformItemBytes, {})).at("dst");
+  EXPECT_TRUE(run(kMtfDecode, 1, raw.size(), items({places}, kTransformItemBytes, {})).at("dst") == raw);
+  const auto found = run(kZeroRunsEncode, 1, raw.size(), items({places}, kTransformItemBytes, {}), {"dst"});
   Bytes runs = found.at("dst");
   uint32_t run_bytes = 0;
   std::memcpy(&run_bytes, found.at("dst_sizes").data(), 4);
   runs.resize(run_bytes);
-  EXPECT_TRUE(run(kZeroRunsDecode, 1, raw.size(), column(runs), {"src"}).at("dst") == places);
+  EXPECT_TRUE(run(kZeroRunsDecode, 1, raw.size(), items({runs}, kTransformItemBytes, {}), {"src"}).at("dst") == places);
 }
 
 // A block's rows are a 1024th of it, which no one buffer can declare beside the block; so it is the sum that counts.

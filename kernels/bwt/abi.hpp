@@ -42,13 +42,16 @@ constexpr uint32_t bwt_segments(uint32_t raw_bytes) { return (raw_bytes + kBwtSe
 constexpr uint32_t bwt_column_at(uint32_t raw_bytes) { return 4 + 4 * bwt_segments(raw_bytes); }
 constexpr uint32_t bwt_block_bytes(uint32_t raw_bytes) { return bwt_column_at(raw_bytes) + raw_bytes; }
 
-// Parameters in order; bwt_bitonic, mtf_* and zero_runs_* have neither scratch nor item_bytes:
-//   src          const u8*, 16-byte aligned; item i begins at i * src_stride_16 * 16
-//   src_sizes    const u32*, one an item
-//   dst          u8*, 16-byte aligned; the result of item i begins at i * dst_stride_16 * 16 and is not longer than
-//   that dst_sizes    u32*; 0 unless the status is ok statuses     u32*, StreamStatus scratch      u32*; item i has the
-//   words of its kernel's function below, one item's after another's src_stride_16, dst_stride_16, item_bytes   u32;
-//   item_bytes is the largest raw item, at most kMaxBwtBytes
+// mtf_* and zero_runs_* are transforms: TransformParameters. The others have these parameters in order, bwt_bitonic
+// neither scratch nor item_bytes:
+//   src            const u8*, 16-byte aligned; item i begins at i * src_stride_16 * 16
+//   src_sizes      const u32*, one an item
+//   dst            u8*, 16-byte aligned; the result of item i begins at i * dst_stride_16 * 16 and is not longer than
+//                  that
+//   dst_sizes      u32*; 0 unless the status is ok
+//   statuses       u32*, StreamStatus
+//   scratch        u32*; item i has the words of its kernel's function below, one item's after another's
+//   src_stride_16, dst_stride_16, item_bytes   u32; item_bytes is the largest raw item, at most kMaxBwtBytes
 // An item above item_bytes (raw, of a sort) is item_too_large; a result above its stride (or, of the inverse, above
 // item_bytes) is output_overrun.
 

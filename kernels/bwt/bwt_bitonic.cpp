@@ -15,7 +15,7 @@ static_assert(kMaxBitonicBytes == 1u << kSuffixBits);
 
 class BitonicDoubling {
  public:
-  explicit BitonicDoubling(const ColumnItem& item)
+  explicit BitonicDoubling(const StridedItem& item)
       : item_(item),
         k_(item.k),
         n_(item.src_size),
@@ -110,7 +110,7 @@ class BitonicDoubling {
     k_.if_(busy, [&] { groups_ = groups; });
   }
 
-  const ColumnItem& item_;
+  const StridedItem& item_;
   Kernel& k_;
   BlockU32 n_;
   SuffixStretches stretches_;
@@ -122,17 +122,17 @@ class BitonicDoubling {
 }  // namespace
 
 KernelDefinition bwt_bitonic() {
-  return define_column(
+  return define_strided(
       {.name = std::string(kBwtBitonic),
        .block = kBwtSortThreads,
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = 10 * kMaxBitonicBytes + SuffixStretches::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kMaxBitonicBytes,
-                .buffers = column_buffers({{"src", N}, {"dst", N + 12}, {"dst_rows", N / 1024}}, kMaxBitonicBytes),
+                .buffers = strided_buffers({{"src", N}, {"dst", N + 12}, {"dst_rows", N / 1024}}, kMaxBitonicBytes),
                 .note = "one CTA an item of at most 4096 bytes"}},
-      [](const ColumnItem& item) {
+      [](const StridedItem& item) {
         return sort_within_limits(item, item.k.constant(kMaxBitonicBytes),
-                                  [](const ColumnItem& within) { BitonicDoubling(within).sort(); });
+                                  [](const StridedItem& within) { BitonicDoubling(within).sort(); });
       });
 }
 

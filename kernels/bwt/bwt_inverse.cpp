@@ -13,7 +13,7 @@ class Inverse {
  public:
   explicit Inverse(const BwtItem& item) : item_(item), k_(item.k), n_(k_, 0), status_(k_, 0) {}
 
-  ColumnOutcome invert() {
+  CtaOutcome invert() {
     k_.if_(item_.src_size < 4, [&] { fail(StreamStatus::input_overrun); }).else_([&] {
       n_ = words().load();
       const BlockU32 n = *n_;
@@ -125,8 +125,8 @@ KernelDefinition bwt_inverse() {
        .block = kBwtInverseThreads,
        .budget = {.registers = 64, .shared_bytes = List::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtInverseThreads} / kTransformItemBytes,
-                .buffers = column_buffers({{"src", N + 16}, {"src_rows", N / 1024}, {"dst", N}, {"scratch", N * 4 + 8}},
-                                          kTransformItemBytes),
+                .buffers = strided_buffers(
+                    {{"src", N + 16}, {"src_rows", N / 1024}, {"dst", N}, {"scratch", N * 4 + 8}}, kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return item_bytes + 2; },
       [](const BwtItem& item) { return Inverse(item).invert(); });

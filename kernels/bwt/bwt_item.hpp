@@ -1,4 +1,5 @@
-// The frame of the kernels that give a CTA to an item: parameters, limits, status and length.
+// The frames of the kernels that give a CTA to an item: those of move to front and zero runs, which are transforms, and
+// those that sort suffixes and the inverse, whose items begin at strides of 16 bytes.
 #pragma once
 
 #include <string>
@@ -10,8 +11,17 @@
 
 namespace ptxkit::kernels {
 
-// An item of a CTA.
+// An item of a transform.
 struct ColumnItem {
+  dsl::Kernel& k;
+  dsl::Ptr<dsl::ReadOnly, dsl::u8, 1> src;
+  BlockU32 src_size;
+  dsl::Ptr<dsl::Global, dsl::u8> dst;
+  BlockU32 capacity;
+};
+
+// An item that begins at a stride.
+struct StridedItem {
   dsl::Kernel& k;
   dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes> src;
   BlockU32 src_size;
@@ -20,35 +30,35 @@ struct ColumnItem {
 };
 
 // The same with a scratch, and its largest raw size.
-struct BwtItem : ColumnItem {
+struct BwtItem : StridedItem {
   BlockU32 item_bytes;
   Words scratch;
 };
 
 // What becomes of an item; all warps say the same.
-struct ColumnOutcome {
+struct CtaOutcome {
   WarpU32 status, size_bytes;
 };
 inline BlockU32 status_value(dsl::Kernel& k, StreamStatus status) { return k.constant(static_cast<dsl::u32>(status)); }
 
 // The buffers of a launch over items of `item_bytes`: these, and what every item has a word of.
-inline std::vector<dsl::Buffer> column_buffers(std::vector<dsl::Buffer> buffers, uint32_t item_bytes) {
+inline std::vector<dsl::Buffer> strided_buffers(std::vector<dsl::Buffer> buffers, uint32_t item_bytes) {
   for (const char* name : {"src_sizes", "dst_sizes", "statuses"}) buffers.push_back({name, dsl::N / (item_bytes / 4)});
   return buffers;
 }
 
 namespace detail {
 
-using ColumnSrc = dsl::Arg<"src", dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes>>;
-using ColumnSrcSizes = dsl::Arg<"src_sizes", dsl::Ptr<dsl::ReadOnly, dsl::u32>>;
-using ColumnDst = dsl::Arg<"dst", dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes>>;
-using ColumnDstSizes = dsl::Arg<"dst_sizes", dsl::Ptr<dsl::Global, dsl::u32>>;
-using ColumnStatuses = dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>>;
-using ColumnSrcStride = dsl::Arg<"src_stride_16", dsl::u32>;
-using ColumnDstStride = dsl::Arg<"dst_stride_16", dsl::u32>;
+using StridedSrc = dsl::Arg<"src", dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes>>;
+using StridedSrcSizes = dsl::Arg<"src_sizes", dsl::Ptr<dsl::ReadOnly, dsl::u32>>;
+using StridedDst = dsl::Arg<"dst", dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes>>;
+using StridedDstSizes = dsl::Arg<"dst_sizes", dsl::Ptr<dsl::Global, dsl::u32>>;
+using StridedStatuses = dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>>;
+using SrcStride = dsl::Arg<"src_stride_16", dsl::u32>;
+using DstStride = dsl::Arg<"dst_stride_16", dsl::u32>;
 
-inline ColumnItem open_item(dsl::Kernel& k, const ColumnSrc& src, const ColumnSrcSizes& src_sizes, const ColumnDst& dst,
-                            const ColumnSrcStride& src_stride_16, const ColumnDstStride& dst_stride_16) {
+inline StridedItem open_item(dsl::Kernel& k, const StridedSrc& src, const StridedSrcSizes& src_sizes,
+                             const StridedDst& dst, const SrcStride& src_stride_16, const DstStride& dst_stride_16) {
   using namespace dsl;
   const BlockU32 src_size = src_sizes.at(k.block()).load();
   const BlockU32 capacity = min(dst_stride_16, kMaxTransformBytes / kStrideUnitBytes) * kStrideUnitBytes;
@@ -63,8 +73,8 @@ inline ColumnItem open_item(dsl::Kernel& k, const ColumnSrc& src, const ColumnSr
           .capacity = capacity};
 }
 
-inline void close_item(dsl::Kernel& k, const ColumnOutcome& outcome, const ColumnDstSizes& dst_sizes,
-                       const ColumnStatuses& statuses) {
+inline void close_item(dsl::Kernel& k, const CtaOutcome& outcome, const StridedDstSizes& dst_sizes,
+                       const StridedStatuses& statuses) {
   using namespace dsl;
   mark_block(k, Mark::status, outcome.status);
   k.once_per_block([&] {
@@ -75,15 +85,51 @@ inline void close_item(dsl::Kernel& k, const ColumnOutcome& outcome, const Colum
 
 }  // namespace detail
 
-// body(item) -> ColumnOutcome.
+// A transform by a CTA of kColumnThreads; body(ColumnItem) -> CtaOutcome.
 template <class Body>
-dsl::KernelDefinition define_column(dsl::KernelSpec spec, Body body, dsl::Where where = dsl::Where::current()) {
+dsl::KernelDefinition define_column(std::string_view name, std::vector<dsl::Buffer> buffers, dsl::u32 shared_bytes,
+                                    Body body, dsl::Where where = dsl::Where::current()) {
+  using namespace dsl;
+  for (const char* offsets : {"src_offsets", "dst_offsets"})
+    buffers.push_back({offsets, N / (kTransformItemBytes / 8)});
+  for (const char* words : {"src_sizes", "dst_capacities", "dst_sizes", "statuses"})
+    buffers.push_back({words, N / (kTransformItemBytes / 4)});
+  return define(
+      KernelSpec{.name = std::string(name),
+                 .block = kColumnThreads,
+                 .min_blocks = 2,
+                 .budget = {.registers = 64, .shared_bytes = shared_bytes},
+                 .cost = {.threads_per_element = double{kColumnThreads} / kTransformItemBytes,
+                          .buffers = std::move(buffers),
+                          .note = "one CTA an item, which is of 64 KiB here"}},
+      [body](Kernel& k, Arg<"src", Ptr<ReadOnly, u8>> src, Arg<"src_offsets", Ptr<ReadOnly, u64>> src_offsets,
+             Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes, Arg<"dst", Ptr<Global, u8>> dst,
+             Arg<"dst_offsets", Ptr<ReadOnly, u64>> dst_offsets,
+             Arg<"dst_capacities", Ptr<ReadOnly, u32>> dst_capacities, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
+             Arg<"statuses", Ptr<Global, u32>> statuses, Arg<"item_count", u32> item_count) {
+        const BlockU32 index = k.block();
+        k.return_if(index >= item_count);
+        const BlockU32 src_size = src_sizes.at(index).load(), capacity = dst_capacities.at(index).load();
+        mark_block(k, Mark::item, src_size);
+        const ColumnItem item{.k = k,
+                              .src = src.at(src_offsets.at(index).load()).within(src_size),
+                              .src_size = src_size,
+                              .dst = dst.at(dst_offsets.at(index).load()).within(capacity),
+                              .capacity = capacity};
+        detail::close_item(k, body(item), dst_sizes, statuses);
+      },
+      where);
+}
+
+// body(StridedItem) -> CtaOutcome.
+template <class Body>
+dsl::KernelDefinition define_strided(dsl::KernelSpec spec, Body body, dsl::Where where = dsl::Where::current()) {
   return dsl::define(
       std::move(spec),
-      [body](dsl::Kernel& k, detail::ColumnSrc src, detail::ColumnSrcSizes src_sizes, detail::ColumnDst dst,
-             detail::ColumnDstSizes dst_sizes, detail::ColumnStatuses statuses, detail::ColumnSrcStride src_stride_16,
-             detail::ColumnDstStride dst_stride_16) {
-        const ColumnItem item = detail::open_item(k, src, src_sizes, dst, src_stride_16, dst_stride_16);
+      [body](dsl::Kernel& k, detail::StridedSrc src, detail::StridedSrcSizes src_sizes, detail::StridedDst dst,
+             detail::StridedDstSizes dst_sizes, detail::StridedStatuses statuses, detail::SrcStride src_stride_16,
+             detail::DstStride dst_stride_16) {
+        const StridedItem item = detail::open_item(k, src, src_sizes, dst, src_stride_16, dst_stride_16);
         detail::close_item(k, body(item), dst_sizes, statuses);
       },
       where);
@@ -96,10 +142,10 @@ dsl::KernelDefinition define_bwt(dsl::KernelSpec spec, ScratchWords scratch_word
   using namespace dsl;
   return define(
       std::move(spec),
-      [scratch_words, body](Kernel& k, detail::ColumnSrc src, detail::ColumnSrcSizes src_sizes, detail::ColumnDst dst,
-                            detail::ColumnDstSizes dst_sizes, detail::ColumnStatuses statuses,
-                            Arg<"scratch", Ptr<Global, u32>> scratch, detail::ColumnSrcStride src_stride_16,
-                            detail::ColumnDstStride dst_stride_16, Arg<"item_bytes", u32> item_bytes) {
+      [scratch_words, body](Kernel& k, detail::StridedSrc src, detail::StridedSrcSizes src_sizes,
+                            detail::StridedDst dst, detail::StridedDstSizes dst_sizes, detail::StridedStatuses statuses,
+                            Arg<"scratch", Ptr<Global, u32>> scratch, detail::SrcStride src_stride_16,
+                            detail::DstStride dst_stride_16, Arg<"item_bytes", u32> item_bytes) {
         const auto words = scratch_words(item_bytes);
         const BwtItem item{detail::open_item(k, src, src_sizes, dst, src_stride_16, dst_stride_16), item_bytes,
                            scratch.at(zext<u64>(k.block()) * zext<u64>(words)).within(words)};

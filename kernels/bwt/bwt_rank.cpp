@@ -161,8 +161,8 @@ KernelDefinition bwt_rank() {
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
-                .buffers = column_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 24}},
-                                          kTransformItemBytes),
+                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 24}},
+                                           kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return item_bytes * 6; },
       [](const BwtItem& item) {

@@ -18,14 +18,14 @@ inline constexpr dsl::u32 kFirstBytes = 4;
 inline BlockU32 bits_of_rank(const BlockU32& raw_bytes) { return 32 - dsl::clz(raw_bytes - dsl::min(raw_bytes, 1)); }
 
 // The digit of a suffix in pass 0, 1, ... of the sort by its first bytes.
-inline LaneU32 first_bytes_digit(const ColumnItem& item, const LaneU32& suffix, const BlockU32& pass) {
+inline LaneU32 first_bytes_digit(const StridedItem& item, const LaneU32& suffix, const BlockU32& pass) {
   const LaneU32 at = suffix + (kFirstBytes - 1 - pass);
   const LaneBool inside = at < item.src_size;
   return dsl::select(inside, dsl::zext<dsl::u32>(item.src.at(dsl::select(inside, at, 0)).load()), 0);
 }
 
 // Whether two suffixes differ in their first bytes, or one ends within them.
-inline LaneBool first_bytes_differ(const ColumnItem& item, const LaneU32& suffix, const LaneU32& before) {
+inline LaneBool first_bytes_differ(const StridedItem& item, const LaneU32& suffix, const LaneU32& before) {
   const auto words = item.src.as<dsl::u32>();
   const auto first_bytes = [&](const LaneU32& at) {
     return dsl::funnel_right(words.at(at / 4).load(), words.at((at + 3) / 4).load(), at * 8);
@@ -70,7 +70,7 @@ WarpU32 rank_groups(dsl::Kernel& k, SuffixStretches& list, const WarpU32& count,
 // The BWT block of an item whose suffixes are in order: suffix_at(i) is the i-th, and the whole block the
 // `rank_of_block`-th.
 template <class SuffixAt>
-void write_bwt_block(const ColumnItem& item, SuffixStretches& list, const SuffixAt& suffix_at,
+void write_bwt_block(const StridedItem& item, SuffixStretches& list, const SuffixAt& suffix_at,
                      const WarpU32& rank_of_block) {
   using namespace dsl;
   Kernel& k = item.k;
@@ -92,7 +92,7 @@ void write_bwt_block(const ColumnItem& item, SuffixStretches& list, const Suffix
 
 // sort(item) writes the block; it is called where the item is within its limits.
 template <class Item, class Sort>
-ColumnOutcome sort_within_limits(const Item& item, const BlockU32& max_bytes, const Sort& sort) {
+CtaOutcome sort_within_limits(const Item& item, const BlockU32& max_bytes, const Sort& sort) {
   using namespace dsl;
   Kernel& k = item.k;
   const BlockU32 n = item.src_size;

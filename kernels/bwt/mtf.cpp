@@ -186,21 +186,15 @@ void decode(const ColumnItem& item) {
 KernelDefinition define_mtf(std::string_view name, u32 shared_bytes, void (*code)(const ColumnItem&),
                             Where where = Where::current()) {
   return define_column(
-      {.name = std::string(name),
-       .block = kColumnThreads,
-       .min_blocks = 2,
-       .budget = {.registers = 64, .shared_bytes = shared_bytes},
-       .cost = {.threads_per_element = double{kColumnThreads} / kTransformItemBytes,
-                .buffers = column_buffers({{"src", N}, {"dst", N}}, kTransformItemBytes),
-                .note = "one CTA an item, which is of 64 KiB here"}},
+      name, {{"src", N}, {"dst", N}}, shared_bytes,
       [code](const ColumnItem& item) {
         const Expr<bool, Rate::Block> too_large = item.src_size > kMaxBwtBytes;
         const Expr<bool, Rate::Block> too_long = item.src_size > item.capacity;
         item.k.if_((!too_large) & (!too_long), [&] { code(item); });
         const auto status = [&](StreamStatus value) { return status_value(item.k, value); };
-        return ColumnOutcome{select(too_large, status(StreamStatus::item_too_large),
-                                    select(too_long, status(StreamStatus::output_overrun), status(StreamStatus::ok))),
-                             item.src_size};
+        return CtaOutcome{select(too_large, status(StreamStatus::item_too_large),
+                                 select(too_long, status(StreamStatus::output_overrun), status(StreamStatus::ok))),
+                          item.src_size};
       },
       where);
 }

@@ -33,7 +33,7 @@ WarpU32 first_begin(Kernel& k, Stretches& stretches, const WarpU32& count, const
   return stretches.totals(k.constant<u32>(0), *begin).last_before;
 }
 
-ColumnOutcome encode(const ColumnItem& item) {
+CtaOutcome encode(const ColumnItem& item) {
   Kernel& k = item.k;
   Stretches stretches(k);
   const Expr<bool, Rate::Block> too_large = item.src_size > kMaxBwtBytes;
@@ -83,7 +83,7 @@ ColumnOutcome encode(const ColumnItem& item) {
           totals.sum};
 }
 
-ColumnOutcome decode(const ColumnItem& item) {
+CtaOutcome decode(const ColumnItem& item) {
   Kernel& k = item.k;
   Stretches stretches(k);
   const Expr<bool, Rate::Block> too_large = item.src_size > zero_runs_bound(kMaxBwtBytes);
@@ -140,21 +140,13 @@ ColumnOutcome decode(const ColumnItem& item) {
           totals.sum};
 }
 
-KernelDefinition define_zero_runs(std::string_view name, std::vector<Buffer> buffers,
-                                  ColumnOutcome (*code)(const ColumnItem&), Where where = Where::current()) {
-  return define_column({.name = std::string(name),
-                        .block = kColumnThreads,
-                        .min_blocks = 2,
-                        .budget = {.registers = 64, .shared_bytes = Stretches::kSharedBytes},
-                        .cost = {.threads_per_element = double{kColumnThreads} / kTransformItemBytes,
-                                 .buffers = column_buffers(std::move(buffers), kTransformItemBytes),
-                                 .note = "one CTA an item, which is of 64 KiB here"}},
-                       code, where);
-}
-
 }  // namespace
 
-KernelDefinition zero_runs_encode() { return define_zero_runs(kZeroRunsEncode, {{"src", N}, {"dst", N * 2}}, encode); }
-KernelDefinition zero_runs_decode() { return define_zero_runs(kZeroRunsDecode, {{"src", N * 2}, {"dst", N}}, decode); }
+KernelDefinition zero_runs_encode() {
+  return define_column(kZeroRunsEncode, {{"src", N}, {"dst", N * 2}}, Stretches::kSharedBytes, encode);
+}
+KernelDefinition zero_runs_decode() {
+  return define_column(kZeroRunsDecode, {{"src", N * 2}, {"dst", N}}, Stretches::kSharedBytes, decode);
+}
 
 }  // namespace ptxkit::kernels

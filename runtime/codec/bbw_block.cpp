@@ -17,9 +17,6 @@ using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<std::uint8_t>;
 
-constexpr std::size_t kSectionBytes = 32768;  // each with frequencies of its own
-constexpr kernels::RansWarpOptions kSectionOptions{.scale_bits = 12, .chunk_bits = 15};
-
 }  // namespace
 
 ByteVector encode_bbw_block(Bytes raw) {
@@ -32,10 +29,10 @@ ByteVector encode_bbw_block(Bytes raw) {
 
   coded.resize(kernels::bwt_column_at(n));
   append_u32(coded, static_cast<std::uint32_t>(runs.size()));
-  for (std::size_t at = 0; at < runs.size(); at += kSectionBytes) {
+  for (std::size_t at = 0; at < runs.size(); at += kBbwSectionBytes) {
     append_stream(
-        coded, Bytes(runs).subspan(at, std::min(kSectionBytes, runs.size() - at)),
-        [](Bytes section, MutableBytes packed) { return cpu::rans_warp_encode(section, packed, kSectionOptions); });
+        coded, Bytes(runs).subspan(at, std::min(kBbwSectionBytes, runs.size() - at)),
+        [](Bytes section, MutableBytes packed) { return cpu::rans_warp_encode(section, packed, kBbwSectionOptions); });
   }
   if (coded.size() >= raw.size()) coded.clear();
   return coded;
@@ -51,8 +48,8 @@ bool decode_bbw_block(Bytes coded, MutableBytes raw) {
   at += 4;
   if (run_bytes > kernels::zero_runs_bound(n)) return false;
   ByteVector runs(run_bytes);
-  for (std::size_t from = 0; from < runs.size(); from += kSectionBytes) {
-    const std::size_t size = std::min(kSectionBytes, runs.size() - from);
+  for (std::size_t from = 0; from < runs.size(); from += kBbwSectionBytes) {
+    const std::size_t size = std::min(kBbwSectionBytes, runs.size() - from);
     if (!take_stream(coded, at, MutableBytes(runs).subspan(from, size), cpu::rans_warp_decode)) return false;
   }
   if (at != coded.size()) return false;

@@ -30,21 +30,31 @@ void append_stream(std::vector<std::uint8_t>& to, format::Bytes stream, const En
   to.insert(to.end(), content.begin(), content.end());
 }
 
-// Decodes the stream at `at` of `coded` into exactly `stream` and moves `at` behind it. False where it is damaged.
-template <class Decode>
-bool take_stream(format::Bytes coded, std::size_t& at, format::MutableBytes stream, const Decode& decode) {
+// The bytes of the stream at `at` of `coded`, which stands for `raw_bytes`, and whether they are coded; moves `at`
+// behind it. False where there is no such stream.
+inline bool find_stream(format::Bytes coded, std::size_t& at, std::size_t raw_bytes, format::Bytes& content,
+                        bool& is_coded) {
   if (coded.size() - at < 4) return false;
   const std::uint32_t word = read_u32(&coded[at]);
   const std::size_t stored = word & ~kStreamStoredRaw;
   at += 4;
   if (stored > coded.size() - at) return false;
-  const format::Bytes content = coded.subspan(at, stored);
+  content = coded.subspan(at, stored);
   at += stored;
-  if ((word & kStreamStoredRaw) == 0) {
+  is_coded = (word & kStreamStoredRaw) == 0;
+  return is_coded || stored == raw_bytes;
+}
+
+// Decodes the stream at `at` of `coded` into exactly `stream` and moves `at` behind it. False where it is damaged.
+template <class Decode>
+bool take_stream(format::Bytes coded, std::size_t& at, format::MutableBytes stream, const Decode& decode) {
+  format::Bytes content;
+  bool is_coded = false;
+  if (!find_stream(coded, at, stream.size(), content, is_coded)) return false;
+  if (is_coded) {
     return decode(content, stream) ==
            kernels::TransformOutcome{kernels::StreamStatus::ok, static_cast<std::uint32_t>(stream.size())};
   }
-  if (stored != stream.size()) return false;
   std::copy(content.begin(), content.end(), stream.begin());
   return true;
 }

@@ -46,9 +46,10 @@ void decode(Job& job, const PtzHeader& header) {
   finish_decoding(job, job.block.is_raw || decode_block(header.codec, job.stored, job.raw));
 }
 
-std::size_t batch_blocks(const Executor& executor, const BlockKernels* kernels) {
+std::size_t batch_blocks(const PtzHeader& header, const Executor& executor, BlockKernels* kernels) {
   const std::size_t for_threads = kBlocksPerThread * executor.thread_count();
-  return kernels == nullptr ? for_threads : std::max(for_threads, kernels->batch_blocks());
+  if (kernels == nullptr) return for_threads;
+  return std::max(for_threads, kernels->batch_blocks(header.codec, std::size_t{1} << header.block_bits));
 }
 
 Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
@@ -85,20 +86,15 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
   return {};
 }
 
-tl::unexpected<Error> lacks_kernels(const std::string& name) {
-  return fail("there are no kernels for this codec", name, "use --backend cpu");
-}
-
 }  // namespace
 
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
                                   const PtzHeader& header, BlockKernels* kernels) {
-  if (kernels != nullptr && !BlockKernels::have(header.codec)) return lacks_kernels(source.name());
   format::PtzWriter writer(sink, header);
   StreamTotals totals;
   totals.frame_count = 1;
   if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
-  std::vector<Job> jobs(batch_blocks(executor, kernels));
+  std::vector<Job> jobs(batch_blocks(header, executor, kernels));
   for (bool more = true; more;) {
     std::size_t count = 0;
     for (; more && count < jobs.size(); ++count) {
@@ -128,10 +124,9 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
-  if (kernels != nullptr && !BlockKernels::have(header->codec)) return lacks_kernels(source.name());
   StreamTotals totals;
   totals.frame_count = 1;
-  std::vector<Job> jobs(batch_blocks(executor, kernels));
+  std::vector<Job> jobs(batch_blocks(*header, executor, kernels));
   // What was read before the input failed is decoded and written all the same.
   for (bool more = true; more;) {
     std::size_t count = 0;

@@ -8,8 +8,8 @@
 
 namespace ptxkit::codec {
 
-// Every block is coded apart: by `executor`, or by `kernels` where there are any for the codec. The bytes are the same.
-// Memory: a few blocks for each thread, and what the kernels need.
+// Every block is coded apart: by `executor`, or by `kernels` where there are any. The bytes are the same. Memory: a
+// few blocks for each thread, and what the kernels need.
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
                                   const format::PtzHeader& header, BlockKernels* kernels = nullptr);
 

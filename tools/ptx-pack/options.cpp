@@ -136,7 +136,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       ->check(CLI::Range(0, 1023));
   app.add_option("--codec", options.codec,
                  "lz4 (default); lzr, lzf, deflate-like, bbw: smaller, in .ptz files; on the CPU unless --backend says "
-                 "cuda or emulator, which bbw lacks")
+                 "cuda or emulator")
       ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like", "bbw"}));
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1,-2", level_one, "compression level; there is one");
@@ -169,9 +169,6 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
         fmt::format("--memory takes at least {}M, found {} bytes", kLeastMemoryBytes >> 20, options.memory_bytes));
   }
   if (options.codec != "lz4") {
-    if (options.codec == "bbw" && options.backend != "auto" && options.backend != "cpu") {
-      return usage(fmt::format("--codec {} runs on the CPU only", options.codec));
-    }
     if (!block_flags.empty() || options.reproducible || content_size || no_content_size || frame_crc || no_frame_crc ||
         options.verify || options.memory_bytes != 0) {
       return usage(fmt::format(

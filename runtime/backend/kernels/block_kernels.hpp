@@ -1,62 +1,37 @@
-// The blocks of `.ptz` on a Machine: the match finders, demux and entropy coders as kernels, the bytes those of
-// encode_block.
+// The blocks of `.ptz` on a Machine: what encode_block and decode_block do as kernels, the bytes the same.
 //
-// A block has a queue of its own, so as many are under way as there are queues, and memory is what so many take: about
-// 30 bytes for each of a block. All kernels of an encoding are one submission; then as much is copied down as is
-// stored.
+// As many groups of blocks are under way as there are queues. A group is one block with codecs of LZ77, whose kernels
+// spread over a block and take about 30 bytes for each of its; with bbw it is as many as keep a GPU busy, as a block
+// has a CTA there, or as many as fit into a queue's memory, about 31 bytes for each of theirs. Encoding waits once in
+// the middle, since only then is known how long the streams are.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "runtime/backend/kernels/machine.hpp"
-#include "runtime/format/ptz.hpp"
+#include "runtime/backend/kernels/block_pipeline.hpp"
 
 namespace ptxkit::codec {
-
-struct BlockToEncode {
-  Bytes raw;                             // not empty
-  std::vector<std::uint8_t> coded = {};  // result; empty where it would not be shorter
-};
-
-struct BlockToDecode {
-  Bytes coded;
-  MutableBytes raw;
-  bool good = false;  // result; false where `coded` is damaged
-};
 
 class BlockKernels {
  public:
   explicit BlockKernels(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
 
-  // Whether there are kernels for the codec.
-  static bool have(format::PtzCodec codec) { return codec != format::PtzCodec::bbw; }
-
   std::string description() const { return machine_->description(); }
-  // As many at a time keep every queue busy.
-  std::size_t batch_blocks() const { return 2 * machine_->queue_count(); }
+  // As many blocks of at most `raw_bytes` at a time keep every queue busy.
+  std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
 
   // An error is one of the machine; a damaged block is none.
   Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks);
   Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks);
 
  private:
-  struct Call;
-  struct EncodedStream;
-
-  Result<void> arrange(unsigned queue, std::span<const Region> regions);
-  Result<void> launch(unsigned queue, const Call& call);
-  Result<void> run(unsigned queue, const Call& call);
-  Result<void> submit_encoding(unsigned queue, format::PtzCodec codec, Bytes raw);
-  std::vector<EncodedStream> encoded_streams(unsigned queue);
-  Result<void> fetch_coded(unsigned queue, BlockToEncode& block);
-  Result<void> collect_coded(unsigned queue, BlockToEncode& block);
-  Result<bool> submit_decoding(unsigned queue, format::PtzCodec codec, const BlockToDecode& block);
-  Result<void> collect_raw(unsigned queue, BlockToDecode& block);
+  BlockPipeline& pipeline(format::PtzCodec codec);
 
   std::unique_ptr<Machine> machine_;
+  std::map<format::PtzCodec, std::unique_ptr<BlockPipeline>> pipelines_;
 };
 
 }  // namespace ptxkit::codec
