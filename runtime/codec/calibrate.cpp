@@ -69,12 +69,16 @@ Result<std::size_t> SampleSource::read(MutableBytes into) {
   return count;
 }
 
-Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint64_t raw_bytes) {
+Result<double> seconds_to_compress(Backend& backend, Encoder encoder, format::ByteSource& source) {
   return timed([&] {
-    SampleSource source(raw_bytes);
     format::NullSink sink;
     return compress_stream(source, sink, backend, options_for(encoder));
   });
+}
+
+Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint64_t raw_bytes) {
+  SampleSource source(raw_bytes);
+  return seconds_to_compress(backend, encoder, source);
 }
 
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes) {

@@ -22,7 +22,8 @@ class SampleSource final : public format::ByteSource {
   std::string name_ = "sample";
 };
 
-// One frame of `raw_bytes` sample bytes in blocks of 64 KiB, from memory to nowhere.
+// One frame of all of `source`, or of `raw_bytes` sample bytes, in blocks of 64 KiB, to nowhere.
+Result<double> seconds_to_compress(Backend& backend, Encoder encoder, format::ByteSource& source);
 Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint64_t raw_bytes);
 // `frame` as `compress_sample` makes it; to nowhere.
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes);

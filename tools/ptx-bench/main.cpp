@@ -96,9 +96,16 @@ int run(int argc, char** argv) {
   transforms->add_option("--only", settings.only, "those whose name begins so, e.g. rans_warp");
   transforms->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   transforms->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
-  auto* crossover = app.add_subcommand("crossover", "streams of 4 KiB to --size on the CPU, on the GPU and on both");
+  auto* chain = app.add_subcommand("chain", "blocks of .ptz: LZ77, demux and rANS on the GPU, or rANS on the CPU");
+  chain->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
+  chain->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
+  chain->add_option("--queues", settings.queue_count, "blocks on the device at a time (default 32)")
+      ->check(CLI::Range(1, 256));
+  auto* crossover =
+      app.add_subcommand("crossover", "streams of 4 KiB to --size, and files, on the CPU, on the GPU, on both");
+  crossover->add_option("FILE", settings.files, "files to compress, too")->check(CLI::ExistingFile);
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, pcie, transforms, crossover, copy}) {
+  for (CLI::App* verb : {lz4, pcie, transforms, chain, crossover, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::AsSizeValue(false));
     verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
@@ -112,6 +119,7 @@ int run(int argc, char** argv) {
   const auto all = lz4->parsed()          ? run_lz4(settings)
                    : pcie->parsed()       ? run_pcie(settings)
                    : transforms->parsed() ? run_transforms(settings)
+                   : chain->parsed()      ? run_chain(settings)
                    : crossover->parsed()  ? run_crossover(settings)
                                           : run_copy(settings);
   if (!all) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `ptx-bench crossover --json` measured: seconds over bytes, both logarithmic, a panel for each task.
+"""Draws what `ptx-bench crossover --json` measured: seconds over bytes, both logarithmic, a panel for each task. Files
+are dots in the first.
 
 usage: plot_crossover.py FILE.json OUT.svg
 """
@@ -37,7 +38,7 @@ def crossover(sizes, slower, faster):
     return sizes[i] * (sizes[i + 1] / sizes[i]) ** (before / (before - after))
 
 
-def panel(task, sizes, series, low, high, left):
+def panel(task, sizes, series, files, low, high, left):
     def x(size):
         return left + WIDTH * math.log(size / sizes[0]) / math.log(sizes[-1] / sizes[0])
 
@@ -56,11 +57,17 @@ def panel(task, sizes, series, low, high, left):
     for side, (colour, dashes, _) in SIDES.items():
         points = " ".join(f"{x(size):.1f},{y(seconds):.1f}" for size, seconds in zip(sizes, series[side]))
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
+    for side, size, seconds in files:
+        if side in SIDES and sizes[0] <= size <= sizes[-1]:
+            yield f'<circle cx="{x(size):.1f}" cy="{y(seconds):.1f}" r="2.5" fill="{SIDES[side][0]}" fill-opacity="0.6"/>'
 
 
 def draw(measured):
     start = next(row["seconds"] for row in measured["rows"] if row["what"] == "start")
-    tasks = list(dict.fromkeys(row["input"] for row in measured["rows"] if row["input"] != "-"))
+    tasks = list(dict.fromkeys(row["input"] for row in measured["rows"]
+                               if row["input"] != "-" and not row["input"].startswith("file ")))
+    files = [(row["what"], row["raw_bytes"], row["seconds"])
+             for row in measured["rows"] if row["input"].startswith("file ")]
     parts, summary = [], []
     all_series = {}
     for task in tasks:
@@ -77,9 +84,11 @@ def draw(measured):
             summary.append(f"{task}: {SIDES[side][2]}: " + ("slower than the CPU up to the largest size" if at is None
                                                         else f"faster than the CPU from {at / 1e6:.2f} MB on"))
     values = [v for _, series in all_series.values() for side in SIDES for v in series[side]]
+    values += [seconds for side, _, seconds in files if side in SIDES]
     low, high = min(values) / 1.3, max(values) * 1.3
     for number, task in enumerate(tasks):
-        parts += panel(task, *all_series[task], low, high, LEFT + number * (WIDTH + GAP))
+        dots = files if number == 0 else []
+        parts += panel(task, *all_series[task], dots, low, high, LEFT + number * (WIDTH + GAP))
     legend_y = TOP + HEIGHT + 44
     for number, (colour, dashes, label) in enumerate(SIDES.values()):
         at = LEFT + 220 * number

@@ -19,7 +19,7 @@ struct Settings {
   bool cpu_only = false;
   bool mixed = false;  // besides each file alone: all of them as one input
   std::string only;    // of `transforms`: a prefix of their names
-  // Of pcie; 0: what the cuda backend takes.
+  // Of pcie and chain; 0: what suits.
   unsigned queue_count = 0;
   std::size_t slice_bytes = 0;
   std::string json_path;
@@ -41,6 +41,7 @@ struct Measurements {
 };
 
 Result<Measurements> run_lz4(const Settings& settings);
+Result<Measurements> run_chain(const Settings& settings);
 Result<Measurements> run_transforms(const Settings& settings);
 Result<Measurements> run_copy(const Settings& settings);
 Result<Measurements> run_pcie(const Settings& settings);

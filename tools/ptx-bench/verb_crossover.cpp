@@ -1,12 +1,14 @@
-// From which size on the GPU is faster than the CPU: streams of 4 KiB to --size through each, both together, and what
-// the policy takes, for a process that has to start CUDA and for one that has started it.
+// From which size on the GPU is faster than the CPU: streams of 4 KiB to --size, and files, through each, both
+// together, and what the policy takes, for a process that has to start CUDA and for one that has started it.
 #include <chrono>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
 #include "runtime/codec/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "support/file.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {
@@ -17,6 +19,7 @@ using codec::Encoder;
 using codec::Work;
 
 constexpr std::uint64_t kLeastBytes = 4096, kStep = 4;
+constexpr const char* kFilePrefix = "file ";
 
 std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Executor& copies) {
   std::vector<codec::BackendRequest> all(2);
@@ -56,6 +59,33 @@ Result<Measurements> run_crossover(const Settings& settings) {
     all.notes.push_back(fmt::format("{}: GB/s compress {:.2f}, reproducible {:.2f}, decompress {:.2f}", side,
                                     (*of)[0].rate() / 1e9, (*of)[1].rate() / 1e9, (*of)[2].rate() / 1e9));
   }
+  struct Stream {
+    std::string name;
+    Work work;
+    std::uint64_t raw_bytes;
+    std::function<Result<double>(Backend&)> seconds_of;
+  };
+  // Rows of a stream on every side and of what auto takes; `worst`: that over the better side, the most so far.
+  const auto compare = [&](const Stream& stream, double& worst) -> Result<void> {
+    const auto size = static_cast<std::size_t>(stream.raw_bytes);
+    double seconds[3];
+    for (const auto& [into, name, backend] :
+         {std::tuple(&seconds[0], "cpu", cpu.get()), std::tuple(&seconds[1], "gpu", gpu->get()),
+          std::tuple(&seconds[2], "mixed", mixed->get())}) {
+      const auto measured = stream.seconds_of(*backend);
+      if (!measured) return tl::unexpected(measured.error());
+      *into = *measured;
+      all.rows.push_back({stream.name, name, 0, size, 0, *measured});
+    }
+    for (const auto& [what, policy] :
+         {std::pair("auto, CUDA to be started", *rates), std::pair("auto, CUDA started", rates->once_started())}) {
+      const double gpu_seconds = policy.gpu_start_seconds + seconds[1];
+      const double taken = policy.prefers_gpu(stream.work, stream.raw_bytes) ? gpu_seconds : seconds[0];
+      all.rows.push_back({stream.name, what, 0, size, 0, taken});
+      worst = std::max(worst, taken / std::min(gpu_seconds, seconds[0]));
+    }
+    return {};
+  };
   struct Task {
     Work work;
     const char* name;
@@ -79,27 +109,30 @@ Result<Measurements> run_crossover(const Settings& settings) {
                                             bytes);
         });
       };
-      double seconds[3];
-      for (const auto& [into, backend] : {std::pair(&seconds[0], cpu.get()), std::pair(&seconds[1], gpu->get()),
-                                          std::pair(&seconds[2], mixed->get())}) {
-        const auto measured = seconds_of(*backend);
-        if (!measured) return tl::unexpected(measured.error());
-        *into = *measured;
-      }
-      const auto size = static_cast<std::size_t>(bytes);
-      all.rows.push_back({task.name, "cpu", 0, size, 0, seconds[0]});
-      all.rows.push_back({task.name, "gpu", 0, size, 0, seconds[1]});
-      all.rows.push_back({task.name, "mixed", 0, size, 0, seconds[2]});
-      for (const auto& [what, policy] :
-           {std::pair("auto, CUDA to be started", *rates), std::pair("auto, CUDA started", rates->once_started())}) {
-        const double gpu_seconds = policy.gpu_start_seconds + seconds[1];
-        const double taken = policy.prefers_gpu(task.work, bytes) ? gpu_seconds : seconds[0];
-        all.rows.push_back({task.name, what, 0, size, 0, taken});
-        worst = std::max(worst, taken / std::min(gpu_seconds, seconds[0]));
-      }
+      if (auto done = compare({task.name, task.work, bytes, seconds_of}, worst); !done)
+        return tl::unexpected(done.error());
     }
     all.notes.push_back(
         fmt::format("{}: auto is at worst {:.1f} % slower than the better side", task.name, (worst - 1) * 100));
+  }
+  double worst = 1;
+  for (const std::string& path : settings.files) {
+    const auto content = read_file(path);
+    if (!content) return tl::unexpected(content.error());
+    const codec::Bytes raw(reinterpret_cast<const std::uint8_t*>(content->data()), content->size());
+    const auto seconds_of = [&](Backend& backend) {
+      return median_seconds(settings.repetition, [&] {
+        format::MemorySource source(raw, path);
+        return codec::seconds_to_compress(backend, backend.default_encoder(), source);
+      });
+    };
+    const std::string name = kFilePrefix + std::filesystem::path(path).filename().string();
+    if (auto done = compare({name, Work::compress, raw.size(), seconds_of}, worst); !done) {
+      return tl::unexpected(done.error());
+    }
+  }
+  if (!settings.files.empty()) {
+    all.notes.push_back(fmt::format("files: auto is at worst {:.1f} % slower than the better side", (worst - 1) * 100));
   }
   return all;
 }
