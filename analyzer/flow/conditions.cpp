@@ -34,8 +34,8 @@ Conditions::Conditions(const Ssa& ssa, const DominatorTree& dominators, const Lo
     if (last.op == Op::bra) {
       if (successors.size() != 2) continue;
       taken = successors[0] == block;
-    } else if (last.op == Op::brx || last.op == Op::call) {
-      continue;
+    } else if (!ends_thread(last)) {
+      continue;  // control goes on, whatever the guard
     }
     entry_[block] = {ssa.guard(graph.last(from)), taken != last.guard.negated};
   }
@@ -77,6 +77,32 @@ void Conditions::split(Condition condition, std::vector<Condition>& into) const 
     if ((op == Op::and_ && next.expected) || (op == Op::or_ && !next.expected))
       for (unsigned i = 0; i < operation.source_count; ++i) push(i, next.expected);
   }
+}
+
+bool is_bound(const Ssa& ssa, ValueId predicate) {
+  std::vector<std::pair<ValueId, unsigned>> work{{predicate, 0}};
+  while (!work.empty()) {
+    const auto [id, depth] = work.back();
+    work.pop_back();
+    const Value& value = ssa.value(id);
+    if (value.kind != Value::Kind::result || value.old != kNone || depth > kMaxSplit) return false;
+    const Operation operation = operation_of(ssa, id);
+    const ptx::Instruction& instruction = *operation.instruction;
+    const ptx::Function& function = ssa.graph().function();
+    if (instruction.op == Op::setp) {
+      const bool is_order = operation.source_count == 2 && ptx::kind(instruction.type()) != ptx::TypeKind::floating &&
+                            !function.has(instruction, ptx::Mod::eq) && !function.has(instruction, ptx::Mod::ne);
+      if (!is_order) return false;
+      continue;
+    }
+    if (instruction.op != Op::and_ && instruction.op != Op::or_ && instruction.op != Op::not_) return false;
+    for (unsigned i = 0; i < operation.source_count; ++i) {
+      const Source source = source_of(ssa, operation.first_source + i);
+      if (source.kind != Source::Kind::value) return false;
+      work.emplace_back(source.id, depth + 1);
+    }
+  }
+  return true;
 }
 
 std::optional<int64_t> last_iteration(Forms& forms, const DominatorTree& dominators, LoopId id, BlockId block) {

@@ -29,6 +29,10 @@ class Conditions {
   std::vector<Condition> entry_;  // of the edge into each block that has one way in; predicate kNone otherwise
 };
 
+// Whether a test that nothing decides lets neighbouring threads through together: one of integers against a bound does,
+// one for equality may be there to pick a single thread.
+bool is_bound(const Ssa& ssa, ValueId predicate);
+
 // Largest iteration number of `loop` with which `block` runs, from exit tests that compare an induction variable with
 // a constant. Nothing where no test tells.
 std::optional<int64_t> last_iteration(Forms& forms, const DominatorTree& dominators, LoopId loop, BlockId block);

@@ -306,8 +306,13 @@ std::optional<uint64_t> Evaluator::result(ValueId id, unsigned depth) {
       });
     case Op::bfe: {
       const auto a = input(0, bits), at = input(1, 32), length = input(2, 32);
-      if (!a || !at || !length || is_signed) return std::nullopt;
-      return (*at & 0xff) >= bits ? 0 : (*a >> (*at & 0xff)) & low_mask(static_cast<unsigned>(*length & 0xff));
+      if (!a || !at || !length) return std::nullopt;
+      const auto first = static_cast<unsigned>(*at & 0xff), count = static_cast<unsigned>(*length & 0xff);
+      const uint64_t field = first >= bits ? 0 : (*a >> first) & low_mask(count);
+      // The sign is the field's last bit, or the register's where the field goes beyond it (PTX ISA 9.0, bfe).
+      const unsigned sign = std::min(first + count - 1, bits - 1);
+      if (!is_signed || count == 0 || !(*a >> sign & 1)) return field;
+      return (field | ~low_mask(sign < first ? 0 : sign - first + 1)) & mask;
     }
     case Op::setp: {
       if (operation.source_count != 2) return std::nullopt;

@@ -74,4 +74,48 @@ Concurrency Intervals::concurrency(ptx::InstructionId first, ptx::InstructionId 
   return found;
 }
 
+bool Intervals::is_separated(ptx::InstructionId first, ptx::InstructionId end) const {
+  return std::find(separates_->begin() + first, separates_->begin() + end, true) != separates_->begin() + end;
+}
+
+// From whose beginning control gets to `id` without a barrier.
+std::vector<bool> Intervals::blocks_before(ptx::InstructionId id) const {
+  std::vector<bool> found(graph_->size(), false);
+  const BlockId own = graph_->block_of(id);
+  if (is_separated(graph_->block(own).first, id)) return found;
+  found[own] = true;
+  std::vector<BlockId> work{own};
+  while (!work.empty()) {
+    const BlockId block = work.back();
+    work.pop_back();
+    for (const BlockId before : graph_->predecessors(block)) {
+      if (found[before] || is_separated(graph_->block(before).first, graph_->block(before).end)) continue;
+      found[before] = true;
+      work.push_back(before);
+    }
+  }
+  return found;
+}
+
+bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts) const {
+  if (first == second) return true;
+  const BlockId a = graph_->block_of(first), b = graph_->block_of(second);
+  if (a == b && !is_separated(std::min(first, second), std::max(first, second))) return true;
+  const std::vector<bool> to_first = blocks_before(first), to_second = blocks_before(second);
+  auto leads = [&](ptx::InstructionId from, const std::vector<bool>& to) {
+    const BlockId block = graph_->block_of(from);
+    const auto next = graph_->successors(block);
+    return !is_separated(from + 1, graph_->block(block).end) &&
+           std::any_of(next.begin(), next.end(), [&](BlockId each) { return to[each]; });
+  };
+  if (leads(first, to_second) || leads(second, to_first)) return true;
+  for (BlockId block = 0; block < graph_->size(); ++block) {
+    if (!parts[block]) continue;
+    for (const BlockId one : graph_->successors(block))
+      for (const BlockId other : graph_->successors(block))
+        if (one != other && to_first[one] && to_second[other]) return true;
+  }
+  return false;
+}
+
 }  // namespace ptxkit::flow

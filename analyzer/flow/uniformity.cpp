@@ -11,8 +11,9 @@ using ptx::Op;
 using ptx::Space;
 using ptx::SpecialRegister;
 
-UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators)
-    : domain_(&domain), post_dominators_(&post_dominators) {
+UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators,
+                                       std::optional<char> row)
+    : domain_(&domain), post_dominators_(&post_dominators), row_(row) {
   const Ssa& ssa = domain.ssa();
   const Graph& graph = ssa.graph();
   levels_.assign(ssa.size(), Uniformity::uniform);
@@ -89,6 +90,7 @@ Uniformity UniformityAnalysis::special(SpecialRegister special, uint8_t componen
   const bool one_warp = shape.block_threads() <= 32;
   switch (special) {
     case SpecialRegister::tid:
+      if (row_ && component != *row_) return Uniformity::uniform;
       // Rows of whole warps: y and z do not differ within one.
       if (component != 'x' && shape.is_exact && shape.threads[0] % 32 == 0) return Uniformity::warp;
       return Uniformity::divergent;

@@ -5,6 +5,7 @@
 // immediate post-dominator, and that one (Sampaio et al., "Divergence Analysis", 2013).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "analyzer/flow/domain.hpp"
@@ -21,7 +22,9 @@ enum class Uniformity : uint8_t {
 
 class UniformityAnalysis {
  public:
-  UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators);
+  // With `row` only threads are compared whose %tid differs in that component ('x', 'y' or 'z') alone.
+  UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators,
+                     std::optional<char> row = std::nullopt);
 
   Uniformity of(ValueId id) const { return levels_[id]; }
   Uniformity of(const Source& source) const;
@@ -35,6 +38,7 @@ class UniformityAnalysis {
 
   const Domain* domain_;
   const DominatorTree* post_dominators_;
+  std::optional<char> row_;
   std::vector<Uniformity> levels_, join_levels_, spread_;
   std::vector<uint8_t> reached_;
   uint64_t budget_ = 0;

@@ -355,8 +355,9 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
     // A cursor that moves by what is loaded, and one that nothing tells about; what is loaded and added as it is, once,
     // is the data's business.
     const bool may_assume_data = follows_cursor && worst->byte_granular && worst->origin == Origin::loaded;
+    if (!tested && refute_by_pair(access, left, result)) return;
     if (!tested && (worst->byte_granular || worst->origin == Origin::unknown) &&
-        refute_by_run(access, left, may_assume_data, result))
+        refute_by_run(access, may_assume_data, result))
       return;
   }
   // What is left depends on the thread alone, directly or through arithmetic: look for a thread.
@@ -411,35 +412,42 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
   }
 }
 
-// A byte offset that the text does not give: a thread or a turn of the loop that is misaligned all the same.
-bool Alignment::refute_by_run(const flow::Access& access, std::span<const flow::Term> left, bool may_assume_data,
-                              AccessAlignment& result) {
-  if (const auto pair = find_misaligned_pair(*analyses_, access, left)) {
+// Where two threads stand to each other is known though neither address is: one of them is misaligned.
+bool Alignment::refute_by_pair(const flow::Access& access, std::span<const flow::Term> left, AccessAlignment& result) {
+  for (unsigned dimension = 0; dimension < 3; ++dimension) {
+    const auto pair = find_misaligned_pair(*analyses_, access, left, dimension);
+    if (!pair) continue;
     Witness witness;
-    witness.tid[0] = pair->second;
-    witness.other_tid[0] = pair->first;
-    for (unsigned d = 1; d < 3; ++d) witness.tid[d] = witness.other_tid[d] = 0;
+    for (unsigned d = 0; d < 3; ++d) witness.tid[d] = witness.other_tid[d] = 0;
+    witness.tid[dimension] = pair->second;
+    witness.other_tid[dimension] = pair->first;
     witness.note = "the addresses of these two threads differ by no multiple of the width: one is misaligned";
     result.witness = std::move(witness);
     result.assumptions.push_back("both threads get here");
-  } else if (analyses_->loops().innermost(analyses_->graph().block_of(access.instruction)) != flow::kNone &&
-             runs_left_ > 0) {
-    --runs_left_;
-    const auto turn = find_misaligned_turn(*analyses_, access, may_assume_data);
-    if (!turn) return false;
-    Witness witness;
-    for (auto& place : witness.tid) place = 0;
-    witness.iteration = turn->iteration;
-    witness.address = turn->offset;
-    witness.note = fmt::format("{} modulo {}", turn->offset % access.width_bytes, access.width_bytes);
-    witness.loaded_byte = turn->byte;
-    if (turn->byte) witness.note += fmt::format(", where every byte that is loaded is {}", *turn->byte);
-    result.witness = std::move(witness);
-    if (turn->byte) result.assumptions.push_back(fmt::format("every byte that is loaded is {}", *turn->byte));
-    if (turn->chose) result.assumptions.push_back("branches that hang on parameters or memory go that way");
-  } else {
-    return false;
+    result.status = AlignmentStatus::refuted;
+    result.tier = Tier::likely;
+    return true;
   }
+  return false;
+}
+
+// A byte offset that the text does not give: a turn of the loop that is misaligned all the same.
+bool Alignment::refute_by_run(const flow::Access& access, bool may_assume_data, AccessAlignment& result) {
+  const bool is_in_loop = analyses_->loops().innermost(analyses_->graph().block_of(access.instruction)) != flow::kNone;
+  if (!is_in_loop || runs_left_ == 0) return false;
+  --runs_left_;
+  const auto turn = find_misaligned_turn(*analyses_, access, may_assume_data);
+  if (!turn) return false;
+  Witness witness;
+  for (auto& place : witness.tid) place = 0;
+  witness.iteration = turn->iteration;
+  witness.address = turn->offset;
+  witness.note = fmt::format("{} modulo {}", turn->offset % access.width_bytes, access.width_bytes);
+  witness.loaded_byte = turn->byte;
+  if (turn->byte) witness.note += fmt::format(", where every byte that is loaded is {}", *turn->byte);
+  result.witness = std::move(witness);
+  if (turn->byte) result.assumptions.push_back(fmt::format("every byte that is loaded is {}", *turn->byte));
+  if (turn->chose) result.assumptions.push_back("branches that hang on parameters or memory go that way");
   result.status = AlignmentStatus::refuted;
   result.tier = Tier::likely;
   return true;

@@ -81,8 +81,8 @@ class Alignment {
   bool is_tested(const flow::Access& access, flow::BaseId base);
   void explain_leftover(const flow::Access& access, const flow::Form& form, const flow::Form& expanded,
                         AccessAlignment& result);
-  bool refute_by_run(const flow::Access& access, std::span<const flow::Term> left, bool may_assume_data,
-                     AccessAlignment& result);
+  bool refute_by_pair(const flow::Access& access, std::span<const flow::Term> left, AccessAlignment& result);
+  bool refute_by_run(const flow::Access& access, bool may_assume_data, AccessAlignment& result);
 
   Context* context_;
   Analyses* analyses_;

@@ -30,6 +30,8 @@ struct Analyses {
   flow::Forms& forms();
   const flow::Conditions& conditions();
   const flow::UniformityAnalysis& uniformity();
+  // The same for threads whose %tid differs in one component, 0 to 2, alone.
+  const flow::UniformityAnalysis& uniformity_of_row(unsigned dimension);
   const std::vector<flow::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
   const flow::Pressure& pressure();
@@ -44,7 +46,7 @@ struct Analyses {
   std::optional<flow::Domain> domain_;
   std::optional<flow::Forms> forms_;
   std::optional<flow::Conditions> conditions_;
-  std::optional<flow::UniformityAnalysis> uniformity_;
+  std::optional<flow::UniformityAnalysis> uniformity_, row_uniformity_[3];
   std::optional<std::vector<flow::Access>> accesses_;
   std::optional<Alignment> alignment_;
   std::optional<flow::Pressure> pressure_;

@@ -83,6 +83,12 @@ const flow::UniformityAnalysis& Analyses::uniformity() {
   return *uniformity_;
 }
 
+const flow::UniformityAnalysis& Analyses::uniformity_of_row(unsigned dimension) {
+  auto& row = row_uniformity_[dimension];
+  if (!row) row.emplace(domain(), post_dominators(), "xyz"[dimension]);
+  return *row;
+}
+
 const std::vector<flow::Access>& Analyses::accesses() {
   if (!accesses_) {
     accesses_.emplace();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/delta.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/context.hpp"
 
@@ -178,45 +178,41 @@ std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const flo
 }
 
 std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
-                                                   std::span<const flow::Term> parts) {
+                                                   std::span<const flow::Term> parts, unsigned dimension) {
   flow::Forms& forms = analyses.forms();
-  const flow::UniformityAnalysis& uniformity = analyses.uniformity();
-  std::vector<flow::Term> differing;
-  for (const flow::Term& part : parts) {
-    const flow::Atom& atom = forms.atom(part.atom);
-    if (atom.kind == flow::Atom::Kind::special) {
-      const auto special = static_cast<ptx::SpecialRegister>(atom.id);
-      const bool is_block = special == ptx::SpecialRegister::ctaid || special == ptx::SpecialRegister::ntid ||
-                            special == ptx::SpecialRegister::nctaid;
-      if (!is_block) differing.push_back(part);
-    } else if (atom.kind == flow::Atom::Kind::value || atom.kind == flow::Atom::Kind::whole) {
-      if (uniformity.of(atom.id) > flow::Uniformity::warp) return std::nullopt;
-    }
-  }
-  if (differing.empty()) return std::nullopt;
   const flow::LaunchShape& shape = analyses.shape();
-  const flow::BlockId block = analyses.graph().block_of(access.instruction);
+  const flow::UniformityAnalysis& row = analyses.uniformity_of_row(dimension);
+  const auto iterations = flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction));
   const auto conditions = analyses.conditions().of_instruction(access.instruction);
-  std::optional<std::pair<uint32_t, uint64_t>> first;
-  for (uint32_t x = 0; x < kWarpThreads && x <= shape.max_tid(0); ++x) {
-    flow::Thread thread{.tid = {x, 0, 0}};
-    for (unsigned d = 0; d < 3; ++d) thread.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
-    Evaluator evaluator(forms, thread, flow::first_iterations(analyses.loops(), block));
+  auto thread = [&](uint32_t n) {
+    flow::Thread at;
+    at.tid[dimension] = n;
+    for (unsigned d = 0; d < 3; ++d) at.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
+    return at;
+  };
+  std::optional<uint32_t> first;
+  for (uint32_t n = 0; n < kWarpThreads && n <= shape.max_tid(dimension); ++n) {
+    flow::Delta delta(forms, row, thread(first.value_or(n)), thread(n), iterations);
     bool possible = true;
     for (const flow::Condition& condition : conditions) {
-      const auto holds = evaluator.value(condition.predicate);
-      if (!holds && uniformity.of(condition.predicate) > flow::Uniformity::warp) return std::nullopt;
+      const auto holds = delta.second().value(condition.predicate);
+      if (!holds && row.of(condition.predicate) > flow::Uniformity::loaded &&
+          !flow::is_bound(analyses.ssa(), condition.predicate))
+        return std::nullopt;
       possible = possible && (!holds || (*holds != 0) == condition.expected);
     }
     if (!possible) continue;
-    uint64_t sum = 0;
-    for (const flow::Term& part : differing) {
-      const auto value = evaluator.atom(part.atom);
-      if (!value) return std::nullopt;
-      sum += static_cast<uint64_t>(part.coefficient) * *value;
+    if (!first) {
+      first = n;
+      continue;
     }
-    if (first && (sum - first->second) % access.width_bytes) return MisalignedPair{first->first, x};
-    if (!first) first = {x, sum};
+    uint64_t sum = 0;
+    for (const flow::Term& part : parts) {
+      const auto differs = delta.of_atom(part.atom);
+      if (!differs) return std::nullopt;
+      sum += static_cast<uint64_t>(part.coefficient) * *differs;
+    }
+    if (sum % access.width_bytes) return MisalignedPair{*first, n};
   }
   return std::nullopt;
 }

@@ -25,14 +25,14 @@ struct MisalignedTurn {
 std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const flow::Access& access,
                                                    bool may_assume_data);
 
-// Two threads of the first warp of which at least one is misaligned, whatever the parts that both have in common are.
+// Two threads of which at least one is misaligned, whatever the parts that both have in common are.
 struct MisalignedPair {
-  uint32_t first = 0, second = 0;  // tid.x; tid.y and tid.z are 0
+  uint32_t first = 0, second = 0;  // %tid in one dimension; 0 in the others
 };
 
-// Nothing where a part differs between threads in a way that the text does not tell, or where a test on the way may
-// keep one of the two out.
+// Of threads that differ in one dimension, 0 to 2. Nothing where a part differs between them in a way that the text
+// does not tell, or where a test on the way may keep one of the two out.
 std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
-                                                   std::span<const flow::Term> parts);
+                                                   std::span<const flow::Term> parts, unsigned dimension);
 
 }  // namespace ptxkit::rules

@@ -33,9 +33,10 @@ namespace {
 constexpr size_t kMaxOrigins = 64;  // of one block
 constexpr size_t kMaxPairs = 20'000;
 constexpr size_t kMaxEvaluations = 400'000;  // access and thread
-// Where the block is not known, code written for one of a certain width would look racy in a wider one: only what two
-// neighbouring threads do to each other counts.
-constexpr uint32_t kThreadsWithoutShape = 2;
+// Where the block is not known, code written for one of a certain width would look racy in a wider one. What two
+// neighbouring threads do to each other counts; what those of two warps do, only where a barrier of the CTA says that
+// there are several, blocks have one dimension, and as far as they stay within the shared objects.
+constexpr uint32_t kThreadsWithoutShape = 2, kThreadsWithBarrier = 64;
 
 struct SharedAccess {
   Access access;
@@ -64,6 +65,7 @@ struct Footprint {
   std::vector<flow::Term> common;  // terms whose atoms are unknown but uniform
   std::vector<flow::Term> free;    // terms that differ from thread to thread in unknown ways
   std::vector<flow::Condition> unknown_uniform;
+  bool is_bounded = false;  // a bound that nothing decides lets threads through
 };
 
 // Which pairs of accesses are asked about.
@@ -78,8 +80,10 @@ class RaceSearch {
   RaceSearch(Context& context, Question question)
       : context_(&context), analyses_(&context.analyses()), question_(question) {
     const flow::LaunchShape& shape = analyses_->shape();
-    const uint32_t count =
-        shape.is_exact ? std::min(shape.block_threads(), 1024u) : std::min(shape.max_threads, kThreadsWithoutShape);
+    const bool is_wide = question == Question::race && is_for_several_warps();
+    const uint32_t count = shape.is_exact
+                               ? std::min(shape.block_threads(), 1024u)
+                               : std::min(shape.max_threads, is_wide ? kThreadsWithBarrier : kThreadsWithoutShape);
     for (uint32_t n = 0; n < count; ++n) {
       flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
       if (shape.is_exact) {
@@ -98,13 +102,16 @@ class RaceSearch {
     bool possible = false;
     std::optional<std::pair<Place, Place>> sure;
   };
+  bool is_for_several_warps() const;
   void collect();
+  void leave_out_threads();
+  const flow::UniformityAnalysis& uniformity() const;
   void judge(size_t first, size_t second);
   bool try_moment(size_t first, size_t second, Moment first_moment, Moment second_moment, bool same_iteration,
                   bool warp_level);
   Footprint footprint(const SharedAccess& shared, Moment moment);
   Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
-                  uint64_t modulus) const;
+                  bool has_volatile, uint64_t modulus) const;
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
   flow::Evaluator& evaluator(uint32_t thread, const SharedAccess& shared, Moment moment);
 
@@ -118,6 +125,7 @@ class RaceSearch {
   std::map<Moment, std::vector<flow::Evaluator>> evaluators_;
   std::optional<flow::Intervals> cta_, warp_;
   std::vector<bool> cta_separates_, warp_separates_;
+  std::vector<bool> parts_;  // per block: threads of the CTA may leave it different ways
   std::vector<Finding> findings_;
   std::set<ptx::InstructionId> reported_;
   std::string open_;  // why the rule cannot say "survived"
@@ -133,6 +141,40 @@ flow::Evaluator& RaceSearch::evaluator(uint32_t thread, const SharedAccess& shar
     for (const flow::Thread& each : threads_) group.emplace_back(analyses_->forms(), each, iterations);
   }
   return group[thread];
+}
+
+bool RaceSearch::is_for_several_warps() const {
+  const ptx::Function& function = context_->function();
+  auto is_other_dimension = [](const ptx::Operand& operand) {
+    return operand.kind == ptx::OperandKind::special && operand.component != 'x' &&
+           (static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid ||
+            static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::ntid);
+  };
+  return std::any_of(function.instructions.begin(), function.instructions.end(),
+                     [&](const ptx::Instruction& each) { return flow::is_whole_cta_barrier(function, each); }) &&
+         std::none_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension);
+}
+
+// Without a shape the threads looked at are of one row, where values that %tid.y and %tid.z make are the same.
+const flow::UniformityAnalysis& RaceSearch::uniformity() const {
+  return analyses_->shape().is_exact ? analyses_->uniformity() : analyses_->uniformity_of_row(0);
+}
+
+// Threads that would leave a shared object are in no block that the kernel is meant for.
+void RaceSearch::leave_out_threads() {
+  if (analyses_->shape().is_exact) return;
+  size_t limit = threads_.size();
+  for (const SharedAccess& shared : accesses_) {
+    const flow::Base& base = analyses_->domain().base(shared.form.base);
+    if (base.kind != flow::Base::Kind::variable || context_->module.variables[base.id].is_unsized) continue;
+    const Footprint print = footprint(shared, {analyses_->loops().innermost(shared.block)});
+    if (!print.known || !print.common.empty() || !print.free.empty()) continue;
+    const auto size = static_cast<int64_t>(context_->module.variables[base.id].size_bytes);
+    for (const Place& place : print.places)
+      if (place.certain && (place.offset < 0 || place.offset + shared.access.extent_bytes > size))
+        limit = std::min<size_t>(limit, place.thread);
+  }
+  threads_.resize(std::max<size_t>(limit, std::min<size_t>(threads_.size(), kThreadsWithoutShape)));
 }
 
 void RaceSearch::collect() {
@@ -175,7 +217,7 @@ void RaceSearch::collect() {
 
 Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
   Footprint print;
-  const auto& uniformity = analyses_->uniformity();
+  const auto& uniformity = this->uniformity();
   const flow::Forms& forms = analyses_->forms();
   std::vector<flow::Term> own;
   flow::Evaluator& probe = evaluator(0, shared, moment);
@@ -199,6 +241,8 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
       evaluated.push_back(condition);
     else if (uniformity.of(condition.predicate) <= Uniformity::loaded)
       print.unknown_uniform.push_back(condition);
+    else if (flow::is_bound(analyses_->ssa(), condition.predicate))
+      print.is_bounded = true;
     else
       unknown_divergent = true;
   }
@@ -234,7 +278,7 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
 
 // With a modulus other than 0 the offsets are residues: an overlap is then only possible.
 RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b,
-                                        bool warp_level, uint64_t modulus) const {
+                                        bool warp_level, bool has_volatile, uint64_t modulus) const {
   Overlap found;
   std::vector<Place> left = a.places, right = b.places;
   if (modulus) {
@@ -265,6 +309,11 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
                                 ? x.thread / 32 == y.thread / 32
                                 : threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32;
       if (one_warp ? !warp_level : question_ == Question::lockstep) continue;
+      const bool is_far = !analyses_->shape().is_exact && std::max(x.thread, y.thread) >= kThreadsWithoutShape;
+      if (one_warp && (is_far || a.is_bounded || b.is_bounded || has_volatile)) {
+        found.possible = true;
+        continue;
+      }
       found.possible = true;
       if (modulus) return found;
       if (x.certain && y.certain) {
@@ -280,8 +329,7 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
 bool RaceSearch::exclusive(const SharedAccess& a, const SharedAccess& b) const {
   for (const flow::Condition& x : a.conditions)
     for (const flow::Condition& y : b.conditions)
-      if (x.predicate == y.predicate && x.expected != y.expected &&
-          analyses_->uniformity().of(x.predicate) <= Uniformity::loaded)
+      if (x.predicate == y.predicate && x.expected != y.expected && uniformity().of(x.predicate) <= Uniformity::loaded)
         return true;
   return false;
 }
@@ -292,7 +340,7 @@ bool RaceSearch::is_asked(const Access& a, const Access& b) const {
   };
   switch (question_) {
     case Question::race:
-      return a.is_plain && b.is_plain;
+      return (a.is_plain || is_volatile(a)) && (b.is_plain || is_volatile(b));
     case Question::lockstep:
       return (a.is_plain || is_volatile(a)) && (b.is_plain || is_volatile(b)) && (is_volatile(a) || is_volatile(b));
     case Question::mixed:
@@ -333,7 +381,9 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   for (const auto* list : {&x.free, &y.free})
     for (const flow::Term& term : *list) leave(term, term.coefficient);
 
-  const Overlap found = overlap(x, y, a.access.extent_bytes, b.access.extent_bytes, warp_level, modulus);
+  // Lanes of a warp that hand values on through volatile memory are F050's business.
+  const bool has_volatile = question_ == Question::race && !(a.access.is_plain && b.access.is_plain);
+  const Overlap found = overlap(x, y, a.access.extent_bytes, b.access.extent_bytes, warp_level, has_volatile, modulus);
   if (!found.possible) return analyses_->shape().is_exact || analyses_->shape().max_threads == 1;
   if (!found.sure || modulus) return false;
   // Conditions that only one of them has may still exclude each other where both have some.
@@ -344,6 +394,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   };
   if (extra(x, y) && extra(y, x)) return false;
   if (!is_asked(a.access, b.access)) return false;
+  if (!cta_->can_meet(a.access.instruction, b.access.instruction, parts_)) return false;
   // Two stores of one value are no race that anyone sees: lanes often hold the same reduced number.
   if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store) {
     auto data = [&](const SharedAccess& shared, Moment moment, uint32_t thread) -> std::optional<uint64_t> {
@@ -362,7 +413,8 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   const auto& [here, there] = *found.sure;
   const flow::Thread &one = threads_[here.thread], &other = threads_[there.thread];
   const bool certain = analyses_->shape().is_exact && x.unknown_uniform.empty() && y.unknown_uniform.empty() &&
-                       same_iteration && first_moment.inner == flow::kNone && second_moment.inner == flow::kNone;
+                       !x.is_bounded && !y.is_bounded && same_iteration && first_moment.inner == flow::kNone &&
+                       second_moment.inner == flow::kNone;
   auto verb = [](const SharedAccess& shared) {
     return shared.access.kind == AccessKind::load    ? "reads"
            : shared.access.kind == AccessKind::store ? "writes"
@@ -393,6 +445,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
   if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
     finding.assumptions.push_back("control gets to both accesses");
+  if (x.is_bounded || y.is_bounded) finding.assumptions.push_back("the bounds on the way let both threads through");
   findings_.push_back(std::move(finding));
   return false;
 }
@@ -459,7 +512,10 @@ RuleResult RaceSearch::run() {
                                                          : "the kernel has no volatile shared access");
   }
   if (threads_.size() < 2) return survived("the block has one thread");
+  leave_out_threads();
   lockstep_warps_ = context_->module.target_sm != 0 && context_->module.target_sm < 70;
+  for (flow::BlockId block = 0; block < analyses_->graph().size(); ++block)
+    parts_.push_back(analyses_->uniformity().branch(block) > Uniformity::loaded);
   cta_.emplace(analyses_->graph(), analyses_->loops(), cta_separates_, kMaxOrigins);
   warp_.emplace(analyses_->graph(), analyses_->loops(), warp_separates_, 16 * kMaxOrigins);
   if (!cta_->is_complete() || !warp_->is_complete())

@@ -50,6 +50,10 @@ assert recall.within_limits([64, 64]) == [32, 32]
 for plant, _ in recall.PLANTS:
     assert plant(KERNEL, lambda places: places[0]) != KERNEL, plant.__doc__
 
+# Six times a multiple of 32, and six bytes eight times over, are words all the same: no defect.
+for made_even in ("mul.wide.u32 %rd2, %r1, 4;\n  shl.b64 %rd2, %rd2, 3;", "shl.b32 %r1, %r1, 5;\n  mul.wide.u32 %rd2, %r1, 4;"):
+    assert recall.plant_stride(KERNEL.replace("mul.wide.u32 %rd2, %r1, 4;", made_even), lambda places: places[0]) is None
+
 if not shutil.which("ptxas"):
     print("SKIPPED: ptxas is not installed; only labels and places for defects were looked at")
     sys.exit(77)

@@ -240,11 +240,18 @@ def plant_displacement(body, pick):
 
 def plant_stride(body, pick):
     """Threads stand 6 bytes apart, not 4."""
-    places = list(re.finditer(r"mul\.wide\.[us]32\s+%rd\d+,\s*%r\d+,\s*(4);", body))
+    def misaligns(place):
+        """The product is added as it is, and of a number that nothing has made even: else 6 times it may be aligned."""
+        use = re.search(rf"(?m)^.*{place[1]}\b.*$", body[place.end():])
+        sources = re.findall(rf"(?m)^\s*(\w+)\.[\w.]+\s+{place[2]},", body[:place.start()])
+        return use and use[0].lstrip().startswith("add.") and sources and sources[-1] not in ("shl", "and", "mul", "or")
+
+    places = [place for place in re.finditer(r"mul\.wide\.[us]32\s+(%rd\d+),\s*(%r\d+),\s*(4);", body)
+              if misaligns(place)]
     if not places:
         return None
     place = pick(places)
-    return body[:place.start(1)] + "6" + body[place.end(1):]
+    return body[:place.start(3)] + "6" + body[place.end(3):]
 
 
 def plant_bounds(body, pick):

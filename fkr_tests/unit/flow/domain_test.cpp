@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analyzer/flow/delta.hpp"
 #include "fkr_tests/unit/flow/kernel.hpp"
 
 namespace ptxkit::flow {
@@ -13,11 +14,11 @@ namespace {
 constexpr unsigned kPrograms = 400;
 constexpr unsigned kInstructions = 30;
 
-// A body of random integer instructions over %tid, constants and earlier results.
-std::string random_body(std::mt19937& random) {
+// A body of random integer instructions over %tid, constants and earlier results; `third` gives %r2.
+std::string random_body(std::mt19937& random, const std::string& third = "mov.u32 %r2, 12;") {
   auto pick = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
   std::string body =
-      "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %laneid;\nmov.u32 %r2, 12;\ncvt.u64.u32 %rd0, %r0;\nmov.u64 %rd1, 7;\n";
+      "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %laneid;\n" + third + "\ncvt.u64.u32 %rd0, %r0;\nmov.u64 %rd1, 7;\n";
   unsigned words = 3, longs = 2;
   auto word = [&] {
     return pick(4) ? "%r" + std::to_string(pick(words)) : std::to_string(static_cast<int>(pick(70)) - 8);
@@ -85,8 +86,8 @@ std::string random_body(std::mt19937& random) {
         ++words;
         break;
       case 14:
-        body +=
-            "bfe.u32 " + d + ", " + reg() + ", " + std::to_string(pick(33)) + ", " + std::to_string(pick(33)) + ";\n";
+        body += (pick(2) ? "bfe.u32 " : "bfe.s32 ") + d + ", " + reg() + ", " + std::to_string(pick(33)) + ", " +
+                std::to_string(pick(33)) + ";\n";
         ++words;
         break;
       case 15:
@@ -136,7 +137,7 @@ TEST(Domain, AllowsWhatEveryThreadComputes) {
   size_t compared = 0;
   for (unsigned program = 0; program < kPrograms; ++program) {
     const std::string body = random_body(random);
-    const Kernel k(body);
+    Kernel k(body);
     ASSERT_TRUE(k.parsed.diagnostics.empty()) << ptx::render(k.parsed.module, k.parsed.diagnostics[0]);
     for (const uint32_t x : {0u, 1u, 5u, 31u, 32u, 63u}) {
       Evaluator evaluator(k.forms, {{x, 0, 0}, {64, 1, 1}});
@@ -157,10 +158,81 @@ TEST(Domain, AllowsWhatEveryThreadComputes) {
         const auto sum = evaluator.form(form);
         ASSERT_TRUE(sum) << where;
         ASSERT_EQ((static_cast<uint64_t>(*sum) ^ *value) & low_mask(std::min(form.modulus_bits, width)), 0u) << where;
+        const Form rounded = k.forms.without_masks(form, 4);
+        const auto rounded_sum = evaluator.form(rounded);
+        ASSERT_TRUE(rounded_sum) << where;
+        ASSERT_EQ((static_cast<uint64_t>(*rounded_sum) ^ *value) & low_mask(std::min(4u, rounded.modulus_bits)), 0u)
+            << where;
       }
     }
   }
   EXPECT_GT(compared, 50'000u);
+}
+
+// A mask of what a pointer's low bits are goes, and the pointer with it.
+TEST(Forms, APositionLessItsLowBitsIsRoundedDown) {
+  const Kernel k(R"(
+    ld.param.u64 %rd1, [p];
+    ld.param.u32 %r1, [n];
+    cvt.u64.u32 %rd2, %r1;
+    add.s64 %rd3, %rd1, %rd2;
+    cvt.u32.u64 %r2, %rd3;
+    and.b32 %r3, %r2, 15;
+    sub.u32 %r4, %r1, %r3;
+    cvt.u64.u32 %rd4, %r4;
+    add.s64 %rd5, %rd1, %rd4;
+    add.s64 %rd6, %rd5, 4;
+    ret;)");
+  Forms forms(k.domain, k.loops);
+  const Form down = forms.without_masks(forms.of(k.value("%rd6")), 4);
+  EXPECT_EQ(down.base, kNoBase);
+  EXPECT_EQ(forms.residue(down, 4), (std::pair<unsigned, uint64_t>{4, 4}));
+  // Four bits are not five.
+  EXPECT_LT(forms.residue(forms.without_masks(forms.of(k.value("%rd6")), 5), 5).first, 5u);
+}
+
+// Against evaluation with a number for what the differences were found without.
+TEST(Delta, IsTheDifferenceWhateverTheParameterIs) {
+  std::mt19937 random(20261121);
+  size_t known = 0, beyond = 0;
+  for (unsigned program = 0; program < kPrograms; ++program) {
+    const std::string body = random_body(random, "ld.param.u32 %r2, [n];");
+    Kernel k(body);
+    ASSERT_TRUE(k.parsed.diagnostics.empty()) << ptx::render(k.parsed.module, k.parsed.diagnostics[0]);
+    const UniformityAnalysis row(k.domain, k.post_dominators, 'x');
+    const Thread first{{3, 0, 0}, {64, 1, 1}}, second{{34, 0, 0}, {64, 1, 1}};
+    Delta delta(k.forms, row, first, second, {});
+    Evaluator one(k.forms, first), other(k.forms, second);
+    for (Evaluator* each : {&one, &other}) each->assume(k.value("%r2"), static_cast<uint32_t>(random()));
+    other.assume(k.value("%r2"), one.value(k.value("%r2")));
+    for (ValueId id = 0; id < k.ssa.size(); ++id) {
+      if (width_of(k.ssa, id) < 8) continue;
+      const auto differs = delta.of(id);
+      if (!differs) continue;
+      const auto a = one.value(id), b = other.value(id);
+      ASSERT_TRUE(a && b);
+      ASSERT_EQ((*b - *a) & 0xff, *differs) << k.function.registers[k.ssa.value(id).reg].name() << " of\n" << body;
+      ++known;
+      beyond += !delta.first().value(id);
+    }
+  }
+  EXPECT_GT(known, 4'000u);
+  EXPECT_GT(beyond, 500u) << "differences of values that are not known";
+}
+
+TEST(Uniformity, OfARowLeavesOtherDimensionsOut) {
+  const Kernel k(R"(
+    mov.u32 %r1, %tid.y;
+    mov.u32 %r2, %tid.x;
+    ld.param.u32 %r3, [n];
+    mad.lo.u32 %r4, %r1, %r3, %r1;
+    add.u32 %r5, %r4, %r2;
+    ret;)",
+                 ".maxntid 256, 1, 1");
+  const UniformityAnalysis cta(k.domain, k.post_dominators), row(k.domain, k.post_dominators, 'x');
+  EXPECT_EQ(cta.of(k.value("%r4")), Uniformity::divergent);
+  EXPECT_EQ(row.of(k.value("%r4")), Uniformity::uniform);
+  EXPECT_EQ(row.of(k.value("%r5")), Uniformity::divergent);
 }
 
 TEST(Domain, PointersSplitIntoBaseAndOffset) {

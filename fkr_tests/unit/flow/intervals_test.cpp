@@ -31,6 +31,10 @@ struct Marked {
     return found;
   }
   Concurrency between(size_t a, size_t b) const { return intervals.concurrency(stores[a], stores[b]); }
+  // Where threads part at every branch, or at none.
+  bool can_meet(size_t a, size_t b, bool part) const {
+    return intervals.can_meet(stores[a], stores[b], std::vector<bool>(kernel.graph.size(), part));
+  }
 };
 
 TEST(Intervals, ABarrierSeparates) {
@@ -66,6 +70,41 @@ TEST(Intervals, TheNextIterationMeetsThisOneWithoutASecondBarrier) {
   EXPECT_FALSE(found.same_iteration);
   EXPECT_NE(found.first_is_later, kNone) << "the store before the barrier runs one iteration ahead";
   EXPECT_EQ(found.second_is_later, kNone);
+}
+
+TEST(Intervals, SidesOfABranchMeetOnlyWhereThreadsPartThere) {
+  const Marked m(R"(
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra other;
+    st.shared.u32 [s], %r1;
+    bar.sync 0;
+    st.shared.u32 [s], %r1;
+    ret;
+  other:
+    st.shared.u32 [s], %r1;
+    ret;)");
+  EXPECT_TRUE(m.between(0, 2).same_iteration);
+  EXPECT_TRUE(m.can_meet(0, 2, true));
+  EXPECT_FALSE(m.can_meet(0, 2, false));
+  EXPECT_FALSE(m.can_meet(0, 1, true)) << "a barrier";
+  EXPECT_TRUE(m.can_meet(1, 1, false));
+}
+
+TEST(Intervals, OneAheadOfTheOtherMeets) {
+  const Marked m(R"(
+  loop:
+    st.shared.u32 [s], %r1;
+    bar.sync 0;
+    st.shared.u32 [s+4], %r1;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 9;
+    @%p1 bra loop;
+    st.shared.u32 [s+8], %r1;
+    ret;)");
+  EXPECT_TRUE(m.can_meet(0, 1, false)) << "round the loop";
+  EXPECT_TRUE(m.can_meet(1, 2, false));
+  EXPECT_FALSE(m.can_meet(0, 2, false)) << "the store after the loop, and that of one more turn";
+  EXPECT_TRUE(m.can_meet(0, 2, true));
 }
 
 TEST(Intervals, TwoBarriersInALoopSeparateBothWays) {
