@@ -115,6 +115,50 @@ TEST(Matrix, AStoreDuringTheProductIsARace) {
   EXPECT_TRUE(clean.outcome.ok()) << render(clean.outcome, "test.ptx");
 }
 
+// The clean twin of each is the kernel as it was.
+TEST(Matrix, MissingFencesCommitsAndWaitsAreFaults) {
+  const std::string good = multiply_text("0x0000000000100000");
+  EXPECT_TRUE(multiply(good).outcome.ok());
+  struct Planted {
+    FaultKind kind;
+    std::string was, is, says, line;
+  };
+  const std::string fence = "  wgmma.fence.sync.aligned;\n", commit = "  wgmma.commit_group.sync.aligned;\n",
+                    wait = "  wgmma.wait_group.sync.aligned 0;\n",
+                    store = "st.global.v4.f32 [%rd7], {%f0, %f1, %f2, %f3};";
+  const Planted all[] = {
+      {FaultKind::wgmma_pending, wait, "", "%f0 is read while wgmma.mma_async still writes it: wgmma.wait_group",
+       store},
+      {FaultKind::wgmma_pending, commit, "", "its group has not been committed", store},
+      {FaultKind::wgmma_pending, wait, "  wgmma.wait_group.sync.aligned 1;\n", "wgmma.wait_group has not been", store},
+      {FaultKind::wgmma_pending, wait, "  mov.b32 %r14, 7;\n" + wait,
+       "%r14 is written while wgmma.mma_async still reads it", "mov.b32 %r14, 7;"},
+      {FaultKind::wgmma_fence, fence, "", "no wgmma.fence has been executed before", ""},
+      {FaultKind::wgmma_fence, fence, fence + "  mov.f32 %f2, 0f00000000;\n", "%f2 has been written and no wgmma.fence",
+       ""},
+  };
+  for (const Planted& each : all) {
+    SCOPED_TRACE(each.says);
+    std::string text = good;
+    text.replace(text.find(each.was), each.was.size(), each.is);
+    const Ran ran = multiply(text);
+    ASSERT_FALSE(ran.outcome.ok());
+    const Fault& fault = ran.outcome.faults[0];
+    EXPECT_EQ(fault.kind, each.kind);
+    EXPECT_NE(fault.message.find(each.says), std::string::npos) << fault.message;
+    if (!each.line.empty()) {
+      EXPECT_EQ(fault.site.text, each.line);
+    }
+  }
+  // Reading A's registers beside the product, and a second product into the same accumulators, are no faults.
+  std::string text = good;
+  text.replace(text.find(commit), 0, "  add.u32 %r16, %r13, 1;\n");
+  const size_t begin = text.find("  wgmma.mma_async"), end = text.find(commit);
+  text.insert(end, text.substr(begin, text.find(";\n", begin) + 2 - begin));
+  const Ran twice = multiply(text);
+  EXPECT_TRUE(twice.outcome.ok()) << render(twice.outcome, "test.ptx");
+}
+
 // A is all ones where it is stored; B(k, n) = k. Of each four columns 0 and 1 are there in rows 0 to 7: the sum is
 // 0 + 1 + 4 + 5 + 8 + 9 + 12 + 13 = 52; 2 and 3 in rows 8 to 15: 68.
 TEST(Matrix, SparseProductByHand) {

@@ -144,6 +144,7 @@ void restart(Cta& cta, uint64_t turn) {
   for (auto& warp : cta.warps) {
     warp->live = warp->exists;
     warp->carry = 0;
+    warp->warpgroup = {};
     warp->cluster_arrived = warp->cluster_owed = 0;
     warp->polls = false;
     warp->copies.clear();

@@ -369,6 +369,7 @@ void Decoder::decode_function(ptx::FunctionId id) {
   out.first_code = first;
   code_of_.clear();
   next_meets_ = false;
+  find_watched();
   for (const ptx::Instruction& instruction : function_->instructions) {
     code_of_.push_back(static_cast<uint32_t>(image_.codes.size()));
     decode_instruction(instruction);
@@ -406,6 +407,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   instruction_ = &instruction;
   refused_ = false;
   reads_clock_ = false;
+  watch();
   Code code;
   const Operands operands = function_->operands(instruction);
   if (instruction.guard) {

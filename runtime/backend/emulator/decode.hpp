@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Decoder {
   RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);
   bool matrix(Code& code, Operands operands);
   bool sparse(MatrixForm& form, const ptx::Operand& metadata, const ptx::Operand& selector);
+  void find_watched();
+  void watch();
   bool warpgroup(Code& code, MatrixForm& form, Operands operands);
   bool stack(Code& code, Operands operands);
   bool video(Code& code, Operands operands);
@@ -87,6 +90,7 @@ class Decoder {
   std::vector<std::vector<Ref>> slots_;  // by function and RegId
   std::map<std::pair<uint64_t, unsigned>, Ref> constants_;
   std::vector<uint32_t> code_of_;  // by InstructionId of the current function
+  std::set<ptx::RegId> watched_;   // registers of wgmma in the current function
   bool next_meets_ = false;
   bool reads_clock_ = false;
   bool refused_ = false;

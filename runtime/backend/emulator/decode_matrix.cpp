@@ -1,6 +1,8 @@
 // The decoder's family of matrix instructions. PTX ISA 9.0, 9.7.14.
+#include "analyzer/flow/effects.hpp"
 #include "runtime/backend/emulator/decode.hpp"
 #include "runtime/backend/emulator/float_math.hpp"
+#include "runtime/backend/emulator/state.hpp"
 
 namespace ptxkit::emulator {
 
@@ -26,6 +28,42 @@ RegisterList Decoder::register_list(const Operand& operand, Type type, bool writ
   RegisterList list{static_cast<uint32_t>(image_.refs.size()), static_cast<uint32_t>(refs.size())};
   image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
   return list;
+}
+
+// The registers that products of this function use, as accumulators or for A.
+void Decoder::find_watched() {
+  watched_.clear();
+  for (const ptx::Instruction& instruction : function_->instructions) {
+    if (instruction.op != Op::wgmma || !function_->has(instruction, Mod::mma_async)) continue;
+    const auto operands = function_->operands(instruction);
+    for (const Operand& list : operands.first(std::min<size_t>(operands.size(), 2)))
+      for (const Operand& each : function_->children(list))
+        if (each.kind == OperandKind::reg) watched_.insert(each.id);
+  }
+}
+
+// Before an instruction that names such a register: a look whether a product still uses it.
+void Decoder::watch() {
+  if (watched_.empty() || instruction_->op == Op::wgmma) return;
+  Code code;
+  code.list = static_cast<uint32_t>(image_.watched.size());
+  flow::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
+    if (watched_.contains(operand.id)) image_.watched.push_back({slot(operand.id, 0), written});
+  });
+  code.target = static_cast<uint32_t>(image_.watched.size()) - code.list;
+  if (code.target == 0) return;
+  code.counts = false;
+  code.undefined = Undefined::handler;
+  code.run = [](Warp&, const Code&, uint32_t) {};
+  code.checked = [](Warp& warp, const Code& each, uint32_t) {
+    if (checks(*warp.cta, kCheckRaces))
+      watch_registers(warp, warp.cta->launch->image->watched.data() + each.list, each.target);
+  };
+  code.guard = instruction_->guard ? slot(instruction_->guard.reg, 0) : kNoRef;
+  code.guard_flip = instruction_->guard.negated ? 0xffffffff : 0;
+  code.meeting = next_meets_;
+  next_meets_ = false;
+  emit(code);
 }
 
 bool Decoder::matrix(Code& code, Operands operands) {
@@ -117,13 +155,22 @@ bool Decoder::sparse(MatrixForm& form, const Operand& metadata, const Operand& s
 }
 
 // wgmma: D, A (registers or descriptor), descriptor of B, [metadata, selector,] scale-d, [scale-a, scale-b [,
-// transpose-a], transpose-b]. Each warp of the group computes its 16 rows when it comes by: the group's wait is not
-// waited for, and what fence, commit_group and wait_group order is in order already.
+// transpose-a], transpose-b]. Each warp of the group computes its 16 rows when it comes by; what fence,
+// commit_group and wait_group order is in order already, and watched (warpgroup_order.hpp).
 bool Decoder::warpgroup(Code& code, MatrixForm& form, Operands operands) {
   const Words w = words();
   if (!w.has(Mod::mma_async)) {
     code.kind = Kind::simple;
     code.run = [](Warp&, const Code&, uint32_t) {};
+    if (w.has(Mod::fence)) {
+      code.checked = [](Warp& warp, const Code&, uint32_t) { warp.warpgroup.fence(); };
+    } else if (w.has(Mod::commit_group)) {
+      code.checked = [](Warp& warp, const Code&, uint32_t) { warp.warpgroup.commit(); };
+    } else {
+      if (operands.size() != 1 || operands[0].kind != OperandKind::integer) return false;
+      code.immediate = operands[0].value;
+      code.checked = [](Warp& warp, const Code& each, uint32_t) { warp.warpgroup.wait(each.immediate); };
+    }
     return true;
   }
   if (instruction_->type_count != 3 || operands.size() < 4) return false;

@@ -104,6 +104,8 @@ std::string triple(const std::array<uint32_t, 3>& v) { return fmt::format("({},{
 
 }  // namespace
 
+std::string register_name(const Warp& warp, Ref ref) { return register_name(*warp.cta->launch->image, warp.pc, ref); }
+
 std::string_view text(FaultKind kind) { return row(kind).text; }
 std::string_view name(FaultKind kind) { return row(kind).name; }
 std::string_view rule(FaultKind kind) { return row(kind).rule; }

@@ -20,6 +20,7 @@
 #include "runtime/backend/emulator/memory.hpp"
 #include "runtime/backend/emulator/order.hpp"
 #include "runtime/backend/emulator/texture_form.hpp"
+#include "runtime/backend/emulator/warpgroup_order.hpp"
 
 namespace ptxkit::emulator {
 
@@ -270,6 +271,7 @@ struct ProgramImage {
   std::vector<MatrixForm> matrices;
   std::vector<AsyncForm> asyncs;
   std::vector<TextureForm> textures;
+  std::vector<WatchedRegister> watched;
   std::vector<MbarrierForm> mbarriers;
   std::vector<std::array<Update, 2>> updates;  // of atomics: in shared memory, in global memory
   std::vector<std::vector<uint32_t>> tables;   // branch targets

@@ -150,7 +150,10 @@ class WarpgroupProduct {
 template <bool kChecked>
 void multiply(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = warp.cta->launch->image->matrices[code.target];
-  if constexpr (kChecked) track_matrix(warp, form);
+  if constexpr (kChecked) {
+    track_matrix(warp, form);
+    if (checks(*warp.cta, kCheckRaces)) start_product(warp, form);
+  }
   WarpgroupProduct(warp, code, form).run(kChecked);
 }
 

@@ -15,6 +15,7 @@
 
 #include "runtime/backend/emulator/image.hpp"
 #include "runtime/backend/emulator/races.hpp"
+#include "runtime/backend/emulator/warpgroup_order.hpp"
 
 namespace ptxkit::emulator {
 
@@ -94,6 +95,7 @@ struct Warp {
   uint32_t cluster_arrived = 0;    // lanes that arrived at the cluster's barrier in this phase
   uint32_t cluster_owed = 0;       // lanes that arrived and have not waited
   bool polls = false;              // a fragment waits for an mbarrier or for the cluster
+  WarpgroupOrder warpgroup;        // with the sanitizer only
   std::vector<LaneCopies> copies;  // by lane; empty without asynchronous copies
   std::vector<Fragment> fragments;
   Frame* frame = nullptr;    // of the running fragment
@@ -260,6 +262,8 @@ Site site_of(const ProgramImage& image, uint32_t pc);
 std::array<uint32_t, 3> block_of(const LaunchShape& shape, uint64_t turn);  // %ctaid
 ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint32_t lane);
 std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.sync 0)"
+
+std::string register_name(const Warp& warp, Ref ref);  // at the running instruction
 
 // A value with undefined bits decides something: `ref` is its slot.
 void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes);

@@ -1,0 +1,97 @@
+// See warpgroup_order.hpp.
+#include "runtime/backend/emulator/warpgroup_order.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "runtime/backend/emulator/state.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+using Pending = WarpgroupOrder::Pending;
+
+void report_pending(Warp& warp, const Pending& use, std::string_view verb) {
+  const bool committed = use.group < warp.warpgroup.commits;
+  report(warp, {.kind = FaultKind::wgmma_pending,
+                .message = fmt::format("{} is {} while wgmma.mma_async still {} it: {}", register_name(warp, use.ref),
+                                       verb, use.is_result ? "writes" : "reads",
+                                       committed ? "wgmma.wait_group has not been executed for its group"
+                                                 : "its group has not been committed"),
+                .lane = static_cast<unsigned>(std::countr_zero(warp.active)),
+                .has_other = true,
+                .other_pc = use.pc,
+                .other_warp = warp.index,
+                .other_lane = static_cast<uint32_t>(std::countr_zero(warp.active)),
+                .other_message = "started here"});
+}
+
+}  // namespace
+
+void WarpgroupOrder::fence() {
+  fenced = true;
+  written.clear();
+}
+
+void WarpgroupOrder::wait(uint64_t groups_left) {
+  std::erase_if(pending, [&](const Pending& each) { return each.group + groups_left < commits; });
+}
+
+void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t count) {
+  WarpgroupOrder& order = warp.warpgroup;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto& [ref, written] = registers[i];
+    for (const Pending& each : order.pending)
+      if (each.frame == warp.frame && each.ref == ref && (written || each.is_result)) {
+        report_pending(warp, each, written ? "written" : "read");
+        break;
+      }
+    if (written) order.written.push_back({warp.frame, ref});
+  }
+  // A loop without a fence writes the same registers again and again.
+  if (order.written.size() < 4096) return;
+  auto less = [](const auto& x, const auto& y) { return std::tie(x.frame, x.ref) < std::tie(y.frame, y.ref); };
+  auto same = [](const auto& x, const auto& y) { return x.frame == y.frame && x.ref == y.ref; };
+  std::sort(order.written.begin(), order.written.end(), less);
+  order.written.erase(std::unique(order.written.begin(), order.written.end(), same), order.written.end());
+}
+
+void start_product(Warp& warp, const MatrixForm& form) {
+  WarpgroupOrder& order = warp.warpgroup;
+  const Ref* refs = warp.cta->launch->image->refs.data();
+  auto fault = [&](std::string message) {
+    report(warp, {.kind = FaultKind::wgmma_fence, .message = std::move(message)});
+  };
+  if (!order.fenced) fault("no wgmma.fence has been executed before the first wgmma.mma_async");
+  std::vector<Pending> started;
+  auto use = [&](const RegisterList& list, bool is_result) {
+    for (uint32_t i = 0; i < list.count; ++i) {
+      const Ref ref = refs[list.first + i];
+      const bool written = std::any_of(order.written.begin(), order.written.end(),
+                                       [&](const auto& each) { return each.frame == warp.frame && each.ref == ref; });
+      if (order.fenced && written)
+        fault(fmt::format("{} has been written and no wgmma.fence has been executed since", register_name(warp, ref)));
+      for (const Pending& each : order.pending) {
+        // Products of one shape may follow each other in the same accumulators.
+        const bool follows = is_result && each.is_result && each.shape_n == form.shape.n;
+        if (each.frame != warp.frame || each.ref != ref || follows || (!is_result && !each.is_result)) continue;
+        report_pending(warp, each, is_result ? "written" : "read");
+        break;
+      }
+      started.push_back({warp.frame, ref, is_result, warp.pc, form.shape.n, order.commits});
+    }
+  };
+  use(form.d, true);
+  if (!form.a_in_shared) use(form.a, false);
+  std::erase_if(order.pending, [&](const Pending& each) {
+    return std::any_of(started.begin(), started.end(), [&](const Pending& fresh) {
+      return fresh.frame == each.frame && fresh.ref == each.ref && fresh.is_result == each.is_result;
+    });
+  });
+  order.pending.insert(order.pending.end(), started.begin(), started.end());
+}
+
+}  // namespace ptxkit::emulator
