@@ -130,8 +130,9 @@ class Page {
   }
 
   std::string kernel_html(const FileAnalysis& file, const KernelAnalysis& kernel) {
-    const HtmlKernel at{file, kernel, fmt::format("k{}", next_++),
-                        kernel.function != ptx::kNone && (!is_large_ || has_charge(kernel))};
+    HtmlKernel at{file, kernel, fmt::format("k{}", next_++),
+                  kernel.function != ptx::kNone && (!is_large_ || has_charge(kernel))};
+    if (at.has_code) at.functions = functions_of(at.module(), kernel.function);
     add_to_overview(file, kernel, at.id);
     std::string out = fmt::format(
         "<section class=\"kernel\" id=\"{}\" data-kernel=\"{}\">\n<h2>{} <small>{}, PTX {}.{}, {}</small></h2>\n",
@@ -196,8 +197,7 @@ class Page {
 
   static std::string place_html(const HtmlKernel& at, uint32_t line, std::string_view statement,
                                 std::string_view what) {
-    const bool is_shown = at.has_code && at.module().position(at.function().at).line <= line &&
-                          line <= at.module().position(at.function().end).line;
+    const bool is_shown = at.has_code && at.owns(line);
     const std::string number = is_shown ? fmt::format("<a href=\"#{}\">line {}</a>", ptx_line_id(at, line), line)
                                         : fmt::format("line {}", line);
     return fmt::format("<p class=\"place\">{} <code>{}</code> {}</p>\n", number, for_html(statement), for_html(what));

@@ -16,7 +16,7 @@
 namespace ptxkit::report {
 namespace {
 
-constexpr uint32_t kWholeKernelLines = 3000;  // a longer one is shown around its findings
+constexpr uint32_t kWholeFunctionLines = 3000;  // a longer one is shown around its findings
 constexpr uint32_t kPtxContextLines = 20, kSourceContextLines = 3;
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -76,10 +76,13 @@ class Code {
 
   // The innermost source place of each line of PTX whose file is at hand.
   void collect_sources() {
-    std::map<std::string, size_t> known;  // to files_; npos where absent
-    for (const ptx::Instruction& instruction : at_.function().instructions) {
+    for (const ptx::Function* function : at_.functions) collect_sources_of(*function);
+  }
+
+  void collect_sources_of(const ptx::Function& function) {
+    for (const ptx::Instruction& instruction : function.instructions) {
       for (const SourcePlace& place : source_places(module_, instruction.location)) {
-        const auto [found, is_new] = known.emplace(place.file, std::string::npos);
+        const auto [found, is_new] = known_.emplace(place.file, std::string::npos);
         if (is_new) {
           if (auto text = source_text_ ? source_text_(at_.file.path, place.file) : std::nullopt) {
             found->second = files_.size();
@@ -108,11 +111,21 @@ class Code {
   }
 
   std::string ptx_panel() const {
-    const uint32_t first = module_.position(at_.function().at).line, last = module_.position(at_.function().end).line;
-    const bool is_whole = is_shown_whole(at_);
     std::set<uint32_t> shown = steps_;
     for (const auto& [line, mark] : marks_) shown.insert(line);
     std::string out = "<table class=\"lines ptx\">";
+    for (const ptx::Function* function : at_.functions) {
+      if (function != &at_.function())
+        out += fmt::format("<tr class=\"callee\"><td><td>called: {}\n", for_html(function->name));
+      out += rows_of(*function, shown);
+    }
+    return out + "</table>\n";
+  }
+
+  std::string rows_of(const ptx::Function& function, const std::set<uint32_t>& shown) const {
+    const uint32_t first = module_.position(function.at).line, last = module_.position(function.end).line;
+    const bool is_whole = last - first < kWholeFunctionLines;
+    std::string out;
     uint32_t hidden = 0;
     for (uint32_t line = first; line <= last; ++line) {
       const auto near = shown.lower_bound(line > kPtxContextLines ? line - kPtxContextLines : 0);
@@ -124,7 +137,7 @@ class Code {
       out += ptx_row(line);
     }
     if (hidden) out += gap(hidden);
-    return out + "</table>\n";
+    return out;
   }
 
   static std::string mark_html(const Mark& mark) {
@@ -176,6 +189,7 @@ class Code {
   std::map<uint32_t, Mark> marks_;  // by line of PTX
   std::set<uint32_t> steps_;
   std::vector<File> files_;
+  std::map<std::string, size_t> known_;  // to files_; npos where absent
   std::vector<std::string> absent_;
   std::map<uint32_t, std::pair<size_t, uint32_t>> source_of_;  // line of PTX -> file and line
 };
@@ -184,7 +198,25 @@ class Code {
 
 bool is_shown_whole(const HtmlKernel& at) {
   const auto line = [&](ptx::Offset offset) { return at.module().position(offset).line; };
-  return line(at.function().end) - line(at.function().at) < kWholeKernelLines;
+  return line(at.function().end) - line(at.function().at) < kWholeFunctionLines;
+}
+
+std::vector<const ptx::Function*> functions_of(const ptx::Module& module, ptx::FunctionId kernel) {
+  std::vector<const ptx::Function*> found{&module.functions[kernel]};
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (const ptx::Operand& operand : found[i]->operand_pool) {
+      if (operand.kind != ptx::OperandKind::function) continue;
+      const ptx::Function& named = module.functions[operand.id];
+      if (named.has_body && !named.is_entry && std::ranges::find(found, &named) == found.end()) found.push_back(&named);
+    }
+  }
+  return found;
+}
+
+bool HtmlKernel::owns(uint32_t line) const {
+  return std::ranges::any_of(functions, [&](const ptx::Function* each) {
+    return module().position(each->at).line <= line && line <= module().position(each->end).line;
+  });
 }
 
 std::string code_html(const HtmlKernel& at, const SourceText& source_text) { return Code(at, source_text).write(); }

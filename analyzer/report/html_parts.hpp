@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/report/html.hpp"
@@ -20,15 +21,21 @@ struct HtmlKernel {
   const FileAnalysis& file;
   const KernelAnalysis& kernel;
   std::string id;
-  bool has_code;  // its PTX and pictures are in the page
+  bool has_code;                                     // its PTX and pictures are in the page
+  std::vector<const ptx::Function*> functions = {};  // shown: the kernel's own and those that it calls
 
   const ptx::Module& module() const { return file.parsed.module; }
   const ptx::Function& function() const { return module().functions[kernel.function]; }
+  // Whether the line is of one of the functions shown.
+  bool owns(uint32_t line) const;
 };
+
+// The kernel, then the functions with a body that it names, or that these name, in the order in which that happens.
+std::vector<const ptx::Function*> functions_of(const ptx::Module& module, ptx::FunctionId kernel);
 
 // The id of a line of PTX of the kernel.
 std::string ptx_line_id(const HtmlKernel& at, uint32_t line);
-// Whether all lines of the kernel are in the page; of a very long one, only those around findings are.
+// Whether all lines of the kernel are in the page; of a very long function, only those around findings are.
 bool is_shown_whole(const HtmlKernel& at);
 
 std::string score_bars_html(const KernelAnalysis& kernel);
