@@ -14,6 +14,7 @@ namespace {
 using ptx::Mod;
 using ptx::Op;
 using ptx::Type;
+using scalar::canonical;
 using scalar::flush;
 using scalar::saturate;
 
@@ -65,6 +66,20 @@ void gross(Warp& warp, const Code& code, uint32_t mask) {
   for_lanes(mask, [&](unsigned i) {
     const double r = compute<double, kMath>(scalar::to_f64(upper(a[i])), 0, 0, false);
     d[i] = r == r ? upper(scalar::to_bits(r)) : 0x7fffffff00000000u;
+  });
+}
+
+// div.approx is a * (1 / b), where the reciprocal of more than 2^126 is flushed.
+template <bool kFlush>
+void quotient(Warp& warp, const Code& code, uint32_t mask) {
+  const float* a = at<const float>(warp, code.a);
+  const float* b = at<const float>(warp, code.b);
+  float* d = at<float>(warp, code.dst);
+  for_lanes(mask, [&](unsigned i) {
+    const float x = kFlush ? flush(a[i]) : a[i], y = kFlush ? flush(b[i]) : b[i];
+    float r = x / y;
+    if (std::isfinite(y) && std::fabs(y) > 0x1p126F && x == x) r = std::isinf(x) ? NAN : std::copysign(0.0F, r);
+    d[i] = canonical(kFlush ? flush(r) : r);
   });
 }
 
@@ -135,7 +150,7 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
       code.run = pick<Math::fma>(type, ftz);
       break;
     case Op::div:
-      code.run = pick<Math::div>(type, ftz);
+      code.run = !words.has(Mod::approx) ? pick<Math::div>(type, ftz) : ftz ? quotient<true> : quotient<false>;
       break;
     case Op::sqrt:
       code.run = pick<Math::sqrt>(type, ftz);
