@@ -50,6 +50,12 @@ section_ptz() {
     expect 0 "$pack" --codec $codec -c part; same out part.ptz
     expect 0 "$pack" -dc --backend emulator part.ptz; same out part
   done
+  expect 0 "$pack" --verify --codec lzr -f input; present input.ptz; expect 0 "$pack" -t input.ptz
+  if command -v script >/dev/null; then
+    "$pack" -q --codec bbw -f input
+    script -qec "'$pack' -T1 -t input.ptz" /dev/null </dev/null | tr '\r' '\n' | grep -qE '^input.ptz: [0-9]+ % of .* MB, [0-9]+ MB/s, ratio ' ||
+      fail "no progress line"
+  fi
   : >empty
   expect 0 "$pack" --codec lzr empty; expect 0 "$pack" -dc empty.ptz; same out empty
   expect 2 "$pack" --codec lzr -B7 -f input; says "are for lz4, not for lzr"
@@ -225,7 +231,7 @@ section_errors() {
   expect 0 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" -vc input; says "input -> "; [ "$(wc -l <err)" = 1 ] || fail "small inputs need no driver"
   expect 0 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" --policy gpu -c input; silent
   expect 0 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" --policy gpu -vc input; says "using the CPU: no NVIDIA driver"
-  expect 2 "$pack" --policy sometimes input
+  expect 2 "$pack" --policy sometimes input; says "sometimes not in {auto,cpu,gpu,mixed}"
   expect 2 "$pack" --policy gpu --backend cuda input; says "--policy is for --backend auto"
   # A terminal gets no compressed data without -f. script(1) makes one.
   if command -v script >/dev/null; then

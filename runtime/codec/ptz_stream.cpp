@@ -89,7 +89,7 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
 }  // namespace
 
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                  const PtzHeader& header, BlockKernels* kernels) {
+                                  const PtzHeader& header, BlockKernels* kernels, const Progress& progress) {
   format::PtzWriter writer(sink, header);
   StreamTotals totals;
   totals.frame_count = 1;
@@ -113,6 +113,7 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
       totals.raw_bytes += jobs[i].raw.size();
       ++totals.block_count;
     }
+    if (progress) progress(totals.raw_bytes, writer.written_bytes());
   }
   if (auto done = writer.finish(); !done) return tl::unexpected(done.error());
   totals.stored_bytes = writer.written_bytes();
@@ -120,7 +121,7 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
 }
 
 Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                    BlockKernels* kernels) {
+                                    BlockKernels* kernels, const Progress& progress) {
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
@@ -150,6 +151,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
       ++totals.block_count;
     }
     if (failed) return tl::unexpected(*failed);
+    if (progress) progress(totals.raw_bytes, reader.read_bytes());
   }
   totals.stored_bytes = reader.read_bytes();
   return totals;

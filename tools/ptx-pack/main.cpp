@@ -132,7 +132,8 @@ class Packer {
     return file.commit(input);
   }
 
-  // Decompresses what was written, with liblz4 whatever the backend was, against the checksum of the raw bytes.
+  // Decompresses what was written, on the CPU whatever the backend was, against the checksum of the raw bytes, which
+  // .ptz has for each block.
   Result<void> verify(const OutputFile& file, std::uint64_t raw_bytes) {
     struct stat info{};
     if (::fstat(file.descriptor(), &info) != 0 || !S_ISREG(info.st_mode) ||
@@ -140,11 +141,15 @@ class Packer {
       return fail("cannot be read back: expected a file", file.name(), "leave --verify away");
     }
     codec::Executor executor(options_.thread_count);
-    const auto cpu = codec::make_cpu_backend(executor);
     format::DescriptorSource source(file.descriptor(), file.name());
     format::NullSink sink;
-    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
-    const auto totals = codec::decompress_stream(source, sink, *cpu, {.progress = {}, .limits = limits});
+    const auto read_back = [&] {
+      if (uses_ptz({})) return codec::decompress_ptz(source, sink, executor);
+      const auto cpu = codec::make_cpu_backend(executor);
+      const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
+      return codec::decompress_stream(source, sink, *cpu, {.progress = {}, .limits = limits});
+    };
+    const auto totals = read_back();
     if (!totals) return tl::unexpected(totals.error());
     if (totals->raw_bytes != raw_bytes) {
       return fail(fmt::format("expected {} bytes, the output holds {}", raw_bytes, totals->raw_bytes), file.name());
@@ -169,29 +174,26 @@ class Packer {
 
   Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink, std::stop_token stop = {}) {
     format::DescriptorSource source(input.descriptor(), input.name());
+    ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
+                      options_.mode == Mode::compress);
+    const codec::Progress progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); };
     if (uses_ptz(input.name())) {
       if (!kernels_) {
         auto selected = codec::select_block_kernels(request_, executor_);
         if (!selected) return tl::unexpected(selected.error());
         kernels_ = std::move(*selected);
       }
-      if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, kernels_.get());
+      if (options_.mode != Mode::compress)
+        return codec::decompress_ptz(source, sink, executor_, kernels_.get(), progress);
       const format::PtzCodec codec = *codec::block_codec_named(options_.codec);
-      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, kernels_.get());
+      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, kernels_.get(),
+                                 progress);
     }
-    ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
-                      options_.mode == Mode::compress);
     const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
     if (options_.mode != Mode::compress) {
-      return codec::decompress_stream(
-          source, sink, backend_,
-          {.progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); }, .limits = limits});
+      return codec::decompress_stream(source, sink, backend_, {.progress = progress, .limits = limits});
     }
-    codec::CompressOptions options{
-        .header = header(),
-        .encoder = encoder_,
-        .progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); },
-        .limits = limits};
+    codec::CompressOptions options{.header = header(), .encoder = encoder_, .progress = progress, .limits = limits};
     if (options_.content_size) options.header.content_bytes = input.size_bytes();
     return codec::compress_stream(source, sink, backend_, options);
   }

@@ -128,9 +128,10 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       ->check(CLI::Range(0, 64));
   app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulator"}));
-  app.add_option("--policy", options.policy,
+  std::string policy = "auto";
+  app.add_option("--policy", policy,
                  "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
-      ->transform(CLI::CheckedTransformer(kPolicies));
+      ->check(CLI::IsMember({"auto", "cpu", "gpu", "mixed"}));
   app.add_option("--device", options.devices, "which GPU, counted from 0; several, as in 0,1, are used together")
       ->delimiter(',')
       ->check(CLI::Range(0, 1023));
@@ -156,6 +157,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   for (const RefusedFlag& refused : kRefusedFlags) {
     if (app.count(refused.flag) != 0) return usage(fmt::format("{} is refused: {}", refused.flag, refused.reason));
   }
+  options.policy = kPolicies.at(policy);
   if (app.count("--policy") != 0 && options.backend != "auto") return usage("--policy is for --backend auto");
   if (auto failed = apply_block_flags(block_flags, options)) return *failed;
   if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
@@ -170,10 +172,10 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   }
   if (options.codec != "lz4") {
     if (!block_flags.empty() || options.reproducible || content_size || no_content_size || frame_crc || no_frame_crc ||
-        options.verify || options.memory_bytes != 0) {
-      return usage(fmt::format(
-          "-B, --reproducible, --[no-]content-size, --[no-]frame-crc, --verify and --memory are for lz4, not for {}",
-          options.codec));
+        options.memory_bytes != 0) {
+      return usage(
+          fmt::format("-B, --reproducible, --[no-]content-size, --[no-]frame-crc and --memory are for lz4, not for {}",
+                      options.codec));
     }
   }
   options.content_size = !no_content_size;
