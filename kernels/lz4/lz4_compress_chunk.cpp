@@ -131,39 +131,45 @@ class ChunkCompressor {
     const WarpU32 parse_end = min(start_end_, begin + (kChunkSegment - (kMinMatch - 1)));
     for (u32 group = 0; group < kGroups; ++group) {
       const LaneU32 first = first_of(begin, group);
-      const LaneU32 place = (first ^ (kChunkTile - 1)) << 16;
+      const LaneU32 own_and_later = (first ^ (kChunkTile - 1)) << 16 | 0xFFFF;  // the largest entry of the first
       const auto words = words_at(first);
       std::vector<LaneU32> candidates, scores;
       for (u32 i = 0; i < kGroup; ++i) {
         const LaneU32 hash = words[i + 1] * kHashMultiplier, pair = *looked.earlier[(group * kGroup + i) / 2];
-        const LaneU32 entry = slot(hash).load(), own = place - k_.constant(i << 16);
-        const LaneBool in_tile = agrees(entry, hash) & (entry > (own | 0xFFFF));
+        const LaneU32 entry = slot(hash).load();
+        const LaneBool in_tile = agrees(entry, hash) & (entry > own_and_later - k_.constant(i << 16));
         const LaneU32 latest = chunk_position(LaneU32(select(in_tile, entry, i % 2 == 0 ? pair << 16 : pair)));
-        const LaneU32 position = first + k_.constant(i), before = max(position, 1) - 1;
-        const LaneU32 candidate = select(words[i + 1] == words[i], before, latest);
+        const LaneU32 position = first + k_.constant(i);
+        const LaneU32 candidate = select(words[i + 1] == words[i], position - 1, latest);  // past all, of position 0
         candidates.push_back(candidate);
         scores.push_back(Parser::score(src_, words[i + 1], words[i + 5], min(candidate, start_end_ - 1),
                                        (candidate < position) & (position < parse_end)));
       }
+      const auto pair = [&](u32 i) { return prmt(candidates[i], candidates[i + 1], k_.constant<u32>(0x5410)); };
+      const auto four = [&](u32 i) {
+        const auto two = [&](u32 at) { return prmt(scores[at], scores[at + 1], k_.constant<u32>(0x0040)); };
+        return prmt(two(i), two(i + 2), k_.constant<u32>(0x5410));
+      };
+      const LaneU32 low = four(0), high = four(4);
       // The last lane's neighbours are of another group.
-      const auto next_lane = [&](const LaneU32& value) {
-        return select(k_.lane() == kWarpLanes - 1, 0, shuffle_down(value, 1));
-      };
-      scores.push_back(next_lane(scores[0]));
-      scores.push_back(next_lane(scores[1]));
-      const auto start = [&](u32 i) {
-        return LaneU32(select(Parser::stays(scores[i], scores[i + 1], scores[i + 2]), scores[i], 0));
-      };
-      const auto pair = [&](u32 i) { return candidates[i] | candidates[i + 1] << 16; };
-      const auto four = [&](u32 i) { return start(i) | start(i + 1) << 8 | start(i + 2) << 16 | start(i + 3) << 24; };
+      const LaneU32 beyond = select(k_.lane() == kWarpLanes - 1, 0, shuffle_down(low, 1));
       const auto index = times<kGroup>((first - begin) / kGroup);
       workspace_.candidates(k_.warp()).at(index).template as<u32>().store_vector(
           std::array{pair(0), pair(2), pair(4), pair(6)});
       workspace_.scores.at(times<kChunkSegment>(k_.warp()))
           .at(index)
           .template as<u32>()
-          .store_vector(std::array{four(0), four(4)});
+          .store_vector(std::array{starts_of(low, high), starts_of(high, beyond)});
     }
+  }
+
+  // Of four scores, one a byte, those at which a match is to start; `next` has the four after them. As Parser::stays,
+  // in all bytes at once: a difference keeps its byte's high bit where nothing is borrowed.
+  LaneU32 starts_of(const LaneU32& scores, const LaneU32& next) {
+    const LaneU32 by_1 = funnel_right(scores, next, k_.constant<u32>(8));
+    const LaneU32 by_2 = funnel_right(scores, next, k_.constant<u32>(16));
+    const LaneU32 stays = (scores + 0x80808080u - by_1) & (scores + 0x81818181u - by_2) & 0x80808080u;
+    return scores & ((stays >> 7) * 0xFF);
   }
 
   Kernel& k_;

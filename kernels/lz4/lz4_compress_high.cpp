@@ -49,7 +49,7 @@ class HighCompressor {
         listed = block_.parse_segment(begin);
       });
       block_.publish(*listed);
-      k_.barrier();  // records are there
+      k_.barrier();             // records are there
       block_.write_tile(tile);  // a barrier of the next step comes before its candidates take the place of lists
     });
     block_.finish(needless);

@@ -74,8 +74,8 @@ class SegmentedBlock {
   //
   // Which position starts the match after another follows from that one's end alone. So each lane chooses the matches
   // of its own slice, first as if none reached into it, and again from where the lanes before it arrived if they
-  // arrived elsewhere. A match of kLongMatch bytes is measured by the whole warp, the first such one a turn: those that
-  // it covers need not be.
+  // arrived elsewhere; a match that reaches beyond the next slice concerns more than that. One of kLongMatch bytes is
+  // measured by the whole warp, the first such one a turn: those that it covers need not be.
   WarpU32 parse_segment(const WarpU32& begin) {
     using namespace dsl;
     mark_warp(k_, Mark::parse, begin);
@@ -103,8 +103,9 @@ class SegmentedBlock {
           pending = kNone;
         });
       });
-      const LaneU32 reached = inclusive_max(max(*arrival, slice_end));
-      const LaneU32 from = select(lane == 0, 0, shuffle_up(reached, 1));
+      LaneVar reached(k_, max(*arrival, slice_end));
+      k_.if_(any(*arrival > slice_end + kLanePositions), [&] { reached = inclusive_max(*reached); });
+      const LaneU32 from = select(lane == 0, 0, shuffle_up(*reached, 1));
       astray = from != *start;
       start = from;
       turns.break_if(!any(*astray | (*pending != kNone)));
