@@ -6,18 +6,36 @@
 
 namespace ptxkit::kernels {
 
-// Calls the coder for the fields of the lane from the last to the first; see for_fields_backwards.
+// Calls the coder for the fields of the lane from the last to the first; see for_fields_backwards. Four rows a turn,
+// whose symbols were asked for a turn before.
 template <class Coder, class Emit>
 void for_fields_backwards(TransformItem& item, Coder& coder, const Emit& emit) {
   using namespace dsl;
   Kernel& k = item.k;
+  constexpr u32 kTurnRows = 4, kTurnBytes = kTurnRows * kBitLanes;
   coder.begin();
-  const LaneU32 lane = k.lane();
-  const LaneU32 count = select(lane < item.src_size, (item.src_size - lane - 1) / kBitLanes + 1, 0);
-  LaneVar at(k, lane + (count - 1) * kBitLanes);
-  k.range(0, count, 1, [&](const auto&) {
-    coder.symbol(zext<u32>(item.src.at(*at).load()), emit);
-    at -= kBitLanes;
+  // From the end to where whole turns are left, the last row being whole or not.
+  WarpVar row(k, align_down<kBitLanes>(item.src_size + (kBitLanes - 1)));
+  const WarpU32 turns_end = align_down<kTurnBytes>(item.src_size);
+  k.warp_loop([&](auto& rows) {
+    rows.break_if(*row == turns_end);
+    row -= kBitLanes;
+    const LaneU32 at = *row + k.lane();
+    k.if_(at < item.src_size, [&] { coder.symbol(zext<u32>(item.src.at(at).load()), emit); });
+  });
+  std::array<LaneVar, kTurnRows> ahead{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
+  const auto look_ahead = [&](const WarpU32& first) {
+    const auto from = item.src.at(first + k.lane());
+    unrolled<kTurnRows>(
+        [&](auto i) { ahead[i] = zext<u32>(from.at(std::integral_constant<u32, i * kBitLanes>{}).load()); });
+  };
+  k.if_(*row != 0, [&] { look_ahead(*row - kTurnBytes); });
+  k.warp_loop([&](auto& turns) {
+    turns.break_if(*row == 0);
+    const std::array<LaneU32, kTurnRows> symbols{*ahead[0], *ahead[1], *ahead[2], *ahead[3]};
+    row -= kTurnBytes;
+    look_ahead(max(*row, kTurnBytes) - kTurnBytes);
+    unrolled<kTurnRows>([&](auto i) { coder.symbol(symbols[kTurnRows - 1 - i], emit); });
   });
   coder.end(emit);
 }
@@ -35,18 +53,22 @@ void write_lanes(TransformItem& item, const WarpU32& at, Coder& coder, const Fai
   fail_if(end > item.capacity, StreamStatus::output_overrun);
   mark_warp(k, Mark::emit, at);
   store_u16(item.dst.at(at + k.lane() * 2), bytes);
+  // Two bytes leave the buffer at a time: a field is of at most kMaxFieldBits.
+  static_assert(kMaxFieldBits < 16);
   LaneVar to(k, at + kLaneSizesBytes + before + bytes), held(k, bytes * 8 - *bits), buffer(k, 0);
   for_fields_backwards(item, coder, [&](const LaneU32& field, const LaneU32& count) {
     buffer |= field << *held;
     held += count;
-    k.thread_loop([&](auto& whole_bytes) {
-      whole_bytes.break_if(*held < 8);
-      to -= 1;
-      item.dst.at(*to).store(trunc<u8>(*buffer));
-      buffer >>= 8;
-      held -= 8;
+    k.if_(*held >= 16, [&] {
+      to -= 2;
+      const auto place = item.dst.at(*to);
+      place.template at<1>().store(trunc<u8>(*buffer));
+      place.store(trunc<u8>(*buffer >> 8));
+      buffer >>= 16;
+      held -= 16;
     });
   });
+  k.if_(*held != 0, [&] { item.dst.at(*to - 1).store(trunc<u8>(*buffer)); });  // the lane's first byte
   item.size_bytes = end;
 }
 

@@ -1,7 +1,7 @@
 // rANS, `chunked`: a thread for each lane of a stream, as many chunks at once as have lanes for it. A lane's words
 // stand one behind the other and come out last first, so every chunk is coded twice: once to count the words, once to
 // write them where they belong. That needs no room beside the result.
-#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/rans_entries.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
 
@@ -13,11 +13,12 @@ using Option = Expr<u32, Rate::Block>;
 
 class Encoder {
  public:
-  Encoder(TransformItem& item, const SymbolWords& table, const Option& scale_bits, const Option& lanes,
-          const Option& chunk_bytes, const WarpU32& chunk_count)
+  Encoder(TransformItem& item, const SymbolWords& counts, const SymbolWords& entries, const Option& scale_bits,
+          const Option& lanes, const Option& chunk_bytes, const WarpU32& chunk_count)
       : item_(item),
         k_(item.k),
-        table_(table),
+        counts_(counts),
+        entries_(entries),
         scale_bits_(scale_bits),
         lanes_(lanes),
         chunk_bytes_(chunk_bytes),
@@ -86,33 +87,34 @@ class Encoder {
   template <class OnWord>
   LaneU32 run(const Lane& lane, const OnWord& on_word) {
     LaneVar state(k_, kRansLow), at(k_, lane.last_at);
+    // A symbol is asked for a turn before; behind the lane's first there is none, and that of the item serves.
+    const auto symbol_at = [&](const LaneU32& place) {
+      return zext<u32>(item_.src.at(select(place < item_.src_size, place, 0)).load());
+    };
+    LaneVar ahead(k_, 0);
+    k_.if_(lane.symbols != 0, [&] { ahead = symbol_at(*at); });
     k_.range(0, lane.symbols, 1, [&](const auto&) {
-      const LaneU32 entry = table_.at(zext<u32>(item_.src.at(*at).load())).load();
-      const LaneU32 frequency = entry & 0xFFFF;
-      k_.if_(*state >> (32 - scale_bits_) >= frequency, [&] {
+      const RansEntry entry(entries_, *ahead);
+      at -= lanes_;
+      ahead = symbol_at(*at);
+      k_.if_(entry.gives_up(*state, scale_bits_), [&] {
         on_word(*state);
         state >>= 16;
       });
-      const LaneU32 quotient = *state / frequency;
-      state = (quotient << scale_bits_) + (*state - quotient * frequency) + (entry >> 16);
-      at -= lanes_;
+      state = entry.next(*state, scale_bits_);
     });
     return *state;
   }
 
-  // The table's word of a symbol: its frequency, and above that where its slots start.
   void write_table() {
     LaneSymbols frequencies(k_);
     k_.if_(item_.src_size != 0, [&] {
-      count_bytes(k_, item_.src, item_.src_size, table_);
-      normalise_frequencies(k_, table_, item_.src_size, scale_bits_, frequencies);
+      count_bytes(k_, item_.src, item_.src_size, counts_);
+      normalise_frequencies(k_, counts_, item_.src_size, scale_bits_, frequencies);
     });
-    LaneVar start(k_, exclusive_sum(frequencies.sum()));
-    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-      table_.at(s).store(*frequencies[j] | *start << 16);
-      store_u16(item_.dst.at(kRansTableAt + s * 2), *frequencies[j]);
-      start += *frequencies[j];
-    });
+    write_rans_entries(k_, frequencies, entries_);
+    for_lane_symbols(k_,
+                     [&](auto j, const LaneU32& s) { store_u16(item_.dst.at(kRansTableAt + s * 2), *frequencies[j]); });
     k_.once_per_warp([&] {
       item_.dst.store(trunc<u8>(scale_bits_));
       store_u16(item_.dst.at<kRansChunkCountAt>(), chunk_count_);
@@ -122,7 +124,7 @@ class Encoder {
 
   TransformItem& item_;
   Kernel& k_;
-  SymbolWords table_;
+  SymbolWords counts_, entries_;
   Option scale_bits_, lanes_, chunk_bytes_;
   WarpU32 chunk_count_;
 };
@@ -131,17 +133,18 @@ class Encoder {
 
 KernelDefinition rans_chunked_encode() {
   return define_transform<Arg<"scale_bits", u32>, Arg<"lanes", u32>, Arg<"chunk_bytes", u32>>(
-      kRansChunkedEncode, {.registers = 72, .shared_bytes = kSymbols * sizeof(u32)}, "one warp a stream",
+      kRansChunkedEncode, {.registers = 72, .shared_bytes = 3 * kSymbols * sizeof(u32)}, "one warp a stream",
       [](TransformItem& item, const auto& fail_if, const Option& scale_bits, const Option& lanes,
          const Option& chunk_bytes) {
-        const auto table = item.k.shared<u32, kSymbols, 16>("table");
+        const auto counts = item.k.shared<u32, kSymbols, 16>("counts");
+        const auto entries = item.k.shared<u32, 2 * kSymbols, 16>("entries");
         fail_if((scale_bits - kMinScaleBits > kMaxScaleBits - kMinScaleBits) | (lanes - 1 >= kMaxRansLanes) |
                     (chunk_bytes - 1 >= kMaxRansChunkBytes),
                 StreamStatus::bad_option);
         const WarpU32 chunk_count = (item.src_size + chunk_bytes - 1) / chunk_bytes;
         fail_if(chunk_count > kMaxRansChunks, StreamStatus::bad_option);
         fail_if(chunk_count * 2 + kRansLengthsAt > item.capacity, StreamStatus::output_overrun);
-        Encoder(item, table.data(), scale_bits, lanes, chunk_bytes, chunk_count).encode();
+        Encoder(item, counts.data(), entries.data(), scale_bits, lanes, chunk_bytes, chunk_count).encode();
       });
 }
 

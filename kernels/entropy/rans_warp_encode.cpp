@@ -1,8 +1,7 @@
 // rANS, `warp`: a row of 32 symbols a turn, from the last row of the last chunk to the first of the first. Words are
 // written in front of each other from the end of the room, which needs no count of them before; in the end all chunks
-// move down to where the table ends. A division is the high half of a product with the reciprocal, which is the
-// quotient or one less.
-#include "kernels/entropy/frequencies.hpp"
+// move down to where the table ends.
+#include "kernels/entropy/rans_entries.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
 
@@ -43,7 +42,7 @@ class Encoder {
     chunks_at_ = counts_at + chunk_count * 4;
     fail_if(*chunks_at_ > item_.capacity, StreamStatus::output_overrun);
     write_table(k_, frequencies, item_.dst.at<kRansWarpHeaderBytes>());
-    keep(frequencies);
+    write_rans_entries(k_, frequencies, entries_);
 
     k_.range(k_.constant<u32>(1), chunk_count + 1, 1, [&](const WarpU32& i, auto& chunks) {
       const WarpU32 c = chunk_count - i, begin = c << chunk_bits_;
@@ -61,30 +60,14 @@ class Encoder {
   }
 
  private:
-  // The entry of a symbol: its frequency, and above that where its slots start; the reciprocal of its frequency.
-  void keep(LaneSymbols& frequencies) {
-    LaneVar start(k_, exclusive_sum(frequencies.sum()));
-    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-      entries_.at(times<2>(s)).store(*frequencies[j] | *start << 16);
-      entries_.at(times<2>(s) + std::integral_constant<u32, 1>{}).store(~k_.constant<u32>(0) / max(*frequencies[j], 1));
-      start += *frequencies[j];
-    });
-    k_.sync_warp();
-  }
-
   // Turns the states over a row of symbols. Returns the words that go in front of to_, which the caller has to move:
   // on_words(word, leaves, leaving), `leaves` being true in lanes that have one, of which `leaving` is the mask.
   template <class Active, class OnWords>
   void encode_row(const LaneU32& symbol, const Active& active, const OnWords& on_words) {
-    const auto entry = entries_.at(times<2>(symbol)).template load_vector<2>();
-    const LaneU32 frequency = entry[0] & 0xFFFF;
-    const LaneBool leaves = active(*state_ >> (32 - scale_bits_) >= frequency);
+    const RansEntry entry(entries_, symbol);
+    const LaneBool leaves = active(entry.gives_up(*state_, scale_bits_));
     on_words(*state_, leaves, ballot(leaves));
-    const LaneU32 rest = select(leaves, *state_ >> 16, *state_);
-    const LaneU32 quotient = mul_hi(rest, entry[1]);
-    const LaneU32 complement = (k_.constant<u32>(1) << scale_bits_) - frequency;
-    const LaneU32 one_more = select(rest - quotient * frequency >= frequency, complement, 0);
-    const LaneU32 next = rest + (entry[0] >> 16) + quotient * complement + one_more;
+    const LaneU32 next = entry.next(select(leaves, *state_ >> 16, *state_), scale_bits_);
     state_ = select(active(k_.constant(true)), next, *state_);
   }
 
