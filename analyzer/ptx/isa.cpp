@@ -207,6 +207,11 @@ class OperandCompiler {
                        [&](const OpcodeWord& w) { return w.text == word; });
   }
 
+  bool converts_bf16() const {
+    return std::any_of(context_.types.begin(), context_.types.end(),
+                       [](Type type) { return type == Type::bf16 || type == Type::bf16x2; });
+  }
+
   // False where the item belongs to a modifier that the spelling lacks.
   bool parse_item(OperandSpec& item) {
     const bool present = parse_single(item);
@@ -239,15 +244,22 @@ class OperandCompiler {
     bool has_first = false;
     unsigned count = 1;
     bool counted = false;
+    const bool is_depth = peek() == 'z';
     parse_role(element);
     element.type = context_.types.empty() ? Type::none : context_.types.back();
+    if (is_depth) {
+      present = element.type == Type::f32;
+      element.type = Type::b32;  // integers will do
+    }
     for (;;) {
       if (accept(':')) {
         parse_type(element);
       } else if (accept('~')) {
-        element.relaxed = true;
+        element.relaxed = !converts_bf16();
       } else if (accept('?')) {
         element.optional = true;
+      } else if (accept('-')) {
+        element.may_negate = true;
       } else if (accept('*')) {
         counted = true;
         parse_count(count);
@@ -279,6 +291,7 @@ class OperandCompiler {
       take('}');
       // A type may follow the braces in none of the rows; '?' and '@' may.
       if (accept('?')) item.optional = true;
+      if (accept('!')) item.is_late = true;
     }
     item.role = Role::vector;
     item.type = element.type;
@@ -331,7 +344,9 @@ class OperandCompiler {
         break;
       case 'w':
         item.role = Role::destination;
-        item.selector = true;
+        item.selector = parse_selector(Selector::part, Selector::half_mask, Selector::byte_mask);
+        if (item.selector == Selector::part && (has_word("add") || has_word("min") || has_word("max")))
+          item.selector = Selector::none;
         break;
       case 'r':
         item.role = Role::source;
@@ -343,8 +358,8 @@ class OperandCompiler {
         item.role = Role::constant_or_source;
         break;
       case 'x':
-        item.role = Role::constant_or_source;
-        item.selector = true;
+        item.selector = parse_selector(Selector::part, Selector::halves, Selector::bytes);
+        item.role = item.selector == Selector::part ? Role::constant_or_source : Role::source;
         break;
       case 'e':
         item.role = Role::special_or_source;
@@ -402,12 +417,20 @@ class OperandCompiler {
       case 'C':
         item.role = Role::call;
         break;
+      case 'z':
+        item.role = Role::constant_or_source;
+        item.is_late = true;
+        break;
       case '_':
         item.role = Role::sink;
         break;
       default:
         PTXKIT_CHECK(false, "the ISA table has an unknown operand role");
     }
+  }
+
+  Selector parse_selector(Selector one, Selector two, Selector four) {
+    return accept('2') ? two : accept('4') ? four : one;
   }
 
   void parse_type(OperandSpec& item) {
@@ -422,6 +445,7 @@ class OperandCompiler {
       const size_t start = at_;
       while (at_ < text_.size() && ((text_[at_] >= 'a' && text_[at_] <= 'z') || is_digit(text_[at_]))) ++at_;
       item.type = find_type(text_.substr(start, at_ - start));
+      item.exact = true;
       PTXKIT_CHECK(item.type != Type::none, "the ISA table has an unknown operand type");
     }
   }
@@ -476,7 +500,7 @@ class OperandCompiler {
     const size_t dots = bounds.find("..");
     if (dots != std::string_view::npos) {
       item.low = leading_number(bounds);
-      item.high = leading_number(bounds.substr(dots + 2));
+      item.high = dots + 2 == bounds.size() ? INT64_MAX : leading_number(bounds.substr(dots + 2));
       const size_t step = bounds.find('/');
       if (step != std::string_view::npos)
         item.multiple_of = static_cast<uint16_t>(leading_number(bounds.substr(step + 1)));

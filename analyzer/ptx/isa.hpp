@@ -8,21 +8,29 @@
 // `.$rnd` names a set of isa.cpp; a '*' inside a word stands for digits (m64n*k16). Types and state spaces fill their
 // slots in the order written; all other words may stand in any order, as ptxas has it.
 //
-// Operands: items separated by commas, each a role and what narrows it.
-//   d destination register     D the same, or `_`         r source register          a register or constant
-//   A the same, or `_` beside one that is none
-//   e the same or a special register                      s what mov reads: that, or the address of a variable/function
-//   i integer constant         b predicate, `!p` or 0/1   p predicate or `!p`        q predicate destination, Q or `_`
-//   m address in the instruction's space (m0, m1: its first, second space)           t address in tensor memory, t~ in
-//   any 32 bits n the same, 32 bits wide or 64 even if the space is generic o a texture, sampler or surface in
-//   brackets, by name or by a 64-bit register that holds its handle v register or variable     g generic address
-//   register L label     T branch table  C call   _ the sink alone w destination, x source of a video instruction, with
-//   a selector {r*4} four of them in braces, {r*2+} two, or four     {r/a*4} the first of them as `r`, the others as
-//   `a`     r*v as many as .vN says, without braces where it says nothing {r*d} as many as the Nd word says, {r*d-2}
-//   two less, {r*n/2} half the n of the shape, {r*x} {r*2x} {r*4x} by the xN word a|b a pair, a|b? a pair or only a [m,
-//   {a*2}] an address with more in its brackets; ... anything :u32 of that type, :0 :1 :2 of the first, second, third
-//   type written, :w of twice the width; else of the last type ~ a wider register will do    ? may be left out @word
-//   only with that modifier (0..15) (4|8|16) (24..256/8) bounds of a constant     (t) a multiple of the warp size
+// Operands: items separated by commas, each a role and what narrows it. Roles:
+//   d   destination register; D the same, or `_`
+//   r   source register; a a register or constant; A the same, or `_` beside one that is none
+//   e   as a, or a special register; s what mov reads: that, or the address of a variable or function
+//   i   integer constant
+//   b   predicate, `!p` or a constant; p predicate or `!p`; q predicate destination, Q or `_`
+//   m   address in the instruction's space (m0, m1: its first, second space)
+//   n   the same, 32 bits wide or 64 even if the space is generic
+//   t   address in tensor memory; t~ in any 32 bits
+//   o   a texture, sampler or surface in brackets, by name or by a 64-bit register that holds its handle
+//   v   register or variable; g register or constant that is a generic address
+//   L   label; T branch table; C call; _ the sink alone; ... anything
+//   w   destination, x source of a video instruction, with a selector of a byte or half; w2 x2 of two halves, w4 x4 of
+//       four bytes (x2 and x4 no constant); w has none beside a second operation
+//   z   what a texture compares depths with, where coordinates are floats
+// Lists: {r*4} four of them in braces, {r*2+} two, or four; {r/a*4} the first of them as `r`, the others as `a`;
+//   r*v as many as .vN says, without braces where it says nothing; {r*d} as many as the Nd word says, {r*d-2} two less;
+//   {r*n/2} half the n of the shape; {r*x} {r*2x} {r*4x} by the xN word; a|b a pair, a|b? a pair or only a;
+//   [m, {a*2}] an address with more in its brackets.
+// What narrows an item: :u32 that type, of which no register of two halves is one; :0 :1 :2 the first, second, third
+//   type written, :w twice the width, else the last type; ~ a wider register will do (not beside .bf16 and .bf16x2);
+//   ? it may be left out; @word only with that modifier; - it may be negated; ! from version 4.3 and sm_30 on, as z is;
+//   (0..15) (1..) (4|8|16) (24..256/8) bounds of a constant; (t) a multiple of the warp size.
 //
 // Targets: "90" that one and later, "10-13" a range, "90a" exactly, "100f" its family; a list is separated by commas.
 #pragma once
@@ -107,16 +115,23 @@ enum class Role : uint8_t {
   anything
 };
 
+// Which parts of a register a video instruction reads, `.b0` to `.b3`, `.h0`, `.h1`, or of two registers as if they
+// were one, `.h10`, `.b7610`; and which parts of its destination it writes, from the highest down: `.h1`, `.b310`.
+enum class Selector : uint8_t { none, part, halves, bytes, half_mask, byte_mask };
+
 // One item of a form's operands, with types and counts filled in for one spelling.
 struct OperandSpec {
   Role role = Role::anything;
   Type type = Type::none;
   Space space = Space::generic;  // of an address
   bool relaxed = false;          // a wider register will do; of an address: any width
+  bool exact = false;            // the type is the operand's own and not one of the instruction's
   bool optional = false;
   bool may_sink = false;
-  bool selector = false;                      // of a video instruction
+  Selector selector = Selector::none;
+  bool may_negate = false;                    // -%r1
   bool pair_optional = false;                 // a pair: the second half may be missing
+  bool is_late = false;                       // from version 4.3 and sm_30 on
   bool any_count = false;                     // an address with any further operands
   bool padded = false;                        // a vector of `count` elements or of a larger power of two
   uint16_t multiple_of = 1;                   // a constant

@@ -185,6 +185,9 @@ bool Parser::parse_address(Op op, Operand& operand, unsigned nesting) {
     operand.id = base.id;
     operand.component = base.component;
     if (base.kind == OperandKind::reg) {
+      if (base.component != 0) {
+        report(DiagnosticKind::unexpected_token, name.at, previous_end_, "expected a register, not a part of one");
+      }
       operand.base = AddressBase::reg;
     } else if (base.kind == OperandKind::symbol) {
       operand.base = AddressBase::variable;
@@ -201,6 +204,9 @@ bool Parser::parse_address(Op op, Operand& operand, unsigned nesting) {
     if (!address.is_integer()) report(DiagnosticKind::bad_literal, start.at, previous_end_, "an address is an integer");
     operand.base = AddressBase::immediate;
     operand.value = address.bits;
+  }
+  if (operand.has_offset && is(',')) {
+    report(DiagnosticKind::unexpected_token, operand.at, previous_end_, "an address beside coordinates has no offset");
   }
   const size_t first = scratch_.size();
   while (accept(',')) {
@@ -237,14 +243,19 @@ bool Parser::parse_primary(Op op, Operand& operand, unsigned nesting) {
       case '-': {
         const char c = lexer_.peek();
         const bool name = c == '%' || c == '_' || c == '$' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!name || !(is('!') || is('-'))) break;
+        const bool minus = is('-');
+        if (!name || !(is('!') || minus)) break;
         advance();
         if (token_.kind != TokenKind::identifier || here() == "WARP_SZ") {
           unexpected("a register");
           return false;
         }
         operand.negated = true;
-        return parse_name(op, operand);
+        if (!parse_name(op, operand)) return false;
+        if (minus && operand.kind == OperandKind::reg && function().registers[operand.id].type == Type::pred) {
+          report(DiagnosticKind::bad_predicate, operand.at, previous_end_, "a predicate is negated by '!', not by '-'");
+        }
+        return true;
       }
       case '+':
       case '~':
@@ -266,7 +277,8 @@ bool Parser::parse_primary(Op op, Operand& operand, unsigned nesting) {
 // A primary operand, one with an offset (`%r1+4`, which ptxas reads as a sum), or two joined by '|'.
 bool Parser::parse_operand(Op op, Operand& operand, unsigned nesting) {
   if (!parse_primary(op, operand, nesting)) return false;
-  if (is('+') && nesting == 0 && operand.kind == OperandKind::reg && operand.component == 0 && op != Op::call) {
+  if (is('+') && nesting == 0 && operand.kind == OperandKind::reg && operand.component == 0 && !operand.negated &&
+      op != Op::call) {
     Constant offset;
     const Token start = token_;
     advance();

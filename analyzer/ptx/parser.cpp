@@ -289,6 +289,10 @@ void Parser::parse_pragma(std::vector<Item>& items) {
     if (function_ == kNone && &items == &module_.items && here() != "\"nounroll\"") {
       report_here(DiagnosticKind::misplaced_directive, fmt::format("pragma {} is not one of a module", here()));
     }
+    const std::string_view words = here().substr(1);  // behind the quote
+    for (const std::string_view young : {"enable_smem_spilling", "frequency", "used_bytes_mask"}) {
+      if (words.starts_with(young)) require_level(fmt::format("pragma {}", young), token_.at, token_.end);
+    }
     advance();
   } while (accept(','));
   if (!expect(';', "'.pragma'")) recover();

@@ -1,11 +1,12 @@
-// Register and instruction types agree as ptxas has it (PTX ISA 9.0, 9.4): the widths are equal, and either side is
-// untyped bits, or both are integers, or both are the same float; loads, stores and conversions take wider registers,
-// but no float wider than the instruction's.
+// What an operand may be, by its role; which types and parts of registers fit is in agreement.hpp.
 #include "analyzer/ptx/validate.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
+
+#include "analyzer/ptx/agreement.hpp"
+#include "analyzer/ptx/expectation.hpp"
 
 namespace ptxkit::ptx {
 
@@ -26,134 +27,11 @@ struct Validator::Failure {
 
 namespace {
 
-bool is_integer(Type type) { return kind(type) == TypeKind::unsigned_int || kind(type) == TypeKind::signed_int; }
-bool is_bits(Type type) { return kind(type) == TypeKind::bits; }
-
-// Narrow and packed floats live in registers of bits; f16 has a register type of its own, and so has f16x2, which
-// integers take as well.
-bool kinds_agree(Type wanted, Type have) {
-  if (is_bits(wanted) || is_bits(have)) return true;
-  if (is_integer(wanted) && (is_integer(have) || have == Type::f16x2)) return true;
-  if (wanted == have) return true;
-  return kind(wanted) == TypeKind::packed && is_integer(have) && wanted != Type::f16x2 && wanted != Type::bf16x2 &&
-         wanted != Type::f32x2;
-}
-
-bool types_agree(Type wanted, Type have, bool relaxed) {
-  if (wanted == Type::none) return true;
-  const unsigned wanted_bits = bit_width(wanted), have_bits = bit_width(have);
-  if (wanted_bits == have_bits) return kinds_agree(wanted, have);
-  if (!relaxed || have_bits < wanted_bits) return false;
-  // A float register is as wide as its float; in wider integers or bits the low part counts.
-  return kind(have) != TypeKind::floating ? kinds_agree(wanted, have) : is_bits(wanted);
-}
-
-Type bits_of(unsigned width) {
-  switch (width) {
-    case 8:
-      return Type::b8;
-    case 16:
-      return Type::b16;
-    case 32:
-      return Type::b32;
-    case 64:
-      return Type::b64;
-    case 128:
-      return Type::b128;
-    default:
-      return Type::none;
-  }
-}
-
 bool is_predicate(Role role) {
   return role == Role::predicate || role == Role::predicate_or_constant || role == Role::predicate_destination;
 }
 
 bool needs_wide_address(Space space) { return space == Space::generic || space == Space::global; }
-
-// Mistakes of some opcodes have a rule of their own, whatever the mistake; those of the others are `otherwise`.
-DiagnosticKind kind_of_opcode(Op op, DiagnosticKind otherwise) {
-  switch (op) {
-    case Op::setp:
-    case Op::set:
-    case Op::selp:
-    case Op::slct:
-      return DiagnosticKind::bad_comparison;
-    case Op::cvt:
-      return DiagnosticKind::bad_conversion;
-    case Op::atom:
-    case Op::red:
-    case Op::mbarrier:
-      return DiagnosticKind::bad_atomic;
-    default:
-      return otherwise;
-  }
-}
-
-DiagnosticKind type_kind(Op op, bool is_destination) {
-  switch (op) {
-    case Op::ld:
-    case Op::ldu:
-    case Op::mov:
-      return is_destination || op != Op::mov ? DiagnosticKind::load_register : DiagnosticKind::operand_type;
-    case Op::st:
-      return DiagnosticKind::store_register;
-    default:
-      return kind_of_opcode(op, DiagnosticKind::operand_type);
-  }
-}
-
-DiagnosticKind form_kind(Op op) { return kind_of_opcode(op, DiagnosticKind::unknown_form); }
-
-std::string_view wanted(const OperandSpec& spec) {
-  switch (spec.role) {
-    case Role::destination:
-      return "a register";
-    case Role::source:
-      return "a register";
-    case Role::constant_or_source:
-      return "a register or a constant";
-    case Role::special_or_source:
-      return "a register, a constant or a special register";
-    case Role::mov_source:
-      return "a register, a constant or an address";
-    case Role::integer:
-      return "an integer constant";
-    case Role::predicate_or_constant:
-      return "a predicate";
-    case Role::predicate:
-      return "a predicate register";
-    case Role::predicate_destination:
-      return "a predicate register";
-    case Role::address:
-      return "an address in brackets";
-    case Role::tensor_memory:
-      return "a tensor memory address in brackets";
-    case Role::variable_or_register:
-      return "a register or a variable";
-    case Role::generic_address:
-      return "a register that holds an address";
-    case Role::label:
-      return "a label";
-    case Role::table:
-      return "a branch table";
-    case Role::call:
-      return "a function";
-    case Role::sink:
-      return "'_'";
-    case Role::vector:
-      return "a list in braces";
-    case Role::pair:
-      return "a pair joined by '|'";
-    case Role::address_with_more:
-      return "an address in brackets";
-    case Role::opaque:
-      return "a texture or surface in brackets";
-    case Role::anything:
-      break;
-  }
-  return "an operand";
-}
 
 }  // namespace
 
@@ -304,7 +182,9 @@ bool Validator::match_register(const Function& function, const OperandSpec& spec
     return failure.set(kind, operand.at, fmt::format("expected {}, found {}", expected, describe(function, operand)));
   };
   if (is_predicate(spec.role)) {
-    return reg.type == Type::pred || mismatch(DiagnosticKind::bad_predicate, "a predicate register");
+    const bool written = spec.role == Role::predicate_destination;
+    const bool plain = operand.component == 0 && !(written && (operand.negated || operand.value != 0));
+    return (reg.type == Type::pred && plain) || mismatch(DiagnosticKind::bad_predicate, "a predicate register");
   }
   if (reg.type == Type::pred) {
     return mismatch(DiagnosticKind::bad_predicate, fmt::format("a register of .{}", ptx::text(spec.type)));
@@ -312,20 +192,24 @@ bool Validator::match_register(const Function& function, const OperandSpec& spec
   if (reg.vector > 1 && operand.component == 0) {
     return mismatch(DiagnosticKind::bad_vector, fmt::format("one register of .{}", ptx::text(spec.type)));
   }
-  if (operand.component == 's' && !spec.selector) {
+  if (operand.component == 's' && spec.selector == Selector::none) {
     return mismatch(DiagnosticKind::operand_kind, "a whole register");
   }
-  if (operand.negated) {
+  if (operand.component == 's' && !names_parts(spec.selector, operand.value)) {
+    return mismatch(DiagnosticKind::operand_kind, fmt::format("a register with {}", parts_of(spec.selector)));
+  }
+  if (operand.negated && !spec.may_negate) {
     return failure.set(DiagnosticKind::operand_kind, operand.at, "a register is not negated here");
   }
   if (spec.role == Role::destination && operand.component == 0 && operand.value != 0) {
     return failure.set(DiagnosticKind::operand_kind, operand.at, "a destination has no offset");
   }
   if (spec.role == Role::generic_address) {
-    if (bit_width(reg.type) >= 32 && kind(reg.type) != TypeKind::floating) return true;
+    const bool fits = bit_width(reg.type) == 32 || bit_width(reg.type) == 64;
+    if (fits && (is_integer(reg.type) || is_bits(reg.type))) return true;
     return mismatch(DiagnosticKind::address_register, "a register of 32 or 64 bits");
   }
-  if (types_agree(spec.type, reg.type, spec.relaxed)) return true;
+  if (types_agree(spec, reg.type)) return true;
   return mismatch(DiagnosticKind::operand_type,
                   fmt::format("a register of .{}{}", ptx::text(spec.type), spec.relaxed ? " or wider" : ""));
 }
@@ -337,7 +221,7 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
   if (spec.role == Role::integer ? is_float : false) {
     return failure.set(DiagnosticKind::operand_kind, operand.at, "expected an integer constant, found a float");
   }
-  if (spec.role != Role::integer && spec.role != Role::predicate_or_constant) {
+  if (spec.role != Role::integer && spec.role != Role::predicate_or_constant && !spec.is_late) {
     if (wants_float && (!is_float || width < 32)) {
       return failure.set(DiagnosticKind::operand_type, operand.at,
                          fmt::format("expected {} of .{}, found {}", width < 32 ? "a register" : "a constant",
@@ -364,7 +248,7 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
   return true;
 }
 
-bool Validator::match_address(const Function& function, const OperandSpec& spec, const Operand& operand,
+bool Validator::match_address(const Function& function, Op op, const OperandSpec& spec, const Operand& operand,
                               Failure& failure) const {
   if (spec.role != Role::tensor_memory && spec.space == Space::generic &&
       ((module_.version_major != 0 && version() < 20) || (module_.target_sm != 0 && module_.target_sm < 20))) {
@@ -403,12 +287,15 @@ bool Validator::match_address(const Function& function, const OperandSpec& spec,
   }
   if (operand.base == AddressBase::variable) {
     const Variable& variable = module_.variables[operand.id];
-    if (kind(variable.type) == TypeKind::opaque) return true;
+    if (kind(variable.type) == TypeKind::opaque) {
+      if (!reads_memory(op, spec)) return true;
+      return failure.set(
+          DiagnosticKind::operand_kind, operand.at,
+          fmt::format("'{}' of .{} has no address to read or write at", variable.name, text(variable.type)));
+    }
     Space have = variable.space;
     Space want = spec.space == Space::shared_cluster ? Space::shared : spec.space;
-    const bool fits = want == have || (want == Space::generic &&
-                                       (have == Space::global || have == Space::shared || have == Space::local));
-    if (fits) return true;
+    if (want == Space::generic ? reaches(op, have) : want == have) return true;
     return failure.set(
         DiagnosticKind::space_mismatch, operand.at,
         fmt::format("'{}' is in .{}, the instruction addresses {}", variable.name, ptx::text(have),
@@ -449,20 +336,23 @@ bool Validator::match_opaque(const Function& function, const OperandSpec& spec, 
                                              : fmt::format("the variable '{}'", variable.name)));
 }
 
-// cvta.local of a variable in .local.
+// cvta.local of a variable in .local; mapa and getctarank of one in .shared.
 bool Validator::match_converted(const Instruction& instruction, const Operand& operand, Failure& failure) const {
   const Variable& variable = module_.variables[operand.id];
-  const Space want = instruction.space == Space::shared_cluster ? Space::shared : instruction.space;
-  if (instruction.op != Op::cvta || kind(variable.type) == TypeKind::opaque || variable.space == want) return true;
+  if (instruction.op == Op::cvta && kind(variable.type) == TypeKind::opaque) return true;
+  const bool is_shared = instruction.op != Op::cvta || instruction.space == Space::shared_cluster;
+  const Space want = is_shared ? Space::shared : instruction.space;
+  if (variable.space == want) return true;
   return failure.set(DiagnosticKind::space_mismatch, operand.at,
-                     fmt::format("'{}' is in .{}, the instruction converts an address in .{}", variable.name,
+                     fmt::format("'{}' is in .{}, the instruction wants an address in .{}", variable.name,
                                  ptx::text(variable.space), ptx::text(want)));
 }
 
-// Elements of two types are read as bits; they have one width all the same. Matrix fragments are read one by one.
+// Elements have one width. Integers go together whatever their sign, and bits with everything, which makes the list one
+// of bits.
 bool Validator::match_elements(const Function& function, const Instruction& instruction, const OperandSpec& spec,
                                const Operand& list, Failure& failure) const {
-  const OperandSpec& element = specs_[spec.first_child];
+  OperandSpec element = specs_[spec.first_child];
   const auto children = function.children(list);
   if (spec.child_count == 2) {
     const OperandSpec* expected = &specs_[spec.first_child + 1];
@@ -473,23 +363,41 @@ bool Validator::match_elements(const Function& function, const Instruction& inst
     return true;
   }
   const Register* first = nullptr;
-  bool is_mixed = false;
-  const bool is_fragment = instruction.op == Op::mma || instruction.op == Op::wmma || instruction.op == Op::wgmma;
+  const Register* typed = nullptr;  // the first that is not bits
+  bool has_bits = false, has_typed = false;
   for (const Operand& child : children) {
-    if (child.kind != OperandKind::reg || is_fragment) continue;
+    has_bits |= child.kind == OperandKind::special;
+    has_typed |= child.kind == OperandKind::integer || is_float(child.kind);
+    if (child.kind != OperandKind::reg) continue;
     const Register& reg = function.registers[child.id];
+    if (reg.type == Type::pred) continue;  // said below
     if (first == nullptr) first = &reg;
-    if (bit_width(reg.type) != bit_width(first->type) && reg.type != Type::pred && first->type != Type::pred) {
+    if (bit_width(reg.type) != bit_width(first->type)) {
       return failure.set(DiagnosticKind::bad_vector, child.at,
                          fmt::format("expected elements of one width in braces, found '{}' of .{} beside .{}",
                                      reg.name(), ptx::text(reg.type), ptx::text(first->type)));
     }
-    is_mixed |= reg.type != first->type;
+    has_bits |= is_bits(reg.type);
+    if (is_bits(reg.type)) continue;
+    if (typed == nullptr) typed = &reg;
+    if (reg.type != typed->type && !(is_integer(reg.type) && is_integer(typed->type))) {
+      return failure.set(DiagnosticKind::bad_vector, child.at,
+                         fmt::format("expected elements of one kind in braces, found '{}' of .{} beside .{}",
+                                     reg.name(), ptx::text(reg.type), ptx::text(typed->type)));
+    }
+  }
+  const bool is_mixed = has_bits && (has_typed || typed != nullptr);
+  const bool takes_integers = kind(element.type) == TypeKind::floating && typed != nullptr && is_integer(typed->type) &&
+                              !is_matrix(instruction.op);
+  if (is_predicate(element.role)) {
+    // no type to widen
+  } else if (is_mixed || takes_integers) {
+    element.type = bits_of(bit_width(element.type));
   }
   for (const Operand& child : children) {
-    OperandSpec plain = element;
-    if (is_mixed && kind(plain.type) != TypeKind::predicate) plain.type = bits_of(bit_width(plain.type));
-    if (!match(function, instruction, plain, child, failure)) return false;
+    if (is_mixed && is_float(child.kind) && element.role != Role::destination) continue;
+    if (child.kind == OperandKind::special && reads_special(element, child)) continue;
+    if (!match(function, instruction, element, child, failure)) return false;
   }
   return true;
 }
@@ -572,8 +480,10 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
     case Role::predicate_destination:
       if (operand.kind == OperandKind::sink) return spec.may_sink || other();
       return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
-    case Role::source:
     case Role::generic_address:
+      if (operand.kind == OperandKind::integer) return true;
+      [[fallthrough]];
+    case Role::source:
       return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
     case Role::predicate:
     case Role::predicate_or_constant: {
@@ -587,7 +497,10 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
           type(static_cast<SpecialRegister>(operand.id)) == Type::pred) {
         return true;
       }
-      const bool constant = operand.kind == OperandKind::integer && spec.role == Role::predicate_or_constant;
+      const bool compares = instruction.op == Op::setp || instruction.op == Op::set;
+      const bool is_bf16 = compares && (instruction.type() == Type::bf16 || instruction.type() == Type::bf16x2);
+      const bool constant =
+          operand.kind == OperandKind::integer && spec.role == Role::predicate_or_constant && !is_bf16;
       return constant ? match_constant(spec, operand, failure) : other();
     }
     case Role::constant_or_source:
@@ -612,8 +525,8 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
           }
           const unsigned width = bit_width(spec.type);
           const bool fits = have != Type::pred && (is_integer(spec.type) || is_bits(spec.type)) &&
-                            (width == bit_width(have) || (width == 16 && bit_width(have) == 32) ||
-                             special == SpecialRegister::gridid);
+                            (width == bit_width(have) || (spec.relaxed && width < bit_width(have)) ||
+                             (width == 16 && is_vector(special)) || special == SpecialRegister::gridid);
           if (fits) return true;
           return failure.set(DiagnosticKind::bad_special_register, operand.at,
                              fmt::format("'{}' is a .{}, the instruction reads a .{}", ptx::text(special),
@@ -621,18 +534,27 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         }
         case OperandKind::symbol:
         case OperandKind::function:
-          if (spec.role != Role::mov_source) return other();
-          if ((bit_width(spec.type) == 64 || bit_width(spec.type) == 32) && kind(spec.type) != TypeKind::floating)
-            return true;
-          return other();
+          // A number of its own: an address with an offset, or a function's.
+          if (spec.role == Role::constant_or_source && operand.kind == OperandKind::symbol && !operand.has_offset)
+            return other();
+          if (operand.kind == OperandKind::symbol && kind(module_.variables[operand.id].type) == TypeKind::opaque &&
+              bit_width(spec.type) != 64) {
+            return other();
+          }
+          return (bit_width(spec.type) >= 16 && (is_integer(spec.type) || is_bits(spec.type))) || other();
         default:
           return other();
       }
     case Role::integer:
       return operand.kind == OperandKind::integer ? match_constant(spec, operand, failure) : other();
     case Role::variable_or_register:
-      if (operand.kind == OperandKind::symbol) return match_converted(instruction, operand, failure);
-      if (operand.kind == OperandKind::integer && instruction.op == Op::cvta) return true;
+      if (operand.kind == OperandKind::symbol) {
+        if (instruction.op != Op::tex && instruction.op != Op::tld4)
+          return match_converted(instruction, operand, failure);
+        const Type sampler = module_.variables[operand.id].type;
+        return sampler == Type::samplerref || sampler == Type::texref || other();
+      }
+      if (operand.kind == OperandKind::integer && instruction.op != Op::tex && instruction.op != Op::tld4) return true;
       return operand.kind == OperandKind::reg ? match_register(function, spec, operand, failure) : other();
     case Role::address:
     case Role::tensor_memory:
@@ -640,11 +562,11 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         return failure.set(DiagnosticKind::operand_kind, operand.at,
                            "expected nothing but the address in the brackets");
       }
-      return match_address(function, spec, operand, failure);
+      return match_address(function, instruction.op, spec, operand, failure);
     case Role::opaque:
     case Role::address_with_more: {
       const bool fits = spec.role == Role::opaque ? match_opaque(function, spec, operand, failure)
-                                                  : match_address(function, spec, operand, failure);
+                                                  : match_address(function, instruction.op, spec, operand, failure);
       if (!fits) return false;
       if (spec.any_count) return true;
       const auto children = function.children(operand);
@@ -672,7 +594,7 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       const OperandSpec& element = specs_[spec.first_child];
       if (operand.kind == OperandKind::reg && operand.component == 0) {
         const Register& reg = function.registers[operand.id];
-        if (reg.vector == spec.count && types_agree(element.type, reg.type, element.relaxed)) return true;
+        if (reg.vector == spec.count && types_agree(element, reg.type)) return true;
       }
       if (operand.kind != OperandKind::vector) {
         // A list of one needs no braces.
@@ -725,6 +647,36 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
   return true;
 }
 
+// Offsets of texels and depths to compare with are younger than the instructions that take them.
+bool Validator::knows_late_operand(const Operand& operand, Failure& failure) const {
+  if (version() != 0 && version() < 43) {
+    return failure.set(DiagnosticKind::needs_version, operand.at,
+                       fmt::format("an offset or a depth needs '.version 4.3' or later, the file has {}.{}",
+                                   module_.version_major, module_.version_minor));
+  }
+  if (module_.target_sm != 0 && module_.target_sm < 30) {
+    return failure.set(DiagnosticKind::needs_target, operand.at,
+                       fmt::format("an offset or a depth needs sm_30 or later, the file has {}", module_.target));
+  }
+  return true;
+}
+
+// Of vmad either the product or the third source is negated, and nothing beside `.po`.
+bool Validator::match_negation(const Function& function, const Instruction& instruction, Failure& failure) const {
+  const auto operands = function.operands(instruction);
+  const bool product = operands[1].negated != operands[2].negated, sum = operands[3].negated;
+  const auto modifiers = function.modifiers(instruction);
+  const bool plus_one = std::ranges::find(modifiers, Mod::po) != modifiers.end();
+  if (!(product && sum) && !(plus_one && (product || sum))) return true;
+  return failure.set(
+      DiagnosticKind::operand_kind,
+      operands[sum                   ? 3
+               : operands[1].negated ? 1
+                                     : 2]
+          .at,
+      plus_one ? "nothing is negated beside '.po'" : "either the product or the third source is negated, not both");
+}
+
 bool Validator::match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
                            Failure& failure) const {
   const auto operands = function.operands(instruction);
@@ -740,12 +692,18 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
           DiagnosticKind::operand_count, instruction.opcode_at,
           fmt::format("'{}' lacks operand {}, expected {}", instruction.spelling, next + 1, wanted(spec)));
     }
-    // One register in braces is as good as the register.
     const Operand* operand = &operands[next];
-    if (operand->kind == OperandKind::vector && operand->child_count == 1 && spec.role != Role::vector) {
+    if (operand->kind == OperandKind::reg && !takes_part_or_sum(instruction, module_.target_sm, spec, *operand)) {
+      return failure.set(
+          DiagnosticKind::operand_kind, operand->at,
+          fmt::format("operand {} of '{}': expected a register as it is", next + 1, instruction.spelling));
+    }
+    if (operand->kind == OperandKind::vector && operand->child_count == 1 && spec.role != Role::vector &&
+        takes_braces(instruction, spec)) {
       operand = &function.children(*operand)[0];
     }
     if (match(function, instruction, spec, *operand, failure)) {
+      if (spec.is_late && !knows_late_operand(*operand, failure)) return false;
       ++next;
       continue;
     }
@@ -756,7 +714,9 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
     failure.message = fmt::format("operand {} of '{}': {}", next + 1, instruction.spelling, failure.message);
     return false;
   }
-  if (next == operands.size()) return true;
+  if (next == operands.size()) {
+    return instruction.op != Op::vmad || match_negation(function, instruction, failure);
+  }
   failure.operand = static_cast<uint32_t>(next);
   // An optional item that did not fit leaves its own reason, which is better than "too many".
   if (!failure.message.empty() && failure.at == operands[next].at) {

@@ -53,11 +53,14 @@ class Validator {
   bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand,
                       Failure& failure) const;
   bool match_constant(const OperandSpec& spec, const Operand& operand, Failure& failure) const;
-  bool match_address(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
+  bool match_address(const Function& function, Op op, const OperandSpec& spec, const Operand& operand,
+                     Failure& failure) const;
   bool match_opaque(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
   bool match_converted(const Instruction& instruction, const Operand& operand, Failure& failure) const;
   bool match_elements(const Function& function, const Instruction& instruction, const OperandSpec& spec,
                       const Operand& list, Failure& failure) const;
+  bool knows_late_operand(const Operand& operand, Failure& failure) const;
+  bool match_negation(const Function& function, const Instruction& instruction, Failure& failure) const;
   bool match_call(const Function& function, const Instruction& instruction, Failure& failure) const;
   std::string describe(const Function& function, const Operand& operand) const;
 

@@ -180,6 +180,7 @@ void raise_for_operands(const Form& form, const FormContext& context, std::span<
   const bool texture = form.op == Op::tex || form.op == Op::tld4;
   const bool generic = context.space == Space::generic;
   for (const OperandSpec& spec : specs) {
+    if (spec.is_late) raise(sample, 43, 30);
     if (spec.role == Role::opaque) raise(sample, 31, 20);           // its handle in a register
     if (spec.role == Role::generic_address) raise(sample, 23, 20);  // a register of 64 bits
     if (spec.role == Role::address && generic && sample.version < 20) raise(sample, 20, 20);

@@ -256,6 +256,7 @@ struct VideoForm {
   uint8_t destination = 0;       // which part is written; of several, a mask
   bool d_signed = false, a_signed = false, b_signed = false;
   bool saturates = false, wrap = false, plus_one = false;
+  bool product_negated = false, c_negated = false;  // of vmad
   uint8_t shift = 0;
 };
 

@@ -127,7 +127,7 @@ void scalar_form(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// vmad: 32-bit product of parts, plus c, scaled; the intermediate result is exact.
+// vmad: 32-bit product of parts, plus c, scaled; the intermediate result is exact. With something negated it is signed.
 void multiply_add(Warp& warp, const Code& code, uint32_t mask) {
   const VideoForm& form = warp.cta->launch->image->videos[code.target];
   const uint32_t* a = at<const uint32_t>(warp, code.a);
@@ -135,10 +135,14 @@ void multiply_add(Warp& warp, const Code& code, uint32_t mask) {
   const uint32_t* c = at<const uint32_t>(warp, code.c);
   uint32_t* d = at<uint32_t>(warp, code.dst);
   __extension__ using s128 = __int128;
-  const bool is_signed = form.a_signed || form.b_signed;
+  const bool is_signed = form.a_signed || form.b_signed || form.product_negated || form.c_negated;
   for_lanes(mask, [&](unsigned i) {
-    const s128 product = s128{pick(a[i], form.a[0], form.a_signed)} * pick(b[i], form.b[0], form.b_signed);
-    const s128 sum = product + (is_signed ? s128{static_cast<int32_t>(c[i])} : s128{c[i]}) + (form.plus_one ? 1 : 0);
+    s128 product = s128{pick(a[i], form.a[0], form.a_signed)} * pick(b[i], form.b[0], form.b_signed);
+    if (form.product_negated) product = -product;
+    // -c is ~c + 1, of which ~c has 32 bits: that of the least integer is itself plus 2^32.
+    const uint32_t addend = form.c_negated ? ~c[i] : c[i];
+    const s128 sum = product + (is_signed ? s128{static_cast<int32_t>(addend)} : s128{addend}) +
+                     (form.plus_one || form.c_negated ? 1 : 0);
     auto result = static_cast<int64_t>(sum >> form.shift);
     if (form.saturates) result = saturated(result, 32, is_signed);
     d[i] = static_cast<uint32_t>(result);
@@ -268,6 +272,7 @@ bool Decoder::video(Code& code, Operands operands) {
       operand.component = 0;
       operand.value = 0;
     }
+    operand.negated = false;
     return operand;
   };
   code.dst = destination(plain(operands[0]), 4);
@@ -275,6 +280,8 @@ bool Decoder::video(Code& code, Operands operands) {
   code.a = source(plain(operands[1]), Type::b32);
   code.b = source(plain(operands[2]), Type::b32);
   if (operands.size() > 3) code.c = source(plain(operands[3]), Type::b32);
+  form.product_negated = operands[1].negated != operands[2].negated;
+  form.c_negated = operands.size() > 3 && operands[3].negated;
   bool known = true;
   if (row->parts == 1) {
     form.destination = form.a[0] = form.b[0] = kWhole;
