@@ -215,7 +215,8 @@ TEST(Async, BulkCopiesThatGoWrongAreFound) {
   EXPECT_EQ(fault_of(kBulkIn + read), "async_pending");
   EXPECT_EQ(fault_of(kBulkIn + kBulkWait + read), "");
   std::string odd = kBulkIn;
-  odd.replace(odd.find("[%rd1], 512"), 11, "[%rd1], 504");
+  odd.replace(odd.find("[%rd1], 512"), 11, "[%rd1], %r3");
+  odd.insert(odd.find("  cp.async.bulk."), "  mov.u32 %r3, 504;\n");
   EXPECT_EQ(fault_of(odd), "async_size");
   std::string past = kBulkIn;
   past.replace(past.find("[%rd1], 512"), 11, "[%rd1+16], 512");
