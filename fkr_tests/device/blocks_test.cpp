@@ -1,5 +1,7 @@
 // The pipelines lzr, lzf, deflate-like and bbw on a GPU: bytes and verdicts of the CPU's code, over the corpus and over
 // damaged blocks.
+#include <filesystem>
+
 #include "fkr_tests/block_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "kernels/images.hpp"
@@ -40,12 +42,18 @@ TEST_P(DeviceBlocks, GiveTheBytesOfTheCpu) {
   testing::expect_blocks_as_on_the_cpu(*kernels_, GetParam(), raws);
 }
 
+// The first block of each, and with bbw, whose blocks go through the device side by side, all of them.
 TEST_P(DeviceBlocks, EveryCorpusFile) {
   PTXKIT_REQUIRE_CORPUS();
+  const size_t block_bytes = size_t{1} << usual_block_bits(GetParam());
+  const bool takes_all = GetParam() == format::PtzCodec::bbw;
   std::vector<Bytes> raws;
   for (const auto& path : testing::corpus_files()) {
-    Bytes front = testing::read_prefix(path, 256 << 10);
-    if (!front.empty()) raws.push_back(std::move(front));
+    const Bytes file = testing::read_prefix(path, takes_all ? std::filesystem::file_size(path) : block_bytes);
+    for (size_t at = 0; at < file.size(); at += block_bytes) {
+      const auto begin = file.begin() + static_cast<ptrdiff_t>(at);
+      raws.emplace_back(begin, begin + static_cast<ptrdiff_t>(std::min(block_bytes, file.size() - at)));
+    }
   }
   testing::expect_blocks_as_on_the_cpu(*kernels_, GetParam(), raws);
 }

@@ -13,6 +13,7 @@ using List = std::array<uint8_t, 256>;
 
 uint8_t move_to_front(List& list, size_t place) {
   const uint8_t byte = list[place];
+  if (place == 0) return byte;  // as most are after a BWT
   std::memmove(list.data() + 1, list.data(), place);
   list[0] = byte;
   return byte;
@@ -32,6 +33,7 @@ TransformOutcome transform(std::span<const uint8_t> src, std::span<uint8_t> dst,
 
 TransformOutcome mtf_encode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
   return transform(src, dst, [](List& list, uint8_t byte) {
+    if (byte == list[0]) return uint8_t{0};
     const auto* const found = static_cast<const uint8_t*>(std::memchr(list.data(), byte, list.size()));
     const auto place = static_cast<uint8_t>(found - list.data());
     move_to_front(list, place);
