@@ -626,5 +626,26 @@ TEST(Control, ThreadsGiveTheSameResult) {
   EXPECT_EQ(one.outcome.statistics.thread_instructions, many.outcome.statistics.thread_instructions);
 }
 
+// Lanes leave a loop one after the other and call a function, each in a frame of its own where the schedule lets the
+// first run ahead; its aligned barrier is one instruction, which all of them reach.
+TEST(Control, LanesOfSeveralCallsMeetAtAnAlignedBarrier) {
+  const std::string function = ".func meet() {\n  bar.sync 0;\n  ret;\n}\n";
+  auto body = [](const std::string& call) {
+    return "  and.b32 %r1, %r0, 7;\n  mov.u32 %r2, 0;\nL:\n  add.u32 %r2, %r2, 1;\n  setp.lt.u32 %p1, %r2, %r1;\n"
+           "  @%p1 bra L;\n  setp.ne.u32 %p2, %r0, 3;\n" +
+           call + "  st.global.u32 [%rd2], %r2;\n";
+  };
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const LaunchOptions options{.schedule_seed = seed, .adversarial = seed % 2 == 0, .max_steps = 1'000'000};
+    const Ran clean = run_kernel(entry_text(body("  call meet, ();\n"), function), {.block = {64}}, 64, {}, options);
+    EXPECT_TRUE(clean.outcome.ok()) << seed << render(clean.outcome, "test.ptx");
+    // One lane at another barrier instruction.
+    const Ran divergent = run_kernel(entry_text(body("  @%p2 call meet, ();\n  @!%p2 bar.sync 0;\n"), function),
+                                     {.block = {64}}, 64, {}, options);
+    ASSERT_FALSE(divergent.outcome.ok()) << seed;
+    EXPECT_EQ(divergent.outcome.faults[0].kind, FaultKind::barrier_divergence) << render(divergent.outcome, "test.ptx");
+  }
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

@@ -60,7 +60,7 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
   if (!object || offset < object->begin || offset >= object->begin + object->size_bytes) {
     if (space == Space::global && shown < 4096)
       access.fail(FaultKind::null_address, lane, space, shown, "goes through a null pointer");
-    else if (space == Space::shared && shown >> kWindowShift != 0)
+    else if (access.code.space == Space::shared && shown >> kWindowShift != 0)
       access.fail(FaultKind::out_of_bounds, lane, space, shown,
                   "is outside of shared memory: a generic address needs cvta.to.shared first");
     else

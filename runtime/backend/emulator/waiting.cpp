@@ -172,19 +172,28 @@ void arrive(Warp& warp, Fragment& fragment) {
   }
 }
 
-// .aligned barriers: a warp arrives as a whole, when all its live lanes stand at one instruction.
+// .aligned barriers: a warp arrives as a whole, when all its live lanes stand at one instruction. Lanes that called the
+// function around it one after the other are in frames of their own there.
 void settle_aligned(Warp& warp) {
+  auto stands_at = [](const Fragment& fragment, uint32_t pc) {
+    return fragment.wait == Wait::barrier && !fragment.arrived && fragment.pc == pc;
+  };
   for (size_t i = 0; i < warp.fragments.size(); ++i) {
     Fragment& first = warp.fragments[i];
-    if (first.wait != Wait::barrier || first.arrived) continue;
+    const uint32_t pc = first.pc;
+    if (!stands_at(first, pc)) continue;
     for (size_t j = warp.fragments.size(); j-- > i + 1;) {
-      Fragment& other = warp.fragments[j];
-      if (other.wait == Wait::barrier && !other.arrived && other.pc == first.pc && other.frame == first.frame) {
-        first.mask |= other.mask;
-        warp.fragments.erase(warp.fragments.begin() + static_cast<ptrdiff_t>(j));
-      }
+      const Fragment& other = warp.fragments[j];
+      if (!stands_at(other, pc) || other.frame != first.frame || other.barrier_id != first.barrier_id) continue;
+      first.mask |= other.mask;
+      warp.fragments.erase(warp.fragments.begin() + static_cast<ptrdiff_t>(j));
     }
-    if (warp.fragments[i].mask == warp.live) arrive(warp, warp.fragments[i]);
+    uint32_t there = 0;
+    for (const Fragment& each : warp.fragments)
+      if (stands_at(each, pc) && each.barrier_id == warp.fragments[i].barrier_id) there |= each.mask;
+    if (there != warp.live) continue;
+    for (Fragment& each : warp.fragments)
+      if (stands_at(each, pc)) arrive(warp, each);
   }
 }
 
