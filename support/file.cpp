@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,6 +25,18 @@ bool write_all(int descriptor, std::string_view content) {
     content.remove_prefix(static_cast<size_t>(written));
   }
   return true;
+}
+
+// A device or a pipe: a rename would put a file in its place.
+Result<void> write_into(const std::string& path, std::string_view content) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return system_error(path, "open");
+  const bool written = write_all(descriptor, content);
+  const int write_errno = errno;
+  const bool closed = ::close(descriptor) == 0;
+  if (written && closed) return {};
+  if (!written) errno = write_errno;
+  return system_error(path, "write");
 }
 
 }  // namespace
@@ -55,7 +69,13 @@ Result<void> write_file(const std::string& path, std::string_view content) {
     if (!write_all(STDOUT_FILENO, content)) return system_error("standard output", "write");
     return {};
   }
-  std::string temporary = path + ".XXXXXX";
+  // What a link leads to is written, not the link.
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  const std::string target = real ? real.get() : path;
+  struct stat info{};
+  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    return write_into(target, content);
+  std::string temporary = target + ".XXXXXX";
   const int descriptor = ::mkstemp(temporary.data());
   if (descriptor < 0) return system_error(path, "create a temporary file beside it");
   const mode_t mask = ::umask(0);
@@ -63,7 +83,7 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   const bool written = write_all(descriptor, content) && ::fchmod(descriptor, 0666 & ~mask) == 0;
   const int write_errno = errno;
   const bool closed = ::close(descriptor) == 0;
-  if (!written || !closed || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (!written || !closed || ::rename(temporary.c_str(), target.c_str()) != 0) {
     if (!written) errno = write_errno;
     auto error = system_error(path, "write");
     ::unlink(temporary.c_str());

@@ -13,7 +13,8 @@ namespace ptxkit {
 // The whole of `path`; "-" is standard input. Errors name the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
-// Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed.
+// Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed. A link is
+// followed; a device or a pipe is written into and stays one.
 Result<void> write_file(const std::string& path, std::string_view content);
 
 }  // namespace ptxkit

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -33,6 +34,7 @@ namespace {
 constexpr size_t kMaxOrigins = 64;  // of one block
 constexpr size_t kMaxPairs = 20'000;
 constexpr size_t kMaxEvaluations = 400'000;  // access and thread
+constexpr size_t kMaxPlaces = 1'000'000;     // remembered at a time
 // Where the block is not known, code written for one of a certain width would look racy in a wider one. What two
 // neighbouring threads do to each other counts; what those of two warps do, only where a barrier of the CTA says that
 // there are several, blocks have one dimension, and as far as they stay within the shared objects.
@@ -110,6 +112,7 @@ class RaceSearch {
   bool try_moment(size_t first, size_t second, Moment first_moment, Moment second_moment, bool same_iteration,
                   bool warp_level);
   Footprint footprint(const SharedAccess& shared, Moment moment);
+  const Footprint& footprint_of(size_t access, Moment moment);
   Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
                   bool has_volatile, uint64_t modulus) const;
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
@@ -123,6 +126,8 @@ class RaceSearch {
   std::vector<flow::Thread> threads_;
   std::vector<SharedAccess> accesses_;
   std::map<Moment, std::vector<flow::Evaluator>> evaluators_;
+  std::map<std::pair<size_t, Moment>, Footprint> footprints_;  // of an access in a moment
+  size_t footprint_places_ = 0;                                // in all of them
   std::optional<flow::Intervals> cta_, warp_;
   std::vector<bool> cta_separates_, warp_separates_;
   std::vector<bool> parts_;  // per block: threads of the CTA may leave it different ways
@@ -167,7 +172,8 @@ void RaceSearch::leave_out_threads() {
   for (const SharedAccess& shared : accesses_) {
     const flow::Base& base = analyses_->domain().base(shared.form.base);
     if (base.kind != flow::Base::Kind::variable || context_->module.variables[base.id].is_unsized) continue;
-    const Footprint print = footprint(shared, {analyses_->loops().innermost(shared.block)});
+    const Footprint& print =
+        footprint_of(static_cast<size_t>(&shared - accesses_.data()), {analyses_->loops().innermost(shared.block)});
     if (!print.known || !print.common.empty() || !print.free.empty()) continue;
     const auto size = static_cast<int64_t>(context_->module.variables[base.id].size_bytes);
     for (const Place& place : print.places)
@@ -175,6 +181,8 @@ void RaceSearch::leave_out_threads() {
         limit = std::min<size_t>(limit, place.thread);
   }
   threads_.resize(std::max<size_t>(limit, std::min<size_t>(threads_.size(), kThreadsWithoutShape)));
+  footprints_.clear();
+  footprint_places_ = 0;
 }
 
 void RaceSearch::collect() {
@@ -276,28 +284,40 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
   return print;
 }
 
+// Every access stands in many pairs.
+const Footprint& RaceSearch::footprint_of(size_t access, Moment moment) {
+  const auto [place, is_new] = footprints_.try_emplace({access, moment});
+  if (is_new) {
+    place->second = footprint(accesses_[access], moment);
+    footprint_places_ += place->second.places.size();
+  }
+  return place->second;
+}
+
 // With a modulus other than 0 the offsets are residues: an overlap is then only possible.
 RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b,
                                         bool warp_level, bool has_volatile, uint64_t modulus) const {
   Overlap found;
-  std::vector<Place> left = a.places, right = b.places;
+  std::span<const Place> left = a.places, right = b.places;
+  std::vector<Place> left_residues, right_residues;
   if (modulus) {
     const int64_t m = static_cast<int64_t>(modulus);
     if (width_a + width_b > m) {
       found.possible = !left.empty() && !right.empty() && threads_.size() > 1;
       return found;
     }
-    std::vector<Place> wrapped;
-    for (auto* list : {&left, &right})
-      for (Place& place : *list) place.offset = ((place.offset % m) + m) % m;
-    for (const Place& place : right) {  // again on either side, for intervals that wrap round
-      wrapped.push_back(place);
-      wrapped.push_back({place.offset - m, place.thread, place.certain});
-      wrapped.push_back({place.offset + m, place.thread, place.certain});
-    }
-    right = std::move(wrapped);
-    for (auto* list : {&left, &right})
+    const auto residue = [m](Place place) {
+      place.offset = ((place.offset % m) + m) % m;
+      return place;
+    };
+    for (const Place& place : left) left_residues.push_back(residue(place));
+    for (const Place& place : right)  // on either side again, for intervals that wrap round
+      for (const int64_t shift : {int64_t{0}, -m, m})
+        right_residues.push_back({residue(place).offset + shift, place.thread, place.certain});
+    for (auto* list : {&left_residues, &right_residues})
       std::sort(list->begin(), list->end(), [](const Place& x, const Place& y) { return x.offset < y.offset; });
+    left = left_residues;
+    right = right_residues;
   }
   size_t begin = 0;
   for (const Place& x : left) {
@@ -354,7 +374,11 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
                             bool warp_level) {
   const SharedAccess &a = accesses_[first], &b = accesses_[second];
   if (same_iteration && exclusive(a, b)) return true;
-  const Footprint x = footprint(a, first_moment), y = footprint(b, second_moment);
+  if (footprint_places_ > kMaxPlaces) {
+    footprints_.clear();
+    footprint_places_ = 0;
+  }
+  const Footprint &x = footprint_of(first, first_moment), &y = footprint_of(second, second_moment);
   if (!x.known || !y.known) return false;
   // Unknown numbers cancel where both threads have the same one.
   uint64_t modulus = 0;  // 0: exact
