@@ -101,11 +101,19 @@ int run(int argc, char** argv) {
   chain->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   chain->add_option("--queues", settings.queue_count, "blocks on the device at a time (default 32)")
       ->check(CLI::Range(1, 256));
+  auto* blocks =
+      app.add_subcommand("blocks", "blocks of .ptz with lzr, lzf and deflate-like, by the GPU and by the CPU");
+  blocks->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
+  blocks->add_option("--only", settings.only, "those codecs whose name begins so, e.g. lzr");
+  blocks->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
+  blocks->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
+  blocks->add_option("--queues", settings.queue_count, "blocks on the device at a time (default 32)")
+      ->check(CLI::Range(1, 256));
   auto* crossover =
       app.add_subcommand("crossover", "streams of 4 KiB to --size, and files, on the CPU, on the GPU, on both");
   crossover->add_option("FILE", settings.files, "files to compress, too")->check(CLI::ExistingFile);
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, pcie, transforms, chain, crossover, copy}) {
+  for (CLI::App* verb : {lz4, pcie, transforms, blocks, chain, crossover, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::AsSizeValue(false));
     verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
@@ -119,6 +127,7 @@ int run(int argc, char** argv) {
   const auto all = lz4->parsed()          ? run_lz4(settings)
                    : pcie->parsed()       ? run_pcie(settings)
                    : transforms->parsed() ? run_transforms(settings)
+                   : blocks->parsed()     ? run_blocks(settings)
                    : chain->parsed()      ? run_chain(settings)
                    : crossover->parsed()  ? run_crossover(settings)
                                           : run_copy(settings);

@@ -18,7 +18,7 @@ struct Settings {
   int device = 0;
   bool cpu_only = false;
   bool mixed = false;  // besides each file alone: all of them as one input
-  std::string only;    // of `transforms`: a prefix of their names
+  std::string only;    // of `transforms` and `blocks`: a prefix of their names
   // Of pcie and chain; 0: what suits.
   unsigned queue_count = 0;
   std::size_t slice_bytes = 0;
@@ -41,6 +41,7 @@ struct Measurements {
 };
 
 Result<Measurements> run_lz4(const Settings& settings);
+Result<Measurements> run_blocks(const Settings& settings);
 Result<Measurements> run_chain(const Settings& settings);
 Result<Measurements> run_transforms(const Settings& settings);
 Result<Measurements> run_copy(const Settings& settings);

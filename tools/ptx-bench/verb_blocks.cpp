@@ -1,0 +1,160 @@
+// Blocks of `.ptz` with every codec that has kernels, compressed and decompressed by the GPU and by all CPU threads.
+// Host memory to host memory, wall time; the GPU's blocks must be the CPU's, and both must decode to what was there.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "kernels/images.hpp"
+#include "runtime/codec/block_codec.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "tools/ptx-bench/verb.hpp"
+
+namespace ptxkit::bench {
+namespace {
+
+using codec::BlockKernels;
+using codec::BlockToDecode;
+using codec::BlockToEncode;
+using format::PtzCodec;
+
+constexpr unsigned kDefaultQueues = 32;
+constexpr std::string_view kCodecs[] = {"lzr", "lzf", "deflate-like"};
+
+Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, const codec::Executor& executor) {
+  codec::BackendRequest request;
+  request.name = "cuda";
+  request.device = settings.device;
+  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+    return kernels::find_kernel_image(name, major, minor);
+  };
+  request.limits.queue_count = settings.queue_count != 0 ? settings.queue_count : kDefaultQueues;
+  return codec::select_block_kernels(request, executor);
+}
+
+// One codec over one input; the rows go to `rows`.
+class Run {
+ public:
+  Run(std::string_view name, const Input& input, const Settings& settings, codec::Executor& executor,
+      std::vector<Row>& rows)
+      : name_(name),
+        codec_(*codec::block_codec_named(name)),
+        input_(input),
+        settings_(settings),
+        executor_(executor),
+        rows_(rows),
+        coded_(input.chunk_count()),
+        decoded_(input.raw.size()) {}
+
+  Result<void> on_the_cpu() {
+    auto done = measure("cpu", "compress", [&]() -> Result<void> {
+      executor_.for_each(coded_.size(),
+                         [&](std::size_t i, unsigned) { coded_[i] = codec::encode_block(codec_, input_.chunk(i)); });
+      return {};
+    });
+    if (!done) return done;
+    std::atomic<bool> good{true};
+    std::fill(decoded_.begin(), decoded_.end(), std::uint8_t{0});
+    done = measure("cpu", "decompress", [&]() -> Result<void> {
+      executor_.for_each(coded_.size(), [&](std::size_t i, unsigned) {
+        if (!coded_[i].empty() && !codec::decode_block(codec_, coded_[i], room(i))) good = false;
+      });
+      return {};
+    });
+    if (!done) return done;
+    return good ? expect_input("cpu") : fail(fmt::format("cpu {}: a block is damaged", name_), input_.name);
+  }
+
+  // After on_the_cpu().
+  Result<void> on_the_gpu(BlockKernels& kernels) {
+    std::vector<BlockToEncode> blocks;
+    for (std::size_t i = 0; i < coded_.size(); ++i) blocks.push_back({input_.chunk(i)});
+    auto done = measure("gpu", "compress", [&] { return kernels.encode(codec_, blocks); });
+    if (!done) return done;
+    for (std::size_t i = 0; i < coded_.size(); ++i) {
+      if (blocks[i].coded != coded_[i]) {
+        return fail(fmt::format("gpu {}: block {} differs from the CPU's", name_, i), input_.name);
+      }
+    }
+    std::vector<BlockToDecode> to_decode;
+    for (std::size_t i = 0; i < coded_.size(); ++i) {
+      if (!coded_[i].empty()) to_decode.push_back({coded_[i], room(i)});
+    }
+    std::fill(decoded_.begin(), decoded_.end(), std::uint8_t{0});
+    done = measure("gpu", "decompress", [&] { return kernels.decode(codec_, to_decode); });
+    if (!done) return done;
+    return expect_input("gpu");
+  }
+
+ private:
+  codec::MutableBytes room(std::size_t i) {
+    return codec::MutableBytes(decoded_).subspan(i * input_.chunk_bytes, input_.chunk(i).size());
+  }
+
+  template <class Work>
+  Result<void> measure(const char* where, const char* what, Work work) {
+    const auto seconds = median_seconds(settings_.repetition, [&]() -> Result<double> {
+      const auto begin = std::chrono::steady_clock::now();
+      if (Result<void> done = work(); !done) return tl::unexpected(done.error());
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+    if (!seconds) return tl::unexpected(seconds.error());
+    std::size_t stored = 0;
+    for (std::size_t i = 0; i < coded_.size(); ++i) {
+      stored += coded_[i].empty() ? input_.chunk(i).size() : coded_[i].size();
+    }
+    rows_.push_back({input_.name, fmt::format("{} {} {}", where, name_, what), input_.chunk_bytes, input_.raw.size(),
+                     static_cast<double>(input_.raw.size()) / static_cast<double>(stored), *seconds});
+    return {};
+  }
+
+  // Blocks that are stored as they are have not been decoded.
+  Result<void> expect_input(const char* where) {
+    for (std::size_t i = 0; i < coded_.size(); ++i) {
+      if (!coded_[i].empty() && !std::ranges::equal(room(i), input_.chunk(i))) {
+        return fail(fmt::format("{} {}: block {} is decoded to other bytes", where, name_, i), input_.name);
+      }
+    }
+    return {};
+  }
+
+  std::string_view name_;
+  PtzCodec codec_;
+  const Input& input_;
+  const Settings& settings_;
+  codec::Executor& executor_;
+  std::vector<Row>& rows_;
+  std::vector<std::vector<std::uint8_t>> coded_;  // by the CPU
+  std::vector<std::uint8_t> decoded_;
+};
+
+}  // namespace
+
+Result<Measurements> run_blocks(const Settings& settings) {
+  codec::Executor executor;
+  Measurements all;
+  all.cpu = fmt::format("{} threads", executor.thread_count());
+  std::unique_ptr<BlockKernels> kernels;
+  if (!settings.cpu_only) {
+    auto opened = open_kernels(settings, executor);
+    if (!opened) return tl::unexpected(opened.error());
+    kernels = std::move(*opened);
+    all.device = kernels->description();
+  }
+  for (const auto& paths : settings.inputs()) {
+    auto input = load_input(paths, settings.size_bytes);
+    if (!input) return tl::unexpected(input.error());
+    for (const std::string_view name : kCodecs) {
+      if (!settings.only.empty() && !name.starts_with(settings.only)) continue;
+      input->chunk_bytes = std::size_t{1} << codec::usual_block_bits(*codec::block_codec_named(name));
+      Run run(name, *input, settings, executor, all.rows);
+      auto done = run.on_the_cpu();
+      if (done && kernels) done = run.on_the_gpu(*kernels);
+      if (!done) return tl::unexpected(done.error());
+    }
+  }
+  return all;
+}
+
+}  // namespace ptxkit::bench
