@@ -50,6 +50,7 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
       b(ir->builder),
       debug_info(ir->debug_info),
       name(definition.spec.name),
+      defined(definition.where),
       options(emit_options),
       block(definition.spec.block),
       parameters(parameters_of(definition, emit_options.variant)) {
@@ -370,14 +371,21 @@ Place Trace::array(Space space, const char* array_name, Scalar element, u64 coun
     for (const SharedArray& other : s.shared_arrays) {
       if (other.name == full_name) {
         throw DslError(std::string("the shared array '") + array_name + "' exists already", where,
-                       "give each array its own name");
+                       "it is declared here", other.where, "give each array its own name");
+      }
+    }
+    // In PTX both would be <kernel>_<name>.
+    for (const Parameter& parameter : s.parameters) {
+      if (parameter.name == array_name) {
+        throw DslError(std::string("the shared array '") + array_name + "' has the name of a parameter", where,
+                       "the kernel '" + s.name + "' has that parameter", s.defined, "give the array a name of its own");
       }
     }
     auto* global = new llvm::GlobalVariable(s.module, type, false, llvm::GlobalValue::InternalLinkage,
                                             llvm::PoisonValue::get(type), full_name, nullptr,
                                             llvm::GlobalValue::NotThreadLocal, address_space_of(space));
     global->setAlignment(llvm::Align(align));
-    s.shared_arrays.push_back({full_name, count * bits_of(element) / 8, align});
+    s.shared_arrays.push_back({full_name, count * bits_of(element) / 8, align, where});
     return {{global, 0}};
   }
   llvm::IRBuilderBase::InsertPointGuard guard(s.b);

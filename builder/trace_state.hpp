@@ -30,6 +30,7 @@ struct SharedArray {
   std::string name;
   u64 bytes;
   std::size_t align;
+  Where where;
 };
 
 // A marker of a debug build, for the launch file.
@@ -54,6 +55,7 @@ struct Trace::State {
   std::map<std::string, llvm::DIScope*> files;  // where lines of each file live
 
   std::string name;
+  Where defined;  // where the kernel is, with its parameters
   EmitOptions options;
   u32 block;
   std::vector<Parameter> parameters;

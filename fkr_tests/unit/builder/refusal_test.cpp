@@ -206,12 +206,29 @@ TEST(Refusal, ElseThatDoesNotFollow) {
 }
 
 TEST(Refusal, TwoSharedArraysOfOneName) {
-  const auto error = refusal([](Kernel& k) {
+  constexpr u32 here = __LINE__;
+  const Body body = [](Kernel& k) {
     (void)k.shared<u32, 4, 4>("table");
+    (void)k.shared<u32, 4, 4>("table");
+  };
+  expect_refused(body, here + 3, here + 2, "the shared array 'table' exists already", "give each array its own name");
+}
+
+// ptxas refuses a parameter and a variable of one name.
+TEST(Refusal, SharedArrayWithTheNameOfAParameter) {
+  constexpr u32 here = __LINE__;
+  const KernelDefinition kernel = define({.name = "refused", .block = 64}, [](Kernel& k, Arg<"table", u32>) {
     (void)k.shared<u32, 4, 4>("table");
   });
-  ASSERT_TRUE(error.has_value());
-  EXPECT_THAT(error->what(), HasSubstr("the shared array 'table' exists already"));
+  try {
+    (void)emit_ptx(kernel, {});
+    FAIL() << "the kernel was accepted";
+  } catch (const DslError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the shared array 'table' has the name of a parameter"));
+    EXPECT_THAT(error.what(), HasSubstr("the kernel 'refused' has that parameter"));
+    EXPECT_EQ(error.where().line(), here + 2);
+    EXPECT_EQ(error.other().line(), here + 1);
+  }
 }
 
 TEST(Refusal, LiteralThatDoesNotFitWhereOnlyTracingKnows) {
