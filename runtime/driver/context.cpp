@@ -10,7 +10,7 @@ namespace ptxkit::driver {
 namespace {
 
 // CUdevice_attribute, CUfunction_attribute, CUjit_option and flag values of cuda.h.
-constexpr int kAttributeMultiprocessorCount = 16, kAttributeMajor = 75, kAttributeMinor = 76;
+constexpr int kAttributeClockKilohertz = 13, kAttributeMultiprocessorCount = 16, kAttributeMajor = 75, kAttributeMinor = 76;
 constexpr int kFunctionMaxThreads = 0, kFunctionSharedBytes = 1, kFunctionLocalBytes = 3, kFunctionRegisters = 4;
 constexpr int kFunctionMaxDynamicSharedBytes = 8;
 constexpr int kLaunchAttributeCluster = 4;
@@ -43,7 +43,7 @@ Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Dri
   info.name = fmt::format("device {}", ordinal);
   CuDevice& device = context->device_;
   std::array<char, 256> name{};
-  int major = 0, minor = 0, multiprocessors = 0;
+  int major = 0, minor = 0, multiprocessors = 0, kilohertz = 0;
   const auto attempt = [&](int status, const char* call) { return context->check(status, call); };
   if (auto done = attempt(api.device_get(&device, ordinal), "cuDeviceGet"); !done) return tl::unexpected(done.error());
   if (auto done =
@@ -53,7 +53,8 @@ Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Dri
   }
   info.name = name.data();
   for (const auto& [value, attribute] : {std::pair(&major, kAttributeMajor), std::pair(&minor, kAttributeMinor),
-                                         std::pair(&multiprocessors, kAttributeMultiprocessorCount)}) {
+                                         std::pair(&multiprocessors, kAttributeMultiprocessorCount),
+                                         std::pair(&kilohertz, kAttributeClockKilohertz)}) {
     if (auto done = attempt(api.device_get_attribute(value, attribute, device), "cuDeviceGetAttribute"); !done) {
       return tl::unexpected(done.error());
     }
@@ -61,6 +62,7 @@ Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Dri
   info.major = static_cast<std::uint32_t>(major);
   info.minor = static_cast<std::uint32_t>(minor);
   info.multiprocessor_count = static_cast<std::uint32_t>(multiprocessors);
+  info.clock_hertz = 1e3 * kilohertz;
   if (auto done = attempt(api.device_total_mem(&info.memory_bytes, device), "cuDeviceTotalMem"); !done) {
     return tl::unexpected(done.error());
   }

@@ -24,7 +24,11 @@ struct DeviceInfo {
   int ordinal = 0;
   std::uint32_t major = 0, minor = 0;  // compute capability
   std::uint32_t multiprocessor_count = 0;
+  double clock_hertz = 0;  // the highest of the multiprocessors
   std::size_t memory_bytes = 0;
+
+  // That can be issued at most: four schedulers a multiprocessor, one a clock each (compute capability 5.0 and later).
+  double warp_instructions_per_second() const { return multiprocessor_count * 4.0 * clock_hertz; }
 };
 
 // The primary context of a device. Any thread may use it; make_current() first.

@@ -26,16 +26,16 @@ bool decodes_to(codec::Bytes block, codec::Bytes raw) {
 }  // namespace
 
 Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, const Input& input,
-                                       codec::Executor& executor, const Repetition& repetition) {
-  const bool pages = input.chunk_bytes <= kernels::kMaxPageBytes;
-  const kernels::LaunchShape& shape = pages ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape;
+                                       std::string_view kernel_name, codec::Executor& executor,
+                                       const Repetition& repetition) {
+  const kernels::LaunchShape& shape =
+      kernel_name == kernels::kLz4CompressPage ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape;
   GpuEncoded result;
-  result.kernel = pages ? kernels::kLz4CompressPage : kernels::kLz4CompressChunk;
   if (input.chunk_bytes > kernels::kMaxChunkBytes || input.chunk_bytes % kernels::kStrideUnitBytes != 0) {
     return fail(fmt::format("expected chunks of at most {} bytes, a multiple of {}, found {}", kernels::kMaxChunkBytes,
                             kernels::kStrideUnitBytes, input.chunk_bytes));
   }
-  auto kernel = load_kernel(context, result.kernel);
+  auto kernel = load_kernel(context, kernel_name);
   if (!kernel) return tl::unexpected(kernel.error());
   auto session = Session::open(context);
   if (!session) return tl::unexpected(session.error());
@@ -95,7 +95,7 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
     }
   });
   if (first_bad != count) {
-    return fail(fmt::format("{}: chunk {} does not decode to its raw bytes (flag {}, {} bytes)", result.kernel,
+    return fail(fmt::format("{}: chunk {} does not decode to its raw bytes (flag {}, {} bytes)", kernel_name,
                             first_bad.load(), found_flags[first_bad], found_sizes[first_bad]),
                 input.name);
   }
@@ -103,7 +103,7 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
   return result;
 }
 
-Result<double> measure_decompression(const driver::ContextPointer& context, const Input& input,
+Result<Timing> measure_decompression(const driver::ContextPointer& context, const Input& input,
                                      const std::vector<codec::Bytes>& blocks, const Repetition& repetition) {
   auto kernel = load_kernel(context, kernels::kLz4Decompress);
   if (!kernel) return tl::unexpected(kernel.error());
@@ -155,7 +155,7 @@ Result<double> measure_decompression(const driver::ContextPointer& context, cons
   return seconds;
 }
 
-Result<double> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
+Result<Timing> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
                             const Repetition& repetition) {
   auto session = Session::open(context);
   if (!session) return tl::unexpected(session.error());

@@ -8,23 +8,23 @@ namespace ptxkit::bench {
 
 // What the compressor made, back on the host: a block for each chunk that shrank.
 struct GpuEncoded {
-  double seconds = 0;
+  Timing seconds;
   std::uint64_t stored_bytes = 0;
-  std::string kernel;
   std::vector<std::vector<std::uint8_t>> blocks;  // empty where the flag is not `compressed`
 };
 
-// Outputs are poisoned before the measured runs and checked after them: each block is decoded by liblz4, each flag
-// agrees with the raw bytes.
+// By one of the compressors; chunks are within its limit. Outputs are poisoned before the measured runs and checked
+// after them: each block is decoded by liblz4, each flag agrees with the raw bytes.
 Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, const Input& input,
-                                       codec::Executor& executor, const Repetition& repetition);
+                                       std::string_view kernel_name, codec::Executor& executor,
+                                       const Repetition& repetition);
 
 // Decodes `blocks` (one a chunk, none empty); the output is poisoned before and compared with the input after.
-Result<double> measure_decompression(const driver::ContextPointer& context, const Input& input,
+Result<Timing> measure_decompression(const driver::ContextPointer& context, const Input& input,
                                      const std::vector<codec::Bytes>& blocks, const Repetition& repetition);
 
 // Seconds to copy `size_bytes` within the device's memory.
-Result<double> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
+Result<Timing> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
                             const Repetition& repetition);
 
 }  // namespace ptxkit::bench

@@ -62,14 +62,17 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-Result<double> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run) {
+Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run) {
   std::vector<double> seconds;
   for (unsigned i = 0; i < repetition.warm_up + repetition.runs; ++i) {
     auto one = run();
-    if (!one) return one;
+    if (!one) return tl::unexpected(one.error());
     if (i >= repetition.warm_up) seconds.push_back(*one);
   }
-  return median(std::move(seconds));
+  Timing timing(median(seconds));
+  timing.fastest = *std::min_element(seconds.begin(), seconds.end());
+  timing.slowest = *std::max_element(seconds.begin(), seconds.end());
+  return timing;
 }
 
 }  // namespace ptxkit::bench

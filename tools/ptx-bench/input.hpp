@@ -42,16 +42,25 @@ struct Repetition {
   unsigned warm_up = 3;
   unsigned runs = 10;
 };
-// Median of the seconds that `run` returns, after warm-up.
-Result<double> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
+// Seconds of the measured runs; what was measured once is all three.
+struct Timing {
+  Timing(double seconds = 0) : median(seconds), fastest(seconds), slowest(seconds) {}  // NOLINT
+  double median, fastest, slowest;
+
+  operator double() const { return median; }  // NOLINT
+};
+// Of the seconds that `run` returns, after warm-up.
+Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
 
 // One line of a result table.
 struct Row {
   std::string input, what;  // "lz4_decompress (blocks of liblz4)"
   std::size_t chunk_bytes = 0, raw_bytes = 0;
   double ratio = 0;  // raw / stored; 0 where it means nothing
-  double seconds = 0;
+  Timing seconds;
+  double instructions_per_byte = 0;  // PTX, of a warp, by the emulator; 0 where they were not counted
   double gigabytes_per_second() const { return static_cast<double>(raw_bytes) / seconds / 1e9; }
+  std::size_t chunk_count() const { return chunk_bytes == 0 ? 0 : (raw_bytes + chunk_bytes - 1) / chunk_bytes; }
 };
 
 }  // namespace ptxkit::bench

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <tuple>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,19 +19,38 @@ namespace {
 std::string rate_text(const Row& row) {
   return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds) : fmt::format("{:.2f}", row.gigabytes_per_second());
 }
+std::string share_text(double share) { return share == 0 ? "-" : fmt::format("{:.0f} %", 100 * share); }
 std::string ratio_text(const Row& row) { return row.ratio == 0 ? "-" : fmt::format("{:.3f}", row.ratio); }
+
+// Of the time that a row takes: what the bytes it reads and writes would take at the rate of a copy.
+double memory_share(const Measurements& all, const Row& row) {
+  if (row.instructions_per_byte == 0 || all.copied_bytes_per_second == 0) return 0;
+  const double raw = static_cast<double>(row.raw_bytes);
+  return (raw + raw / row.ratio) / all.copied_bytes_per_second / row.seconds;
+}
+// And what issuing its instructions would take if a scheduler never waited.
+double issue_share(const Measurements& all, const Row& row) {
+  if (all.warp_instructions_per_second == 0) return 0;
+  return row.instructions_per_byte * static_cast<double>(row.raw_bytes) / all.warp_instructions_per_second /
+         row.seconds;
+}
+// How far the runs are apart.
+double spread(const Row& row) { return (row.seconds.slowest - row.seconds.fastest) / row.seconds; }
 
 // Rows, then for each kernel and chunk size with several inputs the geometric mean and the slowest.
 void print_table(const Measurements& all) {
   if (!all.device.empty()) fmt::print("gpu: {}\n", all.device);
   if (!all.cpu.empty()) fmt::print("cpu: {}\n", all.cpu);
-  constexpr const char* kLine = "{:<20} {:<34} {:>7} {:>8} {:>10}\n";
-  fmt::print(fmt::runtime(kLine), "input", "what", "chunk", "ratio", "GB/s");
-  std::map<std::pair<std::string, std::size_t>, std::vector<const Row*>> groups;
+  constexpr const char* kLine = "{:<20} {:<34} {:>7} {:>8} {:>8} {:>10} {:>7} {:>7} {:>7}\n";
+  fmt::print(fmt::runtime(kLine), "input", "what", "chunk", "chunks", "ratio", "GB/s", "spread", "memory", "issue");
+  std::map<std::tuple<std::string, std::size_t, std::size_t>, std::vector<const Row*>> groups;
   for (const Row& row : all.rows) {
-    fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, ratio_text(row), rate_text(row));
+    fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, row.chunk_count(), ratio_text(row),
+               rate_text(row), share_text(spread(row)), share_text(memory_share(all, row)),
+               share_text(issue_share(all, row)));
     // The mixed input holds the others again.
-    if (row.input != kMixedName && row.chunk_bytes != 0) groups[{row.what, row.chunk_bytes}].push_back(&row);
+    if (row.input != kMixedName && row.chunk_bytes != 0)
+      groups[{row.what, row.chunk_bytes, row.chunk_count()}].push_back(&row);
   }
   for (const auto& [key, rows] : groups) {
     if (rows.size() < 2) continue;
@@ -40,10 +60,13 @@ void print_table(const Measurements& all) {
       logarithms += std::log(row->gigabytes_per_second());
       if (row->gigabytes_per_second() < slowest->gigabytes_per_second()) slowest = row;
     }
-    fmt::print(fmt::runtime(kLine), "geometric mean", key.first, key.second, "",
-               fmt::format("{:.2f}", std::exp(logarithms / static_cast<double>(rows.size()))));
-    fmt::print(fmt::runtime(kLine), "slowest: " + slowest->input, key.first, key.second, "",
-               fmt::format("{:.2f}", slowest->gigabytes_per_second()));
+    const auto& [what, chunk_bytes, chunk_count] = key;
+    const auto line = [&](const std::string& name, double rate) {
+      fmt::print(fmt::runtime(kLine), name, what, chunk_bytes, chunk_count, "", fmt::format("{:.2f}", rate), "", "",
+                 "");
+    };
+    line("geometric mean", std::exp(logarithms / static_cast<double>(rows.size())));
+    line("slowest: " + slowest->input, slowest->gigabytes_per_second());
   }
   for (const std::string& note : all.notes) fmt::print("{}\n", note);
 }
@@ -55,13 +78,20 @@ std::string to_json(const Measurements& all, const Settings& settings) {
   json["notes"] = all.notes;
   json["warm_up"] = settings.repetition.warm_up;
   json["runs"] = settings.repetition.runs;
+  json["copied_bytes_per_second"] = all.copied_bytes_per_second;
+  json["warp_instructions_per_second"] = all.warp_instructions_per_second;
   for (const Row& row : all.rows) {
     json["rows"].push_back({{"input", row.input},
                             {"what", row.what},
                             {"chunk_bytes", row.chunk_bytes},
                             {"raw_bytes", row.raw_bytes},
                             {"ratio", row.ratio},
-                            {"seconds", row.seconds},
+                            {"seconds", row.seconds.median},
+                            {"fastest_seconds", row.seconds.fastest},
+                            {"slowest_seconds", row.seconds.slowest},
+                            {"instructions_per_byte", row.instructions_per_byte},
+                            {"memory_share", memory_share(all, row)},
+                            {"issue_share", issue_share(all, row)},
                             {"gigabytes_per_second", row.gigabytes_per_second()}});
   }
   return json.dump(2) + "\n";
@@ -77,6 +107,9 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(16, 65536));
   lz4->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
+  lz4->add_option("--batch", settings.batches, "also batches of so many chunks of the smallest size, e.g. 100,1000")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   lz4->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
   auto* pcie = app.add_subcommand("pcie", "copies over PCIe, LZ4 from host memory to host memory, CUDA's start");
   pcie->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);

@@ -98,12 +98,19 @@ class Session {
   Result<void> outcome_;
 };
 
-inline Result<driver::Kernel> load_kernel(const driver::ContextPointer& context, std::string_view name) {
+// The image of a kernel that fits the device.
+inline Result<const kernels::KernelImage*> find_image(const driver::ContextPointer& context, std::string_view name) {
   const auto& info = context->info();
   const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
   if (image == nullptr)
     return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor));
-  return driver::Kernel::load(context, *image);
+  return image;
+}
+
+inline Result<driver::Kernel> load_kernel(const driver::ContextPointer& context, std::string_view name) {
+  const auto image = find_image(context, name);
+  if (!image) return tl::unexpected(image.error());
+  return driver::Kernel::load(context, **image);
 }
 
 }  // namespace ptxkit::bench

@@ -17,8 +17,9 @@ struct Settings {
   Repetition repetition;
   int device = 0;
   bool cpu_only = false;
-  bool mixed = false;  // besides each file alone: all of them as one input
-  std::string only;    // of `transforms` and `blocks`: a prefix of their names
+  std::vector<std::size_t> batches;  // of lz4: numbers of chunks, of the smallest size, measured besides
+  bool mixed = false;                // besides each file alone: all of them as one input
+  std::string only;                  // of `transforms` and `blocks`: a prefix of their names
   // Of pcie and chain; 0: what suits.
   unsigned queue_count = 0;
   std::size_t slice_bytes = 0;
@@ -37,7 +38,9 @@ struct Measurements {
   std::string device;  // of the GPU; empty without
   std::string cpu;
   std::vector<Row> rows;
-  std::vector<std::string> notes = {};  // below the table
+  double copied_bytes_per_second = 0;       // within the device's memory, read and write counted; 0: not measured
+  double warp_instructions_per_second = 0;  // that the device can issue; 0: without a device
+  std::vector<std::string> notes = {};      // below the table
 };
 
 Result<Measurements> run_lz4(const Settings& settings);

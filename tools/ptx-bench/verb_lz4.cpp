@@ -1,11 +1,18 @@
 // For each input and chunk size: the compressor, the decompressor on its own blocks and on liblz4's, and beside them,
 // in the same run, liblz4 on all host threads.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
 
 #include <fmt/format.h>
+#include <zstd.h>
 
+#include "kernels/lz4/abi.hpp"
 #include "runtime/codec/executor.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
+#include "tools/ptx-bench/instructions.hpp"
+#include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {
@@ -15,10 +22,17 @@ namespace {
 class CpuRows {
  public:
   CpuRows(codec::Executor& executor, const Repetition& repetition)
-      : backend_(codec::make_cpu_backend(executor)), repetition_(repetition) {}
+      : executor_(executor), backend_(codec::make_cpu_backend(executor)), repetition_(repetition) {}
   std::string description() const { return backend_->description(); }
 
+  // liblz4 through the cpu backend, then zstd -1.
   Result<void> measure(const Input& input, const EncodedChunks& encoded, std::vector<Row>& rows) {
+    if (auto done = measure_lz4(input, encoded, rows); !done) return done;
+    return measure_zstd(input, rows);
+  }
+
+ private:
+  Result<void> measure_lz4(const Input& input, const EncodedChunks& encoded, std::vector<Row>& rows) {
     const std::size_t count = input.chunk_count();
     std::vector<std::uint8_t> output(input.raw.size());
     const auto room = [&](std::size_t i) {
@@ -46,9 +60,50 @@ class CpuRows {
     return {};
   }
 
- private:
+  Result<void> measure_zstd(const Input& input, std::vector<Row>& rows) {
+    std::vector<std::vector<std::uint8_t>> blocks(input.chunk_count());
+    std::vector<std::uint8_t> output(input.raw.size());
+    std::atomic<bool> failed{false};
+    std::vector<ZstdContexts> contexts(executor_.thread_count());
+    const auto compress_seconds = timed([&]() -> Result<void> {
+      executor_.for_each(blocks.size(), [&](std::size_t i, unsigned worker) {
+        const codec::Bytes raw = input.chunk(i);
+        blocks[i].resize(ZSTD_compressBound(raw.size()));
+        const std::size_t size = ZSTD_compressCCtx(contexts[worker].compress.get(), blocks[i].data(), blocks[i].size(),
+                                                   raw.data(), raw.size(), 1);
+        if (ZSTD_isError(size)) failed = true;
+        if (!ZSTD_isError(size)) blocks[i].resize(size);
+      });
+      return failed ? fail("zstd does not compress", input.name) : Result<void>();
+    });
+    if (!compress_seconds) return tl::unexpected(compress_seconds.error());
+    std::uint64_t stored_bytes = 0;
+    for (std::size_t i = 0; i < blocks.size(); ++i) stored_bytes += std::min(blocks[i].size(), input.chunk(i).size());
+    const auto decompress_seconds = timed([&]() -> Result<void> {
+      executor_.for_each(blocks.size(), [&](std::size_t i, unsigned worker) {
+        const std::size_t size = input.chunk(i).size();
+        const std::size_t found = ZSTD_decompressDCtx(contexts[worker].decompress.get(), &output[i * input.chunk_bytes],
+                                                      size, blocks[i].data(), blocks[i].size());
+        if (found != size) failed = true;
+      });
+      return failed ? fail("zstd does not decompress", input.name) : Result<void>();
+    });
+    if (!decompress_seconds) return tl::unexpected(decompress_seconds.error());
+    if (output != input.raw) return fail("zstd's output is wrong", input.name);
+    const double ratio = static_cast<double>(input.raw.size()) / static_cast<double>(stored_bytes);
+    rows.push_back({input.name, "cpu zstd -1 compress", input.chunk_bytes, input.raw.size(), ratio, *compress_seconds});
+    rows.push_back(
+        {input.name, "cpu zstd -1 decompress", input.chunk_bytes, input.raw.size(), ratio, *decompress_seconds});
+    return {};
+  }
+
+  struct ZstdContexts {
+    std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> compress{ZSTD_createCCtx(), &ZSTD_freeCCtx};
+    std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> decompress{ZSTD_createDCtx(), &ZSTD_freeDCtx};
+  };
+
   template <class Work>
-  Result<double> timed(Work work) {
+  Result<Timing> timed(Work work) {
     return median_seconds(repetition_, [&]() -> Result<double> {
       const auto begin = std::chrono::steady_clock::now();
       if (Result<void> done = work(); !done) return tl::unexpected(done.error());
@@ -56,17 +111,47 @@ class CpuRows {
     });
   }
 
+  codec::Executor& executor_;
   std::unique_ptr<codec::Backend> backend_;
   Repetition repetition_;
 };
 
+constexpr std::size_t kSmallBatch = 10000;  // chunks
+
+// The compressors of an input's chunks, the one that is for them first.
+std::vector<std::string_view> compressors_of(const Input& input) {
+  if (input.chunk_bytes > kernels::kMaxPageBytes) return {kernels::kLz4CompressChunk, kernels::kLz4CompressHigh};
+  // A whole CTA a page is for batches that do not fill the device.
+  if (input.chunk_count() > kSmallBatch) return {kernels::kLz4CompressPage, kernels::kLz4CompressHigh};
+  return {kernels::kLz4CompressPage, kernels::kLz4CompressChunk, kernels::kLz4CompressHigh};
+}
+
+Result<GpuEncoded> measure_compressor(const driver::ContextPointer& context, const Input& input, std::string_view name,
+                                      codec::Executor& executor, const Repetition& repetition, std::vector<Row>& rows) {
+  auto compressed = measure_compression(context, input, name, executor, repetition);
+  if (!compressed) return compressed;
+  const auto image = find_image(context, name);
+  if (!image) return tl::unexpected(image.error());
+  const auto instructions = compressor_instructions(**image, input);
+  if (!instructions) return tl::unexpected(instructions.error());
+  const double raw = static_cast<double>(input.raw.size());
+  rows.push_back({input.name, std::string(name), input.chunk_bytes, input.raw.size(),
+                  raw / static_cast<double>(compressed->stored_bytes), compressed->seconds, *instructions});
+  return compressed;
+}
+
 Result<void> measure_gpu(const driver::ContextPointer& context, const Input& input, const EncodedChunks& encoded,
                          codec::Executor& executor, const Repetition& repetition, std::vector<Row>& rows) {
   const double raw = static_cast<double>(input.raw.size());
-  const auto compressed = measure_compression(context, input, executor, repetition);
+  const auto names = compressors_of(input);
+  const auto compressed = measure_compressor(context, input, names[0], executor, repetition, rows);
   if (!compressed) return tl::unexpected(compressed.error());
-  rows.push_back({input.name, compressed->kernel, input.chunk_bytes, input.raw.size(),
-                  raw / static_cast<double>(compressed->stored_bytes), compressed->seconds});
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    auto done = measure_compressor(context, input, names[i], executor, repetition, rows);
+    if (!done) return tl::unexpected(done.error());
+  }
+  const auto decompressor = find_image(context, kernels::kLz4Decompress);
+  if (!decompressor) return tl::unexpected(decompressor.error());
   // A chunk that the compressor stored or dropped has no block of its own: liblz4's stands in.
   std::vector<codec::Bytes> own(input.chunk_count()), theirs(input.chunk_count());
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -78,8 +163,10 @@ Result<void> measure_gpu(const driver::ContextPointer& context, const Input& inp
         std::tuple(&theirs, "lz4_decompress, liblz4's blocks", encoded.stored_bytes)}) {
     const auto seconds = measure_decompression(context, input, *blocks, repetition);
     if (!seconds) return tl::unexpected(seconds.error());
-    rows.push_back(
-        {input.name, name, input.chunk_bytes, input.raw.size(), raw / static_cast<double>(stored), *seconds});
+    const auto decompressing = decompressor_instructions(**decompressor, input, *blocks);
+    if (!decompressing) return tl::unexpected(decompressing.error());
+    rows.push_back({input.name, name, input.chunk_bytes, input.raw.size(), raw / static_cast<double>(stored), *seconds,
+                    *decompressing});
   }
   return {};
 }
@@ -97,6 +184,10 @@ Result<Measurements> run_lz4(const Settings& settings) {
     if (!opened) return tl::unexpected(opened.error());
     context = std::move(*opened);
     all.device = context->info().name;
+    const auto seconds = measure_copy(context, settings.size_bytes, settings.repetition);
+    if (!seconds) return tl::unexpected(seconds.error());
+    all.copied_bytes_per_second = 2 * static_cast<double>(settings.size_bytes) / *seconds;
+    all.warp_instructions_per_second = context->info().warp_instructions_per_second();
   }
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
@@ -110,6 +201,18 @@ Result<Measurements> run_lz4(const Settings& settings) {
         }
       }
       if (auto done = cpu.measure(*input, encoded, all.rows); !done) return tl::unexpected(done.error());
+    }
+    input->chunk_bytes = *std::min_element(settings.chunk_bytes.begin(), settings.chunk_bytes.end());
+    for (const std::size_t batch : settings.batches) {
+      if (!context || batch > input->chunk_count()) continue;
+      Input part{input->name,
+                 {input->raw.begin(), input->raw.begin() + static_cast<std::ptrdiff_t>(batch * input->chunk_bytes)},
+                 input->chunk_bytes};
+      if (auto done =
+              measure_gpu(context, part, encode_with_liblz4(part, executor), executor, settings.repetition, all.rows);
+          !done) {
+        return tl::unexpected(done.error());
+      }
     }
   }
   return all;

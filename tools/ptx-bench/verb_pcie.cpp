@@ -232,7 +232,10 @@ Result<Measurements> run_pcie(const Settings& settings) {
     if (!input) return tl::unexpected(input.error());
     for (const std::size_t chunk_bytes : settings.chunk_bytes) {
       input->chunk_bytes = chunk_bytes;
-      const auto on_device = measure_compression(*context, *input, executor, settings.repetition);
+      const auto on_device = measure_compression(
+          *context, *input,
+          chunk_bytes <= kernels::kMaxPageBytes ? kernels::kLz4CompressPage : kernels::kLz4CompressChunk, executor,
+          settings.repetition);
       if (!on_device) return tl::unexpected(on_device.error());
       auto backend = cuda_backend(settings, executor);
       if (!backend) return tl::unexpected(backend.error());
@@ -247,7 +250,7 @@ Result<Measurements> run_pcie(const Settings& settings) {
       const double raw_bytes = static_cast<double>(size), ratio = raw_bytes / static_cast<double>(run->stored_bytes);
       const double copied_down = raw_bytes / ratio / down;
       const double in_turn = raw_bytes / up + on_device->seconds + copied_down;
-      const double overlapped = std::max({raw_bytes / up, on_device->seconds, copied_down});
+      const double overlapped = std::max({raw_bytes / up, on_device->seconds.median, copied_down});
       const auto row = [&](const char* what, std::size_t bytes, double seconds) {
         all.rows.push_back({input->name, what, chunk_bytes, bytes, ratio, seconds});
       };

@@ -1,0 +1,121 @@
+#include "tools/ptx-bench/instructions.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/lz4/abi.hpp"
+#include "runtime/backend/emulator/emulator.hpp"
+
+namespace ptxkit::bench {
+namespace {
+
+using emulator::Address;
+using emulator::Argument;
+
+constexpr std::size_t kSampleBytes = 128u << 10;
+
+// One launch on an emulated device; the first error of many calls.
+class Emulation {
+ public:
+  template <class T>
+  Argument upload(const char* name, const std::vector<T>& values) {
+    return place(name, values.size() * sizeof(T), std::as_bytes(std::span(values)));
+  }
+  Argument allocate(const char* name, std::size_t size_bytes) { return place(name, size_bytes, {}); }
+
+  // Warp instructions of the launch.
+  Result<std::uint64_t> launch(const kernels::KernelImage& image, const kernels::LaunchShape& shape,
+                               std::uint32_t item_count, std::vector<Argument> arguments) {
+    if (!outcome_) return tl::unexpected(outcome_.error());
+    const std::string path = std::string(image.name) + ".ptx";
+    const auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
+    if (!program) return tl::unexpected(program.error());
+    arguments.push_back(Argument::of(item_count));
+    const auto ran = emulator::launch(
+        *program, image.name, {.grid = {shape.grid_blocks(item_count)}, .block = {shape.block_threads}}, arguments);
+    if (!ran) return tl::unexpected(ran.error());
+    if (!ran->ok()) return fail(emulator::render(*ran, path));
+    return ran->statistics.warp_instructions;
+  }
+
+ private:
+  Argument place(const char* name, std::size_t size_bytes, std::span<const std::byte> content) {
+    if (!outcome_) return {};
+    const auto address = device_.allocate(std::max<std::size_t>(size_bytes, 1), name);
+    if (!address) {
+      outcome_ = tl::unexpected(address.error());
+      return {};
+    }
+    if (!content.empty()) outcome_ = device_.write(*address, content);
+    return Argument::of(*address);
+  }
+
+  emulator::Device device_;
+  Result<void> outcome_;
+};
+
+std::uint32_t sample_count(const Input& input) {
+  return static_cast<std::uint32_t>(
+      std::min(input.chunk_count(), std::max<std::size_t>(kSampleBytes / input.chunk_bytes, 1)));
+}
+
+double per_byte(std::uint64_t instructions, const std::vector<std::uint32_t>& sizes) {
+  return static_cast<double>(instructions) /
+         static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+}
+
+}  // namespace
+
+Result<double> compressor_instructions(const kernels::KernelImage& image, const Input& input) {
+  const std::uint32_t count = sample_count(input);
+  std::vector<std::uint32_t> sizes;
+  std::vector<std::uint8_t> src(count * input.chunk_bytes);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const codec::Bytes raw = input.chunk(i);
+    std::copy(raw.begin(), raw.end(), src.begin() + static_cast<std::ptrdiff_t>(i * input.chunk_bytes));
+    sizes.push_back(static_cast<std::uint32_t>(raw.size()));
+  }
+  const auto stride = Argument::of(static_cast<std::uint32_t>(input.chunk_bytes / kernels::kStrideUnitBytes));
+  Emulation emulation;
+  std::vector<Argument> arguments{emulation.upload("src", src),
+                                  emulation.upload("src_sizes", sizes),
+                                  emulation.allocate("dst", src.size()),
+                                  emulation.allocate("dst_sizes", count * sizeof(std::uint32_t)),
+                                  emulation.allocate("flags", count),
+                                  stride,
+                                  stride};
+  const kernels::LaunchShape& shape =
+      image.name == kernels::kLz4CompressPage ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape;
+  const auto instructions = emulation.launch(image, shape, count, std::move(arguments));
+  if (!instructions) return tl::unexpected(instructions.error());
+  return per_byte(*instructions, sizes);
+}
+
+Result<double> decompressor_instructions(const kernels::KernelImage& image, const Input& input,
+                                         const std::vector<codec::Bytes>& blocks) {
+  const std::uint32_t count = sample_count(input);
+  std::vector<std::uint8_t> src;
+  std::vector<std::uint64_t> src_offsets, dst_offsets;
+  std::vector<std::uint32_t> src_sizes, capacities;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    src_offsets.push_back(src.size());
+    src_sizes.push_back(static_cast<std::uint32_t>(blocks[i].size()));
+    dst_offsets.push_back(i * input.chunk_bytes);
+    capacities.push_back(static_cast<std::uint32_t>(input.chunk(i).size()));
+    src.insert(src.end(), blocks[i].begin(), blocks[i].end());
+  }
+  Emulation emulation;
+  std::vector<Argument> arguments{emulation.upload("src", src),
+                                  emulation.upload("src_offsets", src_offsets),
+                                  emulation.upload("src_sizes", src_sizes),
+                                  emulation.allocate("dst", count * input.chunk_bytes),
+                                  emulation.upload("dst_offsets", dst_offsets),
+                                  emulation.upload("dst_capacities", capacities),
+                                  emulation.allocate("dst_sizes", count * sizeof(std::uint32_t)),
+                                  emulation.allocate("statuses", count * sizeof(std::uint32_t))};
+  const auto instructions = emulation.launch(image, kernels::kLz4DecompressShape, count, std::move(arguments));
+  if (!instructions) return tl::unexpected(instructions.error());
+  return per_byte(*instructions, capacities);
+}
+
+}  // namespace ptxkit::bench
