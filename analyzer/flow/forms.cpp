@@ -462,9 +462,15 @@ Form Forms::opened(const Form& form) {
     const Term term = result.terms[i];
     const Atom atom = atoms_[term.atom];
     Form inner;
-    if (atom.kind == Atom::Kind::value) inner = compute(atom.id, kMaxOpenedTerms);
-    const bool is_itself = inner.terms.size() == 1 && inner.terms[0].atom == term.atom;
-    if (atom.kind != Atom::Kind::value || is_itself) {
+    const bool is_sum = atom.kind == Atom::Kind::value || atom.kind == Atom::Kind::whole;
+    if (is_sum) inner = compute(atom.id, kMaxOpenedTerms);
+    bool is_opened = is_sum && !(inner.terms.size() == 1 && inner.terms[0].atom == term.atom);
+    if (atom.kind == Atom::Kind::whole) {  // which keeps its base: as the value that is the base, if there is one
+      const Base& base = domain_->base(inner.base);
+      is_opened = base.kind == Base::Kind::loaded && base.id != atom.id;
+      if (is_opened) inner = add(inner, {.terms = {{find_or_add({Atom::Kind::whole, base.id, 0, atom.width}), 1}}});
+    }
+    if (!is_opened) {
       ++i;
       continue;
     }

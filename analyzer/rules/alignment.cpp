@@ -171,7 +171,7 @@ void Alignment::judge(size_t index) {
     }
   }
   if (known < wanted) {
-    const Form rounded = forms.without_masks(form, wanted);
+    const Form rounded = forms.without_masks(expanded, wanted);
     if (rounded.base == flow::kNoBase && form.base != flow::kNoBase) {
       const auto [tail, rest] = forms.residue(forms.expand(rounded), wanted);
       if (tail >= wanted && rest == 0) return;  // rounded down, wherever the object is
