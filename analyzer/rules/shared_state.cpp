@@ -1,5 +1,6 @@
 // F060: what is read from shared memory before anything was written there.
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -36,14 +37,33 @@ bool reaches(Context& context, ptx::InstructionId from, ptx::InstructionId to) {
   return false;
 }
 
+// Bytes of a variable, last exclusive.
+struct Span {
+  int64_t first = 0, end = 0;
+  bool meets(const Span& other) const { return first < other.end && other.first < end; }
+};
+
+// Beyond which an access of any thread never goes. Nothing where only the variable bounds it.
+std::optional<Span> span_of(Context& context, const Access& access, const ptx::Variable& variable) {
+  flow::Forms& forms = context.analyses().forms();
+  const flow::Form form = forms.address(access);
+  if (access.extent_bytes == 0 || form.modulus_bits < 32) return std::nullopt;
+  const flow::Interval range = forms.interval(form);
+  const auto size = static_cast<int64_t>(variable.size_bytes);
+  if (range.low < 0 || range.high > size - static_cast<int64_t>(access.extent_bytes)) return std::nullopt;
+  return Span{range.low, range.high + access.extent_bytes};
+}
+
 }  // namespace
 
-// F060. By object: a shared variable that is read, and that nothing wrote on any way to the read. Where an address
-// whose object is not known is written, or the variable's address goes where it is not followed, nothing is claimed.
+// F060. By object: a shared variable that is read, and that nothing wrote on any way to the read, or nothing where it
+// is read. Where an address whose object is not known is written, or the variable's address goes where it is not
+// followed, nothing is claimed.
 RuleResult uninitialised_shared(Context& context) {
   Analyses& analyses = context.analyses();
   struct Object {
     std::vector<ptx::InstructionId> reads, writes;
+    std::vector<std::optional<Span>> read_spans, write_spans;
   };
   std::map<ptx::VariableId, Object> objects;
   bool unknown_write = false, any = false;
@@ -61,8 +81,15 @@ RuleResult uninitialised_shared(Context& context) {
     }
     if (context.module.variables[object].space != Space::shared) continue;
     any = true;
-    if (access.kind != AccessKind::store) objects[object].reads.push_back(access.instruction);
-    if (access.kind != AccessKind::load) objects[object].writes.push_back(access.instruction);
+    const std::optional<Span> span = span_of(context, access, context.module.variables[object]);
+    if (access.kind != AccessKind::store) {
+      objects[object].reads.push_back(access.instruction);
+      objects[object].read_spans.push_back(span);
+    }
+    if (access.kind != AccessKind::load) {
+      objects[object].writes.push_back(access.instruction);
+      objects[object].write_spans.push_back(span);
+    }
   }
   if (!any) return not_applicable("the kernel accesses no shared variable");
   for_each_instruction(context, [&](ptx::InstructionId, const ptx::Instruction& instruction) {
@@ -94,7 +121,18 @@ RuleResult uninitialised_shared(Context& context) {
     const ptx::Variable& variable = context.module.variables[id];
     // Dynamic arrays all start at the same place, so one's writes are another's.
     if (variable.is_unsized) continue;
-    for (const ptx::InstructionId read : object.reads) {
+    for (size_t i = 0; i < object.reads.size(); ++i) {
+      const ptx::InstructionId read = object.reads[i];
+      const std::optional<Span>& span = object.read_spans[i];
+      const bool is_elsewhere = span && std::none_of(object.write_spans.begin(), object.write_spans.end(),
+                                                     [&](const auto& other) { return !other || other->meets(*span); });
+      if (is_elsewhere && !object.writes.empty()) {
+        findings.push_back(finding_at(context, read, Severity::high, Tier::proved,
+                                      fmt::format("bytes {} to {} of '{}' are read here, and nothing writes there",
+                                                  span->first, span->end - 1, variable.name),
+                                      "store to those bytes, and pass a barrier, before they are read"));
+        break;
+      }
       const bool written = std::any_of(object.writes.begin(), object.writes.end(), [&](ptx::InstructionId write) {
         return write != read && (reaches(context, write, read) || write < read);
       });
@@ -111,7 +149,7 @@ RuleResult uninitialised_shared(Context& context) {
   }
   in_program_order(findings);
   return conclude(std::move(findings),
-                  fmt::format("{} shared variables, each written before it is read", objects.size()));
+                  fmt::format("{} shared variables, each written, where it is read, before it is", objects.size()));
 }
 
 }  // namespace ptxkit::rules
