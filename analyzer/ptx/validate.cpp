@@ -287,6 +287,10 @@ bool Validator::match_address(const Function& function, Op op, const OperandSpec
   }
   if (operand.base == AddressBase::variable) {
     const Variable& variable = module_.variables[operand.id];
+    if (spec.role == Role::tensor_memory) {
+      return failure.set(DiagnosticKind::space_mismatch, operand.at,
+                         fmt::format("'{}' is no address in tensor memory, which a register holds", variable.name));
+    }
     if (kind(variable.type) == TypeKind::opaque) {
       if (!reads_memory(op, spec)) return true;
       return failure.set(
@@ -388,7 +392,7 @@ bool Validator::match_elements(const Function& function, const Instruction& inst
   }
   const bool is_mixed = has_bits && (has_typed || typed != nullptr);
   const bool takes_integers = kind(element.type) == TypeKind::floating && typed != nullptr && is_integer(typed->type) &&
-                              !is_matrix(instruction.op);
+                              bit_width(typed->type) == bit_width(element.type) && !is_matrix(instruction.op);
   if (is_predicate(element.role)) {
     // no type to widen
   } else if (is_mixed || takes_integers) {

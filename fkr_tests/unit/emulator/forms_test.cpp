@@ -15,23 +15,30 @@
 namespace ptxkit::emulator {
 namespace {
 
-// What is not there, by opcode or by a word of the modifiers.
-bool is_missing(const std::string& instruction, const std::string& refusal) {
-  if (refusal.ends_with("a comparison of depths")) return true;
-  static constexpr std::string_view kOpcodes[] = {
-      "tcgen05.",   "clusterlaunchcontrol.", "multimem.", "cvt.rs.",   "fma.rn.oob", "istypep",
-      "tensormap.", "suq.memory_layout",     "tex.2dms",  "tex.a2dms", "mov.v4.",    "st.bulk"};
-  static constexpr std::string_view kWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".cp_mask",
-                                                ".kind::", ".m16n16",        ".m8n16.",         ".m16n8.x"};
-  for (std::string_view part : kOpcodes)
-    if (instruction.starts_with(part)) return true;
-  for (std::string_view part : kWords)
-    if (instruction.find(part) != std::string::npos) return true;
-  return instruction.starts_with("redux.sync") && instruction.find(".f32 ") != std::string::npos;
+constexpr std::string_view kMissingOpcodes[] = {"tcgen05.",   "clusterlaunchcontrol.",
+                                                "multimem.",  "cvt.rs.",
+                                                "fma.rn.oob", "istypep",
+                                                "tensormap.", "tex.2dms",
+                                                "tex.a2dms",  "mov.v4.",
+                                                "st.bulk"};
+constexpr std::string_view kMissingWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".cp_mask",
+                                              ".kind::", ".m16n16",        ".m8n16.",         ".m16n8.x"};
+
+// What is not there, by opcode or by a word of the modifiers: the one that an instruction has, none for others.
+std::string_view missing_part(const std::string& instruction, const std::string& refusal) {
+  static constexpr std::string_view kDepths = "a comparison of depths", kRedux = "redux.sync of .f32";
+  if (refusal.ends_with(kDepths)) return kDepths;
+  for (std::string_view part : kMissingOpcodes)
+    if (instruction.starts_with(part)) return part;
+  for (std::string_view part : kMissingWords)
+    if (instruction.find(part) != std::string::npos) return part;
+  const bool is_redux = instruction.starts_with("redux.sync") && instruction.find(".f32 ") != std::string::npos;
+  return is_redux ? kRedux : std::string_view();
 }
 
 TEST(Forms, EveryOneIsDecodedOrNamedAsMissing) {
   std::map<std::string, std::set<std::string>> refused;
+  std::set<std::string_view> missing;
   size_t forms = 0, decoded = 0;
   for (const ptx::Form& form : ptx::all_forms()) {
     bool all = true;
@@ -43,7 +50,9 @@ TEST(Forms, EveryOneIsDecodedOrNamedAsMissing) {
       ASSERT_TRUE(program) << program.error().message();
       if (program->image()->refusals.empty()) continue;
       all = false;
-      if (!is_missing(sample.instruction, program->image()->refusals.front()))
+      const std::string_view part = missing_part(sample.instruction, program->image()->refusals.front());
+      missing.insert(part);
+      if (part.empty())
         refused[fmt::format("{} | {} | {}", text(form.op), form.modifiers, form.operands)].insert(
             sample.instruction + "  " + program->image()->refusals.front());
     }
@@ -53,6 +62,9 @@ TEST(Forms, EveryOneIsDecodedOrNamedAsMissing) {
   std::string list;
   for (const auto& [form, why] : refused) list += form + "\n    " + *why.begin() + "\n";
   EXPECT_TRUE(refused.empty()) << refused.size() << " forms\n" << list;
+  // Nothing is called missing that is decoded by now.
+  for (std::string_view part : kMissingOpcodes) EXPECT_TRUE(missing.contains(part)) << part;
+  for (std::string_view part : kMissingWords) EXPECT_TRUE(missing.contains(part)) << part;
   fmt::print("{} of {} forms are decoded in every variant\n", decoded, forms);
 }
 

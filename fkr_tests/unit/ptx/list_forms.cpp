@@ -1,14 +1,38 @@
 // Prints instructions made from the ISA table, one a line: form, version times ten, target, instruction.
-// usage: list_forms [VARIANTS]
+// usage: list_forms [VARIANTS]      or: list_forms --opcodes, which prints docs/isa.md
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "fkr_tests/unit/ptx/form_sample.hpp"
 
-int main(int argc, char** argv) {
-  using namespace ptxkit::ptx;
-  const unsigned variant_count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 2;
+namespace ptxkit::ptx {
+namespace {
+
+void list_opcodes() {
+  fmt::print(
+      "# Opcodes of the ISA table\n\n"
+      "`{} --opcodes` prints this page out of `analyzer/ptx/isa_*.def`; a test compares the two. A form is a row of "
+      "the table: "
+      "a\nset of modifiers with one list of operands, the PTX version from which on it is known, and its targets. The "
+      "rows "
+      "themselves are\nwritten to be read: `analyzer/ptx/isa.hpp` explains their two small languages. {} forms of {} "
+      "opcodes.\n\n"
+      "| opcode | forms | first in PTX | on sm | last new in PTX |\n|---|--:|--:|---|--:|\n",
+      "list_forms", all_forms().size(), static_cast<size_t>(Op::unknown));
+  for (uint16_t i = 0; i < static_cast<uint16_t>(Op::unknown); ++i) {
+    const auto forms = forms_of(static_cast<Op>(i));
+    const auto [oldest, newest] = std::ranges::minmax_element(forms, {}, &Form::version);
+    fmt::print("| {} | {} | {}.{} | {} | {}.{} |\n", text(static_cast<Op>(i)), forms.size(), oldest->version / 10,
+               oldest->version % 10, oldest->targets, newest->version / 10, newest->version % 10);
+  }
+}
+
+void list_instructions(unsigned variant_count) {
   for (size_t i = 0; i < all_forms().size(); ++i) {
     std::set<std::string> seen;
     for (unsigned variant = 0; variant < variant_count; ++variant) {
@@ -16,5 +40,17 @@ int main(int argc, char** argv) {
       if (sample.narrow_addresses || !seen.insert(sample.instruction).second) continue;  // ptxas has 64 bits only
       std::printf("%zu\t%u\t%s\t%s\n", i, sample.version, sample.target.c_str(), sample.instruction.c_str());
     }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::ptx
+
+int main(int argc, char** argv) {
+  const std::string_view argument = argc > 1 ? argv[1] : "2";
+  if (argument == "--opcodes") {
+    ptxkit::ptx::list_opcodes();
+  } else {
+    ptxkit::ptx::list_instructions(static_cast<unsigned>(std::atoi(argument.data())));
   }
 }
