@@ -106,6 +106,9 @@ section_flags() {
   expect 0 "$pack" -fvv --reproducible --backend cpu input -o v.lz4; says "reproducible encoder"
   expect 0 "$pack" -b input; prints "MB/s"; prints "fast encoder"
   expect 0 "$pack" -b1 --reproducible -B7 input; prints "reproducible encoder"
+  expect 0 "$pack" -fvv -3 --backend cpu input -o h.lz4; says "high-ratio encoder"; same_content h.lz4
+  [ "$(stat -c %s h.lz4)" -lt "$(stat -c %s r.lz4)" ] || fail "-3 is no smaller than --reproducible"
+  rm h.lz4
   expect 0 "$pack" --version; prints "ptx-pack"
   expect 0 "$pack" --help; prints "--backend"; prints "Exit status"
 }
@@ -218,8 +221,11 @@ section_errors() {
   expect 2 "$pack" -k --rm input; says "-k and --rm exclude each other"
   expect 2 "$pack" --rm -c input; says "--rm needs an output file"
   expect 2 "$pack" -B3 input; says "expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B3"
-  expect 2 "$pack" -9 input; says "-9 is refused: high compression is not available"
-  expect 2 "$pack" --best input; says "high compression is not available"
+  expect 2 "$pack" -9 input; says "-9 is refused: -3 is the highest level"
+  expect 2 "$pack" --best input; says "--best is refused: -3 is the highest level"
+  expect 2 "$pack" -3 -BD input; says "-3 and -BD exclude each other: the high-ratio encoder has no linked blocks"
+  expect 2 "$pack" -3 -1 input; says "-3 and -1 or -2 exclude each other"
+  expect 2 "$pack" -3 --codec lzr input; says "-3"
   expect 2 "$pack" -l input; says "legacy frames are read but not written"
   expect 2 "$pack" --content-size --no-content-size input; says "exclude each other"
   expect 2 "$pack" --frame-crc --no-frame-crc input; says "exclude each other"
@@ -369,6 +375,9 @@ section_fake_cuda() {
   make_input
   expect 0 "$pack" --reproducible --backend cpu input -o cpu.lz4
   expect 0 "$pack" --backend cuda -vv input -o cuda.lz4; same cpu.lz4 cuda.lz4; says "Fake GPU"; says "reproducible encoder"
+  expect 0 "$pack" -f -3 --backend cpu input -o cpu3.lz4
+  expect 0 "$pack" -f -3 --backend cuda -vv input -o cuda3.lz4; same cpu3.lz4 cuda3.lz4; says "Fake GPU"; says "high-ratio encoder"
+  rm cpu3.lz4 cuda3.lz4
   expect 0 "$pack" --backend cuda -dc cuda.lz4; same out input
   expect 0 "$pack" --policy gpu -vv -f input -o auto.lz4; same cpu.lz4 auto.lz4; says "Fake GPU"
   expect 0 "$pack" --policy mixed -vv -f input -o mixed.lz4; same cpu.lz4 mixed.lz4; says "Fake GPU"; says "; with cpu"
@@ -407,6 +416,9 @@ section_emulator() {
   seq 1 9000 >input
   expect 0 "$pack" --reproducible --backend cpu -B5 input -o cpu.lz4
   expect 0 "$pack" --backend emulator -B5 -vv input -o emulator.lz4; same cpu.lz4 emulator.lz4; says "PTX emulator"; says "reproducible encoder"
+  expect 0 "$pack" -f -3 --backend cpu -B5 input -o cpu3.lz4
+  expect 0 "$pack" -f -3 --backend emulator -B5 input -o emulator3.lz4; same cpu3.lz4 emulator3.lz4
+  rm cpu3.lz4 emulator3.lz4
   expect 0 "$pack" --backend emulator -dc cpu.lz4; same out input
   expect 1 "$pack" --backend emulator -BD -c input; says "the reproducible encoder has no linked blocks"
   seq 1 30000 | "$pack" -qc -BD >linked.lz4

@@ -6,7 +6,9 @@
 
 namespace ptxkit::codec {
 
-std::string_view name_of(Encoder encoder) { return encoder == Encoder::fast ? "fast" : "reproducible"; }
+std::string_view name_of(Encoder encoder) {
+  return encoder == Encoder::fast ? "fast" : encoder == Encoder::high ? "high-ratio" : "reproducible";
+}
 
 std::string_view name_of(Operation operation) {
   switch (operation) {

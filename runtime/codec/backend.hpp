@@ -24,7 +24,8 @@ using format::Bytes;
 using format::MutableBytes;
 
 // `fast`: liblz4 at its default level. `reproducible`: the algorithm of kernels/lz4, byte-identical on every backend.
-enum class Encoder : std::uint8_t { fast, reproducible };
+// `high`: reproducible too, by the kernel of high ratio; where one of them is supported, so is the other.
+enum class Encoder : std::uint8_t { fast, reproducible, high };
 std::string_view name_of(Encoder encoder);
 
 enum class Operation : std::uint8_t {

@@ -1,7 +1,8 @@
 // Items of any size as chunks that the kernels take, and the chunks' encodings as the items' results.
 //
 // The reproducible encoder's bytes are a function of the raw bytes alone: an item is cut every 64 KiB, a chunk of at
-// most a page goes to the page kernel, a larger one to the chunk kernel, and the encodings are stitched. Every backend
+// most a page goes to the page kernel, a larger one to the chunk kernel (of the high-ratio encoder every one to its own
+// kernel), and the encodings are stitched. Every backend
 // runs this same plan, so the backend cannot matter.
 #pragma once
 

@@ -165,7 +165,7 @@ Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSin
   const Operation encode =
       options.encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
   if (!backend.supports(encode)) return backend.lacks(encode);
-  if (!options.header.independent_blocks && options.encoder == Encoder::reproducible) {
+  if (!options.header.independent_blocks && options.encoder != Encoder::fast) {
     return fail("the reproducible encoder has no linked blocks", {}, "use independent blocks or the fast encoder");
   }
   if (!options.header.independent_blocks && !backend.supports(Operation::compress_linked)) {

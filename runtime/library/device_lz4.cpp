@@ -29,10 +29,15 @@ Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, std
                           arguments);
 }
 
+// The page kernel has a warp for a page, 28 on a multiprocessor. On an H200 a CTA for each page is faster up to about
+// twice as many pages as that makes: 5000, not 10000 (docs/performance-log.md).
+constexpr std::uint32_t kPagesAMultiprocessor = 2 * 28;
+
 }  // namespace
 
 struct DeviceLz4::State {
   Kernel page, chunk, decompress;
+  std::uint32_t few_pages;  // fewer do not fill the device
 };
 
 DeviceLz4::DeviceLz4(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -50,7 +55,8 @@ Result<DeviceLz4> DeviceLz4::open(int device, const std::string& cuda_library) {
   for (const auto* kernel : {&page, &chunk, &decompress}) {
     if (!*kernel) return tl::unexpected(kernel->error());
   }
-  return DeviceLz4(std::make_unique<State>(State{std::move(*page), std::move(*chunk), std::move(*decompress)}));
+  return DeviceLz4(std::make_unique<State>(State{std::move(*page), std::move(*chunk), std::move(*decompress),
+                                                 kPagesAMultiprocessor * (*context)->info().multiprocessor_count}));
 }
 
 DeviceRequirements DeviceLz4::requirements(std::uint32_t item_bytes, std::uint32_t item_count) {
@@ -76,7 +82,8 @@ Result<void> DeviceLz4::compress(const DeviceCompression& batch, StreamHandle st
                     kernels::kMaxChunkBytes, kUnit, batch.largest_bytes, batch.stride_bytes, batch.raw, batch.packed),
         {}, "see DeviceLz4::requirements");
   }
-  const bool are_pages = batch.largest_bytes <= kernels::kMaxPageBytes;
+  const bool by_page =
+      batch.largest_bytes <= kernels::kMaxPageBytes && (batch.is_reproducible || batch.item_count >= state_->few_pages);
   const auto stride = LaunchArgument::of(batch.stride_bytes / kUnit);
   const LaunchArgument arguments[] = {LaunchArgument::of_address(batch.raw),
                                       LaunchArgument::of_address(batch.raw_sizes),
@@ -86,8 +93,8 @@ Result<void> DeviceLz4::compress(const DeviceCompression& batch, StreamHandle st
                                       stride,
                                       stride,
                                       LaunchArgument::of(batch.item_count)};
-  return launch(are_pages ? state_->page : state_->chunk,
-                are_pages ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape, batch.item_count, stream,
+  return launch(by_page ? state_->page : state_->chunk,
+                by_page ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape, batch.item_count, stream,
                 arguments);
 }
 

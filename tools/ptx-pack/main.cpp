@@ -67,6 +67,7 @@ class Packer {
  private:
   // The backend's own, except that only the fast one has linked blocks.
   static codec::Encoder choose_encoder(const Options& options, const codec::Backend& backend) {
+    if (options.high_ratio) return codec::Encoder::high;
     if (options.reproducible) return codec::Encoder::reproducible;
     const bool fast = options.linked_blocks && backend.supports(codec::Operation::compress_fast);
     return fast ? codec::Encoder::fast : backend.default_encoder();
@@ -243,7 +244,7 @@ constexpr std::uint64_t kUsualRatio = 2;
 
 codec::Work work_of(const Options& options) {
   if (options.mode == Mode::decompress || options.mode == Mode::test) return codec::Work::decompress;
-  return options.reproducible ? codec::Work::compress_reproducible : codec::Work::compress;
+  return options.reproducible || options.high_ratio ? codec::Work::compress_reproducible : codec::Work::compress;
 }
 
 // Of all inputs together: the GPU is started once. Nothing when one is a pipe.

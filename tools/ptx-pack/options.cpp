@@ -18,14 +18,13 @@ struct RefusedFlag {
   const char* reason;
 };
 constexpr std::array kRefusedFlags = {
-    RefusedFlag{"-3", "high compression is not available"},
-    RefusedFlag{"-4", "high compression is not available"},
-    RefusedFlag{"-5", "high compression is not available"},
-    RefusedFlag{"-6", "high compression is not available"},
-    RefusedFlag{"-7", "high compression is not available"},
-    RefusedFlag{"-8", "high compression is not available"},
-    RefusedFlag{"-9", "high compression is not available"},
-    RefusedFlag{"--best", "high compression is not available"},
+    RefusedFlag{"-4", "-3 is the highest level"},
+    RefusedFlag{"-5", "-3 is the highest level"},
+    RefusedFlag{"-6", "-3 is the highest level"},
+    RefusedFlag{"-7", "-3 is the highest level"},
+    RefusedFlag{"-8", "-3 is the highest level"},
+    RefusedFlag{"-9", "-3 is the highest level"},
+    RefusedFlag{"--best", "-3 is the highest level"},
     RefusedFlag{"--fast", "there is one speed"},
     RefusedFlag{"-l", "legacy frames are read but not written"},
     RefusedFlag{"-D", "dictionaries are not supported"},
@@ -140,7 +139,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                  "cuda or emulator")
       ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like", "bbw"}));
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
-  app.add_flag("-1,-2", level_one, "compression level; there is one");
+  app.add_flag("-1,-2", level_one, "the usual compression level (default)");
+  app.add_flag("-3", options.high_ratio, "a higher ratio, slower; the bytes are the same on every backend");
   app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");
   app.add_flag("-q,--quiet", quiet, "no warnings and no progress; twice: no errors either");
   for (const RefusedFlag& refused : kRefusedFlags) app.add_flag(refused.flag)->group("");
@@ -166,16 +166,20 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (options.reproducible && options.linked_blocks) {
     return usage("--reproducible and -BD exclude each other: the reproducible encoder has no linked blocks");
   }
+  if (options.high_ratio && (options.linked_blocks || level_one)) {
+    return usage(options.linked_blocks ? "-3 and -BD exclude each other: the high-ratio encoder has no linked blocks"
+                                       : "-3 and -1 or -2 exclude each other");
+  }
   if (options.memory_bytes != 0 && options.memory_bytes < kLeastMemoryBytes) {
     return usage(
         fmt::format("--memory takes at least {}M, found {} bytes", kLeastMemoryBytes >> 20, options.memory_bytes));
   }
   if (options.codec != "lz4") {
-    if (!block_flags.empty() || options.reproducible || content_size || no_content_size || frame_crc || no_frame_crc ||
-        options.memory_bytes != 0) {
-      return usage(
-          fmt::format("-B, --reproducible, --[no-]content-size, --[no-]frame-crc and --memory are for lz4, not for {}",
-                      options.codec));
+    if (!block_flags.empty() || options.reproducible || options.high_ratio || content_size || no_content_size ||
+        frame_crc || no_frame_crc || options.memory_bytes != 0) {
+      return usage(fmt::format(
+          "-B, --reproducible, -3, --[no-]content-size, --[no-]frame-crc and --memory are for lz4, not for {}",
+          options.codec));
     }
   }
   options.content_size = !no_content_size;

@@ -49,7 +49,7 @@ struct Options {
   std::string backend = "auto";
   codec::Policy policy = codec::Policy::automatic;
   std::vector<int> devices = {0};
-  bool reproducible = false;
+  bool reproducible = false, high_ratio = false;
   std::string codec = "lz4";  // or a codec of .ptz: block_codec_named
 };
 

@@ -97,7 +97,7 @@ class CpuBackend : public ::testing::Test {
 };
 
 TEST_F(CpuBackend, FlagsFollowTheDataForBothEncoders) {
-  for (const Encoder encoder : {Encoder::fast, Encoder::reproducible}) {
+  for (const Encoder encoder : {Encoder::fast, Encoder::reproducible, Encoder::high}) {
     const ByteVector zeros(4096), noise = testing::random_bytes(4096, 1), many_as(40, 'A');
     ByteVector room[4];
     std::vector<CompressItem> items(4);
@@ -155,7 +155,7 @@ TEST_F(CpuBackend, StreamsRoundTripInEveryShape) {
   const ByteVector noise = testing::random_bytes(700'000, 3);
   mixed.insert(mixed.end(), noise.begin(), noise.end());
   mixed.resize(mixed.size() + 600'000);
-  for (const Encoder encoder : {Encoder::fast, Encoder::reproducible}) {
+  for (const Encoder encoder : {Encoder::fast, Encoder::reproducible, Encoder::high}) {
     for (int size_id = 4; size_id <= 7; ++size_id) {
       for (const std::size_t size :
            {std::size_t{0}, std::size_t{1}, std::size_t{65536}, std::size_t{65537}, mixed.size()}) {
@@ -232,7 +232,7 @@ TEST_F(CpuBackend, AnInputThatIsNotAsLongAsAnnouncedIsRefused) {
 
 TEST_F(CpuBackend, BytesDoNotDependOnTheNumberOfThreads) {
   const ByteVector raw = testing::matchable_bytes(5'000'000, 11);
-  for (const Encoder encoder : {Encoder::fast, Encoder::reproducible}) {
+  for (const Encoder encoder : {Encoder::fast, Encoder::reproducible, Encoder::high}) {
     const ByteVector frame = frame_of(raw, {}, encoder);
     Executor one(1);
     const auto alone = make_cpu_backend(one);

@@ -419,6 +419,7 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   std::function<int()> work = [] { return 0; };
   if (name == kernels::kLz4CompressPage) work = compression(arguments, kernels::kPageVariant);
   if (name == kernels::kLz4CompressChunk) work = compression(arguments, kernels::kChunkVariant);
+  if (name == kernels::kLz4CompressHigh) work = compression(arguments, kernels::kHighVariant);
   if (name == kernels::kZeroPage) work = zero_pages(arguments);
   if (name == kernels::kLz4Decompress) work = decompression(arguments);
   auto& to = *static_cast<Stream*>(stream);

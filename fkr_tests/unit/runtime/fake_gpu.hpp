@@ -54,8 +54,10 @@ class FakeImages {
     const KernelParameter pointer{"p", ParameterType::pointer, 1}, scalar{"n", ParameterType::u32, 0};
     add(kernels::kLz4CompressPage, kernels::kLz4CompressPageShape.block_threads,
         {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
-    add(kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape.block_threads,
-        {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
+    for (const auto name : {kernels::kLz4CompressChunk, kernels::kLz4CompressHigh}) {
+      add(name, kernels::kLz4CompressChunkShape.block_threads,
+          {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
+    }
     add(kernels::kLz4Decompress, kernels::kLz4DecompressShape.block_threads,
         {pointer, pointer, pointer, pointer, pointer, pointer, pointer, pointer, scalar});
   }

@@ -151,10 +151,10 @@ class Batches : public KernelBackend {
   Batch page_locked_batch(int seed) {
     return batch(seed, cuda_->host_memory(kChunks * kChunk).value(), cuda_->host_memory(kChunks * kChunk).value());
   }
-  void expect_as_the_cpu(const Batch& done) {
+  void expect_as_the_cpu(const Batch& done, Encoder encoder = Encoder::reproducible) {
     Batch expected = batch(0, pageable_memory(kChunks * kChunk), pageable_memory(kChunks * kChunk));
     for (std::size_t i = 0; i < kChunks; ++i) expected.items[i].raw = done.items[i].raw;
-    ASSERT_TRUE(cpu_->compress(expected.items, Encoder::reproducible));
+    ASSERT_TRUE(cpu_->compress(expected.items, encoder));
     for (std::size_t i = 0; i < kChunks; ++i) {
       const auto& [item, reference] = std::pair(done.items[i], expected.items[i]);
       ASSERT_EQ(item.compressed_bytes, reference.compressed_bytes) << i;
@@ -180,6 +180,12 @@ TEST_F(Batches, TheDeviceIsBusyWhileABatchIsFinished) {
   EXPECT_EQ(second.items.back().output.front(), 0x77);
   ASSERT_TRUE(two->finish());
   expect_as_the_cpu(second);
+}
+
+TEST_F(Batches, OfHighRatioHaveTheBytesOfTheCpu) {
+  Batch made = page_locked_batch(3);
+  ASSERT_TRUE(cuda_->compress(made.items, Encoder::high));
+  expect_as_the_cpu(made, Encoder::high);
 }
 
 TEST_F(Batches, PageLockedItemsAreCopiedFromAndToWhereTheyLie) {

@@ -175,6 +175,46 @@ TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {
   EXPECT_EQ(state_.streams_of["cuLaunchKernel"].size(), 1u);
 }
 
+// The fake device has four multiprocessors: 224 pages fill it.
+TEST_F(Library, PagesGoToTheKernelThatIsFasterForTheirNumberUnlessBytesMatter) {
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
+  const driver::ContextPointer here = context();
+  const driver::Stream stream = driver::Stream::create(here).value();
+  const ByteVector page = testing::matchable_bytes(4096, 7);
+  const auto size_by = [&](const kernels::Lz4CompressVariant& variant) {
+    ByteVector room(4096);
+    return kernels::lz4_compress_reference(page, room, variant).size_bytes;
+  };
+  const std::uint32_t by_page = size_by(kernels::kPageVariant), by_chunk = size_by(kernels::kChunkVariant);
+  ASSERT_NE(by_page, by_chunk);
+  for (const auto& [count, is_reproducible, expected] :
+       {std::tuple(1u, false, by_chunk), std::tuple(223u, false, by_chunk), std::tuple(224u, false, by_page),
+        std::tuple(1u, true, by_page), std::tuple(223u, true, by_page)}) {
+    const auto memory = [&](std::size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
+    const auto raw = memory(4096 * count), packed = memory(4096 * count), sizes = memory(4 * count),
+               packed_sizes = memory(4 * count), flags = memory(count);
+    ByteVector bytes;
+    for (std::uint32_t i = 0; i < count; ++i) bytes.insert(bytes.end(), page.begin(), page.end());
+    const std::vector<std::uint32_t> size_of(count, 4096);
+    ASSERT_TRUE(raw.upload(bytes, stream));
+    ASSERT_TRUE(sizes.upload({reinterpret_cast<const std::uint8_t*>(size_of.data()), 4 * count}, stream));
+    ASSERT_TRUE(lz4.compress({.raw = raw.handle(),
+                              .raw_sizes = sizes.handle(),
+                              .packed = packed.handle(),
+                              .packed_sizes = packed_sizes.handle(),
+                              .flags = flags.handle(),
+                              .stride_bytes = 4096,
+                              .item_count = count,
+                              .largest_bytes = 4096,
+                              .is_reproducible = is_reproducible},
+                             stream.handle()));
+    std::vector<std::uint32_t> found(count);
+    ASSERT_TRUE(packed_sizes.download({reinterpret_cast<std::uint8_t*>(found.data()), 4 * count}, stream));
+    ASSERT_TRUE(stream.wait());
+    EXPECT_EQ(found, std::vector<std::uint32_t>(count, expected)) << count << " pages";
+  }
+}
+
 TEST_F(Library, WhatContradictsTheRequirementsIsRefused) {
   const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
   int stream = 0;

@@ -67,7 +67,7 @@ class CpuBackend final : public Backend {
   }
 
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    if (encoder == Encoder::reproducible) return compress_reproducible(items);
+    if (encoder != Encoder::fast) return compress_reproducible(items, encoder);
     executor_.for_each(items.size(), [&](std::size_t index, unsigned worker) { compress_fast(items[index], worker); });
     return {};
   }
@@ -103,7 +103,7 @@ class CpuBackend final : public Backend {
     item.compressed_bytes = static_cast<std::uint32_t>(length > 0 ? length : raw_bytes);
   }
 
-  Result<void> compress_reproducible(std::span<CompressItem> items) {
+  Result<void> compress_reproducible(std::span<CompressItem> items, Encoder encoder) {
     if (std::any_of(items.begin(), items.end(), [](const CompressItem& item) { return !item.history.empty(); })) {
       return fail("the reproducible encoder has no linked blocks", {}, "use independent blocks or the fast encoder");
     }
@@ -111,7 +111,9 @@ class CpuBackend final : public Backend {
     const auto chunks = plan.chunks();
     executor_.for_each(chunks.size(), [&](std::size_t index, unsigned) {
       Chunk& chunk = chunks[index];
-      const auto& variant = fits_page_kernel(chunk.raw.size()) ? kernels::kPageVariant : kernels::kChunkVariant;
+      const auto& variant = encoder == Encoder::high             ? kernels::kHighVariant
+                            : fits_page_kernel(chunk.raw.size()) ? kernels::kPageVariant
+                                                                 : kernels::kChunkVariant;
       const auto encoded = kernels::lz4_compress_reference(chunk.raw, chunk.output, variant);
       PTXKIT_CHECK(encoded.flag != kernels::PageFlag::refused, "a chunk is within the limits of its kernel");
       chunk.flag = static_cast<ChunkFlag>(encoded.flag);

@@ -128,6 +128,12 @@ class KernelBackend final : public Backend {
       if (!item.history.empty()) return finished_batch(lacks(Operation::compress_linked));
     }
     auto begun = std::make_unique<Compression>(*this, items);
+    if (encoder == Encoder::high) {
+      std::vector<Chunk*>& all = begun->chunks;
+      all.insert(all.end(), begun->pages.begin(), begun->pages.end());
+      compress_chunks(begun->batch, all, kernels::kLz4CompressHigh, kernels::kLz4CompressChunkShape);
+      return begun;
+    }
     compress_chunks(begun->batch, begun->pages, kernels::kLz4CompressPage, kernels::kLz4CompressPageShape);
     compress_chunks(begun->batch, begun->chunks, kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape);
     return begun;
