@@ -70,6 +70,9 @@ TEST_F(DeviceCodec, EveryCorpusFileRoundTripsWithTheBytesOfTheCpu) {
       EXPECT_TRUE(*decoded == raw) << path;
       EXPECT_TRUE(testing::decode_with_liblz4(*frame, raw.size()) == raw) << path << ": liblz4 reads another content";
       EXPECT_TRUE(testing::decompress_frame(*cpu_, *frame).value() == raw) << path;
+      EXPECT_TRUE(testing::compress_frame(*cuda_, raw, size_id, Encoder::high).value() ==
+                  testing::compress_frame(*cpu_, raw, size_id, Encoder::high).value())
+          << path;
       // Blocks of another encoder.
       EXPECT_TRUE(testing::decompress_frame(*cuda_, testing::compress_frame(*cpu_, raw, size_id, Encoder::fast).value())
                       .value() == raw)
@@ -116,10 +119,11 @@ TEST_F(DeviceCodec, GeneratedInputsOfAwkwardSizes) {
     const auto seed = static_cast<std::uint32_t>(size);
     for (const ByteVector& raw : {testing::matchable_bytes(size, seed), testing::random_bytes(size, seed),
                                   testing::ramp_bytes(size), ByteVector(size)}) {
-      for (const int size_id : {4, 5}) {
-        const auto frame = testing::compress_frame(*cuda_, raw, size_id);
+      for (const auto& [size_id, encoder] :
+           {std::pair(4, Encoder::reproducible), std::pair(5, Encoder::reproducible), std::pair(4, Encoder::high)}) {
+        const auto frame = testing::compress_frame(*cuda_, raw, size_id, encoder);
         ASSERT_TRUE(frame.has_value()) << size << ": " << frame.error().message();
-        EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw, size_id).value()) << size;
+        EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw, size_id, encoder).value()) << size;
         EXPECT_TRUE(testing::decompress_frame(*cuda_, *frame).value() == raw) << size;
       }
     }
