@@ -38,7 +38,7 @@ struct Atom {
 struct Term {
   AtomId atom = 0;
   int64_t coefficient = 0;
-  bool operator==(const Term&) const = default;
+  auto operator<=>(const Term&) const = default;
 };
 
 struct Form {

@@ -414,7 +414,13 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
 
 // Where two threads stand to each other is known though neither address is: one of them is misaligned.
 bool Alignment::refute_by_pair(const flow::Access& access, std::span<const flow::Term> left, AccessAlignment& result) {
+  const flow::BlockId block = analyses_->graph().block_of(access.instruction);
   for (unsigned dimension = 0; dimension < 3; ++dimension) {
+    // Unrolled loops access many places that differ by a constant.
+    const auto [differs, is_new] = differing_.try_emplace(
+        {{left.begin(), left.end()}, access.width_bytes, dimension, analyses_->loops().innermost(block)});
+    if (is_new) differs->second = differs_in_row(*analyses_, left, access.width_bytes, dimension, block);
+    if (!differs->second) continue;
     const auto pair = find_misaligned_pair(*analyses_, access, left, dimension);
     if (!pair) continue;
     Witness witness;

@@ -6,8 +6,10 @@
 // treats a cursor of a loop, a byte offset loaded from memory and a scalar parameter differently.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analyzer/flow/effects.hpp"
@@ -88,7 +90,10 @@ class Alignment {
   Analyses* analyses_;
   std::vector<AccessAlignment> results_;
   std::vector<Contract> contracts_;  // per base
-  unsigned runs_left_ = 24;          // of those that look for a misaligned turn
+  // Parts of addresses, with the width, dimension and loop that they were looked at for.
+  using Parts = std::tuple<std::vector<flow::Term>, uint32_t, unsigned, flow::LoopId>;
+  std::map<Parts, bool> differing_;
+  unsigned runs_left_ = 24;  // of those that look for a misaligned turn
   std::vector<std::pair<ptx::InstructionId, size_t>> by_instruction_;
 };
 

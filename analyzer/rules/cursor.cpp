@@ -177,6 +177,41 @@ std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const flo
   return std::nullopt;
 }
 
+namespace {
+
+flow::Thread thread_of_row(const flow::LaunchShape& shape, unsigned dimension, uint32_t n) {
+  flow::Thread at;
+  at.tid[dimension] = n;
+  for (unsigned d = 0; d < 3; ++d) at.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
+  return at;
+}
+
+std::optional<uint64_t> difference(flow::Delta& delta, std::span<const flow::Term> parts) {
+  uint64_t sum = 0;
+  for (const flow::Term& part : parts) {
+    const auto differs = delta.of_atom(part.atom);
+    if (!differs) return std::nullopt;
+    sum += static_cast<uint64_t>(part.coefficient) * *differs;
+  }
+  return sum;
+}
+
+}  // namespace
+
+bool differs_in_row(Analyses& analyses, std::span<const flow::Term> parts, uint32_t width_bytes, unsigned dimension,
+                    flow::BlockId block) {
+  const flow::LaunchShape& shape = analyses.shape();
+  for (const uint32_t n : {1u, 2u, 3u, 4u, 8u, 16u, 31u}) {
+    if (n > shape.max_tid(dimension)) break;
+    flow::Delta delta(analyses.forms(), analyses.uniformity_of_row(dimension), thread_of_row(shape, dimension, 0),
+                      thread_of_row(shape, dimension, n), flow::first_iterations(analyses.loops(), block));
+    const auto sum = difference(delta, parts);
+    if (!sum) return false;
+    if (*sum % width_bytes) return true;
+  }
+  return false;
+}
+
 std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
                                                    std::span<const flow::Term> parts, unsigned dimension) {
   flow::Forms& forms = analyses.forms();
@@ -184,15 +219,10 @@ std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flo
   const flow::UniformityAnalysis& row = analyses.uniformity_of_row(dimension);
   const auto iterations = flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction));
   const auto conditions = analyses.conditions().of_instruction(access.instruction);
-  auto thread = [&](uint32_t n) {
-    flow::Thread at;
-    at.tid[dimension] = n;
-    for (unsigned d = 0; d < 3; ++d) at.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
-    return at;
-  };
   std::optional<uint32_t> first;
   for (uint32_t n = 0; n < kWarpThreads && n <= shape.max_tid(dimension); ++n) {
-    flow::Delta delta(forms, row, thread(first.value_or(n)), thread(n), iterations);
+    flow::Delta delta(forms, row, thread_of_row(shape, dimension, first.value_or(n)),
+                      thread_of_row(shape, dimension, n), iterations);
     bool possible = true;
     for (const flow::Condition& condition : conditions) {
       const auto holds = delta.second().value(condition.predicate);
@@ -206,13 +236,9 @@ std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flo
       first = n;
       continue;
     }
-    uint64_t sum = 0;
-    for (const flow::Term& part : parts) {
-      const auto differs = delta.of_atom(part.atom);
-      if (!differs) return std::nullopt;
-      sum += static_cast<uint64_t>(part.coefficient) * *differs;
-    }
-    if (sum % access.width_bytes) return MisalignedPair{*first, n};
+    const auto sum = difference(delta, parts);
+    if (!sum) return std::nullopt;
+    if (*sum % access.width_bytes) return MisalignedPair{*first, n};
   }
   return std::nullopt;
 }

@@ -30,6 +30,12 @@ struct MisalignedPair {
   uint32_t first = 0, second = 0;  // %tid in one dimension; 0 in the others
 };
 
+// Whether `parts`, summed up for an access in `block`, differ by no multiple of `width_bytes` between the first thread
+// of a row and one of a few others of it; false where that is not known. Says at little cost that a search for a pair
+// is vain.
+bool differs_in_row(Analyses& analyses, std::span<const flow::Term> parts, uint32_t width_bytes, unsigned dimension,
+                    flow::BlockId block);
+
 // Of threads that differ in one dimension, 0 to 2. Nothing where a part differs between them in a way that the text
 // does not tell, or where a test on the way may keep one of the two out.
 std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
