@@ -5,6 +5,7 @@
 #include "kernels/entropy/fse_reference.hpp"
 #include "runtime/backend/cpu/coders/bit_lanes.hpp"
 #include "runtime/backend/cpu/coders/coders.hpp"
+#include "runtime/backend/cpu/coders/unrolled.hpp"
 
 namespace ptxkit::cpu {
 namespace {
@@ -47,6 +48,7 @@ inline uint8_t advance(const Places& places, uint64_t& state, uint64_t& window, 
 // Symbols of kLaneGroup lanes, row by row at `to`; the rows done, fewer where a window might leave the source.
 size_t decode_group(const Places& places, Bytes src, Lane* lanes, uint8_t* to, size_t rows) {
   const size_t safe = safe_places(src);
+  const uint8_t* const from = src.data();
   size_t done = 0;
   for (;;) {
     size_t turns = (rows - done) / kTurnSymbols;
@@ -54,25 +56,23 @@ size_t decode_group(const Places& places, Bytes src, Lane* lanes, uint8_t* to, s
     if (turns == 0) return done;
     uint64_t states[kLaneGroup];
     size_t at[kLaneGroup];
-    for (uint32_t k = 0; k < kLaneGroup; ++k) {
+    unrolled<kLaneGroup>([&](auto k) {
       states[k] = lanes[k].state;
       at[k] = lanes[k].place;
-    }
+    });
     for (; turns != 0; --turns, done += kTurnSymbols) {
       uint64_t windows[kLaneGroup];
-      for (uint32_t k = 0; k < kLaneGroup; ++k) windows[k] = window_at(src.data(), at[k]);
-#pragma GCC unroll 4
-      for (size_t row = 0; row < kTurnSymbols; ++row) {
-#pragma GCC unroll 4
-        for (uint32_t k = 0; k < kLaneGroup; ++k) {
-          to[(done + row) * kBitLanes + k] = advance(places, states[k], windows[k], at[k]);
-        }
-      }
+      unrolled<kLaneGroup>([&](auto k) { windows[k] = window_at(from, at[k]); });
+      uint8_t* const first = to + done * kBitLanes;
+      unrolled<kTurnSymbols>([&](auto row) {
+        unrolled<kLaneGroup>(
+            [&](auto k) { first[row * kBitLanes + k] = advance(places, states[k], windows[k], at[k]); });
+      });
     }
-    for (uint32_t k = 0; k < kLaneGroup; ++k) {
+    unrolled<kLaneGroup>([&](auto k) {
       lanes[k].state = states[k];
       lanes[k].place = at[k];
-    }
+    });
   }
 }
 
@@ -140,26 +140,23 @@ struct LaneEncoder {
 // `rows` symbols of kLaneGroup lanes, the last first.
 void encode_group(const EncoderTable& table, const uint8_t* from, LaneEncoder* lanes, size_t rows) {
   LaneEncoder group[kLaneGroup];
-  std::copy_n(lanes, kLaneGroup, group);
+  unrolled<kLaneGroup>([&](auto k) { group[k] = lanes[k]; });
   from += rows * kBitLanes;
   for (; rows >= kTurnSymbols; rows -= kTurnSymbols) {
-#pragma GCC unroll 4
-    for (size_t row = 0; row < kTurnSymbols; ++row) {
+    unrolled<kTurnSymbols>([&](auto) {
       from -= kBitLanes;
-#pragma GCC unroll 4
-      for (uint32_t k = 0; k < kLaneGroup; ++k) group[k].code(table, from[k]);
-    }
-#pragma GCC unroll 4
-    for (uint32_t k = 0; k < kLaneGroup; ++k) group[k].bits.flush();
+      unrolled<kLaneGroup>([&](auto k) { group[k].code(table, from[k]); });
+    });
+    unrolled<kLaneGroup>([&](auto k) { group[k].bits.flush(); });
   }
   for (; rows != 0; --rows) {
     from -= kBitLanes;
-    for (uint32_t k = 0; k < kLaneGroup; ++k) {
+    unrolled<kLaneGroup>([&](auto k) {
       group[k].code(table, from[k]);
       group[k].bits.flush();
-    }
+    });
   }
-  std::copy_n(group, kLaneGroup, lanes);
+  unrolled<kLaneGroup>([&](auto k) { lanes[k] = group[k]; });
 }
 
 // The `bit_count` bits in front of `end`, behind which there are eight bytes of zeros, from the first bit of `to` on.

@@ -1,13 +1,9 @@
-// Huffman with four lanes in flight. A look-up of 11 bits gives two symbols where their codes fit; a longer code goes
-// on to a second table. Lanes advance by different numbers of symbols, so each is decoded into room of its own, and the
-// rooms are then woven into rows.
+// Huffman with four lanes in flight, a symbol of each at a time. A look-up takes 11 bits; a longer code goes on to a
+// second table.
 #include "kernels/entropy/huffman_reference.hpp"
 #include "runtime/backend/cpu/coders/bit_lanes.hpp"
 #include "runtime/backend/cpu/coders/coders.hpp"
-
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
+#include "runtime/backend/cpu/coders/unrolled.hpp"
 
 namespace ptxkit::cpu {
 namespace {
@@ -19,158 +15,89 @@ using kernels::StreamStatus;
 
 constexpr uint32_t kTableBits = 11;
 constexpr uint32_t kFurtherBits = kMaxCodeBits - kTableBits;
-constexpr size_t kTurnLookups = kWindowBits / kTableBits;
+constexpr size_t kTurnSymbols = kWindowBits / kTableBits;  // of a window
 
-// Both symbols, the first lowest; the bits of their codes from bit 16 on; their number from bit 24 on. A number of 0
-// stands for longer codes: the entry is where their part of the table begins.
+// The bits of a code in the low half, its symbol in the high half. Bits of 0 stand for longer codes: the high half then
+// is the number of their part of the table, behind the first.
 class Table {
  public:
   explicit Table(const std::array<uint8_t, kSymbols>& lengths) {
     const auto codes = kernels::canonical_codes(lengths);
-    uint32_t further = 1u << kTableBits;
+    std::fill_n(entries_.begin(), size_t{1} << kTableBits, uint16_t{0});
     for (uint32_t s = 0; s < kSymbols; ++s) {
       const uint32_t length = lengths[s];
-      if (length == 0 || length > kTableBits) continue;
-      fill(codes[s] << (kTableBits - length), kTableBits - length, s, length);
+      if (length != 0 && length <= kTableBits) fill(codes[s] << (kTableBits - length), kTableBits - length, s, length);
     }
-    for (uint32_t s = 0; s < kSymbols; ++s) {
-      const uint32_t length = lengths[s];
-      if (length <= kTableBits) continue;
-      uint32_t& link = entries_[codes[s] >> (length - kTableBits)];
-      if (link == 0) {
-        link = further;
-        further += 1u << kFurtherBits;
+    uint32_t parts = 0, last_prefix = ~0u;
+    for (uint32_t length = kTableBits + 1; length <= kMaxCodeBits; ++length) {  // in order of the codes
+      for (uint32_t s = 0; s < kSymbols; ++s) {
+        if (lengths[s] != length) continue;
+        const uint32_t prefix = codes[s] >> (length - kTableBits);
+        if (prefix != last_prefix) entries_[prefix] = static_cast<uint16_t>(parts++ << 8);
+        last_prefix = prefix;
+        const uint32_t low = codes[s] & ((1u << (length - kTableBits)) - 1);
+        fill(part(parts - 1) + (low << (kMaxCodeBits - length)), kMaxCodeBits - length, s, length);
       }
-      const uint32_t low = codes[s] & ((1u << (length - kTableBits)) - 1);
-      fill(link + (low << (kMaxCodeBits - length)), kMaxCodeBits - length, s, length);
     }
-    add_second_symbols();
   }
 
-  // The entry for a window.
   uint32_t at(uint64_t window) const { return entries_[window >> (64 - kTableBits)]; }
-  uint32_t further(uint32_t link, uint64_t window) const {
-    return entries_[link + (window >> (64 - kMaxCodeBits) & ((1u << kFurtherBits) - 1))];
+  uint32_t further(uint32_t entry, uint64_t window) const {
+    return entries_[part(entry >> 8) + (window >> (64 - kMaxCodeBits) & ((1u << kFurtherBits) - 1))];
   }
-  // The same, of the first symbol alone.
-  uint32_t first_at(uint64_t window) const {
-    const uint32_t entry = at(window);
-    if (is_link(entry)) return further(entry, window);
-    return is_pair(entry) ? single(entry & 0xFF, first_bits_[entry & 0xFF]) : entry;
-  }
-
-  static bool is_link(uint32_t entry) { return entry >> 24 == 0; }
-  static bool is_pair(uint32_t entry) { return entry >> 24 == 2; }
-  static uint32_t bits(uint32_t entry) { return entry >> 16 & 0xFF; }
-  static uint32_t count(uint32_t entry) { return entry >> 24; }
 
  private:
-  static constexpr uint32_t single(uint32_t s, uint32_t length) { return s | length << 16 | 1u << 24; }
+  static constexpr uint32_t part(uint32_t i) { return (1u << kTableBits) + (i << kFurtherBits); }
 
   void fill(uint32_t from, uint32_t free_bits, uint32_t s, uint32_t length) {
-    first_bits_[s] = static_cast<uint8_t>(length);
-    std::fill_n(&entries_[from], size_t{1} << free_bits, single(s, length));
-  }
-  void add_second_symbols() {
-    std::array<uint32_t, 1u << kTableBits> singles;
-    std::copy_n(entries_.begin(), singles.size(), singles.begin());
-    for (uint32_t i = 0; i < 1u << kTableBits; ++i) {
-      const uint32_t first = singles[i];
-      if (is_link(first)) continue;
-      const uint32_t second = singles[i << bits(first) & ((1u << kTableBits) - 1)];
-      if (is_link(second) || bits(first) + bits(second) > kTableBits) continue;
-      entries_[i] = (first & 0xFF) | (second & 0xFF) << 8 | (bits(first) + bits(second)) << 16 | 2u << 24;
-    }
+    std::fill_n(&entries_[from], size_t{1} << free_bits, static_cast<uint16_t>(s << 8 | length));
   }
 
-  std::array<uint32_t, (1u << kTableBits) + (kSymbols << kFurtherBits)> entries_{};
-  std::array<uint8_t, kSymbols> first_bits_{};
+  // A part has two codes at least.
+  std::array<uint16_t, (1u << kTableBits) + (kSymbols / 2 << kFurtherBits)> entries_;
 };
 
-struct Lane : BitLane {
-  uint8_t* to = nullptr;
-  uint8_t* to_end = nullptr;
+constexpr uint32_t kBitsMask = 63;  // of an entry: what a shift looks at
 
-  size_t symbols_left() const { return static_cast<size_t>(to_end - to); }
-};
+// Of a window whose bit 0 was made one.
+inline size_t used_bits(uint64_t window) { return static_cast<size_t>(__builtin_ctzll(window)); }
 
-// Symbols of K lanes until one of them has few left, or a window might leave the source.
-template <uint32_t K>
-void decode_group(const Table& table, Bytes src, Lane* lanes) {
+// Symbols of kLaneGroup lanes, row by row at `to`; the rows done, fewer where a window might leave the source.
+//
+// How much of a window is used up says the lowest bit that is 1: bit 0, which no code reaches, is made one.
+size_t decode_group(const Table& table, Bytes src, BitLane* lanes, uint8_t* to, size_t rows) {
   const size_t safe = safe_places(src);
+  const uint8_t* const from = src.data();
+  size_t done = 0;
+  size_t places[kLaneGroup];
+  unrolled<kLaneGroup>([&](auto k) { places[k] = lanes[k].place; });
   for (;;) {
-    size_t turns = ~size_t{0};
-    for (uint32_t k = 0; k < K; ++k) {
-      // A code that goes on to the second table begins a new window; a turn takes kMaxCodeBits a look-up at most.
-      const size_t left = safe > lanes[k].place ? (safe - lanes[k].place) / (kTurnLookups * kMaxCodeBits) : 0;
-      turns = std::min({turns, lanes[k].symbols_left() / (2 * kTurnLookups), left});
-    }
-    if (turns == 0) return;
-    size_t places[K];
-    uint8_t* tos[K];
-    for (uint32_t k = 0; k < K; ++k) {
-      places[k] = lanes[k].place;
-      tos[k] = lanes[k].to;
-    }
-    for (; turns != 0; --turns) {
-      uint64_t windows[K];
-      for (uint32_t k = 0; k < K; ++k) windows[k] = window_at(src.data(), places[k]);
-#pragma GCC unroll 5
-      for (size_t i = 0; i < kTurnLookups; ++i) {
-#pragma GCC unroll 4
-        for (uint32_t k = 0; k < K; ++k) {
+    size_t turns = (rows - done) / kTurnSymbols;
+    unrolled<kLaneGroup>([&](auto k) {
+      turns = std::min(turns, places[k] < safe ? (safe - places[k]) / (kTurnSymbols * kMaxCodeBits) : 0);
+    });
+    if (turns == 0) break;
+    for (; turns != 0; --turns, done += kTurnSymbols) {
+      uint64_t windows[kLaneGroup];
+      unrolled<kLaneGroup>([&](auto k) { windows[k] = window_at(from, places[k]) | 1; });
+      uint8_t* const row = to + done * kBitLanes;
+      unrolled<kTurnSymbols>([&](auto i) {
+        unrolled<kLaneGroup>([&](auto k) {
           uint32_t entry = table.at(windows[k]);
-          if (Table::is_link(entry)) [[unlikely]] {
+          if ((entry & kBitsMask) == 0) [[unlikely]] {  // a long code is read from a window that begins with it
+            places[k] += used_bits(windows[k]);
+            windows[k] = window_at(from, places[k]) | 1;
             entry = table.further(entry, windows[k]);
-            places[k] += Table::bits(entry);
-            windows[k] = window_at(src.data(), places[k]);
-            *tos[k]++ = static_cast<uint8_t>(entry);
-            continue;
           }
-          store(tos[k], static_cast<uint16_t>(entry));
-          tos[k] += Table::count(entry);
-          windows[k] <<= Table::bits(entry);
-          places[k] += Table::bits(entry);
-        }
-      }
-    }
-    for (uint32_t k = 0; k < K; ++k) {
-      lanes[k].place = places[k];
-      lanes[k].to = tos[k];
+          windows[k] <<= entry & kBitsMask;
+          row[i * kBitLanes + k] = static_cast<uint8_t>(entry >> 8);
+        });
+      });
+      unrolled<kLaneGroup>([&](auto k) { places[k] += used_bits(windows[k]); });
     }
   }
-}
-
-// Row r of `to` gets byte r of every lane, which are `stride` bytes apart, for 16 rows and 16 lanes.
-void weave_16(const uint8_t* lanes, size_t stride, uint8_t* to) {
-#if defined(__x86_64__)
-  __m128i rows[16], woven[16];
-  for (size_t i = 0; i < 16; ++i) rows[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(lanes + i * stride));
-  // Four times row i and row i + 8 become rows 2i and 2i + 1, a byte of each in turn.
-  for (int round = 0; round < 4; ++round) {
-    for (size_t i = 0; i < 8; ++i) {
-      woven[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
-      woven[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 8]);
-    }
-    std::copy_n(woven, 16, rows);
-  }
-  for (size_t i = 0; i < 16; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * kBitLanes), rows[i]);
-#else
-  for (size_t row = 0; row < 16; ++row) {
-    for (size_t lane = 0; lane < 16; ++lane) to[row * kBitLanes + lane] = lanes[lane * stride + row];
-  }
-#endif
-}
-
-// The symbols of all lanes, `stride` bytes apart, in the order of the item.
-void weave(const uint8_t* lanes, size_t stride, MutableBytes to) {
-  size_t row = 0;
-  for (; (row + 16) * kBitLanes <= to.size(); row += 16) {
-    for (size_t lane = 0; lane < kBitLanes; lane += 16) {
-      weave_16(lanes + lane * stride + row, stride, to.data() + row * kBitLanes + lane);
-    }
-  }
-  for (size_t i = row * kBitLanes; i < to.size(); ++i) to[i] = lanes[i % kBitLanes * stride + i / kBitLanes];
+  unrolled<kLaneGroup>([&](auto k) { lanes[k].place = places[k]; });
+  return done;
 }
 
 // Bits behind those written before. Between flushes at most 57 fit.
@@ -195,23 +122,20 @@ using Codes = std::array<uint32_t, kSymbols>;
 
 void encode_group(const Codes& codes, const uint8_t* from, ForwardBits* lanes, size_t rows) {
   ForwardBits group[kLaneGroup];
-  std::copy_n(lanes, kLaneGroup, group);
+  unrolled<kLaneGroup>([&](auto k) { group[k] = lanes[k]; });
   for (; rows >= kTurnCodes; rows -= kTurnCodes) {
-#pragma GCC unroll 4
-    for (size_t row = 0; row < kTurnCodes; ++row, from += kBitLanes) {
-#pragma GCC unroll 4
-      for (uint32_t k = 0; k < kLaneGroup; ++k) group[k].add(codes[from[k]]);
-    }
-#pragma GCC unroll 4
-    for (uint32_t k = 0; k < kLaneGroup; ++k) group[k].flush();
+    unrolled<kTurnCodes>(
+        [&](auto row) { unrolled<kLaneGroup>([&](auto k) { group[k].add(codes[from[row * kBitLanes + k]]); }); });
+    from += kTurnCodes * kBitLanes;
+    unrolled<kLaneGroup>([&](auto k) { group[k].flush(); });
   }
   for (; rows != 0; --rows, from += kBitLanes) {
-    for (uint32_t k = 0; k < kLaneGroup; ++k) {
+    unrolled<kLaneGroup>([&](auto k) {
       group[k].add(codes[from[k]]);
       group[k].flush();
-    }
+    });
   }
-  std::copy_n(group, kLaneGroup, lanes);
+  unrolled<kLaneGroup>([&](auto k) { lanes[k] = group[k]; });
 }
 
 }  // namespace
@@ -252,25 +176,23 @@ TransformOutcome huffman_decode(Bytes src, MutableBytes dst) {
   if (longest == 1 && std::count(stream.lengths.begin(), stream.lengths.end(), 1) == 1) {
     return kernels::huffman_decode_reference(src, dst);  // the one code that is not complete: a symbol alone
   }
-  const auto table = std::make_unique<const Table>(stream.lengths);
-  const size_t stride = stream.raw_bytes / kBitLanes + 1 + 16;
-  const auto room = uncleared<uint8_t>(stride * kBitLanes);
-  std::array<Lane, kBitLanes> lanes;
-  for (uint32_t lane = 0; lane < kBitLanes; ++lane) {
-    uint8_t* const to = room.get() + stride * lane;
-    lanes[lane] = {{src, stream.lanes[lane]}, to, to + kernels::lane_symbols(stream.raw_bytes, lane)};
-  }
-  for (uint32_t lane = 0; lane < kBitLanes; lane += kLaneGroup) decode_group<kLaneGroup>(*table, src, &lanes[lane]);
-  for (Lane& lane : lanes) {
-    decode_group<1>(*table, src, &lane);
-    while (lane.to != lane.to_end) {
-      const uint32_t entry = table->first_at(lane.careful_window(src));
-      *lane.to++ = static_cast<uint8_t>(entry);
-      lane.place += Table::bits(entry);
+  const Table table(stream.lengths);
+  const size_t rows = stream.raw_bytes / kBitLanes;
+  for (uint32_t first = 0; first < kBitLanes; first += kLaneGroup) {
+    std::array<BitLane, kLaneGroup> lanes;
+    for (uint32_t k = 0; k < kLaneGroup; ++k) lanes[k] = BitLane(src, stream.lanes[first + k]);
+    const size_t done = decode_group(table, src, lanes.data(), dst.data() + first, rows);
+    for (uint32_t k = 0; k < kLaneGroup; ++k) {
+      for (size_t i = done * kBitLanes + first + k; i < stream.raw_bytes; i += kBitLanes) {
+        const uint64_t window = lanes[k].careful_window(src);
+        uint32_t entry = table.at(window);
+        if ((entry & 0xFF) == 0) entry = table.further(entry, window);
+        dst[i] = static_cast<uint8_t>(entry >> 8);
+        lanes[k].place += entry & 0xFF;
+      }
+      if (!lanes[k].is_at_end()) return {StreamStatus::corrupt, 0};
     }
-    if (!lane.is_at_end()) return {StreamStatus::corrupt, 0};
   }
-  weave(room.get(), stride, dst.first(stream.raw_bytes));
   return {StreamStatus::ok, stream.raw_bytes};
 }
 

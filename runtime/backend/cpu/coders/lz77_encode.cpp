@@ -126,7 +126,9 @@ class MatchFinder {
     for (uint64_t left = agreeing.back(); left != 0 && best.length < limit;) {
       const uint32_t candidate = take_nearest(left, rank);
       if (at - candidate > kernels::kLzMaxOffset) break;
-      if (src_[candidate + best.length] != src_[at + best.length]) continue;
+      // Only a match that has the byte behind the longest, and those before it, is longer.
+      if (best.length >= kCompared && eight_bytes_to(candidate + best.length) != eight_bytes_to(at + best.length))
+        continue;
       const uint32_t length = match_length(at, candidate, limit);
       if (length > best.length) best = {static_cast<uint32_t>(at - candidate), length};
     }
@@ -158,6 +160,8 @@ class MatchFinder {
     left ^= uint64_t{1} << j;
     return positions_[rank - kLzMaxLinks + j];
   }
+
+  uint64_t eight_bytes_to(size_t last) const { return load<uint64_t>(&src_[last - 7]); }
 
   uint32_t match_length(size_t a, size_t b, uint32_t limit) const {
     uint32_t length = 0;

@@ -6,6 +6,7 @@
 #include "runtime/backend/cpu/coders/coders.hpp"
 #include "runtime/backend/cpu/coders/memory.hpp"
 #include "runtime/backend/cpu/coders/rans_symbol.hpp"
+#include "runtime/backend/cpu/coders/unrolled.hpp"
 
 namespace ptxkit::cpu {
 namespace {
@@ -100,25 +101,24 @@ class ChunkDecoder {
       }
       uint32_t states[K];
       const uint8_t* nexts[K];
-      for (uint32_t k = 0; k < K; ++k) {
+      unrolled<K>([&](auto k) {
         states[k] = lanes[k].state;
         nexts[k] = lanes[k].next;
-      }
+      });
       rows -= turns;
       for (; turns != 0; --turns, to += stride) {
-#pragma GCC unroll 4
-        for (uint32_t k = 0; k < K; ++k) {
+        unrolled<K>([&](auto k) {
           uint32_t x = states[k];
           const bool needs = advance(x, to[k]);
           const uint32_t refilled = x << 16 | load<uint16_t>(nexts[k]);
           states[k] = x ^ ((x ^ refilled) & (0u - needs));  // no branch, which nobody could predict
           nexts[k] += 2 * size_t{needs};
-        }
+        });
       }
-      for (uint32_t k = 0; k < K; ++k) {
+      unrolled<K>([&](auto k) {
         lanes[k].state = states[k];
         lanes[k].next = nexts[k];
-      }
+      });
     }
     return true;
   }
@@ -172,20 +172,19 @@ class ChunkEncoder {
   void encode_rows(Bytes chunk, uint32_t lane, size_t rows) {
     uint32_t states[K];
     uint16_t* words[K];
-    for (uint32_t k = 0; k < K; ++k) {
+    unrolled<K>([&](auto k) {
       states[k] = states_[lane + k];
       words[k] = words_[lane + k];
-    }
+    });
     const uint8_t* from = chunk.data() + rows * lanes_ + lane;
     for (size_t row = 0; row < rows; ++row) {
       from -= lanes_;
-#pragma GCC unroll 4
-      for (uint32_t k = 0; k < K; ++k) code_symbol(symbols_[from[k]], states[k], words[k]);
+      unrolled<K>([&](auto k) { code_symbol(symbols_[from[k]], states[k], words[k]); });
     }
-    for (uint32_t k = 0; k < K; ++k) {
+    unrolled<K>([&](auto k) {
       states_[lane + k] = states[k];
       words_[lane + k] = words[k];
-    }
+    });
   }
 
   const RansSymbols& symbols_;
