@@ -576,7 +576,10 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       const auto children = function.children(operand);
       uint32_t next = 0;
       for (uint32_t i = 0; i < spec.child_count; ++i) {
-        const OperandSpec& child = specs_[spec.first_child + i];
+        OperandSpec child = specs_[spec.first_child + i];
+        const auto& modes = module_.target_options;
+        const bool is_sampler = child.role == Role::variable_or_register;
+        if (is_sampler && std::ranges::find(modes, "texmode_independent") != modes.end()) child.optional = false;
         if (next < children.size() && match(function, instruction, child, children[next], failure)) {
           ++next;
         } else if (!child.optional) {

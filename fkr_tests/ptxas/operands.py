@@ -3,8 +3,8 @@
 
 With --recorded, both judge every line of operand_kinds.txt; whatever either judges otherwise than recorded is printed.
 
-With --forms COMMAND, whose output is that of `list_forms`, each operand of each instruction is replaced by each kind of
-operand (KINDS), and what the two judge differently is printed: the side that takes it, the kind, the instruction. ptxas reads thousands at once: a line that is certainly wrong keeps it from generating code for the others,
+With --forms COMMAND, whose output is that of `list_forms`, each instruction is judged as it is, with operands more, and with
+each operand replaced by each kind of operand (KINDS), and what the two judge differently is printed: the side that takes it, the kind, the instruction. ptxas reads thousands at once: a line that is certainly wrong keeps it from generating code for the others,
 and what it took and we refuse is assembled again without that line. --kinds limits the kinds by a regular expression.
 
 The exit code is 1 if anything is printed.
@@ -88,7 +88,10 @@ def refused_by_us(options, shop, name, module, instructions):
 
 
 def variants(instruction, kinds):
-    """(kind, instruction) for each of its operands that is a register."""
+    """(kind, instruction): itself, with operands more, and with another kind for each of its operands that is a register."""
+    yield "as it is", instruction
+    if not instruction.startswith("call"):
+        yield "more operands", instruction[:-1] + ("," if " " in instruction else "") + " %w1, %p1, %w2, {%w1, %w2};"
     for match in re.finditer(r"%([a-z]+)(\d+)", instruction):
         before, token, after = instruction[:match.start()], match[0], instruction[match.end():]
         in_list = before.count("{") > before.count("}")

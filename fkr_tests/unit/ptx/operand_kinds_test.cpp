@@ -33,5 +33,20 @@ TEST(OperandKinds, AreTakenAndRefusedAsByPtxas) {
   EXPECT_GT(refused, 100u);
 }
 
+// A sampler stands beside the texture where the target says that the two are independent.
+TEST(OperandKinds, IndependentTexturesNeedASampler) {
+  const auto refuses = [](std::string_view mode, std::string_view sampler) {
+    const std::string text = ".version 9.0\n.target sm_90" + std::string(mode) +
+                             "\n.address_size 64\n.entry k() {\n.reg .f32 %f<9>; .reg .u64 %l<3>;\n"
+                             "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%l1, " +
+                             std::string(sampler) + "{%f5, %f6}];\nret;\n}\n";
+    return !parse(text, "texture.ptx").diagnostics.empty();
+  };
+  EXPECT_FALSE(refuses("", ""));
+  EXPECT_FALSE(refuses(", texmode_unified", ""));
+  EXPECT_FALSE(refuses(", texmode_independent", "%l2, "));
+  EXPECT_TRUE(refuses(", texmode_independent", ""));
+}
+
 }  // namespace
 }  // namespace ptxkit::ptx
