@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What ptx-bench measured, compared with a stored baseline and drawn.
 
+  report.py table MEASURED.json                 the rows as a Markdown table, with the shares of memory and issue rate
   report.py compare BASELINE.json NEW.json      rows more than 5 % slower than in the baseline; exit status 1 if any
   report.py plot MEASURED.json... --out FOLDER  throughput.svg over the chunk size, batch.svg over the number of items,
                                                 ratio.svg against the ratio
 
-Both read what `ptx-bench … --json FILE` writes. A row of the baseline that was not measured again is named, too. Figures
+All read what `ptx-bench … --json FILE` writes. A row of the baseline that was not measured again is named, too. Figures
 of two machines are not comparable: a baseline of another device or processor is refused (exit status 2).
 """
 import argparse
@@ -53,6 +54,18 @@ def compare(baseline_path, measured_path):
             print(f'{-change:.1%} slower: {name(old)}: {old["gigabytes_per_second"]:.1f} -> {new["gigabytes_per_second"]:.1f} GB/s')
     print(f'{len(baseline["rows"])} rows of the baseline, {slower} more than {SLOWER:.0%} slower, {missing} not measured')
     return 1 if slower else 0
+
+
+def table(path):
+    share = lambda value: f"{value:.0%}" if value else "–"
+    print("| input | what | bytes a chunk | chunks | ratio | GB/s | spread | memory | issue |\n|---|---|--:|--:|--:|--:|--:|--:|--:|")
+    for row in load(path)["rows"]:
+        chunk = row["chunk_bytes"]
+        chunks = -(-row["raw_bytes"] // chunk) if chunk else "–"
+        spread = (row["slowest_seconds"] - row["fastest_seconds"]) / row["seconds"]
+        print(f'| {row["input"]} | {row["what"]} | {chunk} | {chunks} | {row["ratio"]:.3f} | {row["gigabytes_per_second"]:.1f} | '
+              f'{spread:.0%} | {share(row["memory_share"])} | {share(row["issue_share"])} |')
+    return 0
 
 
 def geometric_means(rows, position):
@@ -156,6 +169,8 @@ def plot(paths, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
+    shown = verbs.add_parser("table")
+    shown.add_argument("measured")
     compared = verbs.add_parser("compare")
     compared.add_argument("baseline")
     compared.add_argument("measured")
@@ -163,6 +178,8 @@ def main():
     plotted.add_argument("measured", nargs="+")
     plotted.add_argument("--out", type=pathlib.Path, required=True)
     chosen = parser.parse_args()
+    if chosen.verb == "table":
+        sys.exit(table(chosen.measured))
     sys.exit(compare(chosen.baseline, chosen.measured) if chosen.verb == "compare" else plot(chosen.measured, chosen.out))
 
 

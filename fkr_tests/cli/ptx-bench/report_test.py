@@ -38,6 +38,14 @@ with tempfile.TemporaryDirectory() as name:
     status, text = report("compare", folder / "real.json", folder / "real.json")
     expect("equal to itself", status == 0 and " 0 more than 5% slower, 0 not measured" in text, text)
 
+    status, text = report("table", folder / "real.json")
+    lines = text.splitlines()
+    expect("a line for each row", status == 0 and len(lines) == 2 + len(measured["rows"]) and "| 65536 | 4 |" in text, text)
+    shares = copy.deepcopy(measured)
+    shares["rows"][0].update(memory_share=0.25, issue_share=0.5, seconds=1, fastest_seconds=0.9, slowest_seconds=1.1)
+    status, text = report("table", store("shares.json", shares))
+    expect("spread and shares in per cent", "| 20% | 25% | 50% |" in text, text)
+
     def with_speed(factor):
         changed = copy.deepcopy(measured)
         changed["rows"][0]["gigabytes_per_second"] *= factor
