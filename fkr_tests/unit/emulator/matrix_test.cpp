@@ -2,6 +2,7 @@
 #include <bit>
 #include <fstream>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -174,6 +175,73 @@ TEST(Matrix, SparseProductByHand) {
   const Ran ran = run_kernel(text, {.block = {32}}, 128);
   ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
   for (unsigned i = 0; i < 128; ++i) EXPECT_EQ(std::bit_cast<float>(ran.out[i]), i % 4 < 2 ? 52.0F : 68.0F) << i;
+}
+
+Ran blackwell(const std::string& body, uint32_t checks = kCheckAll) {
+  std::string text = entry_text(body);
+  text.replace(text.find("8.3\n.target sm_90"), 17, "8.7\n.target sm_120a");
+  return run_kernel(text, {.block = {32}}, 128, {}, {.checks = checks});
+}
+const std::string kStoreProduct =
+    "  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd0, %rd7;\n  st.global.v4.f32 [%rd7], {%f0, %f1, %f2, %f3};\n";
+
+// Every element of A is 1.5 and of B 2, in the format named; 32 products and C = 1 make 97.
+TEST(Matrix, NarrowElementsLieInBytes) {
+  const std::vector<std::tuple<std::string, uint32_t, std::string, uint32_t>> all{{"e4m3", 0x3c, "e5m2", 0x40},
+                                                                                  {"e2m1", 0x3 << 2, "e2m1", 0x4 << 2},
+                                                                                  {"e3m2", 0x0e, "e2m3", 0x10},
+                                                                                  {"e2m3", 0x0c, "e3m2", 0x10},
+                                                                                  {"e2m1", 0x3 << 2, "e4m3", 0x40}};
+  for (const auto& [a_type, a, b_type, b] : all) {
+    const Ran ran = blackwell(fmt::format("  mov.b32 %r1, {};\n  mov.b32 %r2, {};\n  mov.f32 %f4, 0f3f800000;\n",
+                                          a * 0x01010101u, b * 0x01010101u) +
+                              "  mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32." + a_type + "." + b_type +
+                              ".f32 {%f0, %f1, %f2, %f3}, {%r1, %r1, %r1, %r1}, {%r2, %r2}, {%f4, %f4, %f4, %f4};\n" +
+                              kStoreProduct);
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    for (const uint32_t word : ran.out) EXPECT_EQ(std::bit_cast<float>(word), 97.0F) << a_type << " " << b_type;
+  }
+}
+
+// A is all 1 and so is B, so that D(m, n) is 32 times the two factors: of row m, 2^(m / 8) from byte 1 of lane 4 (m %
+// 8)
+// + m / 8, of column n, 2^(n % 4) from byte 2 of lane 4 n + 1.
+TEST(Matrix, BlocksHaveFactorsOfRowsAndColumns) {
+  const Ran ran = blackwell(
+      "  mov.b32 %r1, 0x38383838;\n  mov.f32 %f4, 0f00000000;\n  and.b32 %r2, %r0, 1;\n  add.u32 %r2, %r2, 127;\n"
+      "  shl.b32 %r2, %r2, 8;\n  shr.u32 %r3, %r0, 2;\n  and.b32 %r3, %r3, 3;\n  add.u32 %r3, %r3, 127;\n"
+      "  shl.b32 %r3, %r3, 16;\n"
+      "  mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0 {%f0, %f1, %f2, %f3}, "
+      "{%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f4, %f4, %f4, %f4}, %r2, {1, 0}, %r3, {2, 1};\n" +
+      kStoreProduct);
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
+      EXPECT_EQ(std::bit_cast<float>(ran.out[4 * lane + i]), 32.0F * static_cast<float>(1u << (row / 8 + column % 4)));
+    }
+}
+
+// Four factors along k of m16n8k64, one for each 16 columns of A: 1, 2, 4 and 8; B has 0.5. 16 * 15 * 0.5 = 120.
+TEST(Matrix, FourFactorsAlongARow) {
+  const Ran ran = blackwell(
+      "  mov.b32 %r1, 0x22222222;\n  mov.f32 %f4, 0f00000000;\n  mov.b32 %r2, 0x50484038;\n  mov.b32 %r3, 0x30303030;\n"
+      "  mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 "
+      "{%f0, %f1, %f2, %f3}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f4, %f4, %f4, %f4}, %r2, {0, 0}, %r3, {0, 0};\n" +
+      kStoreProduct);
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  for (const uint32_t word : ran.out) EXPECT_EQ(std::bit_cast<float>(word), 120.0F);
+}
+
+// What is missing is said where it is reached, and not skipped.
+TEST(Matrix, SparseNarrowFormsAreNotEmulated) {
+  const Ran ran = blackwell(
+      "  mov.b32 %r1, 0;\n  mov.f32 %f4, 0f00000000;\n"
+      "  mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {%f0, %f1, %f2, %f3}, "
+      "{%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%f4, %f4, %f4, %f4}, %r1, 0;\n");
+  ASSERT_EQ(ran.outcome.faults.size(), 1u);
+  EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::unsupported);
+  EXPECT_NE(ran.outcome.faults[0].message.find("this form is not implemented"), std::string::npos);
 }
 
 }  // namespace

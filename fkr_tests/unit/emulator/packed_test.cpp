@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "fkr_tests/unit/emulator/kernel.hpp"
 
 namespace ptxkit::emulator {
@@ -462,6 +464,49 @@ TEST(Narrow, AddressesOf32BitsReachEverySpace) {
   std::vector<u32> got(6);
   ASSERT_TRUE(device.read(out, std::as_writable_bytes(std::span(got))));
   EXPECT_EQ(got, (std::vector<u32>{42, 11, 12, 7, 5, 2}));
+}
+
+// Half of the last place is cut off: it takes half of the random range to carry. The ISA's assignment of the random
+// bits: of two elements a half each, of four bytes a half for two, of four nibbles a byte of each half.
+TEST(Packed, StochasticRoundingCarriesIntoTheLastPlace) {
+  struct Case {
+    std::string instruction;
+    uint32_t random, expected;
+  };
+  const std::string two = "cvt.rs.f16x2.f32 %r4, %f0, %f1, %r3;", brain = "cvt.rs.bf16x2.f32 %r4, %f0, %f1, %r3;",
+                    finite = "cvt.rs.satfinite.f16x2.f32 %r4, %f2, %f3, %r3;",
+                    bytes = "cvt.rs.satfinite.e4m3x4.f32 %r4, {%f4, %f4, %f4, %f5}, %r3;",
+                    nibbles = "cvt.rs.satfinite.e2m1x4.f32 %rs0, {%f6, %f6, %f6, %f6}, %r3;\n  cvt.u32.u16 %r4, %rs0;",
+                    relu = "cvt.rs.relu.f16x2.f32 %r4, %f1, %f0, %r3;";
+  const Case all[] = {{two, 0, 0x3c00bc00},          {two, 0x10000fff, 0x3c01bc00},   {two, 0x0fff1000, 0x3c00bc01},
+                      {two, 0xf000e000, 0x3c01bc00}, {brain, 0xffffffff, 0x3f81bf81}, {brain, 0, 0x3f80bf80},
+                      {finite, 0, 0x7bff7fff},       {bytes, 0x80000000, 0x3939387e}, {bytes, 0x00007fff, 0x3838387e},
+                      {nibbles, 0, 0x2222},          {nibbles, 0x80000000, 0x3322},   {nibbles, 0x00800080, 0x2233},
+                      {relu, 0, 0x00003c00}};
+  for (const Case& each : all) {
+    std::string text = entry_text(fmt::format(
+        "  mov.f32 %f0, 0f3f801000;\n  mov.f32 %f1, 0fbf801000;\n  mov.f32 %f2, 0f4f000000;\n  mov.f32 %f3, "
+        "0f7fc00000;\n  mov.f32 %f4, 0f3f880000;\n  mov.f32 %f5, 0f4f000000;\n  mov.f32 %f6, 0f3fa00000;\n"
+        "  mov.b32 %r3, {};\n  {}\n  st.global.u32 [%rd2], %r4;\n",
+        each.random, each.instruction));
+    text.replace(text.find("8.3\n.target sm_90"), 17, "8.7\n.target sm_100a");
+    const Ran ran = run_kernel(text, {}, 1);
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    EXPECT_EQ(ran.out[0], each.expected) << each.instruction << " " << each.random;
+  }
+}
+
+// `_` among what is packed are bits that nobody has written: they may be moved, and decide nothing.
+TEST(Packed, APartThatIsLeftOutIsUndefined) {
+  const std::string pack = "  mov.b16 %rs0, 7;\n  mov.b32 %r1, {%rs0, _};\n";
+  const Ran clean = run_kernel(entry_text(pack + "  and.b32 %r1, %r1, 0xffff;\n  setp.eq.u32 %p1, %r1, 7;\n"
+                                                 "  @%p1 st.global.u32 [%rd2], %r1;\n"),
+                               {}, 1);
+  EXPECT_TRUE(clean.outcome.ok()) << render(clean.outcome, "test.ptx");
+  EXPECT_EQ(clean.out[0], 7u);
+  const Ran faulty = run_kernel(entry_text(pack + "  setp.eq.u32 %p1, %r1, 7;\n  @%p1 exit;\n"), {}, 1);
+  ASSERT_EQ(faulty.outcome.faults.size(), 1u);
+  EXPECT_EQ(faulty.outcome.faults[0].kind, FaultKind::uninitialised_branch);
 }
 
 }  // namespace

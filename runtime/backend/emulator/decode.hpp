@@ -34,9 +34,11 @@ class Decoder {
   bool atomic(Code& code, Operands operands);
   bool fence(Code& code);
   bool move(Code& code, Operands operands);
+  Ref unwritten(unsigned bytes);
   bool move_vector(Code& code, Operands operands);
   bool address_conversion(Code& code, Operands operands);
   bool convert(Code& code, Operands operands);
+  bool convert_stochastic(Code& code, Operands operands);
   bool compare(Code& code, Operands operands);
   bool arithmetic(Code& code, Operands operands);
   bool three_inputs(Code& code, Operands operands);  // lop3, prmt, shf, bfe, bfi, selp, slct, dp4a ...
@@ -48,6 +50,7 @@ class Decoder {
   bool cluster_address(Code& code, Operands operands);
   RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);
   bool matrix(Code& code, Operands operands);
+  bool scales(MatrixForm& form, Operands operands);
   bool sparse(MatrixForm& form, const ptx::Operand& metadata, const ptx::Operand& selector);
   void find_watched();
   void watch();

@@ -369,9 +369,26 @@ bool Decoder::fence(Code& code) {
   return true;
 }
 
+// d, a, b, random bits; of four elements d, {a, b, e, f}, random bits
+bool Decoder::convert_stochastic(Code& code, Operands operands) {
+  if (operands.size() < 3 || operands[0].kind != OperandKind::reg) return false;
+  code.dst = destination(operands[0], 0);
+  code.register_bytes = static_cast<uint8_t>(register_bytes(operands[0].id));
+  code.d = source(operands.back(), Type::b32);
+  Operands sources = operands.subspan(1, operands.size() - 2);
+  if (sources[0].kind == OperandKind::vector) sources = function_->children(sources[0]);
+  std::vector<Ref> refs;
+  for (const Operand& each : sources) refs.push_back(source(each, Type::f32));
+  code.count = static_cast<uint8_t>(refs.size());
+  code.list = static_cast<uint32_t>(image_.refs.size());
+  image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+  return select_convert_stochastic(code, instruction_->types[0], words());
+}
+
 bool Decoder::convert(Code& code, Operands operands) {
   if (instruction_->type_count < 2 || operands.size() < 2) return false;
   const Type to = instruction_->types[0], from = instruction_->types[1];
+  if (words().has(Mod::rs)) return convert_stochastic(code, operands);
   if (words().has(Mod::pack)) {
     code.dst = destination(operands[0], 4);
     code.element_bytes = 4;

@@ -118,10 +118,13 @@ bool Decoder::matrix(Code& code, Operands operands) {
   }
   if (op == Op::wgmma) return warpgroup(code, form, operands) && finish();
   form.is_sparse = w.has(Mod::sp) || w.has(Mod::sp_ordered_metadata);
-  if (operands.size() != (form.is_sparse ? 6u : 4u)) return false;  // more: scaled
+  const bool scaled = w.has(Mod::block_scale);
+  form.in_bytes = w.has(Mod::kind_f8f6f4) || w.has(Mod::kind_mxf8f6f4);
+  if (form.is_sparse && (scaled || form.in_bytes)) return false;
+  if (operands.size() != (scaled ? 8u : form.is_sparse ? 6u : 4u)) return false;
   // wmma of halves names the types of D and C only.
   const auto& types = instruction_->types;
-  if (instruction_->type_count == 4) {
+  if (instruction_->type_count == (scaled ? 5 : 4)) {
     form.d_type = types[0];
     form.a_type = types[1];
     form.b_type = types[2];
@@ -133,8 +136,6 @@ bool Decoder::matrix(Code& code, Operands operands) {
   } else {
     return false;
   }
-  for (Type each : {form.a_type, form.b_type})
-    if (each == Type::e3m2 || each == Type::e2m3 || each == Type::e2m1) return false;
   form.rounding = static_cast<uint8_t>(rounding_of(w));
   auto registers_of = [](Type type) { return type == Type::f64 ? Type::b64 : Type::b32; };
   form.d = register_list(operands[0], registers_of(form.d_type), true);
@@ -142,8 +143,25 @@ bool Decoder::matrix(Code& code, Operands operands) {
   form.b = register_list(operands[2], registers_of(form.b_type), false);
   form.c = register_list(operands[3], registers_of(form.c_type), false);
   if (form.is_sparse && !sparse(form, operands[4], operands[5])) return false;
+  if (scaled && !scales(form, operands.subspan(4))) return false;
   select_multiply(code);
   return finish();
+}
+
+// The factors of A and B, each behind it the byte and the lanes that hold them.
+bool Decoder::scales(MatrixForm& form, Operands operands) {
+  const Words w = words();
+  form.scales_are_ue4m3 = instruction_->types[4] == Type::ue4m3;
+  form.scale_count = w.has(Mod::kind_mxf8f6f4) ? 1 : w.has(Mod::scale_vec_4X) ? 4 : 2;
+  const Ref factors[] = {source(operands[0], Type::b32), source(operands[2], Type::b32)};
+  for (unsigned of_b = 0; of_b < 2; ++of_b) {
+    const auto place = function_->children(operands[2 * of_b + 1]);
+    if (place.size() != 2) return false;
+    for (unsigned i = 0; i < 2; ++i) form.scale_place[of_b][i] = source(place[i], Type::u16);
+  }
+  form.scales = {static_cast<uint32_t>(image_.refs.size()), 2};
+  image_.refs.insert(image_.refs.end(), std::begin(factors), std::end(factors));
+  return true;
 }
 
 bool Decoder::sparse(MatrixForm& form, const Operand& metadata, const Operand& selector) {

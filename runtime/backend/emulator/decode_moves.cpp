@@ -121,6 +121,14 @@ void test_space(Warp& warp, const Code& code, uint32_t mask) {
 
 }  // namespace
 
+// A slot of the frame that no instruction writes.
+Ref Decoder::unwritten(unsigned bytes) {
+  FunctionImage& function = image_.functions[function_id_];
+  const Ref slot = function.frame_units;
+  function.frame_units += units(bytes);
+  return slot;
+}
+
 bool Decoder::move(Code& code, Operands operands) {
   if (instruction_->op == Op::activemask) {
     if (operands.size() != 1) return false;
@@ -169,8 +177,13 @@ bool Decoder::move(Code& code, Operands operands) {
     code.count = static_cast<uint8_t>(parts.size());
     std::vector<Ref> refs;
     refs.reserve(parts.size());
-    for (const Operand& each : parts)
-      refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
+    for (const Operand& each : parts) {
+      // `_` among what is packed: bits that nobody has written.
+      if (packs && each.kind == OperandKind::sink)
+        refs.push_back(unwritten(std::max(2u, part_bytes)));
+      else
+        refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
+    }
     code.list = static_cast<uint32_t>(image_.refs.size());
     image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
     if (packs)

@@ -71,6 +71,8 @@ void select_async(Code& code);                            // asynchronous copies
 void select_mbarrier(Code& code, MbarrierAction action);  // the same
 bool select_stack(Code& code, ptx::Op op, bool wide);     // alloca, stacksave, stackrestore
 // Narrow formats, packed halves, .satfinite, cvt.pack.
+// cvt.rs: sources in `list`, random bits in `d`.
+bool select_convert_stochastic(Code& code, ptx::Type to, const Words& words);
 bool select_convert_narrow(Code& code, ptx::Type to, ptx::Type from, const Words& words);
 
 }  // namespace ptxkit::emulator

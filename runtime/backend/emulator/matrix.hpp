@@ -25,6 +25,14 @@ struct MatrixForm {
   RegisterList d, a, b, c;
   RegisterList metadata;  // of sparse A: one register
   uint8_t selector = 0;   // which lanes' metadata counts
+  // .kind::f8f6f4 and .kind::mxf8f6f4: elements of 4 and 6 bits lie in bytes, those of 4 bits in the middle.
+  bool in_bytes = false;
+  // .block_scale: so many factors along k for each row of A and column of B, of ue8m0 or ue4m3.
+  uint8_t scale_count = 0;
+  bool scales_are_ue4m3 = false;
+  RegisterList scales;              // of A, of B
+  uint32_t scale_place[2][2] = {};  // Refs: of A and of B, which byte and which lanes of a quad
+
   // wgmma: matrices in shared memory are described by 64-bit registers of the lists above.
   bool a_in_shared = false, a_negated = false, b_negated = false;
   uint32_t keeps_d = 0, keeps_d_flip = 0;  // Ref: predicate scale-d

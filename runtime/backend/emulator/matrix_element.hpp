@@ -40,6 +40,12 @@ inline double number(uint32_t word, unsigned element, ptx::Type type) {
   }
 }
 
+// The same in a form whose narrow elements lie in bytes.
+inline unsigned per_register(ptx::Type type, const MatrixForm& form) {
+  return form.in_bytes && ptx::bit_width(type) <= 8 ? 4 : per_register(type);
+}
+double number(uint32_t word, unsigned element, ptx::Type type, const MatrixForm& form);
+
 struct Position {
   unsigned row = 0, column = 0;
 };

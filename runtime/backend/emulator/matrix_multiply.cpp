@@ -20,12 +20,12 @@ using ptx::Type;
 // mma, all shapes but m8n8k4 of halves: a quarter of the lanes' number is the row of A and C and the column of B; the
 // rest and the register count along k (A, B) or along the columns (C, D).
 Position a_place(const MatrixForm& form, unsigned lane, unsigned reg, unsigned element) {
-  const unsigned per = per_register(form.a_type), group = lane / 4, within = lane % 4;
+  const unsigned per = per_register(form.a_type, form), group = lane / 4, within = lane % 4;
   if (form.shape.m == 8) return {group, within * per + element + reg * 4 * per};
   return {group + 8 * (reg % 2), within * per + element + reg / 2 * 4 * per};
 }
 Position b_place(const MatrixForm& form, unsigned lane, unsigned reg, unsigned element) {
-  const unsigned per = per_register(form.b_type);
+  const unsigned per = per_register(form.b_type, form);
   return {lane % 4 * per + element + reg * 4 * per, lane / 4};
 }
 Position c_place(unsigned lane, unsigned reg, unsigned element, unsigned per) {
@@ -61,7 +61,7 @@ class Product {
  private:
   template <class Visit>
   void elements(const RegisterList& list, Type type, uint32_t lanes, Visit&& visit) {
-    const unsigned per = per_register(type);
+    const unsigned per = per_register(type, form_);
     for (unsigned reg = 0; reg < list.count; ++reg)
       for_lanes(lanes, [&](unsigned lane) {
         for (unsigned element = 0; element < per; ++element) visit(lane, reg, element, refs_[list.first + reg]);
@@ -70,7 +70,7 @@ class Product {
 
   double read(Ref ref, unsigned lane, unsigned element, Type type) {
     if (type == Type::f64) return at<double>(warp_, ref)[lane];
-    return number(at<uint32_t>(warp_, ref)[lane], element, type);
+    return number(at<uint32_t>(warp_, ref)[lane], element, type, form_);
   }
 
   // Registers of wmma are ours to lay out: in the order of lanes, registers, elements, again from the start where there
@@ -124,8 +124,29 @@ class Product {
       return sum;
     }
     double sum = 0;
-    for (unsigned k = 0; k < k_count; ++k) sum += a(row, k) * b(k, column);
+    if (form_.scale_count == 0) {
+      for (unsigned k = 0; k < k_count; ++k) sum += a(row, k) * b(k, column);
+      return sum + c;
+    }
+    const unsigned block = k_count / form_.scale_count;
+    for (unsigned i = 0; i < form_.scale_count; ++i) {
+      double part = 0;
+      for (unsigned k = i * block; k < (i + 1) * block; ++k) part += a(row, k) * b(k, column);
+      sum += part * scale(0, row, i) * scale(1, column, i);
+    }
     return sum + c;
+  }
+
+  // Factor `i` of a row of A or a column of B. Quads of lanes hold those of one row of the upper half and one of the
+  // lower, or of one column, in the lanes and bytes that the instruction names.
+  double scale(unsigned of_b, unsigned index, unsigned i) const {
+    const unsigned byte = at<const uint16_t>(warp_, form_.scale_place[of_b][0])[0];
+    const unsigned lanes = at<const uint16_t>(warp_, form_.scale_place[of_b][1])[0];
+    const unsigned lane = of_b ? 4 * index + lanes % 4 : 4 * (index % 8) + 2 * (lanes % 2) + index / 8;
+    const uint32_t word = at<const uint32_t>(warp_, refs_[form_.scales.first + of_b])[lane];
+    const uint32_t bits = word >> 8 * ((byte + i) % 4) & 0xff;
+    if (form_.scales_are_ue4m3) return scalar::widen(bits & 0x7f, scalar::kE4m3);
+    return bits == 0xff ? NAN : std::ldexp(1.0, static_cast<int>(bits) - 127);
   }
 
   void one(uint32_t lanes) {
@@ -160,11 +181,19 @@ class Product {
 
 }  // namespace
 
+double number(uint32_t word, unsigned element, Type type, const MatrixForm& form) {
+  const bool narrow = type == Type::e3m2 || type == Type::e2m3 || type == Type::e2m1;
+  if (!narrow) return number(word, element, type);
+  const uint32_t part = form.in_bytes ? word >> 8 * element & 0xff : word >> 4 * element & 0xf;
+  if (type == Type::e2m1) return scalar::widen(form.in_bytes ? part >> 2 & 0xf : part, scalar::kE2m1);
+  return scalar::widen(part & 0x3f, type == Type::e3m2 ? scalar::kE3m2 : scalar::kE2m3);
+}
+
 // One undefined bit anywhere makes the whole result undefined.
 void track_matrix(Warp& warp, const MatrixForm& form) {
   const Ref* refs = warp.cta->launch->image->refs.data();
   uint32_t undefined = 0, origin = 0;
-  for (const RegisterList& list : {form.a, form.b, form.c, form.metadata})
+  for (const RegisterList& list : {form.a, form.b, form.c, form.metadata, form.scales})
     for (uint32_t i = 0; i < list.count; ++i) {
       const Ref ref = refs[list.first + i];
       undefined |= undefined_lanes(warp, ref);
