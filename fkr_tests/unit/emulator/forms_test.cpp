@@ -15,9 +15,9 @@
 namespace ptxkit::emulator {
 namespace {
 
-constexpr std::string_view kMissingOpcodes[] = {"tcgen05.",   "clusterlaunchcontrol.", "fma.rn.oob", "istypep",
-                                                "tensormap.", "tex.2dms",              "tex.a2dms",  "mov.v4.",
-                                                "st.bulk",    "multimem."};
+constexpr std::string_view kMissingOpcodes[] = {
+    "tcgen05.", "clusterlaunchcontrol.", "fma.rn.oob", "istypep", "tensormap.", "tex.2dms", "tex.a2dms", "mov.v4.",
+    "st.bulk"};
 constexpr std::string_view kMissingWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".cp_mask",
                                               ".kind::", ".m16n16",        ".m8n16.",         ".m16n8.x"};
 

@@ -509,5 +509,19 @@ TEST(Packed, APartThatIsLeftOutIsUndefined) {
   EXPECT_EQ(faulty.outcome.faults[0].kind, FaultKind::uninitialised_branch);
 }
 
+// A multicast object of one device has one copy.
+TEST(Packed, MultimemOnOneDeviceIsMemory) {
+  const Ran ran = run_kernel(entry_text("  mov.b32 %r1, 5;\n  multimem.st.relaxed.gpu.global.b32 [%rd2], %r1;\n"
+                                        "  multimem.red.relaxed.gpu.global.add.u32 [%rd0], %r1;\n"
+                                        "  multimem.ld_reduce.relaxed.gpu.global.add.u32 %r4, [%rd0];\n"
+                                        "  multimem.st.relaxed.gpu.global.b32 [%rd2+4], %r4;\n"),
+                             {}, 2);
+  EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  EXPECT_EQ(ran.out, (std::vector<uint32_t>{10, 10}));
+  const Ran faulty = run_kernel(entry_text("  multimem.red.relaxed.gpu.global.add.u32 [%rd0+4], %r0;\n"), {}, 1);
+  ASSERT_EQ(faulty.outcome.faults.size(), 1u);
+  EXPECT_EQ(faulty.outcome.faults[0].kind, FaultKind::out_of_bounds);
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

@@ -15,6 +15,7 @@ namespace ptxkit::emulator {
 namespace {
 
 using ptx::AddressBase;
+using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
@@ -503,8 +504,11 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     case Op::suq:
       known = texture(code, operands);
       break;
-    case Op::clusterlaunchcontrol:
     case Op::multimem:
+      // The object behind the address has one copy: that of this device.
+      known = words().has(Mod::red) ? atomic(code, operands) : memory(code, operands);
+      break;
+    case Op::clusterlaunchcontrol:
     case Op::tcgen05:
       break;
     case Op::alloca:

@@ -262,7 +262,7 @@ bool Decoder::collective(Code& code, Operands operands) {
 }
 
 bool Decoder::memory(Code& code, Operands operands) {
-  const bool store = instruction_->op == Op::st;
+  const bool store = instruction_->op == Op::st || words().has(Mod::st);
   // What counts at no mbarrier is a store like others.
   if (words().has(Mod::mbarrier_complete_tx_bytes)) return asynchronous_store(code, operands);
   if (operands.size() < 2) return false;  // more: a cache policy
