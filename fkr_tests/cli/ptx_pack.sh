@@ -198,6 +198,22 @@ section_progress() {
   rm -f zeros.lz4; expect 0 "$pack" zeros; silent  # no terminal, no line
 }
 
+# Processes of an MPI job share the files.
+section_ranks() {
+  mkdir d; for n in $(seq 1 40); do seq 1 1000 >d/$n; done
+  cp d/1 d/1.lz4.AbC123  # of another process, which has not finished it
+  expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$pack" -rv d; says "rank 1 of 3: "; says " of 40 inputs"
+  [ "$(ls d/*.lz4 | wc -l)" -lt 30 ] || fail "one of three processes took nearly everything"
+  for rank in 0 2; do expect 0 env PMI_RANK=$rank PMI_SIZE=3 "$pack" -r d; silent; done  # an output twice would be an error
+  for n in $(seq 1 40); do present d/$n.lz4; done
+  absent d/1.lz4.AbC123.lz4
+  for rank in 0 1; do expect 0 env OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$pack" d/1 -o one; done
+  present one
+  expect 0 env OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_SIZE=x "$pack" -f d/1 -o one
+  expect 1 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" -mc d/1 d/2
+  says "standard output: 2 processes of an MPI job cannot share one output; leave -c away"
+}
+
 section_errors() {
   make_input
   cp input kept; "$pack" -q input

@@ -116,10 +116,10 @@ KernelDefinition demux_scatter() {
           const LaneU32 lane = k.lane();
           const LaneU32 before_match = select(lane == 0, kLzBlockHeaderBytes, literals_at);
           const LaneU32 at = select(lane < 2, before_match, lengths_at + match_count * (lane - 2));
-          const LaneU32 size = select(lane == 0, word_count * 4, select(lane == 1, literal_count, match_count));
+          const LaneU32 stream_size = select(lane == 0, word_count * 4, select(lane == 1, literal_count, match_count));
           const LaneU32 high = k.constant<u32>(0);
           stream_offsets.at(times<2>(lane)).store_vector(std::array<LaneU32, 2>{at, high});
-          stream_sizes.at(lane).store(size);
+          stream_sizes.at(lane).store(stream_size);
         });
         WarpVar literal(k, literals_at + reduce_add(*literals_before));
         WarpVar match(k, lengths_at + reduce_add(*taken_before));

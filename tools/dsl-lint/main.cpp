@@ -1,12 +1,17 @@
 // dsl-lint: what the type system cannot say about this project's own sources, over Clang's tree of them.
 //
 //   dsl-lint -p BUILD --steady NAME… FILE…
+//   dsl-lint -p BUILD --costs FILE…
 //
 // Nothing that a function of the steady state reaches may wait for a whole device: no allocation, release, module,
 // stream or event is made there, and memory information is not asked for. Functions are named with their scopes, as
 // `CudaMachine::launch`; calls are followed as far as bodies are in the file, through lambdas and templates; of a
-// function whose body is elsewhere the name decides. Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does
-// not compile or a name that no file defines.
+// function whose body is elsewhere the name decides.
+//
+// With --costs the files hold kernels, and what each declares of memory is compared with what it takes (costs.hpp).
+//
+// Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does not compile or holds no kernel, or a name that no
+// file defines.
 #include <set>
 #include <string>
 #include <vector>
@@ -19,11 +24,15 @@
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "tools/dsl-lint/costs.hpp"
+
 namespace {
 
 llvm::cl::OptionCategory category("dsl-lint");
 llvm::cl::list<std::string> steady("steady", llvm::cl::desc("a function of the steady state, with its scopes"),
                                    llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
+llvm::cl::opt<bool> costs("costs", llvm::cl::desc("compare the kernels' costs and budgets with their bodies"),
+                          llvm::cl::cat(category));
 
 // Members of driver::Api that wait for the device, or for more than a stream.
 const std::set<std::string> kDeviceWideMembers = {"mem_get_info",           "mem_alloc",     "mem_free",
@@ -45,6 +54,7 @@ bool ends_with_name(const std::string& qualified, const std::string& name) {
 struct Findings {
   std::set<std::string> seen_roots;
   unsigned count = 0;
+  ptxkit::lint::CostFindings costs;
 };
 
 // What the body of one function reaches.
@@ -131,7 +141,8 @@ class Consumer : public clang::ASTConsumer {
  public:
   explicit Consumer(Findings& findings) : findings_(findings) {}
   void HandleTranslationUnit(clang::ASTContext& context) override {
-    FindRoots(context, findings_).TraverseDecl(context.getTranslationUnitDecl());
+    if (!steady.empty()) FindRoots(context, findings_).TraverseDecl(context.getTranslationUnitDecl());
+    if (costs) ptxkit::lint::check_costs(context, findings_.costs);
   }
 
  private:
@@ -179,5 +190,9 @@ int main(int argc, const char** argv) {
     llvm::errs() << "dsl-lint: no file defines " << wanted << "\n";
     is_complete = false;
   }
-  return findings.count != 0 ? 1 : is_complete ? 0 : 2;
+  if (costs && findings.costs.kernel_count == 0) {
+    llvm::errs() << "dsl-lint: no file holds a kernel\n";
+    is_complete = false;
+  }
+  return findings.count + findings.costs.count != 0 ? 1 : is_complete ? 0 : 2;
 }

@@ -1,6 +1,7 @@
 // ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -260,6 +261,14 @@ std::optional<std::uint64_t> raw_bytes_of(const Options& options, const std::vec
   return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
 }
 
+// An output that another process has not finished: OutputFile's name for it.
+bool looks_unfinished(const std::string& path) {
+  constexpr std::size_t kRandomBytes = 7;  // ".XXXXXX"
+  if (path.size() < kRandomBytes || path[path.size() - kRandomBytes] != '.') return false;
+  const std::string_view name(path.data(), path.size() - kRandomBytes);
+  return name.ends_with(kLz4Suffix) || name.ends_with(kPtzSuffix);
+}
+
 // Directories become the files in them; when decompressing, only those that look compressed.
 Result<std::vector<std::string>> expand(const Options& options) {
   if (!options.recursive) return options.inputs;
@@ -270,11 +279,47 @@ Result<std::vector<std::string>> expand(const Options& options) {
     const bool was_directory = files->size() != 1 || files->front() != path;
     const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
     for (std::string& file : *files) {
-      if (!was_directory || (file.ends_with(kLz4Suffix) || file.ends_with(kPtzSuffix)) == reads_frames)
-        all.push_back(std::move(file));
+      const bool is_compressed = file.ends_with(kLz4Suffix) || file.ends_with(kPtzSuffix);
+      if (!was_directory || (is_compressed == reads_frames && !looks_unfinished(file))) all.push_back(std::move(file));
     }
   }
   return all;
+}
+
+// Which of how many processes of an MPI job this one is; mpirun of Open MPI, and of MPICH and what is made from it,
+// says so in the environment.
+struct Rank {
+  std::size_t index = 0, count = 1;
+};
+Rank rank_in_mpi_job() {
+  for (const auto& [index, count] :
+       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE")}) {
+    const char *const index_text = std::getenv(index), *const count_text = std::getenv(count);
+    if (index_text == nullptr || count_text == nullptr) continue;
+    const Rank rank{std::strtoull(index_text, nullptr, 10), std::strtoull(count_text, nullptr, 10)};
+    if (rank.index < rank.count) return rank;
+  }
+  return {};
+}
+
+// The inputs whose names fall to this process: no file is worked on twice, also where processes that started earlier
+// have changed the folders meanwhile.
+Result<std::vector<std::string>> share_of(const Rank& rank, const Options& options, std::vector<std::string> inputs) {
+  if (rank.count == 1) return inputs;
+  if (inputs.size() > 1 && options.output == "-") {
+    return fail(fmt::format("{} processes of an MPI job cannot share one output", rank.count), "standard output",
+                "leave -c away");
+  }
+  std::vector<std::string> mine;
+  for (std::string& path : inputs) {
+    const format::Bytes name(reinterpret_cast<const std::uint8_t*>(path.data()), path.size());
+    if (format::block_hash(name) % rank.count == rank.index) mine.push_back(std::move(path));
+  }
+  if (options.verbosity >= 2) {
+    fmt::print(stderr, "ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, mine.size(),
+               inputs.size());
+  }
+  return mine;
 }
 
 int run(int argc, char** argv) {
@@ -287,7 +332,8 @@ int run(int argc, char** argv) {
     if (options.verbosity >= 0) fmt::print(stderr, "ptx-pack: {}\n", error.message());
     exit_code = kFailed;
   };
-  const auto inputs = expand(options);
+  const auto inputs = expand(options).and_then(
+      [&](std::vector<std::string> all) { return share_of(rank_in_mpi_job(), options, std::move(all)); });
   if (!inputs) {
     complain(inputs.error());
     return exit_code;

@@ -186,6 +186,29 @@ TEST_F(SeveralDevices, ShareEachBatch) {
   EXPECT_TRUE(notices_.empty());
 }
 
+TEST_F(SeveralDevices, TwoOrEightGiveTheBytesOfOneAlsoWhenOneFails) {
+  const ByteVector raw = testing::mixed_content(9'000'000);
+  const ByteVector frame = testing::compress_frame(*cpu_, raw).value();
+  for (const int count : {2, 8}) {
+    for (const bool fails : {false, true}) {
+      state_ = testing::FakeCuda{};
+      state_.device_count = count;
+      notices_.clear();
+      if (fails) inject("cuMemAlloc_v2", 1, 2);
+      auto asked = request("cuda", Policy::gpu);
+      for (int device = 1; device < count; ++device) asked.more_devices.push_back(device);
+      const auto backend = select_backend(asked, executor_).value();
+      EXPECT_EQ(testing::compress_frame(*backend, raw).value(), frame);
+      EXPECT_EQ(testing::decompress_frame(*backend, frame).value(), raw);
+      EXPECT_EQ(state_.streams_of["cuMemcpyHtoDAsync_v2"].size(), static_cast<std::size_t>(fails ? count - 1 : count));
+      ASSERT_EQ(notices_.size(), fails ? 1u : 0u);
+      if (fails) {
+        EXPECT_THAT(notices_[0], HasSubstr("continuing on " + std::to_string(count - 1) + " of "));
+      }
+    }
+  }
+}
+
 TEST_F(SeveralDevices, TheOthersDoThePartOfOneThatFails) {
   inject("cuMemAlloc_v2", 1, 2);  // of the first device that allocates; the others have memory
   const auto backend = select_backend(three("cuda"), executor_).value();
