@@ -1,6 +1,7 @@
 // `ptx-debug cfg FILE --dot|--svg`: the control-flow graph of kernels, as text for Graphviz or as an image.
 #include <memory>
 #include <regex>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,16 +27,18 @@ int draw(const CfgOptions& options) {
   } catch (const std::regex_error& error) {
     return usage_error("cfg", fmt::format("--kernel: '{}' is no regular expression: {}", options.kernel, error.what()));
   }
-  std::vector<std::string> names;  // of the functions drawn
+  std::vector<std::string> names, places;  // of the functions drawn; the text of each before it
   std::string out;
   const auto work = [&](container::PtxImage image, const std::string&) {
     return answer_parsed(std::move(image), [&](const ptx::Module& module) {
       Answer answer;
       for (const ptx::Function& function : module.functions) {
-        if (function.instructions.empty() || !std::regex_search(function.name.begin(), function.name.end(), pattern)) {
-          continue;
-        }
+        const std::string place = fmt::format("{}:{}", module.path, function.name);
+        const bool matches =
+            std::regex_search(function.name.begin(), function.name.end(), pattern) || std::regex_search(place, pattern);
+        if (function.instructions.empty() || !matches) continue;
         names.emplace_back(function.name);
+        places.push_back(place);
         out += options.dot ? inspect::flow_dot(module, function) : inspect::flow_svg(module, function);
       }
       return answer;
@@ -47,8 +50,10 @@ int draw(const CfgOptions& options) {
   if (names.empty())
     return usage_error("cfg", fmt::format("no function with instructions matches '{}'", options.kernel));
   if (options.svg && names.size() > 1) {
-    return usage_error(
-        "cfg", fmt::format("an SVG image shows one function, name it with --kernel: {}", fmt::join(names, ", ")));
+    // A fat binary has the same kernel for several targets.
+    const bool are_told_apart = std::set<std::string>(names.begin(), names.end()).size() == names.size();
+    return usage_error("cfg", fmt::format("an SVG image shows one function, name it with --kernel: {}",
+                                          fmt::join(are_told_apart ? names : places, ", ")));
   }
   return print(out) ? 0 : rules::exit_code(rules::Status::unreadable);
 }
@@ -61,7 +66,8 @@ void add_cfg(CLI::App& app, Action& action) {
   add_inputs(*verb, options->inputs);
   verb->add_flag("--dot", options->dot, "as text for Graphviz, one digraph a function");
   verb->add_flag("--svg", options->svg, "as an image, of one function");
-  verb->add_option("--kernel", options->kernel, "only functions whose name matches (ECMAScript, anywhere)")
+  verb->add_option("--kernel", options->kernel,
+                   "only functions whose name, or TEXT:NAME, matches (ECMAScript, anywhere)")
       ->type_name("RE");
   verb->callback([options, &action] { action = [options] { return draw(*options); }; });
 }
