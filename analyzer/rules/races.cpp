@@ -437,8 +437,8 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   const auto& [here, there] = *found.sure;
   const flow::Thread &one = threads_[here.thread], &other = threads_[there.thread];
   const bool certain = analyses_->shape().is_exact && x.unknown_uniform.empty() && y.unknown_uniform.empty() &&
-                       !x.is_bounded && !y.is_bounded && same_iteration && first_moment.inner == flow::kNone &&
-                       second_moment.inner == flow::kNone;
+                       !x.is_bounded && !y.is_bounded && !has_volatile && same_iteration &&
+                       first_moment.inner == flow::kNone && second_moment.inner == flow::kNone;
   auto verb = [](const SharedAccess& shared) {
     return shared.access.kind == AccessKind::load    ? "reads"
            : shared.access.kind == AccessKind::store ? "writes"
@@ -469,6 +469,8 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
   if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
     finding.assumptions.push_back("control gets to both accesses");
+  if (has_volatile)
+    finding.assumptions.push_back("the two are meant to come in an order, which volatile does not keep");
   if (x.is_bounded || y.is_bounded) finding.assumptions.push_back("the bounds on the way let both threads through");
   findings_.push_back(std::move(finding));
   return false;

@@ -16,4 +16,7 @@ echo "== known defects"
 
 echo "== speed, on every hundredth file by size, one of 30 MiB, and 4 million lines in one call"
 mapfile -t files < <(find "$folder" -name '*.ptx' -printf '%s\t%p\n' | sort -n | awk -F'\t' 'NR % 100 == 1 {print $2}')
-"$here/speed.py" "$program" "${files[@]}" --generate 30 --total 4000000
+"$here/speed.py" "$program" "${files[@]}" --generate 30 --total 4000000 --start
+
+echo "== speed beside ptxas on every file (EVERY=N: on each N-th); takes as long as ptxas -O3 does on them"
+"$here/speed.py" "$program" --set "$folder" --every "${EVERY:-1}"
