@@ -63,6 +63,14 @@ with tempfile.TemporaryDirectory() as name:
     status, text = report("compare", folder / "real.json", store("other.json", other))
     expect("another machine is refused", status == 2 and "not comparable" in text, text)
 
+    for stored in sorted(pathlib.Path(REPORT).parent.glob("baseline/*.json")):
+        status, text = report("compare", stored, stored)
+        expect(f"{stored.name} is a baseline", status == 0 and " 0 more than 5% slower, 0 not measured" in text, text)
+        slower = json.loads(stored.read_text())
+        slower["rows"][-1]["gigabytes_per_second"] *= 0.9
+        status, text = report("compare", stored, store("slower.json", slower))
+        expect("and a row that is 10 % slower is told", status == 1 and "10.0% slower: " in text, text)
+
     status, text = report("plot", folder / "real.json", "--out", folder / "plots")
     expect("plots are drawn", status == 0, text)
     drawing = tree.parse(folder / "plots" / "throughput.svg").getroot()
