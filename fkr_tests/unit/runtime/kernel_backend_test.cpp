@@ -10,7 +10,7 @@
 
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/frames.hpp"
-#include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "fkr_tests/unit/runtime/fake_backend.hpp"
 #include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/codec/select_backend.hpp"
 
@@ -23,12 +23,8 @@ using ByteVector = std::vector<std::uint8_t>;
 class KernelBackend : public testing::FakeGpu {
  protected:
   BackendRequest request(std::string name) {
-    BackendRequest request;
-    request.name = std::move(name);
-    request.policy = Policy::gpu;
-    request.find_image = [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); };
+    BackendRequest request = testing::request_on_fake_gpu(images_, std::move(name), Policy::gpu);
     request.notice = [this](const std::string& message, bool) { notices_.push_back(message); };
-    request.cuda_library = FAKE_CUDA;
     return request;
   }
 

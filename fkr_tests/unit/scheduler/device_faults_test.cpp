@@ -11,7 +11,7 @@
 
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/frames.hpp"
-#include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "fkr_tests/unit/runtime/fake_backend.hpp"
 #include "runtime/codec/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
 
@@ -24,13 +24,9 @@ using ByteVector = std::vector<std::uint8_t>;
 class DeviceFaults : public testing::FakeGpu {
  protected:
   BackendRequest request(std::string name, Policy policy) {
-    BackendRequest request;
-    request.name = std::move(name);
-    request.policy = policy;
-    request.find_image = [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); };
+    BackendRequest request = testing::request_on_fake_gpu(images_, std::move(name), policy);
     request.notice = [this](const std::string& message, bool) { notices_.push_back(message); };
     request.copy_executor = &copies_;
-    request.cuda_library = FAKE_CUDA;
     return request;
   }
   // There and back through a backend of its own.

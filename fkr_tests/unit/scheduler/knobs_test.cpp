@@ -10,7 +10,7 @@
 
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/frames.hpp"
-#include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "fkr_tests/unit/runtime/fake_backend.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/scheduler/reclaimer.hpp"
@@ -104,13 +104,9 @@ TEST(Reclaimer, ThingsDieOnItsThreadAndNobodyWaits) {
 class Knobs : public testing::FakeGpu {
  protected:
   BackendRequest request(std::string name, Policy policy) {
-    BackendRequest request;
-    request.name = std::move(name);
-    request.policy = policy;
-    request.find_image = [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); };
+    BackendRequest request = testing::request_on_fake_gpu(images_, std::move(name), policy);
     request.copy_executor = &copies_;
     request.throttle = &throttle_;
-    request.cuda_library = FAKE_CUDA;
     return request;
   }
 
