@@ -141,6 +141,20 @@ dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Bud
                      TransformBody<Warps, Body, Options...>{std::move(body)}, where);
 }
 
+// A stream that the warps of a CTA decode together: all find out for themselves what it begins with, then each decodes
+// its chunks, then all know what became of them. open(fail_if), decode(), close().
+template <class Decoder>
+void decode_stream(TransformItem& item, Decoder& decoder) {
+  item.k.warp_loop([&](auto& once) {  // for its exits
+    decoder.open(FailIf{item, once});
+    once.break_();
+  });
+  item.k.barrier();
+  decoder.decode();
+  item.k.barrier();
+  decoder.close();
+}
+
 template <class... Options, class Body>
 dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
                                        Body body, dsl::Where where = dsl::Where::current()) {

@@ -221,14 +221,7 @@ KernelDefinition rans_chunked_decode() {
         const auto slots = k.shared<u8, kSlots, 16>("slots");
         const auto notes = k.shared<u32, kWarps + 2, 16>("notes");
         Decoder decoder(item, table.data(), slots.data(), notes.data());
-        k.warp_loop([&](auto& once) {  // for its exits
-          decoder.open(FailIf{item, once});
-          once.break_();
-        });
-        k.barrier();
-        decoder.decode();
-        k.barrier();
-        decoder.close();
+        decode_stream(item, decoder);
       });
 }
 

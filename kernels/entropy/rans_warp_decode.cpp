@@ -240,14 +240,7 @@ KernelDefinition rans_warp_decode() {
         const auto failures = k.shared<u32, kWarps, 16>("failures");
         const auto rings = k.shared<u16, kWarps * kRingWords, 16>("rings");
         Decoder decoder(item, slots.data(), rings.data(), failures.data());
-        k.warp_loop([&](auto& once) {  // for its exits
-          decoder.open(FailIf{item, once});
-          once.break_();
-        });
-        k.barrier();
-        decoder.decode();
-        k.barrier();
-        decoder.close();
+        decode_stream(item, decoder);
       });
 }
 
