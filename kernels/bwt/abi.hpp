@@ -50,16 +50,17 @@ constexpr uint32_t bwt_block_bytes(uint32_t raw_bytes) { return bwt_column_at(ra
 //                  that
 //   dst_sizes      u32*; 0 unless the status is ok
 //   statuses       u32*, StreamStatus
-//   scratch        u32*; item i has the words of its kernel's function below, one item's after another's
+//   scratch        u32*, 8-byte aligned; item i has the words of its kernel's function below, one item's after
+//                  another's
 //   src_stride_16, dst_stride_16, item_bytes   u32; item_bytes is the largest raw item, at most kMaxBwtBytes
 // An item above item_bytes (raw, of a sort) is item_too_large; a result above its stride (or, of the inverse, above
 // item_bytes) is output_overrun.
 
-// Of both sorts, the first item_bytes words are afterwards the suffixes in order (the empty one apart). Six words a
-// byte: two lists of suffixes, two of rows, two of ranks; and four: two lists of suffixes, two of ranks.
-constexpr uint64_t bwt_rank_scratch_words(uint64_t item_bytes) { return 6 * item_bytes; }
+// Of both sorts, the first item_bytes words are afterwards the suffixes in order (the empty one apart). Five words a
+// byte: two lists of suffixes with what they are sorted by, and ranks; and four: two lists of suffixes, two of ranks.
+constexpr uint64_t bwt_rank_scratch_words(uint64_t item_bytes) { return (5 * item_bytes + 1) / 2 * 2; }
 constexpr uint64_t bwt_radix_scratch_words(uint64_t item_bytes) { return 4 * item_bytes; }
 // A word a row, and one for walks that went wrong.
-constexpr uint64_t bwt_inverse_scratch_words(uint64_t item_bytes) { return item_bytes + 2; }
+constexpr uint64_t bwt_inverse_scratch_words(uint64_t item_bytes) { return (item_bytes + 3) / 2 * 2; }
 
 }  // namespace ptxkit::kernels

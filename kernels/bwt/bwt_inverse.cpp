@@ -128,7 +128,7 @@ KernelDefinition bwt_inverse() {
                 .buffers = strided_buffers(
                     {{"src", N + 16}, {"src_rows", N / 1024}, {"dst", N}, {"scratch", N * 4 + 8}}, kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
-      [](const BlockU32& item_bytes) { return item_bytes + 2; },
+      [](const BlockU32& item_bytes) { return (item_bytes + 3) / 2; },
       [](const BwtItem& item) { return Inverse(item).invert(); });
 }
 

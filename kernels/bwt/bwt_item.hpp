@@ -135,20 +135,20 @@ dsl::KernelDefinition define_strided(dsl::KernelSpec spec, Body body, dsl::Where
       where);
 }
 
-// The same of a BwtItem. scratch_words(item_bytes) is a device value, of one item.
-template <class ScratchWords, class Body>
-dsl::KernelDefinition define_bwt(dsl::KernelSpec spec, ScratchWords scratch_words, Body body,
+// The same of a BwtItem. scratch_pairs(item_bytes) is a device value: the pairs of words of one item.
+template <class ScratchPairs, class Body>
+dsl::KernelDefinition define_bwt(dsl::KernelSpec spec, ScratchPairs scratch_pairs, Body body,
                                  dsl::Where where = dsl::Where::current()) {
   using namespace dsl;
   return define(
       std::move(spec),
-      [scratch_words, body](Kernel& k, detail::StridedSrc src, detail::StridedSrcSizes src_sizes,
+      [scratch_pairs, body](Kernel& k, detail::StridedSrc src, detail::StridedSrcSizes src_sizes,
                             detail::StridedDst dst, detail::StridedDstSizes dst_sizes, detail::StridedStatuses statuses,
-                            Arg<"scratch", Ptr<Global, u32>> scratch, detail::SrcStride src_stride_16,
+                            Arg<"scratch", Words> scratch, detail::SrcStride src_stride_16,
                             detail::DstStride dst_stride_16, Arg<"item_bytes", u32> item_bytes) {
-        const auto words = scratch_words(item_bytes);
+        const auto pairs = scratch_pairs(item_bytes);
         const BwtItem item{detail::open_item(k, src, src_sizes, dst, src_stride_16, dst_stride_16), item_bytes,
-                           scratch.at(zext<u64>(k.block()) * zext<u64>(words)).within(words)};
+                           scratch.at(times<2>(zext<u64>(k.block()) * zext<u64>(pairs))).within(pairs * 2)};
         detail::close_item(k, body(item), dst_sizes, statuses);
       },
       where);

@@ -159,7 +159,7 @@ KernelDefinition bwt_radix() {
                 .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 16}},
                                            kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
-      [](const BlockU32& item_bytes) { return item_bytes * 4; },
+      [](const BlockU32& item_bytes) { return item_bytes * 2; },
       [](const BwtItem& item) {
         return sort_within_limits(item, min(item.item_bytes, kMaxBwtBytes),
                                   [](const BwtItem& within) { RankDoubling(within).sort(); });

@@ -3,8 +3,9 @@
 // Theoretical Computer Science 387(3), 2007, with discarding as in R. Dementiev, J. Kärkkäinen, J. Mehnert, P. Sanders,
 // "Better External Memory Suffix Array Construction", ACM JEA 12, 2008.)
 //
-// The list of suffixes that are left is in order of their ranks, and beside it stands the row of each. A sort exchanges
-// suffixes within their groups only, so the rows stay as they are.
+// An element of the list of suffixes that are left has in one word what it is sorted by, so that all passes but the
+// first of a round read the list from beginning to end and nothing else. The list is in order of ranks, and a sort
+// exchanges elements within their groups only: the i-th of a group belongs into the row i behind the group's rank.
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
 
@@ -12,6 +13,12 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
+using LaneU64 = Expr<u64, Rate::Thread>;
+
+// Of an element: from bit 0 on the suffix, then the rank of the suffix a distance further on, then its own rank; before
+// there are ranks, its first bytes behind the suffix.
+constexpr u32 kPlaceBits = 20;
+static_assert(kMaxBwtBytes == 1u << kPlaceBits && 3 * kPlaceBits <= 64 && kPlaceBits + 8 * kFirstBytes <= 64);
 
 class DiscardingDoubling {
  public:
@@ -19,14 +26,12 @@ class DiscardingDoubling {
       : item_(item),
         k_(item.k),
         n_(item.src_size),
+        elements_(item.scratch.as<u64>()),
         sort_(k_),
         left_(k_, n_),
-        suffixes_(k_, 0),
-        other_suffixes_(k_, item.item_bytes),
-        rows_(k_, item.item_bytes * 2),
-        other_rows_(k_, item.item_bytes * 3),
-        ranks_(item.item_bytes * 4),
-        new_ranks_(item.item_bytes * 5) {}
+        list_(k_, 0),
+        other_list_(k_, item.item_bytes),
+        ranks_(item.item_bytes * 4) {}
 
   void sort() {
     sort_by_first_bytes();
@@ -36,15 +41,15 @@ class DiscardingDoubling {
       // A suffix that ends within the distance comes first, and it does: of one group it is the shortest, lists begin
       // with the last suffix, and sorts are stable. So that its key may be the smallest rank.
       const auto reaches = [&](const LaneU32& suffix) { return distance < n_ - suffix; };
-      const auto second = [&](const LaneU32& suffix) {
+      sort_by_pairs([&](const LaneU32& suffix) {
         const LaneBool inside = reaches(suffix);
         return select(inside, rank_of(select(inside, suffix + distance, 0)), 0);
-      };
-      sort_by(second);
-      sort_by([&](const LaneU32& suffix) { return rank_of(suffix); });
-      discard([&](const LaneU32& suffix, const LaneU32& before) {
-        return (rank_of(suffix) != rank_of(before)) | (second(suffix) != second(before)) | (!reaches(before));
       });
+      discard(
+          [&](const LaneU64& element, const LaneU64& before) {
+            return (element >> kPlaceBits != before >> kPlaceBits) | (!reaches(suffix_of(before)));
+          },
+          rank_in);
     });
     write_order();
   }
@@ -52,82 +57,130 @@ class DiscardingDoubling {
  private:
   Ptr<Global, u32, 4, Rate::Thread> word(const LaneU32& at) { return item_.scratch.at(at); }
   LaneU32 rank_of(const LaneU32& suffix) { return word(ranks_ + suffix).load(); }
-  LaneU32 suffix_at(const LaneU32& i) { return word(*suffixes_ + i).load(); }
+  LaneU64 element_at(const LaneU32& i) { return elements_.at(*list_ + i).load(); }
+  static LaneU32 suffix_of(const LaneU64& element) { return trunc<u32>(element) & (kMaxBwtBytes - 1); }
+  static LaneU32 rank_in(const LaneU64& element) { return trunc<u32>(element >> (2 * kPlaceBits)); }
   WarpBool busy() { return *left_ != 0; }
-  static void swap(WarpVar& a, WarpVar& b) {
-    const WarpU32 was = *a;
-    a = *b;
-    b = was;
-  }
 
   void sort_by_first_bytes() {
     sort_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-      k_.if_(inside, [&] {
-        word(*suffixes_ + i).store(n_ - 1 - i);
-        word(*rows_ + i).store(i);
+      const LaneU32 suffix = n_ - 1 - i;
+      LaneVar bytes(k_, 0);
+      unrolled<kFirstBytes>([&](auto byte) {
+        const LaneU32 at = suffix + byte;
+        const LaneBool there = inside & (at < n_);
+        bytes = *bytes << 8 | select(there, zext<u32>(item_.src.at(select(there, at, 0)).load()), 0);
       });
+      k_.if_(inside, [&] { elements_.at(i).store(zext<u64>(*bytes) << kPlaceBits | zext<u64>(suffix)); });
     });
     k_.barrier();
-    k_.range(k_.constant<u32>(0), kFirstBytes, 1, [&](const BlockU32& pass) {
-      pass_by([&](const LaneU32& suffix) { return first_bytes_digit(item_, suffix, pass); });
+    const auto first_bytes = [](const LaneU64& element) { return trunc<u32>(element >> kPlaceBits); };
+    k_.range(k_.constant<u32>(0), 8 * kFirstBytes, SuffixSort::kDigitBits, [&](const BlockU32& shift) {
+      pass_by([&](const LaneU32& i, const LaneBool&) { return element_at(i); },
+              [&](const LaneU64& element) { return first_bytes(element) >> shift; });
     });
-    discard([&](const LaneU32& suffix, const LaneU32& before) { return first_bytes_differ(item_, suffix, before); });
+    discard(
+        [&](const LaneU64& element, const LaneU64& before) {
+          const LaneBool whole = max(suffix_of(element), suffix_of(before)) + kFirstBytes <= n_;
+          return (!whole) | (first_bytes(element) != first_bytes(before));
+        },
+        [&](const LaneU64&) { return LaneU32(k_.constant<u32>(0)); });
   }
 
-  template <class Key>
-  void sort_by(const Key& key) {
-    k_.range(k_.constant<u32>(0), bits_of_rank(n_), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
-      pass_by([&](const LaneU32& suffix) { return key(suffix) >> shift & (SuffixSort::kDigits - 1); });
-    });
-  }
-  template <class Digit>
-  void pass_by(const Digit& digit) {
-    sort_.sort_by_digit(
-        *left_, busy(), [&](const LaneU32& i) { return suffix_at(i); }, digit,
-        [&](const LaneU32&, const LaneU32& suffix, const LaneU32& position) {
-          word(*other_suffixes_ + position).store(suffix);
-        });
-    k_.if_(busy(), [&] { swap(suffixes_, other_suffixes_); });
-  }
-
-  // Gives what is left its new ranks, and goes on with those that have one in common.
-  template <class Differ>
-  void discard(const Differ& differ) {
-    [[maybe_unused]] const WarpU32 groups = rank_groups(
-        k_, sort_, *left_, busy(), [&](const LaneU32& i) { return suffix_at(i); },
-        [&](const LaneU32&, const LaneU32& suffix, const LaneU32& before) { return differ(suffix, before); },
-        [&](const LaneU32& i, const LaneU32&, const LaneU32& first) {
-          word(new_ranks_ + i).store(word(*rows_ + first).load());
-        });
-    const auto new_rank = [&](const LaneU32& i) { return word(new_ranks_ + i).load(); };
-    const auto shared_lanes = [&](const LaneU32& i, const LaneBool& inside) {
-      const LaneU32 mine = new_rank(i);
-      const LaneBool as_before = (i != 0) & (new_rank(max(i, 1) - 1) == mine);
-      const LaneBool as_next = (i + 1 < *left_) & (new_rank(min(i + 1, *left_ - 1)) == mine);
-      return ballot(inside & (as_before | as_next));
+  // second(suffix) -> what those of one rank are sorted by.
+  template <class Second>
+  void sort_by_pairs(const Second& second) {
+    const auto with_second = [&](const LaneU32& i, const LaneBool& inside) {
+      const LaneU64 element = element_at(i);
+      const LaneU64 complete = element | zext<u64>(second(suffix_of(element))) << kPlaceBits;
+      k_.sync_warp();  // lanes that are not inside have read what another one writes
+      k_.if_(inside, [&] { elements_.at(*list_ + i).store(complete); });
+      return complete;
     };
-    WarpVar kept(k_, 0);
+    // The last digit may have bits of the rank in it, by which the list is sorted next.
+    const auto second_digits = [](const BlockU32& shift) {
+      return [shift](const LaneU64& element) { return trunc<u32>(element >> kPlaceBits) >> shift; };
+    };
+    pass_by(with_second, second_digits(k_.constant<u32>(0)));
+    const auto as_it_is = [&](const LaneU32& i, const LaneBool&) { return element_at(i); };
+    k_.range(k_.constant(SuffixSort::kDigitBits), bits_of_rank(n_), SuffixSort::kDigitBits,
+             [&](const BlockU32& shift) { pass_by(as_it_is, second_digits(shift)); });
+    k_.range(k_.constant<u32>(0), bits_of_rank(n_), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
+      pass_by(as_it_is, [&](const LaneU64& element) { return rank_in(element) >> shift; });
+    });
+  }
+  template <class FirstLoad, class Digit>
+  void pass_by(const FirstLoad& first_load, const Digit& digit) {
+    sort_.sort_by_digit(
+        *left_, busy(), first_load, [&](const LaneU32& i) { return element_at(i); },
+        [&](const LaneU64& element) { return digit(element) & (SuffixSort::kDigits - 1); },
+        [&](const LaneU32&, const LaneU64& element, const LaneU32& position) {
+          elements_.at(*other_list_ + position).store(element);
+        });
+    swap_lists();
+  }
+  void swap_lists() {
+    const WarpU32 was = *list_;
+    list_ = *other_list_;
+    other_list_ = was;
+  }
+
+  // Gives what is left its new ranks, and goes on with those that have one in common. differ(element, the one before):
+  // whether a group begins; old_rank(element).
+  template <class Differ, class OldRank>
+  void discard(const Differ& differ, const OldRank& old_rank) {
+    // Where groups begin, and which elements are not alone in theirs.
+    struct Lanes {
+      WarpU32 first, old_first, shared;
+    };
+    const auto lanes_of = [&](const LaneU64& element, const LaneU32& i, const LaneBool& inside) {
+      const LaneU64 before = element_at(max(i, 1) - 1);
+      const LaneBool has_next = i + 1 < *left_;
+      const LaneU64 next = element_at(select(has_next, i + 1, i));
+      const LaneBool first = (i == 0) | differ(element, before);
+      const LaneBool alone = first & ((!has_next) | differ(next, element));
+      return Lanes{ballot(inside & first), ballot(inside & ((i == 0) | (old_rank(element) != old_rank(before)))),
+                   ballot(inside & !alone)};
+    };
+    const auto last_of = [](const WarpU32& lanes, const WarpU32& base, const WarpU32& otherwise) {
+      return select(lanes != 0, base + (31 - clz(lanes)), otherwise);
+    };
+    WarpVar kept(k_, 0), first(k_, 0), old_first(k_, 0);
     k_.if_(busy(), [&] {
-      sort_.for_stretch(*left_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        k_.if_(inside, [&] { word(ranks_ + suffix_at(i)).store(new_rank(i)); });
-        kept += popc(shared_lanes(i, inside));
+      sort_.for_stretch(*left_, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+        const Lanes lanes = lanes_of(element_at(i), i, inside);
+        first = last_of(lanes.first, base, *first);
+        old_first = last_of(lanes.old_first, base, *old_first);
+        kept += popc(lanes.shared);
       });
     });
-    const auto totals = sort_.totals(*kept, k_.constant<u32>(0));
+    const auto totals = sort_.totals(*kept, *first);
+    const auto old_totals = sort_.totals(k_.constant<u32>(0), *old_first);
     k_.if_(busy(), [&] {
       kept = totals.sum_before;
-      sort_.for_stretch(*left_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        const WarpU32 lanes = shared_lanes(i, inside);
-        k_.if_((lanes >> k_.lane() & 1) != 0, [&] {
-          const LaneU32 to = *kept + popc(lanes & k_.lanes_below());
-          word(*other_suffixes_ + to).store(suffix_at(i));
-          word(*other_rows_ + to).store(word(*rows_ + i).load());
+      first = totals.last_before;
+      old_first = old_totals.last_before;
+      sort_.for_stretch(*left_, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+        const LaneU64 element = element_at(i);
+        const Lanes lanes = lanes_of(element, i, inside);
+        const LaneU32 to_here = k_.lanes_below() << 1 | 1;
+        const auto begin_of = [&](const WarpU32& firsts, const WarpU32& otherwise) {
+          const LaneU32 here = firsts & to_here;
+          return select(here != 0, base + (31 - clz(here)), otherwise);
+        };
+        const LaneU32 suffix = suffix_of(element);
+        const LaneU32 rank = old_rank(element) + begin_of(lanes.first, *first) - begin_of(lanes.old_first, *old_first);
+        k_.if_(inside, [&] { word(ranks_ + suffix).store(rank); });
+        k_.if_((lanes.shared >> k_.lane() & 1) != 0, [&] {
+          elements_.at(*other_list_ + *kept + popc(lanes.shared & k_.lanes_below()))
+              .store(zext<u64>(rank) << (2 * kPlaceBits) | zext<u64>(suffix));
         });
-        kept += popc(lanes);
+        first = last_of(lanes.first, base, *first);
+        old_first = last_of(lanes.old_first, base, *old_first);
+        kept += popc(lanes.shared);
       });
-      swap(suffixes_, other_suffixes_);
-      swap(rows_, other_rows_);
     });
+    swap_lists();
     k_.barrier();
     left_ = totals.sum;
   }
@@ -146,10 +199,11 @@ class DiscardingDoubling {
   const BwtItem& item_;
   Kernel& k_;
   BlockU32 n_;
+  Ptr<Global, u64> elements_;
   SuffixSort sort_;
-  WarpVar left_;                                           // suffixes that share their rank
-  WarpVar suffixes_, other_suffixes_, rows_, other_rows_;  // where these begin in the scratch
-  BlockU32 ranks_, new_ranks_;
+  WarpVar left_;               // suffixes that share their rank
+  WarpVar list_, other_list_;  // where these begin among the elements
+  BlockU32 ranks_;             // where they begin in the scratch
 };
 
 }  // namespace
@@ -161,10 +215,10 @@ KernelDefinition bwt_rank() {
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
-                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 24}},
+                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 20}},
                                            kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
-      [](const BlockU32& item_bytes) { return item_bytes * 6; },
+      [](const BlockU32& item_bytes) { return (item_bytes * 5 + 1) / 2; },
       [](const BwtItem& item) {
         return sort_within_limits(item, min(item.item_bytes, kMaxBwtBytes),
                                   [](const BwtItem& within) { DiscardingDoubling(within).sort(); });

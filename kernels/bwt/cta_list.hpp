@@ -10,7 +10,7 @@ namespace ptxkit::kernels {
 
 using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
 using BlockVar = dsl::Var<dsl::u32, dsl::Rate::Block>;
-using Words = dsl::Ptr<dsl::Global, dsl::u32, 4>;
+using Words = dsl::Ptr<dsl::Global, dsl::u32, 8>;
 using SharedWords = dsl::Ptr<dsl::Shared, dsl::u32, 16>;
 
 // What warps tell each other, and the stretches. The CTA has Threads.
@@ -87,6 +87,12 @@ class CtaSort : public CtaStretches<Threads> {
   template <class Load, class Digit, class Place>
   void sort_by_digit(const WarpU32& count, const WarpBool& busy, const Load& load, const Digit& digit,
                      const Place& place) {
+    sort_by_digit(count, busy, [&](const LaneU32& i, const LaneBool&) { return load(i); }, load, digit, place);
+  }
+  // Every element is loaded first by first_load(i, inside), which may change it, then by load(i).
+  template <class FirstLoad, class Load, class Digit, class Place>
+  void sort_by_digit(const WarpU32& count, const WarpBool& busy, const FirstLoad& first_load, const Load& load,
+                     const Digit& digit, const Place& place) {
     using namespace dsl;
     k_.if_(busy, [&] {
       unrolled<kCountersOfThread>(
@@ -95,7 +101,7 @@ class CtaSort : public CtaStretches<Threads> {
     k_.barrier();
     k_.if_(busy, [&] {
       for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        const LaneU32 mine = digit(load(i));
+        const LaneU32 mine = digit(first_load(i, inside));
         const LaneU32 same = match_any(select(inside, mine, kDigits));
         k_.if_(inside & ((same & k_.lanes_below()) == 0), [&] {
           const auto counter = counter_of(mine);
@@ -108,7 +114,7 @@ class CtaSort : public CtaStretches<Threads> {
     sum_counters();
     k_.if_(busy, [&] {
       for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        const LaneU32 element = load(i);
+        const auto element = load(i);
         const LaneU32 mine = digit(element);
         const LaneU32 same = match_any(select(inside, mine, kDigits));
         const LaneU32 position = counter_of(mine).load() + popc(same & k_.lanes_below());

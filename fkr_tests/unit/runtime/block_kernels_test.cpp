@@ -71,7 +71,7 @@ TEST(BlockKernels, ABlockIsOneSubmissionOfBuffersThatAreUsedAgain) {
   }
 }
 
-// A block of 2000 bytes takes 80 KiB with bbw, most of it the sort's scratch.
+// A block of 2000 bytes takes 60 KB with bbw, most of it the sort's scratch.
 TEST(BlockKernels, GroupsOfBbwAreWhatFitsAQueue) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels(std::make_unique<SmallMachine>(launches, 170 << 10));

@@ -2,7 +2,7 @@
 //
 // As many groups of blocks are under way as there are queues. A group is one block with codecs of LZ77, whose kernels
 // spread over a block and take about 30 bytes for each of its; with bbw it is as many as keep a GPU busy, as a block
-// has a CTA there, or as many as fit into a queue's memory, about 31 bytes for each of theirs. Encoding waits once in
+// has a CTA there, or as many as fit into a queue's memory, about 27 bytes for each of theirs. Encoding waits once in
 // the middle, since only then is known how long the streams are.
 #pragma once
 
