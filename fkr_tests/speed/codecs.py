@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Ratio and speed of every codec of ptx-pack beside lz4, zstd, libdeflate and bzip2, as a Markdown table.
+"""Ratio and speed of every codec of ptx-pack beside lz4, zstd, libdeflate, bzip2 and bzip3, as a Markdown table.
 
 Every program has one thread and is timed by its processor time (user and system) over all files, each a run of its own,
 so that a busy machine changes little. What is decompressed is compared with the file. The peers are the Debian packages
-lz4, zstd, libdeflate-tools and bzip2; one that is missing is left out, and said so.
+lz4, zstd, libdeflate-tools, bzip2 and bzip3; one that is missing is left out, and said so.
 
 usage: codecs.py PTX_PACK FOLDER
 """
@@ -20,7 +20,8 @@ PEERS = [("lz4 -1", ["lz4", "-1", "-c", "-q"], ["lz4", "-d", "-c", "-q"]),
          ("zstd -1", ["zstd", "-1", "-c", "-q", "--single-thread"], ["zstd", "-d", "-c", "-q"]),
          ("zstd -3", ["zstd", "-3", "-c", "-q", "--single-thread"], ["zstd", "-d", "-c", "-q"]),
          ("libdeflate -6", ["libdeflate-gzip", "-6", "-c"], ["libdeflate-gzip", "-d", "-c"]),
-         ("bzip2 -9", ["bzip2", "-9", "-c"], ["bzip2", "-d", "-c"])]
+         ("bzip2 -9", ["bzip2", "-9", "-c"], ["bzip2", "-d", "-c"]),
+         ("bzip3", ["bzip3", "-e", "-c"], ["bzip3", "-d", "-c"])]
 
 
 def timed(command, source, target):
@@ -62,7 +63,7 @@ def main():
                 ".lz4" if codec == "lz4" else ".ptz", files)
     for name, compress, decompress in PEERS:
         if shutil.which(compress[0]):
-            suffix = {"lz4": ".lz4", "zstd": ".zst", "bzip2": ".bz2"}.get(compress[0], ".gz")
+            suffix = {"lz4": ".lz4", "zstd": ".zst", "bzip2": ".bz2", "bzip3": ".bz3"}.get(compress[0], ".gz")
             measure(name, compress, decompress, suffix, files)
         else:
             print(f"NOT RUN: {compress[0]} is not installed", file=sys.stderr)
