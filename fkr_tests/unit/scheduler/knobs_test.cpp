@@ -156,6 +156,23 @@ TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
   EXPECT_EQ(throttle_.pause_count(), before);
 }
 
+// Locking pages costs as much as compressing them: what many streams gave back, as many find again, and no more is
+// kept.
+TEST_F(Knobs, AsMuchPageLockedMemoryIsKeptAsWasInUseAtATime) {
+  const auto cuda = select_backend(request("cuda", Policy::gpu), executor_).value();
+  const auto allocations_of = [&](std::size_t count, std::size_t size_bytes) {
+    const int before = state_.calls["cuMemHostAlloc"];
+    std::vector<HostMemory> held;
+    for (std::size_t i = 0; i < count; ++i) held.push_back(cuda->host_memory(size_bytes).value());
+    return state_.calls["cuMemHostAlloc"] - before;
+  };
+  EXPECT_EQ(allocations_of(40, 100'000), 40);
+  EXPECT_EQ(allocations_of(40, 100'000), 0);
+  EXPECT_EQ(allocations_of(10, 1'000'000), 10);
+  // Ten of the smaller ones made room for the larger ones.
+  EXPECT_EQ(allocations_of(40, 100'000), 10);
+}
+
 TEST_F(Knobs, TwentyThreadsShareABackend) {
   for (const auto& [name, policy] : {std::pair("cuda", Policy::gpu), std::pair("auto", Policy::mixed),
                                      std::pair("auto", Policy::gpu), std::pair("cpu", Policy::cpu)}) {

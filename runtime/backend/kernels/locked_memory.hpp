@@ -2,6 +2,7 @@
 // who asks, as locking pages costs as much as compressing them. Memory outlives the machine if somebody still holds it.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -35,13 +36,14 @@ class LockedMemory {
     {
       std::lock_guard lock(state_->mutex);
       state_->end_of[first] = first + size_bytes;
+      state_->most_in_use = std::max(state_->most_in_use, state_->end_of.size());
     }
     const auto give_back = [state = state_, memory = std::move(*memory)](std::uint8_t* at) {
       HostMemory dropped;
       std::lock_guard lock(state->mutex);
       state->end_of.erase(at);
       state->spare.push_back(memory);
-      if (state->spare.size() <= kMostSpare) return;
+      if (state->spare.size() + state->end_of.size() <= std::max(kMostSpare, state->most_in_use)) return;
       dropped = std::move(state->spare.front());
       state->spare.pop_front();
       if (state->reclaimer != nullptr) state->reclaimer->take(std::exchange(dropped, {}));
@@ -56,12 +58,13 @@ class LockedMemory {
   }
 
  private:
-  // Both buffers of four batches.
+  // Both buffers of four batches; and no fewer than were in use at a time, so that many streams find theirs again.
   static constexpr std::size_t kMostSpare = 8;
 
   struct State {
     std::mutex mutex;
     std::map<const std::uint8_t*, const std::uint8_t*> end_of;  // of what is in use
+    std::size_t most_in_use = 0;                                // at a time
     std::deque<HostMemory> spare;                               // the latest last
     std::shared_ptr<scheduler::Reclaimer> reclaimer;
   };
