@@ -244,6 +244,45 @@ const std::string kFetch =
     "  tex.2d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2, %r3}];\n  st.global.u32 [%rd2], %r4;\n";
 const std::string kAt21 = "  mov.b32 %r2, 1;\n  mov.b32 %r3, 1;\n";
 
+// An H200 cuts a normalised coordinate to 21 bits before it multiplies: three fetches of a line of 1000 texels,
+// mirrored, whose weight it decides. Coordinate, two texels with their places, result, all as bits.
+TEST(Texture, NormalisedCoordinatesAreCutAsAnH200Does) {
+  struct Recorded {
+    uint32_t coordinate, left_place, left, right_place, right, result;
+  };
+  constexpr Recorded kAll[] = {{0xbf65972b, 897, 0xc0946a32, 896, 0xc0d00aeb, 0xc0bbc74c},
+                               {0x3f270ebe, 652, 0xc00d74e7, 653, 0x410d06e7, 0xbfbd349d},
+                               {0xbfa3af09, 720, 0x40915a62, 721, 0xbe7878f4, 0x3f8d32d0}};
+  for (const Recorded& each : kAll) {
+    std::vector<uint32_t> texels(1000);
+    texels[each.left_place] = each.left;
+    texels[each.right_place] = each.right;
+    const ImageRun run = run_image(fmt::format("  mov.b32 %f0, {};\n", each.coordinate) +
+                                       "  tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd4, {%f0}];\n"
+                                       "  st.global.f32 [%rd2], %f4;\n",
+                                   {.description = {.shape = ImageShape::line, .width = 1000},
+                                    .sampling = {.address = AddressMode::mirror, .linear = true, .normalised = true},
+                                    .texels = words(texels)});
+    EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
+    EXPECT_EQ(run.out[0], each.result);
+  }
+}
+
+// .p writes halves cut off towards zero, as an H200 does; integers are cut to their range.
+TEST(Surface, FormattedStoresConvert) {
+  const ImageDescription halves{
+      .shape = ImageShape::plane, .width = 1, .height = 1, .format = TexelFormat::f16, .channels = 2};
+  const std::string store =
+      "  mov.b32 %r2, 0;\n  mov.b32 %r4, 0x3f803fff;\n  mov.b32 %r5, 0xc9742400;\n"
+      "  sust.p.2d.v2.b32.trap [%rd4, {%r2, %r2}], {%r4, %r5};\n";
+  EXPECT_EQ(run_image(store, {.description = halves, .surface = true}).texels, words({0xfbff3c01}));
+  ImageDescription bytes = halves;
+  bytes.format = TexelFormat::s8;
+  const ImageRun run = run_image(store, {.description = bytes, .surface = true});
+  EXPECT_EQ(std::to_integer<int>(run.texels[0]), 0x7f);
+  EXPECT_EQ(std::to_integer<int>(run.texels[1]), 0x80);
+}
+
 TEST(Texture, IsBoundByNameToo) {
   const std::string body = kAt21 +
                            "  tex.2d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [named, {%r2, %r3}];\n"

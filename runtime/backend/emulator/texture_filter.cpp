@@ -69,12 +69,14 @@ class Sampler {
     if (!std::isfinite(x)) x = 0;
     if (!how_.normalised) return x;
     if (mode_ == AddressMode::wrap) x -= std::floor(x);
-    return x * static_cast<double>(size_[axis]);
+    // The hardware cuts a normalised coordinate to 21 fractional bits, or what 1/256 of a texel takes.
+    const int bits = std::max(21, 8 + static_cast<int>(std::bit_width(static_cast<uint64_t>(size_[axis] - 1))));
+    return std::ldexp(std::floor(std::ldexp(std::clamp(x, -1e9, 1e9), bits)), -bits) * static_cast<double>(size_[axis]);
   }
 
   // The left neighbour of a place and the way to the next, in 1/256.
   int64_t fixed(double place) const {
-    return static_cast<int64_t>(std::nearbyint(std::clamp(place, -1e9, 1e9) * kOne)) - kOne / 2;
+    return static_cast<int64_t>(std::floor(std::clamp(place, -1e9, 1e9) * kOne + 0.5)) - kOne / 2;
   }
 
   // Which texel of the axis an index means; nothing for the border.
@@ -387,7 +389,7 @@ void write_texel(const ImageDescription& description, uint8_t* texel, const Chan
   for (unsigned channel = 0; channel < std::min(count, description.channels); ++channel) {
     uint32_t bits = values[channel];
     if (description.format == TexelFormat::f16) {
-      bits = scalar::f16_bits(static_cast<double>(std::bit_cast<float>(bits)));
+      bits = scalar::narrow(static_cast<double>(std::bit_cast<float>(bits)), scalar::kF16, scalar::Round::zero, false);
     } else if (is_integer(description.format) && bytes < 4) {
       const int64_t most = (int64_t{1} << (8 * bytes - (is_signed(description.format) ? 1 : 0))) - 1;
       bits = is_signed(description.format)
