@@ -268,6 +268,20 @@ TEST(Texture, NormalisedCoordinatesAreCutAsAnH200Does) {
   }
 }
 
+// Half of 1/256 of a texel beyond the middle of texel 1 counts as a whole one, as on an H200.
+TEST(Texture, TiesOfCoordinatesGoUp) {
+  const std::vector<float> ramp{0, 0, 256, 512};
+  const auto view = bytes_of(ramp);
+  const ImageRun run = run_image(
+      "  mov.f32 %f0, 0f3fc04000;\n  tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd4, {%f0}];\n"
+      "  st.global.f32 [%rd2], %f4;\n",
+      {.description = {.shape = ImageShape::line, .width = 4},
+       .sampling = {.linear = true},
+       .texels = {view.begin(), view.end()}});
+  EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
+  EXPECT_EQ(std::bit_cast<float>(run.out[0]), 1.0F);
+}
+
 // .p writes halves cut off towards zero, as an H200 does; integers are cut to their range.
 TEST(Surface, FormattedStoresConvert) {
   const ImageDescription halves{
