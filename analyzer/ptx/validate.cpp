@@ -430,6 +430,13 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
     return failure.set(DiagnosticKind::call_mismatch, parts.target->at,
                        "a call through a register needs a prototype or a list of targets");
   }
+  if (kind == OperandKind::reg && parts.prototype->kind == OperandKind::prototype) {
+    const Table& prototype = function.tables[parts.prototype->id];
+    if (prototype.kind == Table::Kind::call_prototype) {
+      results = &prototype.results;
+      parameters = &prototype.parameters;
+    }
+  }
   if (results == nullptr) return true;  // the prototype may stand further down
   const auto count = [](const Operand* list) { return list == nullptr ? 0u : list->child_count; };
   const bool variadic = !parameters->empty() && module_.variables[parameters->back()].is_unsized;
