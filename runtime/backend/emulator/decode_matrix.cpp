@@ -42,13 +42,15 @@ void Decoder::find_watched() {
   }
 }
 
-// Before an instruction that names such a register: a look whether a product still uses it.
+// Before an instruction that names such a register: a look whether a product still uses it. A move needs no fence:
+// compilers put the accumulators' first values behind it (nvcc 13, CuTe DSL), and ptxas knows what they mean.
 void Decoder::watch() {
   if (watched_.empty() || instruction_->op == Op::wgmma) return;
   Code code;
   code.list = static_cast<uint32_t>(image_.watched.size());
   flow::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
-    if (watched_.contains(operand.id)) image_.watched.push_back({slot(operand.id, 0), written});
+    if (watched_.contains(operand.id))
+      image_.watched.push_back({slot(operand.id, 0), written && instruction_->op != Op::mov});
   });
   code.target = static_cast<uint32_t>(image_.watched.size()) - code.list;
   if (code.target == 0) return;

@@ -46,7 +46,7 @@ void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t coun
     const auto& [ref, written] = registers[i];
     for (const Pending& each : order.pending)
       if (each.frame == warp.frame && each.ref == ref && (written || each.is_result)) {
-        report_pending(warp, each, written ? "written" : "read");
+        report_pending(warp, each, written ? "written" : "used");
         break;
       }
     if (written) order.written.push_back({warp.frame, ref});
@@ -78,7 +78,7 @@ void start_product(Warp& warp, const MatrixForm& form) {
         // Products of one shape may follow each other in the same accumulators.
         const bool follows = is_result && each.is_result && each.shape_n == form.shape.n;
         if (each.frame != warp.frame || each.ref != ref || follows || (!is_result && !each.is_result)) continue;
-        report_pending(warp, each, is_result ? "written" : "read");
+        report_pending(warp, each, is_result ? "written" : "used");
         break;
       }
       started.push_back({warp.frame, ref, is_result, warp.pc, form.shape.n, order.commits});
