@@ -9,9 +9,12 @@
 
 namespace ptxkit::pack {
 
+// What the line says after `seconds` of work. `input_bytes` where known; `compressing`: the input is the raw side.
+std::string progress_text(const std::string& name, std::optional<std::uint64_t> input_bytes, bool compressing,
+                          std::uint64_t raw_bytes, std::uint64_t stored_bytes, double seconds);
+
 class ProgressLine {
  public:
-  // `input_bytes` where known; `compressing`: the input is the raw side.
   ProgressLine(bool enabled, std::string name, std::optional<std::uint64_t> input_bytes, bool compressing);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
