@@ -10,7 +10,8 @@ namespace ptxkit::driver {
 namespace {
 
 // CUdevice_attribute, CUfunction_attribute, CUjit_option and flag values of cuda.h.
-constexpr int kAttributeClockKilohertz = 13, kAttributeMultiprocessorCount = 16, kAttributeMajor = 75, kAttributeMinor = 76;
+constexpr int kAttributeClockKilohertz = 13, kAttributeMultiprocessorCount = 16, kAttributeMajor = 75,
+              kAttributeMinor = 76;
 constexpr int kFunctionMaxThreads = 0, kFunctionSharedBytes = 1, kFunctionLocalBytes = 3, kFunctionRegisters = 4;
 constexpr int kFunctionMaxDynamicSharedBytes = 8;
 constexpr int kLaunchAttributeCluster = 4;
@@ -52,9 +53,9 @@ Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Dri
     return tl::unexpected(done.error());
   }
   info.name = name.data();
-  for (const auto& [value, attribute] : {std::pair(&major, kAttributeMajor), std::pair(&minor, kAttributeMinor),
-                                         std::pair(&multiprocessors, kAttributeMultiprocessorCount),
-                                         std::pair(&kilohertz, kAttributeClockKilohertz)}) {
+  for (const auto& [value, attribute] :
+       {std::pair(&major, kAttributeMajor), std::pair(&minor, kAttributeMinor),
+        std::pair(&multiprocessors, kAttributeMultiprocessorCount), std::pair(&kilohertz, kAttributeClockKilohertz)}) {
     if (auto done = attempt(api.device_get_attribute(value, attribute, device), "cuDeviceGetAttribute"); !done) {
       return tl::unexpected(done.error());
     }
