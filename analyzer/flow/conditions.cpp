@@ -61,14 +61,14 @@ std::vector<Condition> Conditions::of_instruction(ptx::InstructionId id) const {
 void Conditions::split(Condition condition, std::vector<Condition>& into) const {
   std::vector<std::pair<Condition, unsigned>> work{{condition, 0}};
   while (!work.empty()) {
-    const auto [next, depth] = work.back();
+    const auto [next, level] = work.back();
     work.pop_back();
     into.push_back(next);
     const Value& value = ssa_->value(next.predicate);
-    if (value.kind != Value::Kind::result || value.old != kNone || depth >= kMaxSplit) continue;
+    if (value.kind != Value::Kind::result || value.old != kNone || level >= kMaxSplit) continue;
     const Operation operation = operation_of(*ssa_, next.predicate);
     const Op op = operation.instruction->op;
-    auto push = [&, depth = depth](unsigned i, bool expected) {
+    auto push = [&, depth = level](unsigned i, bool expected) {
       const Source source = source_of(*ssa_, operation.first_source + i);
       if (source.kind == Source::Kind::value) work.push_back({{source.id, expected != source.negated}, depth + 1});
     };

@@ -12,7 +12,7 @@ using ptx::Space;
 using ptx::SpecialRegister;
 
 UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators,
-                                       std::optional<char> row)
+                                       std::optional<uint8_t> row)
     : domain_(&domain), post_dominators_(&post_dominators), row_(row) {
   const Ssa& ssa = domain.ssa();
   const Graph& graph = ssa.graph();

@@ -24,7 +24,7 @@ class UniformityAnalysis {
  public:
   // With `row` only threads are compared whose %tid differs in that component ('x', 'y' or 'z') alone.
   UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators,
-                     std::optional<char> row = std::nullopt);
+                     std::optional<uint8_t> row = std::nullopt);
 
   Uniformity of(ValueId id) const { return levels_[id]; }
   Uniformity of(const Source& source) const;
@@ -38,7 +38,7 @@ class UniformityAnalysis {
 
   const Domain* domain_;
   const DominatorTree* post_dominators_;
-  std::optional<char> row_;
+  std::optional<uint8_t> row_;
   std::vector<Uniformity> levels_, join_levels_, spread_;
   std::vector<uint8_t> reached_;
   uint64_t budget_ = 0;

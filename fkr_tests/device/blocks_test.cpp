@@ -12,20 +12,37 @@ namespace {
 
 using testing::Bytes;
 
+void open_kernels(Executor& executor, std::unique_ptr<BlockKernels>& kernels) {
+  BackendRequest request;
+  request.name = "cuda";
+  const char* device = std::getenv("PTXKIT_DEVICE");
+  request.device = device != nullptr ? std::atoi(device) : 0;
+  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+    return kernels::find_kernel_image(name, major, minor);
+  };
+  auto selected = select_block_kernels(request, executor);
+  ASSERT_TRUE(selected.has_value()) << selected.error().message();
+  kernels = std::move(*selected);
+}
+
+// Little enough for a GPU that is emulated.
+TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
+  PTXKIT_REQUIRE_DEVICE();
+  Executor executor;
+  std::unique_ptr<BlockKernels> kernels;
+  open_kernels(executor, kernels);
+  ASSERT_TRUE(kernels);
+  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+    testing::expect_blocks_as_on_the_cpu(*kernels, codec, {{7}, testing::matchable_bytes(700, 1), Bytes(500, 0)});
+  }
+}
+
 class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {
  protected:
   void SetUp() override {
     PTXKIT_REQUIRE_DEVICE();
-    BackendRequest request;
-    request.name = "cuda";
-    const char* device = std::getenv("PTXKIT_DEVICE");
-    request.device = device != nullptr ? std::atoi(device) : 0;
-    request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-      return kernels::find_kernel_image(name, major, minor);
-    };
-    auto selected = select_block_kernels(request, executor_);
-    ASSERT_TRUE(selected.has_value()) << selected.error().message();
-    kernels_ = std::move(*selected);
+    open_kernels(executor_, kernels_);
+    ASSERT_TRUE(kernels_);
   }
 
   Executor executor_;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,23 @@ struct Gpu {
   bool is_busy = false;
   std::map<void*, std::pair<emulator::Address, size_t>> mapped;  // host memory, and what kernels see of it
 };
-Gpu& gpu() {
+// One thread at a time has it: a driver takes calls from any.
+class Locked {
+ public:
+  Locked(Gpu& gpu, std::recursive_mutex& mutex) : lock_(mutex), gpu_(&gpu) {}
+  Gpu* operator->() const { return gpu_; }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+  Gpu* gpu_;
+};
+Locked gpu() {
   static Gpu* const all = new Gpu;  // lives as long as the process, as a driver does
-  return *all;
+  static std::recursive_mutex mutex;
+  return {*all, mutex};
 }
+
+char handle;  // what contexts, streams and events point to: there is one of each
 
 struct Function {
   const emulator::Program* program;
@@ -64,14 +78,14 @@ int code_of(const emulator::Fault& fault) {
 }
 
 void show_mapped() {
-  for (const auto& [host, device] : gpu().mapped) {
-    (void)gpu().device.read(device.first, {static_cast<std::byte*>(host), device.second});
+  for (const auto& [host, device] : gpu()->mapped) {
+    (void)gpu()->device.read(device.first, {static_cast<std::byte*>(host), device.second});
   }
 }
 
 // A device pointer that the host has written to: its mapping is what kernels see.
 void take_mapped() {
-  for (const auto& [host, device] : gpu().mapped) (void)gpu().device.write(device.first, bytes(host, device.second));
+  for (const auto& [host, device] : gpu()->mapped) (void)gpu()->device.write(device.first, bytes(host, device.second));
 }
 
 // PTXKIT_EMULATED_BUG="3,add,sub": at level 3 the compiler takes the first `add` for `sub`.
@@ -84,7 +98,7 @@ std::string miscompiled(std::string text, std::uintptr_t level) {
   return at == std::string::npos ? text : text.replace(at, std::strlen(from), to);
 }
 
-int done(bool worked) { return gpu().dead_with != 0 ? gpu().dead_with : worked ? 0 : kInvalidValue; }
+int done(bool worked) { return gpu()->dead_with != 0 ? gpu()->dead_with : worked ? 0 : kInvalidValue; }
 
 }  // namespace
 
@@ -100,18 +114,18 @@ int cuDeviceGetName(char* name, int length, int) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
 int cuDeviceTotalMem_v2(size_t* total, int) { return *total = size_t{1} << 34, 0; }
-int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &gpu(), 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &handle, 0; }
 int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 int cuCtxSetCurrent(void*) { return 0; }
 
 int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
-  if (gpu().dead_with != 0) return gpu().dead_with;
+  if (gpu()->dead_with != 0) return gpu()->dead_with;
   std::uintptr_t level = 4;
   for (unsigned i = 0; i < option_count; ++i) {
     if (options[i] == kOptimisationLevel) level = reinterpret_cast<std::uintptr_t>(values[i]);
   }
   auto program =
-      emulator::Program::load_text(gpu().device, miscompiled(static_cast<const char*>(image), level), "module.ptx");
+      emulator::Program::load_text(gpu()->device, miscompiled(static_cast<const char*>(image), level), "module.ptx");
   if (!program) {
     for (unsigned i = 0; i < option_count; ++i) {
       if (options[i] == kErrorLog)
@@ -168,65 +182,72 @@ int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, 0; }
 int cuFuncSetAttribute(void*, int, int) { return 0; }
 
 int cuMemAlloc_v2(std::uint64_t* pointer, size_t size) {
+  const Locked held = gpu();
   if (size == 0) return kInvalidValue;
-  const auto address = gpu().device.allocate(size, "buffer");
+  const auto address = held->device.allocate(size, "buffer");
   if (address) *pointer = *address;
   return done(address.has_value());
 }
-int cuMemFree_v2(std::uint64_t pointer) { return done(gpu().device.release(pointer).has_value()); }
+int cuMemFree_v2(std::uint64_t pointer) { return done(gpu()->device.release(pointer).has_value()); }
 int cuMemHostAlloc(void** pointer, size_t size, unsigned) {
-  const auto address = gpu().device.allocate(size, "mapped memory");
+  const Locked held = gpu();
+  const auto address = held->device.allocate(size, "mapped memory");
   if (!address) return kInvalidValue;
   *pointer = std::calloc(size, 1);
-  gpu().mapped[*pointer] = {*address, size};
+  held->mapped[*pointer] = {*address, size};
   return done(true);
 }
 int cuMemFreeHost(void* pointer) {
-  gpu().mapped.erase(pointer);
+  const Locked held = gpu();
+  held->mapped.erase(pointer);
   std::free(pointer);
   return done(true);
 }
 int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
-  const auto found = gpu().mapped.find(host);
-  if (found != gpu().mapped.end()) *pointer = found->second.first;
-  return done(found != gpu().mapped.end());
+  const Locked held = gpu();
+  const auto found = held->mapped.find(host);
+  if (found != held->mapped.end()) *pointer = found->second.first;
+  return done(found != held->mapped.end());
 }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, size_t size, void*) {
-  return done(gpu().device.write(to, bytes(from, size)).has_value());
+  return done(gpu()->device.write(to, bytes(from, size)).has_value());
 }
 int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, size_t size, void*) {
-  return done(gpu().dead_with == 0 && gpu().device.read(from, {static_cast<std::byte*>(to), size}).has_value());
+  return done(gpu()->dead_with == 0 && gpu()->device.read(from, {static_cast<std::byte*>(to), size}).has_value());
 }
 int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, size_t size, void*) {
+  const Locked held = gpu();
   std::vector<std::byte> between(size);
-  return done(gpu().device.read(from, between) && gpu().device.write(to, between));
+  return done(held->device.read(from, between) && held->device.write(to, between));
 }
 int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void*) {
-  bool worked = gpu().dead_with == 0;
+  const Locked held = gpu();
+  bool worked = held->dead_with == 0;
   for (size_t row = 0; worked && row < copy->height; ++row) {
     auto* const to = static_cast<std::byte*>(copy->to.host) + row * copy->to.pitch_bytes;
-    worked = gpu().device.read(copy->from.device + row * copy->from.pitch_bytes, {to, copy->width_bytes}).has_value();
+    worked = held->device.read(copy->from.device + row * copy->from.pitch_bytes, {to, copy->width_bytes}).has_value();
   }
   return done(worked);
 }
 int cuMemsetD8Async(std::uint64_t to, unsigned char value, size_t size, void*) {
-  return done(gpu().device.fill(to, std::byte{value}, size).has_value());
+  return done(gpu()->device.fill(to, std::byte{value}, size).has_value());
 }
 
-int cuStreamCreate(void** stream, unsigned) { return *stream = &gpu(), done(true); }
+int cuStreamCreate(void** stream, unsigned) { return *stream = &handle, done(true); }
 int cuStreamDestroy_v2(void*) { return done(true); }
-int cuStreamSynchronize(void*) { return gpu().is_busy ? kTimeout : done(true); }
-int cuStreamQuery(void*) { return gpu().is_busy ? kNotReady : done(true); }
+int cuStreamSynchronize(void*) { return gpu()->is_busy ? kTimeout : done(true); }
+int cuStreamQuery(void*) { return gpu()->is_busy ? kNotReady : done(true); }
 int cuStreamWaitEvent(void*, void*, unsigned) { return done(true); }
-int cuEventCreate(void** event, unsigned) { return *event = &gpu(), done(true); }
+int cuEventCreate(void** event, unsigned) { return *event = &handle, done(true); }
 int cuEventDestroy_v2(void*) { return done(true); }
 int cuEventRecord(void*, void*) { return done(true); }
-int cuEventSynchronize(void*) { return done(true); }
+int cuEventSynchronize(void*) { return gpu()->is_busy ? kTimeout : done(true); }
 int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, done(true); }
 
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void*, void** arguments, void**) {
-  if (gpu().dead_with != 0) return gpu().dead_with;
+  const Locked held = gpu();
+  if (held->dead_with != 0) return held->dead_with;
   const auto& [program, entry] = *static_cast<Function*>(function);
   std::vector<emulator::Argument> values;
   for (size_t i = 0; i < entry.parameters.size(); ++i) {
@@ -245,8 +266,8 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   show_mapped();
   if (!outcome) return kInvalidValue;
   for (const emulator::Fault& fault : outcome->faults) {
-    if (fault.kind == emulator::FaultKind::out_of_steps) gpu().is_busy = true;
-    if (gpu().dead_with == 0 && !gpu().is_busy) gpu().dead_with = code_of(fault);
+    if (fault.kind == emulator::FaultKind::out_of_steps) held->is_busy = true;
+    if (held->dead_with == 0 && !held->is_busy) held->dead_with = code_of(fault);
   }
   return 0;
 }
