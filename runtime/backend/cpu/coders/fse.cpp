@@ -133,7 +133,7 @@ struct LaneEncoder {
     const Symbol symbol = table.symbols[s];
     const uint32_t count = (state + symbol.bits) >> 16;
     bits.add(state & ((1u << count) - 1), count);
-    state = table.nexts[static_cast<size_t>(static_cast<int32_t>(state >> count) + symbol.next)];
+    state = table.nexts[(state >> count) + static_cast<uint32_t>(symbol.next)];  // modulo 2^32: `next` may be negative
   }
 };
 

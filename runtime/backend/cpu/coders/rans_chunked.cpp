@@ -7,6 +7,7 @@
 #include "runtime/backend/cpu/coders/memory.hpp"
 #include "runtime/backend/cpu/coders/rans_symbol.hpp"
 #include "runtime/backend/cpu/coders/unrolled.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::cpu {
 namespace {
@@ -51,6 +52,7 @@ class ChunkDecoder {
       words = lanes[l].end;
       if (lanes[l].state < kRansLow) return false;
     }
+    PTXKIT_CHECK(chunk.lanes != 0, "a chunk that was opened has lanes");
     const uint32_t rows = chunk.length / chunk.lanes;
     uint32_t lane = 0;
     for (; lane + kGroup <= chunk.lanes; lane += kGroup) {
