@@ -42,9 +42,11 @@ struct KernelImage {
 // All images, sorted by name, variant, target.
 std::span<const KernelImage> kernel_images();
 
-// The image a device of compute capability `major.minor` runs best: the newest target that is not newer than the
-// device. nullptr when there is none.
-const KernelImage* find_kernel_image(std::string_view name, uint32_t major, uint32_t minor,
-                                     std::string_view variant = "release");
+// The release image a device of compute capability `major.minor` runs best: the newest target that is not newer than
+// the device. nullptr when there is none.
+const KernelImage* find_kernel_image(std::string_view name, uint32_t major, uint32_t minor);
+
+// The same of any variant.
+const KernelImage* find_kernel_variant(std::string_view name, uint32_t major, uint32_t minor, std::string_view variant);
 
 }  // namespace ptxkit::kernels

@@ -17,9 +17,7 @@ void open_kernels(Executor& executor, std::unique_ptr<BlockKernels>& kernels) {
   request.name = "cuda";
   const char* device = std::getenv("PTXKIT_DEVICE");
   request.device = device != nullptr ? std::atoi(device) : 0;
-  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-    return kernels::find_kernel_image(name, major, minor);
-  };
+  request.find_image = kernels::find_kernel_image;
   auto selected = select_block_kernels(request, executor);
   ASSERT_TRUE(selected.has_value()) << selected.error().message();
   kernels = std::move(*selected);

@@ -34,9 +34,7 @@ class DeviceCodec : public ::testing::Test {
     request.name = name;
     const char* device = std::getenv("PTXKIT_DEVICE");
     request.device = device != nullptr ? std::atoi(device) : 0;
-    request.find_image = [](std::string_view kernel, std::uint32_t major, std::uint32_t minor) {
-      return kernels::find_kernel_image(kernel, major, minor);
-    };
+    request.find_image = kernels::find_kernel_image;
     return select_backend(request, executor_);
   }
   // One item a page.
@@ -100,10 +98,7 @@ TEST_F(DeviceCodec, AllocatesWhatTheKernelsDeclare) {
   for (const std::size_t item_count : {4u, 3u, 2000u}) {
     testing::expect_declared_costs(
         [&](std::vector<testing::RecordedLaunch>& launches) -> std::unique_ptr<Backend> {
-          auto machine =
-              make_cuda_machine(context, [](std::string_view kernel, std::uint32_t major, std::uint32_t minor) {
-                return kernels::find_kernel_image(kernel, major, minor);
-              });
+          auto machine = make_cuda_machine(context, kernels::find_kernel_image);
           if (!machine) return nullptr;
           return make_kernel_backend(std::make_unique<testing::RecordingMachine>(std::move(*machine), launches),
                                      executor_);

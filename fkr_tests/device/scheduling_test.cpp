@@ -30,9 +30,7 @@ class DeviceScheduling : public ::testing::Test {
     request.name = std::move(name);
     request.policy = policy;
     request.device = (*testing::device())->info().ordinal;
-    request.find_image = [](std::string_view kernel, std::uint32_t major, std::uint32_t minor) {
-      return kernels::find_kernel_image(kernel, major, minor);
-    };
+    request.find_image = kernels::find_kernel_image;
     request.notice = [](const std::string& message, bool) { ADD_FAILURE() << message; };
     request.copy_executor = &copies_;
     request.limits = limits;

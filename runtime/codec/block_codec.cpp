@@ -1,6 +1,5 @@
 #include "runtime/codec/block_codec.hpp"
 
-#include <array>
 #include <utility>
 
 #include "kernels/lz77/abi.hpp"
@@ -18,8 +17,6 @@ using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<std::uint8_t>;
 
-constexpr std::size_t kStreams = 5;  // flags, literals, lengths, low and high bytes of offsets
-
 struct EntropyCoder {
   TransformOutcome (*encode)(Bytes raw, MutableBytes coded);
   TransformOutcome (*decode)(Bytes coded, MutableBytes raw);
@@ -36,13 +33,6 @@ EntropyCoder coder_of(PtzCodec codec) {
       return {[](Bytes raw, MutableBytes coded) { return cpu::rans_warp_encode(raw, coded, {}); },
               cpu::rans_warp_decode};
   }
-}
-
-// The sizes of an LZ block's streams; its header is checked by the LZ decoder.
-std::array<std::size_t, kStreams> stream_sizes(const std::uint8_t* lz_header) {
-  const std::size_t literals = read_u32(lz_header + 4), matches = read_u32(lz_header + 8),
-                    words = read_u32(lz_header + 12);
-  return {4 * words, literals, matches, matches, matches};
 }
 
 }  // namespace
@@ -65,7 +55,7 @@ ByteVector encode_block(PtzCodec codec, Bytes raw) {
   lz.resize(cpu::lz77_encode(raw, lz).size_bytes);
   ByteVector coded(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
   std::size_t at = kernels::kLzBlockHeaderBytes;
-  for (const std::size_t size : stream_sizes(lz.data())) {
+  for (const std::size_t size : lz_stream_sizes(lz.data())) {
     append_stream(coded, Bytes(lz).subspan(at, size), coder.encode);
     at += size;
   }
@@ -79,7 +69,7 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
   if (coded.size() < kernels::kLzBlockHeaderBytes) return false;
   ByteVector lz(coded.begin(), coded.begin() + kernels::kLzBlockHeaderBytes);
   std::size_t at = kernels::kLzBlockHeaderBytes;
-  for (const std::size_t size : stream_sizes(coded.data())) {
+  for (const std::size_t size : lz_stream_sizes(coded.data())) {
     if (size > 4 * raw.size()) return false;
     lz.resize(lz.size() + size);
     if (!take_stream(coded, at, MutableBytes(lz).last(size), coder.decode)) return false;

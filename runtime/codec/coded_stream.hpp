@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "kernels/lz77/abi.hpp"
 #include "kernels/transform_abi.hpp"
 #include "runtime/format/byte_stream.hpp"
 
@@ -15,6 +17,12 @@ inline std::uint32_t read_u32(const std::uint8_t* from) {
 }
 inline void append_u32(std::vector<std::uint8_t>& to, std::uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8) to.push_back(static_cast<std::uint8_t>(value >> shift));
+}
+
+// The sizes in bytes of an LZ block's streams, from its header, which the LZ decoder checks.
+inline std::array<std::size_t, kernels::kLzStreams> lz_stream_sizes(const std::uint8_t* header) {
+  const std::size_t literals = read_u32(header + 4), matches = read_u32(header + 8), flag_words = read_u32(header + 12);
+  return {4 * flag_words, literals, matches, matches, matches};
 }
 
 inline constexpr std::uint32_t kStreamStoredRaw = 1u << 31;  // of the size

@@ -91,9 +91,7 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
   request.calibration_path = settings.calibration_path;
   request.copy_executor = &state->copies;
   request.device = settings.device;
-  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-    return kernels::find_kernel_image(name, major, minor);
-  };
+  request.find_image = kernels::find_kernel_image;
   if (settings.log) {
     request.notice = [log = settings.log](const std::string& message, bool matters) {
       log(matters ? LogLevel::warning : LogLevel::detail, message);

@@ -1,6 +1,7 @@
 #include "tools/ptx-bench/input.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -55,6 +56,12 @@ EncodedChunks encode_with_liblz4(const Input& input, codec::Executor& executor) 
   return encoded;
 }
 
+double stored_ratio(const Input& input, std::span<const std::vector<std::uint8_t>> coded) {
+  std::size_t stored = 0;
+  for (std::size_t i = 0; i < coded.size(); ++i) stored += coded[i].empty() ? input.chunk(i).size() : coded[i].size();
+  return static_cast<double>(input.raw.size()) / static_cast<double>(stored);
+}
+
 double median(std::vector<double> values) {
   PTXKIT_CHECK(!values.empty(), "a median needs a value");
   std::sort(values.begin(), values.end());
@@ -73,6 +80,14 @@ Result<Timing> median_seconds(const Repetition& repetition, const std::function<
   timing.fastest = *std::min_element(seconds.begin(), seconds.end());
   timing.slowest = *std::max_element(seconds.begin(), seconds.end());
   return timing;
+}
+
+Result<Timing> median_wall_seconds(const Repetition& repetition, const std::function<Result<void>()>& work) {
+  return median_seconds(repetition, [&]() -> Result<double> {
+    const auto begin = std::chrono::steady_clock::now();
+    if (Result<void> done = work(); !done) return tl::unexpected(done.error());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  });
 }
 
 }  // namespace ptxkit::bench

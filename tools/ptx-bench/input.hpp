@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct EncodedChunks {
 };
 EncodedChunks encode_with_liblz4(const Input& input, codec::Executor& executor);
 
+// Raw bytes by stored bytes, where `coded` holds each chunk's coded form, empty for what is stored as it is.
+double stored_ratio(const Input& input, std::span<const std::vector<std::uint8_t>> coded);
+
 double median(std::vector<double> values);
 
 struct Repetition {
@@ -51,6 +55,8 @@ struct Timing {
 };
 // Of the seconds that `run` returns, after warm-up.
 Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
+// Of the time that `work` takes by the clock on the wall.
+Result<Timing> median_wall_seconds(const Repetition& repetition, const std::function<Result<void>()>& work);
 
 // One line of a result table.
 struct Row {

@@ -2,7 +2,6 @@
 // Host memory to host memory, wall time; the GPU's blocks must be the CPU's, and both must decode to what was there.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -26,9 +25,7 @@ Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, con
   codec::BackendRequest request;
   request.name = "cuda";
   request.device = settings.device;
-  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-    return kernels::find_kernel_image(name, major, minor);
-  };
+  request.find_image = kernels::find_kernel_image;
   request.limits.queue_count = settings.queue_count != 0 ? settings.queue_count : kDefaultQueues;
   return codec::select_block_kernels(request, executor);
 }
@@ -94,18 +91,10 @@ class Run {
 
   template <class Work>
   Result<void> measure(const char* where, const char* what, Work work) {
-    const auto seconds = median_seconds(settings_.repetition, [&]() -> Result<double> {
-      const auto begin = std::chrono::steady_clock::now();
-      if (Result<void> done = work(); !done) return tl::unexpected(done.error());
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    });
+    const auto seconds = median_wall_seconds(settings_.repetition, work);
     if (!seconds) return tl::unexpected(seconds.error());
-    std::size_t stored = 0;
-    for (std::size_t i = 0; i < coded_.size(); ++i) {
-      stored += coded_[i].empty() ? input_.chunk(i).size() : coded_[i].size();
-    }
     rows_.push_back({input_.name, fmt::format("{} {} {}", where, name_, what), input_.chunk_bytes, input_.raw.size(),
-                     static_cast<double>(input_.raw.size()) / static_cast<double>(stored), *seconds});
+                     stored_ratio(input_, coded_), *seconds});
     return {};
   }
 

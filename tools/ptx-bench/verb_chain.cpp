@@ -1,7 +1,6 @@
 // Blocks of 256 KiB from raw bytes to what `.ptz` stores with codec lzr, two ways: match finder, demux and rANS one
 // after another on the GPU (runtime/backend/kernels/block_kernels.hpp), and match finder and demux there, rANS on all
 // CPU threads. Host memory to host memory, wall time; both must give the bytes of the CPU's encoder.
-#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -32,12 +31,7 @@ Result<std::unique_ptr<Machine>> make_machine(const Settings& settings) {
   if (!context) return tl::unexpected(context.error());
   codec::CudaLimits limits;
   limits.queue_count = settings.queue_count != 0 ? settings.queue_count : kDefaultQueues;
-  return codec::make_cuda_machine(
-      *context,
-      [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-        return kernels::find_kernel_image(name, major, minor);
-      },
-      limits);
+  return codec::make_cuda_machine(*context, kernels::find_kernel_image, limits);
 }
 
 // LZ blocks from the GPU, streams of theirs from the CPU.
@@ -103,11 +97,9 @@ class SplitEncoder {
 
   void code(unsigned queue, BlockToEncode& block) {
     const Bytes lz = machine_->host(queue, kLz);
-    const std::size_t literals = codec::read_u32(&lz[4]), matches = codec::read_u32(&lz[8]),
-                      words = codec::read_u32(&lz[12]);
     block.coded.assign(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
     std::size_t at = kernels::kLzBlockHeaderBytes;
-    for (const std::size_t size : {4 * words, literals, matches, matches, matches}) {
+    for (const std::size_t size : codec::lz_stream_sizes(lz.data())) {
       codec::append_stream(block.coded, lz.subspan(at, size),
                            [](Bytes raw, codec::MutableBytes room) { return cpu::rans_warp_encode(raw, room, {}); });
       at += size;
@@ -143,11 +135,7 @@ Result<Measurements> run_chain(const Settings& settings) {
     for (std::size_t i = 0; i < expected.size(); ++i) blocks.push_back({input->chunk(i)});
     double seconds[2];
     const auto measure = [&](double& into, const auto& encode) -> Result<void> {
-      const auto median = median_seconds(settings.repetition, [&]() -> Result<double> {
-        const auto begin = std::chrono::steady_clock::now();
-        if (Result<void> done = encode(); !done) return tl::unexpected(done.error());
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      });
+      const auto median = median_wall_seconds(settings.repetition, encode);
       if (!median) return tl::unexpected(median.error());
       into = *median;
       for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -158,11 +146,7 @@ Result<Measurements> run_chain(const Settings& settings) {
     auto done = measure(seconds[0], [&] { return kernels.encode(PtzCodec::lzr, blocks); });
     if (done) done = measure(seconds[1], [&] { return split.encode(blocks); });
     if (!done) return tl::unexpected(done.error());
-    std::size_t stored = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      stored += expected[i].empty() ? input->chunk(i).size() : expected[i].size();
-    }
-    const double ratio = static_cast<double>(input->raw.size()) / static_cast<double>(stored);
+    const double ratio = stored_ratio(*input, expected);
     const auto row = [&](const char* what, double of) {
       all.rows.push_back({input->name, what, input->chunk_bytes, input->raw.size(), ratio, of});
     };

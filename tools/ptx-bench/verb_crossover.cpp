@@ -26,9 +26,7 @@ std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Exe
   for (codec::BackendRequest& request : all) {
     request.device = settings.device;
     request.copy_executor = &copies;
-    request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-      return kernels::find_kernel_image(name, major, minor);
-    };
+    request.find_image = kernels::find_kernel_image;
   }
   all[0].name = "cuda";
   all[1].policy = codec::Policy::mixed;

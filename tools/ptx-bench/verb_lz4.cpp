@@ -2,7 +2,6 @@
 // in the same run, liblz4 on all host threads.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 
 #include <fmt/format.h>
@@ -45,11 +44,12 @@ class CpuRows {
       decompress[i].block = encoded.blocks[i];
       compress[i].output = decompress[i].output = room(i);
     }
-    const auto compress_seconds = timed([&] { return backend_->compress(compress, codec::Encoder::fast); });
+    const auto compress_seconds =
+        median_wall_seconds(repetition_, [&] { return backend_->compress(compress, codec::Encoder::fast); });
     if (!compress_seconds) return tl::unexpected(compress_seconds.error());
     std::uint64_t stored_bytes = 0;
     for (const auto& item : compress) stored_bytes += item.compressed_bytes;
-    const auto decompress_seconds = timed([&] { return backend_->decompress(decompress); });
+    const auto decompress_seconds = median_wall_seconds(repetition_, [&] { return backend_->decompress(decompress); });
     if (!decompress_seconds) return tl::unexpected(decompress_seconds.error());
     if (output != input.raw) return fail("the cpu decompressor's output is wrong", input.name);
     const double raw = static_cast<double>(input.raw.size());
@@ -65,7 +65,7 @@ class CpuRows {
     std::vector<std::uint8_t> output(input.raw.size());
     std::atomic<bool> failed{false};
     std::vector<ZstdContexts> contexts(executor_.thread_count());
-    const auto compress_seconds = timed([&]() -> Result<void> {
+    const auto compress_seconds = median_wall_seconds(repetition_, [&]() -> Result<void> {
       executor_.for_each(blocks.size(), [&](std::size_t i, unsigned worker) {
         const codec::Bytes raw = input.chunk(i);
         blocks[i].resize(ZSTD_compressBound(raw.size()));
@@ -79,7 +79,7 @@ class CpuRows {
     if (!compress_seconds) return tl::unexpected(compress_seconds.error());
     std::uint64_t stored_bytes = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) stored_bytes += std::min(blocks[i].size(), input.chunk(i).size());
-    const auto decompress_seconds = timed([&]() -> Result<void> {
+    const auto decompress_seconds = median_wall_seconds(repetition_, [&]() -> Result<void> {
       executor_.for_each(blocks.size(), [&](std::size_t i, unsigned worker) {
         const std::size_t size = input.chunk(i).size();
         const std::size_t found = ZSTD_decompressDCtx(contexts[worker].decompress.get(), &output[i * input.chunk_bytes],
@@ -101,15 +101,6 @@ class CpuRows {
     std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> compress{ZSTD_createCCtx(), &ZSTD_freeCCtx};
     std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> decompress{ZSTD_createDCtx(), &ZSTD_freeDCtx};
   };
-
-  template <class Work>
-  Result<Timing> timed(Work work) {
-    return median_seconds(repetition_, [&]() -> Result<double> {
-      const auto begin = std::chrono::steady_clock::now();
-      if (Result<void> done = work(); !done) return tl::unexpected(done.error());
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    });
-  }
 
   codec::Executor& executor_;
   std::unique_ptr<codec::Backend> backend_;

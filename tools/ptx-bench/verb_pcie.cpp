@@ -48,15 +48,12 @@ Result<Copies> measure_copies(const driver::ContextPointer& context, std::size_t
   std::memset(host_up->bytes().data(), 0x5a, size_bytes);
   if (auto filled = device_down->fill(0x5a, *down); !filled) return tl::unexpected(filled.error());
   const auto timed = [&](bool goes_up, bool goes_down) {
-    return median_seconds(repetition, [&]() -> Result<double> {
-      const auto begin = Clock::now();
+    return median_wall_seconds(repetition, [&]() -> Result<void> {
       Result<void> done;
       if (goes_up) done = device_up->upload(host_up->bytes(), *up);
       if (done && goes_down) done = device_down->download(host_down->bytes(), *down);
       if (done) done = up->wait();
-      if (done) done = down->wait();
-      if (!done) return tl::unexpected(done.error());
-      return seconds_since(begin);
+      return done ? down->wait() : done;
     });
   };
   Copies copies;
@@ -68,12 +65,9 @@ Result<Copies> measure_copies(const driver::ContextPointer& context, std::size_t
     *into = *seconds;
   }
   for (const std::size_t chunk : chunk_bytes) {
-    auto seconds = median_seconds(repetition, [&]() -> Result<double> {
-      const auto begin = Clock::now();
+    auto seconds = median_wall_seconds(repetition, [&]() -> Result<void> {
       auto done = device_down->download_rows(host_down->bytes(), {0, chunk, chunk / 2, size_bytes / chunk}, *down);
-      if (done) done = down->wait();
-      if (!done) return tl::unexpected(done.error());
-      return seconds_since(begin);
+      return done ? down->wait() : done;
     });
     if (!seconds) return tl::unexpected(seconds.error());
     copies.half_rows.push_back(*seconds);
@@ -183,9 +177,7 @@ Result<std::unique_ptr<Backend>> cuda_backend(const Settings& settings, codec::E
   codec::BackendRequest request;
   request.name = "cuda";
   request.device = settings.device;
-  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-    return kernels::find_kernel_image(name, major, minor);
-  };
+  request.find_image = kernels::find_kernel_image;
   if (settings.queue_count != 0) request.limits.queue_count = settings.queue_count;
   if (settings.slice_bytes != 0) request.limits.slice_bytes = settings.slice_bytes;
   return codec::select_backend(request, executor);

@@ -366,9 +366,7 @@ int run(int argc, char** argv) {
     request.copy_executor = &*copies;
     request.throttle = &throttle;
   }
-  request.find_image = [](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-    return kernels::find_kernel_image(name, major, minor);
-  };
+  request.find_image = kernels::find_kernel_image;
   request.notice = [&](const std::string& message, bool matters) {
     if (options.verbosity >= (matters ? 1 : 2)) fmt::print(stderr, "ptx-pack: {}\n", message);
   };

@@ -218,7 +218,7 @@ TEST(KernelFacts, TheNewestTargetThatADeviceTakes) {
   EXPECT_EQ(find_kernel_image(kZeroPage, 8, 9)->target, "sm_80");
   EXPECT_EQ(find_kernel_image(kZeroPage, 9, 0)->target, "sm_90");
   EXPECT_EQ(find_kernel_image(kZeroPage, 12, 0)->target, "sm_90");
-  EXPECT_EQ(find_kernel_image(kZeroPage, 9, 0, "debug")->variant, "debug");
+  EXPECT_EQ(find_kernel_variant(kZeroPage, 9, 0, "debug")->variant, "debug");
   EXPECT_EQ(find_kernel_image("no_such_kernel", 9, 0), nullptr);
 }
 

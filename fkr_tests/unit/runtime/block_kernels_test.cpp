@@ -14,11 +14,7 @@ namespace {
 
 using testing::Bytes;
 
-std::unique_ptr<Machine> emulator() {
-  return make_emulator_machine([](std::string_view name, std::uint32_t major,
-                                  std::uint32_t minor) { return kernels::find_kernel_image(name, major, minor); },
-                               2);
-}
+std::unique_ptr<Machine> emulator() { return make_emulator_machine(kernels::find_kernel_image, 2); }
 BlockKernels emulated() { return BlockKernels(emulator()); }
 
 // A device whose queues may not take more than so much.

@@ -17,13 +17,9 @@ namespace {
 using ::testing::HasSubstr;
 using ByteVector = std::vector<std::uint8_t>;
 
-const kernels::KernelImage* shipped_image(std::string_view name, std::uint32_t major, std::uint32_t minor) {
-  return kernels::find_kernel_image(name, major, minor);
-}
-
 class EmulatorBackend : public ::testing::Test {
  protected:
-  std::unique_ptr<Backend> emulator(FindImage find_image = shipped_image) {
+  std::unique_ptr<Backend> emulator(FindImage find_image = kernels::find_kernel_image) {
     BackendRequest request;
     request.name = "emulator";
     request.find_image = std::move(find_image);
@@ -69,9 +65,9 @@ TEST_F(EmulatorBackend, AllocatesWhatTheKernelsDeclare) {
   for (const std::size_t item_count : {4u, 130u, 3u}) {
     testing::expect_declared_costs(
         [this](std::vector<testing::RecordedLaunch>& launches) {
-          return make_kernel_backend(
-              std::make_unique<testing::RecordingMachine>(make_emulator_machine(shipped_image, 2), launches),
-              executor_);
+          return make_kernel_backend(std::make_unique<testing::RecordingMachine>(
+                                         make_emulator_machine(kernels::find_kernel_image, 2), launches),
+                                     executor_);
         },
         9, 0, item_count);
   }
@@ -99,7 +95,7 @@ TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
   std::string text;
   kernels::KernelImage changed;
   const auto backend = emulator([&](std::string_view name, std::uint32_t major, std::uint32_t minor) {
-    changed = *shipped_image(name, major, minor);
+    changed = *kernels::find_kernel_image(name, major, minor);
     text = std::string(changed.ptx) + "\n";
     changed.ptx = text;
     return &changed;

@@ -70,12 +70,6 @@ EntropyKernels kernels_of(PtzCodec codec) {
   }
 }
 
-std::array<std::size_t, kStreams> stream_sizes(const std::uint8_t* lz_header) {
-  const std::size_t literals = read_u32(lz_header + 4), matches = read_u32(lz_header + 8),
-                    words = read_u32(lz_header + 12);
-  return {4 * words, literals, matches, matches, matches};
-}
-
 // What the kernels said of a stream: where it lies, and how long its coded form is, if that is shorter.
 struct EncodedStream {
   std::size_t at, size;
@@ -233,7 +227,7 @@ Result<bool> LzPipeline::submit_decoding(unsigned queue, const BlockToDecode& bl
   };
   std::vector<Stream> streams;
   std::size_t at = kLzBlockHeaderBytes;
-  for (const std::size_t size : stream_sizes(block.coded.data())) {
+  for (const std::size_t size : lz_stream_sizes(block.coded.data())) {
     if (size > 4 * block.raw.size()) return false;
     const std::size_t to = lz.size();
     lz.resize(to + size);
