@@ -142,7 +142,7 @@ TEST(Lz4CompressPage, Corpus) {
 // What is tested of both compressors of chunks.
 class Lz4CompressChunk : public ::testing::TestWithParam<const Lz4CompressVariant*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, Lz4CompressChunk, ::testing::Values(&kChunkVariant, &kHighVariant),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& variant) { return std::string(variant.param->name); });
 
 TEST_P(Lz4CompressChunk, OneOfEachKind) {
   for (const auto build : ptxkit::testing::kVariants) expect_as_reference(*GetParam(), one_of_each(20000), build);

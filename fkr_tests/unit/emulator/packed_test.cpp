@@ -469,7 +469,7 @@ TEST(Narrow, AddressesOf32BitsReachEverySpace) {
 // Half of the last place is cut off: it takes half of the random range to carry. The ISA's assignment of the random
 // bits: of two elements a half each, of four bytes a half for two, of four nibbles a byte of each half.
 TEST(Packed, StochasticRoundingCarriesIntoTheLastPlace) {
-  struct Case {
+  struct Rounding {
     std::string instruction;
     uint32_t random, expected;
   };
@@ -478,12 +478,13 @@ TEST(Packed, StochasticRoundingCarriesIntoTheLastPlace) {
                     bytes = "cvt.rs.satfinite.e4m3x4.f32 %r4, {%f4, %f4, %f4, %f5}, %r3;",
                     nibbles = "cvt.rs.satfinite.e2m1x4.f32 %rs0, {%f6, %f6, %f6, %f6}, %r3;\n  cvt.u32.u16 %r4, %rs0;",
                     relu = "cvt.rs.relu.f16x2.f32 %r4, %f1, %f0, %r3;";
-  const Case all[] = {{two, 0, 0x3c00bc00},          {two, 0x10000fff, 0x3c01bc00},   {two, 0x0fff1000, 0x3c00bc01},
-                      {two, 0xf000e000, 0x3c01bc00}, {brain, 0xffffffff, 0x3f81bf81}, {brain, 0, 0x3f80bf80},
-                      {finite, 0, 0x7bff7fff},       {bytes, 0x80000000, 0x3939387e}, {bytes, 0x00007fff, 0x3838387e},
-                      {nibbles, 0, 0x2222},          {nibbles, 0x80000000, 0x3322},   {nibbles, 0x00800080, 0x2233},
-                      {relu, 0, 0x00003c00}};
-  for (const Case& each : all) {
+  const Rounding all[] = {
+      {two, 0, 0x3c00bc00},          {two, 0x10000fff, 0x3c01bc00},   {two, 0x0fff1000, 0x3c00bc01},
+      {two, 0xf000e000, 0x3c01bc00}, {brain, 0xffffffff, 0x3f81bf81}, {brain, 0, 0x3f80bf80},
+      {finite, 0, 0x7bff7fff},       {bytes, 0x80000000, 0x3939387e}, {bytes, 0x00007fff, 0x3838387e},
+      {nibbles, 0, 0x2222},          {nibbles, 0x80000000, 0x3322},   {nibbles, 0x00800080, 0x2233},
+      {relu, 0, 0x00003c00}};
+  for (const Rounding& each : all) {
     std::string text = entry_text(fmt::format(
         "  mov.f32 %f0, 0f3f801000;\n  mov.f32 %f1, 0fbf801000;\n  mov.f32 %f2, 0f4f000000;\n  mov.f32 %f3, "
         "0f7fc00000;\n  mov.f32 %f4, 0f3f880000;\n  mov.f32 %f5, 0f4f000000;\n  mov.f32 %f6, 0f3fa00000;\n"

@@ -247,13 +247,13 @@ const std::string kAt21 = "  mov.b32 %r2, 1;\n  mov.b32 %r3, 1;\n";
 // An H200 cuts a normalised coordinate to 21 bits before it multiplies: three fetches of a line of 1000 texels,
 // mirrored, whose weight it decides. Coordinate, two texels with their places, result, all as bits.
 TEST(Texture, NormalisedCoordinatesAreCutAsAnH200Does) {
-  struct Recorded {
+  struct Fetch {
     uint32_t coordinate, left_place, left, right_place, right, result;
   };
-  constexpr Recorded kAll[] = {{0xbf65972b, 897, 0xc0946a32, 896, 0xc0d00aeb, 0xc0bbc74c},
-                               {0x3f270ebe, 652, 0xc00d74e7, 653, 0x410d06e7, 0xbfbd349d},
-                               {0xbfa3af09, 720, 0x40915a62, 721, 0xbe7878f4, 0x3f8d32d0}};
-  for (const Recorded& each : kAll) {
+  constexpr Fetch kAll[] = {{0xbf65972b, 897, 0xc0946a32, 896, 0xc0d00aeb, 0xc0bbc74c},
+                            {0x3f270ebe, 652, 0xc00d74e7, 653, 0x410d06e7, 0xbfbd349d},
+                            {0xbfa3af09, 720, 0x40915a62, 721, 0xbe7878f4, 0x3f8d32d0}};
+  for (const Fetch& each : kAll) {
     std::vector<uint32_t> texels(1000);
     texels[each.left_place] = each.left;
     texels[each.right_place] = each.right;
