@@ -1,4 +1,5 @@
-// The CPU's fast transforms beside their references: the same bytes, the same statuses, with and without AVX2.
+// The CPU's fast transforms beside their references: the same bytes, the same statuses, with every kind of vector
+// instructions and without.
 #include "runtime/backend/cpu/coders/coders.hpp"
 
 #include <map>
@@ -36,29 +37,28 @@ Fast fast_of(const TransformPair& pair) {
   return {lz77_encode, lz77_decode};
 }
 
-// With AVX2, and where the CPU has it also without.
-class Coders : public ::testing::TestWithParam<bool> {
+// With what the CPU has, and with less.
+class Coders : public ::testing::TestWithParam<Vectors> {
  protected:
   void SetUp() override {
+    if (GetParam() > had_) GTEST_SKIP() << "the CPU has no such instructions";
 #if defined(__x86_64__)
-    had_avx2_ = use_avx2;
-    if (GetParam() && !had_avx2_) GTEST_SKIP() << "the CPU has no AVX2";
-    use_avx2 = GetParam();
-#else
-    if (GetParam()) GTEST_SKIP() << "the CPU has no AVX2";
+    vectors = GetParam();
 #endif
   }
   void TearDown() override {
 #if defined(__x86_64__)
-    use_avx2 = had_avx2_;
+    vectors = had_;
 #endif
   }
 
  private:
-  [[maybe_unused]] bool had_avx2_ = false;
+  const Vectors had_ = vectors;
 };
-INSTANTIATE_TEST_SUITE_P(Cpu, Coders, ::testing::Bool(),
-                         [](const auto& param) { return param.param ? "WithAvx2" : "WithoutAvx2"; });
+std::string name_of(const ::testing::TestParamInfo<Vectors>& param) {
+  return std::array{"WithoutVectors", "WithAvx2", "WithAvx512"}[static_cast<size_t>(param.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Cpu, Coders, ::testing::Values(Vectors::none, Vectors::avx2, Vectors::avx512), name_of);
 
 // `room` bytes of room; a sanitizer sees one byte too far.
 void expect_same(const testing::TransformReference& reference, const testing::TransformReference& fast,

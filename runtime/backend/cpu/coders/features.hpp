@@ -1,13 +1,24 @@
 // What the CPU has.
 #pragma once
 
+#include <cstdint>
+
 namespace ptxkit::cpu {
 
-// Whether code for AVX2 is used; tests turn it off to run the other code.
+// Vector instructions; whoever has some has those before. avx512 is its parts F, BW, VL, VBMI and VBMI2.
+enum class Vectors : uint8_t { none, avx2, avx512 };
+
+// The best that code may use; tests lower it to run the other code.
 #if defined(__x86_64__)
-inline bool use_avx2 = __builtin_cpu_supports("avx2");
+inline Vectors vectors = [] {
+  if (!__builtin_cpu_supports("avx2")) return Vectors::none;
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                 __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2")
+             ? Vectors::avx512
+             : Vectors::avx2;
+}();
 #else
-inline constexpr bool use_avx2 = false;
+inline constexpr Vectors vectors = Vectors::none;
 #endif
 
 }  // namespace ptxkit::cpu

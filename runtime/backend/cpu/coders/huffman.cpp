@@ -1,8 +1,10 @@
 // Huffman with four lanes in flight, a symbol of each at a time. A look-up takes 11 bits; a longer code goes on to a
-// second table.
+// second table. Where the CPU has AVX-512, huffman_avx512.cpp decodes.
 #include "kernels/entropy/huffman_reference.hpp"
 #include "runtime/backend/cpu/coders/bit_lanes.hpp"
 #include "runtime/backend/cpu/coders/coders.hpp"
+#include "runtime/backend/cpu/coders/features.hpp"
+#include "runtime/backend/cpu/coders/huffman_avx512.hpp"
 #include "runtime/backend/cpu/coders/unrolled.hpp"
 
 namespace ptxkit::cpu {
@@ -176,6 +178,12 @@ TransformOutcome huffman_decode(Bytes src, MutableBytes dst) {
   if (longest == 1 && std::count(stream.lengths.begin(), stream.lengths.end(), 1) == 1) {
     return kernels::huffman_decode_reference(src, dst);  // the one code that is not complete: a symbol alone
   }
+#if defined(__x86_64__)
+  if (vectors >= Vectors::avx512) {
+    const bool good = huffman_decode_avx512(stream, src, dst);
+    return {good ? StreamStatus::ok : StreamStatus::corrupt, good ? stream.raw_bytes : 0};
+  }
+#endif
   const Table table(stream.lengths);
   const size_t rows = stream.raw_bytes / kBitLanes;
   for (uint32_t first = 0; first < kBitLanes; first += kLaneGroup) {

@@ -150,7 +150,7 @@ class MatchFinder {
 
   static Agreeing compare_all(const Candidates& candidates, uint32_t first, uint32_t second) {
 #if defined(__x86_64__)
-    if (use_avx2) return compare_avx2(candidates, first, second);
+    if (vectors >= Vectors::avx2) return compare_avx2(candidates, first, second);
 #endif
     return compare(candidates, first, second);
   }

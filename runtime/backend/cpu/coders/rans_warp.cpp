@@ -120,7 +120,7 @@ constexpr auto kDeal = [] {
 }
 
 size_t decode_rows(Rows& rows, uint8_t* to, size_t count, const uint8_t* last) {
-  return use_avx2 ? decode_rows_avx2(rows, to, count, last) : rows.decode_rows(to, count, last);
+  return vectors >= Vectors::avx2 ? decode_rows_avx2(rows, to, count, last) : rows.decode_rows(to, count, last);
 }
 
 #else
