@@ -184,6 +184,63 @@ MatrixCase sparse_case(std::string_view a, std::string_view d, unsigned depth, u
   return out;
 }
 
+// fma.rn.oob with each of the 65,536 numbers as first, second and third operand, and as first with .relu: which NaN is
+// that of a tensor's outside.
+MatrixCase out_of_bounds_case(std::string_view type) {
+  MatrixCase out;
+  out.name = fmt::format("fma.rn.oob.{} of every number", type);
+  out.threads = 1024;
+  out.in.resize(16);
+  out.out_bytes = size_t{65536} * 8;
+  out.ptx = std::string(kHeader) + fmt::format(R"(.visible .entry matrix(.param .u64 in, .param .u64 out)
+{{
+.reg .pred %p;
+.reg .b64 %out, %at;
+.reg .b32 %i;
+.reg .b16 %a, %x, %y, %d<4>;
+ld.param.u64 %out, [out];
+mov.u32 %i, %tid.x;
+mov.b16 %x, {0};
+mov.b16 %y, {1};
+again:
+cvt.u16.u32 %a, %i;
+fma.rn.oob.{2} %d0, %a, %x, %y;
+fma.rn.oob.{2} %d1, %x, %a, %y;
+fma.rn.oob.{2} %d2, %x, %y, %a;
+fma.rn.oob.relu.{2} %d3, %a, %x, %y;
+mul.wide.u32 %at, %i, 8;
+add.u64 %at, %out, %at;
+st.global.v4.b16 [%at], {{%d0, %d1, %d2, %d3}};
+add.u32 %i, %i, 1024;
+setp.lt.u32 %p, %i, 65536;
+@%p bra again;
+ret;
+}}
+)",
+                                               type == "f16" ? "0x3e00" : "0x3fc0", type == "f16" ? "0xb400" : "0xbe80",
+                                               type);
+  return out;
+}
+
+// istypep of the addresses of a texture, a surface and a sampler, and of a number that is none.
+MatrixCase pointer_types_case() {
+  MatrixCase out{.name = "istypep of addresses of variables", .in = std::vector<uint8_t>(16), .out_bytes = 48};
+  out.ptx = std::string(kHeader) +
+            ".global .texref t;\n.global .surfref s;\n.global .u64 other;\n"
+            ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n"
+            ".reg .pred %p<3>;\n.reg .b64 %out, %at<4>;\n.reg .b32 %r<3>;\nld.param.u64 %out, [out];\n"
+            "mov.u64 %at0, t;\nmov.u64 %at1, s;\nmov.u64 %at2, other;\nmov.u64 %at3, 5;\n";
+  out.threads = 1;
+  for (unsigned i = 0; i < 4; ++i) {
+    static constexpr const char* kTypes[] = {"texref", "surfref", "samplerref"};
+    for (unsigned k = 0; k < 3; ++k)
+      out.ptx += fmt::format("istypep.{1} %p{2}, %at{0};\nselp.u32 %r{2}, 1, 0, %p{2};\n", i, kTypes[k], k);
+    for (unsigned k = 0; k < 3; ++k) out.ptx += fmt::format("st.global.u32 [%out+{}], %r{};\n", 16 * k + 4 * i, k);
+  }
+  out.ptx += "ret;\n}\n";
+  return out;
+}
+
 }  // namespace
 
 std::vector<MatrixCase> matrix_cases() {
@@ -242,6 +299,8 @@ std::vector<MatrixCase> matrix_cases() {
                                                           {"e5m2", "f32", 64, 4, 1}})
     for (unsigned selector = 0; selector < each.selectors; ++selector)
       cases.push_back(sparse_case(each.a, each.d, each.depth, each.count, selector, random));
+  for (const std::string_view type : {"f16", "bf16"}) cases.push_back(out_of_bounds_case(type));
+  cases.push_back(pointer_types_case());
   return cases;
 }
 

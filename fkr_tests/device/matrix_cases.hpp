@@ -1,5 +1,6 @@
-// Programs of wgmma and of sparse mma, whose registers are not free: matrices in shared memory, metadata. The numbers
-// are small, so that sums are exact in whatever order they are taken, and a GPU's bits are the emulator's.
+// Programs of wgmma and of sparse mma, whose registers are not free: matrices in shared memory, metadata; and of other
+// forms that want values or variables of their own. The numbers are small, so that sums are exact in whatever order
+// they are taken, and a GPU's bits are the emulator's.
 #pragma once
 
 #include <cstdint>

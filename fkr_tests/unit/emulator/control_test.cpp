@@ -647,5 +647,20 @@ TEST(Control, LanesOfSeveralCallsMeetAtAnAlignedBarrier) {
   }
 }
 
+// What PTX 1.x had in 16 bits can be read so.
+TEST(Control, ThreadNumbersOf16Bits) {
+  const Ran ran =
+      run_kernel(entry_text("  mov.v4.u16 {%rs1, %rs2, %rs3, %rs4}, %tid;\n  mov.u16 %rs5, %ntid.y;\n"
+                            "  mov.b32 %r4, {%rs1, %rs2};\n  mov.b32 %r5, {%rs3, %rs5};\n"
+                            "  mov.u32 %r6, %tid.y;\n  mad.lo.u32 %r6, %r6, 4, %r0;\n  mul.wide.u32 %rd5, %r6, 8;\n"
+                            "  add.u64 %rd5, %rd0, %rd5;\n  st.global.v2.u32 [%rd5], {%r4, %r5};\n"),
+                 {.block = {4, 3}}, 24);
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  for (uint32_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(ran.out[2 * i], i % 4 | i / 4 << 16);
+    EXPECT_EQ(ran.out[2 * i + 1], 3u << 16);
+  }
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

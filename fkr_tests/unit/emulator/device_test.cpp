@@ -115,14 +115,14 @@ TEST(Launch, MisuseIsRefused) {
 TEST(Load, WhatCannotRunIsNamedWhenItIsReached) {
   const std::string body =
       "  ld.global.u32 %r1, [%rd1];\n  setp.eq.u32 %p1, %r1, 1;\n"
-      "  @%p1 fma.rn.oob.f16 %rs1, %rs0, %rs0, %rs0;\n";
+      "  @%p1 tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd0, {%f0, %f1}], %f2;\n";
   Ran spared = run_kernel(entry_text(body), {}, 4, {0});
   EXPECT_TRUE(spared.outcome.ok()) << render(spared.outcome, "test.ptx");
   Ran reached = run_kernel(entry_text(body), {}, 4, {1});
   ASSERT_EQ(reached.outcome.faults.size(), 1u);
   EXPECT_EQ(reached.outcome.faults[0].kind, FaultKind::unsupported);
-  EXPECT_THAT(reached.outcome.faults[0].message, HasSubstr("cannot run 'fma.rn.oob.f16'"));
-  EXPECT_THAT(reached.outcome.faults[0].site.text, HasSubstr("@%p1 fma.rn.oob"));
+  EXPECT_THAT(reached.outcome.faults[0].message, HasSubstr("cannot run 'tex.2d.v4.f32.f32'"));
+  EXPECT_THAT(reached.outcome.faults[0].site.text, HasSubstr("@%p1 tex.2d"));
 }
 
 TEST(Load, OtherReasons) {

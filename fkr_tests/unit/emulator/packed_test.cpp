@@ -233,6 +233,32 @@ TEST(Packed, HalvesCompareAndCombine) {
       halves());
 }
 
+// The NaN of what lies outside of a tensor makes the sum of products zero; other NaNs stay.
+TEST(Packed, OutOfBoundsNansMakeFmaZero) {
+  std::vector<u32> values = halves();
+  values.insert(values.end(), {0x7eff3c00, 0x3c007eff, 0x7eff7eff, 0xfeff7efe, 0x7fdf3f80, 0x3f807fdf});
+  auto one = [](u32 a, u32 b, u32 c, bool relu) -> u32 {
+    if (a == 0x7eff || b == 0x7eff || c == 0x7eff) return 0;
+    const double exact = half_value(a) * half_value(b) + half_value(c);
+    return exact != exact ? 0x7fff : relu && !(exact > 0) ? 0 : half_bits(exact);
+  };
+  expect({{"fma.rn.oob.f16x2 %r4, %r1, %r2, %r3;",
+           [&](u32 a, u32 b, u32 c) {
+             return two(one(a & 0xffff, b & 0xffff, c & 0xffff, false), one(a >> 16, b >> 16, c >> 16, false));
+           }},
+          {"fma.rn.oob.relu.f16 %rs1, %rs2, %rs4, %rs6;\n  cvt.u32.u16 %r4, %rs1;",
+           [&](u32 a, u32 b, u32 c) { return one(a & 0xffff, b & 0xffff, c & 0xffff, true); }},
+          {"fma.rn.oob.bf16 %rs1, %rs2, %rs4, %rs6;\n  setp.eq.u16 %p1, %rs1, 0;\n  setp.nan.bf16 %p2, %rs1, %rs1;\n"
+           "  selp.u32 %r4, 1, 0, %p1;\n  @%p2 mov.u32 %r4, 2;",
+           [](u32 a, u32 b, u32 c) -> u32 {
+             for (const u32 each : {a, b, c})
+               if ((each & 0xffff) == 0x7fdf) return 1;
+             const double exact = bfloat_value(a & 0xffff) * bfloat_value(b & 0xffff) + bfloat_value(c & 0xffff);
+             return exact != exact ? 2 : exact == 0 && !std::signbit(exact) ? 1 : 0;
+           }}},
+         values);
+}
+
 // Two singles at once are two single additions; sources of half precision are exact in single.
 TEST(Packed, SinglesInPairsAndMixed) {
   auto bits = [](float value) { return value != value ? 0x7fffffffu : std::bit_cast<u32>(value); };

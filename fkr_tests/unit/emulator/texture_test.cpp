@@ -328,6 +328,29 @@ TEST(Texture, SamplersAreTheirOwnInIndependentMode) {
   EXPECT_EQ(run.out[1], 1u);
 }
 
+// istypep: of a handle, and of the address of a variable; anything else is none of the three.
+TEST(Texture, TypesOfWhatAPointerNames) {
+  std::string body =
+      "  mov.u64 %rd6, named;\n  mov.u64 %rd7, how;\n  mov.u64 %rd8, 5;\n  ld.global.u64 %rd9, [%rd1+8];\n";
+  const std::vector<std::pair<std::string, uint32_t>> values{{"%rd4", 1}, {"%rd6", 1}, {"%rd7", 2},
+                                                             {"%rd9", 2}, {"%rd8", 0}, {"%rd0", 0}};
+  for (size_t i = 0; i < values.size(); ++i)
+    body += fmt::format(
+        "  istypep.texref %p1, {0};\n  istypep.samplerref %p2, {0};\n  istypep.surfref %p3, {0};\n"
+        "  selp.u32 %r4, 1, 0, %p1;\n  selp.u32 %r5, 2, 0, %p2;\n  selp.u32 %r6, 4, 0, %p3;\n"
+        "  or.b32 %r4, %r4, %r5;\n  or.b32 %r4, %r4, %r6;\n  st.global.u32 [%rd2+{1}], %r4;\n",
+        values[i].first, 4 * i);
+  const ImageRun run = run_image(
+      body, {.description = kWords, .texels = kEight, .before = ".global .texref named;\n.global .samplerref how;\n"});
+  EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(run.out[i], values[i].second) << values[i].first;
+  const ImageRun surface = run_image(
+      "  istypep.surfref %p1, %rd4;\n  mov.u64 %rd6, place;\n  istypep.surfref %p2, %rd6;\n"
+      "  selp.u32 %r4, 1, 0, %p1;\n  selp.u32 %r5, 2, 0, %p2;\n  or.b32 %r4, %r4, %r5;\n  st.global.u32 [%rd2], %r4;\n",
+      {.description = kWords, .texels = kEight, .surface = true, .before = ".global .surfref place;\n"});
+  EXPECT_EQ(surface.out[0], 3u);
+}
+
 TEST(Texture, QueriesSayWhatItIs) {
   std::string body;
   const std::vector<std::pair<std::string, uint32_t>> queries{{"width", 4},

@@ -39,10 +39,12 @@ struct AsyncForm {
   bool reads_only = false;  // wait_group.read
   bool increments = false;  // cp.async.mbarrier.arrive without .noinc
   bool has_source_size = false, has_ignore = false, multicasts = false;
+  bool has_byte_mask = false;
   uint32_t size = 0;         // Ref: bytes of a bulk copy
   uint32_t source_size = 0;  // Ref: bytes that are read of cp.async; or the predicate that ignores the source
   uint32_t ignore_flip = 0;
   uint32_t ctas = 0;                       // Ref: mask of .multicast::cluster
+  uint32_t byte_mask = 0;                  // Ref: of .cp_mask, which bytes of every 16 are copied
   uint32_t bytes = 0;                      // of cp.async
   uint32_t groups = 0;                     // that may be left by wait_group
   ptx::Mod operation = ptx::Mod::unknown;  // of a reduction of tensors, whose type the map has

@@ -90,6 +90,15 @@ void copy_bytes(const Side& to, const Side& from, uint64_t size_bytes) {
     std::memset(to.shadow, 0xff, size_bytes);
 }
 
+// Of every 16 bytes those whose bit in `mask` is set.
+void copy_masked_bytes(const Side& to, const Side& from, uint64_t size_bytes, uint32_t mask) {
+  for (uint64_t i = 0; i < size_bytes; ++i) {
+    if (!(mask >> i % 16 & 1)) continue;
+    to.bytes[i] = from.bytes[i];
+    if (to.shadow) to.shadow[i] = from.shadow ? from.shadow[i] : 0xff;
+  }
+}
+
 void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& from, uint64_t size_bytes) {
   const bool alone = warp.cta->launch->options.threads <= 1;
   for (uint64_t at_byte = 0; at_byte < size_bytes; at_byte += update.element_bytes) {
@@ -274,6 +283,8 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
         return;
       if (form.update.apply)
         reduce_bytes(warp, form.update, to, from, size_bytes);
+      else if (form.has_byte_mask)
+        copy_masked_bytes(to, from, size_bytes, at<const uint16_t>(warp, form.byte_mask)[lane]);
       else
         copy_bytes(to, from, size_bytes);
       if (form.has_barrier) {

@@ -2,9 +2,12 @@
 // The lanes may come from several fragments (different instructions, even different calls): operands are gathered from
 // each lane's own frame, results go back there.
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "runtime/backend/emulator/float_math.hpp"
 #include "runtime/backend/emulator/state.hpp"
 
 namespace ptxkit::emulator {
@@ -24,6 +27,20 @@ T element(Warp& warp, const Fragment& part, Ref ref, unsigned lane) {
   T value;
   std::memcpy(&value, slot(warp, part, ref) + lane * sizeof(T), sizeof(T));
   return value;
+}
+
+// redux.sync of .f32: +0 is above -0, and a NaN counts only with .NaN, or where there is nothing else.
+template <bool kMax>
+uint32_t reduced_float(const uint64_t* values, uint32_t lanes, uint64_t flags) {
+  float all = std::numeric_limits<float>::quiet_NaN();
+  bool first = true;
+  for_lanes(lanes, [&](unsigned i) {
+    float value = scalar::to_f32(static_cast<uint32_t>(values[i]));
+    if (flags & kReduxAbs) value = std::fabs(value);
+    all = first ? value : extremum<float, kMax>(all, value, flags & kReduxNan);
+    first = false;
+  });
+  return scalar::to_bits(scalar::canonical(all));
 }
 
 }  // namespace
@@ -147,6 +164,13 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
         flag[i] = out[i] == i;
       });
       break;
+    case Collective::redux_min_f32:
+    case Collective::redux_max_f32: {
+      const uint32_t all = kind == Collective::redux_max_f32 ? reduced_float<true>(a, lanes, code.immediate)
+                                                             : reduced_float<false>(a, lanes, code.immediate);
+      for_lanes(lanes, [&](unsigned i) { out[i] = all; });
+      break;
+    }
     default: {
       uint32_t all = 0;
       bool first = true;

@@ -117,6 +117,9 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
     return special_ref(slot);
   };
   const bool wide = which == S::gridid || which == S::clock64 || which == S::globaltimer;
+  // What was 16 bits wide in PTX 1.x may still be read so.
+  if (bytes == 2 && (which == S::tid || which == S::ntid || which == S::ctaid || which == S::nctaid))
+    return narrowed(special(operand, 4));
   if (bytes != (wide ? 8u : 4u) && !(which == S::gridid && bytes == 4)) {
     refuse(fmt::format("{} is read with {} bits", ptx::text(which), bytes * 8));
     return kZeroRef;
@@ -235,6 +238,19 @@ Ref Decoder::sum(Ref base, uint64_t offset, unsigned bytes) {
   code.counts = false;
   function.frame_units += units(bytes);
   select_integer(code, Op::add, bytes == 8 ? Type::u64 : bytes == 4 ? Type::u32 : Type::u16, {});
+  emit(code);
+  return code.dst;
+}
+
+// The low half of a word, in a slot of its own before the instruction.
+Ref Decoder::narrowed(Ref word) {
+  Code code;
+  code.a = word;
+  code.dst = unwritten(2);
+  code.element_bytes = code.register_bytes = 2;
+  code.source_bytes = 4;
+  code.counts = false;
+  select_convert(code, Type::u16, Type::u32, {});
   emit(code);
   return code.dst;
 }
@@ -453,6 +469,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
       break;
     case Op::cvta:
     case Op::isspacep:
+    case Op::istypep:
       known = address_conversion(code, operands);
       break;
     case Op::cvt:

@@ -65,6 +65,7 @@ class Decoder {
   Ref source(const ptx::Operand& operand, ptx::Type type);
   Ref predicate(const ptx::Operand& operand, bool& flipped);
   Ref sum(Ref base, uint64_t offset, unsigned bytes);
+  Ref narrowed(Ref word);
   Ref source_any(const ptx::Operand& operand, ptx::Type type, uint8_t& register_bytes);
   Ref destination(const ptx::Operand& operand, unsigned bytes);
   Ref destination_predicate(const ptx::Operand& operand);

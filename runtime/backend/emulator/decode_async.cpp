@@ -52,7 +52,6 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
   select_async(code);
   const Space to = instruction_->space, from = instruction_->second_space;
   bool known = false;
-  if (w.has(Mod::cp_mask)) return false;
   for (Mod other :
        {Mod::tile_gather4, Mod::tile_scatter4, Mod::im2col, Mod::im2col_w, Mod::im2col_w_128, Mod::im2col_no_offs})
     if (w.has(other)) return false;
@@ -103,6 +102,8 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
     form.size = source(operands[2], Type::u32);
     if (form.has_barrier) known = known && address_operand(form.barrier, operands[3], to);
     if (form.multicasts) form.ctas = source(operands[4], Type::b16);
+    form.has_byte_mask = w.has(Mod::cp_mask);
+    if (form.has_byte_mask) form.byte_mask = source(operands.back(), Type::b16);
     if (w.has(Mod::reduce)) {
       form.update = find_update(update_operation(w.mods), instruction_->type(), to == Space::global);
       known = known && form.update.apply;

@@ -236,7 +236,15 @@ bool Decoder::collective(Code& code, Operands operands) {
       code.d = source(operands[2], Type::b32);
       break;
     case Op::redux:
-      if (is_float(instruction_->type()) || operands.size() != 3) return false;
+      if (operands.size() != 3) return false;
+      if (is_float(instruction_->type())) {
+        kind = w.has(Mod::min) ? Collective::redux_min_f32 : Collective::redux_max_f32;
+        code.immediate = (w.has(Mod::abs) ? kReduxAbs : 0) | (w.has(Mod::NaN) ? kReduxNan : 0);
+        results(operands[0], false);
+        code.a = source(operands[1], instruction_->type());
+        code.d = source(operands[2], Type::b32);
+        break;
+      }
       kind = w.has(Mod::add)    ? Collective::redux_add
              : w.has(Mod::min)  ? Collective::redux_min
              : w.has(Mod::max)  ? Collective::redux_max
@@ -266,6 +274,12 @@ bool Decoder::memory(Code& code, Operands operands) {
   // What counts at no mbarrier is a store like others.
   if (words().has(Mod::mbarrier_complete_tx_bytes)) return asynchronous_store(code, operands);
   if (operands.size() < 2) return false;  // more: a cache policy
+  if (words().has(Mod::bulk)) {
+    if (operands.size() != 3 || !address(code, operands[0], instruction_->space)) return false;
+    code.b = source(operands[1], Type::u64);
+    select_bulk_store(code);
+    return true;
+  }
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
   if (bytes == 0 || type == Type::pred || words().has(Mod::unpack_16b)) return false;

@@ -263,6 +263,15 @@ bool Decoder::stack(Code& code, Operands operands) {
 
 bool Decoder::address_conversion(Code& code, Operands operands) {
   if (operands.size() != 2) return false;
+  if (instruction_->op == Op::istypep) {
+    code.dst = destination_predicate(operands[0]);
+    code.a = source(operands[1], Type::u64);
+    const Type type = instruction_->type();
+    select_image_test(code, type == Type::texref    ? ImageUse::texture
+                            : type == Type::surfref ? ImageUse::surface
+                                                    : ImageUse::sampler);
+    return true;
+  }
   if (instruction_->op == Op::isspacep) {
     code.dst = destination_predicate(operands[0]);
     code.a = source(operands[1], narrow_ ? Type::u32 : Type::u64);

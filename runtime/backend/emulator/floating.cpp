@@ -218,15 +218,17 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
 
 namespace {
 
+// kOutOfBounds is the NaN with which tensor copies fill: of f16 as CUTLASS knows it (arch/memory_sm80.h), of bf16 with
+// the mantissa's bits alike, which nobody says.
 struct Half {
   static double value(uint16_t bits) { return scalar::f16_value(bits); }
   static uint16_t bits(double value) { return scalar::f16_bits(value); }
-  static constexpr uint16_t kOne = 0x3c00, kExponent = 0x7c00;
+  static constexpr uint16_t kOne = 0x3c00, kExponent = 0x7c00, kOutOfBounds = 0x7eff;
 };
 struct Bfloat {
   static double value(uint16_t bits) { return scalar::bf16_value(bits); }
   static uint16_t bits(double value) { return scalar::bf16_bits(value); }
-  static constexpr uint16_t kOne = 0x3f80, kExponent = 0x7f80;
+  static constexpr uint16_t kOne = 0x3f80, kExponent = 0x7f80, kOutOfBounds = 0x7fdf;
 };
 
 // Sums and products of halves are exact in double precision or differ from it in no bit that rounding looks at, but for
@@ -243,6 +245,7 @@ inline double fma_to_odd(double a, double b, double c) {
 
 template <class F, Math kMath>
 inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
+  if ((flags & 32) && (a == F::kOutOfBounds || b == F::kOutOfBounds || c == F::kOutOfBounds)) return 0;
   auto in = [&](uint16_t bits) {
     if ((flags & 2) && (bits & F::kExponent) == 0) bits = static_cast<uint16_t>(bits & 0x8000);
     return F::value(bits);
@@ -324,10 +327,9 @@ Handler pick_half(Op op) {
 }  // namespace
 
 bool select_half(Code& code, Op op, Type type, const Words& words) {
-  if (words.has(Mod::oob)) return false;
   code.sub = static_cast<uint8_t>((words.has(Mod::sat) ? 1u : 0u) | (words.has(Mod::ftz) ? 2u : 0u) |
                                   (words.has(Mod::relu) ? 4u : 0u) | (words.has(Mod::NaN) ? 8u : 0u) |
-                                  (words.has(Mod::xorsign) ? 16u : 0u));
+                                  (words.has(Mod::xorsign) ? 16u : 0u) | (words.has(Mod::oob) ? 32u : 0u));
   switch (type) {
     case Type::f16:
       code.run = pick_half<Half, false>(op);

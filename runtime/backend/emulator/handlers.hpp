@@ -66,7 +66,9 @@ void select_warpgroup_multiply(Code& code);               // wgmma.mma_async
 void select_matrix_rows(Code& code, bool store);          // ldmatrix, stmatrix
 void select_matrix_elements(Code& code, bool store);      // wmma.load, wmma.store
 void select_transpose(Code& code);                        // movmatrix
+void select_bulk_store(Code& code);                       // st.bulk
 void select_texture(Code& code, ptx::Op op);              // tex, tld4, txq, suld, sust, sured, suq
+void select_image_test(Code& code, ImageUse use);         // istypep
 void select_async(Code& code);                            // asynchronous copies; Code::target is the form
 void select_mbarrier(Code& code, MbarrierAction action);  // the same
 bool select_stack(Code& code, ptx::Op op, bool wide);     // alloca, stacksave, stackrestore

@@ -112,9 +112,13 @@ enum class Collective : uint8_t {
   redux_and,
   redux_or,
   redux_xor,
+  redux_min_f32,  // Code::immediate: kReduxAbs, kReduxNan
+  redux_max_f32,
   elect,
   matrix,  // Code::run does it for the whole warp
 };
+
+inline constexpr uint64_t kReduxAbs = 1, kReduxNan = 2;
 
 struct Code {
   Handler run = nullptr;
@@ -285,6 +289,7 @@ struct ProgramImage {
   std::vector<uint8_t> constant_bytes;
   bool uses_grid_workspace = false, uses_reserved_shared = false, uses_heap = false;
   std::unordered_map<std::string, Variable> globals;
+  std::map<Address, ImageUse> opaque_variables;  // of .texref, .surfref and .samplerref
 };
 
 // Shared memory of another CTA of the cluster: its rank plus one above the offset. Zero there means the own CTA.

@@ -109,6 +109,9 @@ class Placer {
     std::memset(memory_.bytes + (*address - kGlobalBase), 0, size_bytes);
     std::memset(memory_.shadow + (*address - kGlobalBase), 0xff, size_bytes);
     image_.globals[std::string(variable.name)] = {*address, variable.size_bytes};
+    if (variable.type == ptx::Type::texref) image_.opaque_variables[*address] = ImageUse::texture;
+    if (variable.type == ptx::Type::surfref) image_.opaque_variables[*address] = ImageUse::surface;
+    if (variable.type == ptx::Type::samplerref) image_.opaque_variables[*address] = ImageUse::sampler;
   }
 
   void place_constant(ptx::VariableId id) {

@@ -424,7 +424,28 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
+// istypep: a handle of that use, or the address of a variable of that type.
+void test_image(Warp& warp, const Code& code, uint32_t mask) {
+  const Launch& launch = *warp.cta->launch;
+  const auto use = static_cast<ImageUse>(code.sub);
+  const auto& variables = launch.image->opaque_variables;
+  uint32_t holds = 0;
+  for_lanes(mask, [&](unsigned lane) {
+    const uint64_t value = at<const uint64_t>(warp, code.a)[lane];
+    const auto variable = variables.find(value);
+    const Image* image = launch.memory->image(value);
+    if (variable != variables.end() ? variable->second == use : image && image->use == use) holds |= 1u << lane;
+  });
+  uint32_t& d = *at<uint32_t>(warp, code.dst);
+  d = (d & ~mask) | holds;
+}
+
 }  // namespace
+
+void select_image_test(Code& code, ImageUse use) {
+  code.sub = static_cast<uint8_t>(use);
+  code.run = test_image;
+}
 
 void select_texture(Code& code, ptx::Op op) {
   switch (op) {
