@@ -42,6 +42,7 @@ section_ptz() {
     expect 0 "$pack" -t input.ptz; silent
     expect 0 "$pack" -dc input.ptz; same out input
     expect 0 "$pack" -dc --codec $codec <input.ptz; same out input
+    expect 0 "$pack" -d < <(cat input.ptz); same out input  # what a pipe holds says so itself
     expect 0 "$pack" -d input.ptz -o back; same back input; rm back
   done
   head -c 3000 input >part
@@ -58,8 +59,16 @@ section_ptz() {
   expect 2 "$pack" --codec zip input; says "--codec"
   printf 'X' | dd of=input.ptz bs=1 seek=400 conv=notrunc status=none
   expect 1 "$pack" -t input.ptz; says "input.ptz: block 0: "
+  # Of a range of a pipe, what follows it is not decoded.
+  seq 1 600000 >long; "$pack" -qc --codec lzf long >long.ptz
+  printf X | dd of=long.ptz bs=1 seek=$(($(stat -c %s long.ptz) - 600)) conv=notrunc status=none
+  expect 0 "$pack" -T1 --range 100:200 < <(cat long.ptz); head -c 200 long | tail -c 100 | cmp -s - out || fail "range of a .ptz pipe"
+  expect 1 "$pack" -T1 -d < <(cat long.ptz); says "standard input"
+  mv long.ptz long.lz4; expect 0 "$pack" -T1 --range 100:200 long.lz4  # nor does its name matter
   mv input.lz4 wrong.ptz
-  expect 1 "$pack" -t wrong.ptz; says "wrong.ptz, byte 0: not a .ptz file"
+  expect 1 "$pack" -t wrong.ptz; says "wrong.ptz, byte 0: not a .ptz file: expected its magic number 0x1a5a5450, found 0x184d2204"
+  expect 1 "$pack" -d < <(printf 'abc'); says "standard input, frame 0, byte 0: truncated"
+  expect 1 "$pack" -d </dev/null; says "standard input, frame 0, byte 0"
 }
 
 section_flags() {
@@ -378,6 +387,22 @@ section_memory() {
   done
   peak_of "$pack" --backend cpu -f -T16 noise || fail "without a budget"
   [ "$(cat peak)" -gt $((64 * 1024)) ] || fail "the budget changes nothing: $(cat peak) KiB resident without it"
+  # Blocks of .ptz take 22 times their size while they are coded; 16 threads would like 120 MiB, of bbw 400.
+  "$pack" -q --codec lzr input -o expected.ptz; "$pack" -q --codec bbw input -o bbw.ptz
+  head -c 30000000 noise | cat - input >more; "$pack" -q --codec lzr more -o more.ptz
+  for size in 24 64; do
+    cat more | peak_of "$pack" -c --codec lzr -T16 --memory ${size}M >out || fail "compression to .ptz"
+    [ "$(cat peak)" -lt $((size * 1024)) ] || fail "$size MiB allowed, $(cat peak) KiB resident while compressing to .ptz"
+    same out more.ptz
+    cat more.ptz | peak_of "$pack" -d -T16 --memory ${size}M >out || fail "decompression of .ptz"
+    [ "$(cat peak)" -lt $((size * 1024)) ] || fail "$size MiB allowed, $(cat peak) KiB resident while decompressing .ptz"
+    same out more
+  done
+  peak_of "$pack" -f -T16 --memory 64M --codec bbw input -o out || fail "bbw in 64 MiB"; same out bbw.ptz
+  [ "$(cat peak)" -lt $((64 * 1024)) ] || fail "64 MiB allowed, $(cat peak) KiB resident while compressing with bbw"
+  expect 1 "$pack" --codec bbw --memory 24M input -o c.ptz; absent c.ptz
+  says "a block of 1048576 bytes needs"; says "raise the budget, or take a codec with smaller blocks"
+  expect 0 "$pack" -vv -f --memory 24M --codec lzr input -o out; says "bytes of data in memory"; same out expected.ptz
   expect 0 "$pack" -vv --memory 24M --prefetch 1 input -o a.lz4; says "bytes of data in memory"
   expect 0 "$pack" input -o b.lz4; same a.lz4 b.lz4
   expect 1 "$pack" -B7 --memory 24M input -o c.lz4; says "a block of 4194304 bytes needs"; says "raise the budget, or use smaller blocks"; absent c.lz4

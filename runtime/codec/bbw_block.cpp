@@ -35,6 +35,7 @@ ByteVector encode_bbw_block(Bytes raw) {
         [](Bytes section, MutableBytes packed) { return cpu::rans_warp_encode(section, packed, kBbwSectionOptions); });
   }
   if (coded.size() >= raw.size()) coded.clear();
+  coded.shrink_to_fit();
   return coded;
 }
 

@@ -17,6 +17,8 @@ using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<std::uint8_t>;
 
+constexpr std::size_t kCodingFixedBytes = 512u << 10;  // tables
+
 struct EntropyCoder {
   TransformOutcome (*encode)(Bytes raw, MutableBytes coded);
   TransformOutcome (*decode)(Bytes coded, MutableBytes raw);
@@ -60,6 +62,7 @@ ByteVector encode_block(PtzCodec codec, Bytes raw) {
     at += size;
   }
   if (coded.size() >= raw.size()) coded.clear();
+  coded.shrink_to_fit();
   return coded;
 }
 
@@ -76,6 +79,15 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
   }
   return at == coded.size() &&
          cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(raw.size())};
+}
+
+// Of LZ77: what the match finder has for each position, or, after it, the LZ block and its coded form with what a
+// vector takes to grow. Of the BWT: the sorted suffixes of the block and of its half; backwards, the steps of the walk.
+std::size_t encoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
+  return (codec == PtzCodec::bbw ? 24 : 22) * raw_bytes + kCodingFixedBytes;
+}
+std::size_t decoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
+  return (codec == PtzCodec::bbw ? 9 : 6) * raw_bytes + kCodingFixedBytes;
 }
 
 }  // namespace ptxkit::codec

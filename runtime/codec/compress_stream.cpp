@@ -79,6 +79,9 @@ class Compressor {
       batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
     batch.hashed.wait();
+    // What follows may fail, and then nothing of this batch is written.
+    batch.items.clear();
+    batch.raw = {};
     std::uint8_t* const raw = batch.storage.bytes().data() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
     if (!count) return tl::unexpected(count.error());
@@ -105,7 +108,6 @@ class Compressor {
   }
 
   void split(Batch& batch) const {
-    batch.items.clear();
     for (std::size_t begin = 0; begin < batch.raw.size(); begin += block_bytes_) {
       CompressItem item;
       item.raw = batch.raw.subspan(begin, std::min<std::size_t>(block_bytes_, batch.raw.size() - begin));

@@ -27,6 +27,7 @@ struct PipelineLimits {
   std::uint64_t batch_bytes = 0;  // what the buffers of one batch take
   unsigned depth = 3;             // batches at a time, at least 1
   std::stop_token stop;           // ends the stream between two batches with the error "cancelled"
+  std::uint64_t fixed_bytes = 0;  // what the stream takes besides, for as long as it lasts
 };
 
 // read(batch) -> Result<bool>: false means that the input had ended and the batch is empty; an error is reported after
@@ -43,13 +44,14 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
   struct Load {
     Paid paid;
     std::optional<Error> error;  // of the reader: comes after the batch; of the worker: instead of it
-    bool worked = true;
+    bool holds_data = true;      // false: the batch is not written
   };
   scheduler::BoundedQueue<Paid> free_batches(limits.depth);
   scheduler::BoundedQueue<Load> to_work(limits.depth), to_write(limits.depth);
-  auto first_permit = limits.memory.reserve(limits.batch_bytes);
-  if (!first_permit) return tl::unexpected(std::move(first_permit.error()));
-  free_batches.push(Paid{std::move(*first_permit), Batch{}});
+  // In one piece: who waits here holds nothing. It lasts as long as the stream.
+  const auto first_permit = limits.memory.reserve(limits.fixed_bytes + limits.batch_bytes);
+  if (!first_permit) return tl::unexpected(first_permit.error());
+  free_batches.push(Paid{});
 
   std::thread reader([&] {
     for (unsigned made = 1;;) {
@@ -63,7 +65,9 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       if (!paid) paid = free_batches.pop();
       if (!paid) break;
       Load load{std::move(*paid), {}, true};
-      Result<bool> more = limits.stop.stop_requested() ? Result<bool>(fail("cancelled")) : read(load.paid.batch);
+      // What the batch held before is no data of this stream any more.
+      load.holds_data = !limits.stop.stop_requested();
+      Result<bool> more = load.holds_data ? read(load.paid.batch) : Result<bool>(fail("cancelled"));
       if (more && !*more) break;
       if (!more) load.error = std::move(more.error());
       const bool last = load.error.has_value();
@@ -81,10 +85,10 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       Load& load = under_way.load;
       if (Result<void> done = under_way.begun->finish(); !done) {
         load.error = std::move(done.error());
-        load.worked = false;
+        load.holds_data = false;
       }
       under_way.begun.reset();
-      const bool last = !load.worked;
+      const bool last = !load.holds_data;
       return to_write.push(std::move(load)) && !last;
     };
     bool goes_on = true;
@@ -93,13 +97,17 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       std::optional<Load> load = before ? to_work.try_pop() : to_work.pop();
       if (!load && !before) break;
       std::optional<UnderWay> next;
-      if (load) {
+      if (load && load->holds_data) {
         if (limits.stop.stop_requested()) load->error = Error{"cancelled", {}, {}};
         auto begun = work(load->paid.batch);
         next.emplace(std::move(*load), std::move(begun));
       }
       if (before) goes_on = finish(std::move(*before));
       before = std::move(next);
+      if (load && !load->holds_data) {
+        if (goes_on) to_write.push(std::move(*load));
+        goes_on = false;
+      }
     }
     // What is still under way dies here, and is waited for.
     before.reset();
@@ -108,7 +116,7 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
 
   Result<void> outcome;
   while (auto load = to_write.pop()) {
-    if (load->worked) outcome = write(load->paid.batch);
+    if (load->holds_data) outcome = write(load->paid.batch);
     if (outcome && load->error) outcome = tl::unexpected(std::move(*load->error));
     if (!outcome) break;
     free_batches.push(std::move(load->paid));

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "runtime/codec/batch_plan.hpp"
 #include "runtime/codec/block_codec.hpp"
+#include "runtime/codec/pipeline.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -12,6 +16,7 @@ using format::PtzHeader;
 using ByteVector = std::vector<std::uint8_t>;
 
 constexpr std::size_t kBlocksPerThread = 4;
+constexpr std::uint64_t kTableShare = 16;  // of the budget
 
 // A block on its way through the machine.
 struct Job {
@@ -24,15 +29,12 @@ struct Job {
 void finish_encoding(Job& job) {
   job.block = {static_cast<std::uint32_t>(job.raw.size()), static_cast<std::uint32_t>(job.stored.size()),
                job.stored.empty(), format::ptz_checksum(job.raw)};
-  if (job.block.is_raw) {
-    job.block.stored_bytes = job.block.raw_bytes;
-    job.stored = job.raw;
-  }
+  if (job.block.is_raw) job.block.stored_bytes = job.block.raw_bytes;
 }
 
 void begin_decoding(Job& job) {
   job.raw.resize(job.block.raw_bytes);
-  if (job.block.is_raw) job.raw = job.stored;
+  if (job.block.is_raw) std::copy(job.stored.begin(), job.stored.end(), job.raw.begin());
 }
 void finish_decoding(Job& job, bool good) {
   if (!good) {
@@ -46,10 +48,54 @@ void decode(Job& job, const PtzHeader& header) {
   finish_decoding(job, job.block.is_raw || decode_block(header.codec, job.stored, job.raw));
 }
 
-std::size_t batch_blocks(const PtzHeader& header, const Executor& executor, BlockKernels* kernels) {
-  const std::size_t for_threads = kBlocksPerThread * executor.thread_count();
-  if (kernels == nullptr) return for_threads;
-  return std::max(for_threads, kernels->batch_blocks(header.codec, std::size_t{1} << header.block_bits));
+// Blocks on their way through the pipeline together.
+struct Batch {
+  std::vector<Job> jobs;  // of the first `count` of them there is a block
+  std::size_t count = 0;
+  std::uint64_t read_bytes = 0;  // of a container, with this batch
+  std::span<Job> filled() { return std::span(jobs).first(count); }
+};
+
+struct PtzPlan {
+  std::size_t block_count = 0;  // of a batch
+  PipelineLimits limits;
+  std::uint64_t table_bytes = 0;
+};
+
+// As many blocks at a time as keep the machine busy, or as the budget holds: each takes its two forms in every batch,
+// and `coding_bytes` while a thread works on it. With a block in each batch their number shrinks.
+Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const PtzOptions& options,
+                     scheduler::Ledger& memory, std::uint64_t coding_bytes) {
+  const std::uint64_t block_bytes = std::uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
+  const std::uint64_t threads = executor.thread_count(), depth = options.limits.prefetch + 1;
+  std::uint64_t count = kBlocksPerThread * threads;
+  if (options.kernels != nullptr) {
+    coding_bytes = 0;  // on the device, which has a budget of its own
+    count = std::max<std::uint64_t>(count, options.kernels->batch_blocks(header.codec, block_bytes));
+  }
+  PtzPlan plan{
+      .block_count = 0, .limits = {memory, 0, 0, options.limits.stop, 0}, .table_bytes = scheduler::Ledger::kUnlimited};
+  std::uint64_t table_bytes = 0;
+  if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
+    plan.table_bytes = table_bytes = memory.budget_bytes() / kTableShare;
+    const std::uint64_t rest = memory.budget_bytes() - table_bytes;
+    const std::uint64_t all_work = threads * coding_bytes;
+    const std::uint64_t fitting = rest > all_work + threads * depth * each_bytes
+                                      ? (rest - all_work) / (depth * each_bytes)
+                                      : rest / (coding_bytes + depth * each_bytes);
+    count = std::clamp<std::uint64_t>(fitting, 1, count);
+  }
+  plan.block_count = count;
+  plan.limits.batch_bytes = count * each_bytes;
+  plan.limits.fixed_bytes = table_bytes + std::min(count, threads) * coding_bytes;
+  if (plan.limits.fixed_bytes < memory.budget_bytes()) {
+    plan.limits.depth = scheduler::max_in_flight(memory.budget_bytes() - plan.limits.fixed_bytes,
+                                                 plan.limits.batch_bytes, static_cast<unsigned>(depth));
+  }
+  if (plan.limits.depth != 0) return plan;
+  return fail(fmt::format("a block of {} bytes needs {} bytes of memory, the budget is {}", block_bytes,
+                          plan.limits.fixed_bytes + plan.limits.batch_bytes, memory.budget_bytes()),
+              {}, "raise the budget, or take a codec with smaller blocks");
 }
 
 Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
@@ -89,70 +135,92 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
 }  // namespace
 
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                  const PtzHeader& header, BlockKernels* kernels, const Progress& progress) {
-  format::PtzWriter writer(sink, header);
+                                  const PtzHeader& header, const PtzOptions& options) {
+  const std::size_t block_bytes = std::size_t{1} << header.block_bits;
+  scheduler::Ledger unlimited("memory");
+  scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
+  const auto planned = plan(header, executor, options, memory, encoding_bytes(header.codec, block_bytes));
+  if (!planned) return tl::unexpected(planned.error());
+  format::PtzWriter writer(sink, header, planned->table_bytes);
+  if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
   StreamTotals totals;
   totals.frame_count = 1;
-  if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
-  std::vector<Job> jobs(batch_blocks(header, executor, kernels));
-  for (bool more = true; more;) {
-    std::size_t count = 0;
-    for (; more && count < jobs.size(); ++count) {
-      jobs[count].raw.resize(std::size_t{1} << header.block_bits);
-      const auto got = source.read(jobs[count].raw);
+
+  bool has_ended = false;
+  const auto read = [&](Batch& batch) -> Result<bool> {
+    batch.jobs.resize(planned->block_count);
+    for (batch.count = 0; !has_ended && batch.count < batch.jobs.size();) {
+      ByteVector& raw = batch.jobs[batch.count].raw;
+      raw.resize(block_bytes);
+      const auto got = source.read(raw);
       if (!got) return tl::unexpected(got.error());
-      more = *got == jobs[count].raw.size();
-      jobs[count].raw.resize(*got);
-      if (*got == 0) break;
+      has_ended = *got < block_bytes;
+      raw.resize(*got);
+      if (*got != 0) ++batch.count;
     }
-    if (auto done = encode_all(std::span(jobs).first(count), header, executor, kernels); !done) {
-      return tl::unexpected(done.error());
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (auto done = writer.write(jobs[i].block, jobs[i].stored); !done) return tl::unexpected(done.error());
-      totals.raw_bytes += jobs[i].raw.size();
+    return batch.count != 0;
+  };
+  const auto work = [&](Batch& batch) {
+    return finished_batch(encode_all(batch.filled(), header, executor, options.kernels));
+  };
+  const auto write = [&](Batch& batch) -> Result<void> {
+    for (const Job& job : batch.filled()) {
+      if (auto done = writer.write(job.block, job.block.is_raw ? job.raw : job.stored); !done) return done;
+      totals.raw_bytes += job.raw.size();
       ++totals.block_count;
     }
-    if (progress) progress(totals.raw_bytes, writer.written_bytes());
-  }
+    if (options.progress) options.progress(totals.raw_bytes, writer.written_bytes());
+    return {};
+  };
+  if (auto done = run_pipeline<Batch>(planned->limits, read, work, write); !done) return tl::unexpected(done.error());
   if (auto done = writer.finish(); !done) return tl::unexpected(done.error());
   totals.stored_bytes = writer.written_bytes();
   return totals;
 }
 
 Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                    BlockKernels* kernels, const Progress& progress) {
+                                    const PtzOptions& options) {
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
+  const std::size_t block_bytes = std::size_t{1} << header->block_bits;
+  scheduler::Ledger unlimited("memory");
+  scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
+  const auto planned = plan(*header, executor, options, memory, decoding_bytes(header->codec, block_bytes));
+  if (!planned) return tl::unexpected(planned.error());
   StreamTotals totals;
   totals.frame_count = 1;
-  std::vector<Job> jobs(batch_blocks(*header, executor, kernels));
-  // What was read before the input failed is decoded and written all the same.
-  for (bool more = true; more;) {
-    std::size_t count = 0;
-    std::optional<Error> failed;
-    while (more && count < jobs.size()) {
-      jobs[count].error.clear();
-      auto block = reader.next(jobs[count].stored);
-      if (!block) failed = block.error();
-      more = block && *block;
-      if (more) jobs[count++].block = **block;
+
+  bool has_ended = false;
+  const auto read = [&](Batch& batch) -> Result<bool> {
+    batch.jobs.resize(planned->block_count);
+    for (batch.count = 0; !has_ended && batch.count < batch.jobs.size();) {
+      Job& job = batch.jobs[batch.count];
+      job.error.clear();
+      job.stored.reserve(block_bytes);
+      const auto block = reader.next(job.stored);
+      // What was read before is decoded and written all the same.
+      if (!block) return tl::unexpected(block.error());
+      has_ended = !block->has_value();
+      if (!has_ended) batch.jobs[batch.count++].block = **block;
     }
-    if (auto done = decode_all(std::span(jobs).first(count), *header, executor, kernels); !done) {
-      return tl::unexpected(done.error());
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!jobs[i].error.empty()) {
-        return fail("block " + std::to_string(totals.block_count) + ": " + jobs[i].error, source.name());
-      }
-      if (auto done = sink.write(jobs[i].raw); !done) return tl::unexpected(done.error());
-      totals.raw_bytes += jobs[i].raw.size();
+    batch.read_bytes = reader.read_bytes();
+    return batch.count != 0;
+  };
+  const auto work = [&](Batch& batch) {
+    return finished_batch(decode_all(batch.filled(), *header, executor, options.kernels));
+  };
+  const auto write = [&](Batch& batch) -> Result<void> {
+    for (const Job& job : batch.filled()) {
+      if (!job.error.empty()) return fail(fmt::format("block {}: {}", totals.block_count, job.error), source.name());
+      if (auto done = sink.write(job.raw); !done) return done;
+      totals.raw_bytes += job.raw.size();
       ++totals.block_count;
     }
-    if (failed) return tl::unexpected(*failed);
-    if (progress) progress(totals.raw_bytes, reader.read_bytes());
-  }
+    if (options.progress) options.progress(totals.raw_bytes, batch.read_bytes);
+    return {};
+  };
+  if (auto done = run_pipeline<Batch>(planned->limits, read, work, write); !done) return tl::unexpected(done.error());
   totals.stored_bytes = reader.read_bytes();
   return totals;
 }

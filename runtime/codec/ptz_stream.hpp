@@ -8,15 +8,22 @@
 
 namespace ptxkit::codec {
 
-// Every block is coded apart: by `executor`, or by `kernels` where there are any. The bytes are the same. Memory: a
-// few blocks for each thread, and what the kernels need.
+struct PtzOptions {
+  BlockKernels* kernels = nullptr;  // what codes the blocks; null: the executor
+  Progress progress = {};
+  // A budget bounds blocks and what coding them takes; of it a sixteenth is for the table, 16 bytes a block, which only
+  // the end of the file has. `prefetch` counts batches of blocks.
+  StreamLimits limits = {};
+};
+
+// Every block is coded apart: by `executor`, or by kernels where there are any. The bytes are the same. Reading, coding
+// and writing overlap (pipeline.hpp).
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                  const format::PtzHeader& header, BlockKernels* kernels = nullptr,
-                                  const Progress& progress = {});
+                                  const format::PtzHeader& header, const PtzOptions& options = {});
 
 // Everything is checked. An error names the block; blocks before it have been written.
 Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                    BlockKernels* kernels = nullptr, const Progress& progress = {});
+                                    const PtzOptions& options = {});
 
 // One block of a container that is in memory, whatever became of the others.
 Result<std::vector<std::uint8_t>> read_ptz_block(const format::PtzArchive& archive, std::size_t index,

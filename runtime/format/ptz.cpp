@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
 #include <xxhash.h>
+
+#include "support/check.hpp"
 
 namespace ptxkit::format {
 namespace {
@@ -21,10 +24,24 @@ T number_at(Bytes from, std::size_t at) {
   return value;
 }
 
-void append(ByteVector& to, const PtzBlock& block) {
-  append(to, block.raw_bytes);
-  append(to, block.stored_bytes | (block.is_raw ? kPtzStoredRaw : 0));
-  append(to, block.checksum);
+PtzEntry entry_of(const PtzBlock& block) {
+  ByteVector bytes;
+  append(bytes, block.raw_bytes);
+  append(bytes, block.stored_bytes | (block.is_raw ? kPtzStoredRaw : 0));
+  append(bytes, block.checksum);
+  PtzEntry entry;
+  std::copy(bytes.begin(), bytes.end(), entry.begin());
+  return entry;
+}
+// What comes behind the table.
+ByteVector footer_of(std::uint64_t block_count, std::uint64_t raw_bytes, const PtzChecksum& table) {
+  ByteVector bytes;
+  append(bytes, block_count);
+  append(bytes, raw_bytes);
+  append(bytes, table.value());
+  append(bytes, std::uint32_t{0});
+  append(bytes, kPtzEndMagic);
+  return bytes;
 }
 PtzBlock block_at(Bytes from, std::size_t at) {
   const auto stored = number_at<std::uint32_t>(from, at + 4);
@@ -34,7 +51,9 @@ PtzBlock block_at(Bytes from, std::size_t at) {
 
 // Why a header is none, or nothing.
 std::string read_header(Bytes from, PtzHeader& header) {
-  if (number_at<std::uint32_t>(from, 0) != kPtzMagic) return "not a .ptz file: expected its magic number";
+  if (const auto magic = number_at<std::uint32_t>(from, 0); magic != kPtzMagic) {
+    return fmt::format("not a .ptz file: expected its magic number 0x{:08x}, found 0x{:08x}", kPtzMagic, magic);
+  }
   if (number_at<std::uint64_t>(from, 8) != ptz_checksum(from.first(8))) return "the header's checksum is wrong";
   if (from[4] != kPtzVersion) return "expected version 1, found " + std::to_string(from[4]);
   if (from[5] < 1 || from[5] > static_cast<int>(PtzCodec::bbw)) return "unknown codec " + std::to_string(from[5]);
@@ -46,6 +65,8 @@ std::string read_header(Bytes from, PtzHeader& header) {
   return {};
 }
 
+constexpr std::size_t kTablePieceBytes = std::size_t{4096} * kPtzBlockHeaderBytes;  // of the table at a time
+
 // Why a block cannot be, or nothing.
 std::string check_block(const PtzBlock& block, const PtzHeader& header) {
   if (block.raw_bytes == 0 || block.raw_bytes > 1u << header.block_bits) return "the raw size is out of range";
@@ -56,6 +77,16 @@ std::string check_block(const PtzBlock& block, const PtzHeader& header) {
 }  // namespace
 
 std::uint64_t ptz_checksum(Bytes bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
+
+PtzChecksum::PtzChecksum() : state_(XXH64_createState()) {
+  PTXKIT_CHECK(state_ != nullptr, "out of memory");
+  XXH64_reset(static_cast<XXH64_state_t*>(state_), 0);
+}
+PtzChecksum::~PtzChecksum() { XXH64_freeState(static_cast<XXH64_state_t*>(state_)); }
+void PtzChecksum::update(Bytes bytes) {
+  if (!bytes.empty()) XXH64_update(static_cast<XXH64_state_t*>(state_), bytes.data(), bytes.size());
+}
+std::uint64_t PtzChecksum::value() const { return XXH64_digest(static_cast<const XXH64_state_t*>(state_)); }
 
 Result<void> PtzWriter::put(Bytes bytes) {
   written_bytes_ += bytes.size();
@@ -72,33 +103,36 @@ Result<void> PtzWriter::begin() {
 }
 
 Result<void> PtzWriter::write(const PtzBlock& block, Bytes stored) {
-  ByteVector bytes;
-  append(bytes, block);
-  table_.insert(table_.end(), bytes.begin(), bytes.end());
+  if ((table_.size() + 1) * kPtzBlockHeaderBytes > table_limit_bytes_) {
+    return fail(fmt::format("the table of blocks has room for {} bytes, and after {} bytes of input it is full",
+                            table_limit_bytes_, raw_bytes_),
+                {}, "raise the memory budget");
+  }
+  table_.push_back(entry_of(block));
   raw_bytes_ += block.raw_bytes;
-  if (auto done = put(bytes); !done) return done;
+  if (auto done = put(table_.back()); !done) return done;
   return put(stored);
 }
 
 Result<void> PtzWriter::finish() {
-  ByteVector bytes(kPtzBlockHeaderBytes);  // a block of nothing ends the blocks
-  bytes.insert(bytes.end(), table_.begin(), table_.end());
-  const std::uint64_t count = table_.size() / kPtzBlockHeaderBytes;
-  append(bytes, count);
-  append(bytes, raw_bytes_);
-  append(bytes, ptz_checksum(table_));
-  append(bytes, std::uint32_t{0});
-  append(bytes, kPtzEndMagic);
-  return put(bytes);
+  if (auto done = put(PtzEntry{}); !done) return done;  // a block of nothing ends the blocks
+  PtzChecksum checksum;
+  ByteVector piece;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    checksum.update(table_[i]);
+    piece.insert(piece.end(), table_[i].begin(), table_[i].end());
+    if (piece.size() < kTablePieceBytes && i + 1 != table_.size()) continue;
+    if (auto done = put(piece); !done) return done;
+    piece.clear();
+  }
+  return put(footer_of(table_.size(), raw_bytes_, checksum));
 }
 
 tl::unexpected<Error> PtzReader::fail_at(std::uint64_t at, const std::string& what) const {
   return fail(what, source_.name() + ", byte " + std::to_string(at));
 }
 
-std::string PtzReader::block_name() const {
-  return "block " + std::to_string(table_.size() / kPtzBlockHeaderBytes) + ": ";
-}
+std::string PtzReader::block_name() const { return "block " + std::to_string(block_count_) + ": "; }
 
 Result<void> PtzReader::get(MutableBytes into, const std::string& what) {
   const auto got = source_.read(into);
@@ -119,7 +153,7 @@ Result<PtzHeader> PtzReader::begin() {
 }
 
 Result<std::optional<PtzBlock>> PtzReader::next(std::vector<std::uint8_t>& stored) {
-  std::array<std::uint8_t, kPtzBlockHeaderBytes> bytes{};
+  PtzEntry bytes{};
   const std::uint64_t at = at_;
   if (auto done = get(bytes, "a block header"); !done) return tl::unexpected(done.error());
   if (std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; })) {
@@ -130,22 +164,26 @@ Result<std::optional<PtzBlock>> PtzReader::next(std::vector<std::uint8_t>& store
   if (const std::string wrong = check_block(block, header_); !wrong.empty()) return fail_at(at, block_name() + wrong);
   stored.resize(block.stored_bytes);
   if (auto done = get(stored, block_name() + "data"); !done) return tl::unexpected(done.error());
-  table_.insert(table_.end(), bytes.begin(), bytes.end());
+  table_.update(bytes);
   raw_bytes_ += block.raw_bytes;
+  ++block_count_;
   return std::optional(block);
 }
 
 Result<void> PtzReader::check_end() {
-  ByteVector expected = table_;
-  append(expected, std::uint64_t{table_.size() / kPtzBlockHeaderBytes});
-  append(expected, raw_bytes_);
-  append(expected, ptz_checksum(table_));
-  append(expected, std::uint32_t{0});
-  append(expected, kPtzEndMagic);
-  ByteVector found(expected.size());
-  const std::uint64_t at = at_;
-  if (auto done = get(found, "the block table"); !done) return done;
-  if (found != expected) return fail_at(at, "the block table does not say what the blocks say");
+  const std::uint64_t at = at_, table_bytes = block_count_ * kPtzBlockHeaderBytes;
+  PtzChecksum found_table;
+  for (std::uint64_t done_bytes = 0; done_bytes < table_bytes;) {
+    ByteVector piece(std::min<std::uint64_t>(kTablePieceBytes, table_bytes - done_bytes));
+    if (auto done = get(piece, "the block table"); !done) return done;
+    found_table.update(piece);
+    done_bytes += piece.size();
+  }
+  ByteVector footer(kPtzFooterBytes);
+  if (auto done = get(footer, "the block table"); !done) return done;
+  if (found_table.value() != table_.value() || footer != footer_of(block_count_, raw_bytes_, table_)) {
+    return fail_at(at, "the block table does not say what the blocks say");
+  }
   std::uint8_t more = 0;
   const auto got = source_.read({&more, 1});
   if (!got) return tl::unexpected(got.error());

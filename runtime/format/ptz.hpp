@@ -1,7 +1,10 @@
 // The container `.ptz`: blocks that are coded apart, a table of them at the end. docs/format.md is its specification.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,10 +39,29 @@ struct PtzBlock {
 
 std::uint64_t ptz_checksum(Bytes bytes);
 
-// Writes a container, block after block.
+// The checksum of bytes that arrive in pieces.
+class PtzChecksum {
+ public:
+  PtzChecksum();
+  ~PtzChecksum();
+  PtzChecksum(const PtzChecksum&) = delete;
+  PtzChecksum& operator=(const PtzChecksum&) = delete;
+  void update(Bytes bytes);
+  std::uint64_t value() const;
+
+ private:
+  void* state_;  // XXH64_state_t: its header stays out of ours
+};
+
+using PtzEntry = std::array<std::uint8_t, kPtzBlockHeaderBytes>;  // a block's header, and what the table says of it
+
+// Writes a container, block after block. The table is kept until the end: 16 bytes for each block, and a block that
+// would make it longer than `table_limit_bytes` is refused.
 class PtzWriter {
  public:
-  PtzWriter(ByteSink& sink, const PtzHeader& header) : sink_(sink), header_(header) {}
+  PtzWriter(ByteSink& sink, const PtzHeader& header,
+            std::uint64_t table_limit_bytes = std::numeric_limits<std::uint64_t>::max())
+      : sink_(sink), header_(header), table_limit_bytes_(table_limit_bytes) {}
   Result<void> begin();
   Result<void> write(const PtzBlock& block, Bytes stored);
   Result<void> finish();  // the table
@@ -50,11 +72,12 @@ class PtzWriter {
 
   ByteSink& sink_;
   PtzHeader header_;
-  std::vector<std::uint8_t> table_;
+  std::uint64_t table_limit_bytes_;
+  std::deque<PtzEntry> table_;  // a vector that grows would take twice its room
   std::uint64_t raw_bytes_ = 0, written_bytes_ = 0;
 };
 
-// Reads a container in order, without going back.
+// Reads a container in order, without going back. Of the table it keeps the checksum alone.
 class PtzReader {
  public:
   explicit PtzReader(ByteSource& source) : source_(source) {}
@@ -71,8 +94,8 @@ class PtzReader {
 
   ByteSource& source_;
   PtzHeader header_;
-  std::vector<std::uint8_t> table_;
-  std::uint64_t at_ = 0, raw_bytes_ = 0;
+  PtzChecksum table_;
+  std::uint64_t at_ = 0, raw_bytes_ = 0, block_count_ = 0;
 };
 
 // Random access to a container in memory through its table, whatever became of other blocks.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/options.hpp"
+#include "tools/ptx-pack/peeked_source.hpp"
 #include "tools/ptx-pack/progress.hpp"
 #include "tools/ptx-pack/ptz_range.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
@@ -39,7 +41,7 @@ std::uint64_t data_bytes(const Options& options) {
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
 std::uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
   if (options.memory_bytes == 0) return scheduler::Ledger::kUnlimited;
-  return backend.name() == "cuda" ? data_bytes(options) / 2 : data_bytes(options);
+  return backend.name() == "cuda" || options.backend == "cuda" ? data_bytes(options) / 2 : data_bytes(options);
 }
 
 class Packer {
@@ -85,7 +87,9 @@ class Packer {
 
   Result<std::string> output_path(const std::string& input_path) const {
     if (options_.output) return *options_.output;
-    if (options_.mode == Mode::compress) return input_path + std::string(uses_ptz({}) ? kPtzSuffix : kLz4Suffix);
+    if (options_.mode == Mode::compress) {
+      return input_path + std::string(options_.codec != "lz4" ? kPtzSuffix : kLz4Suffix);
+    }
     for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
       if (input_path.ends_with(suffix) && input_path.size() > suffix.size()) {
         return input_path.substr(0, input_path.size() - suffix.size());
@@ -106,8 +110,11 @@ class Packer {
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
     format::DescriptorSink sink(file->descriptor(), file->name());
-    if (options_.range) return extract(*input, *file, sink);
-    const auto totals = transform(*input, sink);
+    format::DescriptorSource descriptor(input->descriptor(), input->name());
+    PeekedSource source(descriptor);
+    if (auto looked = look_at(source); !looked) return looked;
+    if (options_.range) return extract(*input, source, *file, sink);
+    const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (options_.verify) {
       if (auto checked = verify(*file, totals->raw_bytes); !checked) return checked;
@@ -119,13 +126,13 @@ class Packer {
   }
 
   // The bytes of options_.range and no more: a .ptz file has a table, and a stream is stopped once they are written.
-  Result<void> extract(const InputFile& input, OutputFile& file, format::ByteSink& sink) {
-    if (uses_ptz(input.name()) && S_ISREG(input.info().st_mode)) {
+  Result<void> extract(const InputFile& input, PeekedSource& source, OutputFile& file, format::ByteSink& sink) {
+    if (is_ptz_ && S_ISREG(input.info().st_mode)) {
       if (auto done = extract_from_ptz(input, *options_.range, sink); !done) return done;
       return file.commit(input);
     }
     RangeSink part(sink, *options_.range);
-    const auto totals = transform(input, part, part.stop_token());
+    const auto totals = transform(input, source, part, part.stop_token());
     if (!part.is_complete()) {
       if (!totals) return tl::unexpected(totals.error());
       return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", totals->raw_bytes),
@@ -145,10 +152,10 @@ class Packer {
     codec::Executor executor(options_.thread_count);
     format::DescriptorSource source(file.descriptor(), file.name());
     format::NullSink sink;
+    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
     const auto read_back = [&] {
-      if (uses_ptz({})) return codec::decompress_ptz(source, sink, executor);
+      if (is_ptz_) return codec::decompress_ptz(source, sink, executor, {.progress = {}, .limits = limits});
       const auto cpu = codec::make_cpu_backend(executor);
-      const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
       return codec::decompress_stream(source, sink, *cpu, {.progress = {}, .limits = limits});
     };
     const auto totals = read_back();
@@ -163,35 +170,43 @@ class Packer {
     auto input = InputFile::open(input_path);
     if (!input) return tl::unexpected(input.error());
     format::NullSink sink;
-    const auto totals = transform(*input, sink);
+    format::DescriptorSource descriptor(input->descriptor(), input->name());
+    PeekedSource source(descriptor);
+    if (auto looked = look_at(source); !looked) return looked;
+    const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (options_.verbose()) report(*input, "no errors", *totals);
     return {};
   }
 
-  // Whether .ptz is written, or read from `input_path`.
-  bool uses_ptz(const std::string& input_path) const {
-    return options_.codec != "lz4" || (options_.mode != Mode::compress && input_path.ends_with(kPtzSuffix));
+  // Whether .ptz is written, or read: what is read says so itself. Name and --codec matter where it is neither .ptz nor
+  // LZ4, for what the error expects.
+  Result<void> look_at(PeekedSource& source) {
+    is_ptz_ = options_.codec != "lz4";
+    if (options_.mode == Mode::compress) return {};
+    const auto magic = source.magic();
+    if (!magic) return tl::unexpected(magic.error());
+    is_ptz_ = *magic == format::kPtzMagic || is_ptz_ || source.name().ends_with(kPtzSuffix);
+    return {};
   }
 
-  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSink& sink, std::stop_token stop = {}) {
-    format::DescriptorSource source(input.descriptor(), input.name());
+  Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSource& source, format::ByteSink& sink,
+                                        std::stop_token stop = {}) {
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);
     const codec::Progress progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); };
-    if (uses_ptz(input.name())) {
+    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
+    if (is_ptz_) {
       if (!kernels_) {
         auto selected = codec::select_block_kernels(request_, executor_);
         if (!selected) return tl::unexpected(selected.error());
         kernels_ = std::move(*selected);
       }
-      if (options_.mode != Mode::compress)
-        return codec::decompress_ptz(source, sink, executor_, kernels_.get(), progress);
+      const codec::PtzOptions options{.kernels = kernels_.get(), .progress = progress, .limits = limits};
+      if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, options);
       const format::PtzCodec codec = *codec::block_codec_named(options_.codec);
-      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, kernels_.get(),
-                                 progress);
+      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, options);
     }
-    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
     if (options_.mode != Mode::compress) {
       return codec::decompress_stream(source, sink, backend_, {.progress = progress, .limits = limits});
     }
@@ -205,17 +220,19 @@ class Packer {
     const auto [from, to] = options_.mode == Mode::compress ? std::pair(totals.raw_bytes, totals.stored_bytes)
                                                             : std::pair(totals.stored_bytes, totals.raw_bytes);
     fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", input.name(), output_name, from, to, ratio);
-    if (options_.verbosity >= 3 && uses_ptz(input.name())) {
-      const std::string where = kernels_ ? kernels_->description()
-                                         : fmt::format("cpu, {} thread{}", executor_.thread_count(),
-                                                       executor_.thread_count() == 1 ? "" : "s");
-      fmt::print(stderr, "  {} block{}; {}\n", totals.block_count, totals.block_count == 1 ? "" : "s", where);
-    } else if (options_.verbosity >= 3) {
-      fmt::print(stderr, "  {} frame{}, {} block{}; {}{}\n", totals.frame_count, totals.frame_count == 1 ? "" : "s",
-                 totals.block_count, totals.block_count == 1 ? "" : "s", backend_.description(),
+    if (options_.verbosity < 3) return;
+    const auto count = [](std::uint64_t number, std::string_view what) {
+      return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+    };
+    if (is_ptz_) {
+      fmt::print(stderr, "  {}; {}\n", count(totals.block_count, "block"),
+                 kernels_ ? kernels_->description() : "cpu, " + count(executor_.thread_count(), "thread"));
+    } else {
+      fmt::print(stderr, "  {}, {}; {}{}\n", count(totals.frame_count, "frame"), count(totals.block_count, "block"),
+                 backend_.description(),
                  options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(encoder_)) : "");
-      fmt::print(stderr, "  at most {} bytes of data in memory\n", memory_.peak_bytes());
     }
+    fmt::print(stderr, "  at most {} bytes of data in memory\n", memory_.peak_bytes());
   }
 
   const Options& options_;
@@ -225,6 +242,7 @@ class Packer {
   codec::Executor& executor_;
   codec::Encoder encoder_;
   scheduler::Ledger memory_;
+  bool is_ptz_ = false;  // the file at hand
 };
 
 // A thread copies several times as fast as it compresses.
@@ -239,6 +257,8 @@ std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
   if (copies_at != work.begin()) work.erase(copies_at, work.end());
   return {std::move(work), std::move(copies)};
 }
+
+constexpr int kLargeAllocationBytes = 128 << 10;
 
 // What LZ4 files hold is not known before they are read; this is a usual ratio.
 constexpr std::uint64_t kUsualRatio = 2;
@@ -327,6 +347,9 @@ int run(int argc, char** argv) {
   if (const auto* code = std::get_if<ExitCode>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
   install_interrupt_cleanup();
+  // What a block took goes back to the system at once; otherwise glibc raises the limit from which on it does that, and
+  // every thread keeps what its largest block took (mallopt(3)).
+  if (options.memory_bytes != 0) ::mallopt(M_MMAP_THRESHOLD, kLargeAllocationBytes);
   int exit_code = kOk;
   const auto complain = [&](const Error& error) {
     if (options.verbosity >= 0) fmt::print(stderr, "ptx-pack: {}\n", error.message());

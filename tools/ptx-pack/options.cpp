@@ -176,10 +176,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   }
   if (options.codec != "lz4") {
     if (!block_flags.empty() || options.reproducible || options.high_ratio || content_size || no_content_size ||
-        frame_crc || no_frame_crc || options.memory_bytes != 0) {
+        frame_crc || no_frame_crc) {
       return usage(fmt::format(
-          "-B, --reproducible, -3, --[no-]content-size, --[no-]frame-crc and --memory are for lz4, not for {}",
-          options.codec));
+          "-B, --reproducible, -3, --[no-]content-size and --[no-]frame-crc are for lz4, not for {}", options.codec));
     }
   }
   options.content_size = !no_content_size;

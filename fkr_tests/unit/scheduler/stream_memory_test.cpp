@@ -59,6 +59,22 @@ class HoldingSink final : public format::ByteSink {
   int writes_ = 0;
 };
 
+// Keeps what it is given, and asks for the end once it has enough.
+class StoppingSink final : public format::ByteSink {
+ public:
+  explicit StoppingSink(std::size_t enough_bytes) : enough_bytes_(enough_bytes) {}
+  Result<void> write(format::Bytes bytes) override {
+    written.insert(written.end(), bytes.begin(), bytes.end());
+    if (written.size() >= enough_bytes_) stop.request_stop();
+    return {};
+  }
+  ByteVector written;
+  std::stop_source stop;
+
+ private:
+  std::size_t enough_bytes_;
+};
+
 format::FrameHeader blocks_of(int size_id) {
   format::FrameHeader header;
   header.block_size_id = size_id;
@@ -174,6 +190,47 @@ TEST_F(StreamMemory, AFailedSinkReturnsEverything) {
   sink.fail_after_bytes = 100'000;
   EXPECT_EQ(compress(100 * kMiB, memory, sink).error().what, "the sink is full");
   EXPECT_EQ(memory.reserved_bytes(), 0u);
+}
+
+// Fails after so many bytes.
+class FailingSource final : public format::ByteSource {
+ public:
+  explicit FailingSource(std::uint64_t good_bytes) : source_(pattern(), good_bytes) {}
+  Result<std::size_t> read(format::MutableBytes into) override {
+    const auto count = source_.read(into);
+    return *count == into.size() ? count : fail("the disk is gone");
+  }
+  const std::string& name() const override { return source_.name(); }
+
+ private:
+  testing::GeneratedSource source_;
+};
+
+// Buffers are used again: what one held before must not be written a second time when its turn brings no data.
+TEST_F(StreamMemory, AnEndThatIsNoneWritesABeginningAndNothingElse) {
+  Ledger unlimited("memory");
+  format::MemorySink whole;
+  ASSERT_TRUE(compress(20 * kMiB, unlimited, whole));
+  const ByteVector& expected = whole.bytes();
+  const auto is_beginning = [&](const ByteVector& written) {
+    return written.size() < expected.size() && std::equal(written.begin(), written.end(), expected.begin());
+  };
+  for (std::uint64_t blocks = 1; blocks < 30; ++blocks) {
+    Ledger memory("memory", kMiB);
+    FailingSource source(blocks * 65536);
+    format::MemorySink sink;
+    const CompressOptions options{.header = blocks_of(4),
+                                  .encoder = Encoder::fast,
+                                  .progress = {},
+                                  .limits = {.memory = &memory, .prefetch = 2, .stop = {}}};
+    EXPECT_EQ(compress_stream(source, sink, *backend_, options).error().what, "the disk is gone");
+    EXPECT_TRUE(is_beginning(sink.bytes())) << blocks;
+
+    Ledger other("memory", kMiB);
+    StoppingSink stopping(blocks * 500);
+    EXPECT_EQ(compress(20 * kMiB, other, stopping, 4, 2, stopping.stop.get_token()).error().what, "cancelled");
+    EXPECT_TRUE(is_beginning(stopping.written)) << blocks;
+  }
 }
 
 TEST_F(StreamMemory, StreamsThatShareABudgetAllComeThrough) {

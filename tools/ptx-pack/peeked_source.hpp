@@ -1,0 +1,40 @@
+// A source whose first bytes can be looked at before they are read: what a pipe holds, its name does not say.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/format/byte_stream.hpp"
+
+namespace ptxkit::pack {
+
+class PeekedSource final : public format::ByteSource {
+ public:
+  explicit PeekedSource(format::ByteSource& from) : from_(from) {}
+
+  // The first four bytes as a little-endian number; 0 where there are fewer.
+  Result<std::uint32_t> magic() {
+    const auto got = from_.read(first_);
+    if (!got) return tl::unexpected(got.error());
+    left_ = format::Bytes(first_).first(*got);
+    if (*got < first_.size()) return 0;
+    return first_[0] | std::uint32_t{first_[1]} << 8 | std::uint32_t{first_[2]} << 16 | std::uint32_t{first_[3]} << 24;
+  }
+
+  Result<std::size_t> read(format::MutableBytes into) override {
+    const std::size_t count = std::min(left_.size(), into.size());
+    std::copy_n(left_.begin(), count, into.begin());
+    left_ = left_.subspan(count);
+    if (count == into.size()) return count;
+    const auto more = from_.read(into.subspan(count));
+    return more ? Result<std::size_t>(count + *more) : more;
+  }
+  const std::string& name() const override { return from_.name(); }
+
+ private:
+  format::ByteSource& from_;
+  std::array<std::uint8_t, 4> first_{};
+  format::Bytes left_;  // of them
+};
+
+}  // namespace ptxkit::pack
