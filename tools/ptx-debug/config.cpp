@@ -81,13 +81,19 @@ Result<void> apply_config(CLI::App& verb, const std::string& path) {
     if (!options.contains(name)) {
       return wrong(number, fmt::format("unknown option '{}'{}", name, did_you_mean(name, names)));
     }
+    const std::string_view value = trimmed(line.substr(equals + 1));
+    if (value.empty()) return wrong(number, fmt::format("{}: expected a value, found none", name));
     Setting& setting = settings[name];
     setting.line = number;
-    setting.values.emplace_back(trimmed(line.substr(equals + 1)));
+    setting.values.emplace_back(value);
   }
   for (const auto& [name, setting] : settings) {
     CLI::Option& option = *options[name];
     if (option.count() > 0) continue;
+    if (setting.values.size() > 1 && option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
+      return wrong(setting.line, fmt::format("{}: expected once, found {} times", name, setting.values.size()));
+    }
+    const bool is_flag = option.get_items_expected_max() == 0;
     try {
       for (const std::string& value : setting.values) {
         // An absolute path stays what it is.
@@ -95,7 +101,13 @@ Result<void> apply_config(CLI::App& verb, const std::string& path) {
       }
       option.run_callback();
     } catch (const CLI::ParseError& error) {
-      return wrong(setting.line, fmt::format("{}: {}", name, error.what()));
+      if (is_flag) {
+        return wrong(setting.line, fmt::format("{}: expected true or false, found '{}'", name, setting.values.back()));
+      }
+      std::string_view what = error.what();
+      const std::string prefix = fmt::format("--{}: ", name);
+      if (what.starts_with(prefix)) what.remove_prefix(prefix.size());
+      return wrong(setting.line, fmt::format("{}: {}", name, what));
     }
   }
   return {};

@@ -11,6 +11,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/report/place.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -68,12 +69,12 @@ void add_inputs(CLI::App& verb, Inputs& inputs) {
           "standard input")
       ->required();
   verb.add_option("-j,--jobs", inputs.jobs, "texts to work on at the same time; 0: as many as there are cores")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(kMostJobs));
 }
 
 std::optional<std::string> fault(const Inputs& inputs) {
   if (std::ranges::count(inputs.words, "-") > 1) return "standard input can be read only once";
-  if (inputs.jobs > kMostJobs) return fmt::format("--jobs: expected 0 to {}, found {}", kMostJobs, inputs.jobs);
   return std::nullopt;
 }
 

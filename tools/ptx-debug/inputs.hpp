@@ -29,7 +29,7 @@ struct Inputs {
 // Adds FILE... and --jobs to a verb.
 void add_inputs(CLI::App& verb, Inputs& inputs);
 
-// What is wrong with them, if anything: standard input named twice, too many jobs.
+// What is wrong with them, if anything: standard input named twice.
 std::optional<std::string> fault(const Inputs& inputs);
 
 // A text, or a file or folder that none could be had from.

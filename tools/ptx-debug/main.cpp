@@ -69,7 +69,11 @@ int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string what = error.what();
   if (is(CLI::ExitCodes::RequiredError) && verb.empty()) what = "no verb given";
-  if (is(CLI::ExitCodes::ConversionError) && what[0] == 'C') what[0] = 'c';  // "Could not convert: ..."
+  if (is(CLI::ExitCodes::ArgumentMismatch)) {
+    // "json was given a disallowed flag override"
+    const size_t name_end = what.find(" was given a disallowed flag override");
+    if (name_end != what.npos) what = fmt::format("--{} takes no value", what.substr(0, name_end));
+  }
   return usage_error(verb, what);
 }
 
@@ -119,7 +123,13 @@ int run(int argc, char** argv) {
 
   std::vector<std::string> words = with_explicit_json(argc, argv);
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
+    verbs.push_back(verb->get_name());
+    // Else CLI11 takes any value of --flag=VALUE, and --falsify=of for true.
+    for (CLI::Option* option : verb->get_options()) {
+      if (option->get_items_expected_max() == 0) option->disable_flag_override();
+    }
+  }
   if (!words.empty() && !words.front().starts_with("-") && std::ranges::find(verbs, words.front()) == verbs.end()) {
     return usage_error("", fmt::format("unknown verb '{}'{}", words.front(), did_you_mean(words.front(), verbs)));
   }

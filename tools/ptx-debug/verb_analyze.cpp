@@ -1,5 +1,7 @@
 // `ptx-debug analyze FILE...`: the catalogue against every kernel of every file, a report, an exit code.
+#include <bit>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <regex>
 
@@ -21,6 +23,7 @@
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/replay_findings.hpp"
 #include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
@@ -52,8 +55,6 @@ struct Arguments {
   bool no_config = false;
 };
 
-bool is_power_of_two(uint32_t value) { return value && !(value & (value - 1)); }
-
 // https://no-color.org: any non-empty value turns colour off.
 bool wants_colour(const std::string& colour) {
   if (colour != "auto") return colour == "always";
@@ -73,19 +74,47 @@ std::string describe(const rules::EvidenceFile& file) {
   return fmt::format("{}: {} (sm_{}), driver {}, {}", file.name, file.device, file.family_sm, file.driver, file.date);
 }
 
+// Two reports that would go to one place, or one that would replace what is analyzed.
+std::optional<std::string> output_fault(const Arguments& arguments) {
+  namespace fs = std::filesystem;
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    if (fs::exists(a, ignored) && !fs::is_regular_file(a, ignored)) return false;  // /dev/null takes any number
+    return fs::equivalent(a, b, ignored) ||
+           fs::absolute(a, ignored).lexically_normal() == fs::absolute(b, ignored).lexically_normal();
+  };
+  const std::pair<std::string_view, const std::string&> outputs[] = {{"--json", arguments.json},
+                                                                     {"--html", arguments.html},
+                                                                     {"--sarif", arguments.sarif},
+                                                                     {"--write-baseline", arguments.write_baseline}};
+  for (const auto& [option, path] : outputs) {
+    if (path.empty() || path == "-") {
+      if (path.empty() || option == "--json") continue;
+      return fmt::format("{}: expected a file, found '-'; standard output gets what --format says", option);
+    }
+    for (const std::string& input : arguments.inputs.words) {
+      if (same(path, input))
+        return fmt::format("{}: '{}' is analyzed, and would be replaced by the report", option, path);
+    }
+    for (const auto& [other, other_path] : outputs) {
+      if (other == option) break;
+      if (!other_path.empty() && same(path, other_path))
+        return fmt::format("{} and {} both name '{}'", other, option, path);
+    }
+  }
+  return std::nullopt;
+}
+
 // What is wrong with the arguments, if anything.
 std::optional<std::string> fault(const Arguments& arguments) {
-  if (arguments.minimum_percent && !(*arguments.minimum_percent >= 0 && *arguments.minimum_percent <= 100)) {
-    return fmt::format("--min-score: expected 0 to 100, found {}", *arguments.minimum_percent);
-  }
-  if (arguments.assume_align_bytes != 0 &&
-      (!is_power_of_two(arguments.assume_align_bytes) || arguments.assume_align_bytes > kLargestAlignmentBytes)) {
+  if (arguments.assume_align_bytes != 0 && !std::has_single_bit(arguments.assume_align_bytes)) {
     return fmt::format("--assume-align: expected a power of two up to {}, found {}", kLargestAlignmentBytes,
                        arguments.assume_align_bytes);
   }
   if (auto what = unknown_word("--profile", arguments.profile, {"root-cause", "pattern"})) return what;
   if (auto what = unknown_word("--format", arguments.format, {"text", "json", "sarif", "github"})) return what;
   if (auto what = unknown_word("--color", arguments.colour, {"auto", "always", "never"})) return what;
+  if (auto what = output_fault(arguments)) return what;
   return fault(arguments.inputs);
 }
 
@@ -246,7 +275,8 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_flag("--falsify", arguments->selection.falsify,
                  "run the whole catalogue; without it the rules of critical and high severity");
   verb->add_option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(number(100));
   verb->add_option("--json", arguments->json,
                    "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
       ->type_name("[F]");
@@ -288,7 +318,8 @@ void add_analyze(CLI::App& app, Action& action) {
       ->type_name("RE");
   verb->add_option("--assume-align", arguments->assume_align_bytes,
                    "alignment in bytes of every pointer parameter, in place of the language's contract")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(kLargestAlignmentBytes));
   verb->add_option("--launch", arguments->launch, "a launch file: what the host promises of each entry's launches")
       ->type_name("F")
       ->expected(1)

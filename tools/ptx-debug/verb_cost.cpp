@@ -8,6 +8,7 @@
 #include "analyzer/report/place.hpp"
 #include "kernels/cost.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -96,6 +97,7 @@ void add_cost(CLI::App& app, Action& action) {
   add_inputs(*verb, options->inputs);
   verb->add_option("--size", options->sizes, "bytes of input, separated by commas; 262144 and 4194304 without")
       ->type_name("N")
+      ->check(whole_number())
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_flag("--json", options->json, "as JSON");

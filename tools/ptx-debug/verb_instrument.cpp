@@ -15,6 +15,7 @@
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -177,7 +178,8 @@ void add_instrument(CLI::App& app, Action& action) {
                    "all, or a list of entry, loop, barrier, store, load, call, exit (default: all but load)")
       ->type_name("KINDS");
   verb->add_option("--records", words->records, "markers that the buffer keeps, a power of two (default 4096)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->callback([words, &action] { action = [words] { return instrument_file(*words); }; });
 }
 

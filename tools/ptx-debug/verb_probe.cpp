@@ -12,6 +12,7 @@
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/probe_experiment.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -63,10 +64,6 @@ int run_one(const std::string& word) {
 
 int run_experiment(const ProbeWords& words) {
   if (!words.one.empty()) return run_one(words.one);
-  for (const int level : words.levels) {
-    if (level < 0 || level > kHighestLevel)
-      return usage_error("probe", fmt::format("--levels: expected 0 to {}, found {}", kHighestLevel, level));
-  }
   char self[4096];
   const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
   if (length <= 0) return fail_with({"cannot find this program", "/proc/self/exe", ""});
@@ -113,6 +110,7 @@ void add_probe(CLI::App& app, Action& action) {
   verb->add_option("-o,--output", words->out, "where to write the evidence file; - is standard output")->type_name("F");
   verb->add_option("--levels", words->levels, "levels of the driver's compiler, 0 to 4 (default: all)")
       ->type_name("LIST")
+      ->check(whole_number(kHighestLevel))
       ->delimiter(',');
   verb->add_option("--one", words->one, "run one probe in this process and print its status")
       ->type_name("NAME,OFFSET,LEVEL");

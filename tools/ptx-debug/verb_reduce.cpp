@@ -14,6 +14,7 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -51,8 +52,6 @@ int reduce_file(const ReduceOptions& options) {
   if (options.command.find("{}") == std::string::npos)
     return usage_error(
         "reduce", fmt::format("--when: expected a command with {{}} in the file's place, found '{}'", options.command));
-  if (options.status && (*options.status < 0 || *options.status > 255))
-    return usage_error("reduce", fmt::format("--status: expected 0 to 255, found {}", *options.status));
   const auto text = read_file(options.file);
   if (!text) return fail_with(text.error(), rules::Status::unreadable);
   if (const ptx::ParseResult parsed = ptx::parse(*text, options.file); !parsed.diagnostics.empty()) {
@@ -111,14 +110,17 @@ void add_reduce(CLI::App& app, Action& action) {
       ->required()
       ->type_name("COMMAND");
   verb->add_option("--status", options->status, "exit status that counts as the failure; without it any but 0")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(255));
   verb->add_option("-o,--output", options->out, "where to write what is left; standard output by default")
       ->type_name("OUT");
   verb->add_option("--seconds", options->seconds, "stop after so long, with what is found by then (default 600)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option("--command-seconds", options->command_seconds,
                    "a run that takes longer is killed, and is no failure (default 10)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->callback([options, &action] { action = [options] { return reduce_file(*options); }; });
 }
 

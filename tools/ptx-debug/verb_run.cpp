@@ -19,6 +19,7 @@
 #include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/fault_sarif.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -125,8 +126,6 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
     return fmt::format(
         "--schedule: expected in-order, random:SEED or adversarial:SEED with a seed of at least 1, found '{}'",
         options.schedule);
-  if (!(options.deadline_seconds >= 0))
-    return fmt::format("--deadline: expected seconds, found {}", options.deadline_seconds);
   const auto checks = emulator::parse_checks(options.checks);
   if (!checks) return checks.error().message();
   run.shape.dynamic_shared_bytes = options.shared_bytes;
@@ -360,7 +359,8 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z");
   verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z");
   verb->add_option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z");
-  verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory");
+  verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory")
+      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option(
       "--arg", options->arguments,
       "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
@@ -372,10 +372,13 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--check", options->checks,
                    "all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
   verb->add_option("--schedule", options->schedule, "in-order, random:SEED or adversarial:SEED");
-  verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit");
+  verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit")
+      ->check(whole_number());
   verb->add_option("--deadline", options->deadline_seconds,
-                   "cuda: give up after so many seconds, write the mapped buffers and exit 3; 0: wait");
-  verb->add_option("--threads", options->threads, "blocks to run at the same time");
+                   "cuda: give up after so many seconds, write the mapped buffers and exit 3; 0: wait")
+      ->check(number());
+  verb->add_option("--threads", options->threads, "blocks to run at the same time")
+      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option("--json", options->json, "write faults and statistics to this file; - is standard output");
   verb->add_option("--sarif", options->sarif, "write the faults to this file as SARIF 2.1.0; - is standard output");
   verb->callback([options, &action] { action = [options] { return run_kernel(*options); }; });
