@@ -128,6 +128,7 @@ TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
           format::NullSink sink;
           format::FrameHeader header;
           header.block_size_id = 4;
+          header.content_bytes = total / job_count;
           const auto done = compress_stream(source, sink, *shared,
                                             {.header = header,
                                              .encoder = shared->default_encoder(),

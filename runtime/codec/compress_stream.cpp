@@ -38,13 +38,15 @@ class Compressor {
   Result<StreamTotals> run() {
     scheduler::Ledger unlimited("memory");
     scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
-    const BatchPlan plan = plan_batches(backend_.preferred_batch_bytes(block_bytes_), block_bytes_,
-                                        {kFixedBytes, buffer_bytes(block_bytes_)}, memory, options_.limits.prefetch);
+    // One block at the least, and no more than there is.
+    std::uint64_t preferred = backend_.preferred_batch_bytes(block_bytes_);
+    if (const auto& announced = options_.header.content_bytes; announced && *announced < preferred) {
+      preferred = *announced + block_bytes_ - 1;
+    }
+    const BatchPlan plan = plan_batches(preferred, block_bytes_, {kFixedBytes, buffer_bytes(block_bytes_)}, memory,
+                                        options_.limits.prefetch);
     if (plan.depth == 0) return no_room_for_a_block(block_bytes_, plan.batch_bytes, memory);
     batch_bytes_ = plan.block_count * block_bytes_;
-    if (const auto& announced = options_.header.content_bytes; announced && *announced < batch_bytes_) {
-      batch_bytes_ = std::max<std::size_t>(1, (*announced + block_bytes_ - 1) / block_bytes_) * block_bytes_;
-    }
     std::vector<std::uint8_t> bytes;
     format::append_frame_header(options_.header, bytes);
     if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
@@ -68,6 +70,8 @@ class Compressor {
 
   Result<bool> read(Batch& batch) {
     constexpr std::size_t kRoom = format::kHistoryBytes;
+    // A short stream has its end in the first batch: no memory for a second one.
+    if (has_ended_) return false;
     if (batch.items.capacity() == 0) {
       auto storage = backend_.host_memory(kRoom + batch_bytes_), output = backend_.host_memory(batch_bytes_);
       if (!storage) return tl::unexpected(storage.error());
@@ -85,6 +89,7 @@ class Compressor {
     std::uint8_t* const raw = batch.storage.bytes().data() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
     if (!count) return tl::unexpected(count.error());
+    has_ended_ = *count < batch_bytes_;
     read_bytes_ += *count;
     if (const auto& announced = options_.header.content_bytes;
         announced && (read_bytes_ > *announced || (*count < batch_bytes_ && read_bytes_ < *announced))) {
@@ -154,6 +159,7 @@ class Compressor {
   std::size_t batch_bytes_ = 0;
   // The reader's:
   std::uint64_t read_bytes_ = 0;
+  bool has_ended_ = false;
   std::vector<std::uint8_t> history_;
   format::BackgroundHash hash_;
   // The writer's:

@@ -31,7 +31,17 @@ namespace {
 
 std::recursive_mutex lock_of_everything;
 std::map<std::uintptr_t, std::size_t> device_memory, pinned_memory;
-int sticky_code = 0;
+std::map<std::uintptr_t, int> device_of;  // of device memory
+constexpr int kAllDevices = -1;
+std::map<int, int> sticky_codes;  // by device
+char contexts[64];                // one a device
+thread_local int current_device = kAllDevices;
+
+void die(int device, int code) { sticky_codes[device] = code; }
+int sticky_code() {
+  const int of_all = sticky_codes[kAllDevices];
+  return of_all != 0 ? of_all : sticky_codes[current_device];
+}
 
 // Launches that were captured: of each the kernel and the work.
 struct Graph {
@@ -49,7 +59,7 @@ struct Stream {
       const auto step = std::move(work.front());
       work.pop_front();
       ++done;
-      if (const int code = step(); code != 0) return sticky_code = code;
+      if (const int code = step(); code != 0) return die(current_device, code), code;
     }
     return 0;
   }
@@ -71,15 +81,17 @@ struct Function {
 int enter(const char* name) {
   auto& state = *fake_cuda_state();
   if (state.delay_microseconds != 0) std::this_thread::sleep_for(std::chrono::microseconds(state.delay_microseconds));
-  const int call = ++state.calls[name];
-  if (state.failing_function == name && state.failing_call == call) {
+  const int call_of_all = ++state.calls[name], call_of_device = ++state.calls_of[current_device][name];
+  const bool is_of_all = state.failing_device == kAllDevices;
+  if (state.failing_function == name && (is_of_all || state.failing_device == current_device) &&
+      state.failing_call == (is_of_all ? call_of_all : call_of_device)) {
     if ((state.failing_code >= 700 && state.failing_code < 720 && state.failing_code != 701) ||
         state.failing_code == 999) {
-      sticky_code = state.failing_code;
+      die(state.failing_device, state.failing_code);
     }
     return state.failing_code;
   }
-  return sticky_code;
+  return sticky_code();
 }
 
 bool inside(const std::map<std::uintptr_t, std::size_t>& memory, std::uintptr_t begin, std::size_t size) {
@@ -161,7 +173,7 @@ ptxkit::testing::FakeCuda* fake_cuda_state() {
 
 int cuInit(unsigned) {
   std::lock_guard guard(lock_of_everything);
-  sticky_code = 0;
+  sticky_codes.clear();
   auto& state = *fake_cuda_state();
   if (const char* version = std::getenv("PTXKIT_FAKE_CUDA_VERSION")) state.driver_version = std::atoi(version);
   if (const char* failure = std::getenv("PTXKIT_FAKE_CUDA")) {
@@ -201,10 +213,10 @@ int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
   *bytes = std::size_t{1} << 30;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER();
   ++fake_cuda_state()->contexts;
-  *context = fake_cuda_state();
+  *context = &contexts[device];
   return 0;
 }
 int cuDevicePrimaryCtxRelease_v2(int) {
@@ -215,7 +227,10 @@ int cuDevicePrimaryCtxRelease_v2(int) {
 int cuCtxSetCurrent(void* context) {
   std::lock_guard guard(lock_of_everything);
   ++fake_cuda_state()->calls[__func__];
-  return context == fake_cuda_state() ? 0 : 201;
+  const auto device = static_cast<const char*>(context) - contexts;
+  if (device < 0 || device >= static_cast<std::ptrdiff_t>(sizeof contexts)) return 201;
+  current_device = static_cast<int>(device);
+  return 0;
 }
 int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
   ENTER();
@@ -251,11 +266,16 @@ int cuFuncGetAttribute(int* value, int attribute, void*) {
 int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t bytes) {
   ENTER();
   if (bytes == 0) return 1;
+  auto& state = *fake_cuda_state();
+  long& device_bytes = state.device_bytes_of[current_device];
+  const auto limit = state.memory_limits.find(current_device);
+  if (limit != state.memory_limits.end() && device_bytes + static_cast<long>(bytes) > limit->second) return 2;
+  device_bytes += static_cast<long>(bytes);
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0xdd, bytes);
   *pointer = reinterpret_cast<std::uintptr_t>(memory);
   device_memory[*pointer] = bytes;
-  auto& state = *fake_cuda_state();
+  device_of[*pointer] = current_device;
   state.device_bytes += static_cast<long>(bytes);
   state.peak_device_bytes = std::max(state.peak_device_bytes, state.device_bytes);
   return 0;
@@ -266,6 +286,7 @@ int cuMemFree_v2(std::uint64_t pointer) {
   const auto found = device_memory.find(pointer);
   if (found == device_memory.end()) return 1;
   fake_cuda_state()->device_bytes -= static_cast<long>(found->second);
+  fake_cuda_state()->device_bytes_of[device_of[pointer]] -= static_cast<long>(found->second);
   device_memory.erase(found);
   std::free(reinterpret_cast<void*>(pointer));
   return enter(__func__);
@@ -402,6 +423,10 @@ int cuEventRecord(void* event, void* stream) {
   return 0;
 }
 int cuEventSynchronize(void* event) {
+  std::unique_lock looking(lock_of_everything);
+  const auto before_waiting = fake_cuda_state()->before_waiting;
+  looking.unlock();
+  if (before_waiting) before_waiting(current_device);
   ENTER();
   return static_cast<Event*>(event)->run();
 }

@@ -2,8 +2,12 @@
 // steady state, every injected failure reported or survived.
 #include "runtime/backend/kernels/kernel_backend.hpp"
 
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -176,6 +180,52 @@ TEST_F(Batches, TheDeviceIsBusyWhileABatchIsFinished) {
   EXPECT_EQ(second.items.back().output.front(), 0x77);
   ASSERT_TRUE(two->finish());
   expect_as_the_cpu(second);
+}
+
+// Jobs that share a device must not take turns on it.
+TEST_F(Batches, WhileOneThreadWaitsForTheDeviceAnotherGivesItWork) {
+  Batch first = page_locked_batch(1), second = page_locked_batch(2);
+  auto one = cuda_->begin_compress(first.items, Encoder::reproducible);
+  std::promise<void> waits, gave_work;
+  std::atomic<bool> is_first{true};
+  std::future_status in_time = std::future_status::timeout;
+  state_.before_waiting = [&](int) {
+    if (!is_first.exchange(false)) return;
+    waits.set_value();
+    in_time = gave_work.get_future().wait_for(std::chrono::minutes(1));  // where it never comes, no test should hang
+  };
+  std::thread finishing([&] { EXPECT_TRUE(one->finish()); });
+  waits.get_future().wait();
+  const auto slice = std::span(second.items).first(4);
+  auto two = cuda_->begin_compress(slice, Encoder::reproducible);
+  gave_work.set_value();
+  finishing.join();
+  EXPECT_EQ(in_time, std::future_status::ready);
+  expect_as_the_cpu(first);
+  ASSERT_TRUE(two->finish());
+  ASSERT_TRUE(cuda_->compress(std::span(second.items).subspan(4), Encoder::reproducible));
+  expect_as_the_cpu(second);
+}
+
+// One of several threads' batches meets a dead device: each gets an error, and nobody hangs.
+TEST_F(Batches, OfManyThreadsAllEndWhenTheDeviceIsLost) {
+  std::vector<Batch> batches;
+  for (int i = 0; i < 12; ++i) batches.push_back(page_locked_batch(i));
+  inject("cuEventSynchronize", 17, 719);
+  std::vector<std::thread> jobs;
+  std::atomic<int> failures{0};
+  for (Batch& batch : batches) {
+    jobs.emplace_back([&] {
+      const auto done = cuda_->compress(batch.items, Encoder::reproducible);
+      if (done) return expect_as_the_cpu(batch);
+      EXPECT_THAT(done.error().message(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+      ++failures;
+    });
+  }
+  for (std::thread& job : jobs) job.join();
+  EXPECT_GT(failures, 0);
+  EXPECT_THAT(cuda_->compress(batches[0].items, Encoder::reproducible).error().message(),
+              HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
 }
 
 TEST_F(Batches, OfHighRatioHaveTheBytesOfTheCpu) {

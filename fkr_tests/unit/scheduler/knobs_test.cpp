@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -171,6 +172,30 @@ TEST_F(Knobs, AsMuchPageLockedMemoryIsKeptAsWasInUseAtATime) {
   EXPECT_EQ(allocations_of(10, 1'000'000), 10);
   // Ten of the smaller ones made room for the larger ones.
   EXPECT_EQ(allocations_of(40, 100'000), 10);
+}
+
+// Twenty jobs of a batch or less lock two buffers each, and reserve no more than they need.
+TEST_F(Knobs, AStreamThatEndsInItsFirstBatchTakesMemoryForOne) {
+  auto asked = request("cuda", Policy::gpu);
+  asked.limits = {.memory_bytes = 8 << 20, .queue_count = 2, .slice_bytes = 1 << 20};
+  const auto cuda = select_backend(asked, executor_).value();
+  const std::size_t batch_bytes = cuda->preferred_batch_bytes(65536);
+  const ByteVector raw = testing::mixed_content(batch_bytes / 2);
+  const auto compress = [&](std::optional<std::uint64_t> announced, scheduler::Ledger& memory, unsigned prefetch) {
+    format::MemorySource source(raw, "raw");
+    format::NullSink sink;
+    CompressOptions options{
+        .header = {}, .encoder = Encoder::reproducible, .progress = {}, .limits = {&memory, prefetch, {}}};
+    options.header.block_size_id = 4;
+    options.header.content_bytes = announced;
+    return compress_stream(source, sink, *cuda, options).has_value();
+  };
+  scheduler::Ledger memory("memory", 100 << 20), announced("memory", 100 << 20);
+  ASSERT_TRUE(compress({}, memory, 2));
+  EXPECT_GT(state_.pinned_bytes, static_cast<long>(2 * batch_bytes));
+  EXPECT_LT(state_.pinned_bytes, static_cast<long>(3 * batch_bytes));
+  ASSERT_TRUE(compress(raw.size(), announced, 0));
+  EXPECT_LT(announced.peak_bytes(), 3 * raw.size() + 200'000);
 }
 
 TEST_F(Knobs, TwentyThreadsShareABackend) {

@@ -121,36 +121,35 @@ class KernelBackend final : public Backend {
   Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
 
   std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
-    std::lock_guard lock(mutex_);
-    if (window_.lost()) return finished_batch(tl::unexpected(*window_.lost()));
     if (encoder == Encoder::fast) return finished_batch(lacks(Operation::compress_fast));
     for (const CompressItem& item : items) {
       if (!item.history.empty()) return finished_batch(lacks(Operation::compress_linked));
     }
     auto begun = std::make_unique<Compression>(*this, items);
+    SliceWindow::Lock lock(mutex_);
     if (encoder == Encoder::high) {
       std::vector<Chunk*>& all = begun->chunks;
       all.insert(all.end(), begun->pages.begin(), begun->pages.end());
-      compress_chunks(begun->batch, all, kernels::kLz4CompressHigh, kernels::kLz4CompressChunkShape);
-      return begun;
+      compress_chunks(lock, begun->batch, all, kernels::kLz4CompressHigh, kernels::kLz4CompressChunkShape);
+    } else {
+      compress_chunks(lock, begun->batch, begun->pages, kernels::kLz4CompressPage, kernels::kLz4CompressPageShape);
+      compress_chunks(lock, begun->batch, begun->chunks, kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape);
     }
-    compress_chunks(begun->batch, begun->pages, kernels::kLz4CompressPage, kernels::kLz4CompressPageShape);
-    compress_chunks(begun->batch, begun->chunks, kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape);
+    lock.unlock();  // dying, what was begun takes it
     return begun;
   }
 
   std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
-    std::lock_guard lock(mutex_);
-    if (window_.lost()) return finished_batch(tl::unexpected(*window_.lost()));
     for (const DecompressItem& item : items) {
       if (!item.history.empty()) return finished_batch(lacks(Operation::decompress_linked));
     }
-    if (items.empty()) return finished_batch({});
-    if (auto ready = machine_->prepare(kernels::kLz4Decompress); !ready) return finished_batch(std::move(ready));
     auto begun = std::make_unique<Begun>(*this);
-    in_slices<DecompressCost>(begun->batch, items, [this](unsigned queue, std::span<DecompressItem> slice) {
+    SliceWindow::Lock lock(mutex_);
+    if (!items.empty()) begun->batch.outcome = machine_->prepare(kernels::kLz4Decompress);
+    in_slices<DecompressCost>(lock, begun->batch, items, [this](unsigned queue, std::span<DecompressItem> slice) {
       return submit_decompression(queue, slice);
     });
+    lock.unlock();
     return begun;
   }
 
@@ -159,8 +158,8 @@ class KernelBackend final : public Backend {
     explicit Begun(KernelBackend& of) : backend(of) {}
     ~Begun() override { (void)Begun::finish(); }
     Result<void> finish() override {
-      std::lock_guard lock(backend.mutex_);
-      backend.window_.finish(batch);
+      SliceWindow::Lock lock(backend.mutex_);
+      backend.window_.finish(lock, batch);
       return batch.outcome;
     }
     KernelBackend& backend;
@@ -191,14 +190,14 @@ class KernelBackend final : public Backend {
   // Cuts `all` into slices of about slice_bytes that fit a queue's memory and adds each to the window. An item that
   // fits no queue is an error, and is not submitted.
   template <class Cost, class Item, class Submit>
-  void in_slices(SliceWindow::Batch& batch, std::span<Item> all, Submit submit) {
+  void in_slices(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Item> all, Submit submit) {
     for (std::size_t begin = 0; batch.outcome && begin < all.size();) {
       const std::size_t end = end_of_slice<Cost, Item>(all, begin);
       if (end == begin) {
         batch.outcome = no_room_for<Cost>(all[begin]);
         return;
       }
-      window_.add(batch, [&](unsigned queue) { return submit(queue, all.subspan(begin, end - begin)); });
+      window_.add(lock, batch, [&](unsigned queue) { return submit(queue, all.subspan(begin, end - begin)); });
       begin = end;
     }
   }
@@ -233,11 +232,11 @@ class KernelBackend final : public Backend {
                 description(), "raise the budget, use smaller blocks, or use --backend cpu");
   }
 
-  void compress_chunks(SliceWindow::Batch& batch, std::span<Chunk*> chunks, std::string_view kernel,
-                       const kernels::LaunchShape& shape) {
+  void compress_chunks(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Chunk*> chunks,
+                       std::string_view kernel, const kernels::LaunchShape& shape) {
     if (chunks.empty() || !batch.outcome) return;
     batch.outcome = machine_->prepare(kernel);
-    in_slices<CompressCost>(batch, chunks, [&](unsigned queue, std::span<Chunk*> slice) {
+    in_slices<CompressCost>(lock, batch, chunks, [&](unsigned queue, std::span<Chunk*> slice) {
       return submit_compression(queue, slice, kernel, shape);
     });
   }
@@ -431,7 +430,7 @@ class KernelBackend final : public Backend {
   std::unique_ptr<Machine> machine_;
   Executor& executor_;
   scheduler::Throttle* throttle_;
-  std::mutex mutex_;  // of the machine and the window: batches of several threads share them
+  std::mutex mutex_;  // of the machine and the window, which batches of several threads share
   SliceWindow window_{*machine_};
 };
 
