@@ -113,6 +113,18 @@ TEST_P(Coders, RepeatedInput) {
   }
 }
 
+// More than a thread keeps room for, and then less again.
+TEST_P(Coders, LargeItems) {
+  for (const TransformPair& pair : testing::transform_pairs()) {
+    if (pair.decoder != kernels::kLz77Decode) continue;
+    const Fast fast = fast_of(pair);
+    for (const size_t size : {700000u, 300000u, 70000u}) {
+      const ByteVector raw = testing::matchable_bytes(size, 7);
+      expect_same(pair.encode, fast.encode, raw, pair.bound(size));
+    }
+  }
+}
+
 TEST_P(Coders, OptionsOutOfRange) {
   ByteVector raw(100, 'a'), room(4000);
   for (const kernels::RansWarpOptions o : {kernels::RansWarpOptions{8, 14}, kernels::RansWarpOptions{12, 21}}) {

@@ -1,11 +1,13 @@
 // The parse of lz77_hash, lz77_lazy and demux without what it does not use. A token needs the matches of at most three
 // positions, and none inside a match; of the two after a position only whether they are longer than its own.
 //
-// All positions of a hash value stand one behind the other, so that the 64 nearest candidates of a position are the 64
-// entries before its own. Beside each entry are its next eight bytes: most candidates are settled by comparing those,
-// eight entries at a time, without a look at where they point to.
+// All positions of a hash value stand one behind the other, the last first, so that the 64 nearest candidates of a
+// position are the 64 entries behind its own. What an entry says of the first eight bytes from its position on is
+// spread over planes, a byte in each, so that a plane of all 64 candidates is compared at once: most are settled
+// without a look at where they point to.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
@@ -24,58 +26,51 @@ using kernels::kLzMaxLinks;
 using kernels::kLzMinMatch;
 using kernels::StreamStatus;
 
-constexpr size_t kCompared = 8;  // bytes beside an entry
+constexpr size_t kCompared = 8;  // bytes that the planes stand for
 static_assert(kLzMaxLinks == 64, "a bit of a u64 for each candidate");
 
-// Bit j: candidate j, the nearest highest, agrees in the first 4, 5, 6, 7 or 8 bytes.
-using Agreeing = std::array<uint64_t, kCompared - kLzMinMatch + 1>;
+// The first plane has 8 of the 17 bits that the hash leaves of the first four bytes' product, the others the bytes
+// behind.
+constexpr size_t kBytePlanes = kCompared - kLzMinMatch, kPlanes = 1 + kBytePlanes;
+using Planes = std::array<uint8_t, kPlanes>;
 
-// The entries of one hash value in front of a position, up to 64 of them, the last the nearest.
-struct Candidates {
-  const uint32_t* first;  // 64 entries from here on, of which only the last `count` are candidates
-  const uint32_t* second;
-  uint32_t count;
-};
+uint32_t product_at(const uint8_t* bytes) { return load<uint32_t>(bytes) * kernels::kHashMultiplier; }
+uint32_t hash_of(uint32_t product) { return product >> (32 - kernels::kLzHashBits); }
+uint8_t tag_of(uint32_t product) { return static_cast<uint8_t>(product >> (24 - kernels::kLzHashBits)); }
 
-Agreeing compare(const Candidates& candidates, uint32_t first, uint32_t second) {
+// Bit j: candidate j, the nearest lowest, agrees in the first 4, 5, 6, 7 or 8 bytes, as
+// far as the first plane tells for the first four.
+using Agreeing = std::array<uint64_t, kBytePlanes + 1>;
+
+// Of the 64 entries of each plane from `first` on, which are `stride` apart, those that `used` has a bit for.
+Agreeing compare(const uint8_t* first, size_t stride, const Planes& wanted, uint64_t used) {
   Agreeing agreeing{};
-  for (uint32_t j = kLzMaxLinks - candidates.count; j < kLzMaxLinks; ++j) {
-    if (candidates.first[j] != first) continue;
-    const auto bytes = static_cast<size_t>(std::countr_zero(candidates.second[j] ^ second)) / 8;
-    for (size_t i = 0; i <= bytes; ++i) agreeing[i] |= uint64_t{1} << j;
+  for (; used != 0; used &= used - 1) {
+    const auto j = static_cast<size_t>(std::countr_zero(used));
+    size_t plane = 0;
+    while (plane < kPlanes && first[plane * stride + j] == wanted[plane]) ++plane;
+    for (size_t i = 1; i <= plane; ++i) agreeing[i - 1] |= uint64_t{1} << j;
   }
   return agreeing;
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] Agreeing compare_avx2(const Candidates& candidates, uint32_t first, uint32_t second) {
-  Agreeing agreeing{};
-  const uint32_t unused = kLzMaxLinks - candidates.count, begin = unused / 8 * 8;
-  const __m256i wanted_first = _mm256_set1_epi32(static_cast<int>(first));
-  const __m256i wanted_second = _mm256_set1_epi32(static_cast<int>(second));
-  const __m256i zero = _mm256_setzero_si256();
-  for (uint32_t j = begin; j < kLzMaxLinks; j += 8) {
-    const __m256i entries = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(candidates.first + j));
-    const __m256i same = _mm256_cmpeq_epi32(entries, wanted_first);
-    agreeing[0] |= static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(same)))) << j;
-  }
-  const uint64_t used = ~uint64_t{0} << unused;
-  agreeing[0] &= used;
-  if (agreeing[0] == 0) return agreeing;
-  for (uint32_t j = begin; j < kLzMaxLinks; j += 8) {
-    const __m256i differing =
-        _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(candidates.second + j)), wanted_second);
-    const __m256i same[] = {_mm256_cmpeq_epi32(_mm256_slli_epi32(differing, 24), zero),
-                            _mm256_cmpeq_epi32(_mm256_slli_epi32(differing, 16), zero),
-                            _mm256_cmpeq_epi32(_mm256_slli_epi32(differing, 8), zero),
-                            _mm256_cmpeq_epi32(differing, zero)};
+[[gnu::target("avx2")]] inline uint64_t equal_bytes_avx2(const uint8_t* bytes, uint8_t wanted) {
+  const __m256i all = _mm256_set1_epi8(static_cast<char>(wanted));
+  const auto* const halves = reinterpret_cast<const __m256i*>(bytes);
+  const auto low = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(halves), all)));
+  const auto high = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(halves + 1), all)));
+  return low | uint64_t{high} << 32;
+}
+
+[[gnu::target("avx2")]] Agreeing compare_avx2(const uint8_t* first, size_t stride, const Planes& wanted,
+                                              uint64_t used) {
+  Agreeing agreeing;
+  agreeing[0] = used & equal_bytes_avx2(first, wanted[0]);
 #pragma GCC unroll 4
-    for (size_t i = 0; i < 4; ++i) {
-      agreeing[i + 1] |= static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(same[i]))))
-                         << j;
-    }
+  for (size_t i = 1; i < kPlanes; ++i) {
+    agreeing[i] = agreeing[i - 1] & equal_bytes_avx2(first + i * stride, wanted[i]);
   }
-  for (size_t i = 1; i < agreeing.size(); ++i) agreeing[i] &= agreeing[0];
   return agreeing;
 }
 #endif
@@ -86,26 +81,47 @@ struct Match {
 
 class MatchFinder {
  public:
+  static size_t workspace_bytes(size_t raw_bytes) {
+    return Workspace::bytes_of<Entry>(raw_bytes) + Workspace::bytes_of<uint32_t>(raw_bytes) +
+           Workspace::bytes_of<uint8_t>(kPlanes * (raw_bytes + kLzMaxLinks)) + Workspace::bytes_of<Entry>(kBuckets) +
+           Workspace::bytes_of<uint64_t>(raw_bytes);
+  }
+
   // `src` has at least kLzMinMatch bytes.
-  explicit MatchFinder(Bytes src)
+  MatchFinder(Bytes src, Workspace& workspace)
       : src_(src),
         hashed_(src.size() - kLzMinMatch + 1),
-        ranks_(uncleared<uint32_t>(hashed_)),
-        positions_(uncleared<uint32_t>(hashed_)),
-        first_(uncleared<uint32_t>(kLzMaxLinks + hashed_)),
-        second_(uncleared<uint32_t>(kLzMaxLinks + hashed_)),
-        starts_(uncleared<uint32_t>(kBuckets + 1)) {
-    std::fill_n(starts_.get(), kBuckets + 1, 0u);
-    for (size_t i = 0; i < hashed_; ++i) ++starts_[bucket(i) + 1];
-    for (size_t b = 0; b < kBuckets; ++b) starts_[b + 1] += starts_[b];
-    // Of an entry, the bucket's start moves on; in the end each is where the next bucket's was.
-    std::fill_n(first_.get(), kLzMaxLinks, 0u);
-    std::fill_n(second_.get(), kLzMaxLinks, 0u);
+        stride_(hashed_ + 1 + kLzMaxLinks),
+        entries_(workspace.array<Entry>(hashed_)),
+        positions_(workspace.array<uint32_t>(hashed_)),
+        planes_(workspace.array<uint8_t>(kPlanes * stride_)) {
+    // Where the next entry of each bucket goes, from its end to its beginning.
+    auto* const buckets = workspace.array<Entry>(kBuckets);
+    std::fill_n(buckets, kBuckets, Entry{0});
+    for (size_t i = 0; i < hashed_; ++i) ++buckets[hash_of(product_at(&src_[i]))];
+    std::partial_sum(buckets, buckets + kBuckets, buckets);
+    // All of an entry in a word first, as every write goes somewhere else.
+    auto* const words = workspace.array<uint64_t>(hashed_);
     for (size_t i = 0; i < hashed_; ++i) {
-      const uint32_t rank = ranks_[i] = starts_[bucket(i)]++;
-      positions_[rank] = static_cast<uint32_t>(i);
-      first_[kLzMaxLinks + rank] = load<uint32_t>(&src_[i]);
-      second_[kLzMaxLinks + rank] = i + kCompared <= src_.size() ? load<uint32_t>(&src_[i + kLzMinMatch]) : 0;
+      const uint32_t product = product_at(&src_[i]);
+      const uint32_t hash = hash_of(product);
+      const Entry entry = entries_[i] = buckets[hash] - 1;
+      buckets[hash] = entry + (candidates_of(entry) < kLzMaxLinks ? 1u << kRankBits : 0);
+      // Nothing behind an entry without eight bytes looks for as many.
+      const uint32_t behind = i + kCompared <= src_.size() ? load<uint32_t>(&src_[i + kLzMinMatch]) : 0;
+      words[rank_of(entry)] = behind | uint64_t{tag_of(product)} << 32 | uint64_t{i} << 40;
+    }
+    for (size_t rank = 0; rank < hashed_; ++rank) {
+      const uint64_t word = words[rank];
+      positions_[rank] = static_cast<uint32_t>(word >> 40);
+      planes_[rank] = static_cast<uint8_t>(word >> 32);
+#pragma GCC unroll 4
+      for (size_t plane = 1; plane < kPlanes; ++plane) {
+        planes_[plane * stride_ + rank] = static_cast<uint8_t>(word >> 8 * (plane - 1));
+      }
+    }
+    for (size_t plane = 0; plane < kPlanes; ++plane) {
+      std::fill_n(&planes_[plane * stride_ + hashed_], kLzMaxLinks + 1, uint8_t{0});
     }
   }
 
@@ -114,17 +130,20 @@ class MatchFinder {
   Match find(size_t at, uint32_t floor) const {
     if (at >= hashed_) return {};
     const auto limit = static_cast<uint32_t>(std::min<size_t>(src_.size() - at, kernels::kLzMaxMatch));
-    const uint32_t rank = ranks_[at], b = bucket(at), start = b == 0 ? 0 : starts_[b - 1];
-    const uint32_t count = std::min(kLzMaxLinks, rank - start);
+    const Entry entry = entries_[at];
+    const uint32_t count = candidates_of(entry), first_rank = rank_of(entry) + 1;
     if (count == 0 || limit <= floor) return {};
-    if (limit < kCompared) return find_near_the_end(at, floor, limit, rank, count);
+    const uint32_t* const candidates = &positions_[first_rank];  // near to far
+    if (limit < kCompared) return find_near_the_end(at, floor, limit, {candidates, count});
 
-    const Candidates candidates{&first_[rank], &second_[rank], count};
-    const auto first = load<uint32_t>(&src_[at]), second = load<uint32_t>(&src_[at + kLzMinMatch]);
-    const Agreeing agreeing = compare_all(candidates, first, second);
+    const uint64_t used = ~uint64_t{0} >> (kLzMaxLinks - count);
+    const Planes wanted = {tag_of(product_at(&src_[at])), src_[at + 4], src_[at + 5], src_[at + 6], src_[at + 7]};
+    const Agreeing agreeing = compare_all(&planes_[first_rank], wanted, used);
+    if (agreeing[0] == 0) return {};
+    const auto first = load<uint32_t>(&src_[at]);
     Match best{0, floor};
-    for (uint64_t left = agreeing.back(); left != 0 && best.length < limit;) {
-      const uint32_t candidate = take_nearest(left, rank);
+    for (uint64_t left = agreeing.back(); left != 0 && best.length < limit; left &= left - 1) {
+      const uint32_t candidate = candidates[std::countr_zero(left)];
       if (at - candidate > kernels::kLzMaxOffset) break;
       // Only a match that has the byte behind the longest, and those before it, is longer.
       if (best.length >= kCompared && eight_bytes_to(candidate + best.length) != eight_bytes_to(at + best.length))
@@ -133,32 +152,30 @@ class MatchFinder {
       if (length > best.length) best = {static_cast<uint32_t>(at - candidate), length};
     }
     for (uint32_t length = kCompared - 1; best.offset == 0 && length > floor; --length) {
-      uint64_t left = agreeing[length - kLzMinMatch];
-      if (left == 0) continue;
-      const uint32_t candidate = take_nearest(left, rank);
-      if (at - candidate <= kernels::kLzMaxOffset) best = {static_cast<uint32_t>(at - candidate), length};
+      for (uint64_t left = agreeing[length - kLzMinMatch]; left != 0; left &= left - 1) {
+        const uint32_t candidate = candidates[std::countr_zero(left)];
+        if (at - candidate > kernels::kLzMaxOffset) break;
+        if (load<uint32_t>(&src_[candidate]) == first) return {static_cast<uint32_t>(at - candidate), length};
+      }
     }
     return best.offset == 0 ? Match{} : best;
   }
 
  private:
+  // A rank, and above it how many candidates stand behind that.
+  using Entry = uint32_t;
+  static constexpr uint32_t kRankBits = 24;
+  static_assert(kernels::kMaxTransformBytes < 1u << kRankBits);
+  static uint32_t rank_of(Entry entry) { return entry & ((1u << kRankBits) - 1); }
+  static uint32_t candidates_of(Entry entry) { return entry >> kRankBits; }
+
   static constexpr size_t kBuckets = size_t{1} << kernels::kLzHashBits;
 
-  uint32_t bucket(size_t at) const {
-    return load<uint32_t>(&src_[at]) * kernels::kHashMultiplier >> (32 - kernels::kLzHashBits);
-  }
-
-  static Agreeing compare_all(const Candidates& candidates, uint32_t first, uint32_t second) {
+  Agreeing compare_all(const uint8_t* first, const Planes& wanted, uint64_t used) const {
 #if defined(__x86_64__)
-    if (vectors >= Vectors::avx2) return compare_avx2(candidates, first, second);
+    if (vectors >= Vectors::avx2) return compare_avx2(first, stride_, wanted, used);
 #endif
-    return compare(candidates, first, second);
-  }
-
-  uint32_t take_nearest(uint64_t& left, uint32_t rank) const {
-    const auto j = static_cast<uint32_t>(std::bit_width(left) - 1);
-    left ^= uint64_t{1} << j;
-    return positions_[rank - kLzMaxLinks + j];
+    return compare(first, stride_, wanted, used);
   }
 
   uint64_t eight_bytes_to(size_t last) const { return load<uint64_t>(&src_[last - 7]); }
@@ -174,31 +191,37 @@ class MatchFinder {
   }
 
   // Where eight bytes are not there to compare.
-  Match find_near_the_end(size_t at, uint32_t floor, uint32_t limit, uint32_t rank, uint32_t count) const {
+  Match find_near_the_end(size_t at, uint32_t floor, uint32_t limit, std::span<const uint32_t> candidates) const {
     Match best{0, floor};
-    for (uint32_t k = 1; k <= count && at - positions_[rank - k] <= kernels::kLzMaxOffset; ++k) {
-      const uint32_t length = match_length(at, positions_[rank - k], limit);
-      if (length > best.length) best = {static_cast<uint32_t>(at - positions_[rank - k]), length};
+    for (const uint32_t candidate : candidates) {
+      if (at - candidate > kernels::kLzMaxOffset) break;
+      const uint32_t length = match_length(at, candidate, limit);
+      if (length > best.length) best = {static_cast<uint32_t>(at - candidate), length};
     }
     return best.offset == 0 ? Match{} : best;
   }
 
   Bytes src_;
-  size_t hashed_;  // positions with four bytes
-  std::unique_ptr<uint32_t[]> ranks_, positions_;
-  std::unique_ptr<uint32_t[]> first_, second_;  // by rank, behind kLzMaxLinks that are no entries
-  std::unique_ptr<uint32_t[]> starts_;          // of the bucket after
+  size_t hashed_, stride_;  // positions with four bytes; of the planes
+  Entry* entries_;
+  uint32_t* positions_;  // by rank, as the planes
+  uint8_t* planes_;
 };
 
 // The streams of an LZ block.
 class Streams {
  public:
-  explicit Streams(size_t raw_bytes)
-      : flags_(uncleared<uint32_t>(raw_bytes / 32 + raw_bytes / kernels::kLzSegmentBytes + 2)),
-        literals_(uncleared<uint8_t>(raw_bytes)),
-        lengths_(uncleared<uint8_t>(raw_bytes / kLzMinMatch)),
-        low_(uncleared<uint8_t>(raw_bytes / kLzMinMatch)),
-        high_(uncleared<uint8_t>(raw_bytes / kLzMinMatch)) {}
+  Streams(size_t raw_bytes, Workspace& workspace)
+      : flags_(workspace.array<uint32_t>(max_words(raw_bytes))),
+        literals_(workspace.array<uint8_t>(raw_bytes)),
+        lengths_(workspace.array<uint8_t>(raw_bytes / kLzMinMatch)),
+        low_(workspace.array<uint8_t>(raw_bytes / kLzMinMatch)),
+        high_(workspace.array<uint8_t>(raw_bytes / kLzMinMatch)) {}
+
+  static size_t workspace_bytes(size_t raw_bytes) {
+    return Workspace::bytes_of<uint32_t>(max_words(raw_bytes)) + Workspace::bytes_of<uint8_t>(raw_bytes) +
+           3 * Workspace::bytes_of<uint8_t>(raw_bytes / kLzMinMatch);
+  }
 
   void begin_segment() { token_ = 32; }
   void literal(uint8_t byte) {
@@ -224,13 +247,15 @@ class Streams {
     const auto append = [&](const void* from, size_t bytes) {
       to = std::copy_n(static_cast<const uint8_t*>(from), bytes, to);
     };
-    append(flags_.get(), 4 * word_count_);
-    append(literals_.get(), literal_count_);
-    for (const auto* stream : {&lengths_, &low_, &high_}) append(stream->get(), match_count_);
+    append(flags_, 4 * word_count_);
+    append(literals_, literal_count_);
+    for (const uint8_t* stream : {lengths_, low_, high_}) append(stream, match_count_);
     return {StreamStatus::ok, static_cast<uint32_t>(size)};
   }
 
  private:
+  static size_t max_words(size_t raw_bytes) { return raw_bytes / 32 + raw_bytes / kernels::kLzSegmentBytes + 2; }
+
   void next_token() {
     if (token_ == 32) {
       flags_[word_count_++] = 0;
@@ -239,8 +264,8 @@ class Streams {
     ++token_;
   }
 
-  std::unique_ptr<uint32_t[]> flags_;
-  std::unique_ptr<uint8_t[]> literals_, lengths_, low_, high_;
+  uint32_t* flags_;
+  uint8_t *literals_, *lengths_, *low_, *high_;
   size_t word_count_ = 0, literal_count_ = 0, match_count_ = 0;
   uint32_t token_ = 32;  // of the last word
 };
@@ -248,7 +273,7 @@ class Streams {
 // Whether a token at a position is a match, and which.
 class LazyParser {
  public:
-  explicit LazyParser(Bytes src) : finder_(src) {}
+  LazyParser(Bytes src, Workspace& workspace) : finder_(src, workspace) {}
 
   Match at(size_t position) {
     const Match match = found(position);
@@ -280,13 +305,14 @@ class LazyParser {
 
 TransformOutcome lz77_encode(Bytes src, MutableBytes dst) {
   if (std::max(src.size(), dst.size()) > kernels::kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
-  Streams streams(src.size());
+  Workspace workspace(Streams::workspace_bytes(src.size()) + MatchFinder::workspace_bytes(src.size()));
+  Streams streams(src.size(), workspace);
   if (src.size() < kLzMinMatch) {
     streams.begin_segment();
     for (const uint8_t byte : src) streams.literal(byte);
     return streams.write(src.size(), dst);
   }
-  LazyParser parser(src);
+  LazyParser parser(src, workspace);
   for (size_t segment = 0; segment < src.size(); segment += kernels::kLzSegmentBytes) {
     const size_t end = std::min<size_t>(src.size(), segment + kernels::kLzSegmentBytes);
     streams.begin_segment();
