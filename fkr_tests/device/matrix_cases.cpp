@@ -224,7 +224,10 @@ ret;
 
 // istypep of the addresses of a texture, a surface and a sampler, and of a number that is none.
 MatrixCase pointer_types_case() {
-  MatrixCase out{.name = "istypep of addresses of variables", .in = std::vector<uint8_t>(16), .out_bytes = 48};
+  MatrixCase out;
+  out.name = "istypep of addresses of variables";
+  out.in.resize(16);
+  out.out_bytes = 48;
   out.ptx = std::string(kHeader) +
             ".global .texref t;\n.global .surfref s;\n.global .u64 other;\n"
             ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n"

@@ -18,8 +18,7 @@ namespace {
 // mov.v4 of a scalar: the ISA gives it no meaning.
 constexpr std::string_view kMissingOpcodes[] = {
     "tcgen05.", "clusterlaunchcontrol.", "tensormap.", "tex.2dms", "tex.a2dms", "mov.v4."};
-constexpr std::string_view kMissingWords[] = {
-    ".im2col", ".tile::gather4", ".tile::scatter4", ".kind::", ".m16n16", ".m8n16.", ".m16n8.x"};
+constexpr std::string_view kMissingWords[] = {".im2col", ".tile::gather4", ".tile::scatter4", ".kind::"};
 
 // What is not there, by opcode or by a word of the modifiers: the one that an instruction has, none for others.
 std::string_view missing_part(const std::string& instruction, const std::string& refusal) {

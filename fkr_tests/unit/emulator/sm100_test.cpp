@@ -112,5 +112,106 @@ TEST(Sm100, MaskedBulkCopies) {
   EXPECT_EQ(fault_of(run_tile(before + text(""))), "async_pending");
 }
 
+// ldmatrix and stmatrix of bytes. Row r of 16 bytes lies at 32 r of the tile, so that rows are not neighbours. What a
+// lane holds follows the ISA's words: four consecutive threads have a row, each four columns of it; with .trans the
+// fragment is that of the transposed matrix.
+std::vector<uint32_t> random_words(size_t count) {
+  std::vector<uint32_t> words(count);
+  uint32_t state = 12345;
+  for (uint32_t& word : words) word = state = state * 1664525 + 1013904223;
+  return words;
+}
+
+// The tile from `in`, then `instruction` with %r8 the address of the lane's row, then %r4..%r7 and the tile go out.
+Ran run_rows(const std::string& instruction, const std::string& address = "  shl.b32 %r2, %r0, 5;\n",
+             unsigned filled = 256) {
+  return run_kernel(
+      sm_100(entry_text("  mov.u32 %r1, tile;\n  mov.u32 %r3, 0;\n  mul.wide.u32 %rd5, %r0, 4;\n"
+                        "fill:\n  mad.lo.u32 %r9, %r3, 32, %r0;\n  shl.b32 %r10, %r9, 2;\n  cvt.u64.u32 %rd6, %r10;\n"
+                        "  add.u64 %rd6, %rd1, %rd6;\n  ld.global.u32 %r11, [%rd6];\n  add.u32 %r10, %r1, %r10;\n"
+                        "  st.shared.u32 [%r10], %r11;\n  add.u32 %r3, %r3, 1;\n  setp.lt.u32 %p1, %r3, " +
+                            std::to_string(filled / 32) + ";\n  @%p1 bra fill;\n  bar.sync 0;\n" + address +
+                            "  add.u32 %r8, %r1, %r2;\n  mov.u32 %r4, 0;\n  mov.u32 %r5, 0;\n  mov.u32 %r6, 0;\n"
+                            "  mov.u32 %r7, 0;\n  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd1, %rd7;\n  " +
+                            instruction +
+                            "\n  bar.sync 0;\n  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd0, %rd7;\n"
+                            "  st.global.v4.u32 [%rd7], {%r4, %r5, %r6, %r7};\n  mov.u32 %r3, 0;\n"
+                            "drain:\n  mad.lo.u32 %r9, %r3, 32, %r0;\n  shl.b32 %r10, %r9, 2;\n"
+                            "  cvt.u64.u32 %rd6, %r10;\n  add.u64 %rd6, %rd0, %rd6;\n  add.u32 %r10, %r1, %r10;\n"
+                            "  ld.shared.u32 %r11, [%r10];\n  st.global.u32 [%rd6+512], %r11;\n"
+                            "  add.u32 %r3, %r3, 1;\n  setp.lt.u32 %p1, %r3, 8;\n  @%p1 bra drain;\n",
+                        ".shared .align 16 .b8 tile[1024];\n")),
+      {.block = {32}}, 128 + 256, random_words(256));
+}
+
+// Element `column` of row `row`: 8, 6 or 4 bits wide, from the first bit of the row on.
+uint32_t element(const std::vector<uint32_t>& words, unsigned row, unsigned column, unsigned bits) {
+  uint32_t value = 0;
+  for (unsigned i = 0; i < bits; ++i) {
+    const unsigned bit = row * 256 + column * bits + i;
+    value |= (words[bit / 32] >> bit % 32 & 1) << i;
+  }
+  return value;
+}
+
+TEST(Sm100, MatricesOfBytesAreLoaded) {
+  const auto words = random_words(256);
+  const std::vector<std::pair<std::string, unsigned>> packings = {
+      {"b8", 8}, {"b8x16.b6x16_p32", 6}, {"b8x16.b4x16_p64", 4}};
+  for (const auto& [packing, bits] : packings)
+    for (const unsigned registers : {1u, 2u, 4u})
+      for (const bool square : {false, true}) {
+        if ((square && registers == 1) || (!square && bits == 8)) continue;
+        const std::string list = registers == 1 ? "{%r4}" : registers == 2 ? "{%r4, %r5}" : "{%r4, %r5, %r6, %r7}";
+        const std::string text =
+            square ? "ldmatrix.sync.aligned.m16n16.x" + std::to_string(registers / 2) + ".trans.shared." + packing
+                   : "ldmatrix.sync.aligned.m8n16.x" + std::to_string(registers) + ".shared." + packing;
+        const Ran ran = run_rows(text + " " + list + ", [%r8];");
+        ASSERT_TRUE(ran.outcome.ok()) << text << "\n" << render(ran.outcome, "test.ptx");
+        for (unsigned lane = 0; lane < 32; ++lane)
+          for (unsigned i = 0; i < 4 * registers; ++i) {
+            const unsigned reg = i / 4, group = lane / 4, within = 4 * (lane % 4) + i % 4;
+            // Plain: row `group` of matrix `reg`. Transposed: rows and columns change places in each 16 x 16.
+            const uint32_t expected = square ? element(words, reg / 2 * 16 + within, group + 8 * (reg % 2), bits)
+                                             : element(words, reg * 8 + group, within, bits);
+            EXPECT_EQ(ran.out[lane * 4 + reg] >> 8 * (i % 4) & 0xff, expected) << text << " " << lane << " " << i;
+          }
+      }
+}
+
+// The fragment of stmatrix.m16n8 is that of an accumulator of mma: rows lane / 4 and 8 below, columns 2 (lane % 4) and
+// the next; .trans puts its columns into the rows of memory.
+TEST(Sm100, MatricesOfBytesAreStored) {
+  const auto words = random_words(256);
+  for (const unsigned registers : {1u, 2u, 4u}) {
+    const std::string list = registers == 1 ? "{%r4}" : registers == 2 ? "{%r4, %r5}" : "{%r4, %r5, %r6, %r7}";
+    const Ran ran = run_rows("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd7];\n  stmatrix.sync.aligned.m16n8.x" +
+                             std::to_string(registers) + ".trans.shared.b8 [%r8], " + list + ";");
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    std::vector<uint32_t> expected = words;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned i = 0; i < 4 * registers; ++i) {
+        const unsigned m = lane / 4 + i % 4 / 2 * 8, n = lane % 4 * 2 + i % 2, place = (i / 4 * 8 + n) * 32 + m;
+        uint32_t& word = expected[place / 4];
+        const uint32_t value = words[lane * 4 + i / 4] >> 8 * (i % 4) & 0xff;
+        word = (word & ~(0xffu << place % 4 * 8)) | value << place % 4 * 8;
+      }
+    for (unsigned i = 0; i < 256; ++i) EXPECT_EQ(ran.out[128 + i], expected[i]) << registers << " " << i;
+  }
+}
+
+TEST(Sm100, MistakesWithMatricesOfBytes) {
+  const std::string load = "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r4}, [%r8];";
+  EXPECT_EQ(fault_of(run_rows(load)), "");
+  EXPECT_EQ(fault_of(run_rows(load, "  mad.lo.u32 %r2, %r0, 32, 8;\n")), "misaligned");
+  EXPECT_EQ(fault_of(run_rows(load, "  mad.lo.u32 %r2, %r0, 32, 1024;\n")), "out_of_bounds");
+  const std::string decides = "\n  and.b32 %r4, %r4, 0x0f0f0f0f;\n  setp.eq.u32 %p2, %r4, 77;\n  @%p2 bra fill;";
+  EXPECT_EQ(fault_of(run_rows(load + decides)), "");
+  EXPECT_EQ(fault_of(run_rows(load + decides, "  mad.lo.u32 %r2, %r0, 32, 512;\n", 128)), "uninitialised_shared");
+  const std::string store = "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r8], {%r4};\n";
+  EXPECT_EQ(fault_of(run_rows(store + "  bar.warp.sync -1;\n  ld.shared.u32 %r5, [%r1];")), "");
+  EXPECT_EQ(fault_of(run_rows(store + "  ld.shared.u32 %r5, [%r1];")), "warp_race");
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

@@ -94,10 +94,15 @@ bool Decoder::matrix(Code& code, Operands operands) {
   };
   if (op == Op::ldmatrix || op == Op::stmatrix) {
     const bool store = op == Op::stmatrix;
-    if (instruction_->type() != Type::b16 || operands.size() != 2) return false;
-    if (!address(code, operands[store ? 0 : 1], instruction_->space)) return false;
+    if (operands.size() != 2 || !address(code, operands[store ? 0 : 1], instruction_->space)) return false;
     form.d = register_list(operands[store ? 1 : 0], Type::b32, !store);
-    select_matrix_rows(code, store);
+    const Type packed = instruction_->type();
+    if (packed == Type::b16) {
+      select_matrix_rows(code, store);
+    } else {
+      form.packed_bits = packed == Type::b6x16_p32 ? 6 : packed == Type::b4x16_p64 ? 4 : 8;
+      select_byte_rows(code, store);
+    }
     return finish();
   }
   if (op == Op::movmatrix) {

@@ -64,6 +64,7 @@ bool select_atomic(Code& code, ProgramImage& image, ptx::Mod operation, ptx::Typ
 void select_multiply(Code& code);                         // mma, wmma.mma
 void select_warpgroup_multiply(Code& code);               // wgmma.mma_async
 void select_matrix_rows(Code& code, bool store);          // ldmatrix, stmatrix
+void select_byte_rows(Code& code, bool store);            // the same of bytes
 void select_matrix_elements(Code& code, bool store);      // wmma.load, wmma.store
 void select_transpose(Code& code);                        // movmatrix
 void select_bulk_store(Code& code);                       // st.bulk

@@ -22,6 +22,7 @@ struct MatrixForm {
   uint8_t matrix = 0;    // wmma.load and .store: 'a', 'b', 'c', 'd'
   uint32_t stride = 0;   // Ref: elements from one row or column to the next
   bool has_stride = false;
+  uint8_t packed_bits = 8;  // ldmatrix of bytes: how wide they are in memory
   RegisterList d, a, b, c;
   RegisterList metadata;  // of sparse A: one register
   uint8_t selector = 0;   // which lanes' metadata counts

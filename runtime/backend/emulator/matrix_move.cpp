@@ -74,6 +74,67 @@ void rows(Warp& warp, const Code& code, uint32_t) {
   }
 }
 
+// Where byte `byte` of register `reg` of a lane lies in memory: which lane gives the row's address, and the column. As
+// CUTLASS has it (cute/atom/copy_traits_sm100.hpp); the ISA has figures.
+struct BytePlace {
+  unsigned giver, column;
+};
+BytePlace byte_place(const MatrixForm& form, bool store, unsigned lane, unsigned reg, unsigned byte) {
+  if (store) return {8 * reg + 2 * (lane % 4) + byte % 2, lane / 4 + 8 * (byte / 2)};                 // m16n8
+  if (form.shape.m == 16) return {16 * (reg / 2) + 4 * (lane % 4) + byte, lane / 4 + 8 * (reg % 2)};  // m16n16
+  return {8 * reg + lane / 4, 4 * (lane % 4) + byte};                                                 // m8n16
+}
+
+// Element `column` of a row of 16, whose bits are packed from the lowest on; zeros fill its byte.
+uint8_t packed_element(const uint8_t* row, unsigned column, unsigned bits) {
+  const unsigned first = column * bits;
+  const uint32_t two = row[first / 8] | uint32_t{first / 8 < 15 ? row[first / 8 + 1] : uint8_t{0}} << 8;
+  return static_cast<uint8_t>(two >> first % 8 & ((1u << bits) - 1));
+}
+
+// ldmatrix and stmatrix of bytes: rows of 16 bytes.
+template <bool kChecked, bool kStore>
+void byte_rows(Warp& warp, const Code& code, uint32_t) {
+  const MatrixForm& form = form_of(warp, code);
+  const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
+  const unsigned count = form.d.count;  // each register holds what lies in eight rows
+  const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
+  Places places;
+  if constexpr (kChecked) {
+    if (!locate_checked(warp, code, givers, 16, kStore ? AccessKind::store : AccessKind::load, places)) return;
+  } else {
+    locate_unchecked(warp, code, givers, 16, places);
+  }
+  for (unsigned reg = 0; reg < count; ++reg) {
+    const Ref ref = refs[reg];
+    uint8_t* values = at<uint8_t>(warp, ref);
+    const uint8_t* bits = kChecked ? shadow_at<uint8_t>(warp, ref) : nullptr;
+    uint32_t undefined[kLanes] = {};
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      for (unsigned byte = 0; byte < 4; ++byte) {
+        const auto [giver, column] = byte_place(form, kStore, lane, reg, byte);
+        uint8_t* shadow = kChecked ? places.shadow[giver] : nullptr;
+        uint8_t& value = values[4 * lane + byte];
+        if constexpr (kStore) {
+          places.bytes[giver][column] = value;
+          if (!shadow) continue;
+          const bool marked = undefined_lanes(warp, ref) >> lane & 1;
+          shadow[column] = static_cast<uint8_t>(marked ? ~bits[4 * lane + byte] : 0xff);
+        } else {
+          value = packed_element(places.bytes[giver], column, form.packed_bits);
+          if (!shadow) continue;
+          const unsigned defined = packed_element(shadow, column, form.packed_bits);
+          undefined[lane] |= (~defined & ((1u << form.packed_bits) - 1)) << 8 * byte;
+        }
+      }
+    if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[0]);
+  }
+  if constexpr (kChecked)
+    for_lanes(givers, [&](unsigned giver) {
+      kStore ? note_write(warp, code, giver, places, 16) : note_read(warp, code, giver, places, 16);
+    });
+}
+
 template <bool kChecked>
 void transpose(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = form_of(warp, code);
@@ -161,6 +222,11 @@ void elements(Warp& warp, const Code& code, uint32_t mask) {
 void select_matrix_rows(Code& code, bool store) {
   code.run = store ? rows<false, true> : rows<false, false>;
   code.checked = store ? rows<true, true> : rows<true, false>;
+}
+
+void select_byte_rows(Code& code, bool store) {
+  code.run = store ? byte_rows<false, true> : byte_rows<false, false>;
+  code.checked = store ? byte_rows<true, true> : byte_rows<true, false>;
 }
 
 void select_matrix_elements(Code& code, bool store) {
