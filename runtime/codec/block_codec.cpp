@@ -81,8 +81,9 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
          cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(raw.size())};
 }
 
-// Of LZ77: what the match finder has for each position, or, after it, the LZ block and its coded form with what a
-// vector takes to grow. Of the BWT: the sorted suffixes of the block and of its half; backwards, the steps of the walk.
+// Of LZ77: what the match finder has for each position, which is kept for the next block, and the LZ block with its
+// coded form and what a vector takes to grow. Of the BWT: the sorted suffixes of the block and of its half; backwards,
+// the steps of the walk.
 std::size_t encoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
   return (codec == PtzCodec::bbw ? 24 : 22) * raw_bytes + kCodingFixedBytes;
 }

@@ -83,8 +83,7 @@ class MatchFinder {
  public:
   static size_t workspace_bytes(size_t raw_bytes) {
     return Workspace::bytes_of<Entry>(raw_bytes) + Workspace::bytes_of<uint32_t>(raw_bytes) +
-           Workspace::bytes_of<uint8_t>(kPlanes * (raw_bytes + kLzMaxLinks)) + Workspace::bytes_of<Entry>(kBuckets) +
-           Workspace::bytes_of<uint64_t>(raw_bytes);
+           Workspace::bytes_of<uint8_t>(kPlanes * (raw_bytes + kLzMaxLinks)) + Workspace::bytes_of<Entry>(kBuckets);
   }
 
   // `src` has at least kLzMinMatch bytes.
@@ -100,24 +99,20 @@ class MatchFinder {
     std::fill_n(buckets, kBuckets, Entry{0});
     for (size_t i = 0; i < hashed_; ++i) ++buckets[hash_of(product_at(&src_[i]))];
     std::partial_sum(buckets, buckets + kBuckets, buckets);
-    // All of an entry in a word first, as every write goes somewhere else.
-    auto* const words = workspace.array<uint64_t>(hashed_);
     for (size_t i = 0; i < hashed_; ++i) {
-      const uint32_t product = product_at(&src_[i]);
-      const uint32_t hash = hash_of(product);
+      const uint32_t hash = hash_of(product_at(&src_[i]));
       const Entry entry = entries_[i] = buckets[hash] - 1;
       buckets[hash] = entry + (candidates_of(entry) < kLzMaxLinks ? 1u << kRankBits : 0);
-      // Nothing behind an entry without eight bytes looks for as many.
-      const uint32_t behind = i + kCompared <= src_.size() ? load<uint32_t>(&src_[i + kLzMinMatch]) : 0;
-      words[rank_of(entry)] = behind | uint64_t{tag_of(product)} << 32 | uint64_t{i} << 40;
+      positions_[rank_of(entry)] = static_cast<uint32_t>(i);
     }
     for (size_t rank = 0; rank < hashed_; ++rank) {
-      const uint64_t word = words[rank];
-      positions_[rank] = static_cast<uint32_t>(word >> 40);
-      planes_[rank] = static_cast<uint8_t>(word >> 32);
+      const size_t i = positions_[rank];
+      planes_[rank] = tag_of(product_at(&src_[i]));
+      // Nothing behind an entry without eight bytes looks for as many.
+      const uint32_t behind = i + kCompared <= src_.size() ? load<uint32_t>(&src_[i + kLzMinMatch]) : 0;
 #pragma GCC unroll 4
       for (size_t plane = 1; plane < kPlanes; ++plane) {
-        planes_[plane * stride_ + rank] = static_cast<uint8_t>(word >> 8 * (plane - 1));
+        planes_[plane * stride_ + rank] = static_cast<uint8_t>(behind >> 8 * (plane - 1));
       }
     }
     for (size_t plane = 0; plane < kPlanes; ++plane) {

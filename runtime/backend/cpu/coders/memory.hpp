@@ -1,10 +1,13 @@
-// Integers at any address, room that nobody has to clear first, and room that a thread keeps.
+// Integers at any address, room that nobody has to clear first, and room that is kept.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace ptxkit::cpu {
 
@@ -28,24 +31,31 @@ std::unique_ptr<T[]> uncleared(size_t count) {
   return std::make_unique_for_overwrite<T[]>(count);
 }
 
-// Room for the arrays of a call. A thread keeps it for its next call, since to get pages anew for every item costs as
-// much as what is done with them, unless it is larger than kKeptBytes. A thread has one at a time.
+// Room for the arrays of a call, which is kept for a later one unless it is larger than kKeptBytes: to get pages anew
+// for every item costs as much as what is done with them. No more are kept than were in use at a time.
 class Workspace {
  public:
   explicit Workspace(size_t bytes) {
-    if (bytes > kKeptBytes) {
-      own_ = uncleared<uint8_t>(bytes);
-      next_ = own_.get();
-      return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!kept_.empty()) {
+        room_ = std::move(kept_.back());
+        kept_.pop_back();
+      }
     }
-    if (bytes > kept_bytes_) {
-      kept_bytes_ = 0;  // until there is room again
-      kept_.reset();
-      kept_ = uncleared<uint8_t>(bytes);
-      kept_bytes_ = bytes;
+    if (room_.size() < bytes) {
+      room_ = {};  // first, so that there are never both
+      room_ = Room(bytes);
     }
-    next_ = kept_.get();
+    next_ = room_.begin();
   }
+  ~Workspace() {
+    if (room_.size() > kKeptBytes) return;
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(room_));
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
 
   // What an array takes of a workspace.
   template <class T>
@@ -64,9 +74,21 @@ class Workspace {
  private:
   static constexpr size_t kAlignment = alignof(std::max_align_t), kKeptBytes = size_t{8} << 20;
 
-  static inline thread_local std::unique_ptr<uint8_t[]> kept_;
-  static inline thread_local size_t kept_bytes_ = 0;
-  std::unique_ptr<uint8_t[]> own_;
+  class Room {
+   public:
+    Room() = default;
+    explicit Room(size_t bytes) : bytes_(uncleared<uint8_t>(bytes)), size_(bytes) {}
+    uint8_t* begin() const { return bytes_.get(); }
+    size_t size() const { return bytes_ ? size_ : 0; }
+
+   private:
+    std::unique_ptr<uint8_t[]> bytes_;
+    size_t size_ = 0;
+  };
+
+  static inline std::mutex mutex_;
+  static inline std::vector<Room> kept_;
+  Room room_;
   uint8_t* next_ = nullptr;
 };
 
