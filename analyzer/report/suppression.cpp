@@ -15,7 +15,7 @@
 namespace ptxkit::report {
 namespace {
 
-constexpr std::string_view kMark = "ptx-debug: allow ";
+constexpr std::string_view kMark = "ptx-debug:";
 constexpr std::string_view kSchema = "ptxkit-baseline-1";
 
 std::string_view trimmed(std::string_view text) {
@@ -35,8 +35,15 @@ std::optional<Allowance> allowance_in(std::string_view line) {
   const size_t comment = line.find("//");
   const size_t mark = comment == line.npos ? line.npos : line.find(kMark, comment);
   if (mark == line.npos) return std::nullopt;
-  std::string_view words = line.substr(mark + kMark.size());
+  std::string_view words = trimmed(line.substr(mark + kMark.size()));
   Allowance allowance;
+  const std::string verb(words.substr(0, words.find_first_of(" \t")));
+  if (verb != "allow") {
+    allowance.faults.push_back(fmt::format("expected 'allow F000 -- reason', found '{}'{}", verb,
+                                           did_you_mean(verb, std::vector<std::string>{"allow"})));
+    return allowance;
+  }
+  words.remove_prefix(verb.size());
   if (const size_t dashes = words.find("--"); dashes != words.npos) {
     allowance.reason = trimmed(words.substr(dashes + 2));
     words = words.substr(0, dashes);

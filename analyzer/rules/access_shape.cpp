@@ -138,6 +138,25 @@ RuleResult cache_operator(Context& context) {
   return conclude(std::move(findings), "no line that is given up is read again at the same address");
 }
 
+namespace {
+
+// Whether accesses before and after it cannot become one.
+bool orders_accesses(const ptx::Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::bar:
+    case Op::barrier:
+    case Op::call:
+    case Op::fence:
+    case Op::mbarrier:
+    case Op::membar:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 // F059. Neighbours at one base whose pair is aligned as a whole.
 RuleResult missed_vector_access(Context& context) {
   Analyses& analyses = context.analyses();
@@ -170,6 +189,7 @@ RuleResult missed_vector_access(Context& context) {
       const auto [low, high] = std::minmax(access->instruction, (*next)->instruction);
       bool between = false;
       for (ptx::InstructionId id = low + 1; id < high; ++id) {
+        between = between || orders_accesses(function.instructions[id]);
         const flow::Accesses found = flow::memory_accesses(function, id);
         for (unsigned i = 0; i < found.count; ++i)
           between = between || (found.items[i].kind != AccessKind::load &&

@@ -147,6 +147,31 @@ RuleResult dead_value(Context& context) {
                 "instructions compute what nothing uses");
 }
 
+namespace {
+
+enum class Place : uint8_t { inside, open, outside };
+
+// Whether an access stays in its object; inside where the size of the object is not known.
+Place place_in_object(Context& context, const flow::Access& access) {
+  Analyses& analyses = context.analyses();
+  const flow::Form form = analyses.forms().expand(analyses.forms().address(access));
+  const flow::Base& base = analyses.domain().base(form.base);
+  if (base.kind != flow::Base::Kind::variable && base.kind != flow::Base::Kind::parameter) return Place::inside;
+  const ptx::Variable& variable = context.module.variables[base.id];
+  uint64_t size = 0;
+  if (base.kind == flow::Base::Kind::variable)
+    size = variable.is_unsized ? 0 : variable.size_bytes;
+  else if (base.offset_bytes == 0)
+    size = analyses.shape().size_bytes(variable.name);
+  if (size == 0) return Place::inside;
+  const flow::Interval range = analyses.forms().interval(form);
+  const auto last = static_cast<int64_t>(size) - static_cast<int64_t>(access.extent_bytes);
+  if (range.low > last || range.high < 0) return Place::outside;
+  return range.low >= 0 && range.high <= last ? Place::inside : Place::open;
+}
+
+}  // namespace
+
 // F074. The assembler deletes a load that nothing uses, and with it the fault: the kernel runs until an edit uses the
 // value. This is how the F081 hunt began.
 RuleResult masked_fault(Context& context) {
@@ -161,7 +186,21 @@ RuleResult masked_fault(Context& context) {
   for (size_t i = 0; i < accesses.size(); ++i) {
     const ptx::Instruction& instruction = context.function().instructions[accesses[i].instruction];
     if (accesses[i].kind != flow::AccessKind::load || !is_pure(context.function(), instruction)) continue;
-    if (judged[i].status == AlignmentStatus::proved || !all_dead(context, accesses[i].instruction, live)) continue;
+    if (!all_dead(context, accesses[i].instruction, live)) continue;
+    if (judged[i].status == AlignmentStatus::proved) {
+      const Place place = place_in_object(context, accesses[i]);
+      if (place == Place::inside) continue;
+      findings.push_back(finding_at(
+          context, accesses[i].instruction, place == Place::outside ? Severity::high : Severity::medium,
+          place == Place::outside ? Tier::proved : Tier::possible,
+          fmt::format("nothing uses this {}-byte load, so it is deleted with the fault that its address {}: it {} "
+                      "outside of {}",
+                      accesses[i].width_bytes, place == Place::outside ? "would cause" : "may cause",
+                      place == Place::outside ? "is" : "is not proved not to be",
+                      analyses.domain().describe(analyses.forms().address(accesses[i]).base)),
+          "bound the index before the value is used again, or delete the load"));
+      continue;
+    }
     const bool known = judged[i].status == AlignmentStatus::refuted || judged[i].byte_granular;
     Finding finding = finding_at(
         context, accesses[i].instruction, known ? Severity::high : Severity::medium,
@@ -174,7 +213,8 @@ RuleResult masked_fault(Context& context) {
     finding.witness = judged[i].witness;
     findings.push_back(std::move(finding));
   }
-  return conclude(std::move(findings), "every load is used, or its alignment is proved");
+  return conclude(std::move(findings),
+                  "every load is used, or proved aligned and inside its object, where that has a size");
 }
 
 // F072. By name: a parameter that no instruction mentions. Every third kernel of a C++ library has one (empty function

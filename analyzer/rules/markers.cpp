@@ -1,6 +1,6 @@
-// Rules about debug instrumentation, F096 to F101, as the DSL's debug builds write it (docs/dsl.md): a last parameter
-// named *debug_buffer; word 0 counts markers; marker n is a 16-byte store {id, thread, value} at 16 * (1 + n mod
-// records).
+// Rules about debug instrumentation, F096 to F101, as the DSL's debug builds write it (docs/dsl.md): a parameter
+// whose name ends in debug_buffer; word 0 counts markers; marker n is a 16-byte store {id, thread, value} at 16 * (1 +
+// n mod records).
 #include <map>
 #include <set>
 

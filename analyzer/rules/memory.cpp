@@ -241,9 +241,10 @@ RuleResult local_bounds(Context& context) {
   std::vector<Finding> findings;
   const Bounds bounds = check_bounds(context, Space::local, Severity::high, findings);
   if (bounds.accesses == 0) return not_applicable("the kernel accesses no local variable");
-  return conclude(std::move(findings),
-                  fmt::format("{} of {} accesses proved inside their variable, none provably outside", bounds.proved,
-                              bounds.accesses));
+  if (findings.empty() && bounds.proved < bounds.accesses)
+    return undecided(fmt::format("{} of {} accesses are not proved inside their variable, none is provably outside",
+                                 bounds.accesses - bounds.proved, bounds.accesses));
+  return conclude(std::move(findings), fmt::format("all {} accesses are inside their variable", bounds.accesses));
 }
 
 // F056. The read-only path does not see stores of the same kernel. Objects are told apart by the pointer that they come

@@ -160,8 +160,8 @@ RuleResult occupancy(Context& context) {
   return conclude(std::move(findings), figures);
 }
 
-// F068. A branch on which lanes of one warp part costs both sides, in every iteration. Nearly every kernel has one, so
-// it is advice: listed with what makes the lanes differ.
+// F068. A branch on which lanes of one warp part costs both sides, in every iteration. One correct kernel in five has
+// one, so it is advice: listed with what makes the lanes differ.
 RuleResult divergent_hot_branch(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Graph& graph = analyses.graph();

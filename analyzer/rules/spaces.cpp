@@ -6,12 +6,19 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
 
 namespace ptxkit::rules {
 
 using flow::Access;
 using flow::Source;
 using ptx::Space;
+
+namespace {
+
+constexpr size_t kAncestorsOfAddress = 32;
+
+}  // namespace
 
 // F022. Shared memory is a 32-bit window: an address register of 64 bits costs a register and hides truncation. Where a
 // kernel forms every shared address in 64 bits, that is its compiler's data model (clang's, unless it is told
@@ -190,30 +197,41 @@ RuleResult space_mismatch(Context& context) {
   return conclude(std::move(findings), "no address of one space is used by an instruction of another");
 }
 
-// F032. cvta of what is generic on every path, cvta.to of what is direct on every path.
+// F032. cvta of what is generic on every path, cvta.to of what is direct on every path, and the way there and back.
 RuleResult double_cvta(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
   bool any = false;
-  for (const flow::BlockId block : analyses.graph().reverse_postorder())
-    for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
-      const ptx::Instruction& instruction = context.function().instructions[id];
-      if (instruction.op != ptx::Op::cvta || instruction.operand_count != 2) continue;
-      any = true;
-      const Source from = flow::source_of(analyses.ssa(), instruction.first_operand + 1);
-      if (from.kind != Source::Kind::value) continue;
-      const flow::Fact& fact = analyses.domain().fact(from.id);
-      const bool again = instruction.to_space ? fact.may_be_direct && !fact.may_be_generic
-                                              : fact.may_be_generic && !fact.may_be_direct;
-      if (!again || !flow::only_space(fact.points_to)) continue;
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (instruction.op != ptx::Op::cvta || instruction.operand_count != 2) return;
+    any = true;
+    const Source from = flow::source_of(analyses.ssa(), instruction.first_operand + 1);
+    if (from.kind != Source::Kind::value) return;
+    const flow::Fact& fact = analyses.domain().fact(from.id);
+    if (!flow::only_space(fact.points_to) || fact.may_be_direct == fact.may_be_generic) return;
+    if (fact.may_be_direct == instruction.to_space) {
       findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
                                     instruction.to_space
                                         ? "expected a generic address, found one that is converted already"
                                         : "expected an address of one space, found one that is generic already",
                                     "use the address as it is"));
+      return;
     }
+    if (!instruction.to_space) return;
+    const ptx::Instruction* there = nullptr;
+    for (const flow::ValueId value : ancestors(context, from.id, kAncestorsOfAddress)) {
+      const ptx::Instruction* definition = definition_of(context, value);
+      if (definition && definition->op == ptx::Op::cvta && !definition->to_space) there = definition;
+    }
+    if (!there) return;
+    findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
+                                  "this converts an address back that was converted to a generic one before",
+                                  "compute the address from what went into the first conversion"));
+    findings.back().path.push_back({there->at, "it is made generic here"});
+  });
   if (!any) return not_applicable("the kernel converts no address");
-  return conclude(std::move(findings), "no address is converted twice");
+  in_program_order(findings);
+  return conclude(std::move(findings), "no address is converted twice, or there and back");
 }
 
 }  // namespace ptxkit::rules

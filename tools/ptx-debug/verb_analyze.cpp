@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <regex>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -126,6 +127,41 @@ std::string in_format(const std::string& format, const Arguments& arguments, con
   return report::to_text(report, {wants_colour(arguments.colour), arguments.verbose, source_line});
 }
 
+// Entries and parameters of launch files that kernels have. A promise to something misspelt would be kept in silence.
+class KeptPromises {
+ public:
+  explicit KeptPromises(const rules::LaunchSet& launch) : launch_(launch) {}
+
+  void look_at(const ptx::Module& module) {
+    for (const ptx::Function& function : module.functions) {
+      if (!function.is_entry) continue;
+      names_.emplace_back(function.name);
+      const auto promised = launch_.find(function.name);
+      if (promised == launch_.end()) continue;
+      entries_.insert(promised->first);
+      std::vector<std::string> known;
+      for (const ptx::VariableId id : function.parameters) known.emplace_back(module.variables[id].name);
+      for (const auto& [name, facts] : promised->second.parameters) {
+        if (std::ranges::find(known, name) != known.end()) continue;
+        complain(fmt::format("launch file: '{}' of {} has no parameter '{}'{}", function.name, module.path, name,
+                             did_you_mean(name, known)));
+      }
+    }
+  }
+
+  // Entries of one file may be of kernels that are not looked at today; none at all is a mistake.
+  void complain_of_none() const {
+    if (launch_.empty() || !entries_.empty() || names_.empty()) return;
+    complain(fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
+                         launch_.begin()->first, did_you_mean(launch_.begin()->first, names_)));
+  }
+
+ private:
+  const rules::LaunchSet& launch_;
+  std::set<std::string, std::less<>> entries_;
+  std::vector<std::string> names_;  // of all kernels
+};
+
 // The report on standard output, and in the files asked for. Whether all of it was written.
 bool write_reports(const Arguments& arguments, const report::Report& report, const report::SourceLine& source_line,
                    SourceFiles& sources) {
@@ -214,6 +250,7 @@ int analyze_files(const Arguments& arguments) {
     };
   }
 
+  KeptPromises promises(launch);
   SourceFiles sources;
   const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
     return sources.line(ptx, file, line);
@@ -228,6 +265,7 @@ int analyze_files(const Arguments& arguments) {
         return file;
       },
       [&](report::FileAnalysis file) {
+        promises.look_at(file.parsed.module);
         report::suppress(file, report.options, *baseline, source_line);
         report.files.push_back(std::move(file));
       },
@@ -235,6 +273,7 @@ int analyze_files(const Arguments& arguments) {
         complain(error.message());
         report.files.push_back(report::unreadable(path, error));
       });
+  promises.complain_of_none();
   size_t examined_count = 0, skipped_count = 0;
   for (const report::FileAnalysis& file : report.files) {
     examined_count += file.kernels.size();
