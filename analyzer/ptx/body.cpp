@@ -265,44 +265,34 @@ Head& Parser::head(std::string_view spelling) {
   Head& result = entry->second;
   if (!is_new) return result;
   Instruction& pattern = result.pattern;
-  std::vector<OpcodeWord> words;
-  size_t at = 0;
-  for (bool first = true; at < spelling.size(); first = false) {
-    size_t end = spelling.find('.', at);
-    if (end == std::string_view::npos) end = spelling.size();
-    std::string_view word = spelling.substr(at, end - at);
-    while (!word.empty() && (word.back() == ' ' || word.back() == '\t')) word.remove_suffix(1);
-    if (first) {
-      pattern.op = find_op(word);
-    } else {
-      const Word known = find_word(word);
-      words.push_back({word, known});
-      switch (known.kind) {
-        case Word::Kind::type:
-          if (pattern.type_count < std::size(pattern.types))
-            pattern.types[pattern.type_count++] = static_cast<Type>(known.id);
-          break;
-        case Word::Kind::space:
-          if (pattern.op == Op::cvta && result.modifiers.size() == 1 && result.modifiers[0] == Mod::to)
-            pattern.to_space = true;
-          (pattern.space == Space::generic ? pattern.space : pattern.second_space) = static_cast<Space>(known.id);
-          break;
-        case Word::Kind::vector:
-          pattern.vector = static_cast<uint8_t>(known.id);
-          break;
-        case Word::Kind::modifier:
-          result.modifiers.push_back(static_cast<Mod>(known.id));
-          break;
-        case Word::Kind::unknown:
-          result.modifiers.push_back(Mod::unknown);
-          if (result.unknown_word == 0) result.unknown_word = static_cast<uint32_t>(at);
-          break;
-      }
+  const Opcode opcode = read_opcode(spelling);
+  pattern.op = opcode.op;
+  for (const OpcodeWord& each : opcode.words) {
+    const Word known = each.word;
+    switch (known.kind) {
+      case Word::Kind::type:
+        if (pattern.type_count < std::size(pattern.types))
+          pattern.types[pattern.type_count++] = static_cast<Type>(known.id);
+        break;
+      case Word::Kind::space:
+        if (pattern.op == Op::cvta && result.modifiers.size() == 1 && result.modifiers[0] == Mod::to)
+          pattern.to_space = true;
+        (pattern.space == Space::generic ? pattern.space : pattern.second_space) = static_cast<Space>(known.id);
+        break;
+      case Word::Kind::vector:
+        pattern.vector = static_cast<uint8_t>(known.id);
+        break;
+      case Word::Kind::modifier:
+        result.modifiers.push_back(static_cast<Mod>(known.id));
+        break;
+      case Word::Kind::unknown:
+        result.modifiers.push_back(Mod::unknown);
+        if (result.unknown_word == 0) result.unknown_word = static_cast<uint32_t>(each.text.data() - spelling.data());
+        break;
     }
-    at = end + 1;
   }
   if (pattern.op != Op::unknown && result.unknown_word == 0)
-    result.verdict = validator_.judge(pattern, spelling, words);
+    result.verdict = validator_.judge(pattern, spelling, opcode.words);
   return result;
 }
 

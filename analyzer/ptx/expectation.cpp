@@ -48,6 +48,8 @@ std::string_view wanted(const OperandSpec& spec) {
       return "a register";
     case Role::constant_or_source:
       return "a register or a constant";
+    case Role::special:
+      return "a special register with its components";
     case Role::special_or_source:
       return "a register, a constant or a special register";
     case Role::mov_source:

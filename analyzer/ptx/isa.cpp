@@ -32,6 +32,14 @@ constexpr WordLevel kWordLevels[] = {
 #undef WORD
 };
 
+constexpr Unemulated kUnemulated[] = {
+#define NOT_EMULATED(op, words, what) {Op::op, words, 0, what},
+#define NOT_EMULATED_WITH(op, words, letter, what) {Op::op, words, letter, what},
+#include "analyzer/ptx/isa_emulated.def"
+#undef NOT_EMULATED_WITH
+#undef NOT_EMULATED
+};
+
 struct Range {
   uint16_t first = 0, count = 0;
 };
@@ -138,6 +146,17 @@ bool is_alternative(std::string_view alternatives, std::string_view word) {
     alternatives.remove_prefix(std::min(alternatives.size(), one.size() + 1));
   }
   return false;
+}
+
+// Whether every item of `wanted`, "sp kind::f8f6f4|kind::mxf4", is among `words`.
+bool has_all(std::span<const OpcodeWord> words, std::string_view wanted) {
+  while (!wanted.empty()) {
+    const std::string_view one = wanted.substr(0, wanted.find(' '));
+    wanted.remove_prefix(std::min(wanted.size(), one.size() + 1));
+    if (std::none_of(words.begin(), words.end(), [&](const OpcodeWord& w) { return is_alternative(one, w.text); }))
+      return false;
+  }
+  return true;
 }
 
 Type wide(Type type) {
@@ -333,9 +352,9 @@ class OperandCompiler {
   }
 
   void parse_role(OperandSpec& item) {
-    const char role = peek();
+    item.letter = peek();
     ++at_;
-    switch (role) {
+    switch (item.letter) {
       case 'D':
         item.may_sink = true;
         [[fallthrough]];
@@ -360,6 +379,9 @@ class OperandCompiler {
       case 'x':
         item.selector = parse_selector(Selector::part, Selector::halves, Selector::bytes);
         item.role = item.selector == Selector::part ? Role::constant_or_source : Role::source;
+        break;
+      case 'S':
+        item.role = Role::special;
         break;
       case 'e':
         item.role = Role::special_or_source;
@@ -598,16 +620,38 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
   return result;
 }
 
+Opcode read_opcode(std::string_view spelling) {
+  Opcode result;
+  for (size_t at = 0; at < spelling.size();) {
+    const bool first = at == 0;
+    const size_t end = std::min(spelling.find('.', at), spelling.size());
+    std::string_view word = spelling.substr(at, end - at);
+    while (!word.empty() && (word.back() == ' ' || word.back() == '\t')) word.remove_suffix(1);
+    if (first) {
+      result.op = find_op(word);
+    } else {
+      result.words.push_back({word, find_word(word)});
+    }
+    at = end + 1;
+  }
+  return result;
+}
+
 std::span<const WordLevel> word_levels() { return kWordLevels; }
 
 bool applies(const WordLevel& level, Op op, std::span<const OpcodeWord> words) {
   if (level.op != Op::unknown && (level.op == op) == level.any_other) return false;
-  for (std::string_view rest = level.words; !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    if (std::none_of(words.begin(), words.end(), [&](const OpcodeWord& w) { return w.text == one; })) return false;
+  return has_all(words, level.words);
+}
+
+std::span<const Unemulated> unemulated() { return kUnemulated; }
+
+const Unemulated* find_unemulated(Op op, std::span<const OpcodeWord> words, std::span<const OperandSpec> operands) {
+  for (const Unemulated& row : kUnemulated) {
+    if (row.op != op || !has_all(words, row.words)) continue;
+    if (row.letter == 0 || std::ranges::find(operands, row.letter, &OperandSpec::letter) != operands.end()) return &row;
   }
-  return true;
+  return nullptr;
 }
 
 bool runs_on(std::string_view targets, TargetName target) {

@@ -11,6 +11,7 @@
 // Operands: items separated by commas, each a role and what narrows it. Roles:
 //   d   destination register; D the same, or `_`
 //   r   source register; a a register or constant; A the same, or `_` beside one that is none
+//   S   all components of a special register, %tid
 //   e   as a, or a special register; s what mov reads: that, or the address of a variable or function
 //   i   integer constant
 //   b   predicate, `!p` or a constant; p predicate or `!p`; q predicate destination, Q or `_`
@@ -61,6 +62,13 @@ struct OpcodeWord {
   Word word;
 };
 
+// What stands before the operands, "ld.shared.v2.u32", in its parts.
+struct Opcode {
+  Op op = Op::unknown;
+  std::vector<OpcodeWord> words;
+};
+Opcode read_opcode(std::string_view spelling);
+
 // How well a spelling's words fit a form; both counts are 0 where they fit.
 struct ModifierMatch {
   unsigned unclaimed_count = 0, missing_count = 0;
@@ -94,6 +102,7 @@ enum class Role : uint8_t {
   destination,
   source,
   constant_or_source,
+  special,
   special_or_source,
   mov_source,
   integer,
@@ -122,6 +131,7 @@ enum class Selector : uint8_t { none, part, halves, bytes, half_mask, byte_mask 
 // One item of a form's operands, with types and counts filled in for one spelling.
 struct OperandSpec {
   Role role = Role::anything;
+  char letter = 0;  // as the table has the role
   Type type = Type::none;
   Space space = Space::generic;  // of an address
   bool relaxed = false;          // a wider register will do; of an address: any width
@@ -141,6 +151,18 @@ struct OperandSpec {
   int64_t low = 0, high = 0;
   uint64_t allowed = 0;  // bit n: the constant n, where not 0
 };
+
+// What the emulator does not run: instructions of `op` that have all the words, and an operand of the role, if one is
+// named. It refuses these and no others, with `what` as the reason.
+struct Unemulated {
+  Op op;
+  std::string_view words;  // separated by blanks, each one of several: "im2col|im2col_no_offs"
+  char letter;             // a role as the table has it; 0 for any operands
+  std::string_view what;
+};
+std::span<const Unemulated> unemulated();
+// The row of an instruction with these words and operands; null where it runs.
+const Unemulated* find_unemulated(Op op, std::span<const OpcodeWord> words, std::span<const OperandSpec> operands);
 
 // What a spelling gives an item.
 struct FormContext {

@@ -47,10 +47,22 @@ constexpr uint8_t kTypeBits[] = {
 };
 
 constexpr std::string_view kOpText[] = {
-#define PTX_OP(id, text) text,
+#define PTX_OP(id, text, family) text,
 #include "analyzer/ptx/opcodes.def"
 #undef PTX_OP
     "?"};
+
+constexpr Family kFamily[] = {
+#define PTX_OP(id, text, family) Family::family,
+#include "analyzer/ptx/opcodes.def"
+#undef PTX_OP
+};
+
+constexpr std::string_view kFamilyName[] = {
+#define PTX_OP(id, text, family) #family,
+#include "analyzer/ptx/opcodes.def"
+#undef PTX_OP
+};
 
 constexpr std::string_view kModText[] = {
 #define PTX_MOD(id, text) text,
@@ -152,6 +164,8 @@ std::string_view text(Type type) { return kTypeText[static_cast<size_t>(type)]; 
 unsigned bit_width(Type type) { return kTypeBits[static_cast<size_t>(type)]; }
 std::string_view text(Space space) { return kSpaceText[static_cast<size_t>(space)]; }
 std::string_view text(Op op) { return kOpText[static_cast<size_t>(op)]; }
+Family family(Op op) { return kFamily[static_cast<size_t>(op)]; }
+std::string_view family_name(Op op) { return kFamilyName[static_cast<size_t>(op)]; }
 std::string_view text(Mod mod) { return kModText[static_cast<size_t>(mod)]; }
 std::string_view text(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].text; }
 Type type(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].type; }

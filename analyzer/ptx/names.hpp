@@ -39,12 +39,39 @@ unsigned first_target(SpecialRegister special);   // 90 for sm_90
 
 // First word of an instruction: ld, mad, shfl, wgmma, ...; `unknown` where the ISA table has no such word.
 enum class Op : uint16_t {
-#define PTX_OP(id, text) id,
+#define PTX_OP(id, text, family) id,
 #include "analyzer/ptx/opcodes.def"
 #undef PTX_OP
   unknown,
 };
 std::string_view text(Op op);
+
+// What an instruction has to do with; the emulator decodes a family at a time.
+enum class Family : uint8_t {
+  address,     // conversion of addresses between state spaces
+  arithmetic,  // on registers: integers, floating point, logic, shifts, selection
+  atomic,
+  barrier,
+  cluster,
+  comparison,
+  control,
+  conversion,
+  copy,  // asynchronous
+  fence,
+  hint,  // without an effect on values
+  matrix,
+  mbarrier,
+  memory,
+  move,
+  multimem,
+  policy,
+  stack,
+  texture,  // textures and surfaces
+  video,
+  warp,  // between the lanes of a warp
+};
+Family family(Op op);  // not of Op::unknown
+std::string_view family_name(Op op);
 
 // What follows the opcode between dots and is neither type, state space nor vector width: sync, wide, rn, volatile, eq
 // ... All words `mNnNkN` are `shape`; its numbers are in the spelling, see shape() in tree.hpp.

@@ -31,6 +31,10 @@ bool is_predicate(Role role) {
   return role == Role::predicate || role == Role::predicate_or_constant || role == Role::predicate_destination;
 }
 
+FormContext context_of(const Instruction& pattern, const std::vector<OpcodeWord>& words) {
+  return {words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
+}
+
 bool needs_wide_address(Space space) { return space == Space::generic || space == Space::global; }
 
 }  // namespace
@@ -39,8 +43,7 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
   Verdict verdict;
   const auto forms = forms_of(pattern.op);
   const auto first = static_cast<uint32_t>(forms.empty() ? 0 : forms.data() - all_forms().data());
-  const FormContext context{
-      words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
+  const FormContext context = context_of(pattern, words);
   const Form* too_new = nullptr;
   const Form* too_old = nullptr;
   const Form* elsewhere = nullptr;
@@ -514,6 +517,9 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
           operand.kind == OperandKind::integer && spec.role == Role::predicate_or_constant && !is_bf16;
       return constant ? match_constant(spec, operand, failure) : other();
     }
+    case Role::special:
+      if (operand.kind != OperandKind::special || operand.component != 0) return other();
+      [[fallthrough]];
     case Role::constant_or_source:
     case Role::special_or_source:
     case Role::mov_source:
@@ -692,7 +698,7 @@ bool Validator::match_negation(const Function& function, const Instruction& inst
 }
 
 bool Validator::match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
-                           Failure& failure) const {
+                           Failure& failure, std::vector<OperandSpec>* items) const {
   const auto operands = function.operands(instruction);
   size_t next = 0;
   for (uint32_t i = 0; i < candidate.spec_count; ++i) {
@@ -718,6 +724,7 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
     }
     if (match(function, instruction, spec, *operand, failure)) {
       if (spec.is_late && !knows_late_operand(*operand, failure)) return false;
+      if (items != nullptr) items->push_back(spec);
       ++next;
       continue;
     }
@@ -751,7 +758,7 @@ bool Validator::check(const Function& function, const Instruction& instruction, 
   bool any = false;
   for (const Candidate& candidate : verdict.candidates) {
     Failure failure;
-    if (match_list(function, instruction, candidate, failure)) {
+    if (match_list(function, instruction, candidate, failure, nullptr)) {
       form = candidate.form;
       return true;
     }
@@ -760,6 +767,22 @@ bool Validator::check(const Function& function, const Instruction& instruction, 
   }
   mistake = {furthest.kind, furthest.at, std::move(furthest.message)};
   return false;
+}
+
+Candidate Validator::row_of(const Instruction& instruction, const std::vector<OpcodeWord>& words) {
+  Candidate row;
+  row.form = instruction.form;
+  row.first_spec =
+      static_cast<uint32_t>(compile_operands(all_forms()[row.form], context_of(instruction, words), specs_));
+  row.spec_count = static_cast<uint32_t>(specs_.size()) - row.first_spec;
+  return row;
+}
+
+bool Validator::read(const Function& function, const Instruction& instruction, const Candidate& row,
+                     std::vector<OperandSpec>& items) const {
+  items.clear();
+  Failure failure;
+  return match_list(function, instruction, row, failure, &items);
 }
 
 }  // namespace ptxkit::ptx

@@ -43,11 +43,19 @@ class Validator {
   bool check(const Function& function, const Instruction& instruction, const Verdict& verdict, uint32_t& form,
              Mistake& mistake) const;
 
+  // The row that `instruction` has matched, for the spelling with these words.
+  Candidate row_of(const Instruction& instruction, const std::vector<OpcodeWord>& words);
+  // What that row says of each operand, in `items`; false where they do not fit it. Nothing is said of those of a call.
+  bool read(const Function& function, const Instruction& instruction, const Candidate& row,
+            std::vector<OperandSpec>& items) const;
+  const OperandSpec& child(const OperandSpec& item, unsigned index) const { return specs_[item.first_child + index]; }
+
  private:
   struct Failure;
   uint32_t version() const { return module_.version_major * 10 + module_.version_minor; }
+  // `items` gets what each operand was matched with, where it is not null.
   bool match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
-                  Failure& failure) const;
+                  Failure& failure, std::vector<OperandSpec>* items) const;
   bool match(const Function& function, const Instruction& instruction, const OperandSpec& spec, const Operand& operand,
              Failure& failure) const;
   bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand,

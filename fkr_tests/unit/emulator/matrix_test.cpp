@@ -244,7 +244,7 @@ TEST(Matrix, SparseNarrowFormsAreNotEmulated) {
       "{%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%f4, %f4, %f4, %f4}, %r1, 0;\n");
   ASSERT_EQ(ran.outcome.faults.size(), 1u);
   EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::unsupported);
-  EXPECT_NE(ran.outcome.faults[0].message.find("this form is not implemented"), std::string::npos);
+  EXPECT_NE(ran.outcome.faults[0].message.find("a sparse product of narrow floats is not emulated"), std::string::npos);
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ class OperandWriter {
           return spec.multiple_of == 32 ? "64" : std::to_string(spec.low);
         }
         return register_of(spec.type, spec.relaxed, number);
+      case Role::special:
+        return "%tid";
       case Role::variable_or_register:
       case Role::generic_address:
         return register_of(spec.type == Type::none || spec.role == Role::generic_address ? Type::b64 : spec.type, false,
@@ -211,14 +213,16 @@ Sample make_sample(const Form& form, unsigned variant) {
   std::vector<OperandSpec> specs;
   const size_t first = compile_operands(form, context, specs);
   OperandWriter writer(specs, variant);
+  Sample sample;
   std::string operands;
   for (size_t i = first; i < specs.size(); ++i) {
     if (specs[i].role == Role::anything) continue;
     if (specs[i].optional && variant % 2 == 0) continue;
     operands += (operands.empty() ? " " : ", ") + writer.write(specs[i]);
+    sample.operands.push_back(specs[i]);
   }
-  Sample sample;
   sample.instruction = spelling + operands + ";";
+  sample.spelling = std::move(spelling);
   const std::string_view targets = form.targets;
   std::string_view one = targets.substr(0, targets.find(','));
   if (const size_t dash = one.find('-'); dash != std::string_view::npos) one = one.substr(dash + 1);

@@ -10,10 +10,12 @@
 namespace ptxkit::ptx {
 
 struct Sample {
-  std::string instruction;        // "add.sat.s32 %w1, %w2, %w3;"
-  std::string target;             // "sm_90a"
-  unsigned version = 0;           // times ten
-  bool narrow_addresses = false;  // the instruction belongs to a file of 32-bit addresses
+  std::string spelling;               // "add.sat.s32"
+  std::string instruction;            // "add.sat.s32 %w1, %w2, %w3;"
+  std::vector<OperandSpec> operands;  // what the table says of each
+  std::string target;                 // "sm_90a"
+  unsigned version = 0;               // times ten
+  bool narrow_addresses = false;      // the instruction belongs to a file of 32-bit addresses
 };
 
 // The `variant`th instruction of a form; variants walk through alternatives, optional slots and optional operands.

@@ -13,6 +13,17 @@
 namespace ptxkit::ptx {
 namespace {
 
+// "yes", "no", or what is missing.
+std::string emulated(Op op) {
+  std::string missing;
+  for (const Unemulated& row : unemulated()) {
+    if (row.op != op) continue;
+    if (row.words.empty() && row.letter == 0) return "no";
+    missing += fmt::format("{} {}", missing.empty() ? "not" : ",", row.what);
+  }
+  return missing.empty() ? "yes" : missing;
+}
+
 void list_opcodes() {
   fmt::print(
       "# Opcodes of the ISA table\n\n"
@@ -22,13 +33,17 @@ void list_opcodes() {
       "rows "
       "themselves are\nwritten to be read: `analyzer/ptx/isa.hpp` explains their two small languages. {} forms of {} "
       "opcodes.\n\n"
-      "| opcode | forms | first in PTX | on sm | last new in PTX |\n|---|--:|--:|---|--:|\n",
+      "The emulator runs what the last column says; `isa_emulated.def` names the rest by its words.\n\n"
+      "| opcode | family | forms | first in PTX | on sm | last new in PTX | emulated "
+      "|\n|---|---|--:|--:|---|--:|---|\n",
       "list_forms", all_forms().size(), static_cast<size_t>(Op::unknown));
   for (uint16_t i = 0; i < static_cast<uint16_t>(Op::unknown); ++i) {
     const auto forms = forms_of(static_cast<Op>(i));
     const auto [oldest, newest] = std::ranges::minmax_element(forms, {}, &Form::version);
-    fmt::print("| {} | {} | {}.{} | {} | {}.{} |\n", text(static_cast<Op>(i)), forms.size(), oldest->version / 10,
-               oldest->version % 10, oldest->targets, newest->version / 10, newest->version % 10);
+    const auto op = static_cast<Op>(i);
+    fmt::print("| {} | {} | {} | {}.{} | {} | {}.{} | {} |\n", text(op), family_name(op), forms.size(),
+               oldest->version / 10, oldest->version % 10, oldest->targets, newest->version / 10, newest->version % 10,
+               emulated(op));
   }
 }
 

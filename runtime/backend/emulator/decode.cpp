@@ -9,16 +9,20 @@
 
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/engine.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::emulator {
 
 namespace {
 
 using ptx::AddressBase;
+using ptx::Family;
 using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
+using ptx::OperandSpec;
+using ptx::Role;
 using ptx::Space;
 using ptx::Type;
 using ptx::TypeKind;
@@ -30,7 +34,11 @@ void do_nothing(Warp&, const Code&, uint32_t) {}
 }  // namespace
 
 Decoder::Decoder(ProgramImage& image, const Layout& layout)
-    : image_(image), module_(*image.module), layout_(layout), narrow_(image.module->address_size == 32) {}
+    : image_(image),
+      module_(*image.module),
+      layout_(layout),
+      narrow_(image.module->address_size == 32),
+      validator_(module_) {}
 
 void Decoder::refuse(const std::string& why) {
   if (refused_) return;
@@ -323,6 +331,50 @@ Ref Decoder::destination_predicate(const Operand& operand) {
   return slot(operand.id, 0);
 }
 
+// Operands of an instruction on registers, by what the table says of each: results go to dst and dst2, sources to a, b,
+// c and d in their order, a constant that has to be one to `immediate`.
+Decoder::Placed Decoder::place(Code& code, Operands operands) {
+  Ref* const sources[] = {&code.a, &code.b, &code.c, &code.d};
+  Placed placed;
+  auto one = [&](const OperandSpec& item, const Operand& operand, Ref& result) {
+    bool flipped = false;
+    PTXKIT_CHECK(placed.count < std::size(sources), "a form has more sources than a Code");
+    switch (item.role) {
+      case Role::destination:
+        code.element_bytes = static_cast<uint8_t>(std::max(2u, ptx::byte_width(item.type)));
+        result = destination(operand, code.element_bytes);
+        return;
+      case Role::predicate_destination:
+        result = destination_predicate(operand);
+        return;
+      case Role::integer:
+        code.immediate = operand.value;
+        return;
+      case Role::predicate:
+      case Role::predicate_or_constant:
+        *sources[placed.count] = predicate(operand, flipped);
+        if (flipped) placed.flipped |= 1u << placed.count;
+        break;
+      default:
+        *sources[placed.count] = source(operand, item.type);
+    }
+    ++placed.count;
+  };
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const OperandSpec& item = items_[i];
+    if (item.role != Role::pair) {
+      one(item, operands[i], code.dst);
+    } else if (operands[i].kind != OperandKind::pair) {
+      one(validator_.child(item, 0), operands[i], code.dst);
+    } else {
+      const auto both = function_->children(operands[i]);
+      one(validator_.child(item, 0), both[0], code.dst);
+      one(validator_.child(item, 1), both[1], code.dst2);
+    }
+  }
+  return placed;
+}
+
 // [register + n], [variable + n], [n]
 bool Decoder::address(Code& code, const Operand& operand, Space space) {
   if (operand.kind != OperandKind::address) return false;
@@ -420,6 +472,80 @@ void Decoder::fix_branches(uint32_t first_code) {
   }
 }
 
+// What the row of the ISA table that the instruction fits says of it; false where it is refused.
+bool Decoder::read_row() {
+  if (instruction_->form == ptx::kNone) {
+    refuse("it fits no form of the ISA table");
+    return false;
+  }
+  const auto [entry, is_new] = rows_.try_emplace({instruction_->spelling, instruction_->form});
+  auto& [opcode, candidate] = entry->second;
+  if (is_new) {
+    opcode = ptx::read_opcode(instruction_->spelling);
+    candidate = validator_.row_of(*instruction_, opcode.words);
+  }
+  PTXKIT_CHECK(validator_.read(*function_, *instruction_, candidate, items_), "an instruction does not fit its form");
+  if (const ptx::Unemulated* row = ptx::find_unemulated(instruction_->op, opcode.words, items_)) {
+    refuse(fmt::format("{} is not emulated", row->what));
+    return false;
+  }
+  return true;
+}
+
+bool Decoder::decode_family(Code& code, Operands operands) {
+  switch (ptx::family(instruction_->op)) {
+    case Family::address:
+      return address_conversion(code, operands);
+    case Family::arithmetic:
+      return arithmetic(code, operands);
+    case Family::atomic:
+      return atomic(code, operands);
+    case Family::barrier:
+      return barrier(code, operands);
+    case Family::cluster:
+      return cluster_address(code, operands);
+    case Family::comparison:
+      return compare(code, operands);
+    case Family::control:
+      return control(code, operands);
+    case Family::conversion:
+      return convert(code, operands);
+    case Family::copy:
+      return asynchronous_copy(code, operands);
+    case Family::fence:
+      return fence(code);
+    case Family::hint:
+      code.run = do_nothing;
+      code.undefined = Undefined::handler;
+      return true;
+    case Family::matrix:
+      return matrix(code, operands);
+    case Family::mbarrier:
+      return mbarrier(code, operands);
+    case Family::memory:
+      return memory(code, operands);
+    case Family::move:
+      return move(code, operands);
+    case Family::multimem:
+      // The object behind the address has one copy: that of this device.
+      return words().has(Mod::red) ? atomic(code, operands) : memory(code, operands);
+    case Family::policy:
+      // Opaque, and a hint: what uses it does not look at it.
+      code.dst = destination(operands[0], 8);
+      code.a = constant(uint64_t{1} << 63, 8);
+      return select_logic(code, Op::mov, Type::b64, {});
+    case Family::stack:
+      return stack(code, operands);
+    case Family::texture:
+      return texture(code, operands);
+    case Family::video:
+      return video(code, operands);
+    case Family::warp:
+      return collective(code, operands);
+  }
+  return false;
+}
+
 void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   instruction_ = &instruction;
   refused_ = false;
@@ -431,132 +557,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     code.guard = slot(instruction.guard.reg, 0);
     code.guard_flip = instruction.guard.negated ? 0xffffffff : 0;
   }
-  bool known = false;
-  switch (instruction.op) {
-    case Op::bra:
-    case Op::brx:
-    case Op::call:
-    case Op::ret:
-    case Op::exit:
-    case Op::trap:
-    case Op::brkpt:
-    case Op::nanosleep:
-      known = control(code, operands);
-      break;
-    case Op::bar:
-    case Op::barrier:
-      known = barrier(code, operands);
-      break;
-    case Op::shfl:
-    case Op::vote:
-    case Op::match:
-    case Op::redux:
-    case Op::elect:
-      known = collective(code, operands);
-      break;
-    case Op::ld:
-    case Op::ldu:
-    case Op::st:
-      known = memory(code, operands);
-      break;
-    case Op::atom:
-    case Op::red:
-      known = atomic(code, operands);
-      break;
-    case Op::mov:
-    case Op::activemask:
-      known = move(code, operands);
-      break;
-    case Op::cvta:
-    case Op::isspacep:
-    case Op::istypep:
-      known = address_conversion(code, operands);
-      break;
-    case Op::cvt:
-      known = convert(code, operands);
-      break;
-    case Op::setp:
-    case Op::set:
-      known = compare(code, operands);
-      break;
-    case Op::lop3:
-    case Op::prmt:
-    case Op::shf:
-    case Op::bfe:
-    case Op::bfi:
-    case Op::selp:
-    case Op::slct:
-    case Op::dp4a:
-    case Op::dp2a:
-    case Op::shl:
-    case Op::shr:
-    case Op::bmsk:
-    case Op::szext:
-      known = three_inputs(code, operands);
-      break;
-    case Op::cp:
-      known = asynchronous_copy(code, operands);
-      break;
-    case Op::mbarrier:
-      known = mbarrier(code, operands);
-      break;
-    case Op::mapa:
-    case Op::getctarank:
-      known = cluster_address(code, operands);
-      break;
-    case Op::mma:
-    case Op::wmma:
-    case Op::ldmatrix:
-    case Op::stmatrix:
-    case Op::movmatrix:
-    case Op::wgmma:
-      known = matrix(code, operands);
-      break;
-    case Op::tex:
-    case Op::tld4:
-    case Op::txq:
-    case Op::suld:
-    case Op::sust:
-    case Op::sured:
-    case Op::suq:
-      known = texture(code, operands);
-      break;
-    case Op::multimem:
-      // The object behind the address has one copy: that of this device.
-      known = words().has(Mod::red) ? atomic(code, operands) : memory(code, operands);
-      break;
-    case Op::clusterlaunchcontrol:
-    case Op::tcgen05:
-      break;
-    case Op::alloca:
-    case Op::stacksave:
-    case Op::stackrestore:
-      known = stack(code, operands);
-      break;
-    case Op::createpolicy:
-      // Opaque, and a hint: what uses it does not look at it.
-      code.dst = destination(operands[0], 8);
-      code.a = constant(uint64_t{1} << 63, 8);
-      known = select_logic(code, Op::mov, Type::b64, {});
-      break;
-    case Op::membar:
-    case Op::fence:
-      known = fence(code);
-      break;
-    case Op::prefetch:
-    case Op::prefetchu:
-    case Op::discard:
-    case Op::applypriority:
-    case Op::pmevent:
-    case Op::setmaxnreg:
-    case Op::griddepcontrol:
-      code.run = do_nothing;
-      code.undefined = Undefined::handler;
-      known = true;
-      break;
-    default:
-      known = text(instruction.op)[0] == 'v' ? video(code, operands) : arithmetic(code, operands);
-  }
+  const bool known = read_row() && decode_family(code, operands);
   if (!known || (code.kind == Kind::simple && !code.run)) refuse("this form is not implemented");
   if (refused_) {
     Code refused;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/ptx/validate.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/image.hpp"
 #include "runtime/backend/emulator/layout.hpp"
@@ -23,6 +24,8 @@ class Decoder {
   void layout_registers(ptx::FunctionId id);
   void decode_function(ptx::FunctionId id);
   void decode_instruction(const ptx::Instruction& instruction);
+  bool read_row();
+  bool decode_family(Code& code, Operands operands);
   void fix_branches(uint32_t first_code);
 
   // families; false: no such form
@@ -41,7 +44,6 @@ class Decoder {
   bool convert_stochastic(Code& code, Operands operands);
   bool compare(Code& code, Operands operands);
   bool arithmetic(Code& code, Operands operands);
-  bool three_inputs(Code& code, Operands operands);  // lop3, prmt, shf, bfe, bfi, selp, slct, dp4a ...
 
   bool address_operand(AddressOperand& out, const ptx::Operand& operand, ptx::Space space);
   bool asynchronous_copy(Code& code, Operands operands);
@@ -61,6 +63,11 @@ class Decoder {
   bool image_handle(HandleOperand& out, const ptx::Operand& operand);
 
   // operands
+  struct Placed {
+    unsigned count = 0;    // of sources
+    unsigned flipped = 0;  // bit n: source n is `!p`
+  };
+  Placed place(Code& code, Operands operands);
   Ref constant(uint64_t value, unsigned bytes);
   Ref source(const ptx::Operand& operand, ptx::Type type);
   Ref predicate(const ptx::Operand& operand, bool& flipped);
@@ -87,6 +94,15 @@ class Decoder {
   const ptx::Module& module_;
   const Layout& layout_;
   const bool narrow_;  // 32-bit addresses
+
+  // What the ISA table says of a spelling that fits a form, and of each operand of the instruction.
+  struct TableRow {
+    ptx::Opcode opcode;
+    ptx::Candidate candidate;
+  };
+  ptx::Validator validator_;
+  std::map<std::pair<std::string_view, uint32_t>, TableRow> rows_;
+  std::vector<ptx::OperandSpec> items_;
 
   ptx::FunctionId function_id_ = 0;
   const ptx::Function* function_ = nullptr;

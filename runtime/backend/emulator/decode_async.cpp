@@ -52,9 +52,6 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
   select_async(code);
   const Space to = instruction_->space, from = instruction_->second_space;
   bool known = false;
-  for (Mod other :
-       {Mod::tile_gather4, Mod::tile_scatter4, Mod::im2col, Mod::im2col_w, Mod::im2col_w_128, Mod::im2col_no_offs})
-    if (w.has(other)) return false;
   if (w.has(Mod::prefetch)) {
     form.action = AsyncAction::commit;  // a hint: nothing moves
     code.run = [](Warp&, const Code&, uint32_t) {};

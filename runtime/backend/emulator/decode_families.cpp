@@ -1,5 +1,6 @@
 // The decoder, family by family. PTX ISA 9.0, 9.7.
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -186,20 +187,13 @@ bool Decoder::barrier(Code& code, Operands operands) {
 bool Decoder::collective(Code& code, Operands operands) {
   const Words w = words();
   code.kind = Kind::collective;
-  code.element_bytes = 4;
-  if (operands.empty()) return false;
-  // d, or d|p
-  auto results = [&](const Operand& operand, bool to_predicate) {
-    auto first = [&](const Operand& each) { return to_predicate ? destination_predicate(each) : destination(each, 4); };
-    if (operand.kind != OperandKind::pair) {
-      code.dst = first(operand);
-      return;
-    }
-    auto both = function_->children(operand);
-    code.dst = first(both[0]);
-    code.dst2 = destination_predicate(both[1]);
-  };
   code.aligned = !w.has(Mod::sync);  // the old forms: whoever is there
+  const Placed placed = place(code, operands);
+  code.element_bytes = static_cast<uint8_t>(instruction_->op == Op::match ? ptx::byte_width(instruction_->type()) : 4);
+  code.immediate = placed.flipped ? 0xffffffff : 0;
+  // The mask of lanes comes last.
+  Ref* const sources[] = {&code.a, &code.b, &code.c};
+  if (!code.aligned && placed.count < 4) code.d = std::exchange(*sources[placed.count - 1], kZeroRef);
   Collective kind{};
   switch (instruction_->op) {
     case Op::shfl:
@@ -207,44 +201,17 @@ bool Decoder::collective(Code& code, Operands operands) {
              : w.has(Mod::down) ? Collective::shuffle_down
              : w.has(Mod::bfly) ? Collective::shuffle_butterfly
                                 : Collective::shuffle_index;
-      if (operands.size() != (code.aligned ? 4u : 5u)) return false;
-      results(operands[0], false);
-      code.a = source(operands[1], Type::b32);
-      code.b = source(operands[2], Type::b32);
-      code.c = source(operands[3], Type::b32);
-      if (!code.aligned) code.d = source(operands[4], Type::b32);
       break;
-    case Op::vote: {
+    case Op::vote:
       kind = w.has(Mod::all)   ? Collective::vote_all
              : w.has(Mod::any) ? Collective::vote_any
              : w.has(Mod::uni) ? Collective::vote_uni
                                : Collective::vote_ballot;
-      if (operands.size() != (code.aligned ? 2u : 3u)) return false;
-      results(operands[0], kind != Collective::vote_ballot);
-      bool flipped = false;
-      code.a = predicate(operands[1], flipped);
-      code.immediate = flipped ? 0xffffffff : 0;
-      if (!code.aligned) code.d = source(operands[2], Type::b32);
       break;
-    }
     case Op::match:
       kind = w.has(Mod::all) ? Collective::match_all : Collective::match_any;
-      if (operands.size() != 3) return false;
-      code.element_bytes = static_cast<uint8_t>(ptx::byte_width(instruction_->type()));
-      results(operands[0], false);
-      code.a = source(operands[1], instruction_->type());
-      code.d = source(operands[2], Type::b32);
       break;
     case Op::redux:
-      if (operands.size() != 3) return false;
-      if (is_float(instruction_->type())) {
-        kind = w.has(Mod::min) ? Collective::redux_min_f32 : Collective::redux_max_f32;
-        code.immediate = (w.has(Mod::abs) ? kReduxAbs : 0) | (w.has(Mod::NaN) ? kReduxNan : 0);
-        results(operands[0], false);
-        code.a = source(operands[1], instruction_->type());
-        code.d = source(operands[2], Type::b32);
-        break;
-      }
       kind = w.has(Mod::add)    ? Collective::redux_add
              : w.has(Mod::min)  ? Collective::redux_min
              : w.has(Mod::max)  ? Collective::redux_max
@@ -252,15 +219,13 @@ bool Decoder::collective(Code& code, Operands operands) {
              : w.has(Mod::or_)  ? Collective::redux_or
                                 : Collective::redux_xor;
       code.is_signed = instruction_->type() == Type::s32;
-      results(operands[0], false);
-      code.a = source(operands[1], instruction_->type());
-      code.d = source(operands[2], Type::b32);
+      if (is_float(instruction_->type())) {
+        kind = w.has(Mod::min) ? Collective::redux_min_f32 : Collective::redux_max_f32;
+        code.immediate = (w.has(Mod::abs) ? kReduxAbs : 0) | (w.has(Mod::NaN) ? kReduxNan : 0);
+      }
       break;
     case Op::elect:
       kind = Collective::elect;
-      if (operands.size() != 2) return false;
-      results(operands[0], false);
-      code.d = source(operands[1], Type::b32);
       break;
     default:
       return false;
@@ -282,7 +247,7 @@ bool Decoder::memory(Code& code, Operands operands) {
   }
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
-  if (bytes == 0 || type == Type::pred || words().has(Mod::unpack_16b)) return false;
+  if (bytes == 0 || type == Type::pred) return false;
   code.order = order_of(words());
   code.scope = scope_of(words());
   code.element_bytes = static_cast<uint8_t>(bytes);
@@ -404,12 +369,7 @@ bool Decoder::convert(Code& code, Operands operands) {
   const Type to = instruction_->types[0], from = instruction_->types[1];
   if (words().has(Mod::rs)) return convert_stochastic(code, operands);
   if (words().has(Mod::pack)) {
-    code.dst = destination(operands[0], 4);
-    code.element_bytes = 4;
-    if (operands.size() < 3) return false;
-    code.a = source(operands[1], Type::s32);
-    code.b = source(operands[2], Type::s32);
-    if (operands.size() > 3) code.c = source(operands[3], Type::b32);
+    place(code, operands);
     return select_convert(code, to, from, words());
   }
   code.dst = destination(operands[0], 0);
@@ -428,11 +388,8 @@ bool Decoder::convert(Code& code, Operands operands) {
 }
 
 bool Decoder::compare(Code& code, Operands operands) {
-  const bool setp = instruction_->op == Op::setp;
-  if (operands.size() < 3) return false;
   const Type type = instruction_->type();
   const Words w = words();
-  if (w.mods.empty()) return false;
   // The comparison is the first word, the combination the next.
   const Mod by = w.mods[0];
   for (Mod each : w.mods.subspan(1)) {
@@ -440,173 +397,67 @@ bool Decoder::compare(Code& code, Operands operands) {
     if (each == Mod::or_) code.sub = 2;
     if (each == Mod::xor_) code.sub = 3;
   }
+  code.immediate = place(code, operands).flipped ? 0xffffffff : 0;
   int flavour = 0;
-  if (setp) {
-    if (operands[0].kind == OperandKind::pair) {
-      auto both = function_->children(operands[0]);
-      code.dst = destination_predicate(both[0]);
-      code.dst2 = destination_predicate(both[1]);
-    } else {
-      code.dst = destination_predicate(operands[0]);
-    }
-  } else {
-    if (instruction_->type_count != 2) return false;
+  if (instruction_->op == Op::set) {
     const Type to = instruction_->types[0];
     flavour = to == Type::f32                          ? 2
               : to == Type::f16 || to == Type::f16x2   ? 3
               : to == Type::bf16 || to == Type::bf16x2 ? 4
                                                        : 1;
-    code.register_bytes = static_cast<uint8_t>(std::max(2u, ptx::byte_width(to)));
-    if (code.register_bytes > 4) return false;
-    code.element_bytes = code.register_bytes;
-    code.dst = destination(operands[0], code.register_bytes);
-  }
-  code.a = source(operands[1], type);
-  code.b = source(operands[2], type);
-  if (code.sub) {
-    if (operands.size() != 4) return false;
-    bool flipped = false;
-    code.c = predicate(operands[3], flipped);
-    code.immediate = flipped ? 0xffffffff : 0;
+    code.register_bytes = code.element_bytes;
   }
   return select_compare(code, type, w, by, flavour);
 }
 
-bool Decoder::three_inputs(Code& code, Operands operands) {
-  const Type type = instruction_->types[0];
-  const unsigned bytes = std::max(2u, ptx::byte_width(type));
-  const Words w = words();
-  if (operands.size() < 3) return false;
-  const Operand* d = &operands[0];
-  if (d->kind == OperandKind::pair) {
-    if (instruction_->op != Op::lop3) return false;
-    auto both = function_->children(*d);
-    code.dst2 = destination_predicate(both[1]);
-    code.sub = w.has(Mod::or_) ? 2 : 1;
-    d = &both[0];
-  }
-  code.dst = destination(*d, bytes);
-  code.element_bytes = static_cast<uint8_t>(bytes);
-  auto need = [&](size_t count) { return operands.size() == count; };
-  switch (instruction_->op) {
-    case Op::shl:
-    case Op::shr:
-      if (!need(3)) return false;
-      code.a = source(operands[1], type);
-      code.b = source(operands[2], Type::u32);
-      break;
-    case Op::bmsk:
-    case Op::szext:
-      if (!need(3)) return false;
-      code.a = source(operands[1], Type::u32);
-      code.b = source(operands[2], Type::u32);
-      break;
-    case Op::lop3: {
-      if (operands.size() < 5) return false;
-      for (size_t i = 0; i < 3; ++i) (i == 0 ? code.a : i == 1 ? code.b : code.c) = source(operands[1 + i], Type::b32);
-      if (operands[4].kind != OperandKind::integer) return false;
-      code.immediate = operands[4].value & 0xff;
-      if (code.sub) {
-        if (!need(6)) return false;
-        bool flipped = false;
-        code.d = predicate(operands[5], flipped);
-        if (flipped) return false;
-      }
-      break;
-    }
-    case Op::bfi:
-      if (!need(5)) return false;
-      code.a = source(operands[1], type);
-      code.b = source(operands[2], type);
-      code.c = source(operands[3], Type::u32);
-      code.d = source(operands[4], Type::u32);
-      break;
-    case Op::bfe:
-      if (!need(4)) return false;
-      code.a = source(operands[1], type);
-      code.b = source(operands[2], Type::u32);
-      code.c = source(operands[3], Type::u32);
-      break;
-    case Op::selp: {
-      if (!need(4)) return false;
-      bool flipped = false;
-      code.a = source(operands[1], type);
-      code.b = source(operands[2], type);
-      code.c = predicate(operands[3], flipped);
-      code.immediate = flipped ? 0xffffffff : 0;
-      break;
-    }
-    case Op::slct:
-      if (!need(4) || instruction_->type_count != 2) return false;
-      code.sub = instruction_->types[1] == Type::f32;
-      code.a = source(operands[1], type);
-      code.b = source(operands[2], type);
-      code.c = source(operands[3], instruction_->types[1]);
-      break;
-    case Op::dp4a:
-    case Op::dp2a:
-      if (!need(4) || instruction_->type_count != 2) return false;
-      code.a = source(operands[1], Type::b32);
-      code.b = source(operands[2], Type::b32);
-      code.c = source(operands[3], Type::b32);
-      return select_dot(code, instruction_->op, instruction_->types[0], instruction_->types[1], w);
-    default:
-      if (!need(4)) return false;
-      code.a = source(operands[1], Type::b32);
-      code.b = source(operands[2], Type::b32);
-      code.c = source(operands[3], Type::b32);
-  }
-  return select_logic(code, instruction_->op, type, w);
-}
-
 bool Decoder::arithmetic(Code& code, Operands operands) {
   const Op op = instruction_->op;
-  const Type type = instruction_->type();
+  const Type first = instruction_->types[0], type = instruction_->type();
   const Words w = words();
-  if (operands.size() < 2 || operands.size() > 4 || type == Type::none) return false;
-  if (instruction_->type_count == 2 && instruction_->types[0] == Type::f32) {
-    if (operands.size() == 2) return false;
-    // Sources of half precision, but for the last one.
-    code.dst = destination(operands[0], 4);
-    code.element_bytes = 4;
-    code.a = source(operands[1], type);
-    code.b = source(operands[2], operands.size() == 3 ? Type::f32 : type);
-    if (operands.size() == 4) code.c = source(operands[3], Type::f32);
-    return select_mixed(code, op, type, w);
+  const Placed placed = place(code, operands);
+  switch (op) {
+    case Op::and_:
+    case Op::or_:
+    case Op::xor_:
+    case Op::not_:
+      if (type != Type::pred) return select_logic(code, op, type, w);
+      code.immediate = placed.flipped & 1 ? 0xffffffff : 0;
+      code.register_bytes = placed.flipped >> 1 & 1;
+      return select_predicate(code, op);
+    case Op::lop3:
+      code.immediate &= 0xff;
+      // Of its two forms that with a predicate combines it by .and or .or.
+      if (operands[0].kind == OperandKind::pair) code.sub = w.has(Mod::or_) ? 2 : 1;
+      return placed.flipped == 0 && select_logic(code, op, type, w);
+    case Op::selp:
+      code.immediate = placed.flipped ? 0xffffffff : 0;
+      return select_logic(code, op, type, w);
+    case Op::slct:
+      code.sub = type == Type::f32;
+      return select_logic(code, op, first, w);
+    case Op::bfe:
+    case Op::bfi:
+    case Op::bmsk:
+    case Op::brev:
+    case Op::cnot:
+    case Op::prmt:
+    case Op::shf:
+    case Op::shl:
+    case Op::shr:
+    case Op::szext:
+      return select_logic(code, op, type, w);
+    case Op::dp2a:
+    case Op::dp4a:
+      return select_dot(code, op, first, type, w);
+    default:
+      break;
   }
-  if (type == Type::pred) {
-    bool first = false, second = false;
-    code.dst = destination_predicate(operands[0]);
-    code.a = predicate(operands[1], first);
-    if (operands.size() > 2) code.b = predicate(operands[2], second);
-    code.immediate = first ? 0xffffffff : 0;
-    code.register_bytes = second;
-    return select_predicate(code, op);
-  }
-  unsigned bytes = std::max(2u, ptx::byte_width(type));
-  Type third = type;
-  if (w.has(Mod::wide)) {
-    bytes *= 2;
-    third = bytes == 4 ? Type::b32 : Type::b64;
-  }
-  if (op == Op::popc || op == Op::clz || op == Op::bfind || op == Op::fns) bytes = 4;
-  if (op == Op::testp)
-    code.dst = destination_predicate(operands[0]);
-  else
-    code.dst = destination(operands[0], bytes);
-  code.element_bytes = static_cast<uint8_t>(op == Op::testp ? 0 : bytes);
-  code.a = source(operands[1], type);
-  if (operands.size() > 2) code.b = source(operands[2], type);
-  if (operands.size() > 3) code.c = source(operands[3], third);
-  static constexpr Op kLogic[] = {Op::and_, Op::or_, Op::xor_, Op::not_, Op::cnot, Op::brev};
-  for (Op each : kLogic)
-    if (op == each) return select_logic(code, op, type, w);
+  if (instruction_->type_count == 2) return select_mixed(code, op, type, w);
   if (type == Type::f32x2) return select_two_singles(code, op, w);
-  if (type == Type::f32 && (op == Op::min || op == Op::max) && (operands.size() == 4 || w.has(Mod::abs)))
-    return select_extremum(code, op, operands.size() == 4, w);
+  if (type == Type::f32 && (op == Op::min || op == Op::max) && (placed.count == 3 || w.has(Mod::abs)))
+    return select_extremum(code, op, placed.count == 3, w);
   if (type == Type::f32 || type == Type::f64) return select_float(code, op, type, w);
-  if (is_float(type)) return select_half(code, op, type, w);
-  if (type == Type::f16x2 || type == Type::bf16x2) return select_half(code, op, type, w);
+  if (is_float(type) || type == Type::f16x2 || type == Type::bf16x2) return select_half(code, op, type, w);
   return select_integer(code, op, type, w);
 }
 

@@ -127,7 +127,6 @@ bool Decoder::matrix(Code& code, Operands operands) {
   form.is_sparse = w.has(Mod::sp) || w.has(Mod::sp_ordered_metadata);
   const bool scaled = w.has(Mod::block_scale);
   form.in_bytes = w.has(Mod::kind_f8f6f4) || w.has(Mod::kind_mxf8f6f4);
-  if (form.is_sparse && (scaled || form.in_bytes)) return false;
   if (operands.size() != (scaled ? 8u : form.is_sparse ? 6u : 4u)) return false;
   // wmma of halves names the types of D and C only.
   const auto& types = instruction_->types;

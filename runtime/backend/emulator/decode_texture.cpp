@@ -72,7 +72,6 @@ bool Decoder::texture(Code& code, Operands operands) {
                               form.query == Mod::force_unnormalized_coords;
     const auto& options = module_.target_options;
     form.of_sampler = asks_sampler && std::find(options.begin(), options.end(), "texmode_independent") != options.end();
-    if (form.query == Mod::memory_layout) return false;
     form.data = register_list(operands[0], Type::b32, true);
     return finish();
   }
@@ -121,10 +120,7 @@ bool Decoder::texture(Code& code, Operands operands) {
     const auto offsets = function_->children(operands[next++]);
     form.offsets = list_of(offsets.first(std::min<size_t>(offsets.size(), geometry->axes)), Type::s32);
   }
-  if (next < operands.size()) {
-    refuse("a comparison of depths");
-    return true;
-  }
+  if (next < operands.size()) return false;
   const Operand* data = &operands[0];
   if (data->kind == OperandKind::pair) {
     const auto both = function_->children(*data);
