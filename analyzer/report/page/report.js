@@ -24,8 +24,11 @@ function filter() {
     finding.hidden = !wanted;
     shown += wanted;
   }
+  // A kernel with nothing to show is in the way of those with something.
+  const narrowed = value_of('rule') !== '' || text !== '' || value_of('severity') !== '0';
   for (const part of document.querySelectorAll('section[data-kernel], .overview tr[data-kernel]')) {
-    part.hidden = value_of('kernel') !== '' && part.dataset.kernel !== value_of('kernel');
+    part.hidden = value_of('kernel') !== '' && part.dataset.kernel !== value_of('kernel') ||
+        narrowed && part.tagName === 'SECTION' && !part.querySelector('.finding:not([hidden])');
   }
   const all = findings.length + (findings.length === 1 ? ' finding' : ' findings');
   form.querySelector('output').value = shown === findings.length ? all : shown + ' of ' + all;

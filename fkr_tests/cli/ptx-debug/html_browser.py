@@ -33,6 +33,11 @@ def findings(folder, fragment):
     return found, re.search(r"<output>([^<]*)</output>", page)[1], page
 
 
+def hidden_kernels(page):
+    return {name: bool(hidden) for name, hidden in
+            re.findall(r'<section class="kernel" id="\w+" data-kernel="(\w+)"( hidden="")?', page)}
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([PTX_DEBUG, "analyze", "--falsify", f"--html={folder}/report.html",
@@ -49,8 +54,9 @@ def main():
         by_text, said, _ = findings(folder, "#filter&text=no+such+text")
         assert all(hidden for _, _, hidden in by_text) and said.startswith("0 of "), (by_text, said)
         _, _, page = findings(folder, "#filter&kernel=transpose")
-        hidden = dict(re.findall(r'<section class="kernel" id="\w+" data-kernel="(\w+)"( hidden="")?', page))
-        assert hidden == {"find_matches": ' hidden=""', "transpose": ""}, hidden
+        assert hidden_kernels(page) == {"find_matches": True, "transpose": False}, hidden_kernels(page)
+        _, _, page = findings(folder, "#filter&rule=F051")
+        assert hidden_kernels(page) == {"find_matches": False, "transpose": True}, hidden_kernels(page)
         # What a reader does, as a script at the end of a copy.
         acts = ("document.querySelector('.lines.source [data-source]').click();"
                 "window.dispatchEvent(new Event('beforeprint'));")
