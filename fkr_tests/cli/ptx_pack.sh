@@ -434,6 +434,16 @@ section_fake_cuda() {
   expect 0 "$pack" -v -T1 --memory 24M -f large -o large.lz4; [ "$(wc -l <err)" = 1 ] || fail "measured twice"
   unset PTXKIT_CALIBRATION; rm large large.lz4
   expect 1 "$pack" --backend cuda --device 1 -c input; says "there is no device 1"
+  expect 1 "$pack" --backend cuda --device 0,1 -c input; says "there is no device 1"
+  for devices in 0,1 3,1,2 all; do
+    expect 0 env PTXKIT_FAKE_CUDA_DEVICES=4 "$pack" --backend cuda --device $devices -fvv input -o x.lz4; same x.lz4 cpu.lz4
+    says "; cuda, device 1"
+  done
+  says "4 GPUs; cuda, device 0"
+  for devices in 0,,1 x all,1 1,1 -1 ""; do
+    expect 2 "$pack" --backend cuda "--device=$devices" -c input; says "expected --device N, N,N or all, each N once, found"
+  done
+  rm x.lz4
   expect 1 "$pack" --backend cuda -BD -c input; says "the reproducible encoder has no linked blocks"
   expect 0 "$pack" --policy gpu -BD input -o linked.lz4
   expect 1 "$pack" --backend cuda -dc linked.lz4; says "the cuda backend lacks decompression of linked blocks"

@@ -16,7 +16,7 @@ void open_kernels(Executor& executor, std::unique_ptr<BlockKernels>& kernels) {
   BackendRequest request;
   request.name = "cuda";
   const char* device = std::getenv("PTXKIT_DEVICE");
-  request.device = device != nullptr ? std::atoi(device) : 0;
+  request.devices = {device != nullptr ? std::atoi(device) : 0};
   request.find_image = kernels::find_kernel_image;
   auto selected = select_block_kernels(request, executor);
   ASSERT_TRUE(selected.has_value()) << selected.error().message();

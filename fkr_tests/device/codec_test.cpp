@@ -33,7 +33,7 @@ class DeviceCodec : public ::testing::Test {
     BackendRequest request;
     request.name = name;
     const char* device = std::getenv("PTXKIT_DEVICE");
-    request.device = device != nullptr ? std::atoi(device) : 0;
+    request.devices = {device != nullptr ? std::atoi(device) : 0};
     request.find_image = kernels::find_kernel_image;
     return select_backend(request, executor_);
   }

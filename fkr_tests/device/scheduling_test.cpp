@@ -1,6 +1,7 @@
 // The scheduler on a GPU: mixed output, a device budget that is kept, and whether the policy takes the faster side.
 #include <chrono>
 #include <cstdio>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -25,11 +26,14 @@ class DeviceScheduling : public ::testing::Test {
  protected:
   void SetUp() override { PTXKIT_REQUIRE_DEVICE(); }
 
-  std::unique_ptr<Backend> backend(std::string name, Policy policy, const CudaLimits& limits = {}) {
+  // `devices`: empty for the one of the tests.
+  std::unique_ptr<Backend> backend(std::string name, Policy policy, const CudaLimits& limits = {},
+                                   std::vector<int> devices = {}) {
     BackendRequest request;
     request.name = std::move(name);
     request.policy = policy;
-    request.device = (*testing::device())->info().ordinal;
+    request.devices = std::move(devices);
+    if (request.devices.empty()) request.devices = {(*testing::device())->info().ordinal};
     request.find_image = kernels::find_kernel_image;
     request.notice = [](const std::string& message, bool) { ADD_FAILURE() << message; };
     request.copy_executor = &copies_;
@@ -145,6 +149,46 @@ TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
     fmt::print("{}: one job {:.2f} GB/s, twenty {:.2f}\n", name, static_cast<double>(total) / one / 1e9,
                static_cast<double>(total) / many / 1e9);
     EXPECT_GE(one / many, 0.95) << name;
+  }
+}
+
+// Batches of page-locked memory, one, two and all GPUs: no checksum, no reader, which a stream has one thread for.
+TEST_F(DeviceScheduling, SeveralDevicesAreFasterThanOne) {
+  const int all = (*testing::device())->driver().device_count();
+  if (all < 2) GTEST_SKIP() << "needs two GPUs, found " << all;
+  constexpr std::size_t kChunk = 65536, kChunks = 16384;  // 1 GiB
+  std::vector<int> devices;
+  std::vector<std::uint32_t> sizes;
+  double one = 0;
+  for (const int count : std::set<int>{1, 2, all}) {
+    while (std::ssize(devices) < count) devices.push_back(static_cast<int>(devices.size()));
+    const auto cuda = backend("cuda", Policy::gpu, {}, devices);
+    const HostMemory raw = cuda->host_memory(kChunk * kChunks).value();
+    const HostMemory packed = cuda->host_memory(kChunk * kChunks).value();
+    SampleSource source(kChunk * kChunks);
+    ASSERT_TRUE(source.read(raw.bytes()));
+    std::vector<CompressItem> items(kChunks);
+    for (std::size_t i = 0; i < kChunks; ++i) {
+      items[i].raw = raw.bytes().subspan(i * kChunk, kChunk);
+      items[i].output = packed.bytes().subspan(i * kChunk, kChunk);
+    }
+    double seconds = 1e300;
+    for (int run = 0; run < 4; ++run) {
+      const auto begin = std::chrono::steady_clock::now();
+      ASSERT_TRUE(cuda->compress(items, Encoder::reproducible));
+      seconds = std::min(seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    fmt::print("{} GPU{}: {:.1f} GB/s from page-locked memory to page-locked memory\n", count, count == 1 ? "" : "s",
+               kChunk * kChunks / seconds / 1e9);
+    std::vector<std::uint32_t> found;
+    for (const CompressItem& item : items) found.push_back(item.compressed_bytes);
+    if (count == 1) {
+      one = seconds;
+      sizes = found;
+    } else {
+      EXPECT_EQ(found, sizes);
+      EXPECT_LT(seconds, one);
+    }
   }
 }
 

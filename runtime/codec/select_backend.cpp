@@ -1,6 +1,8 @@
 #include "runtime/codec/select_backend.hpp"
 
 #include <chrono>
+#include <memory>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "kernels/lz4/abi.hpp"
 #include "runtime/backend/kernels/emulator_machine.hpp"
 #include "runtime/backend/kernels/kernel_backend.hpp"
+#include "runtime/backend/kernels/locked_memory.hpp"
 #include "runtime/codec/calibrate.hpp"
 #include "runtime/scheduler/spread_backend.hpp"
 #include "support/check.hpp"
@@ -23,24 +26,32 @@ struct NoGpu {
 using CudaBackend = tl::expected<std::unique_ptr<Backend>, NoGpu>;
 
 Result<std::unique_ptr<Machine>> open_machine(const BackendRequest& request,
-                                              const std::shared_ptr<const driver::Driver>& driver, int ordinal) {
+                                              const std::shared_ptr<const driver::Driver>& driver, int ordinal,
+                                              std::shared_ptr<LockedRanges> page_locked = nullptr) {
   auto context = driver::Context::create(driver, ordinal);
   if (!context) return tl::unexpected(context.error());
-  return make_cuda_machine(std::move(*context), request.find_image, request.limits);
+  return make_cuda_machine(std::move(*context), request.find_image, request.limits, std::move(page_locked));
+}
+
+std::vector<int> ordinals_of(const BackendRequest& request, const driver::Driver& driver) {
+  if (!request.devices.empty()) return request.devices;
+  std::vector<int> all(static_cast<std::size_t>(driver.device_count()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor) {
   auto driver = driver::Driver::open(request.cuda_library);
   if (!driver) return tl::unexpected(NoGpu{driver.error().error, driver.error().absence == driver::Absence::broken});
+  const auto page_locked = std::make_shared<LockedRanges>();
   const auto open_device = [&](int ordinal) -> Result<std::unique_ptr<Backend>> {
-    auto machine = open_machine(request, *driver, ordinal);
+    auto machine = open_machine(request, *driver, ordinal, page_locked);
     if (!machine) return tl::unexpected(machine.error());
     return make_kernel_backend(std::move(*machine), executor, request.throttle);
   };
   std::vector<std::unique_ptr<Backend>> devices;
   std::optional<Error> missing;
-  std::vector<int> ordinals = {request.device};
-  ordinals.insert(ordinals.end(), request.more_devices.begin(), request.more_devices.end());
+  const std::vector<int> ordinals = ordinals_of(request, **driver);
   for (const int ordinal : ordinals) {
     auto device = open_device(ordinal);
     if (device) {
@@ -133,15 +144,21 @@ Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, E
 }
 
 Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, const Executor& executor) {
+  std::vector<std::unique_ptr<Machine>> machines;
   if (request.name == "emulator") {
-    return std::make_unique<BlockKernels>(make_emulator_machine(request.find_image, executor.thread_count()));
+    machines.push_back(make_emulator_machine(request.find_image, executor.thread_count()));
+  } else if (request.name == "cuda") {
+    auto driver = driver::Driver::open(request.cuda_library);
+    if (!driver) return tl::unexpected(driver.error().error);
+    for (const int ordinal : ordinals_of(request, **driver)) {
+      auto machine = open_machine(request, *driver, ordinal);
+      if (!machine) return tl::unexpected(machine.error());
+      machines.push_back(std::move(*machine));
+    }
+  } else {
+    return nullptr;
   }
-  if (request.name != "cuda") return nullptr;
-  auto driver = driver::Driver::open(request.cuda_library);
-  if (!driver) return tl::unexpected(driver.error().error);
-  auto machine = open_machine(request, *driver, request.device);
-  if (!machine) return tl::unexpected(machine.error());
-  return std::make_unique<BlockKernels>(std::move(*machine));
+  return std::make_unique<BlockKernels>(std::move(machines));
 }
 
 }  // namespace ptxkit::codec

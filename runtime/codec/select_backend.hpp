@@ -38,12 +38,11 @@ struct BackendRequest {
   Executor* copy_executor = nullptr;
   // Held while a GPU's copies between items and staging memory run; what looks at it is up to the executors.
   scheduler::Throttle* throttle = nullptr;
-  int device = 0;                 // of cuda
-  std::vector<int> more_devices;  // of cuda, used together with it; of `auto` as far as they can be used
-  FindImage find_image;           // of cuda and emulator: kernels::find_kernel_image
-  FallbackNotice notice;          // of auto; called from any thread, at most once for each device
-  CudaLimits limits = {};         // of cuda
-  std::string cuda_library;       // empty: the system's; see driver::Driver::open
+  std::vector<int> devices = {0};  // of cuda, used together; of `auto` as far as they can be used; empty: all there are
+  FindImage find_image;            // of cuda and emulator: kernels::find_kernel_image
+  FallbackNotice notice;           // of auto; called from any thread, at most once for each device
+  CudaLimits limits = {};          // of cuda, each device
+  std::string cuda_library;        // empty: the system's; see driver::Driver::open
 };
 
 // `executor` must outlive the backend.

@@ -90,7 +90,7 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
   if (settings.expected_bytes != 0) request.raw_bytes = settings.expected_bytes;
   request.calibration_path = settings.calibration_path;
   request.copy_executor = &state->copies;
-  request.device = settings.device;
+  request.devices = {settings.device};
   request.find_image = kernels::find_kernel_image;
   if (settings.log) {
     request.notice = [log = settings.log](const std::string& message, bool matters) {

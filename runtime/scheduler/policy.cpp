@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "support/check.hpp"
 #include "support/file.hpp"
@@ -80,9 +81,10 @@ Calibration unmeasured(unsigned cpu_threads) {
   return {{}, cpu_threads, {cpu, cpu, cpu}, {}, kUnmeasuredStartSeconds};
 }
 
-std::string calibration_path(int device) {
+std::string calibration_path(const std::vector<int>& devices) {
   if (const char* path = std::getenv("PTXKIT_CALIBRATION")) return path;
-  const std::string name = fmt::format("ptxkit/device-{}.rates", device);
+  const std::string name =
+      fmt::format("ptxkit/device-{}.rates", devices.empty() ? "all" : fmt::format("{}", fmt::join(devices, "-")));
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
     return fmt::format("{}/{}", cache, name);
   }

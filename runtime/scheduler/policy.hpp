@@ -61,8 +61,9 @@ struct Calibration {
 // CPU threads of 0.4 GB/s. So the driver is opened only for what the CPU needs longer than that for.
 Calibration unmeasured(unsigned cpu_threads);
 
-// $PTXKIT_CALIBRATION, or device-N.rates in $XDG_CACHE_HOME/ptxkit or ~/.cache/ptxkit; empty when none is set.
-std::string calibration_path(int device);
+// $PTXKIT_CALIBRATION, or device-N.rates in $XDG_CACHE_HOME/ptxkit or ~/.cache/ptxkit, where N is as in "0-2", or "all"
+// for no number; empty when none is set.
+std::string calibration_path(const std::vector<int>& devices);
 // Nothing when there is no such file or it holds something else: it is measured anew.
 std::optional<Calibration> load_calibration(const std::string& path);
 Result<void> save_calibration(const Calibration& calibration, const std::string& path);

@@ -1,6 +1,7 @@
-// Several devices as one backend: each batch is cut into as many parts as there are devices that work.
+// Several devices as one backend: each batch is cut into pieces, and every device takes the next one when it has room
+// for it. So a slow device does less, without anyone knowing a rate.
 //
-// When a device fails, another one does its part anew, and it gets no more. When none is left the batch fails, with the
+// When a device fails, the others do its pieces anew, and it gets no more. When none is left the batch fails, with the
 // error of the last one; schedule() leaves that to the CPU.
 #pragma once
 

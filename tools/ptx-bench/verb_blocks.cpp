@@ -24,7 +24,7 @@ constexpr std::string_view kCodecs[] = {"lzr", "lzf", "deflate-like"};
 Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, const codec::Executor& executor) {
   codec::BackendRequest request;
   request.name = "cuda";
-  request.device = settings.device;
+  request.devices = {settings.device};
   request.find_image = kernels::find_kernel_image;
   request.limits.queue_count = settings.queue_count != 0 ? settings.queue_count : kDefaultQueues;
   return codec::select_block_kernels(request, executor);

@@ -24,7 +24,7 @@ constexpr const char* kFilePrefix = "file ";
 std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Executor& copies) {
   std::vector<codec::BackendRequest> all(2);
   for (codec::BackendRequest& request : all) {
-    request.device = settings.device;
+    request.devices = {settings.device};
     request.copy_executor = &copies;
     request.find_image = kernels::find_kernel_image;
   }

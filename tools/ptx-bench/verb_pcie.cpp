@@ -176,7 +176,7 @@ class HostToHost {
 Result<std::unique_ptr<Backend>> cuda_backend(const Settings& settings, codec::Executor& executor) {
   codec::BackendRequest request;
   request.name = "cuda";
-  request.device = settings.device;
+  request.devices = {settings.device};
   request.find_image = kernels::find_kernel_image;
   if (settings.queue_count != 0) request.limits.queue_count = settings.queue_count;
   if (settings.slice_bytes != 0) request.limits.slice_bytes = settings.slice_bytes;

@@ -375,12 +375,11 @@ int run(int argc, char** argv) {
                            is_mixed ? codec::Placement{work_cores, &throttle} : codec::Placement{});
   codec::BackendRequest request;
   request.name = options.codec == "lz4" ? options.backend : "cpu";
-  request.device = options.devices.front();
-  request.more_devices.assign(options.devices.begin() + 1, options.devices.end());
+  request.devices = options.devices;
   request.policy = options.policy;
   request.work = work_of(options);
   request.raw_bytes = raw_bytes_of(options, *inputs);
-  request.calibration_path = codec::calibration_path(options.devices.front());
+  request.calibration_path = codec::calibration_path(options.devices);
   request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
   request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
   std::optional<codec::Executor> copies;

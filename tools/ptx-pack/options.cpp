@@ -2,6 +2,7 @@
 // refused by name with the reason, because an ignored -9 would be a lie.
 #include "tools/ptx-pack/options.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -77,6 +78,23 @@ std::optional<ByteRange> parse_range(std::string_view text) {
   return range.begin < range.end ? std::optional(range) : std::nullopt;
 }
 
+// "0,2", or "all", which is the empty list.
+std::optional<std::vector<int>> parse_devices(std::string_view text) {
+  std::vector<int> devices;
+  if (text == "all") return devices;
+  for (bool more = true; more;) {
+    const std::string_view part = text.substr(0, text.find(','));
+    int number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc{} || end != part.data() + part.size() || number < 0) return std::nullopt;
+    if (std::find(devices.begin(), devices.end(), number) != devices.end()) return std::nullopt;
+    devices.push_back(number);
+    more = part.size() != text.size();
+    if (more) text.remove_prefix(part.size() + 1);
+  }
+  return devices;
+}
+
 }  // namespace
 
 std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
@@ -131,9 +149,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_option("--policy", policy,
                  "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
       ->check(CLI::IsMember({"auto", "cpu", "gpu", "mixed"}));
-  app.add_option("--device", options.devices, "which GPU, counted from 0; several, as in 0,1, are used together")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 1023));
+  std::string devices = "0";
+  app.add_option("--device", devices, "which GPU, counted from 0 (default); several, as in 0,1, or all work together");
   app.add_option("--codec", options.codec,
                  "lz4 (default); lzr, lzf, deflate-like, bbw: smaller, in .ptz files; on the CPU unless --backend says "
                  "cuda or emulator")
@@ -157,6 +174,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   for (const RefusedFlag& refused : kRefusedFlags) {
     if (app.count(refused.flag) != 0) return usage(fmt::format("{} is refused: {}", refused.flag, refused.reason));
   }
+  const auto device_list = parse_devices(devices);
+  if (!device_list) return usage(fmt::format("expected --device N, N,N or all, each N once, found {}", devices));
+  options.devices = *device_list;
   options.policy = kPolicies.at(policy);
   if (app.count("--policy") != 0 && options.backend != "auto") return usage("--policy is for --backend auto");
   if (auto failed = apply_block_flags(block_flags, options)) return *failed;

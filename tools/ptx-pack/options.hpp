@@ -48,7 +48,7 @@ struct Options {
   bool verbose() const { return verbosity >= 2; }
   std::string backend = "auto";
   codec::Policy policy = codec::Policy::automatic;
-  std::vector<int> devices = {0};
+  std::vector<int> devices = {0};  // empty: all there are
   bool reproducible = false, high_ratio = false;
   std::string codec = "lz4";  // or a codec of .ptz: block_codec_named
 };

@@ -37,6 +37,21 @@ TEST(BlockKernels, GiveTheBytesOfTheCpu) {
   }
 }
 
+// Every machine has work: a batch is as many blocks as all of them take.
+TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
+  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+    std::vector<testing::RecordedLaunch> launches[2];
+    std::vector<std::unique_ptr<Machine>> machines;
+    for (auto& of_one : launches) machines.push_back(std::make_unique<testing::RecordingMachine>(emulator(), of_one));
+    BlockKernels kernels(std::move(machines));
+    const std::size_t count = kernels.batch_blocks(codec, 700);
+    std::vector<Bytes> blocks;
+    for (std::size_t i = 0; i < 2 * count; ++i) blocks.push_back(testing::matchable_bytes(700 - i % 5, int(i)));
+    testing::expect_blocks_as_on_the_cpu(kernels, codec, blocks);
+    EXPECT_EQ(count % 2, 0u);
+  }
+}
+
 TEST(BlockKernels, JudgeDamageAsTheCpuDoes) {
   BlockKernels kernels = emulated();
   for (const format::PtzCodec codec : testing::kKernelCodecs) {

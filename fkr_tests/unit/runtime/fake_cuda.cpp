@@ -3,7 +3,8 @@
 // a whole program can be driven through it.
 //
 // From a program, PTXKIT_FAKE_CUDA="FUNCTION:CALL:CODE" injects one failure, PTXKIT_FAKE_CUDA_VERSION sets the driver's
-// version, and PTXKIT_FAKE_CUDA_DAMAGE makes the compressors write wrong bytes.
+// version, PTXKIT_FAKE_CUDA_DEVICES the number of devices, and PTXKIT_FAKE_CUDA_DAMAGE makes the compressors write
+// wrong bytes.
 #include "fkr_tests/unit/runtime/fake_cuda.hpp"
 
 #include <algorithm>
@@ -76,6 +77,13 @@ struct Module {
 struct Function {
   std::string name;
 };
+
+void tell(std::function<void(int)> ptxkit::testing::FakeCuda::* hook) {
+  std::unique_lock lock(lock_of_everything);
+  const std::function<void(int)> told = fake_cuda_state()->*hook;
+  lock.unlock();
+  if (told) told(current_device);
+}
 
 // Counts the call and says whether it shall fail.
 int enter(const char* name) {
@@ -176,6 +184,7 @@ int cuInit(unsigned) {
   sticky_codes.clear();
   auto& state = *fake_cuda_state();
   if (const char* version = std::getenv("PTXKIT_FAKE_CUDA_VERSION")) state.driver_version = std::atoi(version);
+  if (const char* devices = std::getenv("PTXKIT_FAKE_CUDA_DEVICES")) state.device_count = std::atoi(devices);
   if (const char* failure = std::getenv("PTXKIT_FAKE_CUDA")) {
     char name[64];
     if (std::sscanf(failure, "%63[^:]:%d:%d", name, &state.failing_call, &state.failing_code) == 3)
@@ -423,10 +432,7 @@ int cuEventRecord(void* event, void* stream) {
   return 0;
 }
 int cuEventSynchronize(void* event) {
-  std::unique_lock looking(lock_of_everything);
-  const auto before_waiting = fake_cuda_state()->before_waiting;
-  looking.unlock();
-  if (before_waiting) before_waiting(current_device);
+  tell(&ptxkit::testing::FakeCuda::before_waiting);
   ENTER();
   return static_cast<Event*>(event)->run();
 }
@@ -438,6 +444,7 @@ int cuEventElapsedTime(float* milliseconds, void*, void*) {
 #ifndef FAKE_CUDA_WITHOUT_LAUNCH
 int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
                    void** arguments, void**) {
+  tell(&ptxkit::testing::FakeCuda::before_launch);
   ENTER();
   const std::string& name = static_cast<Function*>(function)->name;
   fake_cuda_state()->streams_of[__func__].insert(stream);

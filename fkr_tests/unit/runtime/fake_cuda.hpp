@@ -30,9 +30,9 @@ struct FakeCuda {
   unsigned delay_microseconds = 0;                // of every call: a slow device
   std::map<int, long> memory_limits;              // by device: what can be allocated there at a time
   std::map<int, long> device_bytes_of;            // allocated now, by device
-  // Called where a thread begins to wait for an event, with the device; the driver takes other threads' calls
-  // meanwhile.
-  std::function<void(int device)> before_waiting;
+  // Called where a thread begins to wait for an event, and where it launches, with the device; the driver takes other
+  // threads' calls meanwhile.
+  std::function<void(int device)> before_waiting, before_launch;
   int streams = 0, events = 0, modules = 0, contexts = 0, graphs = 0;  // alive now
 };
 

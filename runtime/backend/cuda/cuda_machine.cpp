@@ -47,14 +47,15 @@ class CudaMachine final : public Machine {
   };
 
   CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
-              std::uint64_t budget_bytes, std::size_t slice_bytes)
+              std::uint64_t budget_bytes, std::size_t slice_bytes, std::shared_ptr<LockedRanges> page_locked)
       : context_(std::move(context)),
         find_image_(std::move(find_image)),
         memory_("device memory", budget_bytes),
         slice_bytes_(slice_bytes),
         up_(std::move(up)),
         down_(std::move(down)),
-        queues_(std::move(queues)) {}
+        queues_(std::move(queues)),
+        page_locked_(std::move(page_locked)) {}
   // Arenas that are on their way out hold permits of our ledger.
   ~CudaMachine() override { reclaimer_->drain(); }
 
@@ -247,6 +248,7 @@ class CudaMachine final : public Machine {
   std::size_t slice_bytes_;
   Stream up_, down_;  // large copies of all queues, each kind in the order in which it was asked for
   std::vector<Queue> queues_;
+  std::shared_ptr<LockedRanges> page_locked_;
   LockedMemory locked_{[context = context_](std::size_t size_bytes) -> Result<HostMemory> {
                          auto pinned = PinnedMemory::allocate(context, std::max<std::size_t>(size_bytes, 1));
                          if (!pinned) return tl::unexpected(pinned.error());
@@ -254,13 +256,14 @@ class CudaMachine final : public Machine {
                          const auto owner = std::make_shared<PinnedMemory>(std::move(*pinned));
                          return HostMemory(std::shared_ptr<std::uint8_t>(owner, first), size_bytes);
                        },
-                       reclaimer_};
+                       page_locked_, reclaimer_};
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer context, FindImage find_image,
-                                                   const CudaLimits& limits) {
+                                                   const CudaLimits& limits,
+                                                   std::shared_ptr<LockedRanges> page_locked) {
   PTXKIT_CHECK(limits.queue_count != 0, "a machine has a queue");
   auto free_bytes = context->free_memory_bytes();
   if (!free_bytes) return tl::unexpected(free_bytes.error());
@@ -279,8 +282,9 @@ Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer contex
     if (!event) return tl::unexpected(event.error());
     queues.push_back({std::move(*stream), std::move(*event)});
   }
-  return std::make_unique<CudaMachine>(std::move(context), std::move(find_image), std::move(*up), std::move(*down),
-                                       std::move(queues), budget_bytes, limits.slice_bytes);
+  return std::make_unique<CudaMachine>(
+      std::move(context), std::move(find_image), std::move(*up), std::move(*down), std::move(queues), budget_bytes,
+      limits.slice_bytes, page_locked != nullptr ? std::move(page_locked) : std::make_shared<LockedRanges>());
 }
 
 }  // namespace ptxkit::codec

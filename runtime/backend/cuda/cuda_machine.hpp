@@ -21,7 +21,12 @@ struct CudaLimits {
   std::size_t slice_bytes = 16u << 20;  // raw bytes of a slice: 256 chunks of 64 KiB
 };
 
+class LockedRanges;
+
+// `page_locked`: of all machines that are to copy from and to each other's host_memory where it lies; null: of this
+// one.
 Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer context, FindImage find_image,
-                                                   const CudaLimits& limits = {});
+                                                   const CudaLimits& limits = {},
+                                                   std::shared_ptr<LockedRanges> page_locked = nullptr);
 
 }  // namespace ptxkit::codec

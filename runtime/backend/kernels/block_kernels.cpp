@@ -1,6 +1,11 @@
 #include "runtime/backend/kernels/block_kernels.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "support/check.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -46,33 +51,84 @@ std::size_t largest(std::span<Block> blocks, const BytesOf& bytes_of) {
 
 }  // namespace
 
-BlockPipeline& BlockKernels::pipeline(PtzCodec codec) {
-  auto& made = pipelines_[codec];
-  if (!made) made = codec == PtzCodec::bbw ? make_bbw_pipeline(*machine_) : make_lz_pipeline(*machine_, codec);
+BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
+  auto& made = pipelines[codec];
+  if (!made) made = codec == PtzCodec::bbw ? make_bbw_pipeline(*machine) : make_lz_pipeline(*machine, codec);
   return *made;
 }
 
+std::size_t BlockKernels::Device::batch_blocks(PtzCodec codec, std::size_t raw_bytes) {
+  return std::max<std::size_t>(2, pipeline(codec).blocks_at_once(raw_bytes)) * machine->queue_count();
+}
+
+BlockKernels::BlockKernels(std::vector<std::unique_ptr<Machine>> machines) {
+  PTXKIT_CHECK(!machines.empty(), "there is a machine for the blocks");
+  for (auto& machine : machines) devices_.push_back({std::move(machine)});
+}
+
+BlockKernels::BlockKernels(std::unique_ptr<Machine> machine) { devices_.push_back({std::move(machine)}); }
+
+std::string BlockKernels::description() const {
+  std::string all;
+  for (const Device& device : devices_) all += (all.empty() ? "" : "; ") + device.machine->description();
+  return all;
+}
+
 std::size_t BlockKernels::batch_blocks(PtzCodec codec, std::size_t raw_bytes) {
-  return std::max<std::size_t>(2, pipeline(codec).blocks_at_once(raw_bytes)) * machine_->queue_count();
+  std::size_t count = 0;
+  for (Device& device : devices_) count += device.batch_blocks(codec, raw_bytes);
+  return count;
+}
+
+template <class Block, class Work>
+Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, std::size_t raw_bytes,
+                                      const Work& work) {
+  if (devices_.size() == 1) return work(devices_.front(), blocks);
+  std::mutex mutex;
+  Result<void> outcome;
+  std::size_t begin = 0;
+  const auto take = [&](Device& device) -> std::span<Block> {
+    std::lock_guard lock(mutex);
+    if (!outcome) return {};
+    const auto left = blocks.subspan(begin);
+    const auto part = left.first(std::min(left.size(), device.batch_blocks(codec, raw_bytes)));
+    begin += part.size();
+    return part;
+  };
+  const auto run = [&](Device& device) {
+    for (auto part = take(device); !part.empty(); part = take(device)) {
+      Result<void> done = work(device, part);
+      std::lock_guard lock(mutex);
+      if (!done && outcome) outcome = std::move(done);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (Device& device : devices_) threads.emplace_back(run, std::ref(device));
+  for (std::thread& thread : threads) thread.join();
+  return outcome;
 }
 
 Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks) {
-  BlockPipeline& way = pipeline(codec);
   const std::size_t raw_bytes = largest(blocks, [](const BlockToEncode& block) { return block.raw.size(); });
-  return in_groups(
-      *machine_, blocks, way.blocks_at_once(raw_bytes),
-      [&](unsigned queue, auto group) { return way.begin_encoding(queue, group); },
-      [&](unsigned queue, auto group) { return way.fetch_coded(queue, group); },
-      [&](unsigned queue, auto group) { return way.collect_coded(queue, group); });
+  return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
+    BlockPipeline& way = device.pipeline(codec);
+    return in_groups(
+        *device.machine, part, way.blocks_at_once(raw_bytes),
+        [&](unsigned queue, auto group) { return way.begin_encoding(queue, group); },
+        [&](unsigned queue, auto group) { return way.fetch_coded(queue, group); },
+        [&](unsigned queue, auto group) { return way.collect_coded(queue, group); });
+  });
 }
 
 Result<void> BlockKernels::decode(PtzCodec codec, std::span<BlockToDecode> blocks) {
-  BlockPipeline& way = pipeline(codec);
   const std::size_t raw_bytes = largest(blocks, [](const BlockToDecode& block) { return block.raw.size(); });
-  return in_groups(
-      *machine_, blocks, way.blocks_at_once(raw_bytes),
-      [&](unsigned queue, auto group) { return way.begin_decoding(queue, group); },
-      [&](unsigned queue, auto group) { return way.collect_raw(queue, group); });
+  return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToDecode> part) {
+    BlockPipeline& way = device.pipeline(codec);
+    return in_groups(
+        *device.machine, part, way.blocks_at_once(raw_bytes),
+        [&](unsigned queue, auto group) { return way.begin_decoding(queue, group); },
+        [&](unsigned queue, auto group) { return way.collect_raw(queue, group); });
+  });
 }
 
 }  // namespace ptxkit::codec

@@ -1,4 +1,4 @@
-// The blocks of `.ptz` on a Machine: what encode_block and decode_block do as kernels, the bytes the same.
+// The blocks of `.ptz` on Machines: what encode_block and decode_block do as kernels, the bytes the same.
 //
 // As many groups of blocks are under way as there are queues. A group is one block with codecs of LZ77, whose kernels
 // spread over a block and take about 30 bytes for each of its; with bbw it is as many as keep a GPU busy, as a block
@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/backend/kernels/block_pipeline.hpp"
 
@@ -17,10 +18,12 @@ namespace ptxkit::codec {
 
 class BlockKernels {
  public:
-  explicit BlockKernels(std::unique_ptr<Machine> machine) : machine_(std::move(machine)) {}
+  // At least one machine; several share the blocks of a call.
+  explicit BlockKernels(std::vector<std::unique_ptr<Machine>> machines);
+  explicit BlockKernels(std::unique_ptr<Machine> machine);
 
-  std::string description() const { return machine_->description(); }
-  // As many blocks of at most `raw_bytes` at a time keep every queue busy.
+  std::string description() const;
+  // As many blocks of at most `raw_bytes` at a time keep every queue of every machine busy.
   std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
 
   // An error is one of the machine; a damaged block is none.
@@ -28,10 +31,19 @@ class BlockKernels {
   Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks);
 
  private:
-  BlockPipeline& pipeline(format::PtzCodec codec);
+  struct Device {
+    BlockPipeline& pipeline(format::PtzCodec codec);
+    std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
 
-  std::unique_ptr<Machine> machine_;
-  std::map<format::PtzCodec, std::unique_ptr<BlockPipeline>> pipelines_;
+    std::unique_ptr<Machine> machine;
+    std::map<format::PtzCodec, std::unique_ptr<BlockPipeline>> pipelines = {};
+  };
+
+  // work(device, blocks) -> Result<void> for all blocks, as many at a time as a device takes.
+  template <class Block, class Work>
+  Result<void> on_devices(format::PtzCodec codec, std::span<Block> blocks, std::size_t raw_bytes, const Work& work);
+
+  std::vector<Device> devices_;
 };
 
 }  // namespace ptxkit::codec

@@ -137,7 +137,8 @@ class EmulatorMachine final : public Machine {
   FindImage find_image_;
   emulator::LaunchOptions options_;
   emulator::Device device_;
-  LockedMemory locked_{[](std::size_t size_bytes) { return pageable_memory(size_bytes); }};
+  LockedMemory locked_{[](std::size_t size_bytes) { return pageable_memory(size_bytes); },
+                       std::make_shared<LockedRanges>()};
   std::map<std::string, Loaded, std::less<>> loaded_;
   std::vector<Placed> placed_;
 };

@@ -16,12 +16,36 @@
 
 namespace ptxkit::codec {
 
+// Where page-locked memory lies. Devices of one process share it: what is page-locked for one is for all.
+class LockedRanges {
+ public:
+  void add(const std::uint8_t* first, std::size_t size_bytes) {
+    std::lock_guard lock(mutex_);
+    end_of_[first] = first + size_bytes;
+  }
+  void remove(const std::uint8_t* first) {
+    std::lock_guard lock(mutex_);
+    end_of_.erase(first);
+  }
+  bool contain(Bytes memory) const {
+    std::lock_guard lock(mutex_);
+    auto next = end_of_.upper_bound(memory.data());
+    return next != end_of_.begin() && memory.data() + memory.size() <= (--next)->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const std::uint8_t*, const std::uint8_t*> end_of_;
+};
+
 class LockedMemory {
  public:
   using Allocate = std::function<Result<HostMemory>(std::size_t size_bytes)>;
-  // What is dropped dies on `reclaimer`, where there is one.
-  explicit LockedMemory(Allocate allocate, std::shared_ptr<scheduler::Reclaimer> reclaimer = nullptr)
+  // What is in use is in `ranges`; what is dropped dies on `reclaimer`, where there is one.
+  LockedMemory(Allocate allocate, std::shared_ptr<LockedRanges> ranges,
+               std::shared_ptr<scheduler::Reclaimer> reclaimer = nullptr)
       : allocate_(std::move(allocate)), state_(std::make_shared<State>()) {
+    state_->ranges = std::move(ranges);
     state_->reclaimer = std::move(reclaimer);
   }
 
@@ -35,15 +59,16 @@ class LockedMemory {
     std::uint8_t* const first = memory->bytes().data();
     {
       std::lock_guard lock(state_->mutex);
-      state_->end_of[first] = first + size_bytes;
-      state_->most_in_use = std::max(state_->most_in_use, state_->end_of.size());
+      state_->most_in_use = std::max(state_->most_in_use, ++state_->in_use);
     }
+    state_->ranges->add(first, size_bytes);
     const auto give_back = [state = state_, memory = std::move(*memory)](std::uint8_t* at) {
+      state->ranges->remove(at);
       HostMemory dropped;
       std::lock_guard lock(state->mutex);
-      state->end_of.erase(at);
+      --state->in_use;
       state->spare.push_back(memory);
-      if (state->spare.size() + state->end_of.size() <= std::max(kMostSpare, state->most_in_use)) return;
+      if (state->spare.size() + state->in_use <= std::max(kMostSpare, state->most_in_use)) return;
       dropped = std::move(state->spare.front());
       state->spare.pop_front();
       if (state->reclaimer != nullptr) state->reclaimer->take(std::exchange(dropped, {}));
@@ -51,11 +76,7 @@ class LockedMemory {
     return HostMemory(std::shared_ptr<std::uint8_t>(first, give_back), size_bytes);
   }
 
-  bool contains(Bytes memory) const {
-    std::lock_guard lock(state_->mutex);
-    auto next = state_->end_of.upper_bound(memory.data());
-    return next != state_->end_of.begin() && memory.data() + memory.size() <= (--next)->second;
-  }
+  bool contains(Bytes memory) const { return state_->ranges->contain(memory); }
 
  private:
   // Both buffers of four batches; and no fewer than were in use at a time, so that many streams find theirs again.
@@ -63,9 +84,9 @@ class LockedMemory {
 
   struct State {
     std::mutex mutex;
-    std::map<const std::uint8_t*, const std::uint8_t*> end_of;  // of what is in use
-    std::size_t most_in_use = 0;                                // at a time
-    std::deque<HostMemory> spare;                               // the latest last
+    std::size_t in_use = 0, most_in_use = 0;  // at a time
+    std::deque<HostMemory> spare;             // the latest last
+    std::shared_ptr<LockedRanges> ranges;
     std::shared_ptr<scheduler::Reclaimer> reclaimer;
   };
 
