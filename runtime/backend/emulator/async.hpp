@@ -7,6 +7,7 @@
 
 #include "analyzer/ptx/names.hpp"
 #include "runtime/backend/emulator/matrix.hpp"
+#include "runtime/backend/emulator/tensor_map.hpp"
 #include "runtime/backend/emulator/update.hpp"
 
 namespace ptxkit::emulator {
@@ -20,20 +21,26 @@ struct AddressOperand {
 };
 
 enum class AsyncAction : uint8_t {
-  copy,    // cp.async
-  commit,  // cp.async.commit_group, and of bulk copies
-  wait,    // cp.async.wait_group, wait_all
-  track,   // cp.async.mbarrier.arrive
-  bulk,    // cp.async.bulk and cp.reduce.async.bulk
-  tensor,  // the same of tensors
-  store,   // st.async
-  reduce,  // red.async
+  copy,           // cp.async
+  commit,         // cp.async.commit_group, and of bulk copies
+  wait,           // cp.async.wait_group, wait_all
+  track,          // cp.async.mbarrier.arrive
+  bulk,           // cp.async.bulk and cp.reduce.async.bulk
+  tensor,         // the same of tensors
+  store,          // st.async
+  reduce,         // red.async
+  replace_field,  // tensormap.replace
+  publish_map,    // tensormap.cp_fenceproxy
 };
 
 struct AsyncForm {
   AsyncAction action = AsyncAction::copy;
   AddressOperand to, from, barrier, map;
-  RegisterList coordinates;
+  TensorMode mode = TensorMode::tiled;
+  TensorField field = TensorField::rank;
+  uint32_t ordinal = 0;  // of the field
+  bool wide_field = false;
+  RegisterList coordinates, offsets;  // offsets: of im2col
   bool has_barrier = false;
   bool is_bulk = false;     // commit and wait: of bulk groups
   bool reads_only = false;  // wait_group.read

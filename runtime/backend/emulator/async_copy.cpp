@@ -4,6 +4,7 @@
 // taken away by whatever makes them usable: a wait of the lane that copied, or the end of the mbarrier's phase. An
 // access that meets a mark is a fault. A race with a copy is a race with the lane that waited for it.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -299,36 +300,39 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   });
 }
 
-// The bytes of a box in shared memory: element `linear` of it. 16-byte chunks of each 128 bytes change places by the
-// number of their line.
+// The bytes of a box in shared memory: chunks of each 128 bytes change places by the number of their line.
 struct BoxPlace {
   Side side;
   uint64_t mask;
+  unsigned shift;
 
+  BoxPlace(const Side& shared, const TensorMap& map) : side(shared) {
+    constexpr uint64_t kMasks[] = {0, 0x10, 0x30, 0x70};
+    mask = map.chunk_bytes == 32 ? 0x60 : kMasks[static_cast<size_t>(map.swizzle)];
+    shift = map.chunk_bytes == 32 ? 2 : 3;
+  }
   uint64_t offset_of(uint64_t linear_bytes) const {
     const uint64_t place = side.shared.offset + linear_bytes;
-    return (place ^ (place >> 3 & mask)) - side.shared.offset;
+    return (place ^ (place >> shift & mask)) - side.shared.offset;
   }
 };
 
-// Moves the box at `corner` between global and shared memory, an element at a time. What lies outside of the tensor
-// reads as zero and is not written. False after a fault.
-bool move_box(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, const TensorMap& map,
-              const std::array<int64_t, 5>& corner, const BoxPlace& box) {
+// Moves rows between global and shared memory, an element at a time. What lies outside of the tensor reads as zero or
+// as a NaN and is not written. False after a fault.
+bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, const TensorMap& map,
+               std::span<const TensorPoint> rows, const BoxPlace& box) {
   const bool loads = form.has_barrier;
   const Update update = form.operation == ptx::Mod::unknown ? Update{} : find_update(form.operation, map.element, true);
   const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
   const unsigned bytes = ptx::byte_width(map.element);
-  uint64_t rows = 1;
-  for (unsigned i = 1; i < map.rank; ++i) rows *= map.box[i];
-  for (uint64_t row = 0; row < rows; ++row) {
+  const uint64_t fill = map.fills_with_nan ? fill_nan(map.element) : 0;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const TensorPoint& corner = rows[row];
     bool inside = true;
-    uint64_t address = map.address, rest = row;
+    uint64_t address = map.address;
     for (unsigned i = 1; i < map.rank; ++i) {
-      const int64_t at_dimension = corner[i] + static_cast<int64_t>(rest % map.box[i]);
-      rest /= map.box[i];
-      inside &= at_dimension >= 0 && at_dimension < static_cast<int64_t>(map.size[i]);
-      address += static_cast<uint64_t>(at_dimension) * map.stride_bytes[i - 1];
+      inside &= corner[i] >= 0 && corner[i] < static_cast<int64_t>(map.size[i]);
+      address += static_cast<uint64_t>(corner[i]) * map.stride_bytes[i - 1];
     }
     const int64_t first = inside ? std::clamp<int64_t>(-corner[0], 0, map.box[0]) : 0;
     const int64_t last =
@@ -348,7 +352,7 @@ bool move_box(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane
       Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
       if (i < first || i >= last) {
         if (!loads) continue;
-        std::memset(in_box.bytes, 0, bytes);
+        std::memcpy(in_box.bytes, &fill, bytes);
         std::memset(in_box.shadow, 0xff, bytes);
         continue;
       }
@@ -363,44 +367,53 @@ bool move_box(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane
   return true;
 }
 
-// cp.async.bulk.tensor, tiled.
+// The map of a lane and the rows of it that the lane moves; no value after a fault.
+struct TensorPart {
+  TensorMap map;
+  std::vector<TensorPoint> rows;
+};
+std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane) {
+  const Ref* refs = warp.cta->launch->image->refs.data();
+  const auto refuse = [&](std::string why) {
+    report(warp, {.kind = FaultKind::async_size, .message = std::move(why), .lane = lane});
+    return std::nullopt;
+  };
+  Side place;
+  if (!find_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes, 64, AccessKind::load,
+                 place))
+    return std::nullopt;
+  const auto map = decode_tensor_map(std::span<const uint8_t, kTensorMapBytes>(place.bytes, kTensorMapBytes));
+  if (!map) return refuse(map.error().message());
+  if (const auto checked = check_tensor_map(*map); !checked) return refuse(checked.error().message());
+  if (form.operation != ptx::Mod::unknown && !find_update(form.operation, map->element, true).apply)
+    return refuse(fmt::format("elements of type {} cannot be combined so", ptx::text(map->element)));
+  std::array<int32_t, 5> coordinates{};
+  std::array<uint16_t, 5> offsets{};
+  for (unsigned i = 0; i < form.coordinates.count; ++i)
+    coordinates[i] = at<const int32_t>(warp, refs[form.coordinates.first + i])[lane];
+  for (unsigned i = 0; i < form.offsets.count; ++i)
+    offsets[i] = at<const uint16_t>(warp, refs[form.offsets.first + i])[lane];
+  auto rows = tensor_rows(*map, form.mode, std::span(coordinates).first(form.coordinates.count),
+                          std::span(offsets).first(form.offsets.count));
+  if (!rows) return refuse(rows.error().message());
+  return TensorPart{*map, std::move(*rows)};
+}
+
+// cp.async.bulk.tensor.
 void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
-  const Ref* coordinates = warp.cta->launch->image->refs.data() + form.coordinates.first;
   for_lanes(mask, [&](unsigned lane) {
-    Side place;
-    if (warp.cta->stopped || !find_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes,
-                                        64, AccessKind::load, place))
-      return;
-    const auto map = decode_tensor_map(std::span<const uint8_t, kTensorMapBytes>(place.bytes, kTensorMapBytes));
-    if (!map || map->rank != form.coordinates.count) {
-      report(warp, {.kind = FaultKind::async_size,
-                    .message =
-                        !map ? map.error().message()
-                             : fmt::format("{} coordinates for a tensor of rank {}", form.coordinates.count, map->rank),
-                    .lane = lane});
-      return;
-    }
-    if (form.operation != ptx::Mod::unknown && !find_update(form.operation, map->element, true).apply) {
-      report(warp, {.kind = FaultKind::async_size,
-                    .message = fmt::format("elements of type {} cannot be combined so", ptx::text(map->element)),
-                    .lane = lane});
-      return;
-    }
-    std::array<int64_t, 5> corner{};
-    uint64_t size_bytes = ptx::byte_width(map->element);
-    for (unsigned i = 0; i < map->rank; ++i) {
-      corner[i] = at<const int32_t>(warp, coordinates[i])[lane];
-      size_bytes *= map->box[i];
-    }
-    constexpr uint64_t kMasks[] = {0, 0x10, 0x30, 0x70};
-    const uint64_t swizzle = kMasks[static_cast<size_t>(map->swizzle)];
+    if (warp.cta->stopped) return;
+    const auto part = tensor_part(warp, code, form, lane);
+    if (!part) return;
+    const auto& [map, rows] = *part;
+    const uint64_t size_bytes = rows.size() * map.box[0] * ptx::byte_width(map.element);
     // A swizzled box takes whole lines of 128 bytes.
-    const uint64_t room_bytes = swizzle ? (size_bytes + 127) / 128 * 128 : size_bytes;
+    const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (size_bytes + 127) / 128 * 128;
     if (!form.has_barrier) {
       Side from;
       if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), room_bytes, 128, AccessKind::load,
                      from) ||
-          !move_box(warp, code, form, lane, *map, corner, {from, swizzle}))
+          !move_rows(warp, code, form, lane, map, rows, {from, map}))
         return;
       const AsyncRange range{from.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, AsyncUse::read};
       note_shared_read(warp, code, lane, *from.shared.cta, range.begin, range.size_bytes);
@@ -412,11 +425,49 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
       Side to;
       if (warp.cta->stopped ||
           !find_side(warp, code, form.to, lane, in_cta(form.to), room_bytes, 128, AccessKind::store, to) ||
-          !move_box(warp, code, form, lane, *map, corner, {to, swizzle}))
+          !move_rows(warp, code, form, lane, map, rows, {to, map}))
         return;
       count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes);
     });
   });
+}
+
+// tensormap.replace: a weak read and write of the whole map.
+void replace(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  for_lanes(mask, [&](unsigned lane) {
+    Side place;
+    if (warp.cta->stopped || !find_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes,
+                                        64, AccessKind::store, place))
+      return;
+    if (place.shared.cta) note_shared_write(warp, code, lane, *place.shared.cta, place.shared.offset, kTensorMapBytes);
+    const std::span<uint8_t, kTensorMapBytes> bytes(place.bytes, kTensorMapBytes);
+    auto map = decode_tensor_map(bytes);
+    const uint64_t value = form.wide_field ? at<const uint64_t>(warp, form.size)[lane]
+                                           : uint64_t{at<const uint32_t>(warp, form.size)[lane]};
+    const auto replaced = map ? replace_field(*map, form.field, form.ordinal, value) : tl::unexpected(map.error());
+    if (!replaced) {
+      report(warp, {.kind = FaultKind::async_size, .message = replaced.error().message(), .lane = lane});
+      return;
+    }
+    store_tensor_map(*map, bytes);
+    if (place.shadow) std::memset(place.shadow, 0xff, kTensorMapBytes);
+  });
+}
+
+// tensormap.cp_fenceproxy: the warp copies one map to global memory and releases it.
+void publish(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  const auto lane = static_cast<unsigned>(std::countr_zero(mask));
+  Side to, from;
+  if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), kTensorMapBytes, 64, AccessKind::load,
+                 from) ||
+      !find_side(warp, code, form.to, lane, address_of(warp, form.to, lane), kTensorMapBytes, 64, AccessKind::store,
+                 to))
+    return;
+  note_shared_read(warp, code, lane, *from.shared.cta, from.shared.offset, kTensorMapBytes);
+  copy_bytes(to, from, kTensorMapBytes);
+  if (!warp.cta->order) return;
+  warp.cta->order->lanes(warp.index, mask, warp.live);
+  note_fence(warp, code, mask);
 }
 
 // st.async and red.async: a store or an update in a CTA of the cluster that counts at an mbarrier there.
@@ -465,6 +516,10 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
     case AsyncAction::store:
     case AsyncAction::reduce:
       return store_elements(warp, code, form, mask);
+    case AsyncAction::replace_field:
+      return replace(warp, code, form, mask);
+    case AsyncAction::publish_map:
+      return publish(warp, code, form, mask);
   }
 }
 

@@ -48,6 +48,7 @@ class Decoder {
   bool address_operand(AddressOperand& out, const ptx::Operand& operand, ptx::Space space);
   bool asynchronous_copy(Code& code, Operands operands);
   bool asynchronous_store(Code& code, Operands operands);
+  bool tensor_map(Code& code, Operands operands);
   bool mbarrier(Code& code, Operands operands);
   bool cluster_address(Code& code, Operands operands);
   RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);

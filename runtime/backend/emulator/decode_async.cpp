@@ -47,6 +47,7 @@ bool Decoder::address_operand(AddressOperand& out, const Operand& operand, Space
 
 bool Decoder::asynchronous_copy(Code& code, Operands operands) {
   const Words w = words();
+  if (instruction_->op == Op::tensormap) return tensor_map(code, operands);
   AsyncForm form;
   code.target = static_cast<uint32_t>(image_.asyncs.size());
   select_async(code);
@@ -88,7 +89,19 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
                           : address_operand(form.from, operands[1], from));
     if (!known) return false;
     form.coordinates = register_list(more[0], Type::s32, false);
-    if (form.multicasts) form.ctas = source(operands[3], Type::b16);
+    form.mode = w.has(Mod::tile_gather4) || w.has(Mod::tile_scatter4) ? TensorMode::rows
+                : w.has(Mod::im2col) || w.has(Mod::im2col_no_offs)    ? TensorMode::im2col
+                : w.has(Mod::im2col_w)                                ? TensorMode::im2col_w
+                : w.has(Mod::im2col_w_128)                            ? TensorMode::im2col_w_128
+                                                                      : TensorMode::tiled;
+    if (form.mode == TensorMode::rows && form.coordinates.count != 5) return false;
+    size_t next = 3;
+    if (form.mode >= TensorMode::im2col && !w.has(Mod::im2col_no_offs)) {
+      if (operands.size() < 4) return false;
+      form.offsets = register_list(operands[next++], Type::u16, false);
+    }
+    if (form.multicasts && operands.size() <= next) return false;
+    if (form.multicasts) form.ctas = source(operands[next], Type::b16);
     if (w.has(Mod::reduce)) form.operation = update_operation(w.mods);
   } else if (w.has(Mod::bulk)) {
     form.action = AsyncAction::bulk;
@@ -126,6 +139,57 @@ bool Decoder::asynchronous_copy(Code& code, Operands operands) {
   }
   image_.asyncs.push_back(form);
   return known;
+}
+
+// tensormap.replace: map, [dimension,] value. tensormap.cp_fenceproxy: map in global memory, one in shared memory, 128.
+bool Decoder::tensor_map(Code& code, Operands operands) {
+  const Words w = words();
+  AsyncForm form;
+  code.target = static_cast<uint32_t>(image_.asyncs.size());
+  select_async(code);
+  if (operands.size() < 2) return false;
+  if (w.has(Mod::cp_fenceproxy)) {
+    // All lanes of the warp do it together.
+    form.action = AsyncAction::publish_map;
+    code.kind = Kind::collective;
+    code.sub = static_cast<uint8_t>(Collective::matrix);
+    code.d = constant(kFull, 4);
+    code.checked = code.run;
+    code.order = Order::release;
+    code.scope = w.has(Mod::cta) ? Scope::cta : w.has(Mod::cluster) ? Scope::cluster : Scope::gpu;
+    if (!address_operand(form.to, operands[0], Space::global) ||
+        !address_operand(form.from, operands[1], Space::shared))
+      return false;
+    image_.asyncs.push_back(form);
+    return true;
+  }
+  struct Row {
+    Mod mod;
+    TensorField field;
+  };
+  static constexpr Row kRows[] = {{Mod::global_address, TensorField::global_address},
+                                  {Mod::rank, TensorField::rank},
+                                  {Mod::box_dim, TensorField::box_dim},
+                                  {Mod::global_dim, TensorField::global_dim},
+                                  {Mod::global_stride, TensorField::global_stride},
+                                  {Mod::element_stride, TensorField::element_stride},
+                                  {Mod::elemtype, TensorField::elemtype},
+                                  {Mod::interleave_layout, TensorField::interleave_layout},
+                                  {Mod::swizzle_mode, TensorField::swizzle_mode},
+                                  {Mod::swizzle_atomicity, TensorField::swizzle_atomicity},
+                                  {Mod::fill_mode, TensorField::fill_mode}};
+  const Row* found = nullptr;
+  for (const Row& row : kRows)
+    if (w.has(row.mod)) found = &row;
+  if (!found) return false;
+  form.action = AsyncAction::replace_field;
+  form.field = found->field;
+  form.wide_field = instruction_->type() == Type::b64;
+  if (!address_operand(form.map, operands[0], instruction_->space)) return false;
+  if (operands.size() == 3) form.ordinal = static_cast<uint32_t>(operands[1].value);
+  form.size = source(operands.back(), instruction_->type());
+  image_.asyncs.push_back(form);
+  return true;
 }
 
 // st.async, red.async: address, value, mbarrier.

@@ -1,4 +1,4 @@
-// See tensor_map.hpp. CUDA Driver API, cuTensorMapEncodeTiled.
+// See tensor_map.hpp. CUDA Driver API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col; PTX ISA 9.0, 5.5.
 #include "runtime/backend/emulator/tensor_map.hpp"
 
 #include <algorithm>
@@ -10,39 +10,109 @@ namespace ptxkit::emulator {
 
 namespace {
 
+using ptx::Type;
+
 constexpr uint64_t kMark = 0x70616d726f736e65;  // "ensormap"
 
 static_assert(sizeof(TensorMap) + sizeof kMark <= kTensorMapBytes);
 
-}  // namespace
-
-Result<std::array<std::byte, kTensorMapBytes>> encode(const TensorMap& map) {
+// What both kinds of map have.
+Result<void> check_tensor(const TensorMap& map) {
   if (map.rank < 1 || map.rank > 5) return fail(fmt::format("rank {} of a tensor map is not within 1 to 5", map.rank));
   if (map.address == 0 || map.address % 16)
     return fail(fmt::format("address {:#x} of a tensor is no multiple of 16", map.address));
-  using ptx::Type;
   static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
                                        Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
   if (std::find(std::begin(kElements), std::end(kElements), map.element) == std::end(kElements))
     return fail(fmt::format("a tensor cannot have elements of type {}", ptx::text(map.element)));
+  if (map.fills_with_nan && ptx::kind(map.element) != ptx::TypeKind::floating)
+    return fail(fmt::format("elements of type {} cannot be filled with NaN", ptx::text(map.element)));
   for (unsigned i = 0; i < map.rank; ++i) {
     if (map.size[i] == 0 || map.size[i] > uint64_t{1} << 32)
       return fail(fmt::format("dimension {} of a tensor has {} elements, expected 1 to 2^32", i, map.size[i]));
-    if (map.box[i] == 0 || map.box[i] > 256)
-      return fail(fmt::format("dimension {} of a box has {} elements, expected 1 to 256", i, map.box[i]));
+    if (map.element_stride[i] == 0 || map.element_stride[i] > 8)
+      return fail(fmt::format("element stride {} of dimension {} is not within 1 to 8", map.element_stride[i], i));
     if (i && (map.stride_bytes[i - 1] % 16 || map.stride_bytes[i - 1] >= uint64_t{1} << 40))
       return fail(
           fmt::format("stride {} of a tensor, {} bytes, is no multiple of 16 below 2^40", i, map.stride_bytes[i - 1]));
+  }
+  return {};
+}
+
+// A box that begins at the coordinates.
+std::vector<TensorPoint> tile_rows(const TensorMap& map, const TensorPoint& corner) {
+  std::vector<TensorPoint> rows{corner};
+  for (unsigned i = 1; i < map.rank; ++i) {
+    const std::vector<TensorPoint> plane = std::move(rows);
+    rows.clear();
+    for (unsigned step = 0; step < map.box[i]; step += map.element_stride[i])
+      for (TensorPoint point : plane) {
+        point[i] += step;
+        rows.push_back(point);
+      }
+  }
+  return rows;
+}
+
+// Pixels along W, then H, then D within the bounding box, then from image to image; of the w modes W only.
+struct Pixels {
+  const TensorMap& map;
+  TensorPoint base;
+  unsigned spatial;  // dimensions 1 to `spatial` are walked
+  int64_t shift = 0;
+
+  int64_t lower(unsigned i) const { return map.lower_corner[i - 1] + (i == 1 ? shift : 0); }
+  int64_t upper(unsigned i) const {
+    return static_cast<int64_t>(map.size[i]) - 1 + map.upper_corner[i - 1] + (i == 1 ? shift : 0);
+  }
+  void next() {
+    for (unsigned i = 1; i <= spatial; ++i) {
+      base[i] += map.element_stride[i];
+      if (base[i] <= upper(i)) return;
+      base[i] = lower(i);
+    }
+    ++base[map.rank - 1];
+  }
+};
+
+}  // namespace
+
+Result<void> check_tensor_map(const TensorMap& map) {
+  if (auto tensor = check_tensor(map); !tensor) return tensor;
+  if (map.is_im2col && map.rank < 3) return fail(fmt::format("an im2col map has rank {}, expected 3 to 5", map.rank));
+  const unsigned boxes = map.is_im2col ? 2 : map.rank;
+  for (unsigned i = 0; i < boxes; ++i) {
+    const unsigned most = map.is_im2col && i == 1 ? 1024 : 256;
+    if (map.box[i] == 0 || map.box[i] > most)
+      return fail(fmt::format("dimension {} of a box has {} elements, expected 1 to {}", i, map.box[i], most));
+  }
+  for (unsigned i = 1; map.is_im2col && i + 1 < map.rank; ++i) {
+    const int limit = map.rank == 3 ? 1 << 15 : map.rank == 4 ? 1 << 7 : 1 << 4;
+    for (const int corner : {int{map.lower_corner[i - 1]}, int{map.upper_corner[i - 1]}})
+      if (corner < -limit || corner >= limit)
+        return fail(fmt::format("corner {} of a bounding box is not within {} to {}", corner, -limit, limit - 1));
   }
   const unsigned row_bytes = map.box[0] * ptx::byte_width(map.element);
   if (row_bytes % 16) return fail(fmt::format("a row of a box has {} bytes, expected a multiple of 16", row_bytes));
   const unsigned span_bytes = 16u << static_cast<unsigned>(map.swizzle);
   if (map.swizzle != TensorSwizzle::none && row_bytes > span_bytes)
     return fail(fmt::format("a row of a box has {} bytes, more than the {} that are swizzled", row_bytes, span_bytes));
+  if (map.chunk_bytes != 16 && (map.swizzle != TensorSwizzle::bytes_128 || map.chunk_bytes != 32))
+    return fail(fmt::format("chunks of {} bytes in spans of {}: expected 16, or 32 in spans of 128", map.chunk_bytes,
+                            map.swizzle == TensorSwizzle::none ? 0 : span_bytes));
+  return {};
+}
+
+Result<std::array<std::byte, kTensorMapBytes>> encode(const TensorMap& map) {
+  if (const auto checked = check_tensor_map(map); !checked) return tl::unexpected(checked.error());
   std::array<std::byte, kTensorMapBytes> bytes{};
+  store_tensor_map(map, std::span<uint8_t, kTensorMapBytes>(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()));
+  return bytes;
+}
+
+void store_tensor_map(const TensorMap& map, std::span<uint8_t, kTensorMapBytes> bytes) {
   std::memcpy(bytes.data(), &kMark, sizeof kMark);
   std::memcpy(bytes.data() + sizeof kMark, &map, sizeof map);
-  return bytes;
 }
 
 Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> bytes) {
@@ -52,6 +122,106 @@ Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> by
   TensorMap map;
   std::memcpy(&map, bytes.data() + sizeof mark, sizeof map);
   return map;
+}
+
+Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, uint64_t value) {
+  // PTX ISA 9.0, 9.7.9.29, table of new values; those without a type are not emulated.
+  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32,  Type::s32, Type::u64, Type::s64,
+                                       Type::f16, Type::f32, Type::none, Type::f64, Type::bf16};
+  const auto refuse = [&](std::string_view what) {
+    return fail(fmt::format("a tensor map with {} {} is not emulated", what, value));
+  };
+  if (ordinal > 4 || (field == TensorField::global_stride && ordinal > 3))
+    return fail(fmt::format("dimension {} of a tensor map: there are 5, with 4 strides", ordinal));
+  switch (field) {
+    case TensorField::global_address:
+      map.address = value;
+      break;
+    case TensorField::rank:
+      if (value > 4) return refuse("a rank, less one, of");
+      map.rank = static_cast<uint8_t>(value + 1);
+      break;
+    case TensorField::box_dim:
+      map.box[ordinal] = static_cast<uint16_t>(std::min<uint64_t>(value, UINT16_MAX));
+      break;
+    case TensorField::global_dim:
+      map.size[ordinal] = value;
+      break;
+    case TensorField::global_stride:
+      map.stride_bytes[ordinal] = value;
+      break;
+    case TensorField::element_stride:
+      map.element_stride[ordinal] = static_cast<uint8_t>(std::min<uint64_t>(value, UINT8_MAX));
+      break;
+    case TensorField::elemtype:
+      if (value >= std::size(kElements) || kElements[value] == Type::none) return refuse("element type");
+      map.element = kElements[value];
+      break;
+    case TensorField::interleave_layout:
+      if (value != 0) return refuse("interleave layout");
+      break;
+    case TensorField::swizzle_mode:
+      if (value > 3) return refuse("swizzle mode");
+      map.swizzle = static_cast<TensorSwizzle>(value);
+      break;
+    case TensorField::swizzle_atomicity:
+      if (value > 1) return refuse("swizzle atomicity");
+      map.chunk_bytes = value == 0 ? 16 : 32;
+      break;
+    case TensorField::fill_mode:
+      map.fills_with_nan = value != 0;
+      break;
+  }
+  return {};
+}
+
+Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mode,
+                                             std::span<const int32_t> coordinates, std::span<const uint16_t> offsets) {
+  const bool im2col = mode >= TensorMode::im2col;
+  if (im2col != map.is_im2col)
+    return fail(im2col ? "an im2col copy of a map that is made for tiles" : "a tiled copy of a map of im2col");
+  if (mode == TensorMode::rows && (map.rank != 2 || map.box[1] != 1))
+    return fail(
+        fmt::format("four rows of a tensor of rank {} whose box has {} rows: expected 2 and 1", map.rank, map.box[1]));
+  if (mode != TensorMode::rows && coordinates.size() != map.rank)
+    return fail(fmt::format("{} coordinates for a tensor of rank {}", coordinates.size(), map.rank));
+  std::vector<TensorPoint> rows;
+  if (mode == TensorMode::rows) {
+    for (unsigned i = 1; i < 5; ++i) rows.push_back({coordinates[0], coordinates[i]});
+    return rows;
+  }
+  TensorPoint corner{};
+  std::copy(coordinates.begin(), coordinates.end(), corner.begin());
+  if (mode == TensorMode::tiled) return tile_rows(map, corner);
+  const bool only_w = mode != TensorMode::im2col;
+  Pixels pixels{map, corner, only_w ? 1u : map.rank - 2u, only_w && !offsets.empty() ? offsets[1] : 0};
+  if (only_w && !offsets.empty() && offsets[0] != 0)
+    return fail(fmt::format("wHalo is {}: where halos lie the ISA says in figures only, and the emulator knows none",
+                            offsets[0]));
+  pixels.base[1] += pixels.shift;
+  for (unsigned i = 1; i <= pixels.spatial; ++i)
+    if ((pixels.base[i] < pixels.lower(i) && !only_w) || pixels.base[i] > pixels.upper(i))
+      return fail(fmt::format("coordinate {} of dimension {} is outside of the bounding box, {} to {}", pixels.base[i],
+                              i, pixels.lower(i), pixels.upper(i)));
+  const unsigned count = mode == TensorMode::im2col_w_128 ? 128 : map.box[1];
+  for (unsigned i = 0; i < count; ++i, pixels.next()) {
+    rows.push_back(pixels.base);
+    for (unsigned k = 0; !only_w && k < offsets.size(); ++k) rows.back()[k + 1] += offsets[k];
+  }
+  return rows;
+}
+
+uint64_t fill_nan(Type type) {
+  switch (type) {
+    case Type::f16:
+      return 0x7eff;
+    case Type::bf16:
+      return 0x7fdf;
+    case Type::f32:
+      return 0x7fdfffff;
+    default:
+      return 0x7ffbffffffffffff;
+  }
 }
 
 }  // namespace ptxkit::emulator

@@ -1,0 +1,387 @@
+// Tensor copies by im2col and by rows, element strides, fills, and maps that a kernel changes: each against a loop over
+// the tensor written from the ISA's words (PTX ISA 9.0, 5.5).
+#include <bit>
+#include <functional>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "fkr_tests/unit/emulator/kernel.hpp"
+#include "runtime/backend/emulator/tensor_map.hpp"
+
+namespace ptxkit::emulator {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kTileWords = 2048;
+
+// Thread 0 runs `copy`, in which %rd2 is the map's generic address; `before` and `after` run in all of the 128.
+std::string copy_text(const std::string& copy, const std::string& before, const std::string& after) {
+  return ".version 8.8\n.target sm_100a\n.address_size 64\n"
+         ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out)\n{\n"
+         ".reg .pred %p<4>;\n.reg .b16 %rs<8>;\n.reg .b32 %r<16>;\n.reg .b64 %rd<8>;\n"
+         ".shared .align 1024 .b8 tile[8192];\n.shared .align 128 .b8 changed[128];\n.shared .align 8 .b64 bar;\n"
+         "mov.u32 %r0, %tid.x;\nld.param.u64 %rd1, [out];\nmov.u32 %r5, tile;\n"
+         "mov.b64 %rd2, map;\ncvta.param.u64 %rd2, %rd2;\n" +
+         before + "setp.ne.u32 %p0, %r0, 0;\n@%p0 bra issued;\nmbarrier.init.shared.b64 [bar], 1;\n" + copy +
+         "issued:\nbar.sync 0;\n" + after + "ret;\n}\n";
+}
+
+std::string load_text(const std::string& words, uint32_t bytes, const std::string& before = "",
+                      const std::string& map = "%rd2") {
+  return copy_text(
+      fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar], {};\n"
+                  "cp.async.bulk.tensor.{};\n",
+                  bytes, fmt::format(fmt::runtime(words), map)),
+      before,
+      "wait:\nmbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;\n@!%p1 bra wait;\n"
+      "next:\nshl.b32 %r4, %r0, 2;\nadd.u32 %r6, %r5, %r4;\nld.shared.u32 %r7, [%r6];\ncvt.u64.u32 %rd3, %r4;\n"
+      "add.u64 %rd3, %rd1, %rd3;\nst.global.u32 [%rd3], %r7;\nadd.u32 %r0, %r0, 128;\n" +
+          fmt::format("setp.lt.u32 %p2, %r0, {};\n@%p2 bra next;\n", bytes / 4));
+}
+
+struct Copied {
+  std::vector<uint32_t> tile, tensor;
+  Outcome outcome;
+};
+
+// `map` gets a tensor of counting words from 1 on; its sizes are those of the map.
+Copied run_copy(const std::string& text, TensorMap map) {
+  Device device;
+  Copied copied;
+  auto program = Program::load_text(device, text, "tensor.ptx");
+  if (!program) {
+    ADD_FAILURE() << program.error().message() << text;
+    return copied;
+  }
+  size_t words = 1;
+  for (unsigned i = 0; i < map.rank; ++i) words *= map.size[i];
+  copied.tensor.resize(words);
+  std::iota(copied.tensor.begin(), copied.tensor.end(), 1u);
+  map.address = *device.allocate(words * 4, "tensor");
+  EXPECT_TRUE(device.write(map.address, std::as_bytes(std::span(copied.tensor))));
+  uint64_t bytes = 4;
+  for (unsigned i = 0; i + 1 < map.rank; ++i) map.stride_bytes[i] = bytes *= map.size[i];
+  const auto encoded = encode(map);
+  if (!encoded) {
+    ADD_FAILURE() << encoded.error().message();
+    return copied;
+  }
+  const Address out = *device.allocate(kTileWords * 4, "out");
+  auto outcome = launch(*program, "k", {.block = {128}}, std::vector{Argument::of(*encoded), Argument::of(out)},
+                        {.max_steps = 1'000'000});
+  if (!outcome) {
+    ADD_FAILURE() << outcome.error().message();
+    return copied;
+  }
+  copied.outcome = std::move(*outcome);
+  copied.tile.resize(kTileWords);
+  (void)device.read(out, std::as_writable_bytes(std::span(copied.tile)));
+  (void)device.read(map.address, std::as_writable_bytes(std::span(copied.tensor)));
+  return copied;
+}
+
+std::string first_fault(const Copied& copied) {
+  return copied.outcome.ok() ? std::string() : render(copied.outcome.faults[0], "tensor.ptx");
+}
+
+using Point = std::array<int64_t, 5>;
+
+uint32_t word_at(const TensorMap& map, const Point& point, uint32_t outside = 0) {
+  uint64_t place = 0, scale = 1;
+  for (unsigned i = 0; i < map.rank; ++i) {
+    if (point[i] < 0 || point[i] >= static_cast<int64_t>(map.size[i])) return outside;
+    place += static_cast<uint64_t>(point[i]) * scale;
+    scale *= map.size[i];
+  }
+  return static_cast<uint32_t>(place + 1);
+}
+
+// Images of 5 x 6 (x 3) pixels of 8 channels, of which 4 are taken. Boxes of a filter of 3 x 3 with a border of 1.
+TensorMap images(unsigned rank) {
+  TensorMap map{.rank = static_cast<uint8_t>(rank), .is_im2col = true};
+  map.size = rank == 3   ? std::array<uint64_t, 5>{8, 5, 4}
+             : rank == 4 ? std::array<uint64_t, 5>{8, 5, 6, 4}
+                         : std::array<uint64_t, 5>{8, 5, 6, 3, 4};
+  map.box = {4, 64};
+  map.lower_corner = {-1, -1, -1};
+  map.upper_corner = {-1, -1, -1};
+  return map;
+}
+
+// The pixels in the order of the ISA: all positions of the bounding box from the first on, W fastest, then image by
+// image; made here by walking all of them from the first image's first position and leaving out those before `base`.
+std::vector<Point> pixels(const TensorMap& map, const Point& base) {
+  std::vector<Point> all;
+  const unsigned last = map.rank - 1;
+  const auto range = [&](unsigned i) {
+    std::vector<int64_t> places;
+    if (i >= last) return std::vector<int64_t>{0};
+    for (int64_t x = map.lower_corner[i - 1]; x <= static_cast<int64_t>(map.size[i]) - 1 + map.upper_corner[i - 1];
+         x += map.element_stride[i])
+      places.push_back(x);
+    return places;
+  };
+  bool begun = false;
+  for (int64_t n = base[last]; all.size() < map.box[1]; ++n)
+    for (int64_t d : range(3))
+      for (int64_t h : range(2))
+        for (int64_t w : range(1)) {
+          Point point{base[0], w, h, d};
+          point[last] = n;
+          if (last == 2) point[2] = n;
+          begun |= point == base;
+          if (begun && all.size() < map.box[1]) all.push_back(point);
+        }
+  return all;
+}
+
+TEST(TensorModes, Im2colWalksTheBoundingBox) {
+  struct Case {
+    unsigned rank;
+    Point base;
+    std::vector<unsigned> offsets;
+    uint8_t stride;
+  };
+  for (const Case& each : std::vector<Case>{{3, {4, 1, 1}, {2}, 1},
+                                            {4, {0, 2, 3, 1}, {0, 0}, 1},
+                                            {4, {4, -1, -1, 0}, {2, 1}, 1},
+                                            {4, {0, 1, 3, 1}, {1, 1}, 2},
+                                            {5, {0, 3, 4, 1, 2}, {1, 2, 0}, 1},
+                                            {5, {2, -1, 1, -1, 0}, {0, 1, 2}, 2}}) {
+    TensorMap map = images(each.rank);
+    map.element_stride.fill(each.stride);
+    std::string coordinates, offsets, before;
+    for (unsigned i = 0; i < each.rank; ++i) coordinates += fmt::format("{}{}", i ? ", " : "", each.base[i]);
+    for (unsigned i = 0; i < each.offsets.size(); ++i) {
+      before += fmt::format("mov.u16 %rs{}, {};\n", i, each.offsets[i]);
+      offsets += fmt::format("{}%rs{}", i ? ", " : "", i);
+    }
+    const Copied copied = run_copy(
+        load_text(
+            fmt::format("{}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [{{}}, {{{{{}}}}}], "
+                        "[bar], {{{{{}}}}}",
+                        each.rank, coordinates, offsets),
+            64 * 16, before),
+        map);
+    ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+    const std::vector<Point> expected = pixels(map, each.base);
+    for (unsigned pixel = 0; pixel < 64; ++pixel)
+      for (unsigned c = 0; c < 4; ++c) {
+        Point point = expected[pixel];
+        point[0] += c;
+        for (unsigned i = 0; i < each.offsets.size(); ++i) point[i + 1] += each.offsets[i];
+        EXPECT_EQ(copied.tile[pixel * 4 + c], word_at(map, point)) << each.rank << " " << coordinates << " " << pixel;
+      }
+  }
+}
+
+// The w modes stay in one row of each image and can begin left of the bounding box.
+TEST(TensorModes, Im2colAlongW) {
+  for (const unsigned offset : {0u, 1u})
+    for (const bool all : {false, true}) {
+      TensorMap map = images(4);
+      map.size[3] = 40;
+      map.upper_corner = {0, 0, 0};
+      map.element_stride[1] = 2;
+      map.box[1] = 32;
+      const unsigned count = all ? 128 : 32;
+      const Copied copied = run_copy(
+          load_text(fmt::format("4d.shared::cta.global.im2col::w{}.mbarrier::complete_tx::bytes [tile], [{{}}, "
+                                "{{{{4, -1, 2, 1}}}}], [bar], {{{{%rs0, %rs1}}}}",
+                                all ? "::128" : ""),
+                    count * 16, fmt::format("mov.u16 %rs0, 0;\nmov.u16 %rs1, {};\n", offset)),
+          map);
+      ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+      // From -1 to 4 in steps of 2: three pixels of an image.
+      for (unsigned pixel = 0; pixel < count; ++pixel)
+        for (unsigned c = 0; c < 4; ++c)
+          EXPECT_EQ(copied.tile[pixel * 4 + c],
+                    word_at(map, {4 + c, -1 + 2 * int64_t{pixel % 3} + offset, 2, 1 + int64_t{pixel / 3}}))
+              << pixel;
+    }
+  const Copied halo = run_copy(
+      load_text("4d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes [tile], [{}, {{0, 0, 0, 0}}], [bar], "
+                "{{%rs0, %rs1}}",
+                64 * 16, "mov.u16 %rs0, 2;\nmov.u16 %rs1, 0;\n"),
+      images(4));
+  EXPECT_THAT(first_fault(halo), HasSubstr("wHalo is 2"));
+}
+
+std::string store_text(const std::string& words) {
+  return copy_text("fence.proxy.async;\ncp.async.bulk.tensor." + words +
+                       ";\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
+                   "fill:\nshl.b32 %r4, %r0, 2;\nadd.u32 %r6, %r5, %r4;\nadd.u32 %r7, %r0, 100000;\n"
+                   "st.shared.u32 [%r6], %r7;\nadd.u32 %r0, %r0, 128;\nsetp.lt.u32 %p1, %r0, 256;\n@%p1 bra fill;\n"
+                   "mov.u32 %r0, %tid.x;\nbar.sync 0;\n",
+                   "");
+}
+
+TEST(TensorModes, Im2colGoesOutToo) {
+  TensorMap map = images(4);
+  map.lower_corner = map.upper_corner = {0, 0, 0};
+  map.box[1] = 40;
+  const Copied copied =
+      run_copy(store_text("4d.global.shared::cta.im2col_no_offs.bulk_group [%rd2, {4, 2, 5, 1}], [tile]"), map);
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  // 8 pixels of image 1 are left from (2, 5) on, row by row: 3, then images 2 and on from their first pixel.
+  for (uint32_t i = 0; i < copied.tensor.size(); ++i) {
+    const uint32_t c = i % 8, pixel = i / 8;
+    const uint32_t first = 30 + 5 * 5 + 2;
+    const bool written = c >= 4 && pixel >= first && pixel < first + 40;
+    EXPECT_EQ(copied.tensor[i], written ? 100000 + (pixel - first) * 4 + c - 4 : i + 1) << i;
+  }
+}
+
+TensorMap rows_of(uint32_t columns, uint32_t rows) {
+  TensorMap map{.box = {8, 1}, .rank = 2};
+  map.size = {columns, rows};
+  return map;
+}
+
+TEST(TensorModes, FourRowsAreGathered) {
+  const TensorMap map = rows_of(16, 20);
+  const Copied copied = run_copy(
+      load_text("2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [tile], [{}, {{12, 3, 19, 20, -1}}], "
+                "[bar]",
+                128),
+      map);
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  const std::array<int64_t, 4> rows{3, 19, 20, -1};
+  for (unsigned i = 0; i < 32; ++i) EXPECT_EQ(copied.tile[i], word_at(map, {12 + int64_t{i % 8}, rows[i / 8]})) << i;
+}
+
+TEST(TensorModes, FourRowsAreScattered) {
+  const Copied copied =
+      run_copy(store_text("2d.global.shared::cta.tile::scatter4.bulk_group [%rd2, {12, 3, 19, 20, 0}], [tile]"),
+               rows_of(16, 20));
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  for (uint32_t i = 0; i < copied.tensor.size(); ++i) {
+    const uint32_t row = i / 16, column = i % 16, part = row == 3 ? 0 : row == 19 ? 1 : row == 0 ? 3 : 4;
+    EXPECT_EQ(copied.tensor[i], part < 4 && column >= 12 ? 100000 + part * 8 + column - 12 : i + 1) << i;
+  }
+}
+
+const std::string kTiles =
+    "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{%r8, %r9}}], [bar]";
+
+// Of a box every `stride`-th row is taken; the first dimension has none. Outside is NaN where the map says so.
+TEST(TensorModes, StridesAndFillsOfTiles) {
+  TensorMap map = rows_of(16, 20);
+  map.box = {8, 7};
+  map.element_stride = {4, 3, 1, 1, 1};
+  map.element = ptx::Type::f32;
+  map.fills_with_nan = true;
+  const Copied copied = run_copy(load_text(kTiles, 3 * 32, "mov.u32 %r8, 12;\nmov.u32 %r9, 13;\n"), map);
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  for (unsigned i = 0; i < 24; ++i)
+    EXPECT_EQ(copied.tile[i], word_at(map, {12 + int64_t{i % 8}, 13 + 3 * int64_t{i / 8}}, 0x7fdfffff)) << i;
+  EXPECT_EQ(fill_nan(ptx::Type::f16), 0x7effu);
+}
+
+// Chunks of 32 bytes change places within 128: line l has chunk c at c ^ (l mod 4).
+TEST(TensorModes, ChunksOf32BytesMove) {
+  TensorMap map = rows_of(32, 16);
+  map.box = {32, 16};
+  map.swizzle = TensorSwizzle::bytes_128;
+  map.chunk_bytes = 32;
+  const Copied copied = run_copy(load_text(kTiles, 2048, "mov.u32 %r8, 0;\nmov.u32 %r9, 0;\n"), map);
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  for (unsigned i = 0; i < 512; ++i) {
+    const unsigned line = i / 32, chunk = i % 32 / 8;
+    EXPECT_EQ(copied.tile[line * 32 + (chunk ^ line % 4) * 8 + i % 8], i + 1) << i;
+  }
+}
+
+// The map is copied to shared memory and changed there, by one thread; the warp publishes it to global memory.
+std::string replace_text(const std::string& fields, const std::string& publish, const std::string& bytes = "256") {
+  const std::string change =
+      "setp.ge.u32 %p3, %r0, 32;\n@%p3 bra changed_it;\nmov.u32 %r10, changed;\nshl.b32 %r11, %r0, 2;\n"
+      "add.u32 %r11, %r10, %r11;\ncvt.u64.u32 %rd5, %r0;\nshl.b64 %rd5, %rd5, 2;\nadd.u64 %rd5, %rd2, %rd5;\n"
+      "ld.u32 %r12, [%rd5];\nst.shared.u32 [%r11], %r12;\nbar.warp.sync -1;\nsetp.eq.u32 %p3, %r0, 0;\n"
+      "mov.u32 %r13, 8;\nmov.u64 %rd6, 128;\n" +
+      fields + "bar.warp.sync -1;\nadd.u64 %rd4, %rd1, 4096;\n" + publish +
+      "changed_it:\nbar.sync 0;\nadd.u64 %rd4, %rd1, 4096;\nmov.u32 %r8, 0;\nmov.u32 %r9, 6;\n"
+      "fence.proxy.tensormap::generic.acquire.gpu [%rd4], 128;\n";
+  return load_text(kTiles, static_cast<uint32_t>(std::stoul(bytes)), change, "%rd4");
+}
+const std::string kPublish =
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd4], [changed], 128;\n";
+
+// 8 x 8 instead of 8 x 1, of a tensor of 8 rows of 16 words that is seen as one of 16 rows of 128 bytes.
+const std::string kFields =
+    "@%p3 tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r10], 1, %r13;\n"
+    "@%p3 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r10], 1, %r13;\n"
+    "@%p3 tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r10], 0, %rd6;\n"
+    "@%p3 tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r10], 7;\n"
+    "@%p3 tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r10], 1;\n"
+    "@%p3 tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r10], 1;\n"
+    "@%p3 tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r10], 1, 1;\n"
+    "@%p3 tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r10], 0;\n"
+    "@%p3 tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r10], 0;\n"
+    "@%p3 tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [%r10], 0;\n";
+
+TEST(TensorModes, KernelsChangeMaps) {
+  const Copied copied = run_copy(replace_text(kFields, kPublish), rows_of(16, 20));
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  for (unsigned i = 0; i < 64; ++i) {
+    const unsigned row = 6 + i / 8;  // 8 rows there are, 32 words apart
+    EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7fdfffffu) << i;
+  }
+}
+
+TEST(TensorModes, MistakesWithMaps) {
+  const auto fault = [](const std::string& field) {
+    return first_fault(
+        run_copy(replace_text("@%p3 tensormap.replace.tile." + field + ";\n", kPublish, "32"), rows_of(16, 20)));
+  };
+  EXPECT_EQ(fault("rank.shared::cta.b1024.b32 [%r10], 1"), "");
+  EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 7"), HasSubstr("a rank, less one, of 7"));
+  EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 0"), HasSubstr("2 coordinates for a tensor of rank 1"));
+  EXPECT_THAT(fault("elemtype.shared::cta.b1024.b32 [%r10], 11"), HasSubstr("element type 11 is not emulated"));
+  EXPECT_THAT(fault("interleave_layout.shared::cta.b1024.b32 [%r10], 1"), HasSubstr("interleave layout 1"));
+  EXPECT_THAT(fault("swizzle_atomicity.shared::cta.b1024.b32 [%r10], 2"), HasSubstr("swizzle atomicity 2"));
+  EXPECT_THAT(fault("box_dim.shared::cta.b1024.b32 [%r10], 0, 3"), HasSubstr("expected a multiple of 16"));
+  EXPECT_THAT(fault("element_stride.shared::cta.b1024.b32 [%r10], 0, %r10"), HasSubstr("not within 1 to 8"));
+  EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+64], %rd6"), HasSubstr("F054"));
+  EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+4], %rd6"), HasSubstr("F051"));
+  EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [tile], %rd6"), HasSubstr("no tensor map is here"));
+  // Without the barrier of the warp the words of the map and the change of it race.
+  std::string unordered = replace_text(kFields, kPublish);
+  unordered.replace(unordered.find("bar.warp.sync -1;"), 17, "");
+  EXPECT_THAT(first_fault(run_copy(unordered, rows_of(16, 20))), HasSubstr("F050"));
+  // A map of the other kind, a base outside of the box, rows of a box of more than one.
+  const std::string im2col =
+      "4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [{}, {{0, 4, 0, 0}}], [bar], {{%rs0, "
+      "%rs0}}";
+  const std::string zero = "mov.u16 %rs0, 0;\nmov.u32 %r8, 0;\nmov.u32 %r9, 0;\n";
+  EXPECT_THAT(first_fault(run_copy(load_text(im2col, 1024, zero), images(4))),
+              HasSubstr("outside of the bounding box"));
+  TensorMap tiled = images(4);
+  tiled.is_im2col = false;
+  tiled.box = {4, 4, 4, 4};
+  EXPECT_THAT(first_fault(run_copy(load_text(im2col, 1024, zero), tiled)), HasSubstr("made for tiles"));
+  EXPECT_THAT(first_fault(run_copy(load_text(kTiles, 1024, zero), images(3))), HasSubstr("a map of im2col"));
+  TensorMap boxes = rows_of(16, 20);
+  boxes.box = {8, 2};
+  EXPECT_THAT(
+      first_fault(run_copy(load_text("2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [tile], [{}, "
+                                     "{{0, 0, 0, 0, 0}}], [bar]",
+                                     128),
+                           boxes)),
+      HasSubstr("expected 2 and 1"));
+  TensorMap corner = images(5);
+  corner.lower_corner[2] = -17;
+  corner.address = 4096;
+  corner.stride_bytes = {32, 160, 960, 2880};
+  EXPECT_FALSE(encode(corner));
+  corner.lower_corner[2] = -16;
+  EXPECT_TRUE(encode(corner));
+  corner.fills_with_nan = true;
+  EXPECT_FALSE(encode(corner));
+}
+
+}  // namespace
+}  // namespace ptxkit::emulator
