@@ -6,6 +6,7 @@
 
 #include "analyzer/flow/conditions.hpp"
 #include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/evaluate.hpp"
 #include "analyzer/flow/forms.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/liveness.hpp"
@@ -35,6 +36,9 @@ struct Analyses {
   const std::vector<flow::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
   const flow::Pressure& pressure();
+  // The threads of a warp that exist, in the first iteration of the loops around `block`: of the block that is
+  // promised, or else of one row. Holds until the next call.
+  flow::Evaluator& lanes(uint32_t warp, flow::BlockId block);
 
  private:
   Context* context_;
@@ -50,6 +54,7 @@ struct Analyses {
   std::optional<std::vector<flow::Access>> accesses_;
   std::optional<Alignment> alignment_;
   std::optional<flow::Pressure> pressure_;
+  std::map<std::pair<uint32_t, flow::LoopId>, flow::Evaluator> lanes_;  // by warp and innermost loop
 };
 
 }  // namespace ptxkit::rules

@@ -31,7 +31,7 @@ class Run {
         access_(&access),
         byte_(byte),
         prefer_taken_(prefer_taken),
-        evaluator_(analyses.forms(), {}),
+        evaluator_(analyses.forms(), flow::Thread{}),
         visits_(analyses.graph().size(), 0) {
     for (flow::ValueId id = 0; id < analyses.ssa().size(); ++id)
       if (analyses.ssa().value(id).kind == flow::Value::Kind::result)

@@ -87,23 +87,27 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
   // fails is as it should be where the host knows better.
   const uint32_t nx = shape.is_exact ? shape.threads[0] : std::min(shape.max_threads, kUsualThreads);
   const uint32_t ny = shape.is_exact ? shape.threads[1] : 1, nz = shape.is_exact ? shape.threads[2] : 1;
-  const uint32_t count = std::min(nx * ny * nz, 1024u);
+  std::vector<flow::Thread> threads;
+  for (uint32_t n = 0; n < std::min(nx * ny * nz, 1024u); ++n) {
+    // Of block (0, 0, 0), which every grid has.
+    flow::Thread thread{.tid = {n % nx, n / nx % ny, n / (nx * ny)}, .nctaid = {1, 1, 1}};
+    if (shape.is_exact) std::copy_n(shape.threads, 3, thread.ntid);
+    threads.push_back(thread);
+  }
   for (int64_t k = 0; k < (inner == flow::kNone ? 1 : kIterationsTried); ++k) {
     std::optional<flow::Thread> is_true, is_false;
     bool certain = shape.is_exact;
-    for (uint32_t n = 0; n < count && !(is_true && is_false); ++n) {
-      flow::Thread thread{{n % nx, n / nx % ny, n / (nx * ny)}, {0, 0, 0}};
-      if (shape.is_exact) std::copy_n(shape.threads, 3, thread.ntid);
-      // Of block (0, 0, 0), which every grid has.
-      std::fill_n(thread.nctaid, 3, 1);
-      auto iterations = flow::first_iterations(analyses.loops(), block);
-      if (inner != flow::kNone) iterations[inner] = k;
-      flow::Evaluator evaluator(forms, thread, std::move(iterations));
-      const auto value = evaluator.value(predicate);
+    auto iterations = flow::first_iterations(analyses.loops(), block);
+    if (inner != flow::kNone) iterations[inner] = k;
+    flow::Evaluator evaluator(forms, threads, std::move(iterations));
+    const flow::Column& values = evaluator.column(predicate);
+    for (uint32_t n = 0; n < threads.size() && !(is_true && is_false); ++n) {
+      const flow::Thread& thread = threads[n];
+      const auto value = values[n];
       if (!value) return std::nullopt;
       bool gets_here = true;
       for (const flow::Condition& condition : conditions) {
-        const auto holds = evaluator.value(condition.predicate);
+        const auto holds = evaluator.column(condition.predicate)[n];
         if (holds && (*holds != 0) != condition.expected) gets_here = false;
         if (holds) continue;
         certain = false;

@@ -33,6 +33,11 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
   Bounds bounds;
   flow::Forms& forms = analyses.forms();
   const flow::LaunchShape& shape = analyses.shape();
+  // The last thread first: it is the likeliest to be out.
+  std::vector<flow::Thread> last_first;
+  if (shape.is_exact)
+    for (uint32_t n = std::min(shape.block_threads(), 1024u); n-- > 0;) last_first.push_back(flow::thread_of(shape, n));
+  std::map<flow::LoopId, flow::Evaluator> evaluators;  // by innermost loop
   for (const Access& access : analyses.accesses()) {
     if (access.extent_bytes == 0) continue;
     const Form form = forms.expand(forms.address(access));
@@ -69,22 +74,19 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
     }
     if (!shape.is_exact) continue;
     // Only what the thread's place and the first iteration decide.
-    const uint32_t threads = std::min(shape.block_threads(), 1024u);
-    for (uint32_t n = 0; n < threads; ++n) {
-      // The last thread first: it is the likeliest to be out.
-      const uint32_t linear = threads - 1 - n;
-      flow::Thread thread{{linear % shape.threads[0], linear / shape.threads[0] % shape.threads[1],
-                           linear / (shape.threads[0] * shape.threads[1])},
-                          {shape.threads[0], shape.threads[1], shape.threads[2]}};
-      flow::Evaluator evaluator(
-          forms, thread, flow::first_iterations(analyses.loops(), analyses.graph().block_of(access.instruction)));
-      const auto exact = evaluator.form(form);
-      if (!exact) break;
-      const int64_t offset = static_cast<int32_t>(*exact);
+    const flow::BlockId block = analyses.graph().block_of(access.instruction);
+    flow::Evaluator& evaluator = evaluators
+                                     .try_emplace(analyses.loops().innermost(block), forms, last_first,
+                                                  flow::first_iterations(analyses.loops(), block))
+                                     .first->second;
+    const flow::Column offsets = evaluator.column_of_form(form);
+    for (size_t n = 0; n < last_first.size() && offsets[n]; ++n) {
+      const flow::Thread& thread = last_first[n];
+      const int64_t offset = static_cast<int32_t>(*offsets[n]);
       if (offset >= 0 && offset + extent <= size) continue;
       bool possible = true, certain = true;
       for (const flow::Condition& condition : conditions) {
-        const auto holds = evaluator.value(condition.predicate);
+        const auto holds = evaluator.column(condition.predicate)[n];
         if (holds && (*holds != 0) != condition.expected) possible = false;
         if (!holds) certain = false;
       }
@@ -108,17 +110,17 @@ bool may_be_reached(Context& context, ptx::InstructionId id) {
   const flow::LaunchShape& shape = analyses.shape();
   const auto conditions = analyses.conditions().of_instruction(id);
   const uint32_t threads = shape.is_exact ? shape.block_threads() : shape.max_threads;
-  for (uint32_t n = 0; n < std::min(threads, 1024u); ++n) {
-    flow::Thread thread{.tid = {n, 0, 0}, .nctaid = {1, 1, 1}};
-    flow::Evaluator evaluator(analyses.forms(), thread,
-                              flow::first_iterations(analyses.loops(), analyses.graph().block_of(id)));
-    if (std::ranges::all_of(conditions, [&](const flow::Condition& condition) {
-          const auto holds = evaluator.value(condition.predicate);
-          return !holds || (*holds != 0) == condition.expected;
-        }))
-      return true;
+  std::vector<flow::Thread> row;
+  for (uint32_t n = 0; n < std::min(threads, 1024u); ++n) row.push_back({.tid = {n, 0, 0}, .nctaid = {1, 1, 1}});
+  std::vector<bool> gets_here(row.size(), true);
+  flow::Evaluator evaluator(analyses.forms(), row,
+                            flow::first_iterations(analyses.loops(), analyses.graph().block_of(id)));
+  for (const flow::Condition& condition : conditions) {
+    const flow::Column& holds = evaluator.column(condition.predicate);
+    for (size_t n = 0; n < row.size(); ++n)
+      if (holds[n] && (*holds[n] != 0) != condition.expected) gets_here[n] = false;
   }
-  return false;
+  return std::ranges::find(gets_here, true) != gets_here.end();
 }
 
 // Accesses to an address that the text spells as a number: no object is there. A number in another space's window may

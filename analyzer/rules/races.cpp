@@ -86,13 +86,10 @@ class RaceSearch {
     const uint32_t count = shape.is_exact
                                ? std::min(shape.block_threads(), 1024u)
                                : std::min(shape.max_threads, is_wide ? kThreadsWithBarrier : kThreadsWithoutShape);
+    row_ = shape.is_exact ? 0 : row_dimension();
     for (uint32_t n = 0; n < count; ++n) {
-      flow::Thread thread{{n, 0, 0}, {0, 0, 0}};
-      if (shape.is_exact) {
-        thread = {
-            {n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
-            {shape.threads[0], shape.threads[1], shape.threads[2]}};
-      }
+      flow::Thread thread = flow::thread_of(shape, n);
+      std::swap(thread.tid[0], thread.tid[row_]);
       threads_.push_back(thread);
     }
   }
@@ -105,6 +102,7 @@ class RaceSearch {
     std::optional<std::pair<Place, Place>> sure;
   };
   bool is_for_several_warps() const;
+  unsigned row_dimension() const;
   void collect();
   void leave_out_threads();
   const flow::UniformityAnalysis& uniformity() const;
@@ -116,7 +114,7 @@ class RaceSearch {
   Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
                   bool has_volatile, uint64_t modulus) const;
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
-  flow::Evaluator& evaluator(uint32_t thread, const SharedAccess& shared, Moment moment);
+  flow::Evaluator& evaluator(const SharedAccess& shared, Moment moment);
 
   bool is_asked(const Access& a, const Access& b) const;
 
@@ -124,8 +122,9 @@ class RaceSearch {
   Analyses* analyses_;
   Question question_;
   std::vector<flow::Thread> threads_;
+  unsigned row_ = 0;  // of %tid, in which threads of a block without a shape differ
   std::vector<SharedAccess> accesses_;
-  std::map<Moment, std::vector<flow::Evaluator>> evaluators_;
+  std::map<Moment, flow::Evaluator> evaluators_;               // of `threads_`
   std::map<std::pair<size_t, Moment>, Footprint> footprints_;  // of an access in a moment
   size_t footprint_places_ = 0;                                // in all of them
   std::optional<flow::Intervals> cta_, warp_;
@@ -137,15 +136,12 @@ class RaceSearch {
   bool lockstep_warps_ = false;
 };
 
-flow::Evaluator& RaceSearch::evaluator(uint32_t thread, const SharedAccess& shared, Moment moment) {
-  auto& group = evaluators_[moment];
-  if (group.empty()) {
-    auto iterations = flow::first_iterations(analyses_->loops(), shared.block);
-    if (moment.later != flow::kNone) iterations[moment.later] = 1;
-    group.reserve(threads_.size());
-    for (const flow::Thread& each : threads_) group.emplace_back(analyses_->forms(), each, iterations);
-  }
-  return group[thread];
+flow::Evaluator& RaceSearch::evaluator(const SharedAccess& shared, Moment moment) {
+  const auto found = evaluators_.find(moment);
+  if (found != evaluators_.end()) return found->second;
+  auto iterations = flow::first_iterations(analyses_->loops(), shared.block);
+  if (moment.later != flow::kNone) iterations[moment.later] = 1;
+  return evaluators_.try_emplace(moment, analyses_->forms(), threads_, std::move(iterations)).first->second;
 }
 
 bool RaceSearch::is_for_several_warps() const {
@@ -160,9 +156,21 @@ bool RaceSearch::is_for_several_warps() const {
          std::none_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension);
 }
 
+// A kernel that tells its threads apart by %tid.y or %tid.z alone is for blocks that are one thread wide in the others.
+unsigned RaceSearch::row_dimension() const {
+  const std::vector<ptx::Operand>& operands = context_->function().operand_pool;
+  for (const unsigned dimension : {0u, 1u, 2u})
+    if (std::any_of(operands.begin(), operands.end(), [&](const ptx::Operand& operand) {
+          return operand.kind == ptx::OperandKind::special && operand.component == "xyz"[dimension] &&
+                 static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid;
+        }))
+      return dimension;
+  return 0;
+}
+
 // Without a shape the threads looked at are of one row, where values that %tid.y and %tid.z make are the same.
 const flow::UniformityAnalysis& RaceSearch::uniformity() const {
-  return analyses_->shape().is_exact ? analyses_->uniformity() : analyses_->uniformity_of_row(0);
+  return analyses_->shape().is_exact ? analyses_->uniformity() : analyses_->uniformity_of_row(row_);
 }
 
 // Threads that would leave a shared object are in no block that the kernel is meant for.
@@ -181,6 +189,7 @@ void RaceSearch::leave_out_threads() {
         limit = std::min<size_t>(limit, place.thread);
   }
   threads_.resize(std::max<size_t>(limit, std::min<size_t>(threads_.size(), kThreadsWithoutShape)));
+  evaluators_.clear();
   footprints_.clear();
   footprint_places_ = 0;
 }
@@ -227,12 +236,16 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
   Footprint print;
   const auto& uniformity = this->uniformity();
   const flow::Forms& forms = analyses_->forms();
-  std::vector<flow::Term> own;
-  flow::Evaluator& probe = evaluator(0, shared, moment);
+  struct Summand {
+    int64_t coefficient;
+    flow::Column factor;
+  };
+  std::vector<Summand> own;
+  flow::Evaluator& of_threads = evaluator(shared, moment);
   for (const flow::Term& term : shared.form.terms) {
     const Atom& atom = forms.atom(term.atom);
-    if (probe.atom(term.atom)) {
-      own.push_back(term);
+    if (flow::Column factor = of_threads.column_of_atom(term.atom); factor[0]) {
+      own.push_back({term.coefficient, std::move(factor)});
       continue;
     }
     const bool is_uniform =
@@ -242,37 +255,41 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
          uniformity.of(atom.id) <= Uniformity::loaded);
     (is_uniform ? print.common : print.free).push_back(term);
   }
-  std::vector<flow::Condition> evaluated;
-  bool unknown_divergent = false;
+  struct Test {
+    const flow::Column* holds;
+    bool expected;
+    bool lets_through;  // threads that do not know
+  };
+  std::vector<Test> tests;
   for (const flow::Condition& condition : shared.conditions) {
-    if (probe.value(condition.predicate))
-      evaluated.push_back(condition);
-    else if (uniformity.of(condition.predicate) <= Uniformity::loaded)
+    Test& test = tests.emplace_back(&of_threads.column(condition.predicate), condition.expected, true);
+    bool is_known = true;
+    for (uint32_t thread = 0; thread < threads_.size() && is_known; ++thread)
+      is_known = (*test.holds)[thread].has_value();
+    if (is_known) continue;
+    if (uniformity.of(condition.predicate) <= Uniformity::loaded)
       print.unknown_uniform.push_back(condition);
     else if (flow::is_bound(analyses_->ssa(), condition.predicate))
       print.is_bounded = true;
     else
-      unknown_divergent = true;
+      test.lets_through = false;
   }
   for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
-    flow::Evaluator& of_thread = evaluator(thread, shared, moment);
-    Place place{shared.form.constant, thread, !unknown_divergent};
+    Place place{shared.form.constant, thread, true};
     bool gets_here = true;
-    for (const flow::Condition& condition : evaluated) {
-      const auto holds = of_thread.value(condition.predicate);
-      if (!holds)
-        place.certain = false;
-      else if ((*holds != 0) != condition.expected)
+    for (const auto& [holds, expected, lets_through] : tests) {
+      if (!(*holds)[thread])
+        place.certain = place.certain && lets_through;
+      else if ((*(*holds)[thread] != 0) != expected)
         gets_here = false;
     }
     if (!gets_here) continue;
-    for (const flow::Term& term : own) {
-      const auto value = of_thread.atom(term.atom);
-      if (!value) {
+    for (const auto& [coefficient, factor] : own) {
+      if (!factor[thread]) {
         print.known = false;
         return print;
       }
-      place.offset += term.coefficient * static_cast<int64_t>(*value);
+      place.offset += coefficient * static_cast<int64_t>(*factor[thread]);
     }
     // Shared addresses are 32-bit numbers.
     place.offset = static_cast<int32_t>(place.offset);
@@ -325,9 +342,7 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
     for (size_t i = begin; i < right.size() && right[i].offset < x.offset + width_a; ++i) {
       const Place& y = right[i];
       if (x.thread == y.thread) continue;
-      const bool one_warp = threads_[x.thread].ntid[0] == 0
-                                ? x.thread / 32 == y.thread / 32
-                                : threads_[x.thread].linear() / 32 == threads_[y.thread].linear() / 32;
+      const bool one_warp = x.thread / 32 == y.thread / 32;
       if (one_warp ? !warp_level : question_ == Question::lockstep) continue;
       const bool is_far = !analyses_->shape().is_exact && std::max(x.thread, y.thread) >= kThreadsWithoutShape;
       if (one_warp && (is_far || a.is_bounded || b.is_bounded || has_volatile)) {
@@ -426,7 +441,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
       const flow::Source source = flow::source_of(analyses_->ssa(), shared.access.data);
       if (source.kind == flow::Source::Kind::constant) return source.constant;
       if (source.kind != flow::Source::Kind::value) return std::nullopt;
-      return evaluator(thread, shared, moment).value(source.id);
+      return evaluator(shared, moment).column(source.id)[thread];
     };
     const auto one_data = data(a, first_moment, found.sure->first.thread);
     const auto other_data = data(b, second_moment, found.sure->second.thread);
@@ -464,8 +479,8 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   finding.witness = witness;
   finding.path.push_back({context_->function().instructions[b.access.instruction].at, "the other access"});
   if (!analyses_->shape().is_exact)
-    finding.assumptions.push_back(
-        fmt::format("the block has at least {} threads in x", std::max(one.tid[0], other.tid[0]) + 1));
+    finding.assumptions.push_back(fmt::format("the block has at least {} threads in {}",
+                                              std::max(one.tid[row_], other.tid[row_]) + 1, "xyz"[row_]));
   if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
   if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
     finding.assumptions.push_back("control gets to both accesses");

@@ -42,13 +42,6 @@ std::optional<uint32_t> constant_mask(Context& context, const ptx::Instruction& 
   return mask ? std::optional(static_cast<uint32_t>(*mask)) : std::nullopt;
 }
 
-// The n-th thread of a block; of one row, where nothing says how the block is made.
-flow::Thread thread_of(const flow::LaunchShape& shape, uint32_t n) {
-  if (!shape.is_exact) return {{n, 0, 0}, {0, 0, 0}};
-  return {{n % shape.threads[0], n / shape.threads[0] % shape.threads[1], n / (shape.threads[0] * shape.threads[1])},
-          {shape.threads[0], shape.threads[1], shape.threads[2]}};
-}
-
 // Lanes of one warp that get to an instruction, as far as the conditions on the way there can be evaluated for it.
 struct Arrivals {
   uint32_t exist = 0, arrive = 0;
@@ -60,41 +53,37 @@ struct Arrivals {
 
 std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32_t warp) {
   Analyses& analyses = context.analyses();
-  const auto& shape = analyses.shape();
   const flow::Graph& graph = analyses.graph();
-  const flow::BlockId block = graph.block_of(id);
-  const auto conditions = analyses.conditions().of_instruction(id);
-  const uint32_t count = shape.is_exact ? shape.block_threads() : shape.max_threads;
+  flow::Evaluator& lanes = analyses.lanes(warp, graph.block_of(id));
   Arrivals found;
   found.first_thread = 32 * warp;
-  for (uint32_t lane = 0; lane < 32 && 32 * warp + lane < count; ++lane) {
-    const uint32_t n = 32 * warp + lane;
-    flow::Evaluator evaluator(analyses.forms(), thread_of(shape, n), flow::first_iterations(analyses.loops(), block));
-    const uint32_t bit = 1u << lane;
-    found.exist |= bit;
-    bool here = true;
-    for (const flow::Condition& condition : conditions) {
-      const auto holds = evaluator.value(condition.predicate);
-      if (!holds) {
+  found.exist = found.arrive = static_cast<uint32_t>(flow::low_mask(static_cast<unsigned>(lanes.threads().size())));
+  for (const flow::Condition& condition : analyses.conditions().of_instruction(id)) {
+    const flow::Column& holds = lanes.column(condition.predicate);
+    uint32_t fails = 0;
+    for (uint32_t lane = 0; lane < lanes.threads().size(); ++lane) {
+      if (!holds[lane]) {
         // What is the same for the warp keeps all its lanes together.
         if (analyses.uniformity().of(condition.predicate) > flow::Uniformity::warp) return std::nullopt;
         found.certain = false;
-        continue;
+      } else if ((*holds[lane] != 0) != condition.expected) {
+        fails |= 1u << lane;
       }
-      if ((*holds != 0) == condition.expected) continue;
-      here = false;
-      // Whether the other way of the branch that asks this ends the thread at once.
-      for (const flow::BlockId asks : graph.reverse_postorder()) {
-        if (analyses.ssa().guard(graph.last(asks)) != condition.predicate) continue;
-        bool ends = graph.block(asks).exits;
-        for (const flow::BlockId next : graph.successors(asks))
-          ends = ends || (graph.block(next).end - graph.block(next).first == 1 && graph.block(next).exits &&
-                          graph.block(next).successor_count == 0);
-        (ends ? found.gone : found.stay) |= bit;
-      }
-      if (!((found.gone | found.stay) & bit)) found.stay |= bit;
     }
-    if (here) found.arrive |= bit;
+    if (!fails) continue;
+    found.arrive &= ~fails;
+    // Whether the other way of the branch that asks this ends the thread at once.
+    bool is_asked = false;
+    for (const flow::BlockId asks : graph.reverse_postorder()) {
+      if (analyses.ssa().guard(graph.last(asks)) != condition.predicate) continue;
+      is_asked = true;
+      bool ends = graph.block(asks).exits;
+      for (const flow::BlockId next : graph.successors(asks))
+        ends = ends || (graph.block(next).end - graph.block(next).first == 1 && graph.block(next).exits &&
+                        graph.block(next).successor_count == 0);
+      (ends ? found.gone : found.stay) |= fails;
+    }
+    if (!is_asked) found.stay |= fails & ~found.gone;
   }
   found.stay &= ~found.arrive;
   found.gone &= ~found.arrive & ~found.stay;
@@ -111,7 +100,7 @@ std::vector<uint32_t> warps_tried(Context& context) {
 }
 
 Witness witness_of(Context& context, uint32_t n) {
-  const flow::Thread thread = thread_of(context.analyses().shape(), n);
+  const flow::Thread thread = flow::thread_of(context.analyses().shape(), n);
   Witness witness;
   std::copy_n(thread.tid, 3, witness.tid);
   return witness;
@@ -134,13 +123,11 @@ std::optional<uint32_t> mask_of_warp(Context& context, const ptx::Instruction& i
   const Source asked = flow::source_of(ssa, vote->first_operand + 1);
   if (!lanes || !lanes->certain || asked.kind != Source::Kind::value) return std::nullopt;
   uint32_t mask = 0;
+  const flow::Column& votes = analyses.lanes(warp, value.block).column(asked.id);
   for (uint32_t lane = 0; lane < 32; ++lane) {
     if (!(lanes->arrive >> lane & 1)) continue;
-    flow::Evaluator evaluator(analyses.forms(), thread_of(analyses.shape(), lanes->first_thread + lane),
-                              flow::first_iterations(analyses.loops(), value.block));
-    const auto holds = evaluator.value(asked.id);
-    if (!holds) return std::nullopt;
-    mask |= static_cast<uint32_t>((*holds != 0) != asked.negated) << lane;
+    if (!votes[lane]) return std::nullopt;
+    mask |= static_cast<uint32_t>((*votes[lane] != 0) != asked.negated) << lane;
   }
   return mask;
 }

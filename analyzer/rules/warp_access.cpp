@@ -17,45 +17,39 @@ std::optional<WarpFootprint> warp_footprint(Context& context, const flow::Access
   if (access.extent_bytes == 0 || form.modulus_bits < 32) return std::nullopt;
   const flow::BlockId block = analyses.graph().block_of(access.instruction);
   const auto conditions = analyses.conditions().of_instruction(access.instruction);
-  const auto iterations = flow::first_iterations(analyses.loops(), block);
+  if ((shape.is_exact ? shape.block_threads() : shape.max_threads) < 32) return std::nullopt;
+  flow::Evaluator& lanes = analyses.lanes(0, block);
   // Terms that no lane can evaluate must be the same for all of them.
-  std::vector<flow::Term> own;
-  {
-    flow::Evaluator probe(forms, flow::Thread{{0, 0, 0}, {shape.is_exact ? shape.threads[0] : 0, 0, 0}}, iterations);
-    for (const flow::Term& term : form.terms) {
-      const flow::Atom& atom = forms.atom(term.atom);
-      const bool by_place =
-          atom.kind == flow::Atom::Kind::special && (atom.id == static_cast<uint32_t>(ptx::SpecialRegister::tid) ||
-                                                     atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid));
-      const bool by_value = (atom.kind == flow::Atom::Kind::value || atom.kind == flow::Atom::Kind::whole);
-      if (by_place || (by_value && analyses.uniformity().of(atom.id) > Uniformity::warp)) own.push_back(term);
-    }
+  struct Summand {
+    int64_t coefficient;
+    bool is_place;
+    flow::Column factor;
+  };
+  std::vector<Summand> own;
+  for (const flow::Term& term : form.terms) {
+    const flow::Atom& atom = forms.atom(term.atom);
+    const bool is_place =
+        atom.kind == flow::Atom::Kind::special && (atom.id == static_cast<uint32_t>(ptx::SpecialRegister::tid) ||
+                                                   atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid));
+    const bool is_value = (atom.kind == flow::Atom::Kind::value || atom.kind == flow::Atom::Kind::whole);
+    if (is_place || (is_value && analyses.uniformity().of(atom.id) > Uniformity::warp))
+      own.push_back({term.coefficient, is_place, lanes.column_of_atom(term.atom)});
   }
-  const uint32_t row = shape.is_exact ? shape.threads[0] : 32;
-  const uint32_t count = std::min(shape.is_exact ? shape.block_threads() : std::min(shape.max_threads, 32u), 32u);
-  if (count < 32) return std::nullopt;
   WarpFootprint print;
+  uint32_t left_out = 0;
+  for (const flow::Condition& condition : conditions) {
+    const flow::Column& holds = lanes.column(condition.predicate);
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      if (holds[lane] && (*holds[lane] != 0) != condition.expected) left_out |= 1u << lane;
+  }
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    flow::Thread thread{{lane % row, lane / row, 0}, {0, 0, 0}};
-    if (shape.is_exact) {
-      thread.tid[1] = lane / row % shape.threads[1];
-      thread.tid[2] = lane / (row * shape.threads[1]);
-      std::copy_n(shape.threads, 3, thread.ntid);
-    }
-    flow::Evaluator evaluator(forms, thread, iterations);
-    bool here = true;
-    for (const flow::Condition& condition : conditions) {
-      const auto holds = evaluator.value(condition.predicate);
-      if (holds && (*holds != 0) != condition.expected) here = false;
-    }
-    if (!here) continue;
+    if (left_out >> lane & 1) continue;
     int64_t offset = 0;
-    for (const flow::Term& term : own) {
-      const flow::Atom& atom = forms.atom(term.atom);
-      auto value = evaluator.atom(term.atom);
-      if (!value && atom.kind == flow::Atom::Kind::special) value = lane;  // %laneid in a row of whole warps
+    for (const auto& [coefficient, is_place, factor] : own) {
+      auto value = factor[lane];
+      if (!value && is_place) value = lane;  // %laneid in a row of whole warps
       if (!value) return std::nullopt;
-      offset += term.coefficient * static_cast<int64_t>(*value);
+      offset += coefficient * static_cast<int64_t>(*value);
     }
     print.offset_bytes[lane] = access.space == ptx::Space::shared ? static_cast<int32_t>(offset) : offset;
     print.active |= 1u << lane;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Processor instructions that the front end spends on three PTX files of its own, counted by valgrind's callgrind, against
-the counts that were accepted: what nvcc writes with -lineinfo, what clang writes with -g (sections of debug
-information), and what people write (inputs/hand.py). Fails when one grows or shrinks by more than the tolerance: growth
-is a slower front end, shrinkage asks for the smaller count to be written down.
+"""Processor instructions that the front end and the catalogue's rules spend on PTX, counted by valgrind's callgrind, against
+the counts that were accepted: on what nvcc writes with -lineinfo, what clang writes with -g (sections of debug
+information), and what people write (inputs/hand.py); the rules also on a kernel of this project that took them longest for
+its size (bwt_rank, as it was in November 2026). Fails when one grows or shrinks by more than the tolerance: growth is a slower analyzer, shrinkage asks
+for the smaller count to be written down.
 
 usage: instructions.py PTX_DEBUG [--accept]
 """
@@ -18,15 +19,22 @@ TOLERANCE = 0.05  # other builds of the same compiler version differ by less tha
 SKIPPED = 77
 FOLDER = pathlib.Path(__file__).parent
 INPUTS = ["nvcc.ptx", "clang.ptx", "hand.ptx"]  # inputs/ has the source of each
+# What is counted: the function, the words that make ptx-debug run it, the files.
+SUBJECTS = {
+    "parse": ("ptxkit::ptx::parse(*", ["check"], INPUTS),
+    "rules": ("ptxkit::rules::run_rule(*", ["analyze", "--no-config", "--falsify"],
+              [*INPUTS, "own.ptx"]),
+}
+VERDICTS = (0, 1, 2, 3)  # exit codes of a run that came to its end
 
 
-def count(ptx_debug, path):
+def count(ptx_debug, function, words, path):
     with tempfile.TemporaryDirectory(prefix="ptxkit-") as folder:
         run = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
-                              "--toggle-collect=ptxkit::ptx::parse(*", ptx_debug, "check", str(path)],
+                              f"--toggle-collect={function}", ptx_debug, *words, str(path)],
                              capture_output=True, text=True)
     found = re.search(r"Collected : (\d+)", run.stderr)
-    if run.returncode != 0 or not found or int(found[1]) == 0:
+    if run.returncode not in VERDICTS or not found or int(found[1]) == 0:
         sys.exit(f"callgrind counted nothing for {path}:\n{run.stdout}{run.stderr}")
     return int(found[1])
 
@@ -37,14 +45,15 @@ def main():
         print("NOT RUN: valgrind is not installed (Debian package valgrind)")
         return SKIPPED
     accepted_path = FOLDER / "instructions.json"
-    counts = {name: count(ptx_debug, FOLDER / "inputs" / name) for name in INPUTS}
+    counts = {f"{subject} {name}": count(ptx_debug, function, words, FOLDER / "inputs" / name)
+              for subject, (function, words, names) in SUBJECTS.items() for name in names}
     if "--accept" in sys.argv:
         accepted_path.write_text(json.dumps(counts, indent=2) + "\n")
         return 0
     accepted, failed = json.loads(accepted_path.read_text()), False
     for name, now in counts.items():
         change = now / accepted[name] - 1
-        lines = (FOLDER / "inputs" / name).read_text().count("\n")
+        lines = (FOLDER / "inputs" / name.split()[1]).read_text().count("\n")
         print(f"{name}: {now} instructions, {now / lines:.0f} a line, {100 * change:+.1f} % of what was accepted")
         failed |= abs(change) > TOLERANCE
     if failed:

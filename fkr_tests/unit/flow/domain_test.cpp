@@ -140,7 +140,7 @@ TEST(Domain, AllowsWhatEveryThreadComputes) {
     Kernel k(body);
     ASSERT_TRUE(k.parsed.diagnostics.empty()) << ptx::render(k.parsed.module, k.parsed.diagnostics[0]);
     for (const uint32_t x : {0u, 1u, 5u, 31u, 32u, 63u}) {
-      Evaluator evaluator(k.forms, {{x, 0, 0}, {64, 1, 1}});
+      Evaluator evaluator(k.forms, Thread{{x, 0, 0}, {64, 1, 1}});
       for (ValueId id = 0; id < k.ssa.size(); ++id) {
         const unsigned width = width_of(k.ssa, id);
         if (width < 8) continue;
@@ -167,6 +167,30 @@ TEST(Domain, AllowsWhatEveryThreadComputes) {
     }
   }
   EXPECT_GT(compared, 50'000u);
+}
+
+// Threads that are run at once get what each of them gets alone, and what differs from thread to thread does so.
+TEST(Evaluator, ThreadsAtOnceAreEachThreadAlone) {
+  std::mt19937 random(20261122);
+  size_t different = 0;
+  for (unsigned program = 0; program < kPrograms / 4; ++program) {
+    const std::string body = random_body(random, "ld.param.u32 %r2, [n];");
+    Kernel k(body);
+    ASSERT_TRUE(k.parsed.diagnostics.empty()) << ptx::render(k.parsed.module, k.parsed.diagnostics[0]);
+    std::vector<Thread> threads;
+    for (uint32_t x = 0; x < 40; ++x) threads.push_back({{x, 0, 0}, {64, 1, 1}});
+    Evaluator all(k.forms, threads);
+    for (size_t n = 0; n < threads.size(); ++n) {
+      Evaluator alone(k.forms, threads[n]);
+      for (ValueId id = 0; id < k.ssa.size(); ++id) {
+        ASSERT_EQ(all.column(id)[n], alone.value(id))
+            << k.function.registers[k.ssa.value(id).reg].name() << " in thread " << n << " of\n"
+            << body;
+        different += !all.column(id).is_same();
+      }
+    }
+  }
+  EXPECT_GT(different, 10'000u);
 }
 
 // A mask of what a pointer's low bits are goes, and the pointer with it.
