@@ -6,15 +6,43 @@
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/corpus.hpp"
 #include "fkr_tests/kernel_argument.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
 
 namespace ptxkit::testing {
 
+// "abcdefghijkl", `between` times "abcd" and four bytes that are nowhere else, and the first twelve again: their best
+// candidate is the one after so many others.
+inline Bytes far_candidate(uint32_t between) {
+  const std::string_view text = "abcdefghijkl";
+  Bytes raw(text.begin(), text.end());
+  for (uint32_t i = 0; i < between; ++i) {
+    const auto low = static_cast<uint8_t>(i % 16), high = static_cast<uint8_t>(i / 16);
+    raw.insert(raw.end(), {'a', 'b', 'c', 'd', static_cast<uint8_t>(0x80 + low), static_cast<uint8_t>(0xC0 + high),
+                           static_cast<uint8_t>(0x90 + low), static_cast<uint8_t>(0xD0 + high)});
+  }
+  raw.insert(raw.end(), text.begin(), text.end());
+  return raw;
+}
+
+// Noise in which the eight bytes in front and those at `distance` are the same.
+inline Bytes far_match(uint32_t distance) {
+  Bytes raw = random_bytes(distance + 20, distance);
+  std::copy_n(raw.begin(), 8, raw.begin() + distance);
+  return raw;
+}
+
 inline kernels::LzMatches matches_of(const Bytes& bytes) {
   kernels::LzMatches matches(bytes.size() / sizeof(kernels::LzMatch));
   if (!bytes.empty()) std::memcpy(matches.data(), bytes.data(), bytes.size());
   return matches;
+}
+
+inline Bytes bytes_of_matches(const kernels::LzMatches& matches) {
+  Bytes bytes(matches.size() * sizeof(kernels::LzMatch));
+  if (!bytes.empty()) std::memcpy(bytes.data(), matches.data(), bytes.size());
+  return bytes;
 }
 
 // Every kernel of the family over one block.

@@ -156,4 +156,40 @@ inline void damage(Bytes& stream, std::mt19937& random) {
   }
 }
 
+// A stream for a decoder that is right or just not, and what every decoder has to say of it. The room is kCaseRoom.
+struct DecoderCase {
+  std::string label;
+  std::string_view decoder;
+  Bytes stream;
+  kernels::StreamStatus status;
+};
+inline constexpr uint32_t kCaseRoom = 1000;
+
+inline std::vector<DecoderCase> decoder_cases() {
+  using kernels::StreamStatus;
+  std::vector<DecoderCase> cases;
+  // Four literals and a match of four bytes.
+  for (const uint8_t offset : Bytes{0, 1, 4, 5}) {
+    cases.push_back({"a match 4 bytes from the beginning, offset " + std::to_string(offset),
+                     kernels::kLz77Decode,
+                     {8, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x10, 0, 0, 0, 'a', 'b', 'c', 'd', 0, offset, 0},
+                     offset == 1 || offset == 4 ? StreamStatus::ok : StreamStatus::corrupt});
+  }
+  // One chunk of two lanes, the words of the second last.
+  Bytes chunked(2000);
+  const Bytes raw = matchable_bytes(kCaseRoom, 2);
+  const kernels::RansChunkedOptions options{.scale_bits = 12, .lanes = 2, .chunk_bytes = kCaseRoom};
+  chunked.resize(kernels::rans_chunked_encode_reference(raw, chunked, options).size_bytes);
+  cases.push_back({"two lanes", kernels::kRansChunkedDecode, chunked, StreamStatus::ok});
+  const size_t second_count_at = kernels::kRansLengthsAt + 2 + 1 + 4 * 3;
+  Bytes longer = chunked, shorter = chunked;
+  longer[second_count_at] += 1;
+  longer.insert(longer.end(), {0, 0});
+  cases.push_back({"a lane with a word too many", kernels::kRansChunkedDecode, longer, StreamStatus::corrupt});
+  shorter[second_count_at] -= 1;
+  shorter.resize(shorter.size() - 2);
+  cases.push_back({"a lane with a word too few", kernels::kRansChunkedDecode, shorter, StreamStatus::corrupt});
+  return cases;
+}
+
 }  // namespace ptxkit::testing

@@ -27,9 +27,40 @@ TEST(Lz77, AroundTheEndOfASegment) {
 }
 
 TEST(Lz77, RunsNoiseAndEverythingInBetween) {
-  for (const Bytes& raw : {Bytes(200, 'x'), ptxkit::testing::random_bytes(300, 1), ptxkit::testing::ramp_bytes(400),
-                           ptxkit::testing::fibonacci_bytes(150)}) {
+  // 64 literals fill their flag words.
+  for (const Bytes& raw : {Bytes(200, 'x'), ptxkit::testing::random_bytes(300, 1), ptxkit::testing::random_bytes(64, 1),
+                           ptxkit::testing::ramp_bytes(400), ptxkit::testing::fibonacci_bytes(150)}) {
     expect_lz77_as_reference(emulator_launch("debug"), raw, kLzMaxWindow + 1);
+  }
+}
+
+TEST(Lz77, TheLastCandidateAndTheFarthest) {
+  for (const uint32_t between : {15u, 16u, 63u, 64u}) {
+    SCOPED_TRACE(between);
+    expect_lz77_as_reference(emulator_launch("release"), ptxkit::testing::far_candidate(between), 300);
+  }
+  // The links are the reference's: to make them takes the emulator long.
+  for (const uint32_t distance : {kLzBatchMaxOffset, kLzBatchMaxOffset + 1, kLzMaxOffset, kLzMaxOffset + 1}) {
+    SCOPED_TRACE(distance);
+    const Bytes raw = ptxkit::testing::far_match(distance);
+    ptxkit::testing::Lz77OnDevice device(emulator_launch("release"), raw);
+    const Bytes links = ptxkit::testing::bytes_of_matches(lz77_link_reference(raw));
+    EXPECT_TRUE(ptxkit::testing::matches_of(device.find(kLz77Hash, links, 1)) == lz77_hash_reference(raw));
+    EXPECT_TRUE(ptxkit::testing::matches_of(device.find(kLz77Batch, links, kLzBatchPositions)) ==
+                lz77_batch_reference(raw));
+    EXPECT_TRUE(ptxkit::testing::matches_of(device.topk(links)) == lz77_topk_reference(raw));
+  }
+}
+
+// Longer by one, and by two, at each of the two positions that a match may give way to.
+TEST(Lz77, WhatAMatchGivesWayTo) {
+  for (const LzMatches& matches :
+       {LzMatches{{1, 5, 7}, {2, 5, 8}, {3, 4, 9}}, LzMatches{{1, 5, 7}, {2, 6, 8}, {3, 4, 9}},
+        LzMatches{{1, 5, 7}, {}, {3, 6, 9}}, LzMatches{{1, 5, 7}, {}, {3, 7, 9}}}) {
+    const Bytes raw(matches.size());
+    ptxkit::testing::Lz77OnDevice device(emulator_launch("release"), raw);
+    const Bytes resolved = device.lazy(ptxkit::testing::bytes_of_matches(matches));
+    EXPECT_TRUE(ptxkit::testing::matches_of(resolved) == lz77_lazy_reference(matches));
   }
 }
 

@@ -1,5 +1,6 @@
 // Encoders and decoders as PTX: the bytes and statuses of their references, so that each side reads what the other
 // wrote; on good, damaged and cut streams.
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -107,8 +108,20 @@ TEST_P(Transforms, DamagedStreams) {
 INSTANTIATE_TEST_SUITE_P(All, Transforms, ::testing::ValuesIn(ptxkit::testing::transform_pairs()),
                          [](const auto& test) { return test.param.name(); });
 
+TEST(DecoderCases, StreamsThatAreJustRightOrJustNot) {
+  const auto pairs = ptxkit::testing::transform_pairs();
+  for (const auto& test : ptxkit::testing::decoder_cases()) {
+    SCOPED_TRACE(test.label);
+    const auto pair =
+        std::find_if(pairs.begin(), pairs.end(), [&](const auto& p) { return p.decoder == test.decoder; });
+    expect_as_reference(pair->decoder, pair->decoder_options, {{test.stream, ptxkit::testing::kCaseRoom}}, pair->decode,
+                        "release");
+  }
+}
+
 TEST(RansChunkedEncode, OptionsOutOfRange) {
-  const std::vector<Block> items = {{Bytes(70000, 'a'), 1000}};
+  // With one byte a chunk the first has as many chunks as a stream can count, but not the room for them.
+  const std::vector<Block> items = {{Bytes(kMaxRansChunks, 'a'), 1000}, {Bytes(70000, 'a'), 1000}};
   for (const RansChunkedOptions options :
        {RansChunkedOptions{8, 8, 1024}, RansChunkedOptions{15, 8, 1024}, RansChunkedOptions{12, 0, 1024},
         RansChunkedOptions{12, 33, 1024}, RansChunkedOptions{12, 8, 0}, RansChunkedOptions{12, 8, 65536},

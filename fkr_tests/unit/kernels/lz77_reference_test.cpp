@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/corpus.hpp"
+#include "fkr_tests/lz77_cases.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
 
 namespace ptxkit::kernels {
@@ -52,6 +53,27 @@ TEST(Lz77Reference, KnownAnswers) {
   EXPECT_EQ(lz77_lazy_reference({{1, 5, 7}, {2, 6, 8}, {3, 4, 9}})[0], (LzMatch{0, 0, 7}));
   EXPECT_EQ(lz77_lazy_reference({{1, 5, 7}, {}, {3, 6, 9}})[0], (LzMatch{1, 5, 7}));
   EXPECT_EQ(lz77_lazy_reference({{1, 5, 7}, {}, {3, 7, 9}})[0], (LzMatch{0, 0, 7}));
+}
+
+TEST(Lz77Reference, TheLastCandidateAndTheFarthest) {
+  const auto length_of = [](const LzMatches& matches, size_t at) { return matches[at].length; };
+  for (const uint32_t between : {14u, 15u, 16u, 62u, 63u, 64u}) {
+    const Bytes raw = ptxkit::testing::far_candidate(between);
+    const size_t at = raw.size() - 12;
+    EXPECT_EQ(length_of(lz77_batch_reference(raw), at), between < kLzBatchMaxLinks ? 12u : 4u) << between;
+    EXPECT_EQ(length_of(lz77_hash_reference(raw), at), between < kLzMaxLinks ? 12u : 4u) << between;
+    EXPECT_EQ(length_of(lz77_topk_reference(raw), at * kLzTopK), between < kLzMaxLinks ? 12u : 4u) << between;
+  }
+  for (const uint32_t distance : {kLzBatchMaxOffset, kLzBatchMaxOffset + 1, kLzMaxOffset, kLzMaxOffset + 1}) {
+    const Bytes raw = ptxkit::testing::far_match(distance);
+    EXPECT_EQ(length_of(lz77_batch_reference(raw), distance), distance <= kLzBatchMaxOffset ? 8u : 0u) << distance;
+    EXPECT_EQ(length_of(lz77_hash_reference(raw), distance), distance <= kLzMaxOffset ? 8u : 0u) << distance;
+    EXPECT_EQ(length_of(lz77_topk_reference(raw), distance * kLzTopK), distance <= kLzMaxOffset ? 8u : 0u) << distance;
+  }
+  // Of a window as long as the distance, and of one a byte shorter.
+  const Bytes raw = ptxkit::testing::far_match(300);
+  EXPECT_EQ(length_of(lz77_per_position_reference(raw, 300), 300), 8u);
+  EXPECT_EQ(length_of(lz77_per_position_reference(raw, 299), 300), 0u);
 }
 
 uint32_t number_at(const Bytes& block, size_t at) {

@@ -50,6 +50,16 @@ TEST(TransformReference, RoomsThatAreTooSmallAreSaid) {
   }
 }
 
+TEST(TransformReference, StreamsThatAreJustRightOrJustNot) {
+  for (const auto& test : ptxkit::testing::decoder_cases()) {
+    const auto pairs = ptxkit::testing::transform_pairs();
+    const auto pair =
+        std::find_if(pairs.begin(), pairs.end(), [&](const auto& p) { return p.decoder == test.decoder; });
+    Bytes room(ptxkit::testing::kCaseRoom);
+    EXPECT_EQ(status_text(pair->decode(test.stream, room).status), status_text(test.status)) << test.label;
+  }
+}
+
 // A stream cut anywhere is never decoded; one that is damaged has a status or decodes to no more than its room.
 TEST(TransformReference, DamagedStreams) {
   std::map<std::pair<std::string_view, StreamStatus>, int> met;

@@ -139,6 +139,16 @@ TEST_P(Coders, OptionsOutOfRange) {
   }
 }
 
+TEST_P(Coders, StreamsThatAreJustRightOrJustNot) {
+  for (const auto& test : testing::decoder_cases()) {
+    for (const TransformPair& pair : testing::transform_pairs()) {
+      if (pair.decoder != test.decoder) continue;
+      ByteVector room(testing::kCaseRoom);
+      EXPECT_EQ(fast_of(pair).decode(test.stream, room).status, test.status) << test.label;
+    }
+  }
+}
+
 TEST_P(Coders, DamagedStreams) {
   for (const TransformPair& pair : testing::transform_pairs()) {
     SCOPED_TRACE(pair.label);
