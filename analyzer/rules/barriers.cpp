@@ -69,7 +69,7 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
     findings.push_back(std::move(finding));
   }
   if (findings.empty() && !guarded.complete)
-    return undecided("the kernel has too many branches and barriers for all pairs");
+    return undecided("not decided: budget: the kernel has too many branches and barriers for all pairs");
   if (findings.empty() && !open.empty()) return undecided(open);
   return conclude(std::move(findings),
                   fmt::format("no such branch decides over any of the {} barriers", guarded.barrier_count));

@@ -33,8 +33,8 @@ namespace {
 
 constexpr size_t kMaxOrigins = 64;  // of one block
 constexpr size_t kMaxPairs = 20'000;
-constexpr size_t kMaxEvaluations = 400'000;  // access and thread
-constexpr size_t kMaxPlaces = 1'000'000;     // remembered at a time
+constexpr size_t kMaxComparisons = 6'400'000;  // pair and thread
+constexpr size_t kMaxPlaces = 1'000'000;       // remembered at a time
 // Where the block is not known, code written for one of a certain width would look racy in a wider one. What two
 // neighbouring threads do to each other counts; what those of two warps do, only where a barrier of the CTA says that
 // there are several, blocks have one dimension, and as far as they stay within the shared objects.
@@ -116,7 +116,9 @@ class RaceSearch {
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
   flow::Evaluator& evaluator(const SharedAccess& shared, Moment moment);
 
+  bool is_volatile(const Access& access) const;
   bool is_asked(const Access& a, const Access& b) const;
+  bool judge_pairs(const std::map<uint32_t, std::vector<size_t>>& groups);
 
   Context* context_;
   Analyses* analyses_;
@@ -336,6 +338,12 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
     left = left_residues;
     right = right_residues;
   }
+  const auto any_certain = [](std::span<const Place> places) {
+    return std::any_of(places.begin(), places.end(), [](const Place& place) { return place.certain; });
+  };
+  const bool may_be_sure = !modulus && any_certain(left) && any_certain(right);
+  const bool is_lockstep = question_ == Question::lockstep, is_exact = analyses_->shape().is_exact;
+  const bool is_weak_in_warp = a.is_bounded || b.is_bounded || has_volatile;
   size_t begin = 0;
   for (const Place& x : left) {
     while (begin < right.size() && right[begin].offset + width_b <= x.offset) ++begin;
@@ -343,14 +351,11 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
       const Place& y = right[i];
       if (x.thread == y.thread) continue;
       const bool one_warp = x.thread / 32 == y.thread / 32;
-      if (one_warp ? !warp_level : question_ == Question::lockstep) continue;
-      const bool is_far = !analyses_->shape().is_exact && std::max(x.thread, y.thread) >= kThreadsWithoutShape;
-      if (one_warp && (is_far || a.is_bounded || b.is_bounded || has_volatile)) {
-        found.possible = true;
-        continue;
-      }
+      if (one_warp ? !warp_level : is_lockstep) continue;
       found.possible = true;
-      if (modulus) return found;
+      if (!may_be_sure) return found;
+      const bool is_far = !is_exact && std::max(x.thread, y.thread) >= kThreadsWithoutShape;
+      if (one_warp && (is_far || is_weak_in_warp)) continue;
       if (x.certain && y.certain) {
         found.sure = {x, y};
         return found;
@@ -369,10 +374,11 @@ bool RaceSearch::exclusive(const SharedAccess& a, const SharedAccess& b) const {
   return false;
 }
 
+bool RaceSearch::is_volatile(const Access& access) const {
+  return context_->function().has(context_->function().instructions[access.instruction], ptx::Mod::volatile_);
+}
+
 bool RaceSearch::is_asked(const Access& a, const Access& b) const {
-  auto is_volatile = [&](const Access& access) {
-    return context_->function().has(context_->function().instructions[access.instruction], ptx::Mod::volatile_);
-  };
   switch (question_) {
     case Question::race:
       return (a.is_plain || is_volatile(a)) && (b.is_plain || is_volatile(b));
@@ -537,6 +543,22 @@ void RaceSearch::judge(size_t first, size_t second) {
                         line_of(*context_, y));
 }
 
+// Accesses of one object with each other. Returns whether the budget was enough.
+bool RaceSearch::judge_pairs(const std::map<uint32_t, std::vector<size_t>>& groups) {
+  const size_t budget = std::min(kMaxPairs, kMaxComparisons / threads_.size());
+  size_t pairs = 0;
+  for (const auto& [object, members] : groups)
+    for (size_t i = 0; i < members.size(); ++i)
+      for (size_t j = i; j < members.size(); ++j) {
+        if (++pairs > budget) {
+          open_ = fmt::format("not decided: budget: only {} pairs of shared accesses were looked at", budget);
+          return false;
+        }
+        judge(members[i], members[j]);
+      }
+  return true;
+}
+
 RuleResult RaceSearch::run() {
   const auto& all = analyses_->accesses();
   const bool any =
@@ -544,11 +566,14 @@ RuleResult RaceSearch::run() {
   collect();
   if (!any && accesses_.empty()) return not_applicable("the kernel does not access shared memory");
   if (question_ != Question::race) {
-    bool asked = false;
-    for (size_t i = 0; i < accesses_.size() && !asked; ++i)
-      for (size_t j = i; j < accesses_.size() && !asked; ++j)
-        asked = is_asked(accesses_[i].access, accesses_[j].access);
-    if (!asked)
+    const auto any_access = [&](auto&& is) {
+      return std::any_of(accesses_.begin(), accesses_.end(), [&](const SharedAccess& each) { return is(each.access); });
+    };
+    const bool is_any_asked = question_ == Question::mixed
+                                  ? any_access([](const Access& each) { return each.kind == AccessKind::atomic; }) &&
+                                        any_access([](const Access& each) { return each.is_plain; })
+                                  : any_access([&](const Access& each) { return is_volatile(each); });
+    if (!is_any_asked)
       return not_applicable(question_ == Question::mixed ? "no shared object is reached atomically and plainly"
                                                          : "the kernel has no volatile shared access");
   }
@@ -560,7 +585,7 @@ RuleResult RaceSearch::run() {
   cta_.emplace(analyses_->graph(), analyses_->loops(), cta_separates_, kMaxOrigins);
   warp_.emplace(analyses_->graph(), analyses_->loops(), warp_separates_, 16 * kMaxOrigins);
   if (!cta_->is_complete() || !warp_->is_complete())
-    return undecided("too many barriers reach one place to follow them all");
+    return undecided("not decided: budget: too many barriers reach one place to follow them all");
 
   // Objects apart do not meet; dynamic arrays all start at the same place, and bare numbers are anywhere.
   std::map<uint32_t, std::vector<size_t>> groups;
@@ -576,19 +601,10 @@ RuleResult RaceSearch::run() {
   if (has_bare && has_object && open_.empty())
     open_ = "some shared addresses are bare numbers, others are into variables";
 
-  size_t pairs = 0;
-  for (const auto& [object, members] : groups)
-    for (size_t i = 0; i < members.size(); ++i)
-      for (size_t j = i; j < members.size(); ++j) {
-        if (++pairs > kMaxPairs || pairs * threads_.size() > 16 * kMaxEvaluations) {
-          if (open_.empty()) open_ = "the kernel has too many pairs of shared accesses to look at all";
-          continue;
-        }
-        judge(members[i], members[j]);
-      }
+  const bool is_complete = judge_pairs(groups);
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
-  if (findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)
+  if (is_complete && findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)
     open_ = "the block's shape is not known; .reqntid or a launch file says it";
   if (findings_.empty() && !open_.empty()) return undecided(open_);
   return conclude(std::move(findings_), "every two threads' accesses are apart, atomic or separated by a barrier");

@@ -207,6 +207,23 @@ TEST(RootCauseProfile, WithoutEvidenceAProvedSiteIsOpenAndKeepsThePoints) {
   EXPECT_NE(result.basis.find("no evidence covers target"), std::string::npos);
 }
 
+// A search that ends early says so, and is no proof: each thread has its own words, but not all pairs are looked at.
+TEST(Races, APairBeyondTheBudgetIsNamed) {
+  auto kernel = [](unsigned stores) {
+    std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 1024, 1, 1\n{\n"
+        ".reg .b32 %r<4>;\n.shared .align 4 .b8 s[4096];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\n"
+        "mov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\n";
+    for (unsigned i = 0; i < stores; ++i) text += "st.shared.u32 [%r3], " + std::to_string(i) + ";\n";
+    return text + "ret;\n}\n";
+  };
+  const Outcome few = run("F036", kernel(100), Profile::root_cause),
+                many = run("F036", kernel(120), Profile::root_cause);
+  EXPECT_EQ(few.result.verdict, Verdict::survived) << few.result.basis;
+  EXPECT_EQ(many.result.verdict, Verdict::undecided);
+  EXPECT_NE(many.result.basis.find("not decided: budget"), std::string::npos) << many.result.basis;
+}
+
 // What a finding of F051 must name to be acted on.
 TEST(Alignment, AWitnessOfACursorNamesThreadIterationAndAddress) {
   for (const char* name : {"refuted_cursor", "refuted_loaded_cursor", "refuted_cursor_of_steps"}) {
