@@ -51,10 +51,28 @@ Type bits_of(unsigned width) {
   }
 }
 
-bool reads_memory(Op op, const OperandSpec& spec) {
-  const bool is_asynchronous = spec.relaxed;  // st.async
-  return op == Op::ld || op == Op::ldu || (op == Op::st && !is_asynchronous) || op == Op::wmma || op == Op::ldmatrix ||
-         op == Op::stmatrix || op == Op::mbarrier;
+bool reads_memory(const Instruction& instruction, const OperandSpec& spec) {
+  const bool is_asynchronous = spec.relaxed;  // st.async, red.async
+  switch (instruction.op) {
+    case Op::ld:
+    case Op::ldu:
+    case Op::ldmatrix:
+    case Op::mbarrier:
+    case Op::stmatrix:
+    case Op::wmma:
+      return true;
+    case Op::st:
+      return !is_asynchronous || spec.space == Space::generic;
+    case Op::red:
+      return is_asynchronous;
+    case Op::multimem:
+      return instruction.spelling.find(".st") != std::string_view::npos;
+    case Op::createpolicy:
+    case Op::tcgen05:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool is_float(OperandKind kind) { return kind == OperandKind::float32 || kind == OperandKind::float64; }
@@ -86,6 +104,15 @@ bool takes_braces(const Instruction& instruction, const OperandSpec& spec) {
       return !spec.is_late;
     case Op::mov:
       return is_bits(instruction.type());
+    case Op::abs:
+    case Op::add:
+    case Op::fma:
+    case Op::max:
+    case Op::min:
+    case Op::mul:
+    case Op::neg:
+    case Op::sub:
+      return spec.type == Type::bf16 || spec.type == Type::bf16x2;
     default:
       return false;
   }
@@ -107,6 +134,10 @@ bool takes_part_or_sum(const Instruction& instruction, unsigned target_sm, const
       return !is_old || !is_source || !has(".sync") || (!is_part && !is_sum);
     case Op::barrier:
       return !is_old || !is_source || has(".aligned") || (!is_part && !is_sum);
+    case Op::stackrestore:
+      return !is_sum;
+    case Op::tcgen05:  // the descriptor of an instruction
+      return !has(".mma") || !is_source || spec.type != Type::u32 || ((!is_part || has(".sp")) && !is_sum);
     default:
       break;
   }

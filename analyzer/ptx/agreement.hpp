@@ -26,7 +26,7 @@ bool is_matrix(Op op);
 // Whether a generic address may be that of a variable in `space`.
 bool reaches(Op op, Space space);
 // Whether ptxas keeps the instruction from textures and surfaces; others take the address of one.
-bool reads_memory(Op op, const OperandSpec& spec);
+bool reads_memory(const Instruction& instruction, const OperandSpec& spec);
 // Whether an element of a list that is read may be this special register, which no operand outside of one may be.
 bool reads_special(const OperandSpec& element, const Operand& operand);
 // Whether one register in braces is as good as the register.

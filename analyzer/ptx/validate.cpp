@@ -31,6 +31,11 @@ bool is_predicate(Role role) {
   return role == Role::predicate || role == Role::predicate_or_constant || role == Role::predicate_destination;
 }
 
+bool is_one_register(Role role) {
+  return role == Role::destination || role == Role::predicate_destination || role == Role::source ||
+         role == Role::constant_or_source;
+}
+
 FormContext context_of(const Instruction& pattern, const std::vector<OpcodeWord>& words) {
   return {words, {pattern.types, pattern.type_count}, pattern.space, pattern.second_space, pattern.vector};
 }
@@ -251,8 +256,8 @@ bool Validator::match_constant(const OperandSpec& spec, const Operand& operand, 
   return true;
 }
 
-bool Validator::match_address(const Function& function, Op op, const OperandSpec& spec, const Operand& operand,
-                              Failure& failure) const {
+bool Validator::match_address(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                              const Operand& operand, Failure& failure) const {
   if (spec.role != Role::tensor_memory && spec.space == Space::generic &&
       ((module_.version_major != 0 && version() < 20) || (module_.target_sm != 0 && module_.target_sm < 20))) {
     return failure.set(DiagnosticKind::needs_target, operand.at,
@@ -295,14 +300,14 @@ bool Validator::match_address(const Function& function, Op op, const OperandSpec
                          fmt::format("'{}' is no address in tensor memory, which a register holds", variable.name));
     }
     if (kind(variable.type) == TypeKind::opaque) {
-      if (!reads_memory(op, spec)) return true;
+      if (!reads_memory(instruction, spec)) return true;
       return failure.set(
           DiagnosticKind::operand_kind, operand.at,
           fmt::format("'{}' of .{} has no address to read or write at", variable.name, text(variable.type)));
     }
     Space have = variable.space;
     Space want = spec.space == Space::shared_cluster ? Space::shared : spec.space;
-    if (want == Space::generic ? reaches(op, have) : want == have) return true;
+    if (want == Space::generic ? reaches(instruction.op, have) : want == have) return true;
     return failure.set(
         DiagnosticKind::space_mismatch, operand.at,
         fmt::format("'{}' is in .{}, the instruction addresses {}", variable.name, ptx::text(have),
@@ -371,11 +376,16 @@ bool Validator::match_elements(const Function& function, const Instruction& inst
   }
   const Register* first = nullptr;
   const Register* typed = nullptr;  // the first that is not bits
-  bool has_bits = false, has_typed = false;
+  bool has_bits = false, has_typed = false, has_integer = false;
   for (const Operand& child : children) {
     has_bits |= child.kind == OperandKind::special;
     has_typed |= child.kind == OperandKind::integer || is_float(child.kind);
+    has_integer |= child.kind == OperandKind::integer;
     if (child.kind != OperandKind::reg) continue;
+    if (child.component != 0 && instruction.op == Op::wmma && element.role == Role::destination &&
+        function.has(instruction, Mod::load)) {
+      return failure.set(DiagnosticKind::bad_vector, child.at, "expected whole registers in the list of a 'wmma.load'");
+    }
     const Register& reg = function.registers[child.id];
     if (reg.type == Type::pred) continue;  // said below
     if (first == nullptr) first = &reg;
@@ -394,8 +404,11 @@ bool Validator::match_elements(const Function& function, const Instruction& inst
     }
   }
   const bool is_mixed = has_bits && (has_typed || typed != nullptr);
-  const bool takes_integers = kind(element.type) == TypeKind::floating && typed != nullptr && is_integer(typed->type) &&
-                              bit_width(typed->type) == bit_width(element.type) && !is_matrix(instruction.op);
+  const bool is_f64_product = instruction.op == Op::mma && element.type == Type::f64;
+  const bool takes_integers =
+      kind(element.type) == TypeKind::floating && (!is_matrix(instruction.op) || is_f64_product) &&
+      (typed == nullptr ? is_f64_product && has_integer
+                        : is_integer(typed->type) && bit_width(typed->type) == bit_width(element.type));
   if (is_predicate(element.role)) {
     // no type to widen
   } else if (is_mixed || takes_integers) {
@@ -579,11 +592,11 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
         return failure.set(DiagnosticKind::operand_kind, operand.at,
                            "expected nothing but the address in the brackets");
       }
-      return match_address(function, instruction.op, spec, operand, failure);
+      return match_address(function, instruction, spec, operand, failure);
     case Role::opaque:
     case Role::address_with_more: {
       const bool fits = spec.role == Role::opaque ? match_opaque(function, spec, operand, failure)
-                                                  : match_address(function, instruction.op, spec, operand, failure);
+                                                  : match_address(function, instruction, spec, operand, failure);
       if (!fits) return false;
       if (spec.any_count) return true;
       const auto children = function.children(operand);
@@ -654,6 +667,10 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       if (children[0].kind == OperandKind::sink && children[1].kind == OperandKind::sink) {
         return failure.set(DiagnosticKind::bad_predicate, children[1].at, "expected a predicate beside '_'");
       }
+      if (children[0].component != 0 && children[1].kind != OperandKind::sink) {
+        return failure.set(DiagnosticKind::operand_kind, children[0].at,
+                           "expected a whole register beside a predicate");
+      }
       // Beside a second predicate the first may be the sink.
       OperandSpec left = first;
       if (left.role == Role::predicate_destination) left.may_sink = true;
@@ -721,6 +738,11 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
     if (operand->kind == OperandKind::vector && operand->child_count == 1 && spec.role != Role::vector &&
         takes_braces(instruction, spec)) {
       operand = &function.children(*operand)[0];
+    }
+    if (next == 0 && operand->kind == OperandKind::pair && is_one_register(spec.role)) {
+      // `d|_` of an instruction with one result
+      const auto both = function.children(*operand);
+      if (both[0].kind == OperandKind::reg && both[1].kind == OperandKind::sink) operand = &both[0];
     }
     if (match(function, instruction, spec, *operand, failure)) {
       if (spec.is_late && !knows_late_operand(*operand, failure)) return false;

@@ -61,8 +61,8 @@ class Validator {
   bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand,
                       Failure& failure) const;
   bool match_constant(const OperandSpec& spec, const Operand& operand, Failure& failure) const;
-  bool match_address(const Function& function, Op op, const OperandSpec& spec, const Operand& operand,
-                     Failure& failure) const;
+  bool match_address(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                     const Operand& operand, Failure& failure) const;
   bool match_opaque(const Function& function, const OperandSpec& spec, const Operand& operand, Failure& failure) const;
   bool match_converted(const Instruction& instruction, const Operand& operand, Failure& failure) const;
   bool match_elements(const Function& function, const Instruction& instruction, const OperandSpec& spec,

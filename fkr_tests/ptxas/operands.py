@@ -27,7 +27,7 @@ REGISTERS = {"b8": "b", "b16": "h", "b32": "w", "b64": "l", "b128": "q", "u8": "
 CONSTANTS = "1 -1 70000 5000000000 1.0 0f3F800000 0d3FF0000000000000 WARP_SZ".split()
 NAMES = "%tid %tid.x %laneid %clock64 gv gv+4 sv pp tr su END _ %vf %vf.x %vb %vb.x".split()
 SHAPES = {"negated": "-{0}", "complement": "!{0}", "sum": "{0}+4", "list of one": "{{{0}}}", "list of two": "{{{0}, {0}}}",
-          "brackets": "[{0}]", "pair": "{0}|{0}", "byte": "{0}.b1", "half": "{0}.h1"}
+          "brackets": "[{0}]", "pair": "{0}|{0}", "beside _": "{0}|_", "byte": "{0}.b1", "half": "{0}.h1"}
 IN_BRACKETS = "16 1.0 gv sv pp tr su END %tid.x %vb.x".split()
 KINDS = [*REGISTERS, *CONSTANTS, *NAMES, *SHAPES]
 CERTAINLY_WRONG = "add.u32 %w1, %d1, %d2;"

@@ -466,6 +466,22 @@ TEST(Control, SpecialRegistersOfThreeDimensions) {
   for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(ran.out[i], i % 3 * 100 + i / 3 % 4 * 10 + i / 12);
 }
 
+// ptxas takes `d|_` for d where there is one result, and braces around one operand.
+TEST(Control, ASinkBesideOneResultAndBracesAroundOneOperand) {
+  Ran ran = run_kernel(entry_text(R"(
+  add.u32 %r1|_, %r0, 7;
+  mov.b32 %r2, {%r1};
+  setp.gt.u32 %p1|_, %r2, 8;
+  selp.u32 %r1, %r2, 1, %p1;
+  mul.wide.u32 %rd4, %r0, 4;
+  add.u64 %rd4|_, %rd0, %rd4;
+  st.global.u32 [%rd4], {%r1};
+)"),
+                       {.block = {4}}, 4);
+  expect_clean(ran);
+  EXPECT_EQ(ran.out, (std::vector<uint32_t>{1, 1, 9, 10}));
+}
+
 TEST(Control, PrintfAndAssertions) {
   const std::string before = R"(
 .extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);

@@ -485,6 +485,15 @@ bool Decoder::read_row() {
     candidate = validator_.row_of(*instruction_, opcode.words);
   }
   PTXKIT_CHECK(validator_.read(*function_, *instruction_, candidate, items_), "an instruction does not fit its form");
+  // `d|_` of one result is d, and {a} of one operand is a.
+  const Operands written = function_->operands(*instruction_);
+  operands_.assign(written.begin(), written.end());
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const bool is_pair = operands_[i].kind == OperandKind::pair && items_[i].role != Role::pair;
+    const bool is_list =
+        operands_[i].kind == OperandKind::vector && operands_[i].child_count == 1 && items_[i].role != Role::vector;
+    if (is_pair || is_list) operands_[i] = Operand(function_->children(written[i])[0]);
+  }
   if (const ptx::Unemulated* row = ptx::find_unemulated(instruction_->op, opcode.words, items_)) {
     refuse(fmt::format("{} is not emulated", row->what));
     return false;
@@ -552,12 +561,11 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   reads_clock_ = false;
   watch();
   Code code;
-  const Operands operands = function_->operands(instruction);
   if (instruction.guard) {
     code.guard = slot(instruction.guard.reg, 0);
     code.guard_flip = instruction.guard.negated ? 0xffffffff : 0;
   }
-  const bool known = read_row() && decode_family(code, operands);
+  const bool known = read_row() && decode_family(code, operands_);
   if (!known || (code.kind == Kind::simple && !code.run)) refuse("this form is not implemented");
   if (refused_) {
     Code refused;

@@ -104,6 +104,7 @@ class Decoder {
   ptx::Validator validator_;
   std::map<std::pair<std::string_view, uint32_t>, TableRow> rows_;
   std::vector<ptx::OperandSpec> items_;
+  std::vector<ptx::Operand> operands_;
 
   ptx::FunctionId function_id_ = 0;
   const ptx::Function* function_ = nullptr;
