@@ -236,15 +236,45 @@ TEST(Matrix, FourFactorsAlongARow) {
   for (const uint32_t word : ran.out) EXPECT_EQ(std::bit_cast<float>(word), 120.0F);
 }
 
-// What is missing is said where it is reached, and not skipped.
-TEST(Matrix, SparseNarrowFormsAreNotEmulated) {
-  const Ran ran = blackwell(
-      "  mov.b32 %r1, 0;\n  mov.f32 %f4, 0f00000000;\n"
-      "  mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {%f0, %f1, %f2, %f3}, "
-      "{%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%f4, %f4, %f4, %f4}, %r1, 0;\n");
-  ASSERT_EQ(ran.outcome.faults.size(), 1u);
-  EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::unsupported);
-  EXPECT_NE(ran.outcome.faults[0].message.find("a sparse product of narrow floats is not emulated"), std::string::npos);
+// A is 1 where it is stored, of B each four rows are 0, 1, 2 and 3: rows 0 to 7 take the first two of four, 16 * 1, the
+// others the last two, 16 * 5. The metadata of the lower rows is that of odd lanes.
+TEST(Matrix, SparseNarrowProductsByHand) {
+  const std::string metadata =
+      "  and.b32 %r6, %r0, 1;\n  setp.eq.u32 %p1, %r6, 0;\n  selp.b32 %r7, 0x44444444, 0xeeeeeeee, %p1;\n"
+      "  mov.f32 %f4, 0f00000000;\n";
+  const auto expect = [](const Ran& ran, float upper, float lower, const std::string& what) {
+    ASSERT_TRUE(ran.outcome.ok()) << what << render(ran.outcome, "test.ptx");
+    for (unsigned i = 0; i < 128; ++i)
+      EXPECT_EQ(std::bit_cast<float>(ran.out[i]), i % 4 < 2 ? upper : lower) << what << i;
+  };
+  const std::vector<std::tuple<std::string, uint32_t, uint32_t>> types{{"e4m3", 0x38, 0x44403800},
+                                                                       {"e5m2", 0x3c, 0x42403c00},
+                                                                       {"e2m1", 0x08, 0x14100800},
+                                                                       {"e3m2", 0x0c, 0x12100c00},
+                                                                       {"e2m3", 0x08, 0x14100800}};
+  const std::string operands =
+      " {%f0, %f1, %f2, %f3}, {%r1, %r1, %r1, %r1}, {%r2, %r2, %r2, %r2}, {%f4, %f4, %f4, %f4}, %r7, 0";
+  for (const auto& [type, one, counting] : types) {
+    const std::string set =
+        fmt::format("  mov.b32 %r1, {};\n  mov.b32 %r2, {};\n", one * 0x01010101u, counting) + metadata;
+    expect(blackwell(set + "  mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32." + type + "." +
+                     type + ".f32" + operands + ";\n" + kStoreProduct),
+           16, 80, type);
+    // The rows of A count twice.
+    expect(blackwell(set +
+                     "  mov.b32 %r8, 0x80808080;\n  mov.b32 %r9, 0x7f7f7f7f;\n"
+                     "  mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32." +
+                     type + "." + type + ".f32.ue8m0" + operands + ", %r8, {0, 0}, %r9, {0, 0};\n" + kStoreProduct),
+           32, 160, type);
+  }
+  // Pairs of four bits: of each eight rows of B two are 0, two 1, two 2, two 3; each 32 have a factor, 1, 2, 4 and 8.
+  expect(blackwell("  mov.b32 %r1, 0x22222222;\n  mov.b32 %r2, 0x55442200;\n  mov.b32 %r8, 0x50484038;\n"
+                   "  mov.b32 %r9, 0x38383838;\n" +
+                   metadata +
+                   "  mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X"
+                   ".f32.e2m1.e2m1.f32.ue4m3" +
+                   operands + ", %r8, {0, 0}, %r9, {0, 0};\n" + kStoreProduct),
+         120, 600, "mxf4nvf4");
 }
 
 }  // namespace

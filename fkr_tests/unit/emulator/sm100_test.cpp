@@ -213,5 +213,47 @@ TEST(Sm100, MistakesWithMatricesOfBytes) {
   EXPECT_EQ(fault_of(run_rows(store + "  ld.shared.u32 %r5, [%r1];")), "warp_race");
 }
 
+// Each cluster, a first one and those it takes out of the launch, adds one to its word; thread 0 asks, all look.
+std::string control_text(const std::string& wait, const std::string& cancel) {
+  std::string text = entry_text(
+      "  mov.u32 %r1, %ctaid.x;\n  mov.u32 %r9, %cluster_ctarank;\n  mov.u32 %r2, 0;\n  setp.eq.u32 %p1, %r0, 0;\n"
+      "  @%p1 mbarrier.init.shared.b64 [bar], 1;\n  bar.sync 0;\n  barrier.cluster.arrive;\n  barrier.cluster.wait;\n"
+      "again:\n  @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n  setp.eq.u32 %p2, %r9, 0;\n"
+      "  and.pred %p2, %p1, %p2;\n  barrier.cluster.arrive;\n  barrier.cluster.wait;\n  @%p2 " +
+          cancel +
+          "\n  mul.wide.u32 %rd5, %r1, 4;\n  add.u64 %rd5, %rd0, %rd5;\n  @%p1 red.global.add.u32 [%rd5], 1;\n" + wait +
+          "  ld.shared.b128 %q, [answer];\n  clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %q;\n"
+          "  barrier.cluster.arrive;\n  barrier.cluster.wait;\n  xor.b32 %r2, %r2, 1;\n  @!%p4 bra done;\n"
+          "  clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r3, %r4, %r5, _}, %q;\n"
+          "  clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r6, %q;\n"
+          "  clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r7, %q;\n"
+          "  add.u32 %r1, %r6, %r9;\n  add.u32 %r1, %r1, %r4;\n  add.u32 %r1, %r1, %r7;\n  bra again;\ndone:\n",
+      ".shared .align 16 .b8 answer[16];\n.shared .align 8 .b64 bar;\n");
+  text.replace(text.find(".reg .b16"), 9, ".reg .b128 %q;\n  .reg .b16");
+  return sm_100(text);
+}
+const std::string kAnswered = "wait:\n  mbarrier.try_wait.parity.shared.b64 %p3, [bar], %r2;\n  @!%p3 bra wait;\n";
+
+TEST(Sm100, ClustersTakeOthersOutOfTheLaunch) {
+  const std::string one =
+      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [answer], [bar];";
+  const std::string all =
+      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 "
+      "[answer], [bar];";
+  const auto run = [](const std::string& text, uint32_t cluster, bool adversarial) {
+    return run_kernel(text, {.grid = {12}, .block = {32}, .cluster = {cluster}}, 12, {},
+                      {.schedule_seed = adversarial ? 5u : 0u, .adversarial = adversarial, .max_steps = 1'000'000});
+  };
+  for (const bool adversarial : {false, true})
+    for (const uint32_t cluster : {1u, 2u}) {
+      const Ran ran = run(control_text(kAnswered, cluster == 1 ? one : all), cluster, adversarial);
+      ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+      // Every word went up by one from the same poison, by whichever cluster.
+      for (uint32_t i = 0; i < 12; ++i) EXPECT_EQ(ran.out[i], 0xcbcbcbcbu + 1) << cluster << " " << i;
+      EXPECT_LT(ran.outcome.statistics.cta_count, 12u);
+    }
+  EXPECT_EQ(fault_of(run(control_text("", one), 1, false)), "async_pending");
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

@@ -31,6 +31,7 @@ enum class AsyncAction : uint8_t {
   reduce,         // red.async
   replace_field,  // tensormap.replace
   publish_map,    // tensormap.cp_fenceproxy
+  cancel,         // clusterlaunchcontrol.try_cancel
 };
 
 struct AsyncForm {
@@ -83,6 +84,7 @@ enum class AsyncUse : uint8_t {
   read,             // the same
   written_global,   // of global memory
   combined_global,  // by a reduction: others may be under way on the same bytes
+  tensor_memory,    // columns of tensor memory, by tcgen05.mma and .cp
 };
 
 // A part of memory that a copy writes, or reads, until somebody waits for it.

@@ -470,6 +470,42 @@ void publish(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask)
   note_fence(warp, code, mask);
 }
 
+// clusterlaunchcontrol.try_cancel: takes a cluster that has not begun out of the launch. The answer is written like an
+// asynchronous copy of 16 bytes, with .multicast::cluster::all in every CTA of the cluster.
+void cancel(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
+  for_lanes(mask, [&](unsigned lane) {
+    Launch& launch = *warp.cta->launch;
+    const uint64_t size = launch.shape.cluster.count(), count = launch.shape.grid.count() / size;
+    uint64_t number = launch.next_cluster.load();
+    while (number < count && !launch.next_cluster.compare_exchange_weak(number, number + 1)) {
+    }
+    std::array<uint32_t, 4> answer{};
+    if (number < count) {
+      if (launch.options.adversarial) number = count - 1 - number;
+      const std::array<uint32_t, 3> first = block_of(launch.shape, number * size);
+      answer = {first[0], first[1], first[2], 1};
+    }
+    const uint64_t ranks = form.multicasts ? warp.cta->cluster->ctas.size() : 1;
+    for (uint64_t rank = 0; rank < ranks && !warp.cta->stopped; ++rank) {
+      const auto address = [&](const AddressOperand& operand) {
+        const uint64_t own = address_of(warp, operand, lane);
+        return form.multicasts ? (own & ~kWindowMask) | (rank + 1) << kRankShift | (own & kRankOffsetMask) : own;
+      };
+      Side to;
+      if (!find_side(warp, code, form.to, lane, address(form.to), sizeof answer, 16, AccessKind::store, to)) return;
+      if (!to.shared.cta) {
+        report(warp, {.kind = FaultKind::out_of_bounds,
+                      .message = "the answer of try_cancel is outside of shared memory",
+                      .lane = lane});
+        return;
+      }
+      std::memcpy(to.bytes, answer.data(), sizeof answer);
+      std::memset(to.shadow, 0xff, sizeof answer);
+      count_at_barrier(warp, code, form, lane, address(form.barrier), to, sizeof answer);
+    }
+  });
+}
+
 // st.async and red.async: a store or an update in a CTA of the cluster that counts at an mbarrier there.
 void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   const Ref* list = warp.cta->launch->image->refs.data() + code.list;
@@ -520,6 +556,8 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
       return replace(warp, code, form, mask);
     case AsyncAction::publish_map:
       return publish(warp, code, form, mask);
+    case AsyncAction::cancel:
+      return cancel(warp, code, form, mask);
   }
 }
 
@@ -557,6 +595,10 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
 }
 
 void finish_range(Cta& cta, const AsyncRange& range) {
+  if (range.use == AsyncUse::tensor_memory) {
+    if (cta.tensor_memory) cta.tensor_memory->finish(range);
+    return;
+  }
   if (range.in_global()) {
     const auto [first, last] = cta.pending_global.equal_range(range.begin);
     const auto it = std::find_if(first, last, [&](const auto& each) { return each.second.pc == range.pc; });

@@ -117,6 +117,7 @@ void restart(Cta& cta, uint64_t turn) {
   cta.id = block_of(launch.shape, turn);
   cta.number = cta.id[0] + uint64_t{grid.x} * (cta.id[1] + uint64_t{grid.y} * cta.id[2]);
   cta.mbarriers.clear();
+  cta.tensor_memory.reset();
   cta.pending.clear();
   cta.pending_global.clear();
   cta.timeouts = 0;

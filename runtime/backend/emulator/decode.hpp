@@ -49,6 +49,9 @@ class Decoder {
   bool asynchronous_copy(Code& code, Operands operands);
   bool asynchronous_store(Code& code, Operands operands);
   bool tensor_map(Code& code, Operands operands);
+  bool launch_control(Code& code, Operands operands);
+  bool tensor_memory(Code& code, Operands operands);
+  bool tensor_product(TensorForm& form, Operands operands);
   bool mbarrier(Code& code, Operands operands);
   bool cluster_address(Code& code, Operands operands);
   RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);

@@ -192,6 +192,37 @@ bool Decoder::tensor_map(Code& code, Operands operands) {
   return true;
 }
 
+// clusterlaunchcontrol: answer, mbarrier; or what the answer of 16 bytes in a register says.
+bool Decoder::launch_control(Code& code, Operands operands) {
+  const Words w = words();
+  if (operands.size() != 2) return false;
+  if (w.has(Mod::try_cancel)) {
+    AsyncForm form;
+    form.action = AsyncAction::cancel;
+    form.has_barrier = true;
+    form.multicasts = w.has(Mod::multicast_cluster_all);
+    if (!address_operand(form.to, operands[0], instruction_->space) ||
+        !address_operand(form.barrier, operands[1], instruction_->space))
+      return false;
+    code.target = static_cast<uint32_t>(image_.asyncs.size());
+    select_async(code);
+    image_.asyncs.push_back(form);
+    return true;
+  }
+  code.a = source(operands[1], Type::b128);
+  const bool asks = w.has(Mod::is_canceled);
+  select_query_cancel(code, asks);
+  if (asks) {
+    code.dst = destination_predicate(operands[0]);
+    return true;
+  }
+  const RegisterList list = register_list(operands[0], Type::b32, true);
+  code.list = list.first;
+  code.count = static_cast<uint8_t>(list.count);
+  code.immediate = w.has(Mod::get_first_ctaid_y) ? 1 : w.has(Mod::get_first_ctaid_z) ? 2 : 0;
+  return true;
+}
+
 // st.async, red.async: address, value, mbarrier.
 bool Decoder::asynchronous_store(Code& code, Operands operands) {
   const Words w = words();
@@ -273,6 +304,7 @@ bool Decoder::mbarrier(Code& code, Operands operands) {
 
 // mapa, getctarank.
 bool Decoder::cluster_address(Code& code, Operands operands) {
+  if (instruction_->op == Op::clusterlaunchcontrol) return launch_control(code, operands);
   const Type type = instruction_->type();
   const bool wide = type == Type::u64;
   if (operands.size() < 2 || (instruction_->space != Space::generic && !is_shared(instruction_->space))) return false;

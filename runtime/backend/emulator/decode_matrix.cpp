@@ -71,6 +71,7 @@ void Decoder::watch() {
 bool Decoder::matrix(Code& code, Operands operands) {
   const Words w = words();
   const Op op = instruction_->op;
+  if (op == Op::tcgen05) return tensor_memory(code, operands);
   MatrixForm form;
   form.shape = ptx::shape(*instruction_);
   form.saturates = w.has(Mod::satfinite);
@@ -127,7 +128,7 @@ bool Decoder::matrix(Code& code, Operands operands) {
   form.is_sparse = w.has(Mod::sp) || w.has(Mod::sp_ordered_metadata);
   const bool scaled = w.has(Mod::block_scale);
   form.in_bytes = w.has(Mod::kind_f8f6f4) || w.has(Mod::kind_mxf8f6f4);
-  if (operands.size() != (scaled ? 8u : form.is_sparse ? 6u : 4u)) return false;
+  if (operands.size() != 4u + (scaled ? 4u : 0u) + (form.is_sparse ? 2u : 0u)) return false;
   // wmma of halves names the types of D and C only.
   const auto& types = instruction_->types;
   if (instruction_->type_count == (scaled ? 5 : 4)) {
@@ -149,7 +150,7 @@ bool Decoder::matrix(Code& code, Operands operands) {
   form.b = register_list(operands[2], registers_of(form.b_type), false);
   form.c = register_list(operands[3], registers_of(form.c_type), false);
   if (form.is_sparse && !sparse(form, operands[4], operands[5])) return false;
-  if (scaled && !scales(form, operands.subspan(4))) return false;
+  if (scaled && !scales(form, operands.last(4))) return false;
   select_multiply(code);
   return finish();
 }

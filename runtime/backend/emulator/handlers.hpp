@@ -71,6 +71,9 @@ void select_bulk_store(Code& code);                       // st.bulk
 void select_texture(Code& code, ptx::Op op);              // tex, tld4, txq, suld, sust, sured, suq
 void select_image_test(Code& code, ImageUse use);         // istypep
 void select_async(Code& code);                            // asynchronous copies; Code::target is the form
+void select_tensor(Code& code, TensorAction action);      // tcgen05; Code::target is the form
+void select_tensor_multiply(Code& code);                  // tcgen05.mma
+void select_query_cancel(Code& code, bool is_canceled);   // clusterlaunchcontrol.query_cancel
 void select_mbarrier(Code& code, MbarrierAction action);  // the same
 bool select_stack(Code& code, ptx::Op op, bool wide);     // alloca, stacksave, stackrestore
 // Narrow formats, packed halves, .satfinite, cvt.pack.

@@ -19,6 +19,7 @@
 #include "runtime/backend/emulator/matrix.hpp"
 #include "runtime/backend/emulator/memory.hpp"
 #include "runtime/backend/emulator/order.hpp"
+#include "runtime/backend/emulator/tensor_memory.hpp"
 #include "runtime/backend/emulator/texture_form.hpp"
 #include "runtime/backend/emulator/warpgroup_order.hpp"
 
@@ -275,6 +276,7 @@ struct ProgramImage {
   std::vector<VideoForm> videos;
   std::vector<MatrixForm> matrices;
   std::vector<AsyncForm> asyncs;
+  std::vector<TensorForm> tensors;
   std::vector<TextureForm> textures;
   std::vector<WatchedRegister> watched;
   std::vector<MbarrierForm> mbarriers;

@@ -19,8 +19,22 @@ constexpr size_t kMostResident = 2112;             // clusters that have begun a
 constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // of malloc, that races are looked for in
 constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose others may wait for it
 
+// Columns of tensor memory that a CTA leaves allocated; once for each tcgen05.alloc.
+void note_columns(Launch& launch, const Cta& cta) {
+  for (const TensorColumns& columns : cta.tensor_memory->allocations) {
+    if (!launch.reported.insert({static_cast<uint32_t>(FaultKind::tensor_memory), columns.pc}).second) continue;
+    Fault fault;
+    fault.kind = FaultKind::tensor_memory;
+    fault.message = fmt::format("{} columns of tensor memory are not deallocated when the block ends", columns.count);
+    fault.site = site_of(*launch.image, columns.pc);
+    fault.thread = thread_of(launch, cta.turn, columns.warp, 0);
+    launch.faults.emplace_back(cta.turn, std::move(fault));
+  }
+}
+
 void finish(Launch& launch, const Cta& cta) {
   std::lock_guard lock(launch.mutex);
+  if (cta.tensor_memory && !cta.stopped && checks(cta, kCheckBounds)) note_columns(launch, cta);
   Statistics& sum = launch.statistics;
   sum.warp_instructions += cta.statistics.warp_instructions;
   sum.thread_instructions += cta.statistics.thread_instructions;
@@ -75,11 +89,11 @@ struct Group {
   }
 };
 
-void work(Launch& launch, std::atomic<uint64_t>& next) {
+void work(Launch& launch) {
   const uint64_t count = launch.shape.grid.count() / launch.shape.cluster.count();
   std::vector<std::unique_ptr<Group>> resident, spare;
   for (;;) {
-    uint64_t number = launch.stop || resident.size() >= kMostResident ? count : next.fetch_add(1);
+    uint64_t number = launch.stop || resident.size() >= kMostResident ? count : launch.next_cluster.fetch_add(1);
     if (number < count) {
       if (spare.empty()) {
         resident.push_back(std::make_unique<Group>());
@@ -221,10 +235,9 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
         std::make_unique<AccessHistory>((table.granules.size() << table.granule_shift) + heap_bytes, parallel);
   }
 
-  std::atomic<uint64_t> next = 0;
   std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < launch.options.threads; ++i) helpers.emplace_back([&] { work(launch, next); });
-  work(launch, next);
+  for (unsigned i = 1; i < launch.options.threads; ++i) helpers.emplace_back([&] { work(launch); });
+  work(launch);
   for (std::thread& helper : helpers) helper.join();
   if (options.checks & kCheckLeaks) note_leaks(launch);
   if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);

@@ -5,11 +5,14 @@ namespace ptxkit::emulator {
 
 namespace {
 
+// In a form whose narrow elements lie in bytes they count as bytes.
+unsigned element_width(const MatrixForm& form) { return form.in_bytes ? 8 : ptx::bit_width(form.a_type); }
+
 // Of elements below 8 bits pairs are chosen together; of tf32 one of two.
 struct Chunks {
   unsigned columns, count, unit;
   explicit Chunks(const MatrixForm& form) {
-    unit = ptx::bit_width(form.a_type) < 8 ? 2 : 1;
+    unit = element_width(form) < 8 ? 2 : 1;
     columns = form.a_type == ptx::Type::tf32 ? 2 : 4 * unit;
     count = form.shape.k / columns;
   }
@@ -21,7 +24,7 @@ uint32_t chunk_metadata(Warp& warp, const MatrixForm& form, unsigned row, unsign
   const Ref ref = warp.cta->launch->image->refs[form.metadata.first];
   const unsigned chunks = Chunks(form).count, group = row % 8 * 4, lower = row / 8;
   unsigned lane, place;
-  if (ptx::bit_width(form.a_type) >= 16) {
+  if (element_width(form) >= 16) {
     lane = group + form.selector * (chunks / 4) + chunk / 4;
     place = chunk % 4 + 4 * lower;
   } else {

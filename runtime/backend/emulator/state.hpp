@@ -15,6 +15,7 @@
 
 #include "runtime/backend/emulator/image.hpp"
 #include "runtime/backend/emulator/races.hpp"
+#include "runtime/backend/emulator/tensor_memory.hpp"
 #include "runtime/backend/emulator/warpgroup_order.hpp"
 
 namespace ptxkit::emulator {
@@ -200,8 +201,9 @@ struct Cta {
   // What copies out of this CTA will write of global memory, by its first byte; and the largest of them so far.
   std::multimap<uint64_t, AsyncRange> pending_global;
   uint32_t largest_pending_global = 0;
-  uint64_t polls = 0;     // reads of what other CTAs may write: strong loads, atomics, nanosleep
-  unsigned timeouts = 0;  // of waits for an mbarrier since one completed a phase
+  std::unique_ptr<TensorMemory> tensor_memory;  // with the first allocation
+  uint64_t polls = 0;                           // reads of what other CTAs may write: strong loads, atomics, nanosleep
+  unsigned timeouts = 0;                        // of waits for an mbarrier since one completed a phase
   std::vector<Origin> origins;
   size_t next_warp = 0;
   std::vector<uint32_t> priority;  // of the adversarial schedule: warps, the one that goes first first
@@ -226,6 +228,7 @@ struct Launch {
   Address grid_workspace = 0;    // of a module that asks for it
   uint64_t reserved_shared = 0;  // the same; an offset
 
+  std::atomic<uint64_t> next_cluster = 0;  // the first that has neither begun nor been cancelled
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
   std::mutex mutex;                                  // of what follows
