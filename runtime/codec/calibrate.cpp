@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "runtime/codec/stream.hpp"
@@ -17,7 +17,10 @@ constexpr std::uint64_t kBatches = 16;
 constexpr std::uint64_t kLeastLongest = 4u << 20, kMostLongest = 256u << 20;
 // Lengths in steps down from there.
 constexpr std::uint64_t kStep = 4, kShortest = 4096;
-constexpr int kRepetitions = 3;
+constexpr int kRounds = 4, kMostRuns = 6;  // of a length in a round, of each side
+constexpr double kEnoughSeconds = 0.01;    // of a length in a round, both sides together
+constexpr double kLongSeconds = 0.4;       // of a run of both: no longer ones
+constexpr std::size_t kSlowestPart = 8;    // of the runs, which does not count
 
 std::vector<std::uint8_t> make_pattern() {
   std::vector<std::uint8_t> bytes(kPatternBytes);
@@ -97,70 +100,94 @@ Result<double> seconds_to_decompress(Backend& backend, Bytes frame) {
   });
 }
 
-std::vector<std::uint64_t> sample_lengths(const Backend& backend) {
+std::vector<std::uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu) {
+  const std::uint64_t batch_bytes =
+      std::max(cpu.preferred_batch_bytes(kBlockBytes), gpu.preferred_batch_bytes(kBlockBytes));
   std::vector<std::uint64_t> lengths;
-  for (std::uint64_t length =
-           std::clamp(kBatches * backend.preferred_batch_bytes(kBlockBytes), kLeastLongest, kMostLongest);
-       length >= kShortest; length /= kStep) {
+  for (std::uint64_t length = std::clamp(kBatches * batch_bytes, kLeastLongest, kMostLongest); length >= kShortest;
+       length /= kStep) {
     lengths.insert(lengths.begin(), length);
   }
   return lengths;
 }
 
-Result<Curve> measure_curve(const std::vector<std::uint64_t>& lengths, const SecondsOf& seconds_of) {
-  std::vector<Curve::Sample> samples;
-  for (const std::uint64_t length : lengths) {
-    Curve::Sample best{length, std::numeric_limits<double>::infinity()};
-    for (int i = 0; i < kRepetitions; ++i) {
-      const Result<double> seconds = seconds_of(length);
-      if (!seconds) return tl::unexpected(seconds.error());
-      best.seconds = std::min(best.seconds, *seconds);
+Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths, const SecondsOf& cpu,
+                                      const SecondsOf& gpu) {
+  const SecondsOf* const sides[] = {&cpu, &gpu};
+  std::vector<std::vector<double>> runs[2] = {std::vector<std::vector<double>>(lengths.size()),
+                                              std::vector<std::vector<double>>(lengths.size())};
+  std::size_t count = lengths.size();
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const int first = round == 0 ? -1 : 0;  // makes buffers that the others find, and does not count
+      double all_seconds = 0;
+      for (int run = first; run <= 0 || (run < kMostRuns && all_seconds < kEnoughSeconds); ++run) {
+        for (int side = 0; side < 2; ++side) {
+          const Result<double> seconds = (*sides[side])(lengths[i]);
+          if (!seconds) return tl::unexpected(seconds.error());
+          all_seconds += *seconds;
+          if (run >= 0) runs[side][i].push_back(*seconds);
+        }
+        if (run == -1 && all_seconds > kLongSeconds) count = std::max<std::size_t>(2, i + 1);
+      }
     }
-    samples.push_back(best);
   }
-  return Curve(std::move(samples));
+  std::vector<Curve::Sample> samples[2];
+  for (int side = 0; side < 2; ++side) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<double>& all = runs[side][i];
+      std::sort(all.begin(), all.end());
+      all.resize(all.size() - all.size() / kSlowestPart);
+      const double sum = std::accumulate(all.begin(), all.end(), 0.0);
+      samples[side].push_back({lengths[i], sum / static_cast<double>(all.size())});
+    }
+  }
+  return MeasuredCurves{Curve(std::move(samples[0])), Curve(std::move(samples[1]))};
 }
 
 namespace {
 
-Result<std::array<Curve, kWorkCount>> measure_side(Backend& backend) {
-  const auto lengths = sample_lengths(backend);
-  std::array<Curve, kWorkCount> curves;
-  const auto compress = [&](Encoder encoder) {
-    return measure_curve(lengths, [&](std::uint64_t length) { return seconds_to_compress(backend, encoder, length); });
-  };
-  auto reproducible = compress(Encoder::reproducible);
-  if (!reproducible) return tl::unexpected(reproducible.error());
-  auto fast = backend.default_encoder() == Encoder::fast ? compress(Encoder::fast) : reproducible;
-  if (!fast) return tl::unexpected(fast.error());
-  std::vector<std::uint8_t> frame;
-  std::uint64_t length_of_frame = 0;
-  auto decompress = measure_curve(lengths, [&](std::uint64_t length) -> Result<double> {
+SecondsOf compression(Backend& backend, Encoder encoder) {
+  return [&backend, encoder](std::uint64_t length) { return seconds_to_compress(backend, encoder, length); };
+}
+
+// Of frames that the backend makes, each length's once.
+SecondsOf decompression(Backend& backend) {
+  return [&backend, frame = std::vector<std::uint8_t>(),
+          length_of_frame = std::uint64_t{0}](std::uint64_t length) mutable -> Result<double> {
     if (length != std::exchange(length_of_frame, length)) {
       auto made = compress_sample(backend, length);
       if (!made) return tl::unexpected(made.error());
       frame = std::move(*made);
     }
     return seconds_to_decompress(backend, frame);
-  });
-  if (!decompress) return tl::unexpected(decompress.error());
-  return std::array{std::move(*fast), std::move(*reproducible), std::move(*decompress)};
+  };
 }
 
 }  // namespace
 
 Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds) {
+  const auto lengths = sample_lengths(cpu, gpu);
   // The first long stream allocates what the later ones find: that is part of the start.
-  const std::uint64_t longest = sample_lengths(gpu).back();
-  const auto first = seconds_to_compress(gpu, gpu.default_encoder(), longest);
+  const auto first = seconds_to_compress(gpu, gpu.default_encoder(), lengths.back());
   if (!first) return tl::unexpected(first.error());
-  auto of_gpu = measure_side(gpu);
-  if (!of_gpu) return tl::unexpected(of_gpu.error());
-  auto of_cpu = measure_side(cpu);
-  if (!of_cpu) return tl::unexpected(of_cpu.error());
-  Calibration calibration{gpu.description(), cpu_threads, std::move(*of_cpu), std::move(*of_gpu), gpu_start_seconds};
+  Calibration calibration{gpu.description(), cpu_threads, {}, {}, gpu_start_seconds};
+  const auto measure = [&](Work work, const SecondsOf& on_cpu, const SecondsOf& on_gpu) -> Result<void> {
+    auto curves = measure_curves(lengths, on_cpu, on_gpu);
+    if (!curves) return tl::unexpected(curves.error());
+    calibration.cpu[static_cast<std::size_t>(work)] = std::move(curves->cpu);
+    calibration.gpu[static_cast<std::size_t>(work)] = std::move(curves->gpu);
+    return {};
+  };
+  const SecondsOf kernels = compression(gpu, gpu.default_encoder());
+  const auto measured =
+      measure(Work::compress, compression(cpu, Encoder::fast), kernels)
+          .and_then(
+              [&] { return measure(Work::compress_reproducible, compression(cpu, Encoder::reproducible), kernels); })
+          .and_then([&] { return measure(Work::decompress, decompression(cpu), decompression(gpu)); });
+  if (!measured) return tl::unexpected(measured.error());
   calibration.gpu_start_seconds +=
-      std::max(0.0, *first - calibration.once_started().gpu_seconds(Work::compress_reproducible, longest));
+      std::max(0.0, *first - calibration.once_started().gpu_seconds(Work::compress_reproducible, lengths.back()));
   return calibration;
 }
 

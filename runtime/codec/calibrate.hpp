@@ -29,14 +29,21 @@ Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint6
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes);
 Result<double> seconds_to_decompress(Backend& backend, Bytes frame);
 
-// The lengths that suit a backend, ascending: from few bytes to many batches.
-std::vector<std::uint64_t> sample_lengths(const Backend& backend);
+// The lengths that suit both, ascending: from few bytes to many batches.
+std::vector<std::uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu);
 
-// The best of a few runs of each length.
+// Of each length the mean of runs, the slowest eighth left out. The two sides take turns, so that what slows the
+// machine down for a while slows both, and all lengths come in each of four rounds, so that it does not last through
+// all runs of one: 4 runs of each side, or up to 24 as far as 40 ms suffice. The first run of a length does not count;
+// where it takes both sides more than 0.4 s, longer lengths are left out.
 using SecondsOf = std::function<Result<double>(std::uint64_t raw_bytes)>;
-Result<Curve> measure_curve(const std::vector<std::uint64_t>& lengths, const SecondsOf& seconds_of);
+struct MeasuredCurves {
+  Curve cpu, gpu;
+};
+Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths, const SecondsOf& cpu,
+                                      const SecondsOf& gpu);
 
-// Measures both sides for a second or two; `gpu_start_seconds`, from nothing to the first result, was measured by
+// Measures both sides for a few seconds; `gpu_start_seconds`, from nothing to the first result, was measured by
 // whoever made `gpu`, which has run no stream yet.
 Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds);
 

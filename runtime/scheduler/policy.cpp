@@ -18,7 +18,8 @@ namespace ptxkit::codec {
 namespace {
 
 constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
-constexpr const char* kHeading = "ptxkit rates 2";
+constexpr double kLeastGain = 0.04;  // of the CPU's time
+constexpr const char* kHeading = "ptxkit rates 3";
 constexpr std::array<std::string_view, kWorkCount> kWorkNames = {"compress", "compress_reproducible", "decompress"};
 
 constexpr std::size_t index_of(Work work) { return static_cast<std::size_t>(work); }
@@ -41,8 +42,25 @@ std::optional<Work> work_named(std::string_view name) {
 
 Curve::Curve(std::vector<Sample> samples) : samples_(std::move(samples)) {
   PTXKIT_CHECK(samples_.size() >= 2, "a line has two points");
-  for (std::size_t i = 1; i < samples_.size(); ++i) {
-    samples_[i].seconds = std::max(samples_[i].seconds, samples_[i - 1].seconds);
+  struct Pool {
+    double seconds;
+    std::size_t count;
+  };
+  std::vector<Pool> pools;
+  for (const Sample& sample : samples_) {
+    pools.push_back({sample.seconds, 1});
+    while (pools.size() > 1 && pools.back().seconds < pools[pools.size() - 2].seconds) {
+      const auto [seconds, count] = pools.back();
+      pools.pop_back();
+      Pool& before = pools.back();
+      before.seconds = (before.seconds * static_cast<double>(before.count) + seconds * static_cast<double>(count)) /
+                       static_cast<double>(before.count + count);
+      before.count += count;
+    }
+  }
+  auto sample = samples_.begin();
+  for (const Pool& pool : pools) {
+    for (std::size_t i = 0; i < pool.count; ++i) (sample++)->seconds = pool.seconds;
   }
 }
 
@@ -67,7 +85,7 @@ double Calibration::gpu_seconds(Work work, std::uint64_t raw_bytes) const {
 }
 
 bool Calibration::prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes) const {
-  return raw_bytes && gpu_seconds(work, *raw_bytes) < cpu_seconds(work, *raw_bytes);
+  return raw_bytes && gpu_seconds(work, *raw_bytes) < (1 - kLeastGain) * cpu_seconds(work, *raw_bytes);
 }
 
 Calibration Calibration::once_started() const {

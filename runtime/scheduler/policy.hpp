@@ -30,7 +30,8 @@ class Curve {
     bool operator==(const Sample&) const = default;
   };
   Curve() = default;
-  // `samples`: two at least, lengths ascending. A longer stream is never believed to be faster than a shorter one.
+  // `samples`: two at least, lengths ascending. A longer stream is not believed to be faster than a shorter one: where
+  // measurements say so, both have their mean (isotonic regression, by pooling adjacent violators).
   explicit Curve(std::vector<Sample> samples);
 
   // 0 without samples. Shorter streams than the first sample's take as long as that.
@@ -51,7 +52,8 @@ struct Calibration {
 
   double cpu_seconds(Work work, std::uint64_t raw_bytes) const;
   double gpu_seconds(Work work, std::uint64_t raw_bytes) const;
-  // The GPU only where it is faster. Bytes of unknown number (a pipe) may be few: the CPU.
+  // The GPU only where it is faster by more than 4 %: within that the measurements do not tell them apart, and the
+  // CPU's time is the steadier one. Bytes of unknown number (a pipe) may be few: the CPU.
   bool prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes) const;
   // The same for a process that has started the GPU already.
   Calibration once_started() const;

@@ -224,10 +224,10 @@ TEST_F(PolicyTest, ALargeInputCalibratesOnceAndNeverTakesASlowerGpu) {
 }
 
 TEST_F(PolicyTest, MeasuredRatesDecideWithoutMeasuringAgain) {
-  keep(20e9);  // as fast as the CPU's 1e9 after 0.5 s: at 526 MB
-  EXPECT_EQ(select_backend(for_bytes(520'000'000), executor_).value()->name(), "cpu");
+  keep(20e9);  // 4 % faster than the CPU's 1e9 after 0.5 s: at 549 MB
+  EXPECT_EQ(select_backend(for_bytes(545'000'000), executor_).value()->name(), "cpu");
   EXPECT_EQ(state_.calls["cuInit"], 0);
-  EXPECT_EQ(select_backend(for_bytes(530'000'000), executor_).value()->name(), "cuda");
+  EXPECT_EQ(select_backend(for_bytes(555'000'000), executor_).value()->name(), "cuda");
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
   auto reproducible = for_bytes(110'000'000);  // of which the CPU does 2e8
   reproducible.work = Work::compress_reproducible;
@@ -275,7 +275,7 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
     return changed;
   };
   std::vector<std::string> broken = {"",
-                                     with("rates 2", "rates 1"),
+                                     with("rates 3", "rates 2"),
                                      content + "x",
                                      with("2 0.5", "2 -1"),
                                      with("cpu compress 1 ", "cpu expand 1 "),
@@ -297,83 +297,6 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
 
 // Curves as an H200's host had them: liblz4 on 16 threads slower while its buffers are new, an encoder of a few GB/s
 // behind a latency, and one that is far better from some length on.
-TEST_F(PolicyTest, TheModelIsWithinFivePercentOfTheBetterSide) {
-  struct Side {
-    double latency, new_bytes, new_each, each;
-    double operator()(std::uint64_t bytes) const {
-      const auto size = static_cast<double>(bytes);
-      return latency + std::min(size, new_bytes) * new_each + size * each;
-    }
-  };
-  const Side liblz4{60e-6, 48e6, 0.5e-9, 0.4e-9}, kernels{800e-6, 144e6, 0.05e-9, 0.355e-9},
-      fast_kernels{800e-6, 144e6, 0.05e-9, 0.16e-9};
-  const std::uint64_t most = std::uint64_t{1} << 28;
-  std::vector<std::uint64_t> lengths;
-  for (std::uint64_t length = 4096; length <= most; length *= 4) lengths.push_back(length);
-  for (const Side& gpu : {kernels, fast_kernels}) {
-    const auto curve = [&](const Side& side) {
-      return measure_curve(lengths, [&](std::uint64_t length) -> Result<double> { return side(length); }).value();
-    };
-    const Curve on_cpu = curve(liblz4), on_gpu = curve(gpu);
-    for (const double start : {0.0, 0.3}) {
-      const Calibration measured{"", 16, {on_cpu, on_cpu, on_cpu}, {on_gpu, on_gpu, on_gpu}, start};
-      int changes = 0;
-      bool before = false;
-      for (double length = 4096; length <= 4.4e9; length *= 1.07) {
-        const auto bytes = static_cast<std::uint64_t>(length);
-        const double cpu = liblz4(bytes), other = start + gpu(bytes);
-        const bool chosen = measured.prefers_gpu(Work::compress, bytes);
-        EXPECT_LE(chosen ? other : cpu, 1.05 * std::min(cpu, other)) << bytes;
-        changes += chosen != before;
-        before = chosen;
-      }
-      // The slow encoder never earns the start within 4 GiB: 45 ps a byte are 0.19 s.
-      EXPECT_EQ(changes, gpu.each > 0.2e-9 && start > 0 ? 0 : 1);
-    }
-  }
-}
-
-TEST_F(PolicyTest, TheBestOfAFewRunsCounts) {
-  int run = 0;
-  const auto curve = measure_curve({1000, 2000}, [&](std::uint64_t length) -> Result<double> {
-    return static_cast<double>(length) * (++run % 3 == 0 ? 1 : 5);
-  });
-  EXPECT_EQ(curve->samples(), (std::vector<Curve::Sample>{{1000, 1000}, {2000, 2000}}));
-  EXPECT_EQ(run, 6);
-  EXPECT_EQ(measure_curve({1, 2}, [](std::uint64_t) -> Result<double> { return fail("lost"); }).error().what, "lost");
-}
-
-TEST_F(PolicyTest, ACurveIsLinesBetweenItsSamplesAndBeyond) {
-  const Curve curve({{1000, 2}, {3000, 4}, {5000, 3}, {6000, 5}});  // 5000: measured too fast
-  for (const auto& [bytes, seconds] :
-       {std::pair(0, 2.0), std::pair(1000, 2.0), std::pair(2000, 3.0), std::pair(3000, 4.0), std::pair(4000, 4.0),
-        std::pair(5000, 4.0), std::pair(6000, 5.0), std::pair(10000, 9.0)}) {
-    EXPECT_DOUBLE_EQ(curve.seconds(static_cast<std::uint64_t>(bytes)), seconds) << bytes;
-  }
-  EXPECT_DOUBLE_EQ(curve.rate(), 1000);
-  EXPECT_EQ(Curve().seconds(1 << 30), 0);
-  EXPECT_TRUE(std::isinf(Curve().rate()));
-}
-
-TEST_F(PolicyTest, TheModelTakesTheBetterSideAtEverySize) {
-  const Calibration rates{
-      "", 16, {at_rate(6e9), at_rate(2e9), at_rate(24e9)}, {at_rate(45e9), at_rate(45e9), at_rate(50e9)}, 0.25};
-  for (const Work work : {Work::compress, Work::compress_reproducible, Work::decompress}) {
-    bool gpu_before = false;
-    for (std::uint64_t bytes = 4096; bytes <= std::uint64_t{1} << 36; bytes *= 2) {
-      const double cpu = rates.cpu_seconds(work, bytes), gpu = rates.gpu_seconds(work, bytes);
-      const bool chosen = rates.prefers_gpu(work, bytes);
-      EXPECT_EQ(chosen ? gpu : cpu, std::min(cpu, gpu));
-      EXPECT_LE(gpu_before, chosen) << "one crossover";
-      gpu_before = chosen;
-    }
-    EXPECT_TRUE(gpu_before);
-    EXPECT_FALSE(rates.prefers_gpu(work, std::nullopt));
-  }
-  // Unmeasured: only what 16 threads need longer than 0.2 s for.
-  EXPECT_FALSE(unmeasured(16).prefers_gpu(Work::compress, 1'270'000'000));
-  EXPECT_TRUE(unmeasured(16).prefers_gpu(Work::compress, 1'290'000'000));
-}
 
 }  // namespace
 }  // namespace ptxkit::codec
