@@ -119,8 +119,8 @@ RuleResult local_spills(Context& context) {
                 "the kernel uses local memory");
 }
 
-// F092. How many warps the block's size, its shared memory and its registers leave room for. Registers are an estimate
-// from liveness, so a kernel that fails by them alone is left open.
+// F092. How many warps the block's size, its shared memory and its registers leave room for. Without an assembler to
+// ask registers are an estimate from liveness, so a kernel that fails by them alone is left open.
 RuleResult occupancy(Context& context) {
   const flow::LaunchShape& shape = context.analyses().shape();
   const auto& attributes = context.function().attributes;
@@ -135,23 +135,29 @@ RuleResult occupancy(Context& context) {
   uint64_t blocks = std::min<uint64_t>(sm->blocks, most / warps);
   if (shared) blocks = std::min<uint64_t>(blocks, sm->shared_bytes / (shared + 1024));
   const uint32_t estimate = std::min(context.analyses().pressure().words + 8, kMaxRegisters);
-  const uint32_t registers = attributes.max_registers ? std::min(attributes.max_registers, estimate) : estimate;
+  const auto counted =
+      context.options.registers ? context.options.registers(context.module, context.function_id) : std::nullopt;
+  const uint32_t registers = counted                    ? *counted
+                             : attributes.max_registers ? std::min(attributes.max_registers, estimate)
+                                                        : estimate;
   // Registers are given out to warps in units of 256.
   const uint64_t per_warp = (uint64_t{registers} * 32 + 255) / 256 * 256;
-  const uint64_t by_registers = kRegistersPerSm / per_warp / warps;
+  const uint64_t by_registers = kRegistersPerSm / std::max<uint64_t>(per_warp, 1) / warps;
   auto percent = [&](uint64_t count) { return 100 * count * warps / most; };
   const std::string figures = fmt::format(
-      "{} threads and {} bytes of shared memory a block: {} blocks, {} % of {} warps; about {} registers a "
-      "thread: {} %",
-      threads, shared, blocks, percent(blocks), most, registers, percent(std::min(blocks, by_registers)));
+      "{} threads and {} bytes of shared memory a block: {} blocks, {} % of {} warps; {} registers a thread{}: {} %",
+      threads, shared, blocks, percent(blocks), most,
+      counted ? fmt::format("{}", registers) : fmt::format("about {}", registers), counted ? ", as ptxas has it" : "",
+      percent(std::min(blocks, by_registers)));
   std::vector<Finding> findings;
-  if (percent(blocks) < 25) {
+  if (percent(counted ? std::min(blocks, by_registers) : blocks) < 25) {
     Finding finding;
     finding.severity = Severity::low;
     finding.tier = shape.is_exact ? Tier::proved : Tier::likely;
     finding.at = context.function().at;
     finding.message = "fewer than a quarter of the warps fit: " + figures;
-    finding.remedy = "use more threads a block, or less shared memory for each";
+    finding.remedy = percent(blocks) < 25 ? "use more threads a block, or less shared memory for each"
+                                          : "bound the registers of a thread with .maxnreg or .minnctapersm";
     if (!shape.is_exact) finding.assumptions.push_back("the block has as many threads as .maxntid allows");
     findings.push_back(std::move(finding));
     return advise(std::move(findings), figures, figures);

@@ -87,6 +87,9 @@ struct Differential {
 };
 using DifferentialRunner = std::function<Differential(const ptx::Module& module, ptx::FunctionId kernel)>;
 
+// Registers of a thread as an assembler gives them out: for F092. Nothing where it does not take the kernel.
+using RegisterCounter = std::function<std::optional<uint32_t>(const ptx::Module& module, ptx::FunctionId kernel)>;
+
 struct Options {
   Profile profile = Profile::root_cause;
   uint32_t assume_align_bytes = 0;        // --assume-align N: every pointer parameter; 0 without
@@ -94,6 +97,7 @@ struct Options {
   const LaunchSet* launch = nullptr;      // --launch
   bool release = false;                   // --release: a debug buffer is not asked for
   DifferentialRunner differential;        // --differential; empty without
+  RegisterCounter registers;              // --ptxas; empty without
 };
 
 }  // namespace ptxkit::rules

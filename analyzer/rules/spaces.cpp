@@ -221,7 +221,9 @@ RuleResult double_cvta(Context& context) {
     const ptx::Instruction* there = nullptr;
     for (const flow::ValueId value : ancestors(context, from.id, kAncestorsOfAddress)) {
       const ptx::Instruction* definition = definition_of(context, value);
-      if (definition && definition->op == ptx::Op::cvta && !definition->to_space) there = definition;
+      if (definition && definition->op == ptx::Op::cvta && !definition->to_space &&
+          definition->space == instruction.space)
+        there = definition;
     }
     if (!there) return;
     findings.push_back(finding_at(context, id, Severity::low, Tier::proved,

@@ -1,22 +1,40 @@
 #!/usr/bin/env bash
-# The figures of docs/analyzer.md, on PTX of your own: figures.sh PTX_DEBUG FOLDER [MANIFEST]. Needs ptxas.
-# What ptxas accepts below FOLDER is taken for correct; MANIFEST (see budget.py) saves asking it. Checkouts of labelled
-# kernels named by SANITIZER and GPUVERIFY (see recall.py, needs nvcc) are looked at too.
+# The figures of docs/analyzer.md, on PTX of your own: figures.sh PTX_DEBUG FOLDER [MANIFEST]
+#
+# Needs Python 3 and ptxas; what ptxas accepts below FOLDER is taken for correct, and docs/analyzer.md says how to gather
+# such a folder. MANIFEST (see budget.py) saves asking ptxas. Optional, by environment variables:
+#   SANITIZER=CHECKOUT   of NVIDIA/compute-sanitizer-samples, and
+#   GPUVERIFY=CHECKOUT   of mc-imperial/gpuverify: kernels with labels, for recall; both need nvcc
+#   EVERY=N              speed beside ptxas on each N-th file (1); all of them take as long as ptxas -O3 does on them
+#   SPEED=0              no times: they mean little on a machine that does other work
 set -euo pipefail
-[ $# -ge 2 ] || { echo "usage: $0 PTX_DEBUG FOLDER [MANIFEST]" >&2; exit 64; }
 here=$(dirname "$(realpath "$0")")
+
+refuse() { echo "figures.sh: $1" >&2; exit 64; }
+[ $# -eq 2 ] || [ $# -eq 3 ] || refuse "expected PTX_DEBUG FOLDER [MANIFEST], found $# words"
 program=$1 folder=$2
+[ -x "$program" ] || refuse "$program: expected the program ptx-debug; build it with './dev build ptx-debug'"
+mapfile -t files < <(find "$folder" -name '*.ptx' -printf '%s\t%p\n' | sort -n | cut -f 2-)
+[ ${#files[@]} -gt 0 ] || refuse "$folder: expected files named *.ptx, found none; docs/analyzer.md says how to gather some"
+for tool in python3 ptxas ${SANITIZER:+nvcc} ${GPUVERIFY:+nvcc}; do
+  command -v "$tool" >/dev/null || refuse "expected $tool on PATH, found none; ptxas and nvcc come with the CUDA toolkit"
+done
 
 echo "== false alarms"
 "$here/budget.py" "$program" "$folder" ${3:+--manifest "$3"}
+
+echo "== and with advice: what raising it would do"
+"$here/budget.py" "$program" "$folder" ${3:+--manifest "$3"} --advice
 
 echo "== known defects"
 "$here/recall.py" "$program" ${SANITIZER:+--sanitizer "$SANITIZER"} ${GPUVERIFY:+--gpuverify "$GPUVERIFY"} \
   --good "$folder" --every 20 --largest 60000
 
-echo "== speed, on every hundredth file by size, one of 30 MiB, and 4 million lines in one call"
-mapfile -t files < <(find "$folder" -name '*.ptx' -printf '%s\t%p\n' | sort -n | awk -F'\t' 'NR % 100 == 1 {print $2}')
-"$here/speed.py" "$program" "${files[@]}" --generate 30 --total 4000000 --start
+[ "${SPEED:-1}" != 0 ] || exit 0
+echo "== speed, on up to forty files of all sizes, one of 30 MiB, and 4 million lines in one call"
+some=()
+for ((i = ${#files[@]} - 1; i >= 0; i -= (${#files[@]} + 39) / 40)); do some+=("${files[i]}"); done
+"$here/speed.py" "$program" "${some[@]}" --generate 30 --total 4000000 --start
 
-echo "== speed beside ptxas on every file (EVERY=N: on each N-th); takes as long as ptxas -O3 does on them"
+echo "== speed beside ptxas on every file"
 "$here/speed.py" "$program" --set "$folder" --every "${EVERY:-1}"

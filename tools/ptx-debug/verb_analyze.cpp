@@ -22,6 +22,7 @@
 #include "runtime/differential.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
+#include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
@@ -51,6 +52,7 @@ struct Arguments {
   std::vector<std::string> launch;
   uint32_t assume_align_bytes = 0;
   bool release = false, differential = false, replay = false;
+  std::string ptxas;
   bool verbose = false;
   std::string config;
   bool no_config = false;
@@ -236,6 +238,15 @@ int analyze_files(const Arguments& arguments) {
   }
   report.options.rules.launch = &launch;
   report.options.rules.release = arguments.release;
+  std::optional<Assembler> assembler;
+  if (!arguments.ptxas.empty()) {
+    auto found = Assembler::at(arguments.ptxas);
+    if (!found) return usage_error("analyze", found.error().message());
+    assembler.emplace(std::move(*found));
+    report.options.rules.registers = [&](const ptx::Module& module, ptx::FunctionId kernel) {
+      return assembler->registers(module, std::string(module.functions[kernel].name));
+    };
+  }
   if (arguments.differential) {
     report.options.rules.differential = [&](const ptx::Module& module, ptx::FunctionId kernel) {
       const auto facts = launch.find(module.functions[kernel].name);
@@ -363,6 +374,8 @@ void add_analyze(CLI::App& app, Action& action) {
       ->type_name("F")
       ->expected(1)
       ->take_all();
+  verb->add_option("--ptxas", arguments->ptxas, "an assembler to ask for the registers of each kernel (F092)")
+      ->type_name("PROGRAM");
   verb->add_flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
   verb->add_flag("--differential", arguments->differential,
                  "run every kernel on generated inputs in several ways and compare the results (F084)");
