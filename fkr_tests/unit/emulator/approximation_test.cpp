@@ -105,6 +105,101 @@ TEST(Approximations, StayWithinTheErrorsOfTheIsa) {
   }
 }
 
+struct HalfBound {
+  std::string_view instruction, type;
+  bool flushes;  // subnormal arguments and results
+  Measure measure;
+  double most;
+};
+
+// Each of the 65,536 numbers of 16 bits, in both halves of a pair and alone. Specials: NaN stays NaN, infinities and
+// zeros go where the function goes.
+TEST(Approximations, EveryNumberOf16Bits) {
+  const auto value = [](std::string_view type, uint32_t bits) -> Real {
+    return type == "f16" ? static_cast<Real>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)))
+                         : static_cast<Real>(std::bit_cast<float>(bits << 16));
+  };
+  for (const HalfBound& bound :
+       std::initializer_list<HalfBound>{{"tanh.approx.", "f16", false, Measure::absolute, 0x1.025135p-11},
+                                        {"tanh.approx.", "bf16", false, Measure::absolute, 0x1p-8},
+                                        {"ex2.approx.", "f16", false, Measure::relative, 0x1.125fbep-10},
+                                        {"ex2.approx.ftz.", "bf16", true, Measure::relative, 0x1p-7}}) {
+    SCOPED_TRACE(fmt::format("{}{}", bound.instruction, bound.type));
+    std::vector<uint32_t> in;
+    for (uint32_t i = 0; i < kPoints; ++i) in.push_back(i | (0xffff - i) << 16);
+    const std::string name = fmt::format("{}{}", bound.instruction, bound.type);
+    const Ran ran = run_kernel(
+        entry_text("  mov.u32 %r1, %ctaid.x;\n  mad.lo.u32 %r2, %r1, 1024, %r0;\n  mad.wide.u32 %rd3, %r2, 4, %rd1;\n"
+                   "  mad.wide.u32 %rd2, %r2, 8, %rd0;\n  ld.global.b32 %r3, [%rd3];\n  " +
+                   name + "x2 %r4, %r3;\n  mov.b32 {%rs0, %rs1}, %r3;\n  " + name + " %rs0, %rs0;\n  " + name +
+                   " %rs1, %rs1;\n  mov.b32 %r5, {%rs0, %rs1};\n  st.global.v2.b32 [%rd2], {%r4, %r5};\n"),
+        {.grid = {kPoints / 1024}, .block = {1024}}, 2 * kPoints, in, {.checks = kCheckNone});
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    const bool is_tanh = bound.instruction.starts_with("tanh");
+    const unsigned exponent = bound.type == "f16" ? 0x7c00 : 0x7f80;
+    const Real smallest = bound.type == "f16" ? 0x1p-14L : 0x1p-126L,
+               largest = bound.type == "f16" ? 65504 : 0x1.fep127L;
+    double worst = 0;
+    for (uint32_t i = 0; i < kPoints; ++i) {
+      ASSERT_EQ(ran.out[2 * i], ran.out[2 * i + 1]) << i;
+      ASSERT_EQ(ran.out[2 * i] & 0xffff, ran.out[2 * (0xffff - i)] >> 16) << i;
+      const uint32_t bits = ran.out[2 * i] & 0xffff;
+      Real x = value(bound.type, i);
+      if (std::isnan(x)) {
+        ASSERT_TRUE(std::isnan(value(bound.type, bits))) << i;
+        continue;
+      }
+      if (bound.flushes && (i & exponent) == 0) x = 0;
+      const Real exact = is_tanh ? std::tanh(x) : std::exp2(x), result = value(bound.type, bits);
+      if (std::isinf(result) || result > largest) {
+        ASSERT_GT(exact, largest) << i;
+      } else if (exact < smallest && !is_tanh) {
+        // Below the normal numbers to the last place that there is, or zero.
+        ASSERT_LE(std::abs(result - exact), bound.flushes ? smallest : 0x1p-24L) << i;
+      } else {
+        const Real distance = std::abs(result - exact);
+        worst = std::max(worst, static_cast<double>(bound.measure == Measure::absolute ? distance : distance / exact));
+      }
+    }
+    EXPECT_LE(worst, bound.most);
+    EXPECT_GT(worst, 0);
+  }
+}
+
+// rcp and rsqrt.approx.ftz.f64 see the upper word of the argument and give that of the result: 20 bits of the mantissa.
+TEST(Approximations, UpperWordsOfDoubles) {
+  for (const bool root : {false, true}) {
+    std::vector<uint32_t> in;
+    uint32_t state = 1;
+    for (uint32_t i = 0; i < kPoints; ++i) {
+      state = state * 1664525 + 1013904223;
+      in.push_back(state);                                                           // does not count
+      in.push_back((root ? 0u : state & 0x80000000u) | (0x00100000u + i * 32577u));  // every exponent of normal numbers
+    }
+    const std::string name = root ? "rsqrt" : "rcp";
+    const Ran ran = run_kernel(
+        entry_text("  mov.u32 %r1, %ctaid.x;\n  mad.lo.u32 %r2, %r1, 1024, %r0;\n  mad.wide.u32 %rd3, %r2, 8, %rd1;\n"
+                   "  mad.wide.u32 %rd2, %r2, 8, %rd0;\n  ld.global.f64 %fd0, [%rd3];\n  " +
+                   name + ".approx.ftz.f64 %fd1, %fd0;\n  st.global.f64 [%rd2], %fd1;\n"),
+        {.grid = {kPoints / 1024}, .block = {1024}}, 2 * kPoints, in, {.checks = kCheckNone});
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    double worst = 0;
+    for (uint32_t i = 0; i < kPoints; ++i) {
+      ASSERT_EQ(ran.out[2 * i], 0u);
+      const double x = std::bit_cast<double>(uint64_t{in[2 * i + 1]} << 32),
+                   result = std::bit_cast<double>(uint64_t{ran.out[2 * i + 1]} << 32);
+      const Real exact = root ? 1 / std::sqrt(static_cast<Real>(x)) : 1 / static_cast<Real>(x);
+      if (std::abs(exact) < 0x1p-1022L) {
+        ASSERT_EQ(result, 0) << i;
+        continue;
+      }
+      worst = std::max(worst, static_cast<double>(std::abs((static_cast<Real>(result) - exact) / exact)));
+    }
+    EXPECT_LE(worst, 0x1p-20) << name;
+    EXPECT_GT(worst, 0x1p-22) << name;
+  }
+}
+
 // div.approx is a * (1 / b), whose reciprocal is flushed above 2^126.
 TEST(Approximations, QuotientsByTheLargestNumbers) {
   const std::string body =
