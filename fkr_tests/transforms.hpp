@@ -5,6 +5,7 @@
 #include <cctype>
 #include <functional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -189,6 +190,18 @@ inline std::vector<DecoderCase> decoder_cases() {
   shorter[second_count_at] -= 1;
   shorter.resize(shorter.size() - 2);
   cases.push_back({"a lane with a word too few", kernels::kRansChunkedDecode, shorter, StreamStatus::corrupt});
+  // One chunk of 32 lanes and one sequence of words.
+  Bytes warp(2000);
+  warp.resize(kernels::rans_warp_encode_reference(raw, warp, {}).size_bytes);
+  cases.push_back({"32 lanes", kernels::kRansWarpDecode, warp, StreamStatus::ok});
+  const size_t count_at = kernels::kRansWarpHeaderBytes + 32 + 2 * std::set<uint8_t>(raw.begin(), raw.end()).size();
+  longer = shorter = warp;
+  longer[count_at] += 1;
+  longer.insert(longer.end(), {0, 0});
+  cases.push_back({"a chunk with a word too many", kernels::kRansWarpDecode, longer, StreamStatus::corrupt});
+  shorter[count_at] -= 1;
+  shorter.resize(shorter.size() - 2);
+  cases.push_back({"a chunk with a word too few", kernels::kRansWarpDecode, shorter, StreamStatus::corrupt});
   return cases;
 }
 

@@ -105,8 +105,25 @@ std::array<uint32_t, kSymbols> counts_of(std::initializer_list<uint32_t> first) 
 TEST(Huffman, LengthsOfKnownCounts) {
   const auto lengths = code_lengths(counts_of({5, 9, 12, 13, 16, 45}));
   EXPECT_EQ(std::vector<uint8_t>(lengths.begin(), lengths.begin() + 6), (std::vector<uint8_t>{4, 4, 3, 3, 3, 1}));
+  // A pair of the first two weighs as much as each of the others, which go before it.
+  const auto even = code_lengths(counts_of({1, 1, 2, 2}));
+  EXPECT_EQ(std::vector<uint8_t>(even.begin(), even.begin() + 4), (std::vector<uint8_t>{2, 2, 2, 2}));
   EXPECT_EQ(code_lengths(counts_of({0, 7}))[1], 1);
   EXPECT_EQ(code_lengths(counts_of({})), (std::array<uint8_t, kSymbols>{}));
+}
+
+// What is missing goes, one each, to the symbols that lost most, the lowest first; what is too much is the largest's.
+TEST(RansFrequencies, OfKnownCounts) {
+  const auto thirds = normalise_frequencies(counts_of({7, 7, 7}), 9);
+  EXPECT_EQ(std::vector<uint16_t>(thirds.begin(), thirds.begin() + 3), (std::vector<uint16_t>{171, 171, 170}));
+  const auto halves = normalise_frequencies(counts_of({1, 2, 4, 8}), 9);  // 34.1, 68.3, 136.5, 273.1
+  EXPECT_EQ(std::vector<uint16_t>(halves.begin(), halves.begin() + 4), (std::vector<uint16_t>{34, 68, 137, 273}));
+  std::array<uint32_t, kSymbols> rare;
+  rare.fill(1);
+  rare[9] = 1000000;
+  const auto raised = normalise_frequencies(rare, 9);
+  EXPECT_EQ(raised[9], 512 - 255);
+  EXPECT_EQ(std::count(raised.begin(), raised.end(), 1), 255);
 }
 
 TEST(Huffman, LengthsAreLimitedAndComplete) {

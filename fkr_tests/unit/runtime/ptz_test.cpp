@@ -145,6 +145,39 @@ TEST(Ptz, WhatIsWrongIsSaid) {
   EXPECT_THAT(unpacked(longer).error().message(), HasSubstr("there are bytes behind the end"));
 }
 
+TEST(Ptz, WhatIsWrongWithATableIsSaid) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
+  const std::size_t count_at = file.size() - 32, checksum_at = file.size() - 16, table_at = count_at - 6 * 16;
+  const auto opened = [](const ByteVector& bad) {
+    const auto archive = PtzArchive::open(bad, "file");
+    return archive ? "nothing" : archive.error().message();
+  };
+  const auto with = [&](std::size_t at, std::uint8_t change) {
+    ByteVector bad = file;
+    bad[at] ^= change;
+    return bad;
+  };
+  EXPECT_EQ(opened(file), "nothing");
+  EXPECT_THAT(opened(ByteVector(file.begin(), file.begin() + 40)), HasSubstr("too short"));
+  EXPECT_THAT(opened(with(file.size() - 1, 1)), HasSubstr("does not end with a block table"));
+  EXPECT_THAT(opened(with(count_at + 3, 1)), HasSubstr("the block table is larger than the file"));
+  EXPECT_THAT(opened(with(checksum_at, 1)), HasSubstr("the block table's checksum is wrong"));
+  ByteVector far = with(table_at + 4 + 2, 1);  // the first block's stored size, 64 KiB more
+  const std::uint64_t sum = format::ptz_checksum(format::Bytes(far).subspan(table_at, count_at - table_at));
+  for (std::size_t i = 0; i < 8; ++i) far[checksum_at + i] = static_cast<std::uint8_t>(sum >> 8 * i);
+  EXPECT_THAT(opened(far), HasSubstr("the table's entry does not fit the file"));
+}
+
+TEST(Ptz, BytesBehindABlocksLastStream) {
+  for (const PtzCodec codec : kCodecs) {
+    const ByteVector raw = testing::matchable_bytes(3000, 5);
+    ByteVector block = encode_block(codec, raw), decoded(raw.size());
+    EXPECT_TRUE(decode_block(codec, block, decoded));
+    block.push_back(0);
+    EXPECT_FALSE(decode_block(codec, block, decoded));
+  }
+}
+
 // Blocks of random bytes, and good blocks with random changes: never more than a refusal.
 TEST(Ptz, BlockDecodersOnDamage) {
   std::mt19937 random(1);
