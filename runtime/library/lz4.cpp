@@ -69,6 +69,12 @@ codec::Policy policy_of(Where where) {
   return codec::Policy::automatic;
 }
 
+// Only the fast encoder links blocks, whatever is usual where the work is done.
+Encoder encoder_for(const Backend& backend, bool is_linked, bool reproducible) {
+  if (reproducible) return Encoder::reproducible;
+  return is_linked && backend.supports(codec::Operation::compress_fast) ? Encoder::fast : backend.default_encoder();
+}
+
 }  // namespace
 
 struct Lz4::State {
@@ -90,7 +96,7 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
   if (settings.expected_bytes != 0) request.raw_bytes = settings.expected_bytes;
   request.calibration_path = settings.calibration_path;
   request.copy_executor = &state->copies;
-  request.devices = {settings.device};
+  request.devices = settings.devices;
   request.find_image = kernels::find_kernel_image;
   if (settings.log) {
     request.notice = [log = settings.log](const std::string& message, bool matters) {
@@ -127,17 +133,20 @@ Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
                   std::to_string(item.raw.size()) + " and " + std::to_string(item.output.size()));
     }
   }
-  return state_->backend->compress(items, reproducible ? Encoder::reproducible : state_->backend->default_encoder());
+  const bool is_linked =
+      std::any_of(items.begin(), items.end(), [](const CompressItem& item) { return !item.history.empty(); });
+  return state_->backend->compress(items, encoder_for(*state_->backend, is_linked, reproducible));
 }
 
 Result<void> Lz4::decompress(std::span<DecompressItem> items) { return state_->backend->decompress(items); }
 
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,
-                                          const format::FrameHeader& header, const codec::StreamLimits& limits) {
+                                          const format::FrameHeader& header, const codec::StreamLimits& limits,
+                                          bool reproducible) {
   Backend& backend = *state_->backend;
-  return codec::compress_stream(
-      source, sink, backend,
-      {.header = header, .encoder = backend.default_encoder(), .progress = {}, .limits = limits});
+  const Encoder encoder = encoder_for(backend, !header.independent_blocks, reproducible);
+  return codec::compress_stream(source, sink, backend,
+                                {.header = header, .encoder = encoder, .progress = {}, .limits = limits});
 }
 
 Result<codec::StreamTotals> Lz4::decompress(format::ByteSource& source, format::ByteSink& sink,

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/stream.hpp"
@@ -32,8 +33,8 @@ struct Lz4Settings {
   // to the CPU.
   std::uint64_t expected_bytes = 0;
   unsigned cpu_threads = 0;               // 0: all cores
-  int device = 0;                         // counted from 0
-  std::uint64_t device_memory_bytes = 0;  // the most to take; 0: what is free, less a reserve
+  std::vector<int> devices = {0};         // counted from 0, used together; empty: all there are
+  std::uint64_t device_memory_bytes = 0;  // the most to take of each; 0: what is free, less a reserve
   // Memory for the batches of streams, at least 64-byte aligned; null says there is none. Empty: of the library, which
   // takes page-locked memory for a GPU. Called from any thread.
   std::function<std::shared_ptr<std::uint8_t>(std::size_t size_bytes)> allocate = {};
@@ -66,13 +67,15 @@ class Lz4 {
   Result<codec::HostMemory> host_memory(std::size_t size_bytes);
 
   // Batches: each item has a status and a flag of its own (runtime/codec/backend.hpp). An error means that no result of
-  // the batch is valid. `reproducible`: the same bytes wherever it runs; otherwise whatever is fastest there.
+  // the batch is valid. `reproducible`: the same bytes wherever it runs, of items without history; otherwise whatever
+  // is fastest there.
   Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false);
   Result<void> decompress(std::span<codec::DecompressItem> items);
 
-  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream.hpp).
+  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream.hpp). Linked blocks are not reproducible.
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,
-                                       const format::FrameHeader& header = {}, const codec::StreamLimits& limits = {});
+                                       const format::FrameHeader& header = {}, const codec::StreamLimits& limits = {},
+                                       bool reproducible = false);
   Result<codec::StreamTotals> decompress(format::ByteSource& source, format::ByteSink& sink,
                                          const codec::StreamLimits& limits = {});
 

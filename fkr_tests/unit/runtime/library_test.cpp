@@ -89,6 +89,45 @@ TEST_F(Library, ABatchHasAStatusForEachItem) {
                         "large, found 4096 and 4095"));
 }
 
+// The encoder that is usual on a GPU links no blocks; who asks for linked ones need not know where they are made.
+TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
+  const ByteVector raw = testing::matchable_bytes(400'000, 7);
+  std::vector<ByteVector> frames;
+  for (const Where where : {Where::cpu, Where::gpu, Where::both}) {
+    auto lz4 = Lz4::open(settings(where)).value();
+    for (const bool is_linked : {true, false}) {
+      format::FrameHeader header;
+      header.block_size_id = 4;
+      header.independent_blocks = !is_linked;
+      format::MemorySource source(raw, "raw");
+      format::MemorySink sink, back;
+      const auto done = lz4.compress(source, sink, header, {}, !is_linked);
+      ASSERT_TRUE(done) << done.error().message();
+      frames.push_back(sink.bytes());
+      format::MemorySource frame(sink.bytes(), "frame");
+      ASSERT_TRUE(lz4.decompress(frame, back));
+      EXPECT_TRUE(back.bytes() == raw);
+    }
+    ByteVector room(raw.size());
+    codec::CompressItem item;
+    item.history = codec::Bytes(raw).first(60'000);
+    item.raw = codec::Bytes(raw).subspan(60'000, 60'000);
+    item.output = room;
+    const auto done = lz4.compress({&item, 1});
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_EQ(item.flag, codec::ChunkFlag::compressed);
+  }
+  for (std::size_t i = 2; i < frames.size(); ++i) EXPECT_TRUE(frames[i] == frames[i - 2]);
+}
+
+TEST_F(Library, SeveralDevicesWorkTogether) {
+  state_.device_count = 2;
+  auto both = settings(Where::gpu);
+  both.devices = {};
+  const auto lz4 = Lz4::open(std::move(both)).value();
+  EXPECT_THAT(lz4.description(), HasSubstr("2 GPUs; cuda, device 0"));
+}
+
 TEST_F(Library, TheCallersLoggerHearsWhatHappens) {
   inject("cuLaunchKernel", 1, 719);
   auto lz4 = Lz4::open(settings(Where::gpu)).value();
