@@ -440,7 +440,11 @@ bool Alignment::refute_by_pair(const flow::Access& access, std::span<const flow:
 // A byte offset that the text does not give: a turn of the loop that is misaligned all the same.
 bool Alignment::refute_by_run(const flow::Access& access, bool may_assume_data, AccessAlignment& result) {
   const bool is_in_loop = analyses_->loops().innermost(analyses_->graph().block_of(access.instruction)) != flow::kNone;
-  if (!is_in_loop || runs_left_ == 0) return false;
+  if (!is_in_loop) return false;
+  if (runs_left_ == 0) {
+    result.reason += fmt::format(" (not decided: budget: loops were run for {} other accesses)", kMaxRuns);
+    return false;
+  }
   --runs_left_;
   const auto turn = find_misaligned_turn(*analyses_, access, may_assume_data);
   if (!turn) return false;

@@ -93,7 +93,8 @@ class Alignment {
   // Parts of addresses, with the width, dimension and loop that they were looked at for.
   using Parts = std::tuple<std::vector<flow::Term>, uint32_t, unsigned, flow::LoopId>;
   std::map<Parts, bool> differing_;
-  unsigned runs_left_ = 24;  // of those that look for a misaligned turn
+  static constexpr unsigned kMaxRuns = 24;  // of those that look for a misaligned turn
+  unsigned runs_left_ = kMaxRuns;
   std::vector<std::pair<ptx::InstructionId, size_t>> by_instruction_;
 };
 

@@ -325,16 +325,24 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
       found.possible = !left.empty() && !right.empty() && threads_.size() > 1;
       return found;
     }
+    const auto is_before = [](const Place& x, const Place& y) { return x.offset < y.offset; };
     const auto residue = [m](Place place) {
       place.offset = ((place.offset % m) + m) % m;
       return place;
     };
-    for (const Place& place : left) left_residues.push_back(residue(place));
-    for (const Place& place : right)  // on either side again, for intervals that wrap round
-      for (const int64_t shift : {int64_t{0}, -m, m})
-        right_residues.push_back({residue(place).offset + shift, place.thread, place.certain});
-    for (auto* list : {&left_residues, &right_residues})
-      std::sort(list->begin(), list->end(), [](const Place& x, const Place& y) { return x.offset < y.offset; });
+    // Sorted offsets less than m apart have residues that are sorted up to a turn.
+    const auto sorted = [&](std::span<const Place> places) {
+      std::vector<Place> found(places.size());
+      std::transform(places.begin(), places.end(), found.begin(), residue);
+      const auto turn = std::is_sorted_until(found.begin(), found.end(), is_before);
+      std::rotate(found.begin(), turn, found.end());
+      if (!std::is_sorted(found.begin(), found.end(), is_before)) std::sort(found.begin(), found.end(), is_before);
+      return found;
+    };
+    left_residues = sorted(left);
+    const std::vector<Place> once = sorted(right);
+    for (const int64_t shift : {-m, int64_t{0}, m})  // on either side again, for intervals that wrap round
+      for (const Place& place : once) right_residues.push_back({place.offset + shift, place.thread, place.certain});
     left = left_residues;
     right = right_residues;
   }

@@ -240,6 +240,29 @@ TEST(Alignment, AWitnessOfACursorNamesThreadIterationAndAddress) {
   }
 }
 
+TEST(Alignment, AnAccessBeyondTheBudgetOfRunsIsNamed) {
+  auto kernel = [](unsigned loads) {
+    std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .f32 x)\n{\n"
+        ".reg .pred %p;\n.reg .f32 %f;\n.reg .b32 %r<3>;\n.reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [p];\nld.param.f32 %f, [x];\nmov.u32 %r1, 0;\nagain:\n"
+        "cvt.rzi.u64.f32 %rd2, %f;\nadd.u64 %rd3, %rd1, %rd2;\n";
+    for (unsigned i = 0; i < loads; ++i)
+      text += "ld.global.u32 %r2, [%rd3+" + std::to_string(4 * i) + "];\nst.global.u8 [%rd1], %r2;\n";
+    return text + "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p, %r1, 9;\n@%p bra again;\nret;\n}\n";
+  };
+  auto names_budget = [](const RuleResult& result) {
+    return std::any_of(result.findings.begin(), result.findings.end(), [](const Finding& finding) {
+      return finding.message.find("not decided: budget") != std::string::npos;
+    });
+  };
+  const Outcome few = run("F051", kernel(24), Profile::root_cause), many = run("F051", kernel(25), Profile::root_cause);
+  EXPECT_EQ(few.result.verdict, Verdict::undecided);
+  EXPECT_FALSE(names_budget(few.result));
+  EXPECT_EQ(many.result.verdict, Verdict::undecided);
+  EXPECT_TRUE(names_budget(many.result));
+}
+
 TEST(Alignment, AWitnessOfACursorAndTheLaneNamesTwoThreads) {
   const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/refuted_loaded_cursor_and_lane.ptx");
   ASSERT_TRUE(text);
