@@ -83,7 +83,7 @@ class SliceWindow {
 
   // Without the lock. A slice stays where it is in the deque until it is retired.
   template <class Work>
-  Result<void> unlocked(Lock& lock, Slice& slice, Work work) {
+  Result<void> unlocked(Lock& lock, Slice& slice, const Work& work) {
     slice.is_taken = true;
     lock.unlock();
     Result<void> done = work();
