@@ -9,6 +9,7 @@
 
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/generated_source.hpp"
+#include "fkr_tests/stopping_sink.hpp"
 #include "runtime/codec/block_codec.hpp"
 #include "runtime/codec/ptz_stream.hpp"
 
@@ -140,22 +141,6 @@ TEST_F(PtzStreamMemory, ATableWithoutRoomIsAnErrorAndNoWrongFile) {
             "budget");
 }
 
-// Notes what it is given, and asks for the end once it has enough.
-class StoppingSink final : public format::ByteSink {
- public:
-  explicit StoppingSink(std::size_t enough_bytes) : enough_bytes_(enough_bytes) {}
-  Result<void> write(format::Bytes bytes) override {
-    written.insert(written.end(), bytes.begin(), bytes.end());
-    if (written.size() >= enough_bytes_) stop.request_stop();
-    return {};
-  }
-  ByteVector written;
-  std::stop_source stop;
-
- private:
-  std::size_t enough_bytes_;
-};
-
 TEST_F(PtzStreamMemory, ACancelledStreamHasWrittenABeginningAndNothingElse) {
   const ByteVector raw = testing::matchable_bytes(40 * 4096, 5);
   Executor one(1);
@@ -164,7 +149,7 @@ TEST_F(PtzStreamMemory, ACancelledStreamHasWrittenABeginningAndNothingElse) {
     format::MemorySink whole;
     ASSERT_TRUE(compress_ptz(source, whole, one, {PtzCodec::lzr, 12}));
     format::MemorySource file(whole.bytes(), "file");
-    StoppingSink sink(enough);
+    testing::StoppingSink sink(enough);
     const auto totals =
         decompress_ptz(file, sink, one, {.progress = {}, .limits = {nullptr, 2, sink.stop.get_token()}});
     ASSERT_LE(sink.written.size(), raw.size());

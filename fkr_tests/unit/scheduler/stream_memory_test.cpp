@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/generated_source.hpp"
+#include "fkr_tests/stopping_sink.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/stream.hpp"
 
@@ -57,22 +58,6 @@ class HoldingSink final : public format::ByteSink {
   const Ledger& memory_;
   const std::uint64_t expected_bytes_;
   int writes_ = 0;
-};
-
-// Keeps what it is given, and asks for the end once it has enough.
-class StoppingSink final : public format::ByteSink {
- public:
-  explicit StoppingSink(std::size_t enough_bytes) : enough_bytes_(enough_bytes) {}
-  Result<void> write(format::Bytes bytes) override {
-    written.insert(written.end(), bytes.begin(), bytes.end());
-    if (written.size() >= enough_bytes_) stop.request_stop();
-    return {};
-  }
-  ByteVector written;
-  std::stop_source stop;
-
- private:
-  std::size_t enough_bytes_;
 };
 
 format::FrameHeader blocks_of(int size_id) {
@@ -227,7 +212,7 @@ TEST_F(StreamMemory, AnEndThatIsNoneWritesABeginningAndNothingElse) {
     EXPECT_TRUE(is_beginning(sink.bytes())) << blocks;
 
     Ledger other("memory", kMiB);
-    StoppingSink stopping(blocks * 500);
+    testing::StoppingSink stopping(blocks * 500);
     EXPECT_EQ(compress(20 * kMiB, other, stopping, 4, 2, stopping.stop.get_token()).error().what, "cancelled");
     EXPECT_TRUE(is_beginning(stopping.written)) << blocks;
   }
