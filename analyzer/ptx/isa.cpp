@@ -392,6 +392,7 @@ class OperandCompiler {
       case 'i':
         item.role = Role::integer;
         break;
+      case 'B':
       case 'b':
         item.role = Role::predicate_or_constant;
         break;

@@ -14,6 +14,7 @@
 //   S   all components of a special register, %tid
 //   e   as a, or a special register; s what mov reads: that, or the address of a variable or function
 //   i   integer constant
+//   B   as b, where ptxas takes it and the ISA has no such operand
 //   b   predicate, `!p` or a constant; p predicate or `!p`; q predicate destination, Q or `_`
 //   m   address in the instruction's space (m0, m1: its first, second space)
 //   n   the same, 32 bits wide or 64 even if the space is generic
