@@ -129,7 +129,7 @@ Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const
   if (context_is_lost) return not_run("the GPU's context died of an earlier kernel");
   const ptx::Function& function = module.functions[kernel];
   auto opened = driver::Driver::open();
-  if (!opened) return not_run(opened.error().error.message());
+  if (!opened) return not_run(opened.error().error.what);
   const char* chosen = std::getenv("PTXKIT_DEVICE");
   const auto context = driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
   if (!context) return not_run(context.error().message());

@@ -30,6 +30,8 @@ emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFa
   emulator::LaunchShape shape;
   shape.grid = {kDefaultBlocks, 1, 1};
   shape.block = {kDefaultThreads, 1, 1};
+  const auto& most = kernel.attributes.max_ntid;
+  if (most[0]) shape.block.x = std::min(kDefaultThreads, most[0] * std::max(most[1], 1u) * std::max(most[2], 1u));
   const auto& required = kernel.attributes.req_ntid;
   if (required[0]) shape.block = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
   if (facts == nullptr) return shape;

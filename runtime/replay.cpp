@@ -68,19 +68,30 @@ std::string text_of(const emulator::Fault& fault, const Witness* witness) {
   return text;
 }
 
-// The fault of `rule` at `line` in one launch, which needs its own device.
-Result<std::optional<emulator::Fault>> run(const ptx::Module& module, const ptx::Function& kernel,
-                                           const GeneratedLaunch& launch, std::string_view rule, uint32_t line) {
+// What one launch shows of a finding: the fault of its rule at its line, or the other fault that ended the launch.
+struct Shown {
+  std::optional<emulator::Fault> fault;
+  std::optional<emulator::Fault> other_first;
+};
+
+// The launch needs its own device.
+Result<Shown> run(const ptx::Module& module, const ptx::Function& kernel, const GeneratedLaunch& launch,
+                  std::string_view rule, uint32_t line) {
   emulator::Device device;
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
   const auto emulated = emulate(device, module, kernel, launch, options);
   if (!emulated) return tl::unexpected(emulated.error());
+  Shown shown;
   for (const emulator::Fault& fault : emulated->outcome.faults) {
     const bool is_other_side = fault.has_other && fault.other_site.line == line;
-    if (emulator::rule(fault.kind) == dynamic_rule(rule) && (fault.site.line == line || is_other_side)) return fault;
+    if (emulator::rule(fault.kind) == dynamic_rule(rule) && (fault.site.line == line || is_other_side)) {
+      shown.fault = fault;
+      return shown;
+    }
+    if (emulator::stops(fault.kind) && !shown.other_first) shown.other_first = fault;
   }
-  return std::nullopt;
+  return shown;
 }
 
 }  // namespace
@@ -90,18 +101,23 @@ Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::L
   const ptx::Function& function = module.functions[kernel];
   const uint32_t line = module.position(finding.at).line;
   const Witness* const witness = finding.witness ? &*finding.witness : nullptr;
+  std::optional<emulator::Fault> other_first;  // of the first launch
   for (unsigned attempt = 0; attempt < kVariants + 1; ++attempt) {
     const bool is_witness = attempt == 0;
     if (is_witness && witness == nullptr) continue;
     auto launch = generate_launch(module, function, facts, is_witness ? 0 : attempt - 1);
     if (!launch) return {Replayed::Outcome::not_run, launch.error().message()};
     if (is_witness) take_witness(*witness, function, facts, *launch);
-    const auto fault = run(module, function, *launch, rule, line);
-    if (!fault) return {Replayed::Outcome::not_run, fault.error().message()};
-    if (*fault) return {Replayed::Outcome::confirmed, text_of(**fault, witness)};
+    const auto shown = run(module, function, *launch, rule, line);
+    if (!shown) return {Replayed::Outcome::not_run, shown.error().message()};
+    if (shown->fault) return {Replayed::Outcome::confirmed, text_of(*shown->fault, witness)};
+    if (!other_first) other_first = shown->other_first;
   }
-  return {Replayed::Outcome::unseen, fmt::format("{}{} generated launches did not show it",
-                                                 witness != nullptr ? "the witness's launch and " : "", kVariants)};
+  std::string what = fmt::format("{}{} generated launches did not show it",
+                                 witness != nullptr ? "the witness's launch and " : "", kVariants);
+  if (other_first)
+    what += fmt::format("; another fault comes first, in line {}: {}", other_first->site.line, other_first->message);
+  return {Replayed::Outcome::unseen, std::move(what)};
 }
 
 }  // namespace ptxkit

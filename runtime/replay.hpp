@@ -13,7 +13,7 @@ namespace ptxkit {
 struct Replayed {
   // `unseen`: no launch showed the fault at that place, which disproves nothing: other inputs may.
   enum class Outcome { confirmed, unseen, not_run } outcome = Outcome::not_run;
-  std::string what;  // the fault with thread and block, or why not
+  std::string what;  // the fault with thread and block, or why not; of `unseen` the fault that came first, if one did
 };
 
 // Runs `kernel` with all checks on until a fault of `rule` appears at the line of `finding`: first on a launch made of

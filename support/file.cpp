@@ -64,6 +64,23 @@ Result<std::string> read_file(const std::string& path) {
   return content;
 }
 
+Result<void> check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return {};
+  struct stat info{};
+  if (::stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) errno = EISDIR;
+    if (!S_ISDIR(info.st_mode) && ::access(path.c_str(), W_OK) == 0) return {};
+    return system_error(path, "write");
+  }
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
+  if (slash + 1 == path.size() && slash != path.npos)
+    errno = EISDIR;
+  else if (::access(folder.c_str(), W_OK | X_OK) == 0)
+    return {};
+  return system_error(path, "write");
+}
+
 Result<void> write_file(const std::string& path, std::string_view content) {
   if (path == "-") {
     if (!write_all(STDOUT_FILENO, content)) return system_error("standard output", "write");
@@ -77,7 +94,7 @@ Result<void> write_file(const std::string& path, std::string_view content) {
     return write_into(target, content);
   std::string temporary = target + ".XXXXXX";
   const int descriptor = ::mkstemp(temporary.data());
-  if (descriptor < 0) return system_error(path, "create a temporary file beside it");
+  if (descriptor < 0) return system_error(path, "write");
   const mode_t mask = ::umask(0);
   ::umask(mask);
   const bool written = write_all(descriptor, content) && ::fchmod(descriptor, 0666 & ~mask) == 0;

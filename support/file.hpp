@@ -13,6 +13,10 @@ namespace ptxkit {
 // The whole of `path`; "-" is standard input. Errors name the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
+// Whether write_file could begin on `path`, asked before long work: it is a file or device that may be written, or is
+// not there in a folder that may be written to. True of "" (nowhere) and "-". Errors name the path and the reason.
+Result<void> check_writable(const std::string& path);
+
 // Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed. A link is
 // followed; a device or a pipe is written into and stays one.
 Result<void> write_file(const std::string& path, std::string_view content);

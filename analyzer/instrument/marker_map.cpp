@@ -64,8 +64,11 @@ Result<MarkerMap> parse_marker_map(std::string_view json, const std::string& pat
       map.markers.push_back(std::move(marker));
     }
     return map;
+  } catch (const nlohmann::json::parse_error&) {
+    return refuse("no marker map: the text is no JSON");
   } catch (const nlohmann::json::exception& error) {
-    return refuse(fmt::format("no marker map: {}", error.what()));
+    const std::string_view what = error.what();  // "[json.exception.type_error.302] type must be string, but is null"
+    return refuse(fmt::format("no marker map: {}", what.substr(what.find("] ") + 2)));
   }
 }
 

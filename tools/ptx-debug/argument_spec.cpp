@@ -1,6 +1,7 @@
 // See argument_spec.hpp. One row a scalar type; buffers by name.
 #include "tools/ptx-debug/argument_spec.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -65,7 +66,9 @@ Result<ArgumentSpec> floating(std::string_view spec, std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size())
     return fail(fmt::format("'{}': expected a number, found '{}'", spec, text));
   const auto view = std::as_bytes(std::span<const T, 1>(&number, 1));
-  return ArgumentSpec{.bytes = {view.begin(), view.end()}, .image = {}, .output = {}};
+  ArgumentSpec argument;
+  argument.bytes = {view.begin(), view.end()};
+  return argument;
 }
 
 Result<std::vector<std::byte>> file_bytes(std::string_view path) {
@@ -146,7 +149,63 @@ Result<ArgumentSpec> image(std::string_view spec, std::string_view kind, std::st
   return argument;
 }
 
+// tensor:LIST:FILE, tensor:LIST:FILE:OUT
+Result<ArgumentSpec> tensor(std::string_view spec, std::string_view rest) {
+  const size_t first = rest.find(':');
+  if (first == std::string_view::npos || first + 1 == rest.size())
+    return fail(fmt::format("'{}': expected tensor:LIST:FILE or tensor:LIST:FILE:OUT", spec));
+  const size_t second = rest.find(':', first + 1);
+  ArgumentSpec argument;
+  argument.is_buffer = true;
+  if (second != std::string_view::npos) argument.output = std::string(rest.substr(second + 1));
+  auto map = parse_tensor_spec(rest.substr(0, first));
+  if (!map) return tl::unexpected(map.error());
+  argument.tensor = *map;
+  auto bytes = file_bytes(rest.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
+  if (!bytes) return tl::unexpected(bytes.error());
+  uint64_t tensor_bytes = ptx::byte_width(map->element);
+  for (unsigned i = 0; i < map->rank; ++i) tensor_bytes *= map->size[i];
+  if (bytes->size() != tensor_bytes)
+    return fail(fmt::format("'{}': the tensor has {} bytes, the file {}", spec, tensor_bytes, bytes->size()));
+  argument.bytes = std::move(*bytes);
+  return argument;
+}
+
+// struct:SPEC,SPEC,...
+Result<ArgumentSpec> structure(std::string_view spec, std::string_view rest) {
+  ArgumentSpec argument;
+  for (size_t begin = 0; begin <= rest.size();) {
+    const size_t end = std::min(rest.find(',', begin), rest.size());
+    auto member = parse_argument_spec(rest.substr(begin, end - begin));
+    if (!member) return member;
+    if (member->image || member->tensor || !member->members.empty())
+      return fail(fmt::format("'{}': a struct has scalars, bytes and buffers, found '{}'", spec,
+                              rest.substr(begin, end - begin)));
+    argument.members.push_back(std::move(*member));
+    begin = end + 1;
+  }
+  return argument;
+}
+
 }  // namespace
+
+Result<std::vector<std::byte>> argument_bytes(
+    const ArgumentSpec& argument, const std::function<Result<std::vector<std::byte>>(const ArgumentSpec&)>& value_of) {
+  if (argument.members.empty()) return value_of(argument);
+  std::vector<std::byte> bytes;
+  size_t largest = 1;
+  const auto pad_to = [&](size_t alignment) { bytes.resize((bytes.size() + alignment - 1) / alignment * alignment); };
+  for (const ArgumentSpec& member : argument.members) {
+    const auto value = value_of(member);
+    if (!value) return value;
+    const size_t alignment = member.is_packed ? 1 : value->size();
+    pad_to(alignment);
+    bytes.insert(bytes.end(), value->begin(), value->end());
+    largest = std::max(largest, alignment);
+  }
+  pad_to(largest);
+  return bytes;
+}
 
 Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
   const size_t colon = spec.find(':');
@@ -156,6 +215,16 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
       if (kind == each) return buffer(spec, kind, rest);
     }
     if (kind == "tex" || kind == "surf" || kind == "sampler") return image(spec, kind, rest);
+    if (kind == "tensor") return tensor(spec, rest);
+    if (kind == "struct") return structure(spec, rest);
+    if (kind == "bytes") {
+      ArgumentSpec argument;
+      argument.is_packed = true;
+      auto bytes = hex_bytes(spec, rest);
+      if (!bytes) return tl::unexpected(bytes.error());
+      argument.bytes = std::move(*bytes);
+      return argument;
+    }
     if (kind == "f32") return floating<float>(spec, rest);
     if (kind == "f64") return floating<double>(spec, rest);
     unsigned bits = 0;
@@ -167,7 +236,8 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
   return fail(
       fmt::format("'{}' is no argument", spec), "",
       "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, mapped:BYTES:OUT, "
-      "uninit:BYTES:OUT, zero:BYTES, hex:00ff, tex:LIST:FILE, surf:LIST:FILE:OUT, sampler:LIST");
+      "uninit:BYTES:OUT, zero:BYTES, hex:00ff, bytes:00ff, struct:SPEC,SPEC..., tex:LIST:FILE, surf:LIST:FILE:OUT, "
+      "sampler:LIST, tensor:LIST:FILE");
 }
 
 }  // namespace ptxkit::tools

@@ -122,17 +122,20 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
   if (!session) return tl::unexpected(session.error());
   auto& [context, stream, kernel, memory] = **session;
 
+  const auto value_of = [&](const ArgumentSpec& piece) -> Result<std::vector<std::byte>> {
+    memory.emplace_back();
+    if (!piece.is_buffer) return piece.bytes;
+    const auto address = place(context, stream, piece, memory.back());
+    if (!address) return tl::unexpected(address.error());
+    std::vector<std::byte> value(run.address_bits / 8);
+    std::memcpy(value.data(), &*address, value.size());
+    return value;
+  };
   std::vector<std::vector<std::byte>> values;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const ArgumentSpec& spec = run.arguments[i];
-    memory.emplace_back();
-    values.push_back(spec.bytes);
-    if (spec.is_buffer) {
-      const auto address = place(context, stream, spec, memory.back());
-      if (!address) return tl::unexpected(address.error());
-      values.back().resize(run.address_bits / 8);
-      std::memcpy(values.back().data(), &*address, values.back().size());
-    }
+    auto value = argument_bytes(run.arguments[i], value_of);
+    if (!value) return tl::unexpected(value.error());
+    values.push_back(std::move(*value));
     if (values.back().size() != parameters[i].size_bytes)
       return fail(fmt::format("launch of '{}': argument {} has {} bytes, parameter '{}' has {}", run.entry.name, i,
                               values.back().size(), parameters[i].name, parameters[i].size_bytes));
@@ -149,8 +152,9 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
   const auto ended = wait(stream, deadline_seconds);
   outcome.timed_out = ended && !*ended;
   if (!ended) outcome.status = context->api().stream_synchronize(stream.handle());  // the code: `ended` has a text
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    auto bytes = content(memory[i], run.arguments[i].bytes.size(), stream, outcome.status == 0 && !outcome.timed_out);
+  const auto pieces = run.pieces();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    auto bytes = content(memory[i], pieces[i]->bytes.size(), stream, outcome.status == 0 && !outcome.timed_out);
     if (!bytes) return tl::unexpected(bytes.error());
     outcome.buffers.push_back(std::move(*bytes));
   }

@@ -60,7 +60,48 @@ Error no_ptx(const std::string& path, const container::Contents& contents) {
           "compile with -gencode arch=compute_NN,code=compute_NN, which puts the PTX in as well"};
 }
 
+// Whether it is no text at all: a zero byte in it. Those at the end are the ones that NVRTC's programs write along.
+bool is_binary(std::string_view text) {
+  const size_t first = text.find('\0');
+  return first == 0 || (first != text.npos && first < text.find_last_not_of('\0'));
+}
+
+Result<container::Contents> read_contents(const std::string& path) {
+  auto bytes = read_file(path);
+  if (!bytes) return tl::unexpected(bytes.error());
+  auto contents = container::read_images(std::move(*bytes), path);
+  if (contents && contents->images.size() == 1 && is_binary(contents->images.front().text))
+    return fail("no PTX: a binary file, and none that PTX is found in", path,
+                "give PTX, a fat binary, an executable, an object or a static library");
+  return contents;
+}
+
+// The file that a text's name begins with, "app" of "app:fatbin[0].sm_90.ptx"; empty where there is none.
+std::string container_of(const std::string& name) {
+  std::error_code ignored;
+  for (size_t at = name.find_first_of(":("); at != name.npos; at = name.find_first_of(":(", at + 1)) {
+    if (fs::is_regular_file(name.substr(0, at), ignored)) return name.substr(0, at);
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<container::PtxImage> read_one_image(const std::string& word) {
+  std::error_code ignored;
+  const std::string around = word == "-" || fs::exists(word, ignored) ? "" : container_of(word);
+  auto contents = read_contents(around.empty() ? word : around);
+  if (!contents) return tl::unexpected(contents.error());
+  if (contents->images.empty()) return tl::unexpected(no_ptx(around.empty() ? word : around, *contents));
+  std::string names;
+  for (container::PtxImage& image : contents->images) {
+    if (around.empty() ? contents->images.size() == 1 : image.name == word) return std::move(image);
+    names += (names.empty() ? "" : ", ") + image.name;
+  }
+  return fail(around.empty() ? fmt::format("{} PTX texts in it, expected one", contents->images.size())
+                             : fmt::format("no text '{}'", word),
+              around.empty() ? word : around, "give one of " + names);
+}
 
 void add_inputs(CLI::App& verb, Inputs& inputs) {
   verb.add_option(
@@ -128,9 +169,7 @@ void ImageReader::add_file(const std::string& path, bool is_in_folder) {
     ++found_count_;
     batch_.push_back({{}, path, error});
   };
-  auto bytes = read_file(path);
-  if (!bytes) return refuse(bytes.error());
-  auto contents = container::read_images(std::move(*bytes), path);
+  auto contents = read_contents(path);
   if (!contents) return refuse(contents.error());
   if (contents->images.empty() && is_in_folder) {
     ++passed_over_count_;

@@ -64,6 +64,13 @@ class ImageReader {
   size_t batch_bytes_ = 0;
 };
 
+// How a verb that works on one text describes its FILE, and that text: the file's own, the only one that a container
+// holds, or, where FILE is a name such as app:fatbin[0].sm_90.ptx, the one of that name. Errors: as above; a folder; a
+// container with several texts, whose names the error lists.
+inline constexpr std::string_view kOneFile =
+    "PTX file, or a fat binary, executable, object or library with one PTX in it; - is standard input";
+Result<container::PtxImage> read_one_image(const std::string& word);
+
 // For each text `take(work(image, path))`, or `refuse(path, error)`, in the order of the command line and on the
 // calling thread; `work` itself runs on several threads and must not throw.
 template <class Work, class Take, class Refuse>

@@ -17,7 +17,15 @@ struct KernelRun {
   uint32_t address_bits = 64;
   emulator::LaunchShape shape;
   std::vector<ArgumentSpec> arguments;  // in the order of the parameters, then those of `bindings`
-  std::vector<std::string> bindings;    // variables of the module that get handles of the last arguments
+  std::vector<std::string> bindings;    // variables of the module that hold what the last arguments say
+
+  // The pieces of all arguments: each has a buffer of its own or none.
+  std::vector<const ArgumentSpec*> pieces() const {
+    std::vector<const ArgumentSpec*> all;
+    for (const ArgumentSpec& argument : arguments)
+      for_each_piece(argument, [&](const ArgumentSpec& piece) { all.push_back(&piece); });
+    return all;
+  }
 };
 
 // What a GPU made of it.
@@ -25,7 +33,7 @@ struct GpuOutcome {
   std::string device;      // "NVIDIA H200, sm_90, driver for CUDA 13.0"
   int status = 0;          // CUresult of the wait; 0 where it ended well
   bool timed_out = false;  // still running at the deadline
-  // For each argument what its buffer holds now; nothing for scalars, and where the context died with the buffer.
+  // For each piece what its buffer holds now; nothing for scalars, and where the context died with the buffer.
   std::vector<std::optional<std::vector<std::byte>>> buffers;
 };
 

@@ -138,8 +138,9 @@ int run(int argc, char** argv) {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    return print(chosen.empty() ? app.help() : chosen.front()->help()) ? 0
-                                                                       : rules::exit_code(rules::Status::unreadable);
+    return print(chosen.empty() ? app.help() : chosen.front()->help(app.get_name()))
+               ? 0
+               : rules::exit_code(rules::Status::unreadable);
   } catch (const CLI::CallForVersion& version) {
     return print(version.what()) ? 0 : rules::exit_code(rules::Status::unreadable);
   } catch (const CLI::ParseError& error) {

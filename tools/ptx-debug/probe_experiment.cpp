@@ -79,6 +79,18 @@ Result<std::string> run_probe(const ProbeCase& which) {
                      driver_version((*context)->driver()), info.name);
 }
 
+namespace {
+
+// What another process of this program said, as part of a message of this one.
+std::string without_prefix(std::string text) {
+  constexpr std::string_view kName = "ptx-debug: ";
+  if (text.starts_with(kName)) text.erase(0, kName.size());
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text.empty() ? "its process ended without a word" : text;
+}
+
+}  // namespace
+
 Result<ProbeOutcome> read_probe_line(const std::string& text) {
   ProbeOutcome outcome;
   char driver[64] = {};
@@ -88,7 +100,7 @@ Result<ProbeOutcome> read_probe_line(const std::string& text) {
   if (std::sscanf(line, "status %d sm_%u driver %63[^d] device %n", &outcome.status, &outcome.family_sm, driver,
                   &name_at) < 3 ||
       name_at == 0)
-    return fail("the probe did not run: " + text);
+    return fail(without_prefix(text), "the probe did not run");
   outcome.driver = driver;
   outcome.driver.erase(outcome.driver.find_last_not_of(' ') + 1);
   outcome.device = line + name_at;

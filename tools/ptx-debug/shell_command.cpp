@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/ptx-debug/stop_request.hpp"
+
 namespace ptxkit::tools {
 
 std::string shell_quoted(std::string_view text) {
@@ -43,7 +45,7 @@ Result<std::optional<int>> run_shell(const std::string& command, std::chrono::mi
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) break;
     if (ended < 0 && errno != EINTR) return fail(std::string("cannot wait for a process: ") + std::strerror(errno));
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (stop_request() || std::chrono::steady_clock::now() >= deadline) {
       ::kill(-child, SIGKILL);
       ::waitpid(child, &status, 0);
       return std::optional<int>();

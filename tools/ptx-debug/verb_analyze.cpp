@@ -254,9 +254,10 @@ int analyze_files(const Arguments& arguments) {
       rules::Differential found = run_schedules(module, kernel, promised);
       if (found.outcome != rules::Differential::Outcome::same) return found;
       rules::Differential levels = run_levels(module, kernel, promised);
-      levels.what = levels.outcome == rules::Differential::Outcome::different
-                        ? levels.what
-                        : fmt::format("{}; {}", found.what, levels.what);
+      if (levels.outcome == rules::Differential::Outcome::same)
+        levels.what = fmt::format("{}; {}", found.what, levels.what);
+      if (levels.outcome == rules::Differential::Outcome::not_run)
+        levels.what = fmt::format("no levels of a GPU's compiler: {}; {} agree", levels.what, found.what);
       return levels;
     };
   }

@@ -16,6 +16,7 @@
 #include "analyzer/rules/launch_file.hpp"
 #include "runtime/generated_launch.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -143,8 +144,13 @@ std::string hash(const std::vector<std::byte>& bytes) {
 )";
 
 int generate(const GenerateWords& words) {
-  auto text = read_file(words.file);
-  if (!text) return fail_with(text.error(), rules::Status::unreadable);
+  if (const auto can = check_writable(words.out); !can) return fail_with(can.error(), rules::Status::unreadable);
+  auto image = read_one_image(words.file);
+  if (!image) return fail_with(image.error(), rules::Status::unreadable);
+  if (image->name != words.file)
+    return fail_with({"the PTX is inside of another file, and the test loads it as text", image->name,
+                      "write it to a file with 'ptx-debug print --raw'"},
+                     rules::Status::unreadable);
   rules::LaunchSet launch;
   for (const std::string& path : words.launch) {
     if (const auto read = rules::load_launch_file(path, launch); !read)
@@ -152,7 +158,7 @@ int generate(const GenerateWords& words) {
   }
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
-  const report::FileAnalysis analysis = report::analyze(std::move(*text), words.file, options);
+  const report::FileAnalysis analysis = report::analyze(std::move(image->text), words.file, options);
   if (!analysis.parsed.diagnostics.empty()) {
     print(report::rendered(analysis.parsed));
     return rules::exit_code(rules::Status::unparsable);

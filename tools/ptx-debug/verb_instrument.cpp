@@ -15,6 +15,7 @@
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -46,9 +47,9 @@ int instrument_file(const InstrumentWords& words) {
     if (!kinds) return usage_error("instrument", "--at: " + kinds.error().message());
     options.kinds = *kinds;
   }
-  auto text = read_file(words.file);
-  if (!text) return fail_with(text.error(), rules::Status::unreadable);
-  const ptx::ParseResult parsed = ptx::parse(std::move(*text), words.file);
+  auto image = read_one_image(words.file);
+  if (!image) return fail_with(image.error(), rules::Status::unreadable);
+  const ptx::ParseResult parsed = ptx::parse(std::move(image->text), image->name);
   if (!parsed.diagnostics.empty()) {
     print(report::rendered(parsed));
     return rules::exit_code(rules::Status::unparsable);
@@ -118,11 +119,11 @@ int analyze_crash(const CrashWords& words) {
   if (!parse_ending(words.error, ending))
     return usage_error("crash-analyze",
                        fmt::format("--error: expected a CUDA error code or deadline, found '{}'", words.error));
-  auto text = read_file(words.ptx);
-  if (!text) return fail_with(text.error(), rules::Status::unreadable);
+  auto image = read_one_image(words.ptx);
+  if (!image) return fail_with(image.error(), rules::Status::unreadable);
   const auto bytes = read_file(words.buffer);
   if (!bytes) return fail_with(bytes.error(), rules::Status::unreadable);
-  const ptx::ParseResult parsed = ptx::parse(std::move(*text), words.ptx);
+  const ptx::ParseResult parsed = ptx::parse(std::move(image->text), image->name);
   if (!parsed.diagnostics.empty()) {
     print(report::rendered(parsed));
     return rules::exit_code(rules::Status::unparsable);
@@ -135,7 +136,9 @@ int analyze_crash(const CrashWords& words) {
     if (!read) return fail_with(read.error(), rules::Status::unreadable);
     map = std::move(*read);
   } else {
-    // The default markers again; the ring's length is the buffer's.
+    // The default markers again; the ring's length is the buffer's. Nothing in the buffer says that it was so.
+    complain(fmt::format("without --markers these are taken for the markers of 'ptx-debug instrument {}' without --at",
+                         words.ptx));
     instrument::Options options;
     options.records = static_cast<uint32_t>(std::max<size_t>(bytes->size() / 16, 2) - 1);
     auto again = instrument::instrument(parsed.module, options);
@@ -151,8 +154,9 @@ int analyze_crash(const CrashWords& words) {
   if (!buffer) return fail_with(buffer.error(), rules::Status::unreadable);
 
   const instrument::Crash crash = instrument::locate(map, *buffer);
-  std::string out = fmt::format("{}: {} markers of {} threads, {} of which ended", words.buffer, buffer->marker_count,
-                                crash.thread_count, crash.ended_count);
+  std::string out = fmt::format("{}: {} marker{} of {} thread{}, {} of which ended", words.buffer, buffer->marker_count,
+                                buffer->marker_count == 1 ? "" : "s", crash.thread_count,
+                                crash.thread_count == 1 ? "" : "s", crash.ended_count);
   if (buffer->lost_count != 0) out += fmt::format("; the first {} markers are overwritten", buffer->lost_count);
   if (buffer->unwritten_count != 0) out += fmt::format("; {} were never written", buffer->unwritten_count);
   out += "\n";
@@ -171,7 +175,7 @@ int analyze_crash(const CrashWords& words) {
 void add_instrument(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("instrument", "make the kernels of FILE write down where their threads are");
   const auto words = std::make_shared<InstrumentWords>();
-  verb->add_option("FILE", words->file, "PTX file; - is standard input")->required();
+  verb->add_option("FILE", words->file, std::string(kOneFile))->required();
   verb->add_option("-o,--output", words->out, "where to write the PTX; standard output by default")->type_name("OUT");
   verb->add_option("--markers", words->markers, "where to write what each marker means, as JSON")->type_name("F");
   verb->add_option("--at", words->kinds,

@@ -64,6 +64,7 @@ int run_one(const std::string& word) {
 
 int run_experiment(const ProbeWords& words) {
   if (!words.one.empty()) return run_one(words.one);
+  if (const auto can = check_writable(words.out); !can) return fail_with(can.error());
   char self[4096];
   const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
   if (length <= 0) return fail_with({"cannot find this program", "/proc/self/exe", ""});

@@ -14,9 +14,11 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
+#include "tools/ptx-debug/stop_request.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -52,9 +54,11 @@ int reduce_file(const ReduceOptions& options) {
   if (options.command.find("{}") == std::string::npos)
     return usage_error(
         "reduce", fmt::format("--when: expected a command with {{}} in the file's place, found '{}'", options.command));
-  const auto text = read_file(options.file);
-  if (!text) return fail_with(text.error(), rules::Status::unreadable);
-  if (const ptx::ParseResult parsed = ptx::parse(*text, options.file); !parsed.diagnostics.empty()) {
+  if (const auto can = check_writable(options.out); !can) return fail_with(can.error(), rules::Status::unreadable);
+  const auto image = read_one_image(options.file);
+  if (!image) return fail_with(image.error(), rules::Status::unreadable);
+  const std::string& text = image->text;
+  if (const ptx::ParseResult parsed = ptx::parse(text, image->name); !parsed.diagnostics.empty()) {
     print(report::rendered(parsed));
     return rules::exit_code(rules::Status::unparsable);
   }
@@ -63,6 +67,7 @@ int reduce_file(const ReduceOptions& options) {
   const std::string name = options.file == "-" ? "stdin.ptx" : std::filesystem::path(options.file).filename().string();
   const std::string candidate = scratch.path() / name;
   const std::string command = with_file(options.command, candidate);
+  const std::atomic<bool>& stop = stop_request();
   const auto deadline = Clock::now() + std::chrono::seconds(options.seconds);
   std::optional<Error> broken;  // files cannot be written, or processes not started: nothing more is tried
   std::optional<int> first_status;
@@ -81,10 +86,12 @@ int reduce_file(const ReduceOptions& options) {
     return options.status ? **status == *options.status : **status != 0;
   };
   const auto reduced =
-      reduce::reduce(*text, options.file, still_fails, [&] { return broken || Clock::now() >= deadline; });
+      reduce::reduce(text, image->name, still_fails, [&] { return broken || stop || Clock::now() >= deadline; });
   if (broken) return fail_with(*broken, rules::Status::unreadable);
   if (first_status == kNotFound || first_status == kCannotStart)
     return usage_error("reduce", fmt::format("--when: the shell cannot run '{}'", options.command));
+  if (!reduced && stop)
+    return fail_with({"stopped before the command had failed once", options.file, ""}, rules::Status::unreadable);
   if (!reduced && first_status == -1)
     return usage_error("reduce", fmt::format("--when: the command runs longer than {} s on {}; see --command-seconds",
                                              options.command_seconds, options.file));
@@ -94,9 +101,11 @@ int reduce_file(const ReduceOptions& options) {
                               options.file, options.status ? std::to_string(*options.status) : "another status"));
   if (const auto written = write_file(options.out, reduced->text); !written)
     return fail_with(written.error(), rules::Status::unreadable);
-  fmt::print(stderr, "{}: {} lines, now {}; the command ran {} times{}\n", options.file, line_count(*text),
+  fmt::print(stderr, "{}: {} lines, now {}; the command ran {} times{}\n", options.file, line_count(text),
              line_count(reduced->text), reduced->tested_count,
-             reduced->is_minimal ? "" : fmt::format("; stopped after {} s, more may go", options.seconds));
+             reduced->is_minimal ? ""
+             : stop              ? "; stopped by a signal, more may go"
+                                 : fmt::format("; stopped after {} s, more may go", options.seconds));
   return 0;
 }
 
@@ -105,7 +114,7 @@ int reduce_file(const ReduceOptions& options) {
 void add_reduce(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("reduce", "shrink FILE while a command still fails on it");
   const auto options = std::make_shared<ReduceOptions>();
-  verb->add_option("FILE", options->file, "PTX file; - is standard input")->required();
+  verb->add_option("FILE", options->file, std::string(kOneFile))->required();
   verb->add_option("--when", options->command, "shell command; {} stands for the file that it is to judge")
       ->required()
       ->type_name("COMMAND");

@@ -3,6 +3,7 @@
 // file cannot be read or written or there is no GPU, 64 wrong usage, which a launch that does not fit the kernel is.
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -18,8 +19,10 @@
 #include "support/file.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/fault_sarif.hpp"
+#include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 #include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/stop_request.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -28,6 +31,7 @@ namespace {
 using emulator::Dim3;
 
 constexpr int kFaultsExitCode = 3;
+constexpr std::string_view kSchema = "ptxkit-run-1";  // docs/schemas/run-1.schema.json
 
 struct RunOptions {
   std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "all", schedule = "in-order",
@@ -71,8 +75,9 @@ nlohmann::ordered_json place_json(const emulator::Site& site, const emulator::Th
 }
 
 nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun& run) {
-  nlohmann::ordered_json out{
-      {"file", run.file}, {"entry", run.entry.name}, {"faults", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{{"schema", kSchema},        {"file", run.file},
+                             {"entry", run.entry.name},  {"backend", "emulator"},
+                             {"output", outcome.output}, {"faults", nlohmann::ordered_json::array()}};
   for (const emulator::Fault& fault : outcome.faults) {
     nlohmann::ordered_json each{{"kind", emulator::name(fault.kind)},
                                 {"rule", emulator::rule(fault.kind)},
@@ -157,57 +162,95 @@ Result<uint64_t> image_handle(emulator::Device& device, const ImageSpec& image, 
   }
 }
 
-// The launch's arguments in device memory, and where each buffer is; 0 where it is none.
+std::vector<std::byte> bytes_of(uint64_t value, size_t size_bytes) {
+  std::vector<std::byte> bytes(size_bytes);
+  std::memcpy(bytes.data(), &value, size_bytes);
+  return bytes;
+}
+
+// The launch's arguments in device memory, and where each piece's buffer is; 0 where it has none.
 struct PlacedArguments {
   std::vector<emulator::Address> addresses;
   std::vector<emulator::Argument> arguments;
 };
 
+// The value of a piece whose buffer, if it has one, lies at `address`.
+Result<std::vector<std::byte>> piece_value(emulator::Device& device, const ArgumentSpec& piece,
+                                           emulator::Address address, uint32_t address_bits) {
+  if (piece.image) {
+    const auto handle = image_handle(device, *piece.image, address);
+    if (!handle) return tl::unexpected(handle.error());
+    return bytes_of(*handle, sizeof *handle);
+  }
+  if (piece.tensor) {
+    emulator::TensorMap map = *piece.tensor;
+    map.address = address;
+    const auto encoded = emulator::encode(map);
+    if (!encoded) return tl::unexpected(encoded.error());
+    return std::vector<std::byte>(encoded->begin(), encoded->end());
+  }
+  return piece.is_buffer ? bytes_of(address, address_bits / 8) : piece.bytes;
+}
+
 Result<PlacedArguments> place_arguments(const KernelRun& run, emulator::Device& device,
                                         const emulator::Program& program) {
   PlacedArguments placed;
   auto& [addresses, arguments] = placed;
-  for (const ArgumentSpec& spec : run.arguments) {
-    emulator::Address address = 0;
-    if (spec.is_buffer) {
-      const size_t index = arguments.size();
-      const auto allocated = device.allocate(
-          spec.bytes.size(), index < run.entry.parameters.size() ? run.entry.parameters[index].name : "buffer");
+  const auto value_of = [&](const ArgumentSpec& piece) -> Result<std::vector<std::byte>> {
+    emulator::Address& address = addresses.emplace_back(0);
+    if (piece.is_buffer) {
+      const auto allocated = device.allocate(piece.bytes.size(), arguments.size() < run.entry.parameters.size()
+                                                                     ? run.entry.parameters[arguments.size()].name
+                                                                     : "buffer");
       if (!allocated) return tl::unexpected(allocated.error());
       address = *allocated;
-      if (spec.initialised) {
-        if (const auto written = device.write(address, spec.bytes); !written) return tl::unexpected(written.error());
+      if (piece.initialised) {
+        if (const auto written = device.write(address, piece.bytes); !written) return tl::unexpected(written.error());
       }
     }
-    if (spec.image) {
-      const auto handle = image_handle(device, *spec.image, address);
-      if (!handle) return tl::unexpected(handle.error());
-      arguments.push_back(emulator::Argument::of(*handle));
-    } else if (spec.is_buffer) {
-      arguments.push_back(run.address_bits == 32 ? emulator::Argument::of(static_cast<uint32_t>(address))
-                                                 : emulator::Argument::of(address));
+    return piece_value(device, piece, address, run.address_bits);
+  };
+  for (const ArgumentSpec& argument : run.arguments) {
+    const size_t number = arguments.size(), parameter_count = run.arguments.size() - run.bindings.size();
+    if (number >= parameter_count && argument.is_content()) {
+      addresses.push_back(0);
+      arguments.push_back({argument.bytes});
     } else {
-      arguments.push_back({spec.bytes});
+      auto value = argument_bytes(argument, value_of);
+      if (!value) return tl::unexpected(value.error());
+      arguments.push_back({std::move(*value)});
     }
-    addresses.push_back(address);
+    if (number < parameter_count) continue;
+    const auto written = program.write(run.bindings[number - parameter_count], arguments.back().bytes);
+    if (!written) return tl::unexpected(written.error());
   }
-  const size_t parameter_count = arguments.size() - run.bindings.size();
-  for (size_t i = 0; i < run.bindings.size(); ++i) {
-    const auto variable = program.global(run.bindings[i]);
-    if (!variable) return tl::unexpected(variable.error());
-    const auto& handle = arguments[parameter_count + i].bytes;
-    if (const auto written = device.write(variable->address, handle); !written) return tl::unexpected(written.error());
-  }
-  arguments.resize(parameter_count);
+  arguments.resize(run.arguments.size() - run.bindings.size());
   return placed;
+}
+
+// The buffers of all pieces after the launch; a variable's content where a binding gave it.
+Result<void> read_buffers(const KernelRun& run, const PlacedArguments& placed, const emulator::Device& device,
+                          const emulator::Program& program, RunReport& report) {
+  for (size_t i = 0; i < run.arguments.size(); ++i) {
+    const size_t binding = i - (run.arguments.size() - run.bindings.size());  // wraps around for parameters
+    Result<void> done;
+    for_each_piece(run.arguments[i], [&](const ArgumentSpec& piece) {
+      const emulator::Address address = placed.addresses[report.buffers.size()];
+      auto& buffer = report.buffers.emplace_back();
+      if (!piece.is_buffer || !done) return;
+      buffer.emplace(piece.bytes.size());
+      done = address != 0 ? device.read(address, *buffer) : program.read(run.bindings[binding], *buffer);
+    });
+    if (!done) return done;
+  }
+  return {};
 }
 
 Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings, emulator::Device& device,
                                const emulator::Program& program) {
   const auto placed = place_arguments(run, device, program);
   if (!placed) return tl::unexpected(placed.error());
-  const auto& [addresses, arguments] = *placed;
-  const auto outcome = emulator::launch(program, run.entry.name, run.shape, arguments, settings.launch);
+  const auto outcome = emulator::launch(program, run.entry.name, run.shape, placed->arguments, settings.launch);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
   report.text = outcome->output + emulator::render(*outcome, run.file);
@@ -218,12 +261,7 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
       outcome->statistics.thread_instructions, outcome->statistics.cta_count,
       outcome->statistics.cta_count == 1 ? "" : "s");
   report.json = to_json(*outcome, run);
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    auto& buffer = report.buffers.emplace_back();
-    if (!run.arguments[i].is_buffer) continue;
-    buffer.emplace(run.arguments[i].bytes.size());
-    if (const auto read = device.read(addresses[i], *buffer); !read) return tl::unexpected(read.error());
-  }
+  if (const auto read = read_buffers(run, *placed, device, program, report); !read) return tl::unexpected(read.error());
   report.exit_code = outcome->ok() ? 0 : kFaultsExitCode;
   for (const emulator::Fault& fault : outcome->faults) {
     if (fault.kind == emulator::FaultKind::unsupported) report.exit_code = exit_code_of(rules::Status::unparsable);
@@ -236,9 +274,14 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
   auto outcome = run_on_gpu(run, settings.deadline_seconds);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
-  report.json = {
-      {"file", run.file},          {"entry", run.entry.name},         {"device", outcome->device},
-      {"status", outcome->status}, {"timed_out", outcome->timed_out}, {"faults", nlohmann::ordered_json::array()}};
+  report.json = {{"schema", kSchema},
+                 {"file", run.file},
+                 {"entry", run.entry.name},
+                 {"backend", "cuda"},
+                 {"device", outcome->device},
+                 {"status", outcome->status},
+                 {"timed_out", outcome->timed_out},
+                 {"faults", nlohmann::ordered_json::array()}};
   std::string what = "ran clean", kind;
   if (outcome->timed_out) {
     what = fmt::format("is still running after {} s", settings.deadline_seconds);
@@ -261,8 +304,9 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
 // Standard output, the buffers' files, JSON and SARIF; the exit code of it all.
 int deliver(const RunReport& report, const KernelRun& run, const RunOptions& options) {
   const bool written = options.json == "-" || options.sarif == "-" || print(report.text);
-  for (size_t i = 0; i < run.arguments.size(); ++i) {
-    const std::string& path = run.arguments[i].output;
+  const auto pieces = run.pieces();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const std::string& path = pieces[i]->output;
     if (path.empty()) continue;
     if (!report.buffers[i]) {
       complain(fmt::format("{} is not written: the buffer went with its context; mapped:BYTES:OUT survives", path));
@@ -283,15 +327,35 @@ int deliver(const RunReport& report, const KernelRun& run, const RunOptions& opt
   return written ? report.exit_code : exit_code_of(rules::Status::unreadable);
 }
 
+std::string names_of(const std::vector<emulator::EntryInfo>& entries) {
+  std::string names;
+  for (const emulator::EntryInfo& entry : entries) names += (names.empty() ? "" : ", ") + entry.name;
+  return names;
+}
+
+std::string wrong_count(const emulator::EntryInfo& entry, size_t count) {
+  std::string expected;
+  for (const emulator::EntryParameter& parameter : entry.parameters) {
+    expected += fmt::format("{}{} ({} byte{})", expected.empty() ? ": " : ", ", parameter.name, parameter.size_bytes,
+                            parameter.size_bytes == 1 ? "" : "s");
+  }
+  return fmt::format("launch of '{}': {} argument{}, expected {}{}", entry.name, count, count == 1 ? "" : "s",
+                     entry.parameters.size(), expected);
+}
+
 int run_kernel(const RunOptions& options) {
   KernelRun run;
   RunSettings settings;
   if (const auto what = read_settings(options, run, settings)) return usage_error("run", *what);
-  run.file = options.file;
-  auto text = read_file(options.file);
-  if (!text) return fail_reading(text.error());
-  run.ptx = *text;
-  ptx::ParseResult parsed = ptx::parse(std::move(*text), options.file);
+  if (options.backend == "emulator") settings.launch.stop = &stop_request();  // before anything that takes long
+  for (const std::string& path : {options.json, options.sarif}) {
+    if (const auto can = check_writable(path); !can) return fail_reading(can.error());
+  }
+  auto image = read_one_image(options.file);
+  if (!image) return fail_reading(image.error());
+  run.file = image->name;
+  run.ptx = image->text;
+  ptx::ParseResult parsed = ptx::parse(std::move(image->text), image->name);
   if (!parsed.diagnostics.empty()) {
     print(report::rendered(parsed));
     return exit_code_of(rules::Status::unparsable);
@@ -304,8 +368,10 @@ int run_kernel(const RunOptions& options) {
   }
   run.address_bits = program->module().address_size;
   if (options.entry.empty() && program->entries().size() != 1)
-    return usage_error(
-        "run", fmt::format("{} has {} kernels: name one with --entry", options.file, program->entries().size()));
+    return usage_error("run", program->entries().empty()
+                                  ? fmt::format("{} has no kernel", run.file)
+                                  : fmt::format("{} has {} kernels: name one with --entry: {}", run.file,
+                                                program->entries().size(), names_of(program->entries())));
   auto entry = program->entry(options.entry.empty() ? program->entries().front().name : options.entry);
   if (!entry) return usage_error("run", entry.error().message());
   run.entry = std::move(*entry);
@@ -325,17 +391,23 @@ int run_kernel(const RunOptions& options) {
     if (!argument)
       return argument.error().where.empty() ? usage_error("run", argument.error().message())
                                             : fail_reading(argument.error());
-    if (!argument->image)
-      return usage_error(
-          "run", fmt::format("--bind: expected tex:, surf: or sampler: behind '{}='", binding.substr(0, equals)));
     run.bindings.push_back(binding.substr(0, equals));
     run.arguments.push_back(std::move(*argument));
   }
 
   const bool on_gpu = options.backend == "cuda";
+  if (on_gpu && !run.bindings.empty())
+    return usage_error("run", "variables of the module are bound on the emulator only; leave --backend out");
   for (const ArgumentSpec& argument : run.arguments)
-    if (on_gpu && argument.image)
-      return usage_error("run", "textures, surfaces and samplers are given to the emulator only; leave --backend out");
+    if (on_gpu && (argument.image || argument.tensor))
+      return usage_error(
+          "run", "textures, surfaces, samplers and tensor maps are given to the emulator only; leave --backend out");
+  if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
+    return usage_error("run", wrong_count(run.entry, count));
+  for (const ArgumentSpec* piece : run.pieces()) {
+    if (const auto can = check_writable(piece->output); !can) return fail_reading(can.error());
+  }
+  if (!on_gpu && settings.deadline_seconds > 0) request_stop_after(settings.deadline_seconds);
   const auto report =
       on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program);
   if (!report) {
@@ -354,30 +426,33 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* verb =
       app.add_subcommand("run", "run one kernel of FILE, on the emulator or a GPU, and say what is wrong with it");
   const auto options = std::make_shared<RunOptions>();
-  verb->add_option("FILE", options->file, "PTX file; - is standard input")->required();
+  verb->add_option("FILE", options->file, std::string(kOneFile))->required();
   verb->add_option("--entry", options->entry, "kernel to run; may be left out where there is only one");
-  verb->add_option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z");
-  verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z");
-  verb->add_option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z");
-  verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory")
+  verb->add_option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z (default 1)");
+  verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z (default 1)");
+  verb->add_option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z (default 1)");
+  verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory (default 0)")
       ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option(
       "--arg", options->arguments,
       "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
-      "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; tex:LIST:FILE surf:LIST:FILE:OUT sampler:LIST, "
-      "LIST such as 2d,8x8,f32x4,linear,wrap,normalised");
+      "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
+      "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST such "
+      "as f16,64x64,box16x64,swizzle128");
   verb->add_option("--bind", options->bindings,
-                   "NAME=SPEC: the .texref, .surfref or .samplerref of that name; SPEC is tex:, surf: or sampler:");
-  verb->add_option("--backend", options->backend, "emulator, or cuda: the GPU $PTXKIT_DEVICE (default 0)");
-  verb->add_option("--check", options->checks,
-                   "all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
-  verb->add_option("--schedule", options->schedule, "in-order, random:SEED or adversarial:SEED");
+                   "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "
+                   ".samplerref that handle");
+  verb->add_option("--backend", options->backend, "emulator (default), or cuda: the GPU $PTXKIT_DEVICE (default 0)");
+  verb->add_option(
+      "--check", options->checks,
+      "all (default), none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
+  verb->add_option("--schedule", options->schedule, "in-order (default), random:SEED or adversarial:SEED");
   verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit")
       ->check(whole_number());
   verb->add_option("--deadline", options->deadline_seconds,
-                   "cuda: give up after so many seconds, write the mapped buffers and exit 3; 0: wait")
+                   "give up after so many seconds, write the buffers (cuda: the mapped ones) and exit 3; 0: wait")
       ->check(number());
-  verb->add_option("--threads", options->threads, "blocks to run at the same time")
+  verb->add_option("--threads", options->threads, "blocks to run at the same time (default 1)")
       ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option("--json", options->json, "write faults and statistics to this file; - is standard output");
   verb->add_option("--sarif", options->sarif, "write the faults to this file as SARIF 2.1.0; - is standard output");

@@ -35,6 +35,41 @@ TEST(Device, FreshMemoryIsUninitialised) {
   EXPECT_EQ(*device.uninitialised_bytes(address, 16), 14u);
 }
 
+TEST(Program, TheHostWritesVariablesAndReadsThem) {
+  Device device;
+  const auto program = Program::load_text(device, module_text(R"(
+.const .align 4 .b8 factors[8];
+.visible .global .align 4 .u32 sum = 5;
+.visible .entry k()
+{
+  .reg .b32 %r<4>;
+  ld.const.u32 %r0, [factors+4];
+  ld.global.u32 %r1, [sum];
+  add.u32 %r1, %r1, %r0;
+  st.global.u32 [sum], %r1;
+  ret;
+}
+)"),
+                                          "variables.ptx");
+  ASSERT_TRUE(program) << program.error().message();
+  const std::array<uint32_t, 2> factors{1, 30};
+  std::array<uint32_t, 2> back{};
+  uint32_t sum = 0;
+  ASSERT_TRUE(program->write("factors", std::as_bytes(std::span(factors))));
+  ASSERT_TRUE(program->read("factors", std::as_writable_bytes(std::span(back))));
+  EXPECT_EQ(back, factors);
+  ASSERT_TRUE(launch(*program, "k", {}, {}));
+  ASSERT_TRUE(program->read("sum", std::as_writable_bytes(std::span(&sum, 1))));
+  EXPECT_EQ(sum, 35u);
+  ASSERT_TRUE(program->write("sum", std::as_bytes(std::span(factors).first(1))));
+  ASSERT_TRUE(program->read("sum", std::as_writable_bytes(std::span(&sum, 1))));
+  EXPECT_EQ(sum, 1u);
+  EXPECT_THAT(program->write("sum", std::as_bytes(std::span(factors))).error().message(),
+              HasSubstr("variable 'sum' has 4 bytes, not 8"));
+  EXPECT_THAT(program->read("none", std::as_writable_bytes(std::span(back))).error().message(),
+              HasSubstr("no global or constant variable 'none'"));
+}
+
 TEST(Device, MisuseIsRefused) {
   Device device;
   Address address = *device.allocate(16, "buffer");

@@ -1,5 +1,6 @@
 // Every kind of fault: a kernel with the bug planted, and its clean twin. A kind without a pair here fails the last
 // test of this file.
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -286,12 +287,33 @@ TEST(Faults, StoresOfUninitialisedValuesOnRequest) {
   EXPECT_EQ(*parse_checks("all,stores"), kCheckAll | kCheckUninitialisedStores);
 }
 
+TEST(Faults, TheStepLimitHoldsForManyShortBlocks) {
+  const Ran ran = run_kernel(entry_text("  add.u32 %r1, %r0, 1;\n"), {.grid = {1'000'000}, .block = {32}}, 1, {},
+                             {.max_steps = 1000});
+  ASSERT_EQ(ran.outcome.faults.size(), 1u);
+  EXPECT_EQ(ran.outcome.faults.front().kind, FaultKind::out_of_steps);
+  EXPECT_LT(ran.outcome.statistics.warp_instructions, 2000u);
+}
+
+TEST(Faults, ALaunchIsStoppedFromOutside) {
+  const std::string endless = entry_text("a:\n  add.u32 %r1, %r0, 1;\n  bra a;\n");
+  const std::atomic<bool> stop = true;
+  for (const unsigned threads : {1u, 2u}) {
+    const Ran ran = run_kernel(endless, {.grid = {4}, .block = {32}}, 1, {}, {.threads = threads, .stop = &stop});
+    ASSERT_EQ(ran.outcome.faults.size(), 1u);
+    const Fault& fault = ran.outcome.faults.front();
+    EXPECT_EQ(fault.kind, FaultKind::interrupted);
+    EXPECT_GE(fault.site.line, 4u);
+    EXPECT_THAT(fault.message, HasSubstr("has not ended after"));
+  }
+}
+
 TEST(Faults, EveryKindHasAPair) {
   // A leak is looked for on request: below. Races of the other two kinds: races_test.cpp. Handles: texture_test.cpp.
-  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp.
+  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. That a launch is stopped from outside: above.
   std::set<FaultKind> covered{FaultKind::leak,           FaultKind::global_race,    FaultKind::grid_race,
                               FaultKind::texture_handle, FaultKind::surface_handle, FaultKind::wgmma_pending,
-                              FaultKind::wgmma_fence,    FaultKind::tensor_memory};
+                              FaultKind::wgmma_fence,    FaultKind::tensor_memory,  FaultKind::interrupted};
   for (const Pair& each : pairs()) covered.insert(each.kind);
 #define FAULT(id, rule, stops, words) EXPECT_TRUE(covered.contains(FaultKind::id)) << #id;
 #include "runtime/backend/emulator/fault_kinds.def"

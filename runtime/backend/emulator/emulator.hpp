@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -133,6 +134,10 @@ class Program {
   const std::vector<EntryInfo>& entries() const;
   Result<EntryInfo> entry(std::string_view name) const;  // error lists the entries there are
   Result<Variable> global(std::string_view name) const;  // a module-scope .global or .const variable
+  // What the host copies to and from such a variable, from its first byte on, between launches: cudaMemcpyToSymbol.
+  // Error: no such variable, or it has fewer bytes.
+  Result<void> write(std::string_view name, std::span<const std::byte> bytes) const;
+  Result<void> read(std::string_view name, std::span<std::byte> bytes) const;
   const ptx::Module& module() const;
 
   const std::shared_ptr<const ProgramImage>& image() const { return image_; }
@@ -192,6 +197,7 @@ struct LaunchOptions {
   uint64_t max_steps = 0;  // warp instructions of the whole launch; 0: no limit
   unsigned threads = 1;    // CTAs in parallel; more than 1 gives up determinism between CTAs that communicate
   size_t max_faults = 16;  // launch stops when so many have been found
+  const std::atomic<bool>* stop = nullptr;  // where it turns true the launch ends, with the fault `interrupted`
 };
 
 enum class FaultKind : uint8_t {

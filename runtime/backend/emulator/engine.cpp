@@ -503,6 +503,20 @@ bool time_out(std::vector<std::unique_ptr<Cta>>& ctas) {
   return any;
 }
 
+// Whether the launch may not go on with this warp, which is then what the fault speaks of.
+bool is_cut_off(Launch& launch, Warp& warp) {
+  const uint64_t total = launch.steps.load(std::memory_order_relaxed);
+  const bool out_of_steps = launch.options.max_steps && total >= launch.options.max_steps;
+  const bool interrupted = launch.options.stop != nullptr && *launch.options.stop;
+  if (!out_of_steps && !interrupted) return false;
+  if (!launch.stop.exchange(true) && !warp.fragments.empty())
+    report(warp, {.kind = out_of_steps ? FaultKind::out_of_steps : FaultKind::interrupted,
+                  .message = fmt::format("the launch has not ended after {} warp instructions",
+                                         out_of_steps ? launch.options.max_steps : total),
+                  .lane = static_cast<unsigned>(std::countr_zero(warp.fragments.front().mask))});
+  return true;
+}
+
 Progress run(Cta& cta, uint64_t budget) {
   Launch& launch = *cta.launch;
   const bool random = launch.options.schedule_seed != 0;
@@ -519,21 +533,13 @@ Progress run(Cta& cta, uint64_t budget) {
       if (!warp.live) continue;
       alive = true;
       if (warp.polls) wake(warp, false);
+      if (is_cut_off(launch, warp)) return Progress::done;
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
       if (adversarial && cta.random() % 4) slice = kFragmentSlice;
       uint64_t steps = launch.checked ? run_warp<true>(warp, slice) : run_warp<false>(warp, slice);
       progress |= steps != 0;
       used += steps;
-      uint64_t total = launch.steps.fetch_add(steps, std::memory_order_relaxed) + steps;
-      if (launch.options.max_steps && total >= launch.options.max_steps && warp.live) {
-        if (!warp.fragments.empty())
-          report(warp, {.kind = FaultKind::out_of_steps,
-                        .message = fmt::format("the launch has not ended after {} warp instructions",
-                                               launch.options.max_steps),
-                        .lane = static_cast<unsigned>(std::countr_zero(warp.fragments.front().mask))});
-        launch.stop = true;
-        return Progress::done;
-      }
+      launch.steps.fetch_add(steps, std::memory_order_relaxed);
       if (adversarial && steps != 0) {
         // Who has used up its slice goes last from now on; who waits keeps its place.
         if (steps >= slice)

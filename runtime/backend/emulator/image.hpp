@@ -285,10 +285,10 @@ struct ProgramImage {
   std::vector<FunctionImage> functions;        // by ptx::FunctionId
   std::vector<EntryImage> entries;
   std::vector<EntryInfo> infos;
-  std::vector<uint8_t> constants;  // slots
-  std::vector<uint32_t> zeros;     // "nothing undefined" for constants and specials
-  ObjectTable constant_objects;    // the .const bank
-  std::vector<uint8_t> constant_bytes;
+  std::vector<uint8_t> constants;               // slots
+  std::vector<uint32_t> zeros;                  // "nothing undefined" for constants and specials
+  ObjectTable constant_objects;                 // the .const bank
+  mutable std::vector<uint8_t> constant_bytes;  // the host may write them between launches
   bool uses_grid_workspace = false, uses_reserved_shared = false, uses_heap = false;
   std::unordered_map<std::string, Variable> globals;
   std::map<Address, ImageUse> opaque_variables;  // of .texref, .surfref and .samplerref

@@ -73,6 +73,43 @@ Result<Variable> Program::global(std::string_view name) const {
   return it->second;
 }
 
+namespace {
+
+// Where the host finds the first `size_bytes` of a variable; `shadow` is null for constants, which are always defined.
+struct HostPlace {
+  uint8_t* bytes = nullptr;
+  uint8_t* shadow = nullptr;
+};
+
+Result<HostPlace> host_place(const ProgramImage& image, const Result<Variable>& variable, std::string_view name,
+                             size_t size_bytes) {
+  if (!variable) return tl::unexpected(variable.error());
+  if (size_bytes > variable->size_bytes)
+    return fail(fmt::format("variable '{}' has {} bytes, not {}", name, variable->size_bytes, size_bytes),
+                image.module->path);
+  if (variable->address >> kWindowShift == kConstWindow >> kWindowShift)
+    return HostPlace{image.constant_bytes.data() + (variable->address & kWindowMask)};
+  const uint64_t offset = variable->address - kGlobalBase;
+  return HostPlace{image.memory->bytes + offset, image.memory->shadow + offset};
+}
+
+}  // namespace
+
+Result<void> Program::write(std::string_view name, std::span<const std::byte> bytes) const {
+  const auto place = host_place(*image_, global(name), name, bytes.size());
+  if (!place) return tl::unexpected(place.error());
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(place->bytes));
+  if (place->shadow != nullptr) std::fill_n(place->shadow, bytes.size(), uint8_t{0xff});
+  return {};
+}
+
+Result<void> Program::read(std::string_view name, std::span<std::byte> bytes) const {
+  const auto place = host_place(*image_, global(name), name, bytes.size());
+  if (!place) return tl::unexpected(place.error());
+  std::copy_n(reinterpret_cast<const std::byte*>(place->bytes), bytes.size(), bytes.begin());
+  return {};
+}
+
 const ptx::Module& Program::module() const { return *image_->module; }
 
 }  // namespace ptxkit::emulator
