@@ -332,12 +332,12 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
     };
     // Sorted offsets less than m apart have residues that are sorted up to a turn.
     const auto sorted = [&](std::span<const Place> places) {
-      std::vector<Place> found(places.size());
-      std::transform(places.begin(), places.end(), found.begin(), residue);
-      const auto turn = std::is_sorted_until(found.begin(), found.end(), is_before);
-      std::rotate(found.begin(), turn, found.end());
-      if (!std::is_sorted(found.begin(), found.end(), is_before)) std::sort(found.begin(), found.end(), is_before);
-      return found;
+      std::vector<Place> turned(places.size());
+      std::transform(places.begin(), places.end(), turned.begin(), residue);
+      const auto turn = std::is_sorted_until(turned.begin(), turned.end(), is_before);
+      std::rotate(turned.begin(), turn, turned.end());
+      if (!std::is_sorted(turned.begin(), turned.end(), is_before)) std::sort(turned.begin(), turned.end(), is_before);
+      return turned;
     };
     left_residues = sorted(left);
     const std::vector<Place> once = sorted(right);
