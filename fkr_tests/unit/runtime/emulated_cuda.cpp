@@ -23,7 +23,7 @@ namespace emulator = ptxkit::emulator;
 
 constexpr int kInvalidValue = 1, kNoBinaryForGpu = 209, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600,
               kIllegalAddress = 700, kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
-constexpr uint64_t kBusySteps = 1'000'000;
+constexpr uint64_t kBusySteps = 5'000'000;
 constexpr int kErrorLog = 5, kOptimisationLevel = 7;  // CUjit_option
 
 struct Gpu {
