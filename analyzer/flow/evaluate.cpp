@@ -315,7 +315,7 @@ Column Evaluator::result(ValueId id, unsigned depth) {
       return binary([](uint64_t a, uint64_t b) -> Bits { return a - b; });
     case Op::mul:
     case Op::mad: {
-      const Column c = instruction.op == Op::mad ? input(2, width) : Column(Bits(0));
+      Column c = instruction.op == Op::mad ? input(2, width) : Column(Bits(0));
       if (c.is_same() && !c[0]) return c;
       return Column::combine(
           [&](const Bits& a, const Bits& b, const Bits& sum) -> Bits {

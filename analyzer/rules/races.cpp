@@ -163,7 +163,7 @@ unsigned RaceSearch::row_dimension() const {
   const std::vector<ptx::Operand>& operands = context_->function().operand_pool;
   for (const unsigned dimension : {0u, 1u, 2u})
     if (std::any_of(operands.begin(), operands.end(), [&](const ptx::Operand& operand) {
-          return operand.kind == ptx::OperandKind::special && operand.component == "xyz"[dimension] &&
+          return operand.kind == ptx::OperandKind::special && operand.component == 'x' + dimension &&
                  static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid;
         }))
       return dimension;

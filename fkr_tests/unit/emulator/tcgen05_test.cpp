@@ -322,7 +322,8 @@ TEST(Tcgen05, MistakesAreFound) {
   const std::string wait = "  tcgen05.wait::st.sync.aligned;\n";
   EXPECT_EQ(fault_of(kAt + store + wait + load), "");
   EXPECT_THAT(fault_of(kAt + store + load), HasSubstr("before the wait::st"));
-  EXPECT_THAT(fault_of("  mov.u32 %r5, %r1;\n" + store), HasSubstr("reaches lanes 0 to 31 of tensor memory, its own are"));
+  EXPECT_THAT(fault_of("  mov.u32 %r5, %r1;\n" + store),
+              HasSubstr("reaches lanes 0 to 31 of tensor memory, its own are"));
   EXPECT_THAT(fault_of("  add.u32 %r5, %r1, %r21;\n  add.u32 %r5, %r5, 64;\n" + store),
               HasSubstr("columns 64 to 64 of tensor memory are in no allocation"));
   // What nobody wrote decides.
