@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analyzer/ptx/diagnostic.hpp"
@@ -51,7 +52,20 @@ class Validator {
   const OperandSpec& child(const OperandSpec& item, unsigned index) const { return specs_[item.first_child + index]; }
 
  private:
-  struct Failure;
+  // The furthest that an instruction got along one form.
+  struct Failure {
+    uint32_t operand = 0;  // index of the first operand that does not fit
+    DiagnosticKind kind = DiagnosticKind::operand_kind;
+    Offset at = 0;
+    std::string message;
+
+    bool set(DiagnosticKind new_kind, Offset new_at, std::string new_message) {
+      kind = new_kind;
+      at = new_at;
+      message = std::move(new_message);
+      return false;
+    }
+  };
   uint32_t version() const { return module_.version_major * 10 + module_.version_minor; }
   // `items` gets what each operand was matched with, where it is not null.
   bool match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,

@@ -29,19 +29,28 @@ void set_marks(Warp& warp, Ref ref, const uint32_t (&undefined)[kLanes], const C
   origin_of(warp, ref) = static_cast<uint32_t>(cta.origins.size());
 }
 
-// Each eight lanes give the addresses of the eight rows of one matrix, 16 bytes a row.
+// Each eight lanes give the addresses of the eight rows of one of `count` matrices, 16 bytes a row: those
+// lanes, or none after a fault.
+template <bool kChecked, bool kStore>
+uint32_t locate_rows(Warp& warp, const Code& code, unsigned count, Places& places) {
+  const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
+  if constexpr (kChecked) {
+    if (!locate_checked(warp, code, givers, 16, kStore ? AccessKind::store : AccessKind::load, places)) return 0;
+  } else {
+    locate_unchecked(warp, code, givers, 16, places);
+  }
+  return givers;
+}
+
+// ldmatrix and stmatrix of halves.
 template <bool kChecked, bool kStore>
 void rows(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = form_of(warp, code);
   const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
   const unsigned count = form.d.count;
-  const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
   Places places;
-  if constexpr (kChecked) {
-    if (!locate_checked(warp, code, givers, 16, kStore ? AccessKind::store : AccessKind::load, places)) return;
-  } else {
-    locate_unchecked(warp, code, givers, 16, places);
-  }
+  const uint32_t givers = locate_rows<kChecked, kStore>(warp, code, count, places);
+  if (givers == 0) return;
   for (unsigned matrix = 0; matrix < count; ++matrix) {
     const Ref ref = refs[matrix];
     uint16_t* halves = at<uint16_t>(warp, ref);
@@ -98,13 +107,9 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = form_of(warp, code);
   const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
   const unsigned count = form.d.count;  // each register holds what lies in eight rows
-  const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
   Places places;
-  if constexpr (kChecked) {
-    if (!locate_checked(warp, code, givers, 16, kStore ? AccessKind::store : AccessKind::load, places)) return;
-  } else {
-    locate_unchecked(warp, code, givers, 16, places);
-  }
+  const uint32_t givers = locate_rows<kChecked, kStore>(warp, code, count, places);
+  if (givers == 0) return;
   for (unsigned reg = 0; reg < count; ++reg) {
     const Ref ref = refs[reg];
     uint8_t* values = at<uint8_t>(warp, ref);
