@@ -122,6 +122,7 @@ std::vector<Case> cases() {
       in_body(K::space_mismatch, ".const .b32 c; ld.u32 %r1, [c];", "[c]"),
       in_body(K::operand_kind, "ld.global.u32 _, [%l1];", "_"),
       in_body(K::call_mismatch, "call callee;", "call"),
+      in_body(K::call_mismatch, ".param .b32 x, y; call (y), callee, (x);", "call"),
       in_body(K::call_mismatch, ".param .b64 x; call callee, (x);", "x);"),
       in_body(K::call_mismatch, "P: .callprototype _ (.param .b32 _); call %l1, P;", "call %l1"),
   };
