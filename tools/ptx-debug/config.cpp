@@ -31,8 +31,19 @@ std::string listed(const CLI::Option& option, const std::string& value) {
   return out;
 }
 
+// An option whose file may be left out, as --json: standard output then.
+bool may_lack_path(const CLI::Option& option) { return option.get_type_name() == "[F]"; }
+
 // Names a file: the value is relative to the config file.
-bool is_path(const CLI::Option& option) { return option.get_type_name() == "F" || option.get_type_name() == "[F]"; }
+bool is_path(const CLI::Option& option) { return option.get_type_name() == "F" || may_lack_path(option); }
+
+// What the command line would say; nothing where it would leave the option out.
+std::optional<std::string> as_word(const CLI::Option& option, const std::string& value, const fs::path& folder) {
+  if (may_lack_path(option) && value == "false") return std::nullopt;
+  if (value == "-" || (may_lack_path(option) && value == "true")) return "-";
+  // An absolute path stays what it is.
+  return is_path(option) ? (folder / value).string() : listed(option, value);
+}
 
 }  // namespace
 
@@ -96,10 +107,9 @@ Result<void> apply_config(CLI::App& verb, const std::string& path) {
     const bool is_flag = option.get_items_expected_max() == 0;
     try {
       for (const std::string& value : setting.values) {
-        // An absolute path stays what it is.
-        option.add_result(is_path(option) ? (fs::path(path).parent_path() / value).string() : listed(option, value));
+        if (const auto word = as_word(option, value, fs::path(path).parent_path())) option.add_result(*word);
       }
-      option.run_callback();
+      if (option.count() > 0) option.run_callback();
     } catch (const CLI::ParseError& error) {
       if (is_flag) {
         return wrong(setting.line, fmt::format("{}: expected true or false, found '{}'", name, setting.values.back()));

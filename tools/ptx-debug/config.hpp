@@ -5,6 +5,7 @@
 //   min-score = 90
 //   ignore = F052, BankConflicts
 //   baseline = known.json        paths are relative to the config file's folder
+//   json = true                  to standard output, as --json alone; json = F writes a file
 //
 // A name that may be given several times may stand in several lines. What the command line says, it says instead.
 #pragma once
