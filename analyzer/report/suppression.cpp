@@ -30,12 +30,9 @@ struct Allowance {
   std::vector<std::string> faults;
 };
 
-// The words behind the mark in a line; nothing where the line has no such comment.
-std::optional<Allowance> allowance_in(std::string_view line) {
-  const size_t comment = line.find("//");
-  const size_t mark = comment == line.npos ? line.npos : line.find(kMark, comment);
-  if (mark == line.npos) return std::nullopt;
-  std::string_view words = trimmed(line.substr(mark + kMark.size()));
+// What the words behind the mark say.
+Allowance allowance_of(std::string_view words) {
+  words = trimmed(words);
   Allowance allowance;
   const std::string verb(words.substr(0, words.find_first_of(" \t")));
   if (verb != "allow") {
@@ -69,6 +66,53 @@ std::optional<Allowance> allowance_in(std::string_view line) {
   return allowance;
 }
 
+// The words behind the mark in a line of a source; nothing where the line has no such comment.
+std::optional<Allowance> allowance_in(std::string_view line) {
+  const size_t line_comment = line.find("//"), comment = std::min(line_comment, line.find("/*"));
+  const size_t mark = comment == line.npos ? line.npos : line.find(kMark, comment);
+  if (mark == line.npos) return std::nullopt;
+  const std::string_view words = line.substr(mark + kMark.size());
+  return allowance_of(comment == line_comment ? words : words.substr(0, words.find("*/")));
+}
+
+// Whether a line without the blanks around it is one comment and nothing else.
+bool is_comment(std::string_view line) {
+  return line.starts_with("//") || (line.starts_with("/*") && line.find("*/") + 2 == line.size());
+}
+
+// The comments of a text, as offsets, and which of its lines, from 1 on, have more than comments.
+struct Comments {
+  std::vector<std::pair<size_t, size_t>> spans;
+  std::vector<bool> has_code;
+};
+
+Comments comments_of(const ptx::Module& module) {
+  const std::string_view text = module.text;
+  Comments found;
+  found.has_code.resize(module.line_starts.size() + 2);
+  uint32_t line = 1;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    if (text.substr(at).starts_with("//")) {
+      end = std::min(text.find('\n', at), text.size());
+      found.spans.emplace_back(at, end);
+    } else if (text.substr(at).starts_with("/*")) {
+      end = std::min(text.find("*/", at + 2), text.size());
+      found.spans.emplace_back(at, end);
+      end = std::min(end + 2, text.size());
+    } else if (text[at] == '"') {
+      end = std::min(text.find_first_of("\"\n", at + 1), text.size() - 1) + 1;
+      found.has_code[line] = true;
+    } else if (std::string_view(" \t\r\n").find(text[at]) == std::string_view::npos) {
+      found.has_code[line] = true;
+    }
+    line += static_cast<uint32_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                             text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    at = end;
+  }
+  return found;
+}
+
 // A comment in the PTX, and the lines of which it speaks.
 struct PtxComment {
   uint32_t line = 0;
@@ -82,8 +126,13 @@ class Suppressor {
   Suppressor(FileAnalysis& file, Baseline& baseline, const SourceLine& source_line)
       : file_(file), module_(file.parsed.module), baseline_(baseline), source_line_(source_line) {
     if (module_.text.find(kMark) == module_.text.npos) return;
-    for (uint32_t line = 1; line <= module_.line_starts.size(); ++line) {
-      if (auto allowance = allowance_in(module_.line(line))) comments_.push_back(place(line, std::move(*allowance)));
+    const Comments comments = comments_of(module_);
+    for (const auto& [begin, end] : comments.spans) {
+      for (size_t mark = module_.text.find(kMark, begin); mark < end; mark = module_.text.find(kMark, mark + 1)) {
+        const std::string_view rest =
+            module_.text.substr(mark + kMark.size(), end - std::min(end, mark + kMark.size()));
+        comments_.push_back(place(comments, begin, mark, end, allowance_of(rest.substr(0, rest.find('\n')))));
+      }
     }
   }
 
@@ -95,13 +144,15 @@ class Suppressor {
   }
 
  private:
-  PtxComment place(uint32_t line, Allowance allowance) const {
-    PtxComment comment{line, line, line, std::move(allowance), {}};
-    if (!trimmed(module_.line(line)).starts_with("//")) return comment;
+  PtxComment place(const Comments& comments, size_t begin, size_t mark, size_t end, Allowance allowance) const {
+    const auto line_of = [&](size_t at) { return module_.position(static_cast<ptx::Offset>(at)).line; };
+    const uint32_t last = line_of(end);
+    const uint32_t beside = comments.has_code[last] ? last : line_of(begin);
+    PtxComment comment{line_of(mark), beside, beside, std::move(allowance), {}};
+    if (comments.has_code[beside]) return comment;
     // It stands alone: on to the next line that is more than a comment.
-    uint32_t next = line + 1;
-    const auto is_empty = [&](std::string_view text) { return text.empty() || text.starts_with("//"); };
-    while (next <= module_.line_starts.size() && is_empty(trimmed(module_.line(next)))) ++next;
+    uint32_t next = last + 1;
+    while (next <= module_.line_starts.size() && !comments.has_code[next]) ++next;
     comment.first = comment.last = next;
     for (const ptx::Function& function : module_.functions) {
       if (function.has_body && module_.position(function.at).line == next) {
@@ -151,7 +202,7 @@ class Suppressor {
         const auto text = at ? source_line_(file_.path, source.file, at) : std::nullopt;
         const auto allowance = text ? allowance_in(*text) : std::nullopt;
         // The line before counts only if it is nothing but the comment.
-        const bool is_here = at == source.line || (text && trimmed(*text).starts_with("//"));
+        const bool is_here = at == source.line || (text && is_comment(trimmed(*text)));
         if (allowance && is_here && allowance->rules.contains(rule)) return allowance->reason;
       }
     }

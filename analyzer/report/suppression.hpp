@@ -1,9 +1,9 @@
 // Findings that people have decided to live with: comments beside the code, and a file with those of the past.
 //
-// A comment `// ptx-debug: allow F051, F081 -- reason` speaks of the findings of these rules on its own line of PTX, on
-// the next line with a statement if it stands alone, and of a whole function if that line begins it. In the C++ or CUDA
-// source that `.loc` names it speaks of its own line and the next one. A suppressed finding stays in the report, with
-// its reason; it costs no points and no exit code.
+// A comment `// ptx-debug: allow F051, F081 -- reason`, or the same in `/* */`, speaks of the findings of these rules
+// on its own line of PTX, on the next line with a statement if it stands alone, and of a whole function if that line
+// begins it. In the C++ or CUDA source that `.loc` names it speaks of its own line and the next one. A suppressed
+// finding stays in the report, with its reason; it costs no points and no exit code.
 #pragma once
 
 #include <functional>
