@@ -13,6 +13,7 @@
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/embedded.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::report {
 

@@ -10,8 +10,8 @@
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/html_parts.hpp"
 #include "analyzer/report/place.hpp"
-#include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::report {
 namespace {

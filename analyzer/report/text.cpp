@@ -12,6 +12,7 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::report {
 namespace {

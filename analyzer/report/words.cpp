@@ -16,10 +16,6 @@ bool is_named(const std::optional<uint32_t> (&tid)[3]) { return tid[0] || tid[1]
 
 }  // namespace
 
-std::string plural(size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string witness_text(const rules::Witness& witness) {
   std::vector<std::string> parts;
   if (is_named(witness.tid)) parts.push_back("thread " + thread_text(witness.tid));

@@ -8,6 +8,7 @@
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
 #include "analyzer/rules/warp_access.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -53,8 +54,10 @@ RuleResult bank_conflicts(Context& context) {
   if (all == 0) return not_applicable("the kernel does not access shared memory");
   if (known == 0) return undecided("no shared address is a known function of the lane");
   return advise(std::move(findings),
-                fmt::format("{} of {} shared accesses are known, their worst degree is {}", known, all, worst),
-                fmt::format("{} of {} shared accesses are known, their worst degree is {}", known, all, worst));
+                fmt::format("{} of {} known, at worst {} in one bank", known,
+                            plural(all, "shared access", "shared accesses"), plural(worst, "lane")),
+                fmt::format("{} of {} known, at worst {} in one bank", known,
+                            plural(all, "shared access", "shared accesses"), plural(worst, "lane")));
 }
 
 // F053. The same for global memory and its sectors of 32 bytes.
@@ -80,7 +83,8 @@ RuleResult coalescing(Context& context) {
   }
   if (all == 0) return not_applicable("the kernel does not access global memory");
   if (known == 0) return undecided("no global address is a known function of the lane");
-  return advise(std::move(findings), fmt::format("{} of {} global accesses are known and coalesced", known, all),
+  return advise(std::move(findings),
+                fmt::format("{} of {} known and coalesced", known, plural(all, "global access", "global accesses")),
                 "requests touch more sectors than they need");
 }
 

@@ -7,6 +7,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -169,7 +170,7 @@ RuleResult async_copy_wait(Context& context) {
   }
   if (copies == 0) return not_applicable("the kernel has no cp.async");
   in_program_order(findings);
-  return conclude(std::move(findings), fmt::format("no thread reads one of its {} copies before it waits", copies));
+  return conclude(std::move(findings), plural(copies, "copy", "copies") + ", none read before it is waited for");
 }
 
 // F089. The assembler checks constants. A size in a register, or one that does not fit the other operands, it does not.
@@ -235,7 +236,7 @@ RuleResult async_copy_size(Context& context) {
   });
   if (count == 0) return not_applicable("the kernel has no asynchronous copy with a size");
   if (findings.empty() && open) return undecided("the size of an asynchronous copy is computed at run time");
-  return conclude(std::move(findings), fmt::format("the sizes of {} asynchronous copies are legal", count));
+  return conclude(std::move(findings), plural(count, "asynchronous copy", "asynchronous copies") + " of a legal size");
 }
 
 }  // namespace ptxkit::rules

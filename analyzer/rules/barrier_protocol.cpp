@@ -9,6 +9,7 @@
 #include "analyzer/rules/divergence.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -126,9 +127,8 @@ RuleResult barrier_count(Context& context) {
       continue;
     }
     Finding finding = finding_at(context, graph.last(block), Severity::high, split->tier,
-                                 fmt::format("the threads that jump here pass {} barriers before the ways meet, the "
-                                             "others {}",
-                                             one->least, other->least),
+                                 fmt::format("the threads that jump here pass {} before the ways meet, the others {}",
+                                             plural(one->least, "barrier"), other->least),
                                  "give both ways the same barriers, or move them behind the place where the ways meet");
     finding.path.push_back({function.instructions[graph.block(meets).first].at, "the ways meet here"});
     finding.assumptions = split->assumptions;
@@ -184,15 +184,15 @@ RuleResult arrive_wait_pairing(Context& context) {
     }
     Finding finding = finding_at(
         context, arrival.id, Severity::high, Tier::proved,
-        any ? fmt::format("{} threads are counted here for barrier {}, but line {} waits for another number",
-                          *arrival.count, *arrival.barrier, line_of(context, partner))
+        any ? fmt::format("this counts {} for barrier {}, but line {} waits for another number",
+                          plural(*arrival.count, "thread"), *arrival.barrier, line_of(context, partner))
             : fmt::format("threads arrive at barrier {}, and nothing in the kernel waits at it", *arrival.barrier),
         "give arrive and sync of one barrier the same thread count");
     if (any) finding.path.push_back({function.instructions[partner].at, "the wait"});
     findings.push_back(std::move(finding));
   }
   if (findings.empty() && open) return undecided("a barrier's number or thread count is computed at run time");
-  return conclude(std::move(findings), fmt::format("all {} arrivals have a wait of their count", arrivals.size()));
+  return conclude(std::move(findings), plural(arrivals.size(), "arrival") + " with a wait of the same count");
 }
 
 // F049. The assembler checks constants; a register may hold what hardware does not have.
@@ -226,7 +226,7 @@ RuleResult barrier_operands(Context& context) {
   });
   if (count == 0) return not_applicable("the kernel has no barrier with operands");
   if (findings.empty() && open) return undecided("a barrier's number or thread count is computed at run time");
-  return conclude(std::move(findings), fmt::format("the operands of {} barriers are in range", count));
+  return conclude(std::move(findings), "operands in range: " + plural(count, "barrier"));
 }
 
 namespace {

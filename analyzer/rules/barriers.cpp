@@ -6,6 +6,7 @@
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/divergence.hpp"
 #include "analyzer/rules/result.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -71,8 +72,7 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
   if (findings.empty() && !guarded.complete)
     return undecided("not decided: budget: the kernel has too many branches and barriers for all pairs");
   if (findings.empty() && !open.empty()) return undecided(open);
-  return conclude(std::move(findings),
-                  fmt::format("no such branch decides over any of the {} barriers", guarded.barrier_count));
+  return conclude(std::move(findings), plural(guarded.barrier_count, "barrier") + " over which no such branch decides");
 }
 
 }  // namespace

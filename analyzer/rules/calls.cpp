@@ -8,6 +8,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -92,7 +93,7 @@ RuleResult unbounded_recursion(Context& context) {
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) { return a.at < b.at; });
   return conclude(std::move(findings),
-                  fmt::format("the {} functions that the kernel reaches do not call themselves", reached.size()));
+                  plural(reached.size(), "function") + " reached by the kernel, without recursion");
 }
 
 // F065. The front end resolves names; the index of a table and the address in a register are data.
@@ -170,7 +171,8 @@ RuleResult indirect_target(Context& context) {
       }
       if (!possible) continue;
       Finding& finding = report(*value, shape.is_exact ? Tier::proved : Tier::likely);
-      if (!shape.is_exact) finding.assumptions.push_back(fmt::format("the block has more than {} threads in x", n));
+      if (!shape.is_exact)
+        finding.assumptions.push_back(fmt::format("the block has more than {} in x", plural(n, "thread")));
       Witness witness;
       witness.tid[0] = n;
       witness.tid[1] = witness.tid[2] = 0;
@@ -182,7 +184,8 @@ RuleResult indirect_target(Context& context) {
   });
   if (count == 0) return not_applicable("the kernel has no computed branch or call");
   if (findings.empty() && !open.empty()) return undecided(open);
-  return conclude(std::move(findings), fmt::format("the targets of {} computed branches and calls are valid", count));
+  return conclude(std::move(findings),
+                  plural(count, "computed branch or call", "computed branches and calls") + " with valid targets");
 }
 
 namespace {
@@ -192,7 +195,7 @@ std::string describe(const ptx::Module& module, const std::vector<ptx::VariableI
   for (const ptx::VariableId id : list) {
     if (text.size() > 1) text += ", ";
     const ptx::Variable& variable = module.variables[id];
-    text += variable.is_array ? fmt::format("{} bytes", variable.size_bytes) : std::string(ptx::text(variable.type));
+    text += variable.is_array ? plural(variable.size_bytes, "byte") : std::string(ptx::text(variable.type));
   }
   return text + ")";
 }
@@ -248,7 +251,7 @@ RuleResult call_signature(Context& context) {
   });
   if (count == 0) return not_applicable("the kernel calls no function");
   if (findings.empty() && open) return undecided("which function an indirect call reaches is not seen in the text");
-  return conclude(std::move(findings), fmt::format("{} calls match their prototypes", count));
+  return conclude(std::move(findings), plural(count, "call") + " as the prototypes have it");
 }
 
 }  // namespace ptxkit::rules

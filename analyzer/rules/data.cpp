@@ -6,6 +6,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -321,7 +322,7 @@ RuleResult predicated_definition(Context& context) {
   if (guarded == 0) return not_applicable("no register is defined under a guard only");
   in_program_order(findings);
   if (findings.empty() && open) return undecided("a guarded definition is used under conditions that are not compared");
-  return conclude(std::move(findings), fmt::format("{} guarded definitions, each used under its guard", guarded));
+  return conclude(std::move(findings), plural(guarded, "guarded definition") + " with no use outside of the guard");
 }
 
 }  // namespace ptxkit::rules

@@ -4,6 +4,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -71,8 +72,7 @@ RuleResult judge_handles(Context& context, bool surfaces) {
     }
   });
   if (count == 0) return not_applicable(surfaces ? "the kernel uses no surface" : "the kernel uses no texture");
-  return conclude(std::move(findings),
-                  fmt::format("{} handles, each a reference of its kind or made by the host", count));
+  return conclude(std::move(findings), plural(count, "handle") + ", each a reference of its kind or made by the host");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -79,11 +80,11 @@ RuleResult unguarded_global_index(Context& context) {
       }
       if (offset && gets_here && (*offset < 0 || static_cast<uint64_t>(*offset) + access.extent_bytes > size)) {
         const flow::Thread thread = last_thread(shape);
-        Finding finding =
-            finding_at(context, access.instruction, Severity::medium, Tier::proved,
-                       fmt::format("the last thread accesses {} bytes at offset {} of {}, which has {} bytes",
-                                   access.extent_bytes, *offset, analyses.domain().describe(form.base), size),
-                       "skip the access where the index is past the end");
+        Finding finding = finding_at(context, access.instruction, Severity::medium, Tier::proved,
+                                     fmt::format("the last thread accesses {} at offset {} of {}, which has {}",
+                                                 plural(access.extent_bytes, "byte"), *offset,
+                                                 analyses.domain().describe(form.base), plural(size, "byte")),
+                                     "skip the access where the index is past the end");
         Witness witness;
         for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
         witness.address = static_cast<uint64_t>(*offset);
@@ -104,9 +105,9 @@ RuleResult unguarded_global_index(Context& context) {
         fmt::format("no test bounds the thread's index at line {}; a launch file says how many threads "
                     "there are and how large the buffers",
                     line_of(context, open)));
-  return conclude(std::move(findings), fmt::format("{} of {} accesses indexed by the thread are guarded by a test, {} "
-                                                   "bounded by the launch",
-                                                   guarded, indexed, bounded));
+  return conclude(std::move(findings),
+                  fmt::format("{} indexed by the thread: {} guarded by a test, {} bounded by the launch",
+                              plural(indexed, "access", "accesses"), guarded, bounded));
 }
 
 // F076. Only stores may cut a register without a cvt. Where one value is stored whole in one place and cut in another,
@@ -140,8 +141,8 @@ RuleResult mixed_width_use(Context& context) {
     if (fact.base == flow::kNoBase && fact.high <= flow::low_mask(8 * cut.second)) continue;
     Finding finding =
         finding_at(context, cut.first, Severity::medium, Tier::proved,
-                   fmt::format("{} of {} bytes of a value are stored here, all of it in line {}", cut.second,
-                               flow::width_of(ssa, value) / 8, line_of(context, other->second)),
+                   fmt::format("this stores {} of the {} of a value, line {} all of it", cut.second,
+                               plural(flow::width_of(ssa, value) / 8, "byte"), line_of(context, other->second)),
                    "convert with cvt, so that the text says which part is meant");
     finding.path.push_back({function.instructions[other->second].at, "the whole value is stored here"});
     findings.push_back(std::move(finding));
@@ -287,8 +288,7 @@ RuleResult index_overflow(Context& context) {
   if (findings.empty() && open != ptx::kNone)
     return undecided(
         fmt::format("whether line {} overflows depends on the launch; a launch file says it", line_of(context, open)));
-  return conclude(std::move(findings),
-                  fmt::format("{} operations on indices fit into 32 bits in every thread", counted));
+  return conclude(std::move(findings), plural(counted, "operation") + " on indices within 32 bits in every thread");
 }
 
 // F080. PTX defines what a larger amount does (the value is shifted out), C does not: where one can be seen it is
@@ -310,8 +310,9 @@ RuleResult shift_amount(Context& context) {
   });
   if (count == 0) return not_applicable("the kernel shifts nothing");
   if (findings.empty() && open)
-    return undecided(fmt::format("{} of {} shift amounts are computed at run time and not bounded", open, count));
-  return conclude(std::move(findings), fmt::format("all {} shift amounts are below the width", count));
+    return undecided(
+        fmt::format("of {}, computed at run time and not bounded: {}", plural(count, "shift amount"), open));
+  return conclude(std::move(findings), plural(count, "shift amount") + " below the width");
 }
 
 // F090. A loop whose exits do not ask the counter that moves its store goes on until something else ends it.
@@ -345,11 +346,11 @@ RuleResult store_address_from_counter(Context& context) {
         bounded = bounded || any_ancestor(context, condition.predicate,
                                           [&](ValueId id) { return forms.induction(id) != nullptr; });
       if (bounded) continue;
-      findings.push_back(finding_at(
-          context, access.instruction, Severity::low, Tier::likely,
-          fmt::format("the address moves by {} bytes in every iteration, and no test asks how far it has come",
-                      term.coefficient),
-          "bound the counter by the size of the buffer"));
+      findings.push_back(
+          finding_at(context, access.instruction, Severity::low, Tier::likely,
+                     fmt::format("the address moves by {} in every iteration, and no test asks how far it has come",
+                                 plural(static_cast<size_t>(std::abs(term.coefficient)), "byte")),
+                     "bound the counter by the size of the buffer"));
       findings.back().assumptions.push_back("what ends the loop comes too late");
       break;
     }

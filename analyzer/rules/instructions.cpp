@@ -4,6 +4,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -66,8 +67,8 @@ RuleResult mma_shape(Context& context) {
              (instruction.op == Op::tcgen05 && spelled(instruction, ".mma"));
   });
   if (count == 0) return not_applicable("the kernel has no matrix instruction");
-  return survived(
-      fmt::format("{} matrix instructions, each a form of the ISA table for {}", count, context.module.target));
+  return survived(fmt::format("{}, each a form of the ISA table for {}", plural(count, "matrix instruction"),
+                              context.module.target));
 }
 
 }  // namespace ptxkit::rules

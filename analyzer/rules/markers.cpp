@@ -9,6 +9,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -128,7 +129,7 @@ RuleResult marker_places(Context& context) {
       report(id, "before this store");
   });
   in_program_order(findings);
-  return advise(std::move(findings), fmt::format("{} markers stand at all places", found.markers.size()),
+  return advise(std::move(findings), "no place without one: " + plural(found.markers.size(), "marker"),
                 "places are not marked");
 }
 
@@ -160,7 +161,7 @@ RuleResult marker_unique(Context& context) {
                                   "give every place its own id"));
   }
   if (findings.empty() && open) return undecided("the id of a marker is computed at run time");
-  return advise(std::move(findings), fmt::format("{} markers, all different", found.markers.size()),
+  return advise(std::move(findings), plural(found.markers.size(), "marker") + ", no number twice",
                 "markers share an id");
 }
 
@@ -217,7 +218,7 @@ RuleResult atomic_slot_claim(Context& context) {
                                     "count with atom.add"));
   if (found.markers.empty() && findings.empty()) return not_applicable("the kernel has no marker");
   in_program_order(findings);
-  return conclude(std::move(findings), fmt::format("{} markers claim their slots", found.markers.size()));
+  return conclude(std::move(findings), plural(found.markers.size(), "marker") + " in slots that were claimed");
 }
 
 // F101. The counter runs on past the number of slots: its value must be masked, or tested, before it is an address.
@@ -256,7 +257,7 @@ RuleResult unbounded_debug_write(Context& context) {
                    "mask the number with the count of slots less one"));
   }
   if (judged == 0 && findings.empty()) return not_applicable("no marker's slot comes from a counter");
-  return conclude(std::move(findings), fmt::format("the slots of {} markers are bounded", judged));
+  return conclude(std::move(findings), plural(judged, "marker") + " in bounded slots");
 }
 
 }  // namespace ptxkit::rules

@@ -9,6 +9,7 @@
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -56,8 +57,8 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
     auto report = [&](int64_t offset, Tier tier, Witness witness, std::string who) {
       Finding finding =
           finding_at(context, access.instruction, severity, tier,
-                     fmt::format("{}-byte {} at offset {} of {}, which has {} bytes{}", extent, text(access.kind),
-                                 offset, analyses.domain().describe(form.base), size, who),
+                     fmt::format("{}-byte {} at offset {} of {}, which has {}{}", extent, text(access.kind), offset,
+                                 analyses.domain().describe(form.base), plural(variable.size_bytes, "byte"), who),
                      "enlarge the array or bound the index");
       witness.address = static_cast<uint64_t>(offset);
       witness.note = "offset from " + analyses.domain().describe(form.base);
@@ -180,7 +181,7 @@ RuleResult unaligned_access(Context& context) {
     finding.witness = alignment.witness;
     findings.push_back(std::move(finding));
   }
-  std::string basis = fmt::format("all {} accesses are aligned for every thread and iteration", accesses.size());
+  std::string basis = plural(accesses.size(), "access", "accesses") + " aligned for every thread and iteration";
   if (tested) basis += fmt::format(", {} of them by a test at run time", tested);
   if (!assumptions.empty()) {
     basis += ", assuming that";
@@ -199,8 +200,8 @@ RuleResult unaligned_access(Context& context) {
   if (result.verdict != Verdict::refuted && open) {
     result.verdict = Verdict::undecided;
     result.loses_points = true;
-    result.basis = fmt::format("the rule must prove alignment and could not for {} of {} accesses, the first in {}",
-                               open, accesses.size(), first_open);
+    result.basis = fmt::format("the rule must prove alignment and could not for {} of {}, the first in {}", open,
+                               plural(accesses.size(), "access", "accesses"), first_open);
   }
   return result;
 }
@@ -233,9 +234,8 @@ RuleResult shared_bounds(Context& context) {
   const Bounds bounds = check_bounds(context, Space::shared, Severity::critical, findings);
   return conclude(
       std::move(findings),
-      fmt::format("{} of {} bytes of static shared memory; {} of {} accesses proved inside their object, none "
-                  "provably outside",
-                  total, limit, bounds.proved, bounds.accesses));
+      fmt::format("{} of {} bytes of static shared memory; {}: {} proved inside its object, none provably outside",
+                  total, limit, plural(bounds.accesses, "access", "accesses"), bounds.proved));
 }
 
 // F025. The frame is what the kernel's local variables make up.
@@ -244,9 +244,9 @@ RuleResult local_bounds(Context& context) {
   const Bounds bounds = check_bounds(context, Space::local, Severity::high, findings);
   if (bounds.accesses == 0) return not_applicable("the kernel accesses no local variable");
   if (findings.empty() && bounds.proved < bounds.accesses)
-    return undecided(fmt::format("{} of {} accesses are not proved inside their variable, none is provably outside",
-                                 bounds.accesses - bounds.proved, bounds.accesses));
-  return conclude(std::move(findings), fmt::format("all {} accesses are inside their variable", bounds.accesses));
+    return undecided(fmt::format("{} of {} not proved inside its variable, none provably outside",
+                                 bounds.accesses - bounds.proved, plural(bounds.accesses, "access", "accesses")));
+  return conclude(std::move(findings), plural(bounds.accesses, "access", "accesses") + " inside its variable");
 }
 
 // F056. The read-only path does not see stores of the same kernel. Objects are told apart by the pointer that they come

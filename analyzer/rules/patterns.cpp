@@ -8,6 +8,7 @@
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/taint.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -78,10 +79,10 @@ RuleResult conclude_sites(const Context& context, std::vector<Finding> findings,
     result.basis = "the alignment of a site could not be proved";
   } else if (result.findings.front().evidence.empty()) {
     result.verdict = Verdict::undecided;
-    result.basis =
-        fmt::format("{} sites, all proved aligned, but no evidence covers target {}", sites, context.module.target);
+    result.basis = fmt::format("{} proved aligned, but no evidence covers target {}", plural(sites, "site"),
+                               context.module.target);
   } else {
-    result.basis = fmt::format("{} sites, all proved aligned; the hypothesis is refuted by {}", sites,
+    result.basis = fmt::format("{} proved aligned; the hypothesis is refuted by {}", plural(sites, "site"),
                                result.findings.front().evidence);
   }
   return result;

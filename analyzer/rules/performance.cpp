@@ -8,6 +8,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -103,7 +104,7 @@ RuleResult local_spills(Context& context) {
     finding.at = context.function().at;
     for (const ptx::VariableId id : context.function().variables)
       if (context.module.variables[id].space == Space::local) finding.at = context.module.variables[id].declared_at;
-    finding.message = fmt::format("{} bytes of the kernel's variables are in local memory", bytes);
+    finding.message = "in local memory: " + plural(bytes, "byte") + " of the kernel's variables";
     finding.remedy = "index arrays by constants only, so that they stay in registers";
     findings.push_back(std::move(finding));
   }
@@ -115,7 +116,7 @@ RuleResult local_spills(Context& context) {
     finding.assumptions.push_back("the assembler does not reorder the code");
     findings.push_back(std::move(finding));
   }
-  return advise(std::move(findings), fmt::format("no local variable, and at most {} words are alive", pressure.words),
+  return advise(std::move(findings), "no local variable, and never more alive than " + plural(pressure.words, "word"),
                 "the kernel uses local memory");
 }
 
@@ -144,11 +145,11 @@ RuleResult occupancy(Context& context) {
   const uint64_t per_warp = (uint64_t{registers} * 32 + 255) / 256 * 256;
   const uint64_t by_registers = kRegistersPerSm / std::max<uint64_t>(per_warp, 1) / warps;
   auto percent = [&](uint64_t count) { return 100 * count * warps / most; };
-  const std::string figures = fmt::format(
-      "{} threads and {} bytes of shared memory a block: {} blocks, {} % of {} warps; {} registers a thread{}: {} %",
-      threads, shared, blocks, percent(blocks), most,
-      counted ? fmt::format("{}", registers) : fmt::format("about {}", registers), counted ? ", as ptxas has it" : "",
-      percent(std::min(blocks, by_registers)));
+  const std::string figures =
+      fmt::format("{} and {} of shared memory a block: {}, {} % of {} warps; {} registers a thread{}: {} %",
+                  plural(threads, "thread"), plural(shared, "byte"), plural(blocks, "block"), percent(blocks), most,
+                  counted ? fmt::format("{}", registers) : fmt::format("about {}", registers),
+                  counted ? ", as ptxas has it" : "", percent(std::min(blocks, by_registers)));
   std::vector<Finding> findings;
   if (percent(counted ? std::min(blocks, by_registers) : blocks) < 25) {
     Finding finding;

@@ -7,6 +7,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -227,7 +228,8 @@ RuleResult narrowed_address(Context& context) {
                                  last, *value, to),
                      "keep the offset in the wider register");
       finding.path.push_back({context.function().instructions[access.instruction].at, "the address is used here"});
-      if (!shape.is_exact) finding.assumptions.push_back(fmt::format("the block has {} threads in x", last + 1));
+      if (!shape.is_exact)
+        finding.assumptions.push_back(fmt::format("the block has {} in x", plural(last + 1, "thread")));
       Witness witness;
       witness.tid[0] = last;
       witness.tid[1] = witness.tid[2] = 0;

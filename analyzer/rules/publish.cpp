@@ -7,6 +7,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -123,7 +124,7 @@ RuleResult publication(Context& context, const std::vector<Flag>& flags, Scope w
     finding.assumptions.push_back(flag.why);
     findings.push_back(std::move(finding));
   }
-  return conclude(std::move(findings), fmt::format("{} flags, all data before them fenced", reported.size()));
+  return conclude(std::move(findings), plural(reported.size(), "flag") + " with a fence behind the data");
 }
 
 // Whether an object other than the flag's is both stored plainly and read after `flag`: what the flag guards.

@@ -7,6 +7,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -149,7 +150,7 @@ RuleResult uninitialised_shared(Context& context) {
   }
   in_program_order(findings);
   return conclude(std::move(findings),
-                  fmt::format("{} shared variables, each written, where it is read, before it is", objects.size()));
+                  plural(objects.size(), "shared variable") + ", each written, where it is read, before it is");
 }
 
 }  // namespace ptxkit::rules

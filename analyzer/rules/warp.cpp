@@ -6,6 +6,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -261,12 +262,13 @@ RuleResult shuffle_lane_bounds(Context& context) {
     const uint32_t width = (~segment_mask & 31) + 1;
     if (function.has(instruction, Mod::idx)) {
       if (distance >= width && std::has_single_bit(width))
-        report(fmt::format("lane {} is outside the segment of {} lanes", distance, width), "use a lane of the segment");
+        report(fmt::format("lane {} is outside the segment of {}", distance, plural(width, "lane")),
+               "use a lane of the segment");
       else if (mask && width == 32 && !(*mask >> distance & 1))
         report(fmt::format("lane {} is read, but the member mask {:#010x} does not name it", distance, *mask),
                "read a lane that takes part");
     } else if (distance >= width && std::has_single_bit(width)) {
-      report(fmt::format("the distance {} leaves the segment of {} lanes in every lane", distance, width),
+      report(fmt::format("the distance {} leaves the segment of {} in every lane", distance, plural(width, "lane")),
              "use a distance below the width of the segment");
     }
   });

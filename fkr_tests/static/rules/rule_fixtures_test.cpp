@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -95,6 +96,16 @@ Outcome run(const std::string& rule, const std::string& text, Profile profile) {
   return run;
 }
 
+// "1 barriers" in a sentence; "lane 1 has" counts nothing.
+bool has_plural_of_one(const std::string& sentence) {
+  static const std::regex kOne(R"((?:^|(\S+) )1 (?:[a-z-]+ )?(?!is |has |was |this )[a-z]+[^su \W]s\b)");
+  static const std::set<std::string> kNumbered{"barrier", "block",  "iteration", "lane",
+                                               "line",    "marker", "thread",    "warp"};
+  for (std::sregex_iterator found(sentence.begin(), sentence.end(), kOne), end; found != end; ++found)
+    if (!kNumbered.contains((*found)[1].str())) return true;
+  return false;
+}
+
 class RuleFixture : public testing::TestWithParam<Fixture> {};
 
 TEST_P(RuleFixture, HasTheVerdictOfItsName) {
@@ -112,6 +123,7 @@ TEST_P(RuleFixture, HasTheVerdictOfItsName) {
     ADD_FAILURE() << ptx::render(outcome.parsed.module, diagnostic);
   EXPECT_EQ(name_of(outcome.result.verdict), name_of(fixture.verdict)) << outcome.result.basis;
   EXPECT_FALSE(outcome.result.basis.empty());
+  EXPECT_FALSE(has_plural_of_one(outcome.result.basis)) << outcome.result.basis;
 
   std::set<std::pair<uint32_t, std::string>> expected, reported;
   for (uint32_t line = 1; line <= outcome.parsed.module.line_starts.size(); ++line) {
@@ -126,6 +138,7 @@ TEST_P(RuleFixture, HasTheVerdictOfItsName) {
       EXPECT_NE(finding.tier, Tier::possible) << finding.message;
       EXPECT_FALSE(finding.remedy.empty()) << finding.message;
     }
+    EXPECT_FALSE(has_plural_of_one(finding.message)) << finding.message;
     // Lower case, no final period: "expected ..., found ...".
     ASSERT_FALSE(finding.message.empty());
     EXPECT_FALSE(std::isupper(static_cast<unsigned char>(finding.message.front()))) << finding.message;
