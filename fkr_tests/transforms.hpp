@@ -157,6 +157,33 @@ inline void damage(Bytes& stream, std::mt19937& random) {
   }
 }
 
+// 1000 bytes once for each of `lanes`, as chunks that have so many lanes, behind one table.
+struct RansChunks {
+  Bytes raw, stream;
+};
+inline RansChunks rans_chunks_with_lanes(const std::vector<uint32_t>& lanes) {
+  const Bytes once = matchable_bytes(1000, 9);
+  RansChunks chunks;
+  for (const uint32_t count : lanes) {
+    Bytes stream(4000);
+    const kernels::RansChunkedOptions options{.lanes = count, .chunk_bytes = 1000};
+    stream.resize(kernels::rans_chunked_encode_reference(once, stream, options).size_bytes);
+    const auto chunk = stream.begin() + kernels::kRansLengthsAt + 2;
+    if (chunks.stream.empty()) {
+      chunks.stream.assign(stream.begin(), chunk);
+      chunks.stream[kernels::kRansChunkCountAt] = static_cast<uint8_t>(lanes.size());
+      for (size_t i = 1; i < lanes.size(); ++i) chunks.stream.insert(chunks.stream.end(), {chunk[-2], chunk[-1]});
+    }
+    chunks.stream.insert(chunks.stream.end(), chunk, stream.end());
+    chunks.raw.insert(chunks.raw.end(), once.begin(), once.end());
+  }
+  return chunks;
+}
+// What a warp decodes at once are, among others, chunks that leave it lanes, and chunks of unequal lanes that do not.
+inline RansChunks unequal_rans_chunks() {
+  return rans_chunks_with_lanes({3, 32, 8, 1, 17, 4, 4, 16, 8, 4, 32, 5, 5, 5, 5, 5, 5, 31});
+}
+
 // A stream for a decoder that is right or just not, and what every decoder has to say of it. The room is kCaseRoom.
 struct DecoderCase {
   std::string label;
@@ -176,26 +203,35 @@ inline std::vector<DecoderCase> decoder_cases() {
                      {8, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x10, 0, 0, 0, 'a', 'b', 'c', 'd', 0, offset, 0},
                      offset == 1 || offset == 4 ? StreamStatus::ok : StreamStatus::corrupt});
   }
-  // One chunk of two lanes, the words of the second last.
-  Bytes chunked(2000);
+  // One chunk of some lanes, the words of the last of them last.
   const Bytes raw = matchable_bytes(kCaseRoom, 2);
-  const kernels::RansChunkedOptions options{.scale_bits = 12, .lanes = 2, .chunk_bytes = kCaseRoom};
-  chunked.resize(kernels::rans_chunked_encode_reference(raw, chunked, options).size_bytes);
-  cases.push_back({"two lanes", kernels::kRansChunkedDecode, chunked, StreamStatus::ok});
-  const size_t second_count_at = kernels::kRansLengthsAt + 2 + 1 + 4 * 3;
-  Bytes longer = chunked, shorter = chunked;
-  longer[second_count_at] += 1;
-  longer.insert(longer.end(), {0, 0});
-  cases.push_back({"a lane with a word too many", kernels::kRansChunkedDecode, longer, StreamStatus::corrupt});
-  shorter[second_count_at] -= 1;
-  shorter.resize(shorter.size() - 2);
-  cases.push_back({"a lane with a word too few", kernels::kRansChunkedDecode, shorter, StreamStatus::corrupt});
+  for (const uint32_t lanes : {2u, 32u}) {
+    const std::string of_lanes = " of " + std::to_string(lanes);
+    Bytes chunked(2000);
+    const kernels::RansChunkedOptions options{.scale_bits = 12, .lanes = lanes, .chunk_bytes = kCaseRoom};
+    chunked.resize(kernels::rans_chunked_encode_reference(raw, chunked, options).size_bytes);
+    cases.push_back({"lanes," + of_lanes, kernels::kRansChunkedDecode, chunked, StreamStatus::ok});
+    const size_t last_count_at = kernels::kRansLengthsAt + 2 + 1 + 4 * (2 * lanes - 1);
+    Bytes longer = chunked, shorter = chunked, moved = chunked;
+    longer[last_count_at] += 1;
+    longer.insert(longer.end(), {0, 0});
+    cases.push_back(
+        {"a lane with a word too many" + of_lanes, kernels::kRansChunkedDecode, longer, StreamStatus::corrupt});
+    shorter[last_count_at] -= 1;
+    shorter.resize(shorter.size() - 2);
+    cases.push_back(
+        {"a lane with a word too few" + of_lanes, kernels::kRansChunkedDecode, shorter, StreamStatus::corrupt});
+    moved[last_count_at - 4] -= 1;
+    moved[last_count_at] += 1;
+    cases.push_back({"a lane with the last word of the one before" + of_lanes, kernels::kRansChunkedDecode, moved,
+                     StreamStatus::corrupt});
+  }
   // One chunk of 32 lanes and one sequence of words.
   Bytes warp(2000);
   warp.resize(kernels::rans_warp_encode_reference(raw, warp, {}).size_bytes);
   cases.push_back({"32 lanes", kernels::kRansWarpDecode, warp, StreamStatus::ok});
   const size_t count_at = kernels::kRansWarpHeaderBytes + 32 + 2 * std::set<uint8_t>(raw.begin(), raw.end()).size();
-  longer = shorter = warp;
+  Bytes longer = warp, shorter = warp;
   longer[count_at] += 1;
   longer.insert(longer.end(), {0, 0});
   cases.push_back({"a chunk with a word too many", kernels::kRansWarpDecode, longer, StreamStatus::corrupt});

@@ -1,4 +1,6 @@
 // Encoders and decoders on a GPU: the bytes and statuses of their references, on good and on damaged streams.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "fkr_tests/device/device.hpp"
@@ -144,6 +146,26 @@ TEST_P(DeviceTransforms, DamagedStreams) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTransforms, ::testing::ValuesIn(ptxkit::testing::transform_pairs()),
                          [](const auto& test) { return test.param.name(); });
+
+TEST(DeviceTransformCases, StreamsThatAreJustRightOrJustNot) {
+  PTXKIT_REQUIRE_DEVICE();
+  const auto pairs = ptxkit::testing::transform_pairs();
+  for (const auto& test : ptxkit::testing::decoder_cases()) {
+    SCOPED_TRACE(test.label);
+    const auto pair =
+        std::find_if(pairs.begin(), pairs.end(), [&](const auto& p) { return p.decoder == test.decoder; });
+    expect_as_reference(pair->decoder, pair->decoder_options, {{test.stream, ptxkit::testing::kCaseRoom}},
+                        pair->decode);
+  }
+}
+
+TEST(DeviceTransformCases, RansChunksOfUnequalLanes) {
+  PTXKIT_REQUIRE_DEVICE();
+  const auto chunks = ptxkit::testing::unequal_rans_chunks();
+  const auto room = static_cast<uint32_t>(chunks.raw.size());
+  expect_as_reference(kRansChunkedDecode, {}, {{chunks.stream, room}, {chunks.stream, room}},
+                      [](auto src, auto dst) { return rans_chunked_decode_reference(src, dst); });
+}
 
 }  // namespace
 }  // namespace ptxkit::kernels

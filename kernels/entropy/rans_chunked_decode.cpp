@@ -13,15 +13,109 @@ using namespace dsl;
 constexpr u32 kSlots = 1u << kMaxScaleBits;
 constexpr u32 kWarps = kRansDecodeWarps;
 
+// The words of a batch's lanes in shared memory, a column of kWords for each lane, filled with 16 bytes of the stream
+// at a time that were asked for a turn before. They are u16 at any address: word i of a column has the bytes from 4i +
+// shift on, counted from where the lane's first vector begins.
+class WordRing {
+ public:
+  static constexpr u32 kWords = 16;
+  // A turn takes at most kTurnRows words, and a vector has as many: with one asked for in each turn where there is room
+  // for it, the words of a turn are always there.
+  static constexpr u32 kTurnRows = 8;
+  using Columns = Ptr<Shared, u32, 16, Rate::Warp>;
+
+  WordRing(TransformItem& item, const Columns& columns, const LaneBool& used, const LaneU32& words_at)
+      : item_(item),
+        k_(item.k),
+        column_(columns.at(k_.warp() * (kWords * kWarpLanes) + k_.lane())),
+        used_(used),
+        words_at_(words_at),
+        excess_(trunc<u32>(item.src.at(words_at).address()) & 15),
+        begin_(words_at - excess_),
+        shift_(excess_ % 4 * 8),
+        whole_vectors_(select(used, (item.src_size - begin_) / 16, 0)),
+        next_(k_, excess_ / 4 * 2),
+        first_(*next_),
+        vectors_(k_, 0),
+        last_(k_, 0),
+        asked_(k_, 0),
+        words_{LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, 0)} {
+    unrolled<3>([&](auto) {
+      ask();
+      keep();
+    });
+  }
+
+  LaneU32 next_in_ring() const {
+    return zext<u32>(column_.template as<u16>().at(*next_ / 2 % kWords * (2 * kWarpLanes) + *next_ % 2).load());
+  }
+  // From the stream itself; any of its bytes behind the lane's `limit` words.
+  LaneU32 next_in_stream(const LaneU32& limit) const {
+    return load_u16(item_.src.at(select(taken() < limit, words_at_ + taken() * 2, 0)));
+  }
+  void skip(const LaneU32& words) { next_ += words; }
+  LaneU32 taken() const { return *next_ - first_; }
+
+  void ask() {
+    const LaneBool asks = used_ & (*vectors_ * 4 <= *next_ / 2 + (kWords - 3));
+    asked_ = zext<u32>(asks);
+    const LaneBool whole = *vectors_ < whole_vectors_;
+    k_.if_(asks & !whole, [&] {  // the stream's end, and zeros behind it
+      const LaneU32 from = begin_ + *vectors_ * 16;
+      for (LaneVar& word : words_) word = 0;
+      k_.range(from, max(from, item_.src_size), 1, [&](const LaneU32& at) {
+        const LaneU32 byte = zext<u32>(item_.src.at(at).load()) << (at - from) % 4 * 8;
+        for (u32 i = 0; i < 4; ++i) words_[i] |= select((at - from) / 4 == k_.constant(i), byte, 0);
+      });
+    });
+    k_.if_(asks & whole, [&] {
+      const auto loaded = item_.src.at(begin_)
+                              .assume_aligned<16>("begin_ is where a vector begins")
+                              .template as<u32>()
+                              .at(times<4>(*vectors_))
+                              .template load_vector<4>();
+      for (u32 i = 0; i < 4; ++i) words_[i] = loaded[i];
+    });
+  }
+  void keep() {
+    k_.if_(*asked_ != 0, [&] {
+      LaneVar before(k_, *last_);
+      unrolled<4>([&](auto i) {
+        column_.at((*vectors_ * 4 + (kWords - 1 + i)) % kWords * kWarpLanes)
+            .store(funnel_right(*before, *words_[i], shift_));
+        before = *words_[i];
+      });
+      last_ = *words_[3];
+      vectors_ += 1;
+    });
+  }
+
+ private:
+  TransformItem& item_;
+  Kernel& k_;
+  Ptr<Shared, u32, 4, Rate::Thread> column_;
+  LaneBool used_;
+  LaneU32 words_at_, excess_;
+  LaneU32 begin_;  // of the lane's first vector
+  LaneU32 shift_, whole_vectors_;
+  LaneVar next_;  // u16 of the ring
+  LaneU32 first_;
+  LaneVar vectors_;  // that are or were in the ring
+  LaneVar last_;     // word of the last of them
+  LaneVar asked_;    // whether a vector is on its way
+  std::array<LaneVar, 4> words_;
+};
+
 class Decoder {
  public:
   Decoder(TransformItem& item, const SymbolWords& table, const Ptr<Shared, u8, 16, Rate::Warp>& slots,
-          const Ptr<Shared, u32, 16>& notes)
+          const Ptr<Shared, u32, 16>& notes, const WordRing::Columns& ring)
       : item_(item),
         k_(item.k),
         table_(table),
         slots_(slots),
         notes_(notes),
+        ring_(ring),
         scale_bits_(item.k, 0),
         chunk_count_(item.k, 0),
         first_chunk_at_(item.k, 0) {}
@@ -157,8 +251,8 @@ class Decoder {
 
   // A lane of a chunk.
   struct Lane {
-    explicit Lane(Kernel& k) : state(k, kRansLow), words_at(k, 0), words_left(k, 0), to(k, 0), end(k, 0), step(k, 1) {}
-    LaneVar state, words_at, words_left;
+    explicit Lane(Kernel& k) : state(k, kRansLow), words_at(k, 0), word_count(k, 0), to(k, 0), end(k, 0), step(k, 1) {}
+    LaneVar state, words_at, word_count;
     LaneVar to, end, step;  // places in the room
   };
 
@@ -173,33 +267,53 @@ class Decoder {
     const WarpU32 words_at = at + 1 + lanes * 8;
     lane.state = select(mine, load_u32(item_.src.at(at + 1 + own * 4)), *lane.state);
     lane.words_at = select(mine, words_at + words_before * 2, *lane.words_at);
-    lane.words_left = select(mine, word_count, *lane.words_left);
+    lane.word_count = select(mine, word_count, *lane.word_count);
     lane.to = select(mine, out + index, *lane.to);
     lane.end = select(mine, out + length, *lane.end);
     lane.step = select(mine, lanes, *lane.step);
   }
 
+  // A turn is eight rows, from the ring where all lanes of the warp have as many left, else from the stream.
   void run(Lane& lane, LaneVar& bad) {
     bad |= zext<u32>(*lane.state < kRansLow);
     const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
-    k_.thread_loop([&](auto& symbols) {
-      symbols.break_if(*lane.to >= *lane.end);
+    WordRing ring(item_, ring_, *lane.to < *lane.end, *lane.words_at);
+    const auto step = [&] {
       const LaneU32 slot = *lane.state & slot_mask;
       const auto symbol = slots_.at(slot).load();
       const LaneU32 word = table_.at(zext<u32>(symbol)).load();
       item_.dst.at(*lane.to).store(symbol);
       lane.to += *lane.step;
       lane.state = (word & 0xFFFF) * (*lane.state >> *scale_bits_) + slot - (word >> 16);
-      k_.if_(*lane.state < kRansLow, [&] {
-        const LaneBool has_word = *lane.words_left != 0;
-        const LaneU32 next = load_u16(item_.src.at(select(has_word, *lane.words_at, 0)));
-        lane.state = *lane.state << 16 | next;
-        lane.words_at += 2;
-        lane.words_left -= zext<u32>(has_word);
-        bad |= zext<u32>(!has_word);
+    };
+    k_.warp_loop([&](auto& turns) {
+      const LaneBool active = *lane.to < *lane.end;
+      turns.break_if(!any(active));
+      ring.ask();
+      constexpr u32 kRows = WordRing::kTurnRows;
+      k_.if_(all(active & (*lane.end - *lane.to > *lane.step * (kRows - 1))), [&] {
+          unrolled<kRows>([&](auto) {
+            const LaneU32 next = ring.next_in_ring();
+            step();
+            const LaneBool needs = *lane.state < kRansLow;
+            lane.state = select(needs, *lane.state << 16 | next, *lane.state);
+            ring.skip(zext<u32>(needs));
+          });
+        }).else_([&] {
+        LaneVar rows(k_, 0);
+        k_.thread_loop([&](auto& symbols) {
+          symbols.break_if((*rows == kRows) | (*lane.to >= *lane.end));
+          rows += 1;
+          step();
+          k_.if_(*lane.state < kRansLow, [&] {
+            lane.state = *lane.state << 16 | ring.next_in_stream(*lane.word_count);
+            ring.skip(k_.constant<u32>(1));
+          });
+        });
       });
+      ring.keep();
     });
-    bad |= zext<u32>((*lane.state != kRansLow) | (*lane.words_left != 0));
+    bad |= zext<u32>((*lane.state != kRansLow) | (ring.taken() != *lane.word_count));
   }
 
   TransformItem& item_;
@@ -207,20 +321,25 @@ class Decoder {
   SymbolWords table_;
   Ptr<Shared, u8, 16, Rate::Warp> slots_;
   Ptr<Shared, u32, 16> notes_;  // whether a warp failed, for each; status and size from the first
+  WordRing::Columns ring_;
   WarpVar scale_bits_, chunk_count_, first_chunk_at_;
 };
+
+constexpr u32 kRingWords = WordRing::kWords * kWarpLanes * kWarps;
 
 }  // namespace
 
 KernelDefinition rans_chunked_decode() {
   return define_cta_transform<kWarps>(
-      kRansChunkedDecode, {.registers = 64, .shared_bytes = kSlots + (kSymbols + kWarps + 2) * sizeof(u32)},
+      kRansChunkedDecode,
+      {.registers = 72, .shared_bytes = kSlots + (kSymbols + kRingWords + kWarps + 2) * sizeof(u32)},
       "four warps a stream, each every fourth batch of chunks", [](TransformItem& item) {
         Kernel& k = item.k;
         const auto table = k.shared<u32, kSymbols, 16>("table");
         const auto slots = k.shared<u8, kSlots, 16>("slots");
+        const auto ring = k.shared<u32, kRingWords, 16>("ring");
         const auto notes = k.shared<u32, kWarps + 2, 16>("notes");
-        Decoder decoder(item, table.data(), slots.data(), notes.data());
+        Decoder decoder(item, table.data(), slots.data(), notes.data(), ring.data());
         decode_stream(item, decoder);
       });
 }
