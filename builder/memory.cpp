@@ -310,6 +310,16 @@ void Trace::fence(Order order, Scope scope, Where where) {
   memory_assembly(s, std::string("fence.acq_rel.") + ptx_scope(scope) + ";", s.b.getVoidTy(), {});
 }
 
+void Trace::prefetch_l2(const Place& place, Where where) {
+  State& s = *state_;
+  s.at(where);
+  llvm::Value* address = s.b.CreatePtrToInt(accessed(s, place, 1, where), s.b.getInt64Ty());
+  // A hint: nothing else has to keep its order with it.
+  s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(s.b.getVoidTy(), {address->getType()}, false),
+                                      "prefetch.global.L2 [$0];", "l", true),
+                 {address});
+}
+
 // A record is {id, linear thread, value}: 16 bytes at 16 * (1 + n mod records); word 0 of the buffer counts n.
 void Trace::mark(u32 id, Value value, Where where) {
   State& s = *state_;

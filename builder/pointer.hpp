@@ -197,6 +197,12 @@ class [[nodiscard]] Ptr {
                   where);
   }
 
+  // Asks for the line of L2 that holds the first byte; a hint, which changes no value.
+  void prefetch_l2(Where where = Where::current()) const {
+    static_assert(S == Space::Global || S == Space::ReadOnly, "only global memory is prefetched");
+    trace_->prefetch_l2(place_, where);
+  }
+
   // N elements in one access of N * sizeof(T) bytes.
   template <std::size_t N>
   auto load_vector(Where where = Where::current()) const {

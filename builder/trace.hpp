@@ -142,6 +142,7 @@ class Trace {
   Value compare_exchange(Space space, Scalar scalar, const Place& place, Value expected, Value desired, Order order,
                          Scope scope, Where where);
   void fence(Order order, Scope scope, Where where);
+  void prefetch_l2(const Place& place, Where where);  // of Global or ReadOnly memory
 
   // Control flow; regions open and close strictly nested.
   struct If;

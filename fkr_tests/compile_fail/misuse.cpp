@@ -130,6 +130,22 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
+[[maybe_unused]] void prefetch_of_shared_memory(Ptr<Shared, u8> table, Ptr<ReadOnly, u8> src) {
+#ifdef MISUSE
+  table.prefetch_l2();  // expect: only global memory is prefetched
+#else
+  src.prefetch_l2();
+#endif
+}
+
+[[maybe_unused]] void prefetch_of_local_memory(Ptr<Local, u16> mine, Ptr<Global, u16> theirs) {
+#ifdef MISUSE
+  mine.prefetch_l2();  // expect: only global memory is prefetched
+#else
+  theirs.prefetch_l2();
+#endif
+}
+
 [[maybe_unused]] void shared_pointer_as_a_parameter() {
 #ifdef MISUSE
   (void)define({.name = "k", .block = 32}, [](Kernel&, Arg<"p", Ptr<Shared, u32>>) {});  // expect: a kernel's pointers are Global or ReadOnly

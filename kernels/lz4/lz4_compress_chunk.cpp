@@ -142,8 +142,9 @@ class ChunkCompressor {
         const LaneU32 position = first + k_.constant(i);
         const LaneU32 candidate = select(words[i + 1] == words[i], position - 1, latest);  // past all, of position 0
         candidates.push_back(candidate);
-        scores.push_back(Parser::score(src_, words[i + 1], words[i + 5], min(candidate, start_end_ - 1),
-                                       (candidate < position) & (position < parse_end)));
+        // Lanes without a candidate read one place: words of one bank that lie in different lines take turns in L1.
+        const LaneBool valid = (candidate < position) & (position < parse_end);
+        scores.push_back(Parser::score(src_, words[i + 1], words[i + 5], select(valid, candidate, begin), valid));
       }
       const auto pair = [&](u32 i) { return prmt(candidates[i], candidates[i + 1], k_.constant<u32>(0x5410)); };
       const auto four = [&](u32 i) {

@@ -20,11 +20,14 @@ inline constexpr uint32_t kChunkWarps = kChunkThreads / dsl::kWarpLanes;
 static_assert(kChunkWarps * kChunkSegment == kChunkTile);
 inline constexpr uint32_t kLanePositions = kChunkSegment / dsl::kWarpLanes;
 
-// A warp's list: an entry for the match that was left to it, then room for as many as fit into a segment. The
-// candidates of the segment's positions lie in that room too, and are read before a match takes its place.
+// A warp's list: two words that are no entry, one entry for the match that was left to it, then room for as many as fit
+// into a segment. The candidates of the segment's positions lie in that room too, and are read before a match takes its
+// place.
 inline constexpr uint32_t kListWords = 4 + 2 * kChunkSegment / kMinMatch;
 static_assert(kChunkSegment * sizeof(uint16_t) == 2 * kChunkSegment / kMinMatch * sizeof(uint32_t));
-inline constexpr uint32_t kRecordWords = 16;
+
+// A warp's record: see publish, and Left. Twelve words each, so that records lie in different banks.
+inline constexpr uint32_t kRecordWords = 12;
 
 // The shared memory of a CTA.
 struct ChunkWorkspace {
@@ -32,7 +35,12 @@ struct ChunkWorkspace {
   dsl::Ptr<dsl::Shared, dsl::u32, 16> lists;    // kListWords a warp
   dsl::Ptr<dsl::Shared, dsl::u8, 16> scores;    // of the tile's positions
   dsl::Ptr<dsl::Shared, dsl::u32, 16> records;  // kRecordWords a warp
-  dsl::Ptr<dsl::Shared, dsl::u32, 16> sizes;    // one a warp
+
+  // What a warp writes of a tile, in bytes; in the first word of its list.
+  template <class Index>
+  auto size_of(const Index& warp) const {
+    return lists.at(dsl::times<4>(warp * (kListWords / 4)));
+  }
 
   // Of the positions of segment `index` of the tile.
   template <class Index>
@@ -41,7 +49,7 @@ struct ChunkWorkspace {
   }
 };
 inline constexpr uint32_t kChunkWorkspaceBytes =  // without the table
-    kChunkWarps * (kListWords + kRecordWords + 1) * sizeof(uint32_t) + kChunkTile + sizeof(uint32_t);
+    kChunkWarps * (kListWords + kRecordWords) * sizeof(uint32_t) + kChunkTile;
 
 class SegmentedBlock {
  public:
@@ -150,10 +158,10 @@ class SegmentedBlock {
     write_share(
         share, [&](const WarpU32& at, const WarpU32& count) { writer_.stretch(list_from(at), count); },
         k_.constant<u32>(0));
-    k_.once_per_warp([&] { shared_.sizes.at(k_.warp()).store(writer_.size_bytes()); });
+    k_.once_per_warp([&] { shared_.size_of(k_.warp()).store(writer_.size_bytes()); });
     k_.barrier();
     const LaneU32 warp_size =
-        select(k_.lane() < kChunkWarps, shared_.sizes.at(min(k_.lane(), kChunkWarps - 1)).load(), 0);
+        select(k_.lane() < kChunkWarps, shared_.size_of(min(k_.lane(), kChunkWarps - 1)).load(), 0);
     const WarpU32 before = reduce_add(select(k_.lane() < k_.warp(), warp_size, 0));
     write_share(
         share, [&](const WarpU32& at, const WarpU32& count) { writer_.append_stretched(list_from(at), count); },
@@ -168,9 +176,9 @@ class SegmentedBlock {
     using namespace dsl;
     k_.if_((k_.warp() == 0) & !needless, [&] { write_end(); });
     k_.barrier();
-    k_.once_per_block([&] { shared_.sizes.store(writer_.size_bytes()); });
+    k_.once_per_block([&] { shared_.size_of(k_.constant<u32>(0)).store(writer_.size_bytes()); });
     k_.barrier();
-    written_ = shuffle(shared_.sizes.load(), 0);
+    written_ = shuffle(shared_.size_of(k_.constant<u32>(0)).load(), 0);
   }
 
   WarpBool fits() const { return *written_ < size_; }
@@ -253,7 +261,7 @@ class SegmentedBlock {
   MatchList list_from(const WarpU32& index) { return matches_.at(dsl::times<2>(index)); }
 
   dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> own_left() {
-    return shared_.records.at(dsl::times<kRecordWords>(k_.warp())).at<kLeftWord>();
+    return shared_.records.at(dsl::times<4>(k_.warp() * (kRecordWords / 4))).at<kLeftWord>();
   }
   // The last match so far: start, end and place of the earlier bytes, and the end of the match before. End 0: there is
   // none. Each warp keeps it in its own record, where it takes no registers while a tile is parsed.
@@ -281,7 +289,7 @@ class SegmentedBlock {
     const LaneU32 lane = k_.lane();
     const Left left = this->left();
     const LaneBool is_warp = (lane - 1) < kChunkWarps;
-    const auto record = shared_.records.at(times<kRecordWords>(select(is_warp, lane - 1, 0)));
+    const auto record = shared_.records.at(times<4>(select(is_warp, lane - 1, 0) * (kRecordWords / 4)));
     const LaneU32 count = select(is_warp, record.load(), select(lane == 0, zext<u32>(left.end != 0), 0));
     const LaneBool from_record = is_warp & (count != 0);
     LaneVar before_last(k_, 0), first_start(k_, 0), first_end(k_, 0), first_offset(k_, 0);
@@ -406,9 +414,8 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
         const auto table = k.shared<u32, Compressor::kTableWords, 16>("table");
         const auto lists = k.shared<u32, kChunkWarps * kListWords, 16>("lists");
         const auto records = k.shared<u32, kChunkWarps * kRecordWords, 16>("records");
-        const auto sizes = k.shared<u32, kChunkWarps, 16>("sizes");
         const auto scores = k.shared<u8, kChunkTile, 16>("scores");
-        const auto seen = k.shared<u32, 1, 4>("seen");
+        const auto seen = lists.data().template at<1>();  // a word that no list has
         const auto item = k.block();
         k.return_if(item >= item_count);
         const auto size = src_sizes.within(item_count).at(item).load();
@@ -427,17 +434,16 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
               k.if_(i < Compressor::kTableWords / 4, clear);
             }
           });
-          k.once_per_block([&] { seen.store(0, 0); });
+          k.once_per_block([&] { seen.store(0); });
           k.barrier();
           constexpr u32 kPart = kMaxChunkBytes / kChunkWarps;
           const auto part = times<kPart>(k.warp());
           const WarpBool part_is_zero = is_all_zero(k, item_src.at(part), min(size - min(size, part), kPart));
-          k.once_per_warp(
-              [&] { k.if_(!part_is_zero, [&] { atomic_or(seen.data(), 1, Order::Relaxed, Scope::Cta); }); });
+          k.once_per_warp([&] { k.if_(!part_is_zero, [&] { atomic_or(seen, 1, Order::Relaxed, Scope::Cta); }); });
           k.barrier();
-          const WarpBool zero = shuffle(seen.load(0), 0) == 0;
+          const WarpBool zero = shuffle(seen.load(), 0) == 0;
 
-          const ChunkWorkspace workspace{table.data(), lists.data(), scores.data(), records.data(), sizes.data()};
+          const ChunkWorkspace workspace{table.data(), lists.data(), scores.data(), records.data()};
           SegmentedBlock block(k, item_src, size, item_dst, workspace);
           Compressor(k, item_src, size, block, workspace).compress(zero);
           k.if_(zero, [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {

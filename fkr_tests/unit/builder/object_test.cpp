@@ -115,6 +115,14 @@ TEST(Objects, Atomics) {
   });
 }
 
+TEST(Objects, Prefetches) {
+  const Body beyond = [](Kernel& k, const InWords& in, const OutWords&) {
+    next_line_leaves();
+    in.data().at(k.thread() + 1).prefetch_l2();
+  };
+  expect_trap(beyond, InRelease::Unseen);
+}
+
 // --- every way a pointer moves ---
 
 TEST(Objects, AreKeptThroughArithmeticAndCasts) {

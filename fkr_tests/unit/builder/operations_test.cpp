@@ -101,6 +101,24 @@ TEST(Operations, Synchronisation) {
               AllOf(HasSubstr("bar.sync \t0;"), HasSubstr("bar.warp.sync \t-1;"), HasSubstr("fence.acq_rel.sys;")));
 }
 
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Operations, PrefetchesStayAlthoughNothingDependsOnThem) {
+  const std::string ptx = emit_ptx(define(
+      {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u32>> in, Arg<"out", Ptr<Global, u8>> out) {
+        in.at(k.thread()).prefetch_l2();
+        k.if_(k.thread() < 8, [&] { out.at(k.thread()).prefetch_l2(); });
+      }));
+  EXPECT_EQ(count(ptx, "prefetch.global.L2 [%rd"), 2u) << ptx;
+  if (testing::has_ptxas()) {
+    EXPECT_THAT(testing::assemble(ptx, 75), IsEmpty()) << ptx;
+  }
+}
+
 TEST(Operations, SharedArraysHave32BitAddressesAndTheirAlignment) {
   const std::string ptx = ptx_of([](Kernel& k, Lanes x) {
     const auto table = k.shared<u16, 1024, 16>("table");
@@ -360,12 +378,6 @@ TEST(UniformBranches, LinesStayTheAuthors) {
 }
 
 // --- variants ---
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
 
 TEST(Variants, CheckedBuildsTrapWhereReleaseBuildsTrust) {
   const auto body = [](Kernel&, Lanes x) { return (x << (x & 63)) / x; };
