@@ -17,6 +17,12 @@ expect() {
 says() { grep -qF -- "$1" err || { fail "expected on standard error: $1"; head -c 500 err; }; }
 prints() { grep -qF -- "$1" out || { fail "expected on standard output: $1"; head -c 500 out; }; }
 silent() { [ ! -s err ] || { fail "expected nothing on standard error"; head -c 500 err; }; }
+# lists NAME WORD...: the line of NAME begins with these words.
+lists() {
+  local name=$1 line; shift
+  line=$(grep -F -- "  $name" out | tr -s ' ')
+  [[ "$line " == " $* "* ]] || fail "expected of $name: $*; found:$line"
+}
 same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 absent() { for f in "$@"; do [ ! -e "$f" ] || fail "$f should not exist"; done; }
 present() { for f in "$@"; do [ -e "$f" ] || fail "$f should exist"; done; }
@@ -51,11 +57,22 @@ section_ptz() {
     expect 0 "$pack" --codec $codec -c part; same out part.ptz
     expect 0 "$pack" -dc --backend emulator part.ptz; same out part
   done
+  # --list says what is in them: of names, of a pipe, beside LZ4; and what is wrong with them.
+  for codec in lzr lzf deflate-like bbw; do
+    expect 0 "$pack" --codec $codec -f input; expect 0 "$pack" --list input.ptz; silent
+    lists input.ptz 1 0 $codec $([ $codec = bbw ] && echo 3 || echo 10) block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
+  done
+  expect 0 "$pack" --list < <(cat input.ptz); lists "standard input" 1 0 bbw 3
+  expect 0 "$pack" -m --list input.lz4 input.ptz; [ "$(wc -l <out)" = 3 ] || fail "one heading, two lines"
+  lists input.lz4 1 0 B4I; lists input.ptz 1 0 bbw
+  cp input.ptz cut.ptz; truncate -s 3000 cut.ptz
+  expect 1 "$pack" --list cut.ptz; says "cut.ptz, byte 32: truncated: expected"
+  : >cut.ptz; expect 1 "$pack" --list cut.ptz; says "cut.ptz, byte 0: truncated: expected 16 bytes of the header, found 0"
   expect 0 "$pack" --verify --codec lzr -f input; present input.ptz; expect 0 "$pack" -t input.ptz
   : >empty
   expect 0 "$pack" --codec lzr empty; expect 0 "$pack" -dc empty.ptz; same out empty
   expect 2 "$pack" --codec lzr -B7 -f input; says "are for lz4, not for lzr"
-  expect 2 "$pack" --codec lzr -b input; says "--list and -b are for lz4"
+  expect 2 "$pack" --codec lzr -b input; says "-b is for lz4"
   expect 2 "$pack" --codec zip input; says "--codec"
   printf 'X' | dd of=input.ptz bs=1 seek=400 conv=notrunc status=none
   expect 1 "$pack" -t input.ptz; says "input.ptz: block 0: "

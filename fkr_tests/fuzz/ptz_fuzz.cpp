@@ -13,14 +13,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   format::NullSink sink;
   const auto decoded = codec::decompress_ptz(source, sink, executor);
   if (!decoded && decoded.error().where.empty()) std::abort();
-  const auto archive = format::PtzArchive::open({data, size}, "fuzz");
+  const format::MemoryFile file({data, size}, "fuzz");
+  const auto archive = format::PtzArchive::open(file);
   if (!archive) {
     if (archive.error().where.empty()) std::abort();
     return 0;
   }
   std::uint64_t raw_bytes = 0;
   for (std::size_t i = 0; i < archive->block_count() && raw_bytes < (16u << 20); ++i) {
-    const auto block = codec::read_ptz_block(*archive, i, "fuzz");
+    const auto block = codec::read_ptz_block(*archive, i);
     if (!block && block.error().where.empty()) std::abort();
     raw_bytes += archive->block(i).raw_bytes;
   }

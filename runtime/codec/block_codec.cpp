@@ -6,6 +6,7 @@
 #include "runtime/backend/cpu/coders/coders.hpp"
 #include "runtime/codec/bbw_block.hpp"
 #include "runtime/codec/coded_stream.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -40,12 +41,24 @@ EntropyCoder coder_of(PtzCodec codec) {
 }  // namespace
 
 std::optional<PtzCodec> block_codec_named(std::string_view name) {
-  static constexpr std::pair<std::string_view, PtzCodec> kNames[] = {
-      {"lzr", PtzCodec::lzr}, {"lzf", PtzCodec::lzf}, {"deflate-like", PtzCodec::deflate_like}, {"bbw", PtzCodec::bbw}};
-  for (const auto& [known, codec] : kNames) {
-    if (known == name) return codec;
+  for (const PtzCodec codec : {PtzCodec::lzr, PtzCodec::lzf, PtzCodec::deflate_like, PtzCodec::bbw}) {
+    if (name_of(codec) == name) return codec;
   }
   return std::nullopt;
+}
+
+std::string_view name_of(PtzCodec codec) {
+  switch (codec) {
+    case PtzCodec::lzr:
+      return "lzr";
+    case PtzCodec::lzf:
+      return "lzf";
+    case PtzCodec::deflate_like:
+      return "deflate-like";
+    case PtzCodec::bbw:
+      return "bbw";
+  }
+  PTXKIT_CHECK(false, "a header with another codec is refused");
 }
 
 unsigned usual_block_bits(PtzCodec codec) { return codec == PtzCodec::bbw ? format::kPtzMaxBlockBits : 18; }

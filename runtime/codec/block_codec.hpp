@@ -12,6 +12,7 @@ namespace ptxkit::codec {
 
 // "lzr", "lzf", "deflate-like", "bbw"; nothing for another name.
 std::optional<format::PtzCodec> block_codec_named(std::string_view name);
+std::string_view name_of(format::PtzCodec codec);
 
 // log2 of the block size that suits a codec: a BWT gains from all that it sees at once.
 unsigned usual_block_bits(format::PtzCodec codec);

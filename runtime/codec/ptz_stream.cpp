@@ -225,13 +225,14 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   return totals;
 }
 
-Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, std::size_t index, const std::string& name) {
-  const auto stored = archive.stored(index);
+Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, std::size_t index) {
+  auto stored = archive.stored(index);
+  if (!stored) return stored;
   Job job;
   job.block = archive.block(index);
-  job.stored.assign(stored.begin(), stored.end());
+  job.stored = std::move(*stored);
   decode(job, archive.header());
-  if (!job.error.empty()) return fail("block " + std::to_string(index) + ": " + job.error, name);
+  if (!job.error.empty()) return fail("block " + std::to_string(index) + ": " + job.error, archive.name());
   return std::move(job.raw);
 }
 

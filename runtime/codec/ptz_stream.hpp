@@ -25,8 +25,7 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
 Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
                                     const PtzOptions& options = {});
 
-// One block of a container that is in memory, whatever became of the others.
-Result<std::vector<std::uint8_t>> read_ptz_block(const format::PtzArchive& archive, std::size_t index,
-                                                 const std::string& name);
+// One block of a container, whatever became of the others.
+Result<std::vector<std::uint8_t>> read_ptz_block(const format::PtzArchive& archive, std::size_t index);
 
 }  // namespace ptxkit::codec

@@ -7,6 +7,15 @@
 #include <unistd.h>
 
 namespace ptxkit::format {
+namespace {
+
+tl::unexpected<Error> ends_early(std::uint64_t at, std::size_t expected_bytes, std::size_t found_bytes,
+                                 const std::string& name) {
+  return fail("truncated: expected " + std::to_string(expected_bytes) + " bytes, found " + std::to_string(found_bytes),
+              name + ", byte " + std::to_string(at));
+}
+
+}  // namespace
 
 Result<std::size_t> DescriptorSource::read(MutableBytes into) {
   std::size_t done = 0;
@@ -18,6 +27,18 @@ Result<std::size_t> DescriptorSource::read(MutableBytes into) {
     done += static_cast<std::size_t>(count);
   }
   return done;
+}
+
+Result<void> DescriptorFile::read_at(std::uint64_t at, MutableBytes into) const {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t count = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(at + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(std::string("cannot read: ") + std::strerror(errno), name_);
+    if (count == 0) return ends_early(at, into.size(), done, name_);
+    done += static_cast<std::size_t>(count);
+  }
+  return {};
 }
 
 Result<void> DescriptorSink::write(Bytes bytes) {
@@ -35,6 +56,13 @@ Result<std::size_t> MemorySource::read(MutableBytes into) {
   if (count != 0) std::memcpy(into.data(), rest_.data(), count);
   rest_ = rest_.subspan(count);
   return count;
+}
+
+Result<void> MemoryFile::read_at(std::uint64_t at, MutableBytes into) const {
+  const std::size_t left = at < bytes_.size() ? bytes_.size() - at : 0;
+  if (left < into.size()) return ends_early(at, into.size(), left, name_);
+  if (!into.empty()) std::memcpy(into.data(), bytes_.data() + at, into.size());
+  return {};
 }
 
 Result<void> MemorySink::write(Bytes bytes) {

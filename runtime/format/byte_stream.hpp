@@ -1,6 +1,5 @@
-// Where bytes come from and where they go: the two interfaces that the frame reader and the codec streams work on, with
-// the three kinds there are (a file descriptor, memory, nowhere). Errors carry the name of the file, never a bare
-// errno.
+// Where bytes come from and where they go: the interfaces that the readers and the codec streams work on, with the
+// three kinds there are (a file descriptor, memory, nowhere). Errors carry the name of the file, never a bare errno.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +23,16 @@ class ByteSource {
   virtual const std::string& name() const = 0;
 };
 
+// Bytes that are read from any place, in any order.
+class RandomAccess {
+ public:
+  virtual ~RandomAccess() = default;
+  virtual std::uint64_t size_bytes() const = 0;
+  // Exactly into.size() bytes from byte `at` on, or an error.
+  virtual Result<void> read_at(std::uint64_t at, MutableBytes into) const = 0;
+  virtual const std::string& name() const = 0;
+};
+
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
@@ -40,6 +49,21 @@ class DescriptorSource final : public ByteSource {
 
  private:
   int descriptor_;
+  std::string name_;
+};
+
+// A regular file; where the descriptor stands in it does not matter.
+class DescriptorFile final : public RandomAccess {
+ public:
+  DescriptorFile(int descriptor, std::uint64_t size_bytes, std::string name)
+      : descriptor_(descriptor), size_bytes_(size_bytes), name_(std::move(name)) {}
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  Result<void> read_at(std::uint64_t at, MutableBytes into) const override;
+  const std::string& name() const override { return name_; }
+
+ private:
+  int descriptor_;
+  std::uint64_t size_bytes_;
   std::string name_;
 };
 
@@ -61,6 +85,18 @@ class MemorySource final : public ByteSource {
 
  private:
   Bytes rest_;
+  std::string name_;
+};
+
+class MemoryFile final : public RandomAccess {
+ public:
+  MemoryFile(Bytes bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+  std::uint64_t size_bytes() const override { return bytes_.size(); }
+  Result<void> read_at(std::uint64_t at, MutableBytes into) const override;
+  const std::string& name() const override { return name_; }
+
+ private:
+  Bytes bytes_;
   std::string name_;
 };
 

@@ -191,37 +191,56 @@ Result<void> PtzReader::check_end() {
   return {};
 }
 
-Result<PtzArchive> PtzArchive::open(Bytes file, const std::string& name) {
-  PtzArchive archive;
-  archive.file_ = file;
+Result<PtzArchive> PtzArchive::open(const RandomAccess& file) {
+  PtzArchive archive(file);
+  const std::string& name = file.name();
   constexpr std::size_t kLeast = kPtzHeaderBytes + kPtzBlockHeaderBytes + kPtzFooterBytes;
-  if (file.size() < kLeast) return fail("truncated: too short for a .ptz file", name);
-  if (const std::string wrong = read_header(file, archive.header_); !wrong.empty())
+  if (file.size_bytes() < kLeast) return fail("truncated: too short for a .ptz file", name);
+  std::array<std::uint8_t, kPtzHeaderBytes> header{};
+  if (auto done = file.read_at(0, header); !done) return tl::unexpected(done.error());
+  if (const std::string wrong = read_header(header, archive.header_); !wrong.empty())
     return fail(wrong, name + ", byte 0");
-  const std::size_t footer = file.size() - kPtzFooterBytes;
-  if (number_at<std::uint32_t>(file, footer + 28) != kPtzEndMagic) {
+  const std::uint64_t footer_at = file.size_bytes() - kPtzFooterBytes;
+  std::array<std::uint8_t, kPtzFooterBytes> footer{};
+  if (auto done = file.read_at(footer_at, footer); !done) return tl::unexpected(done.error());
+  if (number_at<std::uint32_t>(footer, 28) != kPtzEndMagic) {
     return fail("truncated: the file does not end with a block table", name, "read it in order instead");
   }
-  const auto count = number_at<std::uint64_t>(file, footer);
-  if (count > (file.size() - kLeast) / kPtzBlockHeaderBytes)
+  const auto count = number_at<std::uint64_t>(footer, 0);
+  if (count > (file.size_bytes() - kLeast) / kPtzBlockHeaderBytes)
     return fail("the block table is larger than the file", name);
-  const std::size_t table = footer - count * kPtzBlockHeaderBytes;
-  if (number_at<std::uint64_t>(file, footer + 16) != ptz_checksum(file.subspan(table, footer - table))) {
+  const std::uint64_t table_at = footer_at - count * kPtzBlockHeaderBytes;
+  PtzChecksum checksum;
+  for (std::uint64_t at = table_at; at < footer_at;) {
+    ByteVector piece(std::min<std::uint64_t>(kTablePieceBytes, footer_at - at));
+    if (auto done = file.read_at(at, piece); !done) return tl::unexpected(done.error());
+    checksum.update(piece);
+    for (std::size_t entry = 0; entry < piece.size(); entry += kPtzBlockHeaderBytes) {
+      archive.blocks_.push_back(block_at(piece, entry));
+    }
+    at += piece.size();
+  }
+  if (number_at<std::uint64_t>(footer, 16) != checksum.value()) {
     return fail("the block table's checksum is wrong", name, "read it in order instead");
   }
-  std::size_t at = kPtzHeaderBytes;
-  for (std::size_t i = 0; i < count; ++i) {
-    const PtzBlock block = block_at(file, table + i * kPtzBlockHeaderBytes);
+  std::uint64_t at = kPtzHeaderBytes;
+  for (const PtzBlock& block : archive.blocks_) {
     at += kPtzBlockHeaderBytes;
     if (const std::string wrong = check_block(block, archive.header_);
-        !wrong.empty() || at > table || block.stored_bytes > table - at) {
-      return fail("block " + std::to_string(i) + ": the table's entry does not fit the file", name);
+        !wrong.empty() || at > table_at || block.stored_bytes > table_at - at) {
+      return fail("block " + std::to_string(archive.offsets_.size()) + ": the table's entry does not fit the file",
+                  name);
     }
-    archive.blocks_.push_back(block);
     archive.offsets_.push_back(at);
     at += block.stored_bytes;
   }
   return archive;
+}
+
+Result<ByteVector> PtzArchive::stored(std::size_t i) const {
+  ByteVector bytes(blocks_[i].stored_bytes);
+  if (auto done = file_->read_at(offsets_[i], bytes); !done) return tl::unexpected(done.error());
+  return bytes;
 }
 
 }  // namespace ptxkit::format

@@ -98,20 +98,26 @@ class PtzReader {
   std::uint64_t at_ = 0, raw_bytes_ = 0, block_count_ = 0;
 };
 
-// Random access to a container in memory through its table, whatever became of other blocks.
+// Random access to the blocks of a container through its table, whatever became of other blocks. Of the file, which
+// must outlive it, header and table are read, and the blocks that are asked for.
 class PtzArchive {
  public:
-  static Result<PtzArchive> open(Bytes file, const std::string& name);
+  static Result<PtzArchive> open(const RandomAccess& file);
+  const std::string& name() const { return file_->name(); }
   const PtzHeader& header() const { return header_; }
   std::size_t block_count() const { return blocks_.size(); }
   const PtzBlock& block(std::size_t i) const { return blocks_[i]; }
-  Bytes stored(std::size_t i) const { return file_.subspan(offsets_[i], blocks_[i].stored_bytes); }
+  // Of its stored bytes, in the file.
+  std::uint64_t offset(std::size_t i) const { return offsets_[i]; }
+  Result<std::vector<std::uint8_t>> stored(std::size_t i) const;
 
  private:
-  Bytes file_;
+  explicit PtzArchive(const RandomAccess& file) : file_(&file) {}
+
+  const RandomAccess* file_;
   PtzHeader header_;
   std::vector<PtzBlock> blocks_;
-  std::vector<std::size_t> offsets_;
+  std::vector<std::uint64_t> offsets_;
 };
 
 }  // namespace ptxkit::format

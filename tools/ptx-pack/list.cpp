@@ -1,30 +1,36 @@
+#include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/block_codec.hpp"
 #include "runtime/format/lz4_frame_reader.hpp"
+#include "runtime/format/ptz.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
+#include "tools/ptx-pack/peeked_source.hpp"
 
 namespace ptxkit::pack {
 namespace {
+
+// What a line says of a file.
+struct Summary {
+  std::uint64_t frame_count = 0, skippable_count = 0, block_count = 0, stored_bytes = 0;
+  std::set<std::string> kinds, checks;
+  std::optional<std::uint64_t> raw_bytes = 0;  // nothing where a frame does not say
+};
 
 const char* block_name(const format::FrameHeader& header) {
   static constexpr const char* kNames[2][4] = {{"B4D", "B5D", "B6D", "B7D"}, {"B4I", "B5I", "B6I", "B7I"}};
   return kNames[header.independent_blocks][header.block_size_id - format::kSmallestBlockSizeId];
 }
 
-}  // namespace
-
-Result<void> list_file(const std::string& path, bool with_heading) {
-  auto input = InputFile::open(path);
-  if (!input) return tl::unexpected(input.error());
-  format::DescriptorSource source(input->descriptor(), input->name());
+Result<Summary> summary_of_frames(format::ByteSource& source) {
   format::FrameReader reader(source);
-  std::uint64_t block_count = 0, raw_bytes = 0, frame_count = 0, skippable_count = 0;
-  bool raw_known = true;
-  std::set<std::string> kinds, checks;
+  Summary found;
   std::vector<std::uint8_t> payload;
   for (;;) {
     auto event = reader.next(std::exchange(payload, {}));
@@ -32,33 +38,71 @@ Result<void> list_file(const std::string& path, bool with_heading) {
     if (auto* block = std::get_if<format::BlockRead>(&*event)) payload = std::move(block->payload);
     if (const auto* begin = std::get_if<format::FrameBegin>(&*event)) {
       const auto& header = begin->header;
-      ++frame_count;
-      raw_known = raw_known && header.content_bytes;
-      raw_bytes += header.content_bytes.value_or(0);
-      kinds.insert(header.legacy ? "legacy" : block_name(header));
-      if (header.block_checksum) checks.insert("block");
-      if (header.content_checksum) checks.insert("content");
+      ++found.frame_count;
+      if (found.raw_bytes && header.content_bytes) {
+        *found.raw_bytes += *header.content_bytes;
+      } else {
+        found.raw_bytes.reset();
+      }
+      found.kinds.insert(header.legacy ? "legacy" : block_name(header));
+      if (header.block_checksum) found.checks.insert("block");
+      if (header.content_checksum) found.checks.insert("content");
     } else if (const auto* frame_end = std::get_if<format::FrameEnd>(&*event)) {
-      block_count += frame_end->block_count;
+      found.block_count += frame_end->block_count;
     } else if (std::holds_alternative<format::SkippedFrame>(*event)) {
-      ++skippable_count;
+      ++found.skippable_count;
     } else if (std::holds_alternative<format::EndOfInput>(*event)) {
       break;
     }
   }
+  if (found.frame_count == 0) found.raw_bytes.reset();
+  found.stored_bytes = reader.offset();
+  return found;
+}
+
+// In order, which a pipe allows too and which compares the table with the blocks.
+Result<Summary> summary_of_ptz(format::ByteSource& source) {
+  format::PtzReader reader(source);
+  const auto header = reader.begin();
+  if (!header) return tl::unexpected(header.error());
+  Summary found{.frame_count = 1, .kinds = {std::string(codec::name_of(header->codec))}, .checks = {"block"}};
+  std::vector<std::uint8_t> stored;
+  for (;;) {
+    const auto block = reader.next(stored);
+    if (!block) return tl::unexpected(block.error());
+    if (!*block) break;
+    ++found.block_count;
+    *found.raw_bytes += (*block)->raw_bytes;
+  }
+  found.stored_bytes = reader.read_bytes();
+  return found;
+}
+
+}  // namespace
+
+Result<void> list_file(const std::string& path, bool with_heading) {
+  auto input = InputFile::open(path);
+  if (!input) return tl::unexpected(input.error());
+  format::DescriptorSource descriptor(input->descriptor(), input->name());
+  PeekedSource source(descriptor);
+  const auto magic = source.magic();
+  if (!magic) return tl::unexpected(magic.error());
+  const auto found =
+      *magic == format::kPtzMagic || path.ends_with(kPtzSuffix) ? summary_of_ptz(source) : summary_of_frames(source);
+  if (!found) return tl::unexpected(found.error());
   const auto joined = [](const std::set<std::string>& words) {
     return words.empty() ? std::string("-") : fmt::format("{}", fmt::join(words, "+"));
   };
   if (with_heading) {
-    fmt::print("{:>6} {:>9} {:>8} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", "frames", "skippable", "kind", "blocks",
+    fmt::print("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", "frames", "skippable", "kind", "blocks",
                "checksums", "compressed", "uncompressed", "ratio", "file");
   }
-  raw_known = raw_known && frame_count != 0;
-  fmt::print(
-      "{:>6} {:>9} {:>8} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", frame_count, skippable_count, joined(kinds),
-      block_count, joined(checks), reader.offset(), raw_known ? fmt::format("{}", raw_bytes) : "-",
-      raw_known ? fmt::format("{:.3f}", static_cast<double>(raw_bytes) / static_cast<double>(reader.offset())) : "-",
-      input->name());
+  const double ratio = static_cast<double>(found->raw_bytes.value_or(0)) /
+                       static_cast<double>(std::max<std::uint64_t>(1, found->stored_bytes));
+  fmt::print("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", found->frame_count, found->skippable_count,
+             joined(found->kinds), found->block_count, joined(found->checks), found->stored_bytes,
+             found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",
+             found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", input->name());
   return {};
 }
 

@@ -31,8 +31,6 @@
 namespace ptxkit::pack {
 namespace {
 
-constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
-
 // Of --memory; 0 when it was not given.
 std::uint64_t data_bytes(const Options& options) {
   return options.memory_bytes == 0 ? 0 : options.memory_bytes - kProgramBytes;

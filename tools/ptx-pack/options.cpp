@@ -42,7 +42,7 @@ ExitCode usage(const std::string& message) {
 }
 
 bool looks_compressed(const std::string& name) {
-  return name.size() > 4 && (name.ends_with(".lz4") || name.ends_with(".ptz"));
+  return name.size() > 4 && (name.ends_with(kLz4Suffix) || name.ends_with(kPtzSuffix));
 }
 
 // -B takes lz4's spellings: 4 to 7 for a size, D and I for linked and independent blocks, X for block checksums.
@@ -115,7 +115,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("-z,--compress", compress, "compress (default, unless the first name ends in .lz4 or .ptz)");
   app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4 or .ptz)");
   app.add_flag("-t,--test", test, "decompress, check everything, write nothing");
-  app.add_flag("--list", list, "say what is in .lz4 files");
+  app.add_flag("--list", list, "say what is in .lz4 and .ptz files");
   app.add_flag("-b,--bench", bench, "compress and decompress in memory, and say how fast");
   app.add_flag("-c,--stdout", to_stdout, "write to standard output, terminals included");
   auto* output_option = app.add_option("-o,--output", output, "write to this file; - is standard output");
@@ -214,7 +214,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (to_stdout) options.output = "-";
   const bool writes = !test && !list && !bench;
   if (!writes && options.output) return usage("-t, -b and --list write no output");
-  if ((list || bench) && options.codec != "lz4") return usage("--list and -b are for lz4");
+  if (bench && options.codec != "lz4") return usage("-b is for lz4");
   if (writes && !multiple && names.size() == 2 && !options.output) {
     options.output = names[1];
     names.pop_back();

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,9 @@ enum class Mode { compress, decompress, test, list, bench };
 
 // Pinned: scripts rely on them. docs/ptx-pack.md lists them.
 enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
+
+// What names of compressed files end in.
+constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
 
 // What the program takes before any data, threads included; the rest of --memory is for data.
 constexpr std::uint64_t kProgramBytes = 14u << 20;

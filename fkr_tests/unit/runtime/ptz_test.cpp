@@ -2,8 +2,11 @@
 // readable.
 #include "runtime/format/ptz.hpp"
 
+#include <cstdio>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "fkr_tests/corpus.hpp"
 #include "runtime/codec/block_codec.hpp"
@@ -71,31 +74,77 @@ TEST(Ptz, SameBytesWithAnyNumberOfThreads) {
 
 TEST(Ptz, BlocksByTheTable) {
   const ByteVector raw = mixed(), file = packed(raw, {PtzCodec::lzf, 12});
-  const auto archive = PtzArchive::open(file, "file");
+  const format::MemoryFile in_memory(file, "file");
+  const auto archive = PtzArchive::open(in_memory);
   ASSERT_TRUE(archive.has_value()) << archive.error().message();
   ASSERT_EQ(archive->block_count(), 6u);
   EXPECT_TRUE(archive->block(2).is_raw);
   for (std::size_t i = 6; i-- != 0;) {
-    const auto block = read_ptz_block(*archive, i, "file");
+    const auto block = read_ptz_block(*archive, i);
     ASSERT_TRUE(block.has_value()) << block.error().message();
     EXPECT_TRUE(std::equal(block->begin(), block->end(), raw.begin() + static_cast<std::ptrdiff_t>(i * 4096)));
   }
 }
 
+// Counts what is read of a file.
+class CountedFile final : public format::RandomAccess {
+ public:
+  explicit CountedFile(const ByteVector& bytes) : file_(bytes, "counted") {}
+  std::uint64_t size_bytes() const override { return file_.size_bytes(); }
+  Result<void> read_at(std::uint64_t at, format::MutableBytes into) const override {
+    read_bytes += into.size();
+    return file_.read_at(at, into);
+  }
+  const std::string& name() const override { return file_.name(); }
+  mutable std::uint64_t read_bytes = 0;
+
+ private:
+  format::MemoryFile file_;
+};
+
+TEST(Ptz, OfABlockByTheTableNothingElseIsRead) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzf, 12});
+  const CountedFile counted(file);
+  const auto archive = PtzArchive::open(counted);
+  ASSERT_TRUE(archive.has_value()) << archive.error().message();
+  const std::uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 6 * format::kPtzBlockHeaderBytes;
+  EXPECT_EQ(counted.read_bytes, opening);
+  ASSERT_TRUE(read_ptz_block(*archive, 4).has_value());
+  EXPECT_EQ(counted.read_bytes, opening + archive->block(4).stored_bytes);
+}
+
+// As a file does that somebody cuts short while it is read.
+TEST(Ptz, AFileThatEndsBeforeItsSizeIsTruncated) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzf, 12});
+  std::FILE* const cut = std::tmpfile();
+  ASSERT_NE(cut, nullptr);
+  ASSERT_EQ(std::fwrite(file.data(), 1, file.size(), cut), file.size());
+  ASSERT_EQ(std::fflush(cut), 0);
+  const format::DescriptorFile whole(::fileno(cut), file.size(), "cut");
+  const auto archive = PtzArchive::open(whole);
+  ASSERT_TRUE(archive.has_value()) << archive.error().message();
+  EXPECT_TRUE(read_ptz_block(*archive, 0).has_value());
+  ASSERT_EQ(::ftruncate(::fileno(cut), 100), 0);
+  EXPECT_EQ(read_ptz_block(*archive, 1).error().message(),
+            "cut, byte " + std::to_string(archive->offset(1)) + ": truncated: expected " +
+                std::to_string(archive->block(1).stored_bytes) + " bytes, found 0");
+  EXPECT_THAT(PtzArchive::open(whole).error().message(), HasSubstr("truncated"));
+  std::fclose(cut);
+}
+
 TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
   for (const PtzCodec codec : kCodecs) {
     ByteVector file = packed(mixed(), {codec, 12});
-    const auto before = PtzArchive::open(file, "file");
-    file[static_cast<std::size_t>(before->stored(3).data() - file.data()) + 60] ^= 0x10;
-    const auto archive = PtzArchive::open(file, "file");
+    const format::MemoryFile in_memory(file, "file");
+    const auto archive = PtzArchive::open(in_memory);
     ASSERT_TRUE(archive.has_value());
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(read_ptz_block(*archive, i, "file").has_value(), i != 3) << i;
-    EXPECT_THAT(read_ptz_block(*archive, 3, "file").error().message(), HasSubstr("file: block 3: "));
+    file[archive->offset(3) + 60] ^= 0x10;
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(read_ptz_block(*archive, i).has_value(), i != 3) << i;
+    EXPECT_THAT(read_ptz_block(*archive, 3).error().message(), HasSubstr("file: block 3: "));
     EXPECT_THAT(unpacked(file).error().message(), HasSubstr("file: block 3: "));
   }
   ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
-  const auto before = PtzArchive::open(file, "file");
-  file[static_cast<std::size_t>(before->stored(2).data() - file.data())] ^= 1;
+  file[PtzArchive::open(format::MemoryFile(file, "file"))->offset(2)] ^= 1;
   EXPECT_EQ(unpacked(file).error().message(), "file: block 2: checksum mismatch");
 }
 
@@ -119,7 +168,7 @@ TEST(Ptz, EveryTruncationIsRefused) {
     const auto back = unpacked(cut);
     ASSERT_FALSE(back.has_value()) << size;
     EXPECT_THAT(back.error().message(), HasSubstr("truncated")) << size;
-    EXPECT_FALSE(PtzArchive::open(cut, "cut").has_value()) << size;
+    EXPECT_FALSE(PtzArchive::open(format::MemoryFile(cut, "cut")).has_value()) << size;
   }
 }
 
@@ -149,7 +198,7 @@ TEST(Ptz, WhatIsWrongWithATableIsSaid) {
   const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
   const std::size_t count_at = file.size() - 32, checksum_at = file.size() - 16, table_at = count_at - 6 * 16;
   const auto opened = [](const ByteVector& bad) {
-    const auto archive = PtzArchive::open(bad, "file");
+    const auto archive = PtzArchive::open(format::MemoryFile(bad, "file"));
     return archive ? "nothing" : archive.error().message();
   };
   const auto with = [&](std::size_t at, std::uint8_t change) {
