@@ -40,6 +40,12 @@ constexpr Unemulated kUnemulated[] = {
 #undef NOT_EMULATED
 };
 
+constexpr std::string_view kPurposes[] = {
+#define PURPOSE(name) #name,
+#include "analyzer/ptx/purposes.def"
+#undef PURPOSE
+};
+
 struct Range {
   uint16_t first = 0, count = 0;
 };
@@ -93,6 +99,12 @@ constexpr Set kSets[] = {
     {"texgeom", "1d|2d|3d|a1d|a2d|cube|acube|2dms|a2dms"},
     {"xn", "x1|x2|x4|x8|x16|x32|x64|x128"},
 };
+
+Purpose find_purpose(std::string_view name) {
+  const auto* const found = std::ranges::find(kPurposes, name);
+  PTXKIT_CHECK(found != std::end(kPurposes), "the ISA table has an unknown name of an operand");
+  return static_cast<Purpose>(found - std::begin(kPurposes));
+}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -237,8 +249,10 @@ class OperandCompiler {
     if (!accept('|')) return present;
     OperandSpec second;
     parse_single(second);
+    second.purpose = Purpose::second_result;
     OperandSpec pair;
     pair.role = Role::pair;
+    pair.purpose = item.purpose;
     pair.pair_optional = second.optional;
     second.optional = false;
     pair.first_child = add_child(item);
@@ -255,6 +269,7 @@ class OperandCompiler {
       item.any_count = true;
       return true;
     }
+    const std::string_view name = parse_name();
     if (accept('[')) return parse_address_with_more(item);
     const bool braces = accept('{');
     OperandSpec element;
@@ -265,6 +280,7 @@ class OperandCompiler {
     bool counted = false;
     const bool is_depth = peek() == 'z';
     parse_role(element);
+    if (!name.empty()) element.purpose = find_purpose(name);
     element.type = context_.types.empty() ? Type::none : context_.types.back();
     if (is_depth) {
       present = element.type == Type::f32;
@@ -289,6 +305,7 @@ class OperandCompiler {
         has_first = true;
         element = OperandSpec();
         parse_role(element);
+        element.purpose = first.purpose;
         element.type = context_.types.empty() ? Type::none : context_.types.back();
       } else if (accept('@')) {
         const size_t start = at_;
@@ -313,6 +330,7 @@ class OperandCompiler {
       if (accept('!')) item.is_late = true;
     }
     item.role = Role::vector;
+    item.purpose = element.purpose;
     item.type = element.type;
     item.count = static_cast<uint16_t>(count);
     item.padded = element.padded;
@@ -351,6 +369,16 @@ class OperandCompiler {
     return true;
   }
 
+  // "barrier=", or nothing.
+  std::string_view parse_name() {
+    size_t end = at_;
+    while (end < text_.size() && ((text_[end] >= 'a' && text_[end] <= 'z') || text_[end] == '_')) ++end;
+    if (end == text_.size() || text_[end] != '=') return {};
+    const std::string_view name = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    return name;
+  }
+
   void parse_role(OperandSpec& item) {
     item.letter = peek();
     ++at_;
@@ -360,9 +388,11 @@ class OperandCompiler {
         [[fallthrough]];
       case 'd':
         item.role = Role::destination;
+        item.purpose = Purpose::result;
         break;
       case 'w':
         item.role = Role::destination;
+        item.purpose = Purpose::result;
         item.selector = parse_selector(Selector::part, Selector::half_mask, Selector::byte_mask);
         if (item.selector == Selector::part && (has_word("add") || has_word("min") || has_word("max")))
           item.selector = Selector::none;
@@ -391,22 +421,27 @@ class OperandCompiler {
         break;
       case 'i':
         item.role = Role::integer;
+        item.purpose = Purpose::immediate;
         break;
       case 'B':
       case 'b':
         item.role = Role::predicate_or_constant;
+        item.purpose = Purpose::predicate;
         break;
       case 'p':
         item.role = Role::predicate;
+        item.purpose = Purpose::predicate;
         break;
       case 'Q':
         item.may_sink = true;
         [[fallthrough]];
       case 'q':
         item.role = Role::predicate_destination;
+        item.purpose = Purpose::result;
         break;
       case 'm':
         item.role = Role::address;
+        item.purpose = Purpose::address;
         item.space = context_.space;
         if (accept('1')) {
           item.space = context_.second_space;
@@ -416,14 +451,17 @@ class OperandCompiler {
         break;
       case 'n':
         item.role = Role::address;
+        item.purpose = Purpose::address;
         item.space = context_.space;
         item.relaxed = true;
         break;
       case 'o':
         item.role = Role::opaque;
+        item.purpose = Purpose::image;
         break;
       case 't':
         item.role = Role::tensor_memory;
+        item.purpose = Purpose::address;
         break;
       case 'v':
         item.role = Role::variable_or_register;
@@ -433,19 +471,23 @@ class OperandCompiler {
         break;
       case 'L':
         item.role = Role::label;
+        item.purpose = Purpose::target;
         break;
       case 'T':
         item.role = Role::table;
+        item.purpose = Purpose::target;
         break;
       case 'C':
         item.role = Role::call;
         break;
       case 'z':
         item.role = Role::constant_or_source;
+        item.purpose = Purpose::depth;
         item.is_late = true;
         break;
       case '_':
         item.role = Role::sink;
+        item.purpose = Purpose::result;
         break;
       default:
         PTXKIT_CHECK(false, "the ISA table has an unknown operand role");
@@ -552,6 +594,8 @@ unsigned family(unsigned sm) { return sm == 101 ? 11 : sm / 10; }
 
 }  // namespace
 
+std::string_view text(Purpose purpose) { return kPurposes[static_cast<size_t>(purpose)]; }
+
 std::span<const Form> all_forms() { return kForms; }
 
 std::span<const Form> forms_of(Op op) {
@@ -647,10 +691,10 @@ bool applies(const WordLevel& level, Op op, std::span<const OpcodeWord> words) {
 
 std::span<const Unemulated> unemulated() { return kUnemulated; }
 
-const Unemulated* find_unemulated(Op op, std::span<const OpcodeWord> words, std::span<const OperandSpec> operands) {
+const Unemulated* find_unemulated(Op op, std::span<const OpcodeWord> words, std::string_view roles) {
   for (const Unemulated& row : kUnemulated) {
     if (row.op != op || !has_all(words, row.words)) continue;
-    if (row.letter == 0 || std::ranges::find(operands, row.letter, &OperandSpec::letter) != operands.end()) return &row;
+    if (row.letter == 0 || roles.find(row.letter) != std::string_view::npos) return &row;
   }
   return nullptr;
 }

@@ -29,6 +29,7 @@
 //   r*v as many as .vN says, without braces where it says nothing; {r*d} as many as the Nd word says, {r*d-2} two less;
 //   {r*n/2} half the n of the shape; {r*x} {r*2x} {r*4x} by the xN word; a|b a pair, a|b? a pair or only a;
 //   [m, {a*2}] an address with more in its brackets.
+// What an item is for stands before it, "barrier=m0", where its role does not say it: purposes.def.
 // What narrows an item: :u32 that type, of which no register of two halves is one; :0 :1 :2 the first, second, third
 //   type written, :w twice the width, else the last type; ~ a wider register will do (not beside .bf16 and .bf16x2);
 //   ? it may be left out; @word only with that modifier; - it may be negated; ! from version 4.3 and sm_30 on, as z is;
@@ -125,6 +126,14 @@ enum class Role : uint8_t {
   anything
 };
 
+// What an operand is for.
+enum class Purpose : uint8_t {
+#define PURPOSE(name) name,
+#include "analyzer/ptx/purposes.def"
+#undef PURPOSE
+};
+std::string_view text(Purpose purpose);
+
 // Which parts of a register a video instruction reads, `.b0` to `.b3`, `.h0`, `.h1`, or of two registers as if they
 // were one, `.h10`, `.b7610`; and which parts of its destination it writes, from the highest down: `.h1`, `.b310`.
 enum class Selector : uint8_t { none, part, halves, bytes, half_mask, byte_mask };
@@ -133,6 +142,7 @@ enum class Selector : uint8_t { none, part, halves, bytes, half_mask, byte_mask 
 struct OperandSpec {
   Role role = Role::anything;
   char letter = 0;  // as the table has the role
+  Purpose purpose = Purpose::source;
   Type type = Type::none;
   Space space = Space::generic;  // of an address
   bool relaxed = false;          // a wider register will do; of an address: any width
@@ -162,8 +172,8 @@ struct Unemulated {
   std::string_view what;
 };
 std::span<const Unemulated> unemulated();
-// The row of an instruction with these words and operands; null where it runs.
-const Unemulated* find_unemulated(Op op, std::span<const OpcodeWord> words, std::span<const OperandSpec> operands);
+// The row of an instruction with these words and operands, of which `roles` has the letters; null where it runs.
+const Unemulated* find_unemulated(Op op, std::span<const OpcodeWord> words, std::string_view roles);
 
 // What a spelling gives an item.
 struct FormContext {

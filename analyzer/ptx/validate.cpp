@@ -515,24 +515,7 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       const bool fits = spec.role == Role::opaque ? match_opaque(function, spec, operand, failure)
                                                   : match_address(function, instruction, spec, operand, failure);
       if (!fits) return false;
-      if (spec.any_count) return true;
-      const auto children = function.children(operand);
-      uint32_t next = 0;
-      for (uint32_t i = 0; i < spec.child_count; ++i) {
-        OperandSpec child = specs_[spec.first_child + i];
-        const auto& modes = module_.target_options;
-        const bool is_sampler = child.role == Role::variable_or_register;
-        if (is_sampler && std::ranges::find(modes, "texmode_independent") != modes.end()) child.optional = false;
-        if (next < children.size() && match(function, instruction, child, children[next], failure)) {
-          ++next;
-        } else if (!child.optional) {
-          if (next < children.size()) return false;
-          return failure.set(DiagnosticKind::operand_count, operand.at,
-                             fmt::format("expected {} in the brackets", wanted(child)));
-        }
-      }
-      return next == children.size() ||
-             failure.set(DiagnosticKind::operand_count, children[next].at, "unexpected operand in the brackets");
+      return spec.any_count || match_brackets(function, instruction, spec, operand, failure, nullptr);
     }
     case Role::label:
       return operand.kind == OperandKind::label || other();
@@ -601,6 +584,44 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
   return true;
 }
 
+// What stands in an address's brackets beside the address.
+bool Validator::match_brackets(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                               const Operand& address, Failure& failure, std::vector<MatchedOperand>* matches) const {
+  const auto children = function.children(address);
+  const auto& modes = module_.target_options;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < spec.child_count; ++i) {
+    OperandSpec child = specs_[spec.first_child + i];
+    const bool is_sampler = child.role == Role::variable_or_register;
+    if (is_sampler && std::ranges::find(modes, "texmode_independent") != modes.end()) child.optional = false;
+    if (next < children.size() && match(function, instruction, child, children[next], failure)) {
+      if (matches != nullptr) matches->push_back({child, children[next]});
+      ++next;
+    } else if (!child.optional) {
+      if (next < children.size()) return false;
+      return failure.set(DiagnosticKind::operand_count, address.at,
+                         fmt::format("expected {} in the brackets", wanted(child)));
+    }
+  }
+  return next == children.size() ||
+         failure.set(DiagnosticKind::operand_count, children[next].at, "unexpected operand in the brackets");
+}
+
+// An operand that fits `spec`, in its parts.
+void Validator::take_apart(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                           const Operand& operand, std::vector<MatchedOperand>& matches) const {
+  if (spec.role == Role::pair) {
+    const bool is_pair = operand.kind == OperandKind::pair;
+    for (unsigned i = 0; i < (is_pair ? 2 : 1); ++i)
+      matches.push_back({child(spec, i), is_pair ? function.children(operand)[i] : operand});
+    return;
+  }
+  matches.push_back({spec, operand});
+  const bool has_brackets = spec.role == Role::opaque || spec.role == Role::address_with_more;
+  Failure none;
+  if (has_brackets && !spec.any_count) match_brackets(function, instruction, spec, operand, none, &matches);
+}
+
 // Offsets of texels and depths to compare with are younger than the instructions that take them.
 bool Validator::knows_late_operand(const Operand& operand, Failure& failure) const {
   if (version() != 0 && version() < 43) {
@@ -632,7 +653,7 @@ bool Validator::match_negation(const Function& function, const Instruction& inst
 }
 
 bool Validator::match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
-                           Failure& failure, std::vector<OperandSpec>* items) const {
+                           Failure& failure, std::vector<MatchedOperand>* matches) const {
   const auto operands = function.operands(instruction);
   size_t next = 0;
   for (uint32_t i = 0; i < candidate.spec_count; ++i) {
@@ -663,7 +684,7 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
     }
     if (match(function, instruction, spec, *operand, failure)) {
       if (spec.is_late && !knows_late_operand(*operand, failure)) return false;
-      if (items != nullptr) items->push_back(spec);
+      if (matches != nullptr) take_apart(function, instruction, spec, *operand, *matches);
       ++next;
       continue;
     }
@@ -718,10 +739,10 @@ Candidate Validator::row_of(const Instruction& instruction, const std::vector<Op
 }
 
 bool Validator::read(const Function& function, const Instruction& instruction, const Candidate& row,
-                     std::vector<OperandSpec>& items) const {
-  items.clear();
+                     std::vector<MatchedOperand>& matches) const {
+  matches.clear();
   Failure failure;
-  return match_list(function, instruction, row, failure, &items);
+  return match_list(function, instruction, row, failure, &matches);
 }
 
 }  // namespace ptxkit::ptx

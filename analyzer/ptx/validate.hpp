@@ -33,6 +33,12 @@ struct Mistake {
   std::string message;
 };
 
+// An operand and what the table says of it.
+struct MatchedOperand {
+  OperandSpec spec;
+  Operand operand;
+};
+
 class Validator {
  public:
   explicit Validator(const Module& module) : module_(module) {}
@@ -46,9 +52,10 @@ class Validator {
 
   // The row that `instruction` has matched, for the spelling with these words.
   Candidate row_of(const Instruction& instruction, const std::vector<OpcodeWord>& words);
-  // What that row says of each operand, in `items`; false where they do not fit it. Nothing is said of those of a call.
+  // What that row says of each operand, in `matches`; false where they do not fit it. An address is followed by what
+  // its brackets hold beside it, and a pair is two operands. Nothing is said of those of a call.
   bool read(const Function& function, const Instruction& instruction, const Candidate& row,
-            std::vector<OperandSpec>& items) const;
+            std::vector<MatchedOperand>& matches) const;
   const OperandSpec& child(const OperandSpec& item, unsigned index) const { return specs_[item.first_child + index]; }
 
  private:
@@ -67,9 +74,13 @@ class Validator {
     }
   };
   uint32_t version() const { return module_.version_major * 10 + module_.version_minor; }
-  // `items` gets what each operand was matched with, where it is not null.
+  // `matches` gets what each operand was matched with, where it is not null.
   bool match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
-                  Failure& failure, std::vector<OperandSpec>* items) const;
+                  Failure& failure, std::vector<MatchedOperand>* matches) const;
+  bool match_brackets(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                      const Operand& address, Failure& failure, std::vector<MatchedOperand>* matches) const;
+  void take_apart(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                  const Operand& operand, std::vector<MatchedOperand>& matches) const;
   bool match(const Function& function, const Instruction& instruction, const OperandSpec& spec, const Operand& operand,
              Failure& failure) const;
   bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand,

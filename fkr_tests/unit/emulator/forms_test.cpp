@@ -28,8 +28,9 @@ TEST(Forms, EveryOneIsDecodedUnlessTheTableNamesItAsMissing) {
       auto program = Program::load(device, std::make_shared<const ptx::Module>(std::move(parsed.module)));
       ASSERT_TRUE(program) << program.error().message();
       const auto& refusals = program->image()->refusals;
-      const ptx::Unemulated* row =
-          ptx::find_unemulated(form.op, ptx::read_opcode(sample.spelling).words, sample.operands);
+      std::string roles;
+      for (const ptx::OperandSpec& each : sample.operands) roles += each.letter;
+      const ptx::Unemulated* row = ptx::find_unemulated(form.op, ptx::read_opcode(sample.spelling).words, roles);
       met.insert(row);
       if (row != nullptr) {
         all = false;

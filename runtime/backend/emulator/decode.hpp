@@ -19,59 +19,75 @@ class Decoder {
   void decode_all();
 
  private:
-  using Operands = std::span<const ptx::Operand>;
-
   void layout_registers(ptx::FunctionId id);
   void decode_function(ptx::FunctionId id);
   void decode_instruction(const ptx::Instruction& instruction);
   bool read_row();
-  bool decode_family(Code& code, Operands operands);
+  bool read_operands();
+  bool decode_family(Code& code);
   void fix_branches(uint32_t first_code);
 
   // families; false: no such form
-  bool control(Code& code, Operands operands);
+  bool control(Code& code);
   bool call(Code& code);
-  bool barrier(Code& code, Operands operands);
-  bool collective(Code& code, Operands operands);
-  bool memory(Code& code, Operands operands);
-  bool atomic(Code& code, Operands operands);
+  bool barrier(Code& code);
+  bool collective(Code& code);
+  bool memory(Code& code);
+  bool atomic(Code& code);
   bool fence(Code& code);
-  bool move(Code& code, Operands operands);
+  bool move(Code& code);
   Ref unwritten(unsigned bytes);
-  bool move_vector(Code& code, Operands operands);
-  bool address_conversion(Code& code, Operands operands);
-  bool convert(Code& code, Operands operands);
-  bool convert_stochastic(Code& code, Operands operands);
-  bool compare(Code& code, Operands operands);
-  bool arithmetic(Code& code, Operands operands);
+  bool move_vector(Code& code);
+  bool address_conversion(Code& code);
+  bool convert(Code& code);
+  bool convert_stochastic(Code& code);
+  bool compare(Code& code);
+  bool arithmetic(Code& code);
 
-  bool address_operand(AddressOperand& out, const ptx::Operand& operand, ptx::Space space);
-  bool asynchronous_copy(Code& code, Operands operands);
-  bool asynchronous_store(Code& code, Operands operands);
-  bool tensor_map(Code& code, Operands operands);
-  bool launch_control(Code& code, Operands operands);
-  bool tensor_memory(Code& code, Operands operands);
-  bool tensor_product(TensorForm& form, Operands operands);
-  bool mbarrier(Code& code, Operands operands);
-  bool cluster_address(Code& code, Operands operands);
-  RegisterList register_list(const ptx::Operand& operand, ptx::Type type, bool writes);
-  bool matrix(Code& code, Operands operands);
-  bool scales(MatrixForm& form, Operands operands);
-  bool sparse(MatrixForm& form, const ptx::Operand& metadata, const ptx::Operand& selector);
+  bool asynchronous_copy(Code& code);
+  bool asynchronous_store(Code& code);
+  bool tensor_map(Code& code);
+  bool launch_control(Code& code);
+  bool tensor_memory(Code& code);
+  void tensor_product(TensorForm& form);
+  bool mbarrier(Code& code);
+  bool cluster_address(Code& code);
+  bool matrix(Code& code);
+  void scales(MatrixForm& form);
+  void sparse(MatrixForm& form);
   void find_watched();
   void watch();
-  bool warpgroup(Code& code, MatrixForm& form, Operands operands);
-  bool stack(Code& code, Operands operands);
-  bool video(Code& code, Operands operands);
-  bool texture(Code& code, Operands operands);
-  bool image_handle(HandleOperand& out, const ptx::Operand& operand);
+  bool warpgroup(Code& code, MatrixForm& form);
+  bool stack(Code& code);
+  bool video(Code& code);
+  bool texture(Code& code);
+  bool image_handle(HandleOperand& out, ptx::Purpose purpose);
 
-  // operands
+  // Operands by what they are for, as the ISA table says: with its type, its space, and whether it is written. One that
+  // the instruction lacks is refused, as is, in the end, an instruction with one that nobody took.
+  bool has(ptx::Purpose purpose) const;
+  const ptx::MatchedOperand* take(ptx::Purpose purpose);
+  std::vector<const ptx::MatchedOperand*> take_all(ptx::Purpose purpose);
+  void leave(ptx::Purpose purpose);  // nothing depends on it here
+  void leave_all();
+  void refuse_what_is_left();
+  uint64_t number(ptx::Purpose purpose);
+  Ref source(ptx::Purpose purpose);
+  Ref predicate(ptx::Purpose purpose, bool& flipped);
+  Ref destination(ptx::Purpose purpose);
+  bool address(Code& code, ptx::Purpose purpose);
+  AddressOperand address_operand(ptx::Purpose purpose);
+  AddressOperand generic_address_operand(ptx::Purpose purpose);
+  RegisterList register_list(ptx::Purpose purpose);
   struct Placed {
     unsigned count = 0;    // of sources
     unsigned flipped = 0;  // bit n: source n is `!p`
   };
-  Placed place(Code& code, Operands operands);
+  Placed place(Code& code);
+
+  // Operands themselves.
+  std::vector<ptx::Operand> elements(const ptx::Operand& operand) const;
+  RegisterList add_refs(const std::vector<Ref>& refs);
   Ref constant(uint64_t value, unsigned bytes);
   Ref source(const ptx::Operand& operand, ptx::Type type);
   Ref predicate(const ptx::Operand& operand, bool& flipped);
@@ -106,8 +122,9 @@ class Decoder {
   };
   ptx::Validator validator_;
   std::map<std::pair<std::string_view, uint32_t>, TableRow> rows_;
-  std::vector<ptx::OperandSpec> items_;
-  std::vector<ptx::Operand> operands_;
+  const TableRow* row_ = nullptr;
+  std::vector<ptx::MatchedOperand> operands_;
+  uint64_t taken_ = 0;  // bit n: operands_[n]
 
   ptx::FunctionId function_id_ = 0;
   const ptx::Function* function_ = nullptr;

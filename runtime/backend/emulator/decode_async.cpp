@@ -8,8 +8,7 @@ namespace {
 
 using ptx::Mod;
 using ptx::Op;
-using ptx::Operand;
-using ptx::OperandKind;
+using ptx::Purpose;
 using ptx::Space;
 using ptx::Type;
 
@@ -38,116 +37,77 @@ void rank_of_address(Warp& warp, const Code& code, uint32_t mask) {
 
 }  // namespace
 
-bool Decoder::address_operand(AddressOperand& out, const Operand& operand, Space space) {
-  Code code;
-  if (!address(code, operand, space)) return false;
-  out = {code.a, code.immediate, code.wide_address, code.narrow, code.space};
-  return true;
-}
-
-bool Decoder::asynchronous_copy(Code& code, Operands operands) {
+bool Decoder::asynchronous_copy(Code& code) {
   const Words w = words();
-  if (instruction_->op == Op::tensormap) return tensor_map(code, operands);
+  if (instruction_->op == Op::tensormap) return tensor_map(code);
   AsyncForm form;
   code.target = static_cast<uint32_t>(image_.asyncs.size());
   select_async(code);
-  const Space to = instruction_->space, from = instruction_->second_space;
-  bool known = false;
+  if (has(Purpose::barrier)) form.barrier = address_operand(Purpose::barrier);
+  form.has_barrier = w.has(Mod::mbarrier_complete_tx_bytes);
+  form.multicasts = has(Purpose::ctas);
+  if (form.multicasts) form.ctas = source(Purpose::ctas);
+  bool known = true;
   if (w.has(Mod::prefetch)) {
     form.action = AsyncAction::commit;  // a hint: nothing moves
     code.run = [](Warp&, const Code&, uint32_t) {};
-    known = true;
+    leave_all();
   } else if (w.has(Mod::commit_group)) {
     form.action = AsyncAction::commit;
     form.is_bulk = w.has(Mod::bulk);
-    known = true;
   } else if (w.has(Mod::wait_group) || w.has(Mod::wait_all)) {
     form.action = AsyncAction::wait;
     form.is_bulk = w.has(Mod::bulk);
     form.reads_only = w.has(Mod::read);
-    form.groups = UINT32_MAX;
-    if (w.has(Mod::wait_group)) {
-      if (operands.size() != 1 || operands[0].kind != OperandKind::integer) return false;
-      form.groups = static_cast<uint32_t>(operands[0].value);
-    }
-    known = true;
+    form.groups = w.has(Mod::wait_group) ? static_cast<uint32_t>(number(Purpose::immediate)) : UINT32_MAX;
   } else if (w.has(Mod::mbarrier)) {
     form.action = AsyncAction::track;
     form.increments = !w.has(Mod::noinc);
-    known = operands.size() == 1 && address_operand(form.barrier, operands[0], to);
   } else if (w.has(Mod::tensor)) {
-    // To shared memory: tile, map and coordinates, mbarrier. To global memory: map and coordinates, tile.
     form.action = AsyncAction::tensor;
-    form.has_barrier = w.has(Mod::mbarrier_complete_tx_bytes);
-    form.multicasts = w.has(Mod::multicast_cluster);
-    if (operands.size() < (form.has_barrier ? 3u : 2u)) return false;
-    const Operand& map = operands[form.has_barrier ? 1 : 0];
-    const auto more = function_->children(map);
-    known =
-        more.size() == 1 && address_operand(form.map, map, Space::generic) &&
-        (form.has_barrier ? address_operand(form.to, operands[0], to) && address_operand(form.barrier, operands[2], to)
-                          : address_operand(form.from, operands[1], from));
-    if (!known) return false;
-    form.coordinates = register_list(more[0], Type::s32, false);
+    form.map = generic_address_operand(Purpose::map);
+    form.coordinates = register_list(Purpose::coordinates);
+    (form.has_barrier ? form.to : form.from) = address_operand(form.has_barrier ? Purpose::to : Purpose::from);
     form.mode = w.has(Mod::tile_gather4) || w.has(Mod::tile_scatter4) ? TensorMode::rows
                 : w.has(Mod::im2col) || w.has(Mod::im2col_no_offs)    ? TensorMode::im2col
                 : w.has(Mod::im2col_w)                                ? TensorMode::im2col_w
                 : w.has(Mod::im2col_w_128)                            ? TensorMode::im2col_w_128
                                                                       : TensorMode::tiled;
-    if (form.mode == TensorMode::rows && form.coordinates.count != 5) return false;
-    size_t next = 3;
-    if (form.mode >= TensorMode::im2col && !w.has(Mod::im2col_no_offs)) {
-      if (operands.size() < 4) return false;
-      form.offsets = register_list(operands[next++], Type::u16, false);
-    }
-    if (form.multicasts && operands.size() <= next) return false;
-    if (form.multicasts) form.ctas = source(operands[next], Type::b16);
+    if (has(Purpose::offsets)) form.offsets = register_list(Purpose::offsets);
     if (w.has(Mod::reduce)) form.operation = update_operation(w.mods);
   } else if (w.has(Mod::bulk)) {
     form.action = AsyncAction::bulk;
-    form.has_barrier = w.has(Mod::mbarrier_complete_tx_bytes);
-    form.multicasts = w.has(Mod::multicast_cluster);
-    if (operands.size() < (form.has_barrier ? 4u : 3u)) return false;
-    known = address_operand(form.to, operands[0], to) && address_operand(form.from, operands[1], from);
-    form.size = source(operands[2], Type::u32);
-    if (form.has_barrier) known = known && address_operand(form.barrier, operands[3], to);
-    if (form.multicasts) form.ctas = source(operands[4], Type::b16);
-    form.has_byte_mask = w.has(Mod::cp_mask);
-    if (form.has_byte_mask) form.byte_mask = source(operands.back(), Type::b16);
+    form.to = address_operand(Purpose::to);
+    form.from = address_operand(Purpose::from);
+    form.size = source(Purpose::size);
+    form.has_byte_mask = has(Purpose::byte_mask);
+    if (form.has_byte_mask) form.byte_mask = source(Purpose::byte_mask);
     if (w.has(Mod::reduce)) {
-      form.update = find_update(update_operation(w.mods), instruction_->type(), to == Space::global);
-      known = known && form.update.apply;
+      form.update = find_update(update_operation(w.mods), instruction_->type(), instruction_->space == Space::global);
+      known = form.update.apply != nullptr;
     }
   } else {
-    if (operands.size() < 3 || operands[2].kind != OperandKind::integer) return false;
-    known = address_operand(form.to, operands[0], to) && address_operand(form.from, operands[1], from);
-    form.bytes = static_cast<uint32_t>(operands[2].value);
-    const bool has_policy = w.has(Mod::L2_cache_hint);
-    if (operands.size() > (has_policy ? 4u : 3u)) {
-      const Operand& fourth = operands[3];
-      const bool is_predicate = fourth.kind == OperandKind::reg && function_->registers[fourth.id].type == Type::pred;
-      if (is_predicate) {
-        bool flipped = false;
-        form.has_ignore = true;
-        form.source_size = predicate(fourth, flipped);
-        form.ignore_flip = flipped ? 0xffffffff : 0;
-      } else {
-        form.has_source_size = true;
-        form.source_size = source(fourth, Type::u32);
-      }
+    form.to = address_operand(Purpose::to);
+    form.from = address_operand(Purpose::from);
+    form.bytes = static_cast<uint32_t>(number(Purpose::size));
+    form.has_ignore = has(Purpose::ignore);
+    form.has_source_size = has(Purpose::source_size);
+    if (form.has_ignore) {
+      bool flipped = false;
+      form.source_size = predicate(Purpose::ignore, flipped);
+      form.ignore_flip = flipped ? 0xffffffff : 0;
     }
+    if (form.has_source_size) form.source_size = source(Purpose::source_size);
   }
   image_.asyncs.push_back(form);
   return known;
 }
 
-// tensormap.replace: map, [dimension,] value. tensormap.cp_fenceproxy: map in global memory, one in shared memory, 128.
-bool Decoder::tensor_map(Code& code, Operands operands) {
+bool Decoder::tensor_map(Code& code) {
   const Words w = words();
   AsyncForm form;
   code.target = static_cast<uint32_t>(image_.asyncs.size());
   select_async(code);
-  if (operands.size() < 2) return false;
   if (w.has(Mod::cp_fenceproxy)) {
     // All lanes of the warp do it together.
     form.action = AsyncAction::publish_map;
@@ -157,9 +117,9 @@ bool Decoder::tensor_map(Code& code, Operands operands) {
     code.checked = code.run;
     code.order = Order::release;
     code.scope = w.has(Mod::cta) ? Scope::cta : w.has(Mod::cluster) ? Scope::cluster : Scope::gpu;
-    if (!address_operand(form.to, operands[0], Space::global) ||
-        !address_operand(form.from, operands[1], Space::shared))
-      return false;
+    form.to = address_operand(Purpose::to);
+    form.from = address_operand(Purpose::from);
+    leave(Purpose::immediate);  // the size of a map
     image_.asyncs.push_back(form);
     return true;
   }
@@ -185,59 +145,55 @@ bool Decoder::tensor_map(Code& code, Operands operands) {
   form.action = AsyncAction::replace_field;
   form.field = found->field;
   form.wide_field = instruction_->type() == Type::b64;
-  if (!address_operand(form.map, operands[0], instruction_->space)) return false;
-  if (operands.size() == 3) form.ordinal = static_cast<uint32_t>(operands[1].value);
-  form.size = source(operands.back(), instruction_->type());
+  form.map = address_operand(Purpose::map);
+  if (has(Purpose::ordinal)) form.ordinal = static_cast<uint32_t>(number(Purpose::ordinal));
+  form.size = source(Purpose::source);
   image_.asyncs.push_back(form);
   return true;
 }
 
-// clusterlaunchcontrol: answer, mbarrier; or what the answer of 16 bytes in a register says.
-bool Decoder::launch_control(Code& code, Operands operands) {
+// clusterlaunchcontrol: the answer to a request, or what such an answer of 16 bytes in a register says.
+bool Decoder::launch_control(Code& code) {
   const Words w = words();
-  if (operands.size() != 2) return false;
   if (w.has(Mod::try_cancel)) {
     AsyncForm form;
     form.action = AsyncAction::cancel;
     form.has_barrier = true;
     form.multicasts = w.has(Mod::multicast_cluster_all);
-    if (!address_operand(form.to, operands[0], instruction_->space) ||
-        !address_operand(form.barrier, operands[1], instruction_->space))
-      return false;
+    form.to = address_operand(Purpose::to);
+    form.barrier = address_operand(Purpose::barrier);
     code.target = static_cast<uint32_t>(image_.asyncs.size());
     select_async(code);
     image_.asyncs.push_back(form);
     return true;
   }
-  code.a = source(operands[1], Type::b128);
+  code.a = source(Purpose::source);
   const bool asks = w.has(Mod::is_canceled);
   select_query_cancel(code, asks);
   if (asks) {
-    code.dst = destination_predicate(operands[0]);
+    code.dst = destination(Purpose::result);
     return true;
   }
-  const RegisterList list = register_list(operands[0], Type::b32, true);
+  const RegisterList list = register_list(Purpose::result);
   code.list = list.first;
   code.count = static_cast<uint8_t>(list.count);
   code.immediate = w.has(Mod::get_first_ctaid_y) ? 1 : w.has(Mod::get_first_ctaid_z) ? 2 : 0;
   return true;
 }
 
-// st.async, red.async: address, value, mbarrier.
-bool Decoder::asynchronous_store(Code& code, Operands operands) {
+// st.async, red.async
+bool Decoder::asynchronous_store(Code& code) {
   const Words w = words();
-  if (operands.size() != 3 || !w.has(Mod::mbarrier_complete_tx_bytes)) return false;
   AsyncForm form;
   form.action = instruction_->op == Op::st ? AsyncAction::store : AsyncAction::reduce;
   const Type type = instruction_->type();
-  if (!address_operand(form.to, operands[0], instruction_->space) ||
-      !address_operand(form.barrier, operands[2], instruction_->space))
-    return false;
+  form.to = address_operand(Purpose::address);
+  form.barrier = address_operand(Purpose::barrier);
   if (form.action == AsyncAction::reduce) {
     form.update = find_update(update_operation(w.mods), type, false);
     if (!form.update.apply) return false;
   }
-  const RegisterList list = register_list(operands[1], type, false);
+  const RegisterList list = register_list(Purpose::source);
   code.list = list.first;
   code.count = static_cast<uint8_t>(list.count);
   code.element_bytes = static_cast<uint8_t>(ptx::byte_width(type));
@@ -247,7 +203,7 @@ bool Decoder::asynchronous_store(Code& code, Operands operands) {
   return true;
 }
 
-bool Decoder::mbarrier(Code& code, Operands operands) {
+bool Decoder::mbarrier(Code& code) {
   const Words w = words();
   MbarrierForm form;
   struct Row {
@@ -279,22 +235,15 @@ bool Decoder::mbarrier(Code& code, Operands operands) {
   form.by_parity = w.has(Mod::parity);
   code.target = static_cast<uint32_t>(image_.mbarriers.size());
   code.undefined = Undefined::none;
-  if (operands.empty()) return false;
-  size_t next = 0;
-  const bool waits = form.action == MbarrierAction::test_wait || form.action == MbarrierAction::try_wait;
+  if (has(Purpose::result)) code.dst = destination(Purpose::result);
   if (form.action == MbarrierAction::pending_count) {
-    code.dst = destination(operands[0], 4);
-    code.a = source(operands[1], Type::b64);
+    code.a = source(Purpose::source);
     code.element_bytes = 4;
   } else {
-    if (waits) code.dst = destination_predicate(operands[next++]);
-    if (form.action == MbarrierAction::arrive || form.action == MbarrierAction::drop)
-      code.dst = destination(operands[next++], 8);
-    if (next >= operands.size() || !address(code, operands[next++], instruction_->space)) return false;
-    if (next < operands.size()) {
-      form.has_count = true;
-      code.b = source(operands[next], waits && !form.by_parity ? Type::b64 : Type::u32);
-    }
+    if (!address(code, Purpose::address)) return false;
+    form.has_count = has(Purpose::source);
+    if (form.has_count) code.b = source(Purpose::source);
+    leave(Purpose::limit);
   }
   select_mbarrier(code, form.action);
   if (form.action == MbarrierAction::try_wait) code.kind = Kind::mbarrier_wait;
@@ -303,22 +252,19 @@ bool Decoder::mbarrier(Code& code, Operands operands) {
 }
 
 // mapa, getctarank.
-bool Decoder::cluster_address(Code& code, Operands operands) {
-  if (instruction_->op == Op::clusterlaunchcontrol) return launch_control(code, operands);
-  const Type type = instruction_->type();
-  const bool wide = type == Type::u64;
-  if (operands.size() < 2 || (instruction_->space != Space::generic && !is_shared(instruction_->space))) return false;
-  code.a = source(operands[1], type);
+bool Decoder::cluster_address(Code& code) {
+  if (instruction_->op == Op::clusterlaunchcontrol) return launch_control(code);
+  if (instruction_->space != Space::generic && !is_shared(instruction_->space)) return false;
+  const bool wide = instruction_->type() == Type::u64;
+  code.dst = destination(Purpose::result);
+  code.a = source(Purpose::source);
   if (instruction_->op == Op::getctarank) {
-    code.dst = destination(operands[0], 4);
     code.element_bytes = 4;
     code.run = wide ? rank_of_address<uint64_t> : rank_of_address<uint32_t>;
     return true;
   }
-  if (operands.size() != 3) return false;
-  code.dst = destination(operands[0], ptx::byte_width(type));
-  code.element_bytes = static_cast<uint8_t>(ptx::byte_width(type));
-  code.b = source(operands[2], Type::u32);
+  code.element_bytes = wide ? 8 : 4;
+  code.b = source(Purpose::rank);
   code.run = wide ? map_address<uint64_t> : map_address<uint32_t>;
   return true;
 }

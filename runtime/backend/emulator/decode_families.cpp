@@ -1,6 +1,5 @@
 // The decoder, family by family. PTX ISA 9.0, 9.7.
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@ using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
+using ptx::Purpose;
 using ptx::Space;
 using ptx::Type;
 using ptx::TypeKind;
@@ -38,18 +38,16 @@ Scope scope_of(const Words& words) {
 
 }  // namespace
 
-bool Decoder::control(Code& code, Operands operands) {
+bool Decoder::control(Code& code) {
   switch (instruction_->op) {
     case Op::bra:
       code.kind = Kind::branch;
-      if (operands.size() != 1 || operands[0].kind != OperandKind::label) return false;
-      code.target = operands[0].id;
+      if (const auto* label = take(Purpose::target)) code.target = label->operand.id;
       return true;
     case Op::brx:
       code.kind = Kind::branch_table;
-      if (operands.size() != 2 || operands[1].kind != OperandKind::prototype) return false;
-      code.a = source(operands[0], Type::u32);
-      code.target = operands[1].id;
+      code.a = source(Purpose::source);
+      if (const auto* table = take(Purpose::target)) code.target = table->operand.id;
       return true;
     case Op::call:
       return call(code);
@@ -67,6 +65,7 @@ bool Decoder::control(Code& code, Operands operands) {
       return true;
     case Op::nanosleep:
       code.kind = Kind::yield;
+      leave(Purpose::source);
       return true;
     default:
       return false;
@@ -151,7 +150,7 @@ bool Decoder::call(Code& code) {
   return true;
 }
 
-bool Decoder::barrier(Code& code, Operands operands) {
+bool Decoder::barrier(Code& code) {
   const Words w = words();
   if (w.has(Mod::cluster)) {
     code.kind = w.has(Mod::arrive) ? Kind::cluster_arrive : Kind::cluster_wait;
@@ -160,40 +159,32 @@ bool Decoder::barrier(Code& code, Operands operands) {
   if (w.has(Mod::warp)) {
     code.kind = Kind::collective;
     code.sub = static_cast<uint8_t>(Collective::bar_warp);
-    if (operands.size() != 1) return false;
-    code.d = source(operands[0], Type::b32);
+    code.d = source(Purpose::mask);
     return true;
   }
   code.kind = Kind::barrier;
   code.aligned = instruction_->op == Op::bar || w.has(Mod::aligned);
-  size_t next = 0;
   Barrier kind = w.has(Mod::arrive) ? Barrier::arrive : Barrier::sync;
   if (w.has(Mod::red)) {
     kind = w.has(Mod::popc) ? Barrier::reduce_popc : w.has(Mod::and_) ? Barrier::reduce_and : Barrier::reduce_or;
-    if (operands.size() < 3) return false;
-    code.dst = kind == Barrier::reduce_popc ? destination(operands[0], 4) : destination_predicate(operands[0]);
+    code.dst = destination(Purpose::result);
     bool flipped = false;
-    code.c = predicate(operands.back(), flipped);
+    code.c = predicate(Purpose::predicate, flipped);
     code.immediate = flipped ? 0xffffffff : 0;
-    operands = operands.subspan(1, operands.size() - 2);
   }
   code.sub = static_cast<uint8_t>(kind);
-  if (operands.empty() || operands.size() > 2) return false;
-  code.a = source(operands[next++], Type::u32);
-  if (next < operands.size()) code.b = source(operands[next], Type::u32);
-  return kind != Barrier::arrive || operands.size() == 2;
+  code.a = source(Purpose::barrier);
+  if (has(Purpose::threads)) code.b = source(Purpose::threads);
+  return true;
 }
 
-bool Decoder::collective(Code& code, Operands operands) {
+bool Decoder::collective(Code& code) {
   const Words w = words();
   code.kind = Kind::collective;
   code.aligned = !w.has(Mod::sync);  // the old forms: whoever is there
-  const Placed placed = place(code, operands);
+  const Placed placed = place(code);
   code.element_bytes = static_cast<uint8_t>(instruction_->op == Op::match ? ptx::byte_width(instruction_->type()) : 4);
   code.immediate = placed.flipped ? 0xffffffff : 0;
-  // The mask of lanes comes last.
-  Ref* const sources[] = {&code.a, &code.b, &code.c};
-  if (!code.aligned && placed.count < 4) code.d = std::exchange(*sources[placed.count - 1], kZeroRef);
   Collective kind{};
   switch (instruction_->op) {
     case Op::shfl:
@@ -234,111 +225,89 @@ bool Decoder::collective(Code& code, Operands operands) {
   return true;
 }
 
-bool Decoder::memory(Code& code, Operands operands) {
-  const bool store = instruction_->op == Op::st || words().has(Mod::st);
+bool Decoder::memory(Code& code) {
   // What counts at no mbarrier is a store like others.
-  if (words().has(Mod::mbarrier_complete_tx_bytes)) return asynchronous_store(code, operands);
-  if (operands.size() < 2) return false;  // more: a cache policy
+  if (has(Purpose::barrier)) return asynchronous_store(code);
+  if (!address(code, Purpose::address)) return false;
   if (words().has(Mod::bulk)) {
-    if (operands.size() != 3 || !address(code, operands[0], instruction_->space)) return false;
-    code.b = source(operands[1], Type::u64);
+    code.b = source(Purpose::size);
+    leave(Purpose::immediate);  // what is stored: 0
     select_bulk_store(code);
     return true;
   }
-  const Type type = instruction_->type();
+  const bool store = has(Purpose::source);
+  const ptx::MatchedOperand* data = take(store ? Purpose::source : Purpose::result);
+  if (data == nullptr) return false;
+  const Type type = data->spec.type;
   const unsigned bytes = ptx::byte_width(type);
-  if (bytes == 0 || type == Type::pred) return false;
   code.order = order_of(words());
   code.scope = scope_of(words());
   code.element_bytes = static_cast<uint8_t>(bytes);
   code.count = instruction_->vector;
   code.is_signed = !store && ptx::kind(type) == TypeKind::signed_int;
-  if (!address(code, operands[store ? 0 : 1], instruction_->space)) return false;
   code.undefined = Undefined::handler;
   code.run = store ? store_handler(false) : load_handler(false);
   code.checked = store ? store_handler(true) : load_handler(true);
-  const Operand& data = operands[store ? 1 : 0];
   auto one = [&](const Operand& each) {
+    if (each.kind == OperandKind::sink) return kSinkRef;
     uint8_t width = 0;
     Ref ref;
     if (store) {
       ref = source_any(each, type, width);
-    } else if (each.kind == OperandKind::sink) {
-      ref = kSinkRef;
-      width = 8;
     } else {
       ref = destination(each, 0);
       width = each.kind == OperandKind::reg ? static_cast<uint8_t>(register_bytes(each.id)) : uint8_t{0};
     }
     if (width < bytes) refuse(fmt::format("a register of {} bits for {} bits of memory", width * 8, bytes * 8));
     // One width serves all elements; a sink takes any.
-    if (each.kind != OperandKind::sink) {
-      if (code.register_bytes && code.register_bytes != width) refuse("registers of different widths in one vector");
-      code.register_bytes = width;
-    }
+    if (code.register_bytes && code.register_bytes != width) refuse("registers of different widths in one vector");
+    code.register_bytes = width;
     return ref;
   };
-  if (data.kind == OperandKind::vector) {
-    auto elements = function_->children(data);
-    if (elements.size() != code.count) return false;
-    code.list = static_cast<uint32_t>(image_.refs.size());
-    for (const Operand& each : elements) {
-      Ref ref = one(each);
-      image_.refs.push_back(ref);
-    }
-    if (code.count == 1) (store ? code.b : code.dst) = image_.refs[code.list];
-  } else if (code.count > 1) {
-    // A vector register names its elements.
-    if (data.kind != OperandKind::reg || function_->registers[data.id].vector != code.count) return false;
-    code.register_bytes = static_cast<uint8_t>(register_bytes(data.id));
-    if (code.register_bytes < bytes) return false;
-    code.list = static_cast<uint32_t>(image_.refs.size());
-    for (unsigned k = 0; k < code.count; ++k) image_.refs.push_back(slot(data.id, 0) + k * units(code.register_bytes));
-  } else {
-    (store ? code.b : code.dst) = one(data);
-  }
+  std::vector<Ref> refs;
+  for (const Operand& each : elements(data->operand)) refs.push_back(one(each));
+  if (refs.size() != code.count) return false;
+  if (code.count == 1)
+    (store ? code.b : code.dst) = refs[0];
+  else
+    code.list = add_refs(refs).first;
   if (code.register_bytes == 0) code.register_bytes = static_cast<uint8_t>(std::max(2u, bytes));
   return true;
 }
 
-bool Decoder::atomic(Code& code, Operands operands) {
-  const bool returns = instruction_->op == Op::atom;
+bool Decoder::atomic(Code& code) {
+  if (has(Purpose::barrier)) return asynchronous_store(code);
   const Words w = words();
-  if (w.has(Mod::mbarrier_complete_tx_bytes)) return asynchronous_store(code, operands);
   const Type type = instruction_->type();
-  const unsigned bytes = ptx::byte_width(type);
-  size_t next = returns ? 1 : 0;
-  if (next + 2 > operands.size()) return false;
-  if (!address(code, operands[next++], instruction_->space)) return false;
-  const Operand& data = operands[next++];
+  if (!address(code, Purpose::address)) return false;
   code.count = instruction_->vector;
-  if (data.kind == OperandKind::vector) {
-    std::vector<Ref> refs;
-    for (const Operand& each : function_->children(data)) refs.push_back(source(each, type));
-    if (refs.size() != code.count || (returns && operands[0].kind != OperandKind::vector)) return false;
-    for (unsigned i = 0; i < code.count; ++i)
-      refs.push_back(returns ? destination(function_->children(operands[0])[i], bytes) : kSinkRef);
-    code.list = static_cast<uint32_t>(image_.refs.size());
-    image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+  if (code.count > 1) {
+    const RegisterList values = register_list(Purpose::source);
+    code.list = values.first;
+    if (has(Purpose::result))
+      register_list(Purpose::result);
+    else
+      add_refs(std::vector<Ref>(values.count, kSinkRef));
   } else {
-    if (returns) code.dst = destination(operands[0], bytes);
-    code.b = source(data, type);
+    if (has(Purpose::result)) code.dst = destination(Purpose::result);
+    code.b = source(Purpose::source);
   }
-  const Mod operation = update_operation(w.mods);
-  if (operation == Mod::cas) {
-    if (next >= operands.size()) return false;
-    code.c = source(operands[next], type);
+  if (has(Purpose::compare)) {
+    // Compared with the first, and replaced by the second.
+    code.c = code.b;
+    code.b = source(Purpose::compare);
   }
   code.order = std::max(order_of(w), Order::relaxed);
   code.scope = scope_of(w);
   code.undefined = Undefined::handler;
-  code.element_bytes = static_cast<uint8_t>(bytes);
-  return select_atomic(code, image_, operation, type);
+  code.element_bytes = static_cast<uint8_t>(ptx::byte_width(type));
+  return select_atomic(code, image_, update_operation(w.mods), type);
 }
 
 // Accesses happen in order here, so that a fence has nothing to do but for the check for races.
 bool Decoder::fence(Code& code) {
   const Words w = words();
+  leave_all();  // what is ordered is ordered everywhere
   code.run = code.checked = [](Warp&, const Code&, uint32_t) {};
   code.undefined = Undefined::handler;
   if (w.has(Mod::proxy)) return true;  // orders a thread's own accesses
@@ -348,46 +317,34 @@ bool Decoder::fence(Code& code) {
   return true;
 }
 
-// d, a, b, random bits; of four elements d, {a, b, e, f}, random bits
-bool Decoder::convert_stochastic(Code& code, Operands operands) {
-  if (operands.size() < 3 || operands[0].kind != OperandKind::reg) return false;
-  code.dst = destination(operands[0], 0);
-  code.register_bytes = static_cast<uint8_t>(register_bytes(operands[0].id));
-  code.d = source(operands.back(), Type::b32);
-  Operands sources = operands.subspan(1, operands.size() - 2);
-  if (sources[0].kind == OperandKind::vector) sources = function_->children(sources[0]);
+bool Decoder::convert_stochastic(Code& code) {
+  code.d = source(Purpose::random);
   std::vector<Ref> refs;
-  for (const Operand& each : sources) refs.push_back(source(each, Type::f32));
+  for (const ptx::MatchedOperand* each : take_all(Purpose::source))
+    for (const Operand& one : elements(each->operand)) refs.push_back(source(one, each->spec.type));
   code.count = static_cast<uint8_t>(refs.size());
-  code.list = static_cast<uint32_t>(image_.refs.size());
-  image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+  code.list = add_refs(refs).first;
   return select_convert_stochastic(code, instruction_->types[0], words());
 }
 
-bool Decoder::convert(Code& code, Operands operands) {
-  if (instruction_->type_count < 2 || operands.size() < 2) return false;
+bool Decoder::convert(Code& code) {
   const Type to = instruction_->types[0], from = instruction_->types[1];
-  if (words().has(Mod::rs)) return convert_stochastic(code, operands);
   if (words().has(Mod::pack)) {
-    place(code, operands);
+    place(code);
     return select_convert(code, to, from, words());
   }
-  code.dst = destination(operands[0], 0);
-  if (operands[0].kind != OperandKind::reg) return false;
-  code.register_bytes = static_cast<uint8_t>(register_bytes(operands[0].id));
-  code.element_bytes = code.register_bytes;
-  code.a = source_any(operands[1], from, code.source_bytes);
-  if (code.register_bytes < ptx::byte_width(to) || code.source_bytes < ptx::byte_width(from)) return false;
-  if (operands.size() == 3) code.b = source(operands[2], from);
-  if (operands.size() > 3) return false;
-  const bool two = operands.size() == 3;
-  const bool packs =
-      from == Type::f32 && (to == Type::f16x2 || to == Type::bf16x2 || ptx::kind(to) == TypeKind::packed);
-  if (two != packs) return false;
+  const ptx::MatchedOperand* result = take(Purpose::result);
+  if (result == nullptr) return false;
+  code.dst = destination(result->operand, 0);
+  code.register_bytes = code.element_bytes = static_cast<uint8_t>(register_bytes(result->operand.id));
+  if (words().has(Mod::rs)) return convert_stochastic(code);
+  const auto sources = take_all(Purpose::source);
+  code.a = source_any(sources[0]->operand, from, code.source_bytes);
+  if (sources.size() == 2) code.b = source(sources[1]->operand, from);
   return select_convert(code, to, from, words());
 }
 
-bool Decoder::compare(Code& code, Operands operands) {
+bool Decoder::compare(Code& code) {
   const Type type = instruction_->type();
   const Words w = words();
   // The comparison is the first word, the combination the next.
@@ -397,7 +354,7 @@ bool Decoder::compare(Code& code, Operands operands) {
     if (each == Mod::or_) code.sub = 2;
     if (each == Mod::xor_) code.sub = 3;
   }
-  code.immediate = place(code, operands).flipped ? 0xffffffff : 0;
+  code.immediate = place(code).flipped ? 0xffffffff : 0;
   int flavour = 0;
   if (instruction_->op == Op::set) {
     const Type to = instruction_->types[0];
@@ -410,11 +367,11 @@ bool Decoder::compare(Code& code, Operands operands) {
   return select_compare(code, type, w, by, flavour);
 }
 
-bool Decoder::arithmetic(Code& code, Operands operands) {
+bool Decoder::arithmetic(Code& code) {
   const Op op = instruction_->op;
   const Type first = instruction_->types[0], type = instruction_->type();
   const Words w = words();
-  const Placed placed = place(code, operands);
+  const Placed placed = place(code);
   switch (op) {
     case Op::and_:
     case Op::or_:
@@ -427,7 +384,7 @@ bool Decoder::arithmetic(Code& code, Operands operands) {
     case Op::lop3:
       code.immediate &= 0xff;
       // Of its two forms that with a predicate combines it by .and or .or.
-      if (operands[0].kind == OperandKind::pair) code.sub = w.has(Mod::or_) ? 2 : 1;
+      if (has(Purpose::second_result)) code.sub = w.has(Mod::or_) ? 2 : 1;
       return placed.flipped == 0 && select_logic(code, op, type, w);
     case Op::selp:
       code.immediate = placed.flipped ? 0xffffffff : 0;

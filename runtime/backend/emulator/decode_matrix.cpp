@@ -12,33 +12,23 @@ using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
+using ptx::Purpose;
 using ptx::Type;
 
 }  // namespace
-
-// {a, b, c, d}, or one register.
-RegisterList Decoder::register_list(const Operand& operand, Type type, bool writes) {
-  std::vector<Ref> refs;
-  const unsigned bytes = ptx::byte_width(type);
-  auto add = [&](const Operand& each) { refs.push_back(writes ? destination(each, bytes) : source(each, type)); };
-  if (operand.kind == OperandKind::vector)
-    for (const Operand& each : function_->children(operand)) add(each);
-  else
-    add(operand);
-  RegisterList list{static_cast<uint32_t>(image_.refs.size()), static_cast<uint32_t>(refs.size())};
-  image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
-  return list;
-}
 
 // The registers that products of this function use, as accumulators or for A.
 void Decoder::find_watched() {
   watched_.clear();
   for (const ptx::Instruction& instruction : function_->instructions) {
     if (instruction.op != Op::wgmma || !function_->has(instruction, Mod::mma_async)) continue;
-    const auto operands = function_->operands(instruction);
-    for (const Operand& list : operands.first(std::min<size_t>(operands.size(), 2)))
-      for (const Operand& each : function_->children(list))
+    instruction_ = &instruction;
+    if (!read_operands()) continue;
+    for (const ptx::MatchedOperand& operand : operands_) {
+      if (operand.spec.purpose != Purpose::result && operand.spec.purpose != Purpose::a) continue;
+      for (const Operand& each : function_->children(operand.operand))
         if (each.kind == OperandKind::reg) watched_.insert(each.id);
+    }
   }
 }
 
@@ -68,10 +58,10 @@ void Decoder::watch() {
   emit(code);
 }
 
-bool Decoder::matrix(Code& code, Operands operands) {
+bool Decoder::matrix(Code& code) {
   const Words w = words();
   const Op op = instruction_->op;
-  if (op == Op::tcgen05) return tensor_memory(code, operands);
+  if (op == Op::tcgen05) return tensor_memory(code);
   MatrixForm form;
   form.shape = ptx::shape(*instruction_);
   form.saturates = w.has(Mod::satfinite);
@@ -95,8 +85,8 @@ bool Decoder::matrix(Code& code, Operands operands) {
   };
   if (op == Op::ldmatrix || op == Op::stmatrix) {
     const bool store = op == Op::stmatrix;
-    if (operands.size() != 2 || !address(code, operands[store ? 0 : 1], instruction_->space)) return false;
-    form.d = register_list(operands[store ? 1 : 0], Type::b32, !store);
+    if (!address(code, Purpose::address)) return false;
+    form.d = register_list(store ? Purpose::source : Purpose::result);
     const Type packed = instruction_->type();
     if (packed == Type::b16) {
       select_matrix_rows(code, store);
@@ -107,9 +97,8 @@ bool Decoder::matrix(Code& code, Operands operands) {
     return finish();
   }
   if (op == Op::movmatrix) {
-    if (operands.size() != 2) return false;
-    form.d = register_list(operands[0], Type::b32, true);
-    form.a = register_list(operands[1], Type::b32, false);
+    form.d = register_list(Purpose::result);
+    form.a = register_list(Purpose::source);
     select_transpose(code);
     return finish();
   }
@@ -117,18 +106,17 @@ bool Decoder::matrix(Code& code, Operands operands) {
     const bool store = w.has(Mod::store);
     form.d_type = instruction_->type();
     form.matrix = w.has(Mod::a) ? 'a' : w.has(Mod::b) ? 'b' : 'c';
-    if (operands.size() < 2 || !address(code, operands[store ? 0 : 1], instruction_->space)) return false;
-    form.d = register_list(operands[store ? 1 : 0], form.d_type == Type::f64 ? Type::b64 : Type::b32, !store);
-    form.has_stride = operands.size() > 2;
-    if (form.has_stride) form.stride = source(operands[2], Type::u32);
+    if (!address(code, Purpose::address)) return false;
+    form.d = register_list(store ? Purpose::source : Purpose::result);
+    form.has_stride = has(Purpose::stride);
+    if (form.has_stride) form.stride = source(Purpose::stride);
     select_matrix_elements(code, store);
     return finish();
   }
-  if (op == Op::wgmma) return warpgroup(code, form, operands) && finish();
+  if (op == Op::wgmma) return warpgroup(code, form) && finish();
   form.is_sparse = w.has(Mod::sp) || w.has(Mod::sp_ordered_metadata);
   const bool scaled = w.has(Mod::block_scale);
   form.in_bytes = w.has(Mod::kind_f8f6f4) || w.has(Mod::kind_mxf8f6f4);
-  if (operands.size() != 4u + (scaled ? 4u : 0u) + (form.is_sparse ? 2u : 0u)) return false;
   // wmma of halves names the types of D and C only.
   const auto& types = instruction_->types;
   if (instruction_->type_count == (scaled ? 5 : 4)) {
@@ -144,45 +132,39 @@ bool Decoder::matrix(Code& code, Operands operands) {
     return false;
   }
   form.rounding = static_cast<uint8_t>(rounding_of(w));
-  auto registers_of = [](Type type) { return type == Type::f64 ? Type::b64 : Type::b32; };
-  form.d = register_list(operands[0], registers_of(form.d_type), true);
-  form.a = register_list(operands[1], registers_of(form.a_type), false);
-  form.b = register_list(operands[2], registers_of(form.b_type), false);
-  form.c = register_list(operands[3], registers_of(form.c_type), false);
-  if (form.is_sparse && !sparse(form, operands[4], operands[5])) return false;
-  if (scaled && !scales(form, operands.last(4))) return false;
+  form.d = register_list(Purpose::result);
+  form.a = register_list(Purpose::a);
+  form.b = register_list(Purpose::b);
+  form.c = register_list(Purpose::c);
+  if (form.is_sparse) sparse(form);
+  if (scaled) scales(form);
   select_multiply(code);
   return finish();
 }
 
 // The factors of A and B, each behind it the byte and the lanes that hold them.
-bool Decoder::scales(MatrixForm& form, Operands operands) {
+void Decoder::scales(MatrixForm& form) {
   const Words w = words();
   form.scales_are_ue4m3 = instruction_->types[4] == Type::ue4m3;
   form.scale_count = w.has(Mod::kind_mxf8f6f4) ? 1 : w.has(Mod::scale_vec_4X) ? 4 : 2;
-  const Ref factors[] = {source(operands[0], Type::b32), source(operands[2], Type::b32)};
+  form.scales = add_refs({source(Purpose::scale_a), source(Purpose::scale_b)});
   for (unsigned of_b = 0; of_b < 2; ++of_b) {
-    const auto place = function_->children(operands[2 * of_b + 1]);
-    if (place.size() != 2) return false;
-    for (unsigned i = 0; i < 2; ++i) form.scale_place[of_b][i] = source(place[i], Type::u16);
+    const ptx::MatchedOperand* place = take(of_b ? Purpose::place_b : Purpose::place_a);
+    if (place == nullptr) return;
+    const auto byte_and_lanes = function_->children(place->operand);
+    for (unsigned i = 0; i < 2; ++i) form.scale_place[of_b][i] = source(byte_and_lanes[i], place->spec.type);
   }
-  form.scales = {static_cast<uint32_t>(image_.refs.size()), 2};
-  image_.refs.insert(image_.refs.end(), std::begin(factors), std::end(factors));
-  return true;
 }
 
-bool Decoder::sparse(MatrixForm& form, const Operand& metadata, const Operand& selector) {
-  if (selector.kind != OperandKind::integer) return false;
+void Decoder::sparse(MatrixForm& form) {
   form.is_sparse = true;
-  form.metadata = register_list(metadata, Type::b32, false);
-  form.selector = static_cast<uint8_t>(selector.value);
-  return true;
+  form.metadata = register_list(Purpose::metadata);
+  form.selector = static_cast<uint8_t>(number(Purpose::selector));
 }
 
-// wgmma: D, A (registers or descriptor), descriptor of B, [metadata, selector,] scale-d, [scale-a, scale-b [,
-// transpose-a], transpose-b]. Each warp of the group computes its 16 rows when it comes by; what fence,
-// commit_group and wait_group order is in order already, and watched (warpgroup_order.hpp).
-bool Decoder::warpgroup(Code& code, MatrixForm& form, Operands operands) {
+// wgmma, A in registers or, by a descriptor, in shared memory. Each warp of the group computes its 16 rows when it
+// comes by; what fence, commit_group and wait_group order is in order already, and watched (warpgroup_order.hpp).
+bool Decoder::warpgroup(Code& code, MatrixForm& form) {
   const Words w = words();
   if (!w.has(Mod::mma_async)) {
     code.kind = Kind::simple;
@@ -192,37 +174,32 @@ bool Decoder::warpgroup(Code& code, MatrixForm& form, Operands operands) {
     } else if (w.has(Mod::commit_group)) {
       code.checked = [](Warp& warp, const Code&, uint32_t) { warp.warpgroup.commit(); };
     } else {
-      if (operands.size() != 1 || operands[0].kind != OperandKind::integer) return false;
-      code.immediate = operands[0].value;
+      code.immediate = number(Purpose::immediate);
       code.checked = [](Warp& warp, const Code& each, uint32_t) { warp.warpgroup.wait(each.immediate); };
     }
     return true;
   }
-  if (instruction_->type_count != 3 || operands.size() < 4) return false;
+  const ptx::MatchedOperand* a = take(Purpose::a);
+  if (a == nullptr) return false;
   const auto& types = instruction_->types;
   form.d_type = form.c_type = types[0];
   form.a_type = types[1];
   form.b_type = types[2];
   form.by_and = true;
-  form.a_in_shared = operands[1].kind != OperandKind::vector;
-  form.d = register_list(operands[0], Type::b32, true);
-  form.c = register_list(operands[0], Type::b32, false);
-  form.a = register_list(operands[1], form.a_in_shared ? Type::b64 : Type::b32, false);
-  form.b = register_list(operands[2], Type::b64, false);
-  size_t next = 3;
-  if (w.has(Mod::sp)) {
-    if (operands.size() < 6 || !sparse(form, operands[3], operands[4])) return false;
-    next = 5;
-  }
+  form.a_in_shared = a->spec.role != ptx::Role::vector;
+  form.d = form.c = register_list(Purpose::result);
+  form.a = register_list(Purpose::a);
+  form.b = register_list(Purpose::b);
+  if (w.has(Mod::sp)) sparse(form);
   bool flipped = false;
-  form.keeps_d = predicate(operands[next++], flipped);
+  form.keeps_d = predicate(Purpose::use_d, flipped);
   form.keeps_d_flip = flipped ? kFull : 0;
-  auto flag = [&](uint64_t when) { return next < operands.size() && operands[next++].value == when; };
-  form.a_negated = flag(~uint64_t{0});
-  form.b_negated = flag(~uint64_t{0});
+  auto flag = [&](Purpose purpose, uint64_t when) { return has(purpose) && number(purpose) == when; };
+  form.a_negated = flag(Purpose::sign_a, ~uint64_t{0});
+  form.b_negated = flag(Purpose::sign_b, ~uint64_t{0});
   // "Columns": the leading dimension in memory is M or N.
-  if (form.a_in_shared) form.a_columns = flag(1);
-  form.b_columns = flag(1);
+  form.a_columns = flag(Purpose::transpose_a, 1);
+  form.b_columns = flag(Purpose::transpose_b, 1);
   select_warpgroup_multiply(code);
   return true;
 }

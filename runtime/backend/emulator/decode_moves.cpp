@@ -13,6 +13,7 @@ namespace {
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
+using ptx::Purpose;
 using ptx::Space;
 using ptx::Type;
 
@@ -129,45 +130,28 @@ Ref Decoder::unwritten(unsigned bytes) {
   return slot;
 }
 
-bool Decoder::move(Code& code, Operands operands) {
+bool Decoder::move(Code& code) {
   if (instruction_->op == Op::activemask) {
-    if (operands.size() != 1) return false;
-    code.dst = destination(operands[0], 4);
+    code.dst = destination(Purpose::result);
     code.undefined = Undefined::none;
     code.run = read_active;
     return true;
   }
-  if (operands.size() != 2) return false;
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
   if (type == Type::pred) {
-    bool flipped = false;
-    code.dst = destination_predicate(operands[0]);
-    code.a = predicate(operands[1], flipped);
-    code.immediate = flipped ? 0xffffffff : 0;
+    code.immediate = place(code).flipped ? 0xffffffff : 0;
     return select_predicate(code, Op::mov);
   }
-  if (instruction_->vector > 1) return move_vector(code, operands);
-  auto whole_vector = [&](const Operand& operand) {
-    return operand.kind == OperandKind::reg && !operand.component && function_->registers[operand.id].vector > 1;
-  };
-  auto parts_of = [&](const Operand& operand) {
-    std::vector<Operand> parts;
-    if (operand.kind == OperandKind::vector)
-      for (const Operand& each : function_->children(operand)) parts.push_back(each);
-    else if (whole_vector(operand))
-      for (unsigned k = 0; k < function_->registers[operand.id].vector; ++k) {
-        parts.push_back(operand);
-        parts.back().component = static_cast<uint8_t>("xyzw"[k % 4]);
-      }
-    return parts;
-  };
-  const bool packs = operands[1].kind == OperandKind::vector || whole_vector(operands[1]);
-  const bool unpacks = operands[0].kind == OperandKind::vector || whole_vector(operands[0]);
+  if (instruction_->vector > 1) return move_vector(code);
+  const ptx::MatchedOperand *result = take(Purpose::result), *given = take(Purpose::source);
+  if (result == nullptr || given == nullptr) return false;
+  const std::vector<Operand> to = elements(result->operand), from = elements(given->operand);
+  const bool packs = from.size() > 1, unpacks = to.size() > 1;
   if (packs && unpacks) return false;
   if (packs || unpacks) {
-    const std::vector<Operand> parts = parts_of(operands[packs ? 1 : 0]);
-    if (parts.empty() || bytes % parts.size()) return false;
+    const std::vector<Operand>& parts = packs ? from : to;
+    if (bytes % parts.size()) return false;
     const auto part_bytes = static_cast<unsigned>(bytes / parts.size());
     static constexpr Type kParts[] = {Type::none, Type::b8,   Type::b16,  Type::none, Type::b32,
                                       Type::none, Type::none, Type::none, Type::b64};
@@ -184,26 +168,25 @@ bool Decoder::move(Code& code, Operands operands) {
       else
         refs.push_back(packs ? source(each, kParts[part_bytes]) : destination(each, part_bytes));
     }
-    code.list = static_cast<uint32_t>(image_.refs.size());
-    image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
+    code.list = add_refs(refs).first;
     if (packs)
-      code.dst = destination(operands[0], bytes);
+      code.dst = destination(to[0], bytes);
     else
-      code.a = source(operands[1], type);
+      code.a = source(from[0], type);
     code.undefined = Undefined::handler;
     code.run = packs ? pack<true> : pack<false>;
     return true;
   }
-  code.dst = destination(operands[0], bytes);
+  code.dst = destination(to[0], bytes);
   code.element_bytes = static_cast<uint8_t>(std::max(2u, bytes));
-  if (operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id])) {
+  if (from[0].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[from[0].id])) {
     // base of the frame + offset
     if (bytes != 4 && bytes != 8) return false;
     code.a = bytes == 8 ? kFrameBase64Ref : kFrameBase32Ref;
-    code.b = constant(layout_.offset[operands[1].id] + operands[1].value, bytes);
+    code.b = constant(layout_.offset[from[0].id] + from[0].value, bytes);
     return select_integer(code, Op::add, bytes == 8 ? Type::u64 : Type::u32, {});
   }
-  code.a = source(operands[1], type);
+  code.a = source(from[0], type);
   if (bytes == 16) {
     code.undefined = Undefined::none;
     code.run = copy_16_bytes;
@@ -213,59 +196,46 @@ bool Decoder::move(Code& code, Operands operands) {
 }
 
 // mov.v2 and mov.v4: all sources are read before a destination is written.
-bool Decoder::move_vector(Code& code, Operands operands) {
+bool Decoder::move_vector(Code& code) {
+  const ptx::MatchedOperand *result = take(Purpose::result), *given = take(Purpose::source);
+  if (result == nullptr || given == nullptr) return false;
   const Type type = instruction_->type();
   const unsigned bytes = std::max(2u, ptx::byte_width(type));
   code.count = instruction_->vector;
-  auto elements = [&](const Operand& operand, bool reads) {
-    std::vector<Ref> refs;
-    if (operand.kind == OperandKind::vector) {
-      for (const Operand& each : function_->children(operand))
-        refs.push_back(reads ? source(each, type) : destination(each, bytes));
-    } else if (operand.kind == OperandKind::reg && function_->registers[operand.id].vector == code.count) {
-      for (unsigned k = 0; k < code.count; ++k) refs.push_back(slot(operand.id, 0) + k * units(bytes));
-    } else if (operand.kind == OperandKind::special && reads &&
-               ptx::is_vector(static_cast<ptx::SpecialRegister>(operand.id))) {
-      Operand part = operand;
-      for (unsigned k = 0; k < code.count; ++k) {
-        part.component = static_cast<uint8_t>("xyzw"[k]);
-        refs.push_back(special(part, bytes));
-      }
-    }
-    return refs;
-  };
-  const std::vector<Ref> to = elements(operands[0], false), from = elements(operands[1], true);
-  if (to.size() != code.count || from.size() != code.count) return false;
-  code.list = static_cast<uint32_t>(image_.refs.size());
-  image_.refs.insert(image_.refs.end(), from.begin(), from.end());
-  image_.refs.insert(image_.refs.end(), to.begin(), to.end());
+  std::vector<Ref> refs;
+  for (const Operand& each : elements(given->operand)) refs.push_back(source(each, type));
+  for (const Operand& each : elements(result->operand)) refs.push_back(destination(each, bytes));
+  if (refs.size() != 2 * size_t{code.count}) return false;
+  code.list = add_refs(refs).first;
   code.element_bytes = static_cast<uint8_t>(bytes);
   code.undefined = Undefined::handler;
   code.run = copy_elements;
   return true;
 }
 
-bool Decoder::stack(Code& code, Operands operands) {
+bool Decoder::stack(Code& code) {
   const Type type = instruction_->type();
   const bool wide = type == Type::u64;
   code.immediate = 8;  // alignment
   code.element_bytes = static_cast<uint8_t>(ptx::byte_width(type));
   if (instruction_->op == Op::stackrestore) {
-    code.a = source(operands[0], type);
+    code.a = source(Purpose::source);
   } else {
-    code.dst = destination(operands[0], ptx::byte_width(type));
-    if (operands.size() > 1) code.a = source(operands[1], type);
-    if (operands.size() > 2) code.immediate = operands[2].value;
+    code.dst = destination(Purpose::result);
+    if (has(Purpose::size)) code.a = source(Purpose::size);
+    if (has(Purpose::alignment)) code.immediate = number(Purpose::alignment);
     if (code.immediate == 0 || (code.immediate & (code.immediate - 1))) refuse("the alignment is no power of two");
   }
   return select_stack(code, instruction_->op, wide);
 }
 
-bool Decoder::address_conversion(Code& code, Operands operands) {
-  if (operands.size() != 2) return false;
+bool Decoder::address_conversion(Code& code) {
+  const ptx::MatchedOperand* given = take(Purpose::source);
+  if (given == nullptr) return false;
+  const Operand& operand = given->operand;
+  code.dst = destination(Purpose::result);
   if (instruction_->op == Op::istypep) {
-    code.dst = destination_predicate(operands[0]);
-    code.a = source(operands[1], Type::u64);
+    code.a = source(Purpose::source);
     const Type type = instruction_->type();
     select_image_test(code, type == Type::texref    ? ImageUse::texture
                             : type == Type::surfref ? ImageUse::surface
@@ -273,8 +243,7 @@ bool Decoder::address_conversion(Code& code, Operands operands) {
     return true;
   }
   if (instruction_->op == Op::isspacep) {
-    code.dst = destination_predicate(operands[0]);
-    code.a = source(operands[1], narrow_ ? Type::u32 : Type::u64);
+    code.a = source(operand, narrow_ ? Type::u32 : Type::u64);
     switch (instruction_->space) {
       case Space::shared:
       case Space::shared_cluster:
@@ -300,11 +269,10 @@ bool Decoder::address_conversion(Code& code, Operands operands) {
   }
   const Type type = instruction_->type();
   const unsigned bytes = ptx::byte_width(type);
-  code.dst = destination(operands[0], bytes);
   code.element_bytes = static_cast<uint8_t>(bytes);
   Space space = instruction_->space;
   const bool frame_variable =
-      operands[1].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operands[1].id]);
+      operand.kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[operand.id]);
   if (space == Space::param && (frame_variable || !function_->is_entry)) space = Space::local;
   uint64_t window = 0;
   switch (space) {
@@ -331,9 +299,9 @@ bool Decoder::address_conversion(Code& code, Operands operands) {
   if (narrow && window) window = narrow_window(window);
   if (frame_variable) {
     code.a = narrow ? kFrameBase32Ref : kFrameBase64Ref;
-    window += layout_.offset[operands[1].id] + operands[1].value;
+    window += layout_.offset[operand.id] + operand.value;
   } else {
-    code.a = source(operands[1], type);
+    code.a = source(operand, type);
   }
   code.b = constant(instruction_->to_space ? uint64_t{0} - window : window, bytes);
   return select_integer(code, Op::add, type, {});

@@ -7,40 +7,34 @@ namespace ptxkit::emulator {
 namespace {
 
 using ptx::Mod;
-using ptx::Operand;
-using ptx::OperandKind;
+using ptx::Purpose;
 using ptx::Space;
-using ptx::Type;
 
 }  // namespace
 
-// mma: D, A (an address or a descriptor), B, instruction, [lanes that are not written,] whether D counts [, its scale].
-bool Decoder::tensor_product(TensorForm& form, Operands operands) {
+void Decoder::tensor_product(TensorForm& form) {
   const Words w = words();
   form.kind = w.has(Mod::kind_tf32)     ? TensorKind::tf32
               : w.has(Mod::kind_f8f6f4) ? TensorKind::f8f6f4
               : w.has(Mod::kind_i8)     ? TensorKind::i8
                                         : TensorKind::f16;
-  if (operands.size() < 5 || !address_operand(form.d, operands[0], Space::shared)) return false;
-  form.a_in_memory = operands[1].kind == OperandKind::address;
-  if (form.a_in_memory) {
-    if (!address_operand(form.a, operands[1], Space::shared)) return false;
-  } else {
-    form.a_descriptor = source(operands[1], Type::b64);
-  }
-  form.b_descriptor = source(operands[2], Type::b64);
-  form.instruction = source(operands[3], Type::b32);
-  size_t next = 4;
-  if (operands[next].kind == OperandKind::vector) form.disabled = register_list(operands[next++], Type::b32, false);
-  if (next >= operands.size()) return false;
+  form.d = address_operand(Purpose::address);
+  const ptx::MatchedOperand* a = take(Purpose::a);
+  form.a_in_memory = a != nullptr && a->spec.role == ptx::Role::tensor_memory;
+  if (form.a_in_memory)
+    form.a = address_operand(Purpose::a);
+  else
+    form.a_descriptor = source(Purpose::a);
+  form.b_descriptor = source(Purpose::b);
+  form.instruction = source(Purpose::instruction);
+  if (has(Purpose::disabled)) form.disabled = register_list(Purpose::disabled);
   bool flipped = false;
-  form.keeps_d = predicate(operands[next++], flipped);
+  form.keeps_d = predicate(Purpose::use_d, flipped);
   form.keeps_d_flip = flipped ? kFull : 0;
-  if (next < operands.size()) form.scale = static_cast<uint8_t>(operands[next].value);
-  return true;
+  if (has(Purpose::scale_d)) form.scale = static_cast<uint8_t>(number(Purpose::scale_d));
 }
 
-bool Decoder::tensor_memory(Code& code, Operands operands) {
+bool Decoder::tensor_memory(Code& code) {
   const Words w = words();
   TensorForm form;
   code.target = static_cast<uint32_t>(image_.tensors.size());
@@ -65,26 +59,28 @@ bool Decoder::tensor_memory(Code& code, Operands operands) {
   }
   if (w.has(Mod::wait_st)) return finish(TensorAction::wait_store);
   if (w.has(Mod::relinquish_alloc_permit)) return finish(TensorAction::relinquish);
-  if (operands.empty()) return false;
   if (w.has(Mod::alloc) || w.has(Mod::dealloc)) {
-    if (operands.size() != 2) return false;
-    form.columns = source(operands[1], Type::u32);
+    form.columns = source(Purpose::columns);
     if (w.has(Mod::dealloc)) {
-      form.d = {.ref = source(operands[0], Type::u32), .space = Space::shared};
+      form.d = {.ref = source(Purpose::address), .space = Space::shared};
       return finish(TensorAction::release);
     }
-    return address_operand(form.place, operands[0], instruction_->space) && finish(TensorAction::allocate);
+    form.place = address_operand(Purpose::address);
+    return finish(TensorAction::allocate);
   }
   if (w.has(Mod::commit)) {
-    form.multicasts = w.has(Mod::multicast_cluster);
-    if (operands.size() != (form.multicasts ? 2u : 1u)) return false;
-    if (form.multicasts) form.ctas = source(operands[1], Type::b16);
-    return address_operand(form.place, operands[0], instruction_->space) && finish(TensorAction::commit);
+    form.multicasts = has(Purpose::ctas);
+    if (form.multicasts) form.ctas = source(Purpose::ctas);
+    form.place = address_operand(Purpose::address);
+    return finish(TensorAction::commit);
   }
-  if (w.has(Mod::mma)) return tensor_product(form, operands) && finish(TensorAction::multiply);
+  if (w.has(Mod::mma)) {
+    tensor_product(form);
+    return finish(TensorAction::multiply);
+  }
+  form.d = address_operand(Purpose::address);
   if (w.has(Mod::cp)) {
-    if (operands.size() != 2 || !address_operand(form.d, operands[0], Space::shared)) return false;
-    form.a_descriptor = source(operands[1], Type::b64);
+    form.a_descriptor = source(Purpose::source);
     form.copy_columns = w.has(Mod::_128x256b) ? 8 : 4;
     form.copy_rows = w.has(Mod::_64x128b) ? 64 : w.has(Mod::_32x128b) ? 32 : 128;
     form.rows_of_warp = w.has(Mod::warpx4)         ? std::array<uint8_t, 4>{0, 0, 0, 0}
@@ -101,12 +97,8 @@ bool Decoder::tensor_memory(Code& code, Operands operands) {
                : w.has(Mod::_16x32bx2) ? TensorShape::halves
                                        : TensorShape::rows_32;
   form.packs = w.has(Mod::pack_16b) || w.has(Mod::unpack_16b);
-  const bool halves = form.shape == TensorShape::halves;
-  if (operands.size() != (halves ? 3u : 2u)) return false;
-  const Operand& list = operands[store ? operands.size() - 1 : 0];
-  if (!address_operand(form.d, operands[store ? 0 : 1], Space::shared)) return false;
-  if (halves) form.split = operands[store ? 1 : 2].value;
-  form.data = register_list(list, Type::b32, !store);
+  if (has(Purpose::split)) form.split = number(Purpose::split);
+  form.data = register_list(store ? Purpose::source : Purpose::result);
   return finish(store ? TensorAction::store : TensorAction::load);
 }
 

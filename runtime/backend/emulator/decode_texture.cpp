@@ -11,6 +11,7 @@ using ptx::Mod;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
+using ptx::Purpose;
 using ptx::Space;
 using ptx::Type;
 
@@ -30,7 +31,10 @@ constexpr Geometry kGeometries[] = {
 }  // namespace
 
 // A handle in a register, or a .texref, .samplerref or .surfref.
-bool Decoder::image_handle(HandleOperand& out, const Operand& operand) {
+bool Decoder::image_handle(HandleOperand& out, Purpose purpose) {
+  const ptx::MatchedOperand* given = take(purpose);
+  if (given == nullptr) return false;
+  const Operand& operand = given->operand;
   const bool is_address = operand.kind == OperandKind::address;
   if (operand.kind == OperandKind::reg || (is_address && operand.base == ptx::AddressBase::reg)) {
     if (register_bytes(operand.id) != 8) return false;
@@ -46,7 +50,7 @@ bool Decoder::image_handle(HandleOperand& out, const Operand& operand) {
   return variable.space == Space::param || variable.space == Space::global;
 }
 
-bool Decoder::texture(Code& code, Operands operands) {
+bool Decoder::texture(Code& code) {
   const Words w = words();
   const Op op = instruction_->op;
   const bool is_query = op == Op::txq || op == Op::suq;
@@ -60,10 +64,7 @@ bool Decoder::texture(Code& code, Operands operands) {
     image_.textures.push_back(form);
     return true;
   };
-  if (operands.size() < 2) return false;
-  const Operand& place = operands[writes_memory ? 0 : 1];
-  const auto inside = function_->children(place);
-  if (place.kind != OperandKind::address || !image_handle(form.image, place)) return false;
+  if (!image_handle(form.image, Purpose::image)) return false;
   if (is_query) {
     for (Mod each : w.mods)
       if (each != Mod::level) form.query = each;
@@ -72,39 +73,36 @@ bool Decoder::texture(Code& code, Operands operands) {
                               form.query == Mod::force_unnormalized_coords;
     const auto& options = module_.target_options;
     form.of_sampler = asks_sampler && std::find(options.begin(), options.end(), "texmode_independent") != options.end();
-    form.data = register_list(operands[0], Type::b32, true);
+    form.data = register_list(Purpose::result);
+    leave(Purpose::level);  // there is one
     return finish();
   }
   const Geometry* geometry = nullptr;
   for (const Geometry& each : kGeometries)
     if (w.has(each.word)) geometry = &each;
-  if (!geometry || inside.empty()) return false;
+  const ptx::MatchedOperand* place = take(Purpose::coordinates);
+  if (!geometry || place == nullptr) return false;
   form.shape = geometry->shape;
-  if (inside.size() > 2 || (inside.size() == 2 && !image_handle(form.sampler, inside[0]))) return false;
+  if (has(Purpose::sampler) && !image_handle(form.sampler, Purpose::sampler)) return false;
   // The layer, then the coordinates; what is more only fills the vector.
-  const auto elements = function_->children(inside.back());
+  const std::vector<Operand> elements_of_place = elements(place->operand);
+  const std::span<const Operand> given = elements_of_place;
   const unsigned first = geometry->layered ? 1 : 0;
-  if (inside.back().kind != OperandKind::vector || elements.size() < first + geometry->axes) return false;
-  const bool is_surface = op == Op::suld || writes_memory;
-  const Type coordinate = is_surface ? Type::s32 : instruction_->types[instruction_->type_count - 1];
-  form.integer_coordinates = coordinate == Type::s32;
-  if (geometry->layered) form.layer = source(elements[0], Type::u32);
-  auto list_of = [&](std::span<const Operand> each, Type type) {
-    RegisterList list{static_cast<uint32_t>(image_.refs.size()), static_cast<uint32_t>(each.size())};
+  if (given.size() < first + geometry->axes) return false;
+  form.integer_coordinates = place->spec.type == Type::s32;
+  if (geometry->layered) form.layer = source(given[0], Type::u32);
+  auto list_of = [&](std::span<const Operand> some, Type type) {
     std::vector<Ref> refs;
-    for (const Operand& one : each) refs.push_back(source(one, type));
-    list.first = static_cast<uint32_t>(image_.refs.size());
-    image_.refs.insert(image_.refs.end(), refs.begin(), refs.end());
-    return list;
+    for (const Operand& each : some) refs.push_back(source(each, type));
+    return add_refs(refs);
   };
-  form.coordinates = list_of(elements.subspan(first, geometry->axes), coordinate);
+  form.coordinates = list_of(given.subspan(first, geometry->axes), place->spec.type);
   form.type = instruction_->types[0];
-  if (is_surface) {
+  if (op == Op::suld || writes_memory) {
     form.formatted = w.has(Mod::p);
     form.out_of_range = w.has(Mod::clamp) ? OutOfRange::clamp : w.has(Mod::zero) ? OutOfRange::zero : OutOfRange::trap;
     form.element_bytes = static_cast<uint8_t>(ptx::byte_width(form.type));
-    const Operand& data = operands[writes_memory ? 1 : 0];
-    form.data = register_list(data, form.type, !writes_memory);
+    form.data = register_list(writes_memory ? Purpose::source : Purpose::result);
     if (form.data.count != instruction_->vector) return false;
     if (op == Op::sured) {
       form.update = find_update(update_operation(w.mods), form.type, true);
@@ -115,19 +113,14 @@ bool Decoder::texture(Code& code, Operands operands) {
     return finish();
   }
   // There is one level, which every level of detail and gradient ends at.
-  size_t next = 2 + (w.has(Mod::level) ? 1 : 0) + (w.has(Mod::grad) ? 2 : 0);
-  if (next < operands.size() && operands[next].kind == OperandKind::vector) {
-    const auto offsets = function_->children(operands[next++]);
-    form.offsets = list_of(offsets.first(std::min<size_t>(offsets.size(), geometry->axes)), Type::s32);
+  for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y}) leave(each);
+  if (has(Purpose::offsets)) {
+    const ptx::MatchedOperand* offsets = take(Purpose::offsets);
+    const std::vector<Operand> all = elements(offsets->operand);
+    form.offsets = list_of(std::span(all).first(std::min<size_t>(all.size(), geometry->axes)), offsets->spec.type);
   }
-  if (next < operands.size()) return false;
-  const Operand* data = &operands[0];
-  if (data->kind == OperandKind::pair) {
-    const auto both = function_->children(*data);
-    form.resident = destination_predicate(both[1]);
-    data = &both[0];
-  }
-  form.data = register_list(*data, form.type == Type::f16 ? Type::b16 : Type::b32, true);
+  if (has(Purpose::second_result)) form.resident = destination(Purpose::second_result);
+  form.data = register_list(Purpose::result);
   if (form.data.count != (form.type == Type::f16x2 ? 2u : 4u)) return false;
   if (op == Op::tld4) form.channel = w.has(Mod::r) ? 0 : w.has(Mod::g) ? 1 : w.has(Mod::b) ? 2 : 3;
   return finish();

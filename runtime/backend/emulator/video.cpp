@@ -240,11 +240,11 @@ bool select_parts(const std::string& text, uint8_t parts, uint8_t (&out)[4]) {
 
 }  // namespace
 
-bool Decoder::video(Code& code, Operands operands) {
+bool Decoder::video(Code& code) {
   const Row* row = nullptr;
   for (const Row& each : kRows)
     if (each.op == instruction_->op) row = &each;
-  if (!row || operands.size() < 3) return false;
+  if (!row) return false;
   const Words w = words();
   VideoForm form;
   form.action = static_cast<uint8_t>(row->action);
@@ -267,35 +267,26 @@ bool Decoder::video(Code& code, Operands operands) {
                                      : w.has(Mod::min) ? Second::min
                                      : w.has(Mod::max) ? Second::max
                                                        : Second::none);
-  auto plain = [](ptx::Operand operand) {
-    if (operand.component == 's') {
-      operand.component = 0;
-      operand.value = 0;
-    }
-    operand.negated = false;
-    return operand;
-  };
-  code.dst = destination(plain(operands[0]), 4);
-  code.element_bytes = 4;
-  code.a = source(plain(operands[1]), Type::b32);
-  code.b = source(plain(operands[2]), Type::b32);
-  if (operands.size() > 3) code.c = source(plain(operands[3]), Type::b32);
-  form.product_negated = operands[1].negated != operands[2].negated;
-  form.c_negated = operands.size() > 3 && operands[3].negated;
+  place(code);
+  const ptx::MatchedOperand* result = take(ptx::Purpose::result);
+  const auto sources = take_all(ptx::Purpose::source);
+  if (result == nullptr || sources.size() < 2) return false;
+  const ptx::Operand &d = result->operand, &a = sources[0]->operand, &b = sources[1]->operand;
+  form.product_negated = a.negated != b.negated;
+  form.c_negated = sources.size() > 2 && sources[2]->operand.negated;
   bool known = true;
   if (row->parts == 1) {
     form.destination = form.a[0] = form.b[0] = kWhole;
-    known = select_part(selector(operands[0]), form.destination) && select_part(selector(operands[1]), form.a[0]) &&
-            select_part(selector(operands[2]), form.b[0]);
+    known = select_part(selector(d), form.destination) && select_part(selector(a), form.a[0]) &&
+            select_part(selector(b), form.b[0]);
     code.run = row->action == Action::multiply ? multiply_add : scalar_form;
   } else {
     for (uint8_t k = 0; k < row->parts; ++k) {
       form.a[k] = k;
       form.b[k] = static_cast<uint8_t>(row->parts + k);
     }
-    known = select_parts(selector(operands[1]), row->parts, form.a) &&
-            select_parts(selector(operands[2]), row->parts, form.b);
-    const std::string mask = selector(operands[0]);
+    known = select_parts(selector(a), row->parts, form.a) && select_parts(selector(b), row->parts, form.b);
+    const std::string mask = selector(d);
     form.destination = mask.empty() ? 0xf : 0;
     for (size_t i = 1; i < mask.size(); ++i) form.destination |= static_cast<uint8_t>(1u << (mask[i] - '0'));
     code.run = packed_form;
