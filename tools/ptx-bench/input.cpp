@@ -70,16 +70,26 @@ double median(std::vector<double> values) {
 }
 
 Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run) {
-  std::vector<double> seconds;
+  return medians_in_turn(repetition, {run}).map([](const std::vector<Timing>& all) { return all[0]; });
+}
+
+Result<std::vector<Timing>> medians_in_turn(const Repetition& repetition,
+                                            const std::vector<std::function<Result<double>()>>& runs) {
+  std::vector<std::vector<double>> seconds(runs.size());
   for (unsigned i = 0; i < repetition.warm_up + repetition.runs; ++i) {
-    auto one = run();
-    if (!one) return tl::unexpected(one.error());
-    if (i >= repetition.warm_up) seconds.push_back(*one);
+    for (std::size_t side = 0; side < runs.size(); ++side) {
+      auto one = runs[side]();
+      if (!one) return tl::unexpected(one.error());
+      if (i >= repetition.warm_up) seconds[side].push_back(*one);
+    }
   }
-  Timing timing(median(seconds));
-  timing.fastest = *std::min_element(seconds.begin(), seconds.end());
-  timing.slowest = *std::max_element(seconds.begin(), seconds.end());
-  return timing;
+  std::vector<Timing> timings;
+  for (const std::vector<double>& all : seconds) {
+    Timing& timing = timings.emplace_back(median(all));
+    timing.fastest = *std::min_element(all.begin(), all.end());
+    timing.slowest = *std::max_element(all.begin(), all.end());
+  }
+  return timings;
 }
 
 Result<Timing> median_wall_seconds(const Repetition& repetition, const std::function<Result<void>()>& work) {

@@ -55,6 +55,9 @@ struct Timing {
 };
 // Of the seconds that `run` returns, after warm-up.
 Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
+// Of several that take turns, so that what slows the machine down for a while slows all of them.
+Result<std::vector<Timing>> medians_in_turn(const Repetition& repetition,
+                                            const std::vector<std::function<Result<double>()>>& runs);
 // Of the time that `work` takes by the clock on the wall.
 Result<Timing> median_wall_seconds(const Repetition& repetition, const std::function<Result<void>()>& work);
 

@@ -19,6 +19,10 @@ using codec::Encoder;
 using codec::Work;
 
 constexpr std::uint64_t kLeastBytes = 4096, kStep = 4;
+// The threads of a short stream take longer to wake up than its bytes, one time this long, another time twice: of up to
+// so many bytes more runs are measured.
+constexpr std::uint64_t kShortBytes = 4u << 20;
+constexpr unsigned kRunsOfShort = 10;
 constexpr const char* kFilePrefix = "file ";
 
 std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Executor& copies) {
@@ -61,26 +65,27 @@ Result<Measurements> run_crossover(const Settings& settings) {
     std::string name;
     Work work;
     std::uint64_t raw_bytes;
-    std::function<Result<double>(Backend&)> seconds_of;
+    std::function<Result<double>(Backend&)> seconds_of;  // of a run
   };
   // Rows of a stream on every side and of what auto takes; `worst`: that over the better side, the most so far.
   const auto compare = [&](const Stream& stream, double& worst) -> Result<void> {
     const auto size = static_cast<std::size_t>(stream.raw_bytes);
-    double seconds[3];
-    for (const auto& [into, name, backend] :
-         {std::tuple(&seconds[0], "cpu", cpu.get()), std::tuple(&seconds[1], "gpu", gpu->get()),
-          std::tuple(&seconds[2], "mixed", mixed->get())}) {
-      const auto measured = stream.seconds_of(*backend);
-      if (!measured) return tl::unexpected(measured.error());
-      *into = *measured;
-      all.rows.push_back({stream.name, name, 0, size, 0, *measured});
+    Repetition repetition = settings.repetition;
+    if (stream.raw_bytes <= kShortBytes) repetition.runs *= kRunsOfShort;
+    const auto seconds =
+        medians_in_turn(repetition, {[&] { return stream.seconds_of(*cpu); }, [&] { return stream.seconds_of(**gpu); },
+                                     [&] { return stream.seconds_of(**mixed); }});
+    if (!seconds) return tl::unexpected(seconds.error());
+    const double on_cpu = (*seconds)[0], on_gpu = (*seconds)[1];
+    for (const auto& [name, side] : {std::pair("cpu", 0u), std::pair("gpu", 1u), std::pair("mixed", 2u)}) {
+      all.rows.push_back({stream.name, name, 0, size, 0, (*seconds)[side]});
     }
     for (const auto& [what, policy] :
          {std::pair("auto, CUDA to be started", *rates), std::pair("auto, CUDA started", rates->once_started())}) {
-      const double gpu_seconds = policy.gpu_start_seconds + seconds[1];
-      const double taken = policy.prefers_gpu(stream.work, stream.raw_bytes) ? gpu_seconds : seconds[0];
+      const double gpu_seconds = policy.gpu_start_seconds + on_gpu;
+      const double taken = policy.prefers_gpu(stream.work, stream.raw_bytes) ? gpu_seconds : on_cpu;
       all.rows.push_back({stream.name, what, 0, size, 0, taken});
-      worst = std::max(worst, taken / std::min(gpu_seconds, seconds[0]));
+      worst = std::max(worst, taken / std::min(gpu_seconds, on_cpu));
     }
     return {};
   };
@@ -101,11 +106,9 @@ Result<Measurements> run_crossover(const Settings& settings) {
         frame = std::move(*made);
       }
       const auto seconds_of = [&](Backend& backend) {
-        return median_seconds(settings.repetition, [&] {
-          if (task.work == Work::decompress) return codec::seconds_to_decompress(backend, frame);
-          return codec::seconds_to_compress(backend, &backend == cpu.get() ? task.cpu_encoder : Encoder::reproducible,
-                                            bytes);
-        });
+        if (task.work == Work::decompress) return codec::seconds_to_decompress(backend, frame);
+        return codec::seconds_to_compress(backend, &backend == cpu.get() ? task.cpu_encoder : Encoder::reproducible,
+                                          bytes);
       };
       if (auto done = compare({task.name, task.work, bytes, seconds_of}, worst); !done)
         return tl::unexpected(done.error());
@@ -119,10 +122,8 @@ Result<Measurements> run_crossover(const Settings& settings) {
     if (!content) return tl::unexpected(content.error());
     const codec::Bytes raw(reinterpret_cast<const std::uint8_t*>(content->data()), content->size());
     const auto seconds_of = [&](Backend& backend) {
-      return median_seconds(settings.repetition, [&] {
-        format::MemorySource source(raw, path);
-        return codec::seconds_to_compress(backend, backend.default_encoder(), source);
-      });
+      format::MemorySource source(raw, path);
+      return codec::seconds_to_compress(backend, backend.default_encoder(), source);
     };
     const std::string name = kFilePrefix + std::filesystem::path(path).filename().string();
     if (auto done = compare({name, Work::compress, raw.size(), seconds_of}, worst); !done) {
