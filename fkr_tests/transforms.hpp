@@ -2,9 +2,11 @@
 // references, of the emulator, of a GPU and on damaged streams go over this one list.
 #pragma once
 
+#include <algorithm>
 #include <cctype>
 #include <functional>
 #include <ostream>
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -122,6 +124,16 @@ inline std::vector<Bytes> transform_inputs(size_t longest) {
   return inputs;
 }
 
+// Codes above 11 bits for so many symbols that 1984 of the 32768 strings of 15 bits begin with one.
+inline Bytes bytes_with_many_long_codes() {
+  Bytes bytes;
+  for (const uint32_t symbol : {0u, 1u, 2u, 3u})
+    bytes.insert(bytes.end(), 300u << symbol, static_cast<uint8_t>(symbol));
+  for (uint32_t symbol = 4; symbol < 256; ++symbol) bytes.push_back(static_cast<uint8_t>(symbol));
+  std::shuffle(bytes.begin(), bytes.end(), std::mt19937(1));
+  return bytes;
+}
+
 // `raw` as the reference codes it.
 inline Bytes coded(const TransformPair& pair, const Bytes& raw) {
   Bytes stream(pair.bound(raw.size()));
@@ -203,6 +215,11 @@ inline std::vector<DecoderCase> decoder_cases() {
                      {8, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x10, 0, 0, 0, 'a', 'b', 'c', 'd', 0, offset, 0},
                      offset == 1 || offset == 4 ? StreamStatus::ok : StreamStatus::corrupt});
   }
+  // 32 literals, a match of the last four, and one that ends with the first byte of that.
+  Bytes turns = {40, 0, 0, 0, 32, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0};
+  for (uint8_t i = 0; i < 32; ++i) turns.push_back('A' + i);
+  turns.insert(turns.end(), {0, 0, 4, 7, 0, 0});
+  cases.push_back({"a match of a byte of the match before", kernels::kLz77Decode, turns, StreamStatus::ok});
   // One chunk of some lanes, the words of the last of them last.
   const Bytes raw = matchable_bytes(kCaseRoom, 2);
   for (const uint32_t lanes : {2u, 32u}) {

@@ -159,6 +159,15 @@ TEST(DeviceTransformCases, StreamsThatAreJustRightOrJustNot) {
   }
 }
 
+TEST(DeviceTransformCases, MoreLongHuffmanCodesThanTheTableHas) {
+  PTXKIT_REQUIRE_DEVICE();
+  const Bytes raw = ptxkit::testing::bytes_with_many_long_codes();
+  Bytes stream(huffman_bound(raw.size()));
+  stream.resize(huffman_encode_reference(raw, stream).size_bytes);
+  expect_as_reference(kHuffmanDecode, {}, {{stream, static_cast<uint32_t>(raw.size())}},
+                      [](auto src, auto dst) { return huffman_decode_reference(src, dst); });
+}
+
 TEST(DeviceTransformCases, RansChunksOfUnequalLanes) {
   PTXKIT_REQUIRE_DEVICE();
   const auto chunks = ptxkit::testing::unequal_rans_chunks();

@@ -140,6 +140,19 @@ TEST(HuffmanEncode, DeepCodesAndItemsAboveTheLimit) {
       kHuffmanEncode, {}, items, [](auto src, auto dst) { return huffman_encode_reference(src, dst); }, "debug");
 }
 
+TEST(HuffmanDecode, MoreLongCodesThanItsTableHas) {
+  const Bytes raw = ptxkit::testing::bytes_with_many_long_codes();
+  Bytes stream(huffman_bound(raw.size()));
+  stream.resize(huffman_encode_reference(raw, stream).size_bytes);
+  for (const auto build : ptxkit::testing::kVariants) {
+    const auto outputs = expect_as_reference(
+        kHuffmanDecode, {}, {{stream, static_cast<uint32_t>(raw.size())}},
+        [](auto src, auto dst) { return huffman_decode_reference(src, dst); }, build);
+    ASSERT_EQ(outputs.size(), 1u);
+    EXPECT_TRUE(outputs[0] == raw);
+  }
+}
+
 TEST(FseEncode, OptionsOutOfRange) {
   for (const uint32_t bits : {0u, 4u, 13u}) {
     expect_as_reference(

@@ -1,5 +1,6 @@
-// Huffman decoding, a thread for each lane. The warp makes a table of the symbols that kTableBits bits begin with;
-// longer codes are rare, and found by comparing with the limit of each length.
+// Huffman decoding, a thread for each lane. The warp makes a table of the symbols that kTableBits bits begin with.
+// Longer codes are rare in a lane, but not in a row of 32: the first of them have a table too, the others are found by
+// comparing with the limit of each length.
 #include "kernels/entropy/huffman_codes.hpp"
 #include "kernels/kernels.hpp"
 
@@ -10,13 +11,18 @@ using namespace dsl;
 
 constexpr u32 kTableBits = 11;
 constexpr u32 kTableEntries = 1u << kTableBits;
+constexpr u32 kLongEntries = 1536;
 
 class Decoder {
  public:
-  using Table = Ptr<Shared, u16, 16, Rate::Warp>;
+  struct Tables {
+    Ptr<Shared, u16, 16, Rate::Warp> short_codes;  // kTableEntries
+    Ptr<Shared, u8, 16, Rate::Warp> long_codes;    // kLongEntries
+    Ptr<Shared, u8, 16, Rate::Warp> lengths;       // of each symbol's code
+  };
 
-  Decoder(TransformItem& item, const CodeTables& codes, const Table& table, const LaneReader::Ring& ring)
-      : item_(item), k_(item.k), codes_(codes), table_(table), ring_(ring), raw_bytes_(load_u32(item.src)) {}
+  Decoder(TransformItem& item, const CodeTables& codes, const Tables& tables, const LaneReader::Ring& ring)
+      : item_(item), k_(item.k), codes_(codes), tables_(tables), ring_(ring), raw_bytes_(load_u32(item.src)) {}
 
   template <class Fail>
   void decode(const Fail& fail_if) {
@@ -27,9 +33,10 @@ class Decoder {
     constexpr u32 kSizesAt = kLanedHeaderBytes + kCodeLengthsBytes;
     fail_if(item_.src_size < kSizesAt, StreamStatus::input_overrun);
     fail_if(!read_codes(), StreamStatus::bad_table);
-    fill_table();
+    fill_short_codes();
+    const LongCodes long_codes = fill_long_codes();
     LaneReader reader(item_, ring_, k_.constant<u32>(kSizesAt), fail_if);
-    const LaneU32 bad = run(reader);
+    const LaneU32 bad = run(reader, long_codes);
     fail_if(any((bad != 0) | !reader.is_at_end()), StreamStatus::corrupt);
   }
 
@@ -40,6 +47,7 @@ class Decoder {
     const auto packed = item_.src.at<kLanedHeaderBytes>();
     for_lane_symbols(
         k_, [&](auto j, const LaneU32& s) { lengths[j] = zext<u32>(packed.at(s / 2).load()) >> (j % 2 * 4) & 15; });
+    for_lane_symbols(k_, [&](auto j, const LaneU32& s) { tables_.lengths.at(s).store(trunc<u8>(*lengths[j])); });
     WarpVar ones(k_, 0);
     const WarpU32 size = for_canonical_codes(
         k_, lengths,
@@ -64,7 +72,7 @@ class Decoder {
   }
 
   // An entry is the symbol, and its length from bit 8 on; 0 where the code is longer than the entry's number.
-  void fill_table() {
+  void fill_short_codes() {
     std::array<LaneVar, kTableBits> limits = [&]<u32... L>(std::integer_sequence<u32, L...>) {
       return std::array{LaneVar(k_, codes_.limits.at<L + 1>().load())...};
     }(std::make_integer_sequence<u32, kTableBits>{});
@@ -74,27 +82,51 @@ class Decoder {
       LaneVar length(k_, 1), found(k_, 0);
       unrolled<kTableBits>([&](auto l) { length += zext<u32>(bits >= *limits[l]); });
       k_.if_(*length <= kTableBits, [&] { found = symbol_of(bits, *length) | *length << 8; });
-      table_.at(entry).store(trunc<u16>(*found));
+      tables_.short_codes.at(entry).store(trunc<u16>(*found));
     });
     k_.sync_warp();
   }
 
+  // Strings of kMaxCodeBits bits that longer codes begin, from `first` on: how many of them have an entry.
+  struct LongCodes {
+    LaneU32 first, count;
+  };
+
+  // An entry is the symbol.
+  LongCodes fill_long_codes() {
+    const LaneU32 first = codes_.limits.at<kTableBits>().load();
+    const LaneU32 count = min(codes_.limits.at<kMaxCodeBits>().load() - first, kLongEntries);
+    k_.range(k_.lane(), count, kWarpLanes, [&](const LaneU32& i) {
+      LaneVar length(k_, kTableBits + 1);
+      unrolled<kMaxCodeBits - kTableBits - 1>(
+          [&](auto l) { length += zext<u32>(first + i >= codes_.limits.at<kTableBits + 1 + l>().load()); });
+      tables_.long_codes.at(i).store(trunc<u8>(symbol_of(first + i, *length)));
+    });
+    k_.sync_warp();
+    return {first, count};
+  }
+
   // Not 0 in lanes that met bits with which no code begins.
-  LaneU32 run(LaneReader& reader) {
+  LaneU32 run(LaneReader& reader, const LongCodes& long_codes) {
     LaneVar bad(k_, 0);
     for_lane_rows(item_, raw_bytes_, reader, [&](const auto& to, const auto& skip) {
       const LaneU32 bits = reader.peek();
-      LaneVar entry(k_, zext<u32>(table_.at(bits >> (32 - kTableBits)).load()));
+      LaneVar entry(k_, zext<u32>(tables_.short_codes.at(bits >> (32 - kTableBits)).load()));
       k_.if_(*entry == 0, [&] {
         const LaneU32 front = bits >> (32 - kMaxCodeBits);
-        LaneVar length(k_, kTableBits + 1);
-        k_.thread_loop([&](auto& lengths) {
-          lengths.break_if(*length > kMaxCodeBits);
-          lengths.break_if(front < codes_.limits.at(*length).load());
-          length += 1;
-        });
-        k_.if_(*length > kMaxCodeBits, [&] { bad |= 1; }).else_([&] {
-          entry = symbol_of(front, *length) | *length << 8;
+        k_.if_(front - long_codes.first < long_codes.count, [&] {
+            const LaneU32 symbol = zext<u32>(tables_.long_codes.at(front - long_codes.first).load());
+            entry = symbol | zext<u32>(tables_.lengths.at(symbol).load()) << 8;
+          }).else_([&] {
+          LaneVar length(k_, kTableBits + 1);
+          k_.thread_loop([&](auto& lengths) {
+            lengths.break_if(*length > kMaxCodeBits);
+            lengths.break_if(front < codes_.limits.at(*length).load());
+            length += 1;
+          });
+          k_.if_(*length > kMaxCodeBits, [&] { bad |= 1; }).else_([&] {
+            entry = symbol_of(front, *length) | *length << 8;
+          });
         });
       });
       to.store(trunc<u8>(*entry));
@@ -106,7 +138,7 @@ class Decoder {
   TransformItem& item_;
   Kernel& k_;
   CodeTables codes_;
-  Table table_;
+  Tables tables_;
   LaneReader::Ring ring_;
   WarpU32 raw_bytes_;
 };
@@ -114,20 +146,23 @@ class Decoder {
 }  // namespace
 
 KernelDefinition huffman_decode() {
-  return define_transform<>(
-      kHuffmanDecode,
-      {.registers = 64,
-       .shared_bytes =
-           (2 * (kMaxCodeBits + 1) + LaneReader::kRingWords) * sizeof(u32) + kSymbols + kTableEntries * sizeof(u16)},
-      "one warp a stream", [](TransformItem& item, const auto& fail_if) {
-        const auto limits = item.k.shared<u32, kMaxCodeBits + 1, 16>("limits");
-        const auto ranks = item.k.shared<u32, kMaxCodeBits + 1, 16>("ranks");
-        const auto symbols = item.k.shared<u8, kSymbols, 16>("symbols");
-        const auto table = item.k.shared<u16, kTableEntries, 16>("table");
-        const auto ring = item.k.shared<u32, LaneReader::kRingWords, 16>("ring");
-        fail_if(item.src_size < kLanedHeaderBytes, StreamStatus::input_overrun);
-        Decoder(item, {limits.data(), ranks.data(), symbols.data()}, table.data(), ring.data()).decode(fail_if);
-      });
+  return define_transform<>(kHuffmanDecode,
+                            {.registers = 64,
+                             .shared_bytes = (2 * (kMaxCodeBits + 1) + LaneReader::kRingWords) * sizeof(u32) +
+                                             kSymbols + kTableEntries * sizeof(u16) + kLongEntries + kSymbols},
+                            "one warp a stream", [](TransformItem& item, const auto& fail_if) {
+                              const auto limits = item.k.shared<u32, kMaxCodeBits + 1, 16>("limits");
+                              const auto ranks = item.k.shared<u32, kMaxCodeBits + 1, 16>("ranks");
+                              const auto symbols = item.k.shared<u8, kSymbols, 16>("symbols");
+                              const auto table = item.k.shared<u16, kTableEntries, 16>("table");
+                              const auto ring = item.k.shared<u32, LaneReader::kRingWords, 16>("ring");
+                              const auto longs = item.k.shared<u8, kLongEntries, 16>("long_codes");
+                              const auto lengths = item.k.shared<u8, kSymbols, 16>("lengths");
+                              fail_if(item.src_size < kLanedHeaderBytes, StreamStatus::input_overrun);
+                              Decoder(item, {limits.data(), ranks.data(), symbols.data()},
+                                      {table.data(), longs.data(), lengths.data()}, ring.data())
+                                  .decode(fail_if);
+                            });
 }
 
 }  // namespace ptxkit::kernels

@@ -1,5 +1,6 @@
 // From an LZ block back to bytes, one warp a block: 32 tokens a turn. A prefix sum of their lengths gives each its
-// place; literals go there at once, matches one after the other, each by the whole warp.
+// place; literals go there at once, then matches whose source was there before the turn, eight at a time, then the
+// others one after the other, each by the whole warp.
 #include "kernels/kernels.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "kernels/transform.hpp"
@@ -11,9 +12,14 @@ using namespace dsl;
 
 class Decoder {
  public:
-  explicit Decoder(TransformItem& item)
+  // A far match is two words of the list: place and length, source.
+  static constexpr u32 kListWords = 2 * kWarpLanes;
+  using List = Ptr<Shared, u32, 16, Rate::Warp>;
+
+  Decoder(TransformItem& item, const List& list)
       : item_(item),
         k_(item.k),
+        list_(list),
         raw_bytes_(load_u32(item.src)),
         literal_count_(load_u32(item.src.at<4>())),
         match_count_(load_u32(item.src.at<8>())),
@@ -80,9 +86,62 @@ class Decoder {
     return *good != 0;
   }
 
+  // Matches whose source ends before the turn begins. Each eight lanes take two at a time, all bytes of which are asked
+  // for before one is written. Sources are asked for in L2 first: what lies far back is not there any more, as the
+  // output of all blocks that are being decoded is larger.
+  void copy_far(const WarpU32& mask, const LaneBool& far, const LaneU32& begins, const LaneU32& lengths,
+                const LaneU32& offsets) {
+    constexpr u32 kGroup = 8, kGroups = kWarpLanes / kGroup, kEach = 2;
+    k_.if_(far, [&] {
+      const LaneU32 source = begins - offsets;
+      item_.dst.at(source).prefetch_l2();
+      item_.dst.at(source + lengths - 1).prefetch_l2();
+      const auto entry = list_.at(times<2>(popc(mask & k_.lanes_below())));
+      entry.store(begins | (lengths - kLzMinMatch) << 24);
+      entry.template at<1>().store(source);
+    });
+    k_.sync_warp();
+    const WarpU32 count = popc(mask);
+    const LaneU32 own = k_.lane() % kGroup;
+    struct Copy {
+      explicit Copy(Kernel& k) : to(k, 0), from(k, 0), length(k, 0), low(k, 0), high(k, 0) {}
+      LaneVar to, from, length;
+      LaneVar low, high;  // the lane's first two bytes
+    };
+    k_.range(k_.constant<u32>(0), count, kGroups * kEach, [&](const WarpU32& first) {
+      std::array<Copy, kEach> copies{Copy(k_), Copy(k_)};
+      unrolled<kEach>([&](auto i) {
+        const LaneU32 index = first + i * kGroups + k_.lane() / kGroup;
+        const LaneBool there = index < count;
+        const auto words = list_.at(times<2>(select(there, index, 0))).template load_vector<2>();
+        copies[i].to = words[0] & 0xFFFFFF;
+        copies[i].length = select(there, (words[0] >> 24) + kLzMinMatch, 0);
+        copies[i].from = words[1];
+      });
+      for (Copy& copy : copies) {
+        const auto from = item_.dst.at(*copy.from + own);
+        k_.if_(own < *copy.length, [&] { copy.low = zext<u32>(from.load()); });
+        k_.if_(own + kGroup < *copy.length, [&] { copy.high = zext<u32>(from.template at<kGroup>().load()); });
+      }
+      for (Copy& copy : copies) {
+        const auto to = item_.dst.at(*copy.to + own);
+        k_.if_(own < *copy.length, [&] { to.store(trunc<u8>(*copy.low)); });
+        k_.if_(own + kGroup < *copy.length, [&] { to.template at<kGroup>().store(trunc<u8>(*copy.high)); });
+      }
+      for (Copy& copy : copies) {
+        k_.range(own + 2 * kGroup, *copy.length, kGroup,
+                 [&](const LaneU32& i) { item_.dst.at(*copy.to + i).store(item_.dst.at(*copy.from + i).load()); });
+      }
+    });
+    k_.sync_warp();
+  }
+
   // A match that overlaps itself repeats its first `offset` bytes: read from those, no lane waits for another.
   void copy_matches(const WarpU32& mask, const LaneU32& begins, const LaneU32& lengths, const LaneU32& offsets) {
-    WarpVar left(k_, mask);
+    const LaneBool far = ((mask >> k_.lane() & 1) != 0) & (begins - offsets + lengths <= *at_);
+    const WarpU32 far_mask = ballot(far);
+    k_.if_(far_mask != 0, [&] { copy_far(far_mask, far, begins, lengths, offsets); });
+    WarpVar left(k_, mask & ~far_mask);
     k_.warp_loop([&](auto& matches) {
       matches.break_if(*left == 0);
       const WarpU32 lane = ctz(*left);
@@ -97,6 +156,7 @@ class Decoder {
 
   TransformItem& item_;
   Kernel& k_;
+  List list_;
   WarpU32 raw_bytes_, literal_count_, match_count_, word_count_;
   WarpU32 literals_at_, lengths_at_;
   WarpVar word_, literal_, match_;  // the next of each
@@ -106,10 +166,11 @@ class Decoder {
 }  // namespace
 
 KernelDefinition lz77_decode() {
-  return define_transform<>(kLz77Decode, {.registers = 64}, "one warp a block",
-                            [](TransformItem& item, const auto& fail_if) {
+  return define_transform<>(kLz77Decode, {.registers = 64, .shared_bytes = Decoder::kListWords * sizeof(u32)},
+                            "one warp a block", [](TransformItem& item, const auto& fail_if) {
                               fail_if(item.src_size < kLzBlockHeaderBytes, StreamStatus::input_overrun);
-                              Decoder(item).decode(fail_if);
+                              const auto list = item.k.shared<u32, Decoder::kListWords, 16>("list");
+                              Decoder(item, list.data()).decode(fail_if);
                             });
 }
 
