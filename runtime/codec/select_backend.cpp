@@ -143,7 +143,7 @@ Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, E
   return fail(fmt::format("there is no backend named {}: expected auto, cpu, cuda or emulator", request.name));
 }
 
-Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, const Executor& executor) {
+Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, Executor& executor) {
   std::vector<std::unique_ptr<Machine>> machines;
   if (request.name == "emulator") {
     machines.push_back(make_emulator_machine(request.find_image, executor.thread_count()));
@@ -158,7 +158,7 @@ Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest&
   } else {
     return nullptr;
   }
-  return std::make_unique<BlockKernels>(std::move(machines));
+  return std::make_unique<BlockKernels>(std::move(machines), executor);
 }
 
 }  // namespace ptxkit::codec

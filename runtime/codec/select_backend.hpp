@@ -48,7 +48,8 @@ struct BackendRequest {
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
 
-// The kernels for the blocks of `.ptz` on cuda or emulator; null for other names, which mean the CPU.
-Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, const Executor& executor);
+// The kernels for the blocks of `.ptz` on cuda or emulator; null for other names, which mean the CPU. `executor` must
+// outlive them.
+Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, Executor& executor);
 
 }  // namespace ptxkit::codec

@@ -134,8 +134,7 @@ int run(int argc, char** argv) {
   chain->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   chain->add_option("--queues", settings.queue_count, "blocks on the device at a time (default 32)")
       ->check(CLI::Range(1, 256));
-  auto* blocks =
-      app.add_subcommand("blocks", "blocks of .ptz with lzr, lzf and deflate-like, by the GPU and by the CPU");
+  auto* blocks = app.add_subcommand("blocks", "blocks of .ptz with every codec, by the GPU and by the CPU");
   blocks->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   blocks->add_option("--only", settings.only, "those codecs whose name begins so, e.g. lzr");
   blocks->add_flag("--mixed", settings.mixed, "measure also all files together as one input");

@@ -19,9 +19,9 @@ using codec::BlockToEncode;
 using format::PtzCodec;
 
 constexpr unsigned kDefaultQueues = 32;
-constexpr std::string_view kCodecs[] = {"lzr", "lzf", "deflate-like"};
+constexpr std::string_view kCodecs[] = {"lzr", "lzf", "deflate-like", "bbw"};
 
-Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, const codec::Executor& executor) {
+Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, codec::Executor& executor) {
   codec::BackendRequest request;
   request.name = "cuda";
   request.devices = {settings.device};

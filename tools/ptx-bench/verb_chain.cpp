@@ -121,7 +121,7 @@ Result<Measurements> run_chain(const Settings& settings) {
   if (!whole) return tl::unexpected(whole.error());
   if (!half) return tl::unexpected(half.error());
   all.device = (*whole)->description();
-  codec::BlockKernels kernels(std::move(*whole));
+  codec::BlockKernels kernels(std::move(*whole), executor);
   SplitEncoder split(std::move(*half), executor);
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);

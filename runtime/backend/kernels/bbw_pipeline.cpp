@@ -151,6 +151,7 @@ struct CodedBlock {
   };
   std::size_t index;  // in its group
   std::size_t run_bytes = 0;
+  std::size_t first_coded_section = 0, coded_at = 0, runs_at = 0;  // in the regions of the group
   std::vector<Section> sections = {};
 };
 
@@ -174,19 +175,22 @@ bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
 
 class BbwPipeline final : public BlockPipeline {
  public:
-  explicit BbwPipeline(Machine& machine) : machine_(machine), apart_(machine.queue_count()) {}
+  BbwPipeline(Machine& machine, Executor& executor)
+      : machine_(machine), executor_(executor), apart_(machine.queue_count()) {}
 
-  std::size_t blocks_at_once(std::size_t raw_bytes) const override {
-    const std::size_t of_one = memory_bytes_of(encode_regions(1, {static_cast<std::uint32_t>(raw_bytes)}));
+  std::size_t encoded_at_once(std::size_t block_bytes) const override {
+    const std::size_t of_one = memory_bytes_of(encode_regions(1, {static_cast<std::uint32_t>(block_bytes)}));
     return std::clamp<std::size_t>(machine_.queue_memory_bytes() / of_one, 1, kGroupBlocks);
   }
+  // It takes less.
+  std::size_t decoded_at_once(std::size_t block_bytes) const override { return encoded_at_once(block_bytes); }
 
   Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) override {
     using namespace kernels;
     const Strides strides = strides_of(blocks);
     const auto count = static_cast<std::uint32_t>(blocks.size());
     if (auto arranged = arrange_blocks(machine_, queue, encode_regions(count, strides)); !arranged) return arranged;
-    for (std::size_t i = 0; i < count; ++i) {
+    executor_.for_each(count, [&](std::size_t i, unsigned) {
       const auto n = static_cast<std::uint32_t>(blocks[i].raw.size());
       const MutableBytes raw = machine_.host(queue, kRaw).subspan(i * strides.raw(), strides.raw());
       std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), raw.begin()), raw.end(), std::uint8_t{0});
@@ -195,7 +199,7 @@ class BbwPipeline final : public BlockPipeline {
       offsets(queue, kPlacesAt)[i] = i * strides.raw_bytes;
       offsets(queue, kRunsAt)[i] = i * strides.runs();
       words(queue, kRunsRooms)[i] = zero_runs_bound(n);
-    }
+    });
     KernelCall sort = {kBwtRank,
                        count,
                        kBwtSortThreads,
@@ -213,10 +217,8 @@ class BbwPipeline final : public BlockPipeline {
                        {kPlaces, kPlacesAt, kPlacesSizes, kRuns, kRunsAt, kRunsRooms, kRunsSizes, kRunsStatuses});
     runs.uploads = {kRunsAt, kRunsRooms};
     runs.downloads = {kRunsSizes, kRunsStatuses};
-    for (const KernelCall* call : {&sort, &move, &runs}) {
-      if (auto done = codec::run(machine_, queue, *call); !done) return done;
-    }
-    return {};
+    const KernelCall calls[] = {std::move(sort), std::move(move), std::move(runs)};
+    return codec::run(machine_, queue, calls);
   }
 
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) override {
@@ -245,7 +247,7 @@ class BbwPipeline final : public BlockPipeline {
         {kRuns, kSectionsAt, kSectionSizes, kCoded, kCodedAt, kSectionSizes, kCodedSizes, kCodedStatuses}, options);
     call.uploads = {kSectionsAt, kSectionSizes, kCodedAt};
     call.downloads = {kCodedSizes, kCodedStatuses};
-    if (auto done = codec::run(machine_, queue, call); !done) return done;
+    if (auto done = codec::run(machine_, queue, {&call, 1}); !done) return done;
     const auto rows = [&](std::size_t region, const driver::Rows& some) {
       return machine_.download_rows(queue, region, {&some, 1});
     };
@@ -259,8 +261,12 @@ class BbwPipeline final : public BlockPipeline {
   Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) override {
     const Strides strides = strides_of(std::span<const BlockToEncode>(blocks));
     const Bytes coded_sections = machine_.host(queue, kCoded);
-    std::size_t section = 0;
+    std::vector<std::size_t> first_sections(blocks.size() + 1, 0);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
+      first_sections[i + 1] = first_sections[i] + sections_of(words(queue, kRunsSizes)[i]);
+    }
+    executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
+      std::size_t section = first_sections[i];
       const auto column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
       const Bytes block = Bytes(machine_.host(queue, kBlocks)).subspan(i * strides.block(), column_at);
       const Bytes runs = Bytes(machine_.host(queue, kRuns)).subspan(i * strides.runs(), words(queue, kRunsSizes)[i]);
@@ -277,7 +283,7 @@ class BbwPipeline final : public BlockPipeline {
         });
       }
       if (coded.size() >= blocks[i].raw.size()) coded.clear();
-    }
+    });
     return {};
   }
 
@@ -292,6 +298,9 @@ class BbwPipeline final : public BlockPipeline {
       CodedBlock block{i};
       if (!take_apart(blocks[i], block)) continue;
       strides.raw_bytes = std::max(strides.raw_bytes, static_cast<std::uint32_t>(blocks[i].raw.size()));
+      block.first_coded_section = sections;
+      block.coded_at = coded_bytes;
+      block.runs_at = run_bytes;
       run_bytes += block.run_bytes;
       for (const auto& section : block.sections) {
         coded_bytes += section.is_coded ? section.content.size() : 0;
@@ -333,18 +342,16 @@ class BbwPipeline final : public BlockPipeline {
                       buffer(kToRawStatuses), buffer(kInverseScratch), number(in_units(strides.block())),
                       number(in_units(strides.raw())), number(strides.raw_bytes)},
                      {kToRaw, kToRawSizes, kToRawStatuses}});
-    for (const KernelCall& call : calls) {
-      if (auto done = codec::run(machine_, queue, call); !done) return done;
-    }
-    return {};
+    return codec::run(machine_, queue, calls);
   }
 
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) override {
-    std::size_t section = 0, i = 0;
-    for (const CodedBlock& block : apart_[queue]) {
+    executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+      const CodedBlock& block = apart_[queue][i];
       BlockToDecode& to = blocks[block.index];
       to.good = is_ok(queue, kToRawStatuses, i) && words(queue, kToRawSizes)[i] == to.raw.size() &&
                 words(queue, kToPlacesSizes)[i] == to.raw.size();
+      std::size_t section = block.first_coded_section;
       for (const auto& part : block.sections) {
         if (!part.is_coded) continue;
         to.good = to.good && is_ok(queue, kToSectionStatuses, section) &&
@@ -354,8 +361,7 @@ class BbwPipeline final : public BlockPipeline {
       const std::size_t stride = machine_.host(queue, kToRaw).size() / apart_[queue].size();
       const Bytes raw = Bytes(machine_.host(queue, kToRaw)).subspan(i * stride, to.raw.size());
       if (to.good) std::copy(raw.begin(), raw.end(), to.raw.begin());
-      ++i;
-    }
+    });
     return {};
   }
 
@@ -377,9 +383,10 @@ class BbwPipeline final : public BlockPipeline {
 
   // What a decoding begins with, into the host sides of its regions.
   void lay_out(unsigned queue, std::span<const BlockToDecode> blocks, Strides strides) {
-    std::size_t coded_at = 0, runs_at = 0, section = 0, i = 0;
-    for (const CodedBlock& block : apart_[queue]) {
+    executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+      const CodedBlock& block = apart_[queue][i];
       const auto n = static_cast<std::uint32_t>(blocks[block.index].raw.size());
+      std::size_t coded_at = block.coded_at, runs_at = block.runs_at, section = block.first_coded_section;
       words(queue, kToRooms)[i] = n;
       words(queue, kToRunsSizes)[i] = static_cast<std::uint32_t>(block.run_bytes);
       words(queue, kToBlockSizes)[i] = kernels::bwt_block_bytes(n);
@@ -403,16 +410,18 @@ class BbwPipeline final : public BlockPipeline {
         }
         runs_at += part.raw_bytes;
       }
-      ++i;
-    }
+    });
   }
 
   Machine& machine_;
+  Executor& executor_;
   std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
 };
 
 }  // namespace
 
-std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine) { return std::make_unique<BbwPipeline>(machine); }
+std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor) {
+  return std::make_unique<BbwPipeline>(machine, executor);
+}
 
 }  // namespace ptxkit::codec

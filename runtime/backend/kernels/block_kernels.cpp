@@ -12,33 +12,40 @@ namespace {
 
 using format::PtzCodec;
 
-// Step by step, each for as many groups as there are queues. steps(queue, group) -> Result<void>; a queue waits before
-// all but the first.
-template <class Block, class First, class... Steps>
-Result<void> in_groups(Machine& machine, std::span<Block> blocks, std::size_t group_blocks, const First& first,
-                       const Steps&... steps) {
+// What a group goes through on its queue, which waits before each step but the first.
+template <class Block>
+using Steps = std::vector<std::function<Result<void>(unsigned queue, std::span<Block> group)>>;
+
+// Groups of at most `most_blocks`, fewer where that leaves a queue idle, go round the queues.
+template <class Block>
+Result<void> in_groups(Machine& machine, std::span<Block> blocks, std::size_t most_blocks, const Steps<Block>& steps) {
+  struct UnderWay {
+    std::span<Block> group;
+    std::size_t steps_done;
+  };
+  std::vector<UnderWay> queues(machine.queue_count());
+  const std::size_t share = (blocks.size() + queues.size() - 1) / queues.size();
+  const std::size_t group_blocks = std::clamp<std::size_t>(share, 1, most_blocks);
   Result<void> outcome;
-  for (std::size_t begin = 0; outcome && begin < blocks.size(); begin += group_blocks * machine.queue_count()) {
-    const auto left = blocks.subspan(begin);
-    const auto queues = static_cast<unsigned>(
-        std::min<std::size_t>(machine.queue_count(), (left.size() + group_blocks - 1) / group_blocks));
-    const auto group_of = [&](unsigned queue) {
-      const auto from = left.subspan(queue * group_blocks);
-      return from.first(std::min(group_blocks, from.size()));
-    };
-    const auto each = [&](const auto& step) {
-      for (unsigned queue = 0; outcome && queue < queues; ++queue) outcome = step(queue, group_of(queue));
-    };
-    const auto each_waits = [&](const auto& step) {
-      each([&](unsigned queue, std::span<Block> group) {
-        return machine.wait(queue).and_then([&] { return step(queue, group); });
-      });
-    };
-    each(first);
-    (each_waits(steps), ...);
-    // After an error nothing may be under way any more; the error to report is the first.
-    for (unsigned queue = 0; !outcome && queue < queues; ++queue) (void)machine.wait(queue);
+  for (bool is_busy = true; outcome && is_busy;) {
+    is_busy = false;
+    for (unsigned queue = 0; outcome && queue < queues.size(); ++queue) {
+      auto& [group, steps_done] = queues[queue];
+      if (!group.empty()) {
+        outcome = machine.wait(queue).and_then([&, &done = steps_done, &of = group] { return steps[done](queue, of); });
+        if (++steps_done == steps.size()) group = {};
+      }
+      if (outcome && group.empty() && !blocks.empty()) {
+        group = blocks.first(std::min(group_blocks, blocks.size()));
+        blocks = blocks.subspan(group.size());
+        outcome = steps[0](queue, group);
+        steps_done = 1;
+      }
+      is_busy |= !group.empty();
+    }
   }
+  // After an error nothing may be under way any more; the error to report is the first.
+  for (unsigned queue = 0; !outcome && queue < queues.size(); ++queue) (void)machine.wait(queue);
   return outcome;
 }
 
@@ -53,20 +60,26 @@ std::size_t largest(std::span<Block> blocks, const BytesOf& bytes_of) {
 
 BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
   auto& made = pipelines[codec];
-  if (!made) made = codec == PtzCodec::bbw ? make_bbw_pipeline(*machine) : make_lz_pipeline(*machine, codec);
+  if (!made) {
+    made = codec == PtzCodec::bbw ? make_bbw_pipeline(*machine, executor) : make_lz_pipeline(*machine, executor, codec);
+  }
   return *made;
 }
 
 std::size_t BlockKernels::Device::batch_blocks(PtzCodec codec, std::size_t raw_bytes) {
-  return std::max<std::size_t>(2, pipeline(codec).blocks_at_once(raw_bytes)) * machine->queue_count();
+  const BlockPipeline& way = pipeline(codec);
+  const std::size_t at_once = std::max(way.encoded_at_once(raw_bytes), way.decoded_at_once(raw_bytes));
+  return std::max<std::size_t>(2, at_once) * machine->queue_count();
 }
 
-BlockKernels::BlockKernels(std::vector<std::unique_ptr<Machine>> machines) {
+BlockKernels::BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor) {
   PTXKIT_CHECK(!machines.empty(), "there is a machine for the blocks");
-  for (auto& machine : machines) devices_.push_back({std::move(machine)});
+  for (auto& machine : machines) devices_.push_back({std::move(machine), executor});
 }
 
-BlockKernels::BlockKernels(std::unique_ptr<Machine> machine) { devices_.push_back({std::move(machine)}); }
+BlockKernels::BlockKernels(std::unique_ptr<Machine> machine, Executor& executor) {
+  devices_.push_back({std::move(machine), executor});
+}
 
 std::string BlockKernels::description() const {
   std::string all;
@@ -112,22 +125,21 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
   const std::size_t raw_bytes = largest(blocks, [](const BlockToEncode& block) { return block.raw.size(); });
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
-    return in_groups(
-        *device.machine, part, way.blocks_at_once(raw_bytes),
-        [&](unsigned queue, auto group) { return way.begin_encoding(queue, group); },
-        [&](unsigned queue, auto group) { return way.fetch_coded(queue, group); },
-        [&](unsigned queue, auto group) { return way.collect_coded(queue, group); });
+    const Steps<BlockToEncode> steps = {[&](unsigned queue, auto group) { return way.begin_encoding(queue, group); },
+                                        [&](unsigned queue, auto group) { return way.fetch_coded(queue, group); },
+                                        [&](unsigned queue, auto group) { return way.collect_coded(queue, group); }};
+    return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), steps);
   });
 }
 
 Result<void> BlockKernels::decode(PtzCodec codec, std::span<BlockToDecode> blocks) {
-  const std::size_t raw_bytes = largest(blocks, [](const BlockToDecode& block) { return block.raw.size(); });
-  return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToDecode> part) {
+  const std::size_t block_bytes =
+      largest(blocks, [](const BlockToDecode& block) { return std::max(block.raw.size(), block.coded.size()); });
+  return on_devices(codec, blocks, block_bytes, [&](Device& device, std::span<BlockToDecode> part) {
     BlockPipeline& way = device.pipeline(codec);
-    return in_groups(
-        *device.machine, part, way.blocks_at_once(raw_bytes),
-        [&](unsigned queue, auto group) { return way.begin_decoding(queue, group); },
-        [&](unsigned queue, auto group) { return way.collect_raw(queue, group); });
+    const Steps<BlockToDecode> steps = {[&](unsigned queue, auto group) { return way.begin_decoding(queue, group); },
+                                        [&](unsigned queue, auto group) { return way.collect_raw(queue, group); }};
+    return in_groups(*device.machine, part, way.decoded_at_once(block_bytes), steps);
   });
 }
 

@@ -1,8 +1,9 @@
 // The blocks of `.ptz` on Machines: what encode_block and decode_block do as kernels, the bytes the same.
 //
-// As many groups of blocks are under way as there are queues. A group is one block with codecs of LZ77, whose kernels
-// spread over a block and take about 30 bytes for each of its; with bbw it is as many as keep a GPU busy, as a block
-// has a CTA there, or as many as fit into a queue's memory, about 27 bytes for each of theirs. Encoding waits once in
+// As many groups of blocks are under way as there are queues; a queue begins its next group as soon as its last is
+// collected. A group is one block where LZ77 encodes, whose kernels spread over a block and take about 30 bytes for
+// each of its; where it decodes, with a warp a block, and with bbw, with a CTA a block, it is as many as keep a GPU
+// busy, or as many as fit into a queue's memory. A few blocks are shared out among all queues. Encoding waits once in
 // the middle, since only then is known how long the streams are.
 #pragma once
 
@@ -18,12 +19,13 @@ namespace ptxkit::codec {
 
 class BlockKernels {
  public:
-  // At least one machine; several share the blocks of a call.
-  explicit BlockKernels(std::vector<std::unique_ptr<Machine>> machines);
-  explicit BlockKernels(std::unique_ptr<Machine> machine);
+  // At least one machine; several share the blocks of a call. `executor` copies between blocks and staging memory, and
+  // must outlive this.
+  BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor);
+  BlockKernels(std::unique_ptr<Machine> machine, Executor& executor);
 
   std::string description() const;
-  // As many blocks of at most `raw_bytes` at a time keep every queue of every machine busy.
+  // As many blocks of at most `raw_bytes` at a time keep every queue of every machine busy, whatever is done to them.
   std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
 
   // An error is one of the machine; a damaged block is none.
@@ -36,6 +38,7 @@ class BlockKernels {
     std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
 
     std::unique_ptr<Machine> machine;
+    Executor& executor;
     std::map<format::PtzCodec, std::unique_ptr<BlockPipeline>> pipelines = {};
   };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/backend/kernels/machine.hpp"
+#include "runtime/codec/executor.hpp"
 #include "runtime/format/ptz.hpp"
 
 namespace ptxkit::codec {
@@ -25,8 +26,9 @@ struct BlockToDecode {
 class BlockPipeline {
  public:
   virtual ~BlockPipeline() = default;
-  // How many blocks a queue takes at a time, none with more than `raw_bytes`.
-  virtual std::size_t blocks_at_once(std::size_t raw_bytes) const = 0;
+  // How many blocks a queue encodes and decodes at a time, neither form of any with more than `block_bytes`.
+  virtual std::size_t encoded_at_once(std::size_t block_bytes) const = 0;
+  virtual std::size_t decoded_at_once(std::size_t block_bytes) const = 0;
 
   virtual Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) = 0;
   // Now that it is known how long the streams are.
@@ -37,9 +39,10 @@ class BlockPipeline {
   virtual Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) = 0;
 };
 
+// `executor` copies between blocks and staging memory.
 // BWT, move to front, zero runs, rANS.
-std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine);
+std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor);
 // LZ77, demux, and an entropy coder: every other codec.
-std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, format::PtzCodec codec);
+std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, format::PtzCodec codec);
 
 }  // namespace ptxkit::codec

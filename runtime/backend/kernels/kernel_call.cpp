@@ -15,14 +15,22 @@ Result<void> launch(Machine& machine, unsigned queue, const KernelCall& call) {
   return machine.launch(queue, call.kernel, call.grid_blocks, call.block_threads, arguments);
 }
 
-Result<void> run(Machine& machine, unsigned queue, const KernelCall& call) {
-  if (auto ready = machine.prepare(call.kernel); !ready) return ready;
-  for (const std::size_t region : call.uploads) {
-    if (auto copied = machine.upload(queue, region); !copied) return copied;
+Result<void> run(Machine& machine, unsigned queue, std::span<const KernelCall> calls) {
+  for (const KernelCall& call : calls) {
+    if (auto ready = machine.prepare(call.kernel); !ready) return ready;
   }
-  if (auto launched = launch(machine, queue, call); !launched) return launched;
-  for (const std::size_t region : call.downloads) {
-    if (auto copied = machine.download(queue, region); !copied) return copied;
+  for (const KernelCall& call : calls) {
+    for (const std::size_t region : call.uploads) {
+      if (auto copied = machine.upload(queue, region); !copied) return copied;
+    }
+  }
+  for (const KernelCall& call : calls) {
+    if (auto launched = launch(machine, queue, call); !launched) return launched;
+  }
+  for (const KernelCall& call : calls) {
+    for (const std::size_t region : call.downloads) {
+      if (auto copied = machine.download(queue, region); !copied) return copied;
+    }
   }
   return {};
 }

@@ -25,7 +25,9 @@ struct KernelCall {
   std::vector<std::size_t> downloads;
 };
 
-Result<void> run(Machine& machine, unsigned queue, const KernelCall& call);
+// One after another. All uploads come first: copies up of all queues share one stream, and one that waited for a kernel
+// would hold up those of the other queues.
+Result<void> run(Machine& machine, unsigned queue, std::span<const KernelCall> calls);
 // The launch alone, of a kernel that is prepared.
 Result<void> launch(Machine& machine, unsigned queue, const KernelCall& call);
 

@@ -16,8 +16,8 @@ using kernels::StreamStatus;
 
 constexpr std::size_t kStreams = kernels::kLzStreams;
 
-// Regions of an encoding and of a decoding, in the order of the arrangement. The streams have one entry each in what
-// goes from kStreamAt on.
+// Regions of an encoding, in the order of the arrangement. The streams have one entry each in what goes from kStreamAt
+// on.
 enum EncodeRegion : std::size_t {
   kRaw,
   kMatches,
@@ -32,21 +32,75 @@ enum EncodeRegion : std::size_t {
 };
 enum DecodeRegion : std::size_t {
   kFromCoded,
-  kToLz,
   kFromAt,
   kFromSizes,
+  kToLz,
   kToAt,
   kToRooms,
   kToSizes,
   kToStatuses,
-  kToRaw,
   kLzAt,
-  kLzSize,
+  kLzSizes,
+  kToRaw,
   kRawAt,
-  kRawRoom,
-  kRawSize,
-  kRawStatus
+  kRawRooms,
+  kRawSizes,
+  kRawStatuses
 };
+
+constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// What a decoding takes: of its blocks, and of those of their streams that are coded.
+struct DecodeSizes {
+  std::size_t blocks = 0, coded_streams = 0, coded_bytes = 0, lz_bytes = 0, raw_bytes = 0;
+};
+std::vector<Region> decode_regions(const DecodeSizes& of) {
+  const std::size_t stream_offsets = 8 * of.coded_streams, stream_words = 4 * of.coded_streams;
+  const std::size_t offsets = 8 * of.blocks, words = 4 * of.blocks;
+  return {{"coded streams", of.coded_bytes},
+          {"coded offsets", stream_offsets},
+          {"coded sizes", stream_words},
+          {"lz blocks", of.lz_bytes},
+          {"stream offsets", stream_offsets},
+          {"stream rooms", stream_words},
+          {"stream sizes", stream_words},
+          {"stream statuses", stream_words},
+          {"lz offsets", offsets},
+          {"lz sizes", words},
+          {"raw", of.raw_bytes},
+          {"raw offsets", offsets},
+          {"raw rooms", words},
+          {"raw sizes", words},
+          {"raw statuses", words}};
+}
+
+// A coded block, taken apart, and where its parts lie in the regions of its group.
+struct CodedBlock {
+  struct Stream {
+    Bytes content;
+    std::size_t size = 0;
+    bool is_coded = false;
+  };
+  std::size_t index;  // in its group
+  std::array<Stream, kStreams> streams = {};
+  std::size_t lz_bytes = kernels::kLzBlockHeaderBytes;
+  std::size_t first_coded_stream = 0, coded_at = 0, lz_at = 0, raw_at = 0;
+};
+
+// False where the headers contradict each other, so that there is nothing to decode.
+bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
+  std::size_t at = kernels::kLzBlockHeaderBytes;
+  if (block.coded.size() < at) return false;
+  const auto sizes = lz_stream_sizes(block.coded.data());
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    CodedBlock::Stream& stream = apart.streams[i];
+    stream.size = sizes[i];
+    if (!find_stream(block.coded, at, stream.size, stream.content, stream.is_coded)) return false;
+    apart.lz_bytes += stream.size;
+  }
+  // A literal is a byte and a match at least four, and every flag word has a token: more makes no block of this length.
+  return at == block.coded.size() && apart.lz_bytes <= kernels::lz_block_bound(block.raw.size());
+}
 
 struct EntropyKernels {
   std::string_view encoder, decoder;
@@ -79,10 +133,18 @@ struct EncodedStream {
 
 class LzPipeline final : public BlockPipeline {
  public:
-  LzPipeline(Machine& machine, PtzCodec codec)
-      : machine_(machine), coder_(kernels_of(codec)), is_submitted_(machine.queue_count()) {}
+  LzPipeline(Machine& machine, Executor& executor, PtzCodec codec)
+      : machine_(machine), executor_(executor), coder_(kernels_of(codec)), apart_(machine.queue_count()) {}
 
-  std::size_t blocks_at_once(std::size_t) const override { return 1; }
+  std::size_t encoded_at_once(std::size_t) const override { return 1; }
+  // What one launch should carry, or a queue can hold.
+  std::size_t decoded_at_once(std::size_t block_bytes) const override {
+    const auto regions = decode_regions(
+        {1, kStreams, block_bytes, round_up(kernels::lz_block_bound(block_bytes)), round_up(block_bytes)});
+    const std::size_t fitting = machine_.queue_memory_bytes() / memory_bytes_of(regions);
+    const std::size_t wanted = machine_.slice_bytes() / std::max<std::size_t>(block_bytes, 1);
+    return std::max<std::size_t>(1, std::min(fitting, wanted));
+  }
   Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) override;
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) override;
   Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) override;
@@ -95,11 +157,12 @@ class LzPipeline final : public BlockPipeline {
     return host_array<T>(machine_, queue, region);
   }
   std::vector<EncodedStream> encoded_streams(unsigned queue);
-  Result<bool> submit_decoding(unsigned queue, const BlockToDecode& block);
+  void lay_out(unsigned queue, std::span<const BlockToDecode> blocks);
 
   Machine& machine_;
+  Executor& executor_;
   EntropyKernels coder_;
-  std::vector<char> is_submitted_;  // of each queue: there is something to decode
+  std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
 };
 
 // Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
@@ -111,7 +174,7 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
   const std::uint32_t segments = (size + kLzSegmentBytes - 1) / kLzSegmentBytes;
   const std::uint32_t position_blocks = (size + kLzBlockThreads - 1) / kLzBlockThreads;
   const std::size_t lz_bytes = lz_block_bound(size), match_bytes = size * sizeof(LzMatch);
-  const Region regions[] = {{"raw", (raw.size() + 15) / 16 * 16},
+  const Region regions[] = {{"raw", round_up(raw.size())},
                             {"matches", match_bytes, nullptr, true},
                             {"resolved matches", match_bytes, nullptr, true},
                             {"counts", std::size_t{16} * segments, nullptr, true},
@@ -211,104 +274,102 @@ Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> 
 }
 
 Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {
-  const auto submitted = submit_decoding(queue, blocks[0]);
-  is_submitted_[queue] = submitted && *submitted;
-  return submitted ? Result<void>() : tl::unexpected(submitted.error());
+  std::vector<CodedBlock>& apart = apart_[queue];
+  apart.clear();
+  DecodeSizes sizes;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    CodedBlock block{i};
+    if (!take_apart(blocks[i], block)) continue;
+    block.first_coded_stream = sizes.coded_streams;
+    block.coded_at = sizes.coded_bytes;
+    block.lz_at = sizes.lz_bytes;
+    block.raw_at = sizes.raw_bytes;
+    for (const auto& stream : block.streams) {
+      if (!stream.is_coded) continue;
+      sizes.coded_bytes += stream.content.size();
+      ++sizes.coded_streams;
+    }
+    sizes.lz_bytes += round_up(block.lz_bytes);
+    sizes.raw_bytes += round_up(blocks[i].raw.size());
+    ++sizes.blocks;
+    apart.push_back(block);
+  }
+  if (apart.empty()) return {};
+  if (auto arranged = arrange_blocks(machine_, queue, decode_regions(sizes)); !arranged) return arranged;
+  lay_out(queue, blocks);
+
+  std::vector<KernelCall> calls;
+  if (sizes.coded_streams != 0) {
+    calls.push_back(transform_call(coder_.decoder, static_cast<std::uint32_t>(sizes.coded_streams),
+                                   coder_.decoder_threads,
+                                   {kFromCoded, kFromAt, kFromSizes, kToLz, kToAt, kToRooms, kToSizes, kToStatuses}));
+    calls.back().uploads = {kFromCoded, kFromAt, kFromSizes, kToAt, kToRooms};
+    calls.back().downloads = {kToSizes, kToStatuses};
+  }
+  calls.push_back(transform_call(kernels::kLz77Decode, static_cast<std::uint32_t>(sizes.blocks), 32,
+                                 {kToLz, kLzAt, kLzSizes, kToRaw, kRawAt, kRawRooms, kRawSizes, kRawStatuses}));
+  calls.back().uploads = {kToLz, kLzAt, kLzSizes, kRawAt, kRawRooms};
+  calls.back().downloads = {kRawSizes, kRawStatuses};
+  return run(machine_, queue, calls).and_then([&] {
+    const driver::Rows all{0, sizes.raw_bytes, sizes.raw_bytes, 1};
+    return machine_.download_rows(queue, kToRaw, {&all, 1});
+  });
 }
 
-// False where the block's headers contradict each other, so that there is nothing to decode.
-Result<bool> LzPipeline::submit_decoding(unsigned queue, const BlockToDecode& block) {
-  using namespace kernels;
-  if (block.coded.size() < kLzBlockHeaderBytes) return false;
-  // Streams that are stored raw are put in their places here, the others by the kernel.
-  std::vector<std::uint8_t> lz(block.coded.begin(), block.coded.begin() + kLzBlockHeaderBytes);
-  struct Stream {
-    std::size_t from, stored, to, size;
-  };
-  std::vector<Stream> streams;
-  std::size_t at = kLzBlockHeaderBytes;
-  for (const std::size_t size : lz_stream_sizes(block.coded.data())) {
-    if (size > 4 * block.raw.size()) return false;
-    const std::size_t to = lz.size();
-    lz.resize(to + size);
-    const auto note = [&](Bytes content, MutableBytes) {
-      streams.push_back({static_cast<std::size_t>(content.data() - block.coded.data()), content.size(), to, size});
-      return TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(size)};
-    };
-    if (!take_stream(block.coded, at, MutableBytes(lz).last(size), note)) return false;
-  }
-  if (at != block.coded.size()) return false;
-
-  const Region regions[] = {{"coded block", block.coded.size()},
-                            {"lz block", lz.size()},
-                            {"coded offsets", 8 * kStreams},
-                            {"coded sizes", 4 * kStreams},
-                            {"stream offsets", 8 * kStreams},
-                            {"stream rooms", 4 * kStreams},
-                            {"stream sizes", 4 * kStreams},
-                            {"stream statuses", 4 * kStreams},
-                            {"raw", block.raw.size()},
-                            {"lz offset", 8},
-                            {"lz size", 4},
-                            {"raw offset", 8},
-                            {"raw room", 4},
-                            {"raw size", 4},
-                            {"raw status", 4}};
-  if (auto arranged = arrange_blocks(machine_, queue, regions); !arranged) return tl::unexpected(arranged.error());
-  std::copy(block.coded.begin(), block.coded.end(), machine_.host(queue, kFromCoded).begin());
-  std::copy(lz.begin(), lz.end(), machine_.host(queue, kToLz).begin());
-  for (std::size_t i = 0; i < kStreams; ++i) {
-    const Stream stream = i < streams.size() ? streams[i] : Stream{0, 0, 0, 0};
-    array<std::uint64_t>(queue, kFromAt)[i] = stream.from;
-    array<std::uint32_t>(queue, kFromSizes)[i] = static_cast<std::uint32_t>(stream.stored);
-    array<std::uint64_t>(queue, kToAt)[i] = stream.to;
-    array<std::uint32_t>(queue, kToRooms)[i] = static_cast<std::uint32_t>(stream.size);
-    // What stands there where no kernel writes it: a stream that was stored raw is good.
-    array<std::uint32_t>(queue, kToSizes)[i] = static_cast<std::uint32_t>(stream.size);
-    array<std::uint32_t>(queue, kToStatuses)[i] = static_cast<std::uint32_t>(StreamStatus::ok);
-  }
-  *array<std::uint64_t>(queue, kLzAt) = 0;
-  *array<std::uint32_t>(queue, kLzSize) = static_cast<std::uint32_t>(lz.size());
-  *array<std::uint64_t>(queue, kRawAt) = 0;
-  *array<std::uint32_t>(queue, kRawRoom) = static_cast<std::uint32_t>(block.raw.size());
-
-  std::vector<std::size_t> uploads = {kToLz, kLzAt, kLzSize, kRawAt, kRawRoom};
-  if (!streams.empty()) {
-    const auto count = static_cast<std::uint32_t>(streams.size());
-    KernelCall call = transform_call(coder_.decoder, count, coder_.decoder_threads,
-                                     {kFromCoded, kFromAt, kFromSizes, kToLz, kToAt, kToRooms, kToSizes, kToStatuses});
-    call.uploads = {kFromCoded, kToLz, kFromAt, kFromSizes, kToAt, kToRooms, kToSizes, kToStatuses};
-    call.downloads = {kToSizes, kToStatuses};
-    if (auto done = run(machine_, queue, call); !done) return tl::unexpected(done.error());
-    uploads.erase(uploads.begin());  // the kernel has put streams there
-  }
-  KernelCall call =
-      transform_call(kLz77Decode, 1, 32, {kToLz, kLzAt, kLzSize, kToRaw, kRawAt, kRawRoom, kRawSize, kRawStatus});
-  call.uploads = uploads;
-  call.downloads = {kToRaw, kRawSize, kRawStatus};
-  if (auto done = run(machine_, queue, call); !done) return tl::unexpected(done.error());
-  return true;
+// What a decoding begins with, into the host sides of its regions: streams that are stored raw go to their places in
+// the LZ blocks here, the others by the kernel.
+void LzPipeline::lay_out(unsigned queue, std::span<const BlockToDecode> blocks) {
+  const MutableBytes coded_streams = machine_.host(queue, kFromCoded), lz_blocks = machine_.host(queue, kToLz);
+  executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+    const CodedBlock& block = apart_[queue][i];
+    const BlockToDecode& of = blocks[block.index];
+    const auto lz = lz_blocks.subspan(block.lz_at, block.lz_bytes);
+    std::copy_n(of.coded.begin(), kernels::kLzBlockHeaderBytes, lz.begin());
+    std::size_t to = kernels::kLzBlockHeaderBytes, from = block.coded_at, coded = block.first_coded_stream;
+    for (const CodedBlock::Stream& stream : block.streams) {
+      const MutableBytes room = stream.is_coded ? coded_streams.subspan(from) : lz.subspan(to);
+      std::copy(stream.content.begin(), stream.content.end(), room.begin());
+      if (stream.is_coded) {
+        array<std::uint64_t>(queue, kFromAt)[coded] = from;
+        array<std::uint32_t>(queue, kFromSizes)[coded] = static_cast<std::uint32_t>(stream.content.size());
+        array<std::uint64_t>(queue, kToAt)[coded] = block.lz_at + to;
+        array<std::uint32_t>(queue, kToRooms)[coded] = static_cast<std::uint32_t>(stream.size);
+        from += stream.content.size();
+        ++coded;
+      }
+      to += stream.size;
+    }
+    array<std::uint64_t>(queue, kLzAt)[i] = block.lz_at;
+    array<std::uint32_t>(queue, kLzSizes)[i] = static_cast<std::uint32_t>(block.lz_bytes);
+    array<std::uint64_t>(queue, kRawAt)[i] = block.raw_at;
+    array<std::uint32_t>(queue, kRawRooms)[i] = static_cast<std::uint32_t>(of.raw.size());
+  });
 }
 
 Result<void> LzPipeline::collect_raw(unsigned queue, std::span<BlockToDecode> blocks) {
-  if (!is_submitted_[queue]) return {};
-  BlockToDecode& block = blocks[0];
-  bool good = *array<std::uint32_t>(queue, kRawStatus) == static_cast<std::uint32_t>(StreamStatus::ok) &&
-              *array<std::uint32_t>(queue, kRawSize) == block.raw.size();
-  for (std::size_t i = 0; i < kStreams; ++i) {
-    good = good && array<std::uint32_t>(queue, kToStatuses)[i] == static_cast<std::uint32_t>(StreamStatus::ok) &&
-           array<std::uint32_t>(queue, kToSizes)[i] == array<std::uint32_t>(queue, kToRooms)[i];
-  }
-  block.good = good;
-  const MutableBytes raw = machine_.host(queue, kToRaw);
-  if (good) std::copy(raw.begin(), raw.end(), block.raw.begin());
+  const auto is_ok = [&](std::size_t statuses, std::size_t sizes, std::size_t i, std::size_t expected_size) {
+    return array<std::uint32_t>(queue, statuses)[i] == static_cast<std::uint32_t>(StreamStatus::ok) &&
+           array<std::uint32_t>(queue, sizes)[i] == expected_size;
+  };
+  const Bytes all_raw = apart_[queue].empty() ? Bytes() : Bytes(machine_.host(queue, kToRaw));
+  executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+    const CodedBlock& block = apart_[queue][i];
+    BlockToDecode& to = blocks[block.index];
+    to.good = is_ok(kRawStatuses, kRawSizes, i, to.raw.size());
+    std::size_t coded = block.first_coded_stream;
+    for (const CodedBlock::Stream& stream : block.streams) {
+      if (stream.is_coded) to.good = is_ok(kToStatuses, kToSizes, coded++, stream.size) && to.good;
+    }
+    const Bytes raw = all_raw.subspan(block.raw_at, to.raw.size());
+    if (to.good) std::copy(raw.begin(), raw.end(), to.raw.begin());
+  });
   return {};
 }
 
 }  // namespace
 
-std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, PtzCodec codec) {
-  return std::make_unique<LzPipeline>(machine, codec);
+std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, PtzCodec codec) {
+  return std::make_unique<LzPipeline>(machine, executor, codec);
 }
 
 }  // namespace ptxkit::codec
