@@ -86,8 +86,6 @@ std::string_view wanted(const OperandSpec& spec) {
       return "an address in brackets";
     case Role::opaque:
       return "a texture or surface in brackets";
-    case Role::anything:
-      break;
   }
   return "an operand";
 }

@@ -263,12 +263,6 @@ class OperandCompiler {
   }
 
   bool parse_single(OperandSpec& item) {
-    if (text_.substr(at_, 3) == "...") {
-      at_ += 3;
-      item.role = Role::anything;
-      item.any_count = true;
-      return true;
-    }
     const std::string_view name = parse_name();
     if (accept('[')) return parse_address_with_more(item);
     const bool braces = accept('{');
@@ -353,13 +347,7 @@ class OperandCompiler {
     while (accept(',')) {
       skip_blanks();
       OperandSpec child;
-      if (parse_item(child)) {
-        if (child.role == Role::anything) {
-          item.any_count = true;
-        } else {
-          more.push_back(child);
-        }
-      }
+      if (parse_item(child)) more.push_back(child);
       skip_blanks();
     }
     take(']');

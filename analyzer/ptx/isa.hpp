@@ -21,7 +21,7 @@
 //   t   address in tensor memory; t~ in any 32 bits
 //   o   a texture, sampler or surface in brackets, by name or by a 64-bit register that holds its handle
 //   v   register or variable; g register or constant that is a generic address
-//   L   label; T branch table; C call; _ the sink alone; ... anything
+//   L   label; T branch table; C call; _ the sink alone
 //   w   destination, x source of a video instruction, with a selector of a byte or half; w2 x2 of two halves, w4 x4 of
 //       four bytes (x2 and x4 no constant); w has none beside a second operation
 //   z   what a texture compares depths with, where coordinates are floats
@@ -122,8 +122,7 @@ enum class Role : uint8_t {
   vector,
   pair,
   address_with_more,
-  opaque,
-  anything
+  opaque
 };
 
 // What an operand is for.
@@ -140,7 +139,7 @@ enum class Selector : uint8_t { none, part, halves, bytes, half_mask, byte_mask 
 
 // One item of a form's operands, with types and counts filled in for one spelling.
 struct OperandSpec {
-  Role role = Role::anything;
+  Role role = Role::sink;
   char letter = 0;  // as the table has the role
   Purpose purpose = Purpose::source;
   Type type = Type::none;
@@ -153,7 +152,6 @@ struct OperandSpec {
   bool may_negate = false;                    // -%r1
   bool pair_optional = false;                 // a pair: the second half may be missing
   bool is_late = false;                       // from version 4.3 and sm_30 on
-  bool any_count = false;                     // an address with any further operands
   bool padded = false;                        // a vector of `count` elements or of a larger power of two
   uint16_t multiple_of = 1;                   // a constant
   uint16_t count = 0;                         // of a vector

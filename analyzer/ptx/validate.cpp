@@ -410,7 +410,7 @@ bool Validator::match_elements(const Function& function, const Instruction& inst
 bool Validator::match(const Function& function, const Instruction& instruction, const OperandSpec& spec,
                       const Operand& operand, Failure& failure) const {
   // A name that is not known was reported where it stands.
-  if (operand.kind == OperandKind::text || spec.role == Role::anything) return true;
+  if (operand.kind == OperandKind::text) return true;
   const auto other = [&] {
     DiagnosticKind kind = DiagnosticKind::operand_kind;
     if (is_predicate(spec.role)) kind = DiagnosticKind::bad_predicate;
@@ -515,7 +515,7 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
       const bool fits = spec.role == Role::opaque ? match_opaque(function, spec, operand, failure)
                                                   : match_address(function, instruction, spec, operand, failure);
       if (!fits) return false;
-      return spec.any_count || match_brackets(function, instruction, spec, operand, failure, nullptr);
+      return match_brackets(function, instruction, spec, operand, failure, nullptr);
     }
     case Role::label:
       return operand.kind == OperandKind::label || other();
@@ -578,7 +578,6 @@ bool Validator::match(const Function& function, const Instruction& instruction, 
              match(function, instruction, specs_[spec.first_child + 1], children[1], failure);
     }
     case Role::call:
-    case Role::anything:
       break;
   }
   return true;
@@ -619,7 +618,7 @@ void Validator::take_apart(const Function& function, const Instruction& instruct
   matches.push_back({spec, operand});
   const bool has_brackets = spec.role == Role::opaque || spec.role == Role::address_with_more;
   Failure none;
-  if (has_brackets && !spec.any_count) match_brackets(function, instruction, spec, operand, none, &matches);
+  if (has_brackets) match_brackets(function, instruction, spec, operand, none, &matches);
 }
 
 // Offsets of texels and depths to compare with are younger than the instructions that take them.
@@ -659,7 +658,6 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
   for (uint32_t i = 0; i < candidate.spec_count; ++i) {
     const OperandSpec& spec = specs_[candidate.first_spec + i];
     if (spec.role == Role::call) return match_call(function, instruction, failure);
-    if (spec.role == Role::anything) return true;
     failure.operand = static_cast<uint32_t>(next);
     if (next == operands.size()) {
       if (spec.optional) continue;

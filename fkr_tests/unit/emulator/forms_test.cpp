@@ -47,6 +47,33 @@ TEST(Forms, EveryOneIsDecodedUnlessTheTableNamesItAsMissing) {
   fmt::print("{} of {} forms are decoded in every variant\n", decoded, forms);
 }
 
+// Why `instruction` is not run, once its row is that of `other`; empty where it is.
+std::string refusal_with_row(const std::string& instruction, ptx::Op other) {
+  ptx::ParseResult parsed =
+      ptx::parse(fmt::format(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {{\n.reg .u32 %r<4>;\n"
+                             ".reg .u64 %l<4>;\n{}\nret;\n}}\n",
+                             instruction),
+                 "row.ptx");
+  EXPECT_TRUE(parsed.diagnostics.empty());
+  parsed.module.functions[0].instructions[0].form =
+      static_cast<uint32_t>(ptx::forms_of(other).data() - ptx::all_forms().data());
+  Device device({.memory_bytes = uint64_t{64} << 20});
+  auto program = Program::load(device, std::make_shared<const ptx::Module>(std::move(parsed.module)));
+  if (!program) return program.error().message();
+  const auto& refusals = program->image()->refusals;
+  return refusals.empty() ? "" : refusals[0];
+}
+
+// The row alone says what an operand is for: what the decoder asks for must be in it, and all that is in it is asked
+// for.
+TEST(Forms, OperandsAreThoseOfTheRow) {
+  EXPECT_EQ(refusal_with_row("mapa.u32 %r1, %r2, %r3;", ptx::Op::mapa), "");
+  EXPECT_EQ(refusal_with_row("add.u32 %r1, %r2, %r3;", ptx::Op::mapa),
+            "cannot run 'add.u32': nothing is known of its operand 'rank'");
+  EXPECT_EQ(refusal_with_row("mapa.u32 %r1, %r2, %r3;", ptx::Op::sub),
+            "cannot run 'mapa.u32': the ISA table gives it no 'rank'");
+}
+
 // The programs that device_tests compares with a GPU. Where PTXKIT_FORMS names a folder they are written there.
 TEST(Forms, ProgramsOfRegistersRun) {
   const auto cases = ptxkit::testing::form_cases();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/ptx/levels.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::ptx {
 namespace {
@@ -98,8 +99,6 @@ class OperandWriter {
         }
         return text + "]";
       }
-      case Role::anything:
-        break;
     }
     return "";
   }
@@ -216,7 +215,6 @@ Sample make_sample(const Form& form, unsigned variant) {
   Sample sample;
   std::string operands;
   for (size_t i = first; i < specs.size(); ++i) {
-    if (specs[i].role == Role::anything) continue;
     if (specs[i].optional && variant % 2 == 0) continue;
     operands += (operands.empty() ? " " : ", ") + writer.write(specs[i]);
     sample.operands.push_back(specs[i]);
@@ -245,6 +243,22 @@ Sample make_sample(const Form& form, unsigned variant) {
 std::string make_module(const Sample& sample) {
   const Level level = level_of_target(sample.target, sample.version);
   return header(sample, level) + entry(sample, 0, level);
+}
+
+std::vector<MatchedOperand> match_sample(const Form& form, const Sample& sample) {
+  const std::string text = make_module(sample);
+  const ParseResult parsed = parse(text, "sample.ptx");
+  const Function& function = parsed.module.functions.back();
+  std::vector<MatchedOperand> matches;
+  for (Instruction instruction : function.instructions) {
+    if (instruction.spelling != sample.spelling) continue;
+    instruction.form = static_cast<uint32_t>(&form - all_forms().data());
+    Validator validator(parsed.module);
+    const Candidate row = validator.row_of(instruction, read_opcode(sample.spelling).words);
+    PTXKIT_CHECK(validator.read(function, instruction, row, matches), "a sample does not fit its form");
+    break;
+  }
+  return matches;
 }
 
 }  // namespace ptxkit::ptx

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/validate.hpp"
 
 namespace ptxkit::ptx {
 
@@ -23,5 +23,8 @@ Sample make_sample(const Form& form, unsigned variant);
 
 // A whole module around one instruction.
 std::string make_module(const Sample& sample);
+
+// The operands of an instruction of the form, as the validator reads them.
+std::vector<MatchedOperand> match_sample(const Form& form, const Sample& sample);
 
 }  // namespace ptxkit::ptx

@@ -1,5 +1,6 @@
 // The ISA table against itself: its words exist, its rows are accepted, and what is next to them is not.
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ TEST(IsaTable, EveryFormIsAccepted) {
 // One operand more, and one less where operands are needed, is refused.
 TEST(IsaTable, OneOperandMoreIsRefused) {
   for (const Form& form : all_forms()) {
-    if (form.operands.find("...") != std::string_view::npos || form.op == Op::call) continue;
+    if (form.op == Op::call) continue;
     Sample sample = make_sample(form, 1);
     std::string& text = sample.instruction;
     text.insert(text.size() - 1, form.operands.empty() ? " %w1, %w2" : ", %w1, %p1, %w2, {%w1, %w2}");
@@ -109,7 +110,7 @@ TEST(IsaTable, ARegisterOfTheNextNarrowerTypeIsRefused) {
 TEST(IsaTable, OneOperandLessIsRefused) {
   size_t others = 0;
   for (const Form& form : all_forms()) {
-    if (form.operands.empty() || form.operands.find("...") != std::string_view::npos || form.op == Op::call) continue;
+    if (form.operands.empty() || form.op == Op::call) continue;
     Sample sample = make_sample(form, 0);  // without what is optional
     std::string& text = sample.instruction;
     int depth = 0;
@@ -154,6 +155,28 @@ TEST(IsaTable, EveryFormHasARefusedNeighbour) {
     });
     EXPECT_TRUE(any) << name(form) << "\n" << good.instruction;
   }
+}
+
+// What an operand is for is said of one operand of a form only, but for sources that stand in the order of their use.
+TEST(IsaTable, OperandsOfAFormAreToldApart) {
+  std::set<Purpose> met;
+  for (const Form& form : all_forms()) {
+    const Family of = family(form.op);
+    const bool has_order = of == Family::arithmetic || of == Family::comparison || of == Family::conversion ||
+                           of == Family::video || of == Family::warp;
+    for (unsigned variant = 0; variant < 8; ++variant) {
+      std::set<Purpose> here;
+      for (const MatchedOperand& each : match_sample(form, make_sample(form, variant))) {
+        const bool is_new = here.insert(each.spec.purpose).second;
+        const bool is_source = each.spec.purpose == Purpose::source || each.spec.purpose == Purpose::predicate;
+        EXPECT_TRUE(is_new || (has_order && is_source)) << name(form) << ": " << text(each.spec.purpose);
+      }
+      met.insert(here.begin(), here.end());
+    }
+  }
+#define PURPOSE(name) EXPECT_TRUE(met.contains(Purpose::name)) << #name;
+#include "analyzer/ptx/purposes.def"
+#undef PURPOSE
 }
 
 TEST(IsaTable, NextToTheLevelIsRefused) {

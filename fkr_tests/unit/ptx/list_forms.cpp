@@ -24,6 +24,20 @@ std::string emulated(Op op) {
   return missing.empty() ? "yes" : missing;
 }
 
+// What the operands of its forms are for, in the order in which they first stand.
+std::string operand_names(std::span<const Form> forms) {
+  std::vector<std::string_view> names;
+  for (const Form& form : forms) {
+    for (unsigned variant = 0; variant < 8; ++variant) {
+      for (const MatchedOperand& each : match_sample(form, make_sample(form, variant))) {
+        const std::string_view name = text(each.spec.purpose);
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 void list_opcodes() {
   fmt::print(
       "# Opcodes of the ISA table\n\n"
@@ -33,17 +47,18 @@ void list_opcodes() {
       "rows "
       "themselves are\nwritten to be read: `analyzer/ptx/isa.hpp` explains their two small languages. {} forms of {} "
       "opcodes.\n\n"
-      "The emulator runs what the last column says; `isa_emulated.def` names the rest by its words.\n\n"
-      "| opcode | family | forms | first in PTX | on sm | last new in PTX | emulated "
-      "|\n|---|---|--:|--:|---|--:|---|\n",
+      "Operands are named by what they are for, as the emulator's decoder finds them. It runs what the last column "
+      "says;\n`isa_emulated.def` names the rest by its words.\n\n"
+      "| opcode | family | forms | first in PTX | on sm | last new in PTX | operands | emulated "
+      "|\n|---|---|--:|--:|---|--:|---|---|\n",
       "list_forms", all_forms().size(), static_cast<size_t>(Op::unknown));
   for (uint16_t i = 0; i < static_cast<uint16_t>(Op::unknown); ++i) {
     const auto forms = forms_of(static_cast<Op>(i));
     const auto [oldest, newest] = std::ranges::minmax_element(forms, {}, &Form::version);
     const auto op = static_cast<Op>(i);
-    fmt::print("| {} | {} | {} | {}.{} | {} | {}.{} | {} |\n", text(op), family_name(op), forms.size(),
+    fmt::print("| {} | {} | {} | {}.{} | {} | {}.{} | {} | {} |\n", text(op), family_name(op), forms.size(),
                oldest->version / 10, oldest->version % 10, oldest->targets, newest->version / 10, newest->version % 10,
-               emulated(op));
+               operand_names(forms), emulated(op));
   }
 }
 
