@@ -54,46 +54,48 @@ class Lz77OnDevice {
   }
 
   Bytes link() {
-    const auto buffers =
-        launch_(kernels::kLz77Link, kernels::kLzLinkBlocks, 32, {src(), size(), KernelArgument::output(match_bytes())});
-    return buffers.empty() ? Bytes() : buffers[1];
+    const auto buffers = launch_(kernels::kLz77Link, kernels::kLzLinkBlocks, 32,
+                                 {src(), sizes(), KernelArgument::output(match_bytes()), item_bytes()});
+    return buffers.empty() ? Bytes() : buffers[2];
   }
   // hash, batch: fill in what lz77_link began.
   Bytes find(std::string_view kernel, const Bytes& links, uint32_t positions_a_thread) {
     const auto buffers = launch_(kernel, ctas(positions_a_thread * kernels::kLzBlockThreads), kernels::kLzBlockThreads,
-                                 {src(), size(), KernelArgument::input(links)});
-    return buffers.empty() ? Bytes() : buffers[1];
+                                 {src(), sizes(), KernelArgument::input(links), item_bytes()});
+    return buffers.empty() ? Bytes() : buffers[2];
   }
   Bytes lazy(const Bytes& matches) {
-    const auto buffers = launch_(kernels::kLz77Lazy, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
-                                 {KernelArgument::input(matches), KernelArgument::output(match_bytes()), size()});
+    const auto buffers =
+        launch_(kernels::kLz77Lazy, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
+                {KernelArgument::input(matches), KernelArgument::output(match_bytes()), sizes(), item_bytes()});
     return buffers.empty() ? Bytes() : buffers[1];
   }
   Bytes per_position(uint32_t window) {
     const auto buffers =
         launch_(kernels::kLz77PerPosition, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
-                {src(), size(), KernelArgument::output(match_bytes()), KernelArgument::number(window)});
-    return buffers.empty() ? Bytes() : buffers[1];
+                {src(), sizes(), KernelArgument::output(match_bytes()), item_bytes(), KernelArgument::number(window)});
+    return buffers.empty() ? Bytes() : buffers[2];
   }
   Bytes topk(const Bytes& links) {
-    const auto buffers = launch_(
-        kernels::kLz77TopK, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
-        {src(), size(), KernelArgument::input(links), KernelArgument::output(kernels::kLzTopK * match_bytes())});
-    return buffers.empty() ? Bytes() : buffers[2];
+    const auto buffers = launch_(kernels::kLz77TopK, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
+                                 {src(), sizes(), KernelArgument::input(links),
+                                  KernelArgument::output(kernels::kLzTopK * match_bytes()), item_bytes()});
+    return buffers.empty() ? Bytes() : buffers[3];
   }
   Bytes demux(const Bytes& matches, size_t block_bytes) {
     const uint32_t segments = ctas(kernels::kLzSegmentBytes);
     const auto counted =
         launch_(kernels::kDemuxCount, segments, 32,
-                {KernelArgument::input(matches), size(), KernelArgument::output(size_t{16} * segments)});
+                {KernelArgument::input(matches), sizes(), KernelArgument::output(size_t{16} * segments), item_bytes()});
     if (counted.empty()) return {};
-    const auto buffers = launch_(kernels::kDemuxScatter, segments, 32,
-                                 {src(), size(), KernelArgument::input(matches), KernelArgument::input(counted[1]),
-                                  KernelArgument::output(block_bytes), KernelArgument::output(8 * kernels::kLzStreams),
-                                  KernelArgument::output(4 * kernels::kLzStreams)});
+    const auto buffers =
+        launch_(kernels::kDemuxScatter, segments, 32,
+                {src(), sizes(), KernelArgument::input(matches), KernelArgument::input(counted[2]),
+                 KernelArgument::output(block_bytes), KernelArgument::output(8 * kernels::kLzStreams),
+                 KernelArgument::output(4 * kernels::kLzStreams), item_bytes(), KernelArgument::number(0)});
     if (buffers.empty()) return {};
-    expect_streams_of(buffers[3], buffers[4], buffers[5]);
-    return buffers[3];
+    expect_streams_of(buffers[4], buffers[5], buffers[6]);
+    return buffers[4];
   }
 
  private:
@@ -114,7 +116,12 @@ class Lz77OnDevice {
   }
 
   KernelArgument src() const { return KernelArgument::input(padded_); }
-  KernelArgument size() const { return KernelArgument::number(size_); }
+  KernelArgument sizes() const {
+    Bytes word(sizeof size_);
+    std::memcpy(word.data(), &size_, sizeof size_);
+    return KernelArgument::input(word);
+  }
+  KernelArgument item_bytes() const { return KernelArgument::number(static_cast<uint32_t>(padded_.size())); }
   size_t match_bytes() const { return raw_.size() * sizeof(kernels::LzMatch); }
   uint32_t ctas(uint32_t positions) const { return (size_ + positions - 1) / positions; }
 
@@ -149,6 +156,58 @@ inline void expect_lz77_as_reference(const Launch& launch, const Bytes& raw, uin
     EXPECT_EQ(lz77_decode_reference(block, decoded).status, StreamStatus::ok);
     EXPECT_TRUE(decoded == raw);
   }
+}
+
+// The finders over two blocks of one launch, the second one shorter: the block-by-block reference's matches, those of
+// the second where the largest block's would end.
+inline void expect_finders_take_blocks(const Launch& launch, const Bytes& first, const Bytes& second, uint32_t window) {
+  using namespace kernels;
+  const size_t item_bytes = (first.size() + 15) / 16 * 16;
+  Bytes raw(item_bytes + (second.size() + 15) / 16 * 16, 0xa5), sizes(8);
+  std::copy(first.begin(), first.end(), raw.begin());
+  std::copy(second.begin(), second.end(), raw.begin() + static_cast<ptrdiff_t>(item_bytes));
+  const uint32_t size_words[] = {static_cast<uint32_t>(first.size()), static_cast<uint32_t>(second.size())};
+  std::memcpy(sizes.data(), size_words, sizeof size_words);
+  const auto src = KernelArgument::input(raw), both = KernelArgument::input(sizes),
+             stride = KernelArgument::number(static_cast<uint32_t>(item_bytes));
+  const size_t match_bytes = (item_bytes + second.size()) * sizeof(LzMatch);
+  const auto expect = [&](std::string_view kernel, const Bytes& found, const auto& reference, size_t a_position = 1) {
+    const LzMatches matches = matches_of(found);
+    ASSERT_EQ(matches.size(), (item_bytes + second.size()) * a_position) << kernel;
+    const auto second_at = matches.begin() + static_cast<ptrdiff_t>(item_bytes * a_position);
+    const auto first_end = matches.begin() + static_cast<ptrdiff_t>(first.size() * a_position);
+    EXPECT_TRUE(LzMatches(matches.begin(), first_end) == reference(first)) << kernel;
+    EXPECT_TRUE(LzMatches(second_at, matches.end()) == reference(second)) << kernel;
+  };
+  const auto ctas = [&](uint32_t positions) {
+    return 2 * ((static_cast<uint32_t>(item_bytes) + positions - 1) / positions);
+  };
+  const auto room = KernelArgument::output(match_bytes);
+  // Of the links everything but `next` is of no kernel.
+  LzMatches links = lz77_link_reference(first);
+  links.resize(item_bytes);
+  for (const LzMatch& match : lz77_link_reference(second)) links.push_back(match);
+  const auto linked = KernelArgument::input(bytes_of_matches(links));
+  LzMatches found = matches_of(launch(kLz77Link, 2 * kLzLinkBlocks, 32, {src, both, room, stride})[2]);
+  for (LzMatch& match : found) match.offset = match.length = 0;
+  expect(kLz77Link, bytes_of_matches(found), lz77_link_reference);
+  const std::vector<KernelArgument> finding = {src, both, linked, stride};
+  const Bytes hashed = launch(kLz77Hash, ctas(kLzBlockThreads), kLzBlockThreads, finding)[2];
+  expect(kLz77Hash, hashed, lz77_hash_reference);
+  const uint32_t batches = ctas(kLzBlockThreads * kLzBatchPositions);
+  expect(kLz77Batch, launch(kLz77Batch, batches, kLzBlockThreads, finding)[2], lz77_batch_reference);
+  expect(kLz77TopK,
+         launch(kLz77TopK, ctas(kLzBlockThreads), kLzBlockThreads,
+                {src, both, linked, KernelArgument::output(kLzTopK * match_bytes), stride})[3],
+         lz77_topk_reference, kLzTopK);
+  expect(kLz77PerPosition,
+         launch(kLz77PerPosition, ctas(kLzBlockThreads), kLzBlockThreads,
+                {src, both, room, stride, KernelArgument::number(window)})[2],
+         [&](const Bytes& of) { return lz77_per_position_reference(of, window); });
+  expect(
+      kLz77Lazy,
+      launch(kLz77Lazy, ctas(kLzBlockThreads), kLzBlockThreads, {KernelArgument::input(hashed), room, both, stride})[1],
+      [](const Bytes& of) { return lz77_lazy_reference(lz77_hash_reference(of)); });
 }
 
 }  // namespace ptxkit::testing

@@ -23,6 +23,12 @@ TEST(DeviceLz77, AwkwardSizes) {
   }
 }
 
+TEST(DeviceLz77, TwoBlocksOfOneLaunch) {
+  PTXKIT_REQUIRE_DEVICE();
+  expect_finders_take_blocks(launch, ptxkit::testing::matchable_bytes(70000, 1),
+                             ptxkit::testing::matchable_bytes(5001, 2), 300);
+}
+
 TEST(DeviceLz77, RunsNoiseAndEverythingInBetween) {
   PTXKIT_REQUIRE_DEVICE();
   for (const Bytes& raw : {Bytes(5000, 'x'), ptxkit::testing::random_bytes(5000, 1), ptxkit::testing::ramp_bytes(5000),

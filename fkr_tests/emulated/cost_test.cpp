@@ -188,20 +188,22 @@ void KernelCosts::transforms() {
 void KernelCosts::match_finders_and_demux() {
   const Bytes raw = ptxkit::testing::matchable_bytes(2 * kLzSegmentBytes, 1);
   const auto size = static_cast<uint32_t>(raw.size());
-  const auto src = KernelArgument::input(raw), count = KernelArgument::number(size);
+  const auto src = KernelArgument::input(raw), sizes = words({size}), item_bytes = KernelArgument::number(size);
   const auto ctas = [&](uint32_t positions) { return size / positions; };
-  const Bytes links = run(kLz77Link, kLzLinkBlocks, size, {src, count, room()}).at("matches");
+  const Bytes links = run(kLz77Link, kLzLinkBlocks, size, {src, sizes, room(), item_bytes}).at("matches");
   const auto linked = KernelArgument::input(links);
-  const Bytes matches = run(kLz77Hash, ctas(kLzBlockThreads), size, {src, count, linked}).at("matches");
+  const Bytes matches = run(kLz77Hash, ctas(kLzBlockThreads), size, {src, sizes, linked, item_bytes}).at("matches");
   const auto matched = KernelArgument::input(matches);
-  run(kLz77Batch, ctas(kLzBatchPositions * kLzBlockThreads), size, {src, count, linked});
-  run(kLz77Lazy, ctas(kLzBlockThreads), size, {matched, room(), count});
-  run(kLz77TopK, ctas(kLzBlockThreads), size, {src, count, linked, room()});
-  run(kLz77PerPosition, ctas(kLzBlockThreads), size, {src, count, room(), KernelArgument::number(40)});
+  run(kLz77Batch, ctas(kLzBatchPositions * kLzBlockThreads), size, {src, sizes, linked, item_bytes});
+  run(kLz77Lazy, ctas(kLzBlockThreads), size, {matched, room(), sizes, item_bytes});
+  run(kLz77TopK, ctas(kLzBlockThreads), size, {src, sizes, linked, room(), item_bytes});
+  run(kLz77PerPosition, ctas(kLzBlockThreads), size, {src, sizes, room(), item_bytes, KernelArgument::number(40)});
   const Bytes counts =
-      run(kDemuxCount, ctas(kLzSegmentBytes), size, {matched, count, room()}, {"matches"}).at("counts");
+      run(kDemuxCount, ctas(kLzSegmentBytes), size, {matched, sizes, room(), item_bytes}, {"matches"}).at("counts");
   run(kDemuxScatter, ctas(kLzSegmentBytes), size,
-      {src, count, matched, KernelArgument::input(counts), room(), room(), room()}, {"src", "matches", "dst"});
+      {src, sizes, matched, KernelArgument::input(counts), room(), room(), room(), item_bytes,
+       KernelArgument::number(0)},
+      {"src", "matches", "dst"});
 }
 
 void KernelCosts::columns() {

@@ -52,6 +52,13 @@ TEST(Lz77, TheLastCandidateAndTheFarthest) {
   }
 }
 
+TEST(Lz77, TwoBlocksOfOneLaunch) {
+  for (const auto build : ptxkit::testing::kVariants) {
+    expect_finders_take_blocks(emulator_launch(build), ptxkit::testing::matchable_bytes(300, 1),
+                               ptxkit::testing::matchable_bytes(97, 2), 40);
+  }
+}
+
 // Longer by one, and by two, at each of the two positions that a match may give way to.
 TEST(Lz77, WhatAMatchGivesWayTo) {
   for (const LzMatches& matches :

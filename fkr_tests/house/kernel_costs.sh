@@ -25,7 +25,7 @@ says "demux_scatter: no buffer of its cost is the parameter dst"
 says "demux_scatter: the buffer target of its cost is no parameter"
 changed lz77/match_finders.cpp 's/shared_bytes = kOwnedBuckets/shared_bytes = 2 * kOwnedBuckets/'
 expect 1 match_finders.cpp
-says "lz77_link: its shared arrays take 1024 bytes, its budget has 2048"
+says "lz77_link: its shared arrays take 4096 bytes, its budget has 8192"
 changed bwt/bwt_rank.cpp 's/{"dst_rows", /{"lost_rows", /'
 expect 1 bwt_rank.cpp
 says "bwt_rank: the buffer lost_rows of its cost is no parameter"

@@ -44,26 +44,32 @@ struct LzMatch {
 // The kernels that work on positions: a thread a position, or kLzBatchPositions of them.
 inline constexpr uint32_t kLzBlockThreads = 128;
 
-// lz77_link: a warp, and a CTA, for each of kLzLinkBlocks parts of the hash values; the grid has exactly so many.
-inline constexpr uint32_t kLzLinkBlocks = 128;
+// lz77_link: a warp, and a CTA, for each of kLzLinkBlocks parts of the hash values of a block.
+inline constexpr uint32_t kLzLinkBlocks = 32;
 
 // demux: a warp, and a CTA, for each segment. No token crosses the end of one.
 inline constexpr uint32_t kLzSegmentBytes = 4096;
 
-// Parameters in order (src is 16-byte aligned; a kernel reads up to the next multiple of 16 bytes behind the block):
-//   lz77_link          src, size, matches*                     writes `next`; the others keep it
-//   lz77_hash          src, size, matches*                     the longest of kLzMaxLinks candidates, the nearest of
+// A launch takes blocks of at most item_bytes, which is a multiple of 16; its grid has as many CTAs for each of them as
+// a block of item_bytes needs, one block's after another's, and those past the end of a shorter one leave at once.
+// Block i is src[i * item_bytes .. + sizes[i]), and what the kernels say of its positions begins at i * item_bytes,
+// too.
+//
+// Parameters in order (src is 16-byte aligned; a kernel reads up to the next multiple of 16 bytes behind a block):
+//   lz77_link          src, sizes, matches*, item_bytes        writes `next`; the others keep it
+//   lz77_hash          src, sizes, matches*, item_bytes        the longest of kLzMaxLinks candidates, the nearest of
 //                                                              equals
-//   lz77_batch         src, size, matches*                     the same of kLzBatchMaxLinks within kLzBatchMaxOffset
-//   lz77_lazy          matches, resolved*, size                drops a match where a better one starts one or two later
-//   lz77_per_position  src, size, matches*, window             the longest within the window, which is cut so that
-//                                                              window * size <= kLzMaxWindowWork; the nearest of equals
-//   lz77_topk          src, size, matches, candidates*         kLzTopK longest, longest first, the nearest of equals;
-//                                                              an LzMatch each, next 0
-//   demux_count        matches, size, counts*                  four u32 a segment: literals, matches, flag words, 0
-//   demux_scatter      src, size, matches, counts, dst*,       an LZ block; where its streams begin, u64 each, and how
-//                      stream_offsets*, stream_sizes*          long they are, u32 each: what an encoder's launch takes
-// size and window are u32, the others pointers; * is written.
+//   lz77_batch         src, sizes, matches*, item_bytes        the same of kLzBatchMaxLinks within kLzBatchMaxOffset
+//   lz77_lazy          matches, resolved*, sizes, item_bytes   drops a match where a better one starts one or two later
+//   lz77_per_position  src, sizes, matches*, item_bytes,       the longest within the window, which is cut so that
+//                      window                                  window * size <= kLzMaxWindowWork; the nearest of equals
+//   lz77_topk          src, sizes, matches, candidates*,       kLzTopK longest, longest first, the nearest of equals;
+//                      item_bytes                              an LzMatch each, next 0
+//   demux_count        matches, sizes, counts*, item_bytes     four u32 a segment: literals, matches, flag words, 0
+//   demux_scatter      src, sizes, matches, counts, dst*,      an LZ block, block i's at i * dst_stride_16 * 16; where
+//                      stream_offsets*, stream_sizes*,         in dst its streams begin, u64 each, and how long they
+//                      item_bytes, dst_stride_16               are, u32 each: what an encoder's launch takes
+// item_bytes, window and dst_stride_16 are u32, the others pointers; sizes are u32; * is written.
 
 // An LZ block: raw size, literals L, matches M, flag words F, u32 each; F flag words; L literals; M lengths less
 // kLzMinMatch; M low, then M high bytes of offsets. A flag word has a bit for each of 32 tokens, the first lowest: 0 is

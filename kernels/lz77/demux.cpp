@@ -4,17 +4,16 @@
 // The parse takes whatever stands at the next position, 32 of them a turn: from a position the next match is one bit
 // scan away, and what lies between are literals.
 #include "kernels/kernels.hpp"
-#include "kernels/lz77/abi.hpp"
+#include "kernels/lz77/lz_item.hpp"
 #include "kernels/transform.hpp"
 
 namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using Matches = Ptr<ReadOnly, u32>;
-using Size = Expr<u32, Rate::Block>;
+using Matches = FixedLzMatchWords;
 
-constexpr u32 kWords = sizeof(LzMatch) / sizeof(u32);
+constexpr u32 kWords = kLzMatchWords;
 constexpr u32 kCountWords = 4;
 
 // A window of 32 positions: which begin a token, and which of those are matches.
@@ -25,7 +24,7 @@ struct Window {
 
 // on_window(window) for the windows of a segment.
 template <class OnWindow>
-void parse(Kernel& k, const Matches& matches, const Size& size, const WarpU32& segment, const OnWindow& on_window) {
+void parse(Kernel& k, const Matches& matches, const BlockU32& size, const WarpU32& segment, const OnWindow& on_window) {
   const WarpU32 begin = segment * kLzSegmentBytes;
   const WarpU32 end = begin + min(size - begin, kLzSegmentBytes);
   WarpVar next(k, begin);  // where the next token begins
@@ -50,7 +49,18 @@ void parse(Kernel& k, const Matches& matches, const Size& size, const WarpU32& s
   });
 }
 
+// The segment of a CTA; a CTA past the end of its item leaves the kernel. Counts of an item begin at `first_count`.
+struct Segment : LzItem {
+  Segment(Kernel& k, const LzSizes& sizes, const BlockU32& largest_bytes)
+      : LzItem(k, sizes, largest_bytes, lz_parts<kLzSegmentBytes>(largest_bytes)),
+        first_count(index * lz_parts<kLzSegmentBytes>(largest_bytes)) {
+    k.return_if(part * kLzSegmentBytes >= size);
+  }
+  BlockU32 first_count;
+};
+
 KernelSpec spec_of(std::string_view name, std::vector<Buffer> buffers) {
+  buffers.push_back({"sizes", 4});
   return {.name = std::string(name),
           .block = kWarpLanes,
           .budget = {.registers = 64},
@@ -64,16 +74,17 @@ KernelSpec spec_of(std::string_view name, std::vector<Buffer> buffers) {
 KernelDefinition demux_count() {
   return define(
       spec_of(kDemuxCount, {{"matches", N * 12}, {"counts", N / (kLzSegmentBytes / 16)}}),
-      [](Kernel& k, Arg<"matches", Matches> matches, Arg<"size", u32> size,
-         Arg<"counts", Ptr<Global, u32, 16>> counts) {
+      [](Kernel& k, Arg<"matches", Matches> matches, Arg<"sizes", LzSizes> sizes,
+         Arg<"counts", Ptr<Global, u32, 16>> counts, Arg<"item_bytes", u32> item_bytes) {
+        const Segment segment(k, sizes, item_bytes);
         WarpVar tokens(k, 0), taken(k, 0);
-        parse(k, matches, size, k.block(), [&](const Window& window) {
+        parse(k, segment.matches_of(matches), segment.size, segment.part, [&](const Window& window) {
           tokens += popc(window.tokens);
           taken += popc(window.matches);
         });
         k.once_per_warp([&] {
           const LaneU32 zero = k.constant<u32>(0);
-          counts.at(times<kCountWords>(k.block()))
+          counts.at(times<kCountWords>(segment.first_count + segment.part))
               .store_vector(std::array<LaneU32, kCountWords>{*tokens - *taken, *taken, (*tokens + 31) / 32, zero});
         });
       });
@@ -87,15 +98,22 @@ KernelDefinition demux_scatter() {
                               {"dst", N * 2 + kLzBlockHeaderBytes},
                               {"stream_offsets", kLzStreams * 8},
                               {"stream_sizes", kLzStreams * 4}}),
-      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8>> src, Arg<"size", u32> size, Arg<"matches", Matches> matches,
-         Arg<"counts", Ptr<ReadOnly, u32, 16>> counts, Arg<"dst", Ptr<Global, u8, 16>> dst,
-         Arg<"stream_offsets", Ptr<Global, u32, 8>> stream_offsets,
-         Arg<"stream_sizes", Ptr<Global, u32>> stream_sizes) {
+      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, 16>> all_bytes, Arg<"sizes", LzSizes> sizes,
+         Arg<"matches", Matches> all_matches, Arg<"counts", Ptr<ReadOnly, u32, 16>> counts,
+         Arg<"dst", Ptr<Global, u8, 16>> all_blocks, Arg<"stream_offsets", Ptr<Global, u64>> stream_offsets,
+         Arg<"stream_sizes", Ptr<Global, u32>> stream_sizes, Arg<"item_bytes", u32> item_bytes,
+         Arg<"dst_stride_16", u32> dst_stride_16) {
+        const Segment item(k, sizes, item_bytes);
+        const BlockU32 size = item.size;
+        const auto src = item.bytes_of(all_bytes);
+        const auto matches = item.matches_of(all_matches);
+        const auto block_at = times<kStrideUnitBytes>(zext<u64>(item.index) * zext<u64>(dst_stride_16));
+        const auto dst = all_blocks.at(block_at);
         // What stands before this segment, and in all.
         LaneVar literals(k, 0), taken(k, 0), words(k, 0), literals_before(k, 0), taken_before(k, 0), words_before(k, 0);
-        const WarpU32 segment = k.block();
-        for_each_lane(k, (size + (kLzSegmentBytes - 1)) / kLzSegmentBytes, [&](const LaneU32& other) {
-          const auto count = counts.at(times<kCountWords>(other)).load_vector<4>();
+        const WarpU32 segment = item.part;
+        for_each_lane(k, lz_parts<kLzSegmentBytes>(size), [&](const LaneU32& other) {
+          const auto count = counts.at(times<kCountWords>(item.first_count + other)).load_vector<4>();
           const LaneBool before = other < segment;
           literals += count[0];
           taken += count[1];
@@ -117,9 +135,9 @@ KernelDefinition demux_scatter() {
           const LaneU32 before_match = select(lane == 0, kLzBlockHeaderBytes, literals_at);
           const LaneU32 at = select(lane < 2, before_match, lengths_at + match_count * (lane - 2));
           const LaneU32 stream_size = select(lane == 0, word_count * 4, select(lane == 1, literal_count, match_count));
-          const LaneU32 high = k.constant<u32>(0);
-          stream_offsets.at(times<2>(lane)).store_vector(std::array<LaneU32, 2>{at, high});
-          stream_sizes.at(lane).store(stream_size);
+          const LaneU32 stream = item.index * kLzStreams + lane;
+          stream_offsets.at(stream).store(block_at + zext<u64>(at));
+          stream_sizes.at(stream).store(stream_size);
         });
         WarpVar literal(k, literals_at + reduce_add(*literals_before));
         WarpVar match(k, lengths_at + reduce_add(*taken_before));

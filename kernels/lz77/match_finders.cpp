@@ -3,8 +3,7 @@
 // longest match of it, the nearest of equals, does not either.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
-#include "kernels/lz77/abi.hpp"
-#include "kernels/warp_item.hpp"
+#include "kernels/lz77/lz_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -12,18 +11,17 @@ namespace {
 using namespace dsl;
 using LaneVar = Var<u32, Rate::Thread>;
 using Bytes = Ptr<ReadOnly, u8, kStrideUnitBytes>;
-using Matches = Ptr<Global, u32>;
-using FixedMatches = Ptr<ReadOnly, u32>;
+using Matches = LzMatchWords;
+using FixedMatches = FixedLzMatchWords;
 
-constexpr u32 kWords = sizeof(LzMatch) / sizeof(u32);
+constexpr u32 kWords = kLzMatchWords;
 constexpr u32 kOwnedBuckets = (1u << kLzHashBits) / kLzLinkBlocks;  // of a warp of lz77_link
 
 // The block. Aligned words are read up to the next multiple of 16 bytes behind it.
 struct Source {
-  Source(const Bytes& src, const Expr<u32, Rate::Block>& count)
-      : bytes(src.within<kStrideUnitBytes>(count)), size(count) {}
+  Source(const Bytes& src, const LzItem& item) : bytes(item.bytes_of(src)), size(item.size) {}
   Bytes bytes;
-  Expr<u32, Rate::Block> size;
+  BlockU32 size;
 
   // The four bytes at `i`, from the one or two aligned words that hold them.
   LaneU32 word_at(const LaneU32& i) const {
@@ -32,10 +30,17 @@ struct Source {
   }
 };
 
-// The position of this thread; threads past the end leave the kernel.
-LaneU32 position_of_thread(Kernel& k, const Expr<u32, Rate::Block>& count) {
-  const LaneU32 position = k.block() * kLzBlockThreads + k.thread();
-  k.return_if(position >= count);
+// The item of a CTA whose threads have so many positions each.
+template <u32 Positions = 1>
+LzItem item_of_threads(Kernel& k, const LzSizes& sizes, const BlockU32& item_bytes) {
+  return LzItem(k, sizes, item_bytes, lz_parts<kLzBlockThreads * Positions>(item_bytes));
+}
+
+// The first position of this thread; threads past the end leave the kernel.
+template <u32 Positions = 1>
+LaneU32 position_of_thread(Kernel& k, const LzItem& item) {
+  const LaneU32 position = (item.part * kLzBlockThreads + k.thread()) * Positions;
+  k.return_if(position >= item.size);
   return position;
 }
 
@@ -90,6 +95,7 @@ void find_longest(Kernel& k, const Source& src, const Matches& matches, const La
 }
 
 KernelSpec spec_of(std::string_view name, u32 positions_a_thread, std::vector<Buffer> buffers, std::string note) {
+  buffers.push_back({"sizes", 4});
   return {.name = std::string(name),
           .block = kLzBlockThreads,
           .budget = {.registers = 48},
@@ -102,12 +108,16 @@ KernelSpec spec_of(std::string_view name, u32 positions_a_thread, std::vector<Bu
 // Every warp goes over all positions and links those whose hash is its own, in order: within 32 of them by match.any,
 // before that by the last position of each of its buckets.
 KernelDefinition lz77_link() {
-  KernelSpec spec = spec_of(kLz77Link, 1, {{"src", N}, {"matches", N * 12}}, "128 warps, each over all positions");
+  KernelSpec spec =
+      spec_of(kLz77Link, 1, {{"src", N}, {"matches", N * 12}}, "32 warps a block, each over all positions");
   spec.block = kWarpLanes;
   spec.cost.threads_per_element = double{kLzLinkBlocks * kWarpLanes} / (4u << 20);  // the grid is always the same
   spec.budget.shared_bytes = kOwnedBuckets * sizeof(u32);
-  return define(spec, [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches) {
-    const Source src(bytes, size);
+  return define(spec, [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"sizes", LzSizes> sizes,
+                         Arg<"matches", Matches> all_matches, Arg<"item_bytes", u32> item_bytes) {
+    const LzItem item(k, sizes, item_bytes, k.constant(kLzLinkBlocks));
+    const Source src(bytes, item);
+    const Matches matches = item.matches_of(all_matches);
     const auto heads = k.shared<u32, kOwnedBuckets, 16>("heads");
     k.range(k.constant<u32>(0), kOwnedBuckets / kWarpLanes, 1,
             [&](const auto& i) { heads.store(i * kWarpLanes + k.lane(), k.constant<u32>(0)); });
@@ -118,7 +128,7 @@ KernelDefinition lz77_link() {
       const LaneBool hashed = (position < src.size) & (src.size - position >= kLzMinMatch);
       const LaneU32 word = src.word_at(select(hashed, position, 0));
       const LaneU32 hash = (word * kHashMultiplier) >> (32 - kLzHashBits);
-      const LaneBool mine = hashed & (hash / kOwnedBuckets == k.block());
+      const LaneBool mine = hashed & (hash / kOwnedBuckets == item.part);
       const LaneU32 bucket = hash % kOwnedBuckets;
       k.if_(any(mine), [&] {
         const LaneU32 same = match_any(select(mine, bucket, kOwnedBuckets + lane));
@@ -132,7 +142,7 @@ KernelDefinition lz77_link() {
         k.sync_warp();
       });
       // The last three positions begin no match: the first warp says so.
-      k.if_((k.block() == 0) & (position < src.size) & !hashed,
+      k.if_((item.part == 0) & (position < src.size) & !hashed,
             [&] { matches.at(position * kWords + 2).store(k.constant<u32>(0)); });
     });
   });
@@ -140,20 +150,23 @@ KernelDefinition lz77_link() {
 
 KernelDefinition lz77_hash() {
   return define(spec_of(kLz77Hash, 1, {{"src", N}, {"matches", N * 12}}, "a thread a position, after lz77_link"),
-                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches) {
-                  const Source src(bytes, size);
-                  const LaneU32 position = position_of_thread(k, src.size);
-                  find_longest<kLzMaxOffset, kLzMaxLinks>(k, src, matches, position);
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"sizes", LzSizes> sizes, Arg<"matches", Matches> matches,
+                   Arg<"item_bytes", u32> item_bytes) {
+                  const LzItem item = item_of_threads(k, sizes, item_bytes);
+                  const LaneU32 position = position_of_thread(k, item);
+                  find_longest<kLzMaxOffset, kLzMaxLinks>(k, Source(bytes, item), item.matches_of(matches), position);
                 });
 }
 
 KernelDefinition lz77_batch() {
   return define(spec_of(kLz77Batch, kLzBatchPositions, {{"src", N}, {"matches", N * 12}},
                         "32 positions a thread, at most 16 candidates each, after lz77_link"),
-                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches) {
-                  const Source src(bytes, size);
-                  const LaneU32 first = (k.block() * kLzBlockThreads + k.thread()) * kLzBatchPositions;
-                  k.return_if(first >= src.size);
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"sizes", LzSizes> sizes, Arg<"matches", Matches> all_matches,
+                   Arg<"item_bytes", u32> item_bytes) {
+                  const LzItem item = item_of_threads<kLzBatchPositions>(k, sizes, item_bytes);
+                  const LaneU32 first = position_of_thread<kLzBatchPositions>(k, item);
+                  const Source src(bytes, item);
+                  const Matches matches = item.matches_of(all_matches);
                   k.range(first, min(src.size - first, kLzBatchPositions) + first, 1, [&](const LaneU32& position) {
                     find_longest<kLzBatchMaxOffset, kLzBatchMaxLinks>(k, src, matches, position);
                   });
@@ -161,30 +174,33 @@ KernelDefinition lz77_batch() {
 }
 
 KernelDefinition lz77_lazy() {
-  return define(
-      spec_of(kLz77Lazy, 1, {{"matches", N * 12}, {"resolved", N * 12}}, "a thread a position"),
-      [](Kernel& k, Arg<"matches", FixedMatches> matches, Arg<"resolved", Matches> resolved, Arg<"size", u32> size) {
-        const LaneU32 position = position_of_thread(k, size);
-        const auto length_at = [&](const LaneU32& at) {
-          const LaneBool there = at < size;
-          return select(there, matches.at(select(there, at, 0) * kWords + 1).load(), 0);
-        };
-        const LaneU32 length = length_at(position);
-        const LaneBool drops = (length_at(position + 1) > length) | (length_at(position + 2) > length + 1);
-        const auto from = matches.at(position * kWords);
-        const auto to = resolved.at(position * kWords);
-        to.store(select(drops, 0, from.load()));
-        to.at<1>().store(select(drops, 0, length));
-        to.at<2>().store(from.at<2>().load());
-      });
+  return define(spec_of(kLz77Lazy, 1, {{"matches", N * 12}, {"resolved", N * 12}}, "a thread a position"),
+                [](Kernel& k, Arg<"matches", FixedMatches> all_matches, Arg<"resolved", Matches> resolved,
+                   Arg<"sizes", LzSizes> sizes, Arg<"item_bytes", u32> item_bytes) {
+                  const LzItem item = item_of_threads(k, sizes, item_bytes);
+                  const LaneU32 position = position_of_thread(k, item);
+                  const FixedMatches matches = item.matches_of(all_matches);
+                  const auto length_at = [&](const LaneU32& at) {
+                    const LaneBool there = at < item.size;
+                    return select(there, matches.at(select(there, at, 0) * kWords + 1).load(), 0);
+                  };
+                  const LaneU32 length = length_at(position);
+                  const LaneBool drops = (length_at(position + 1) > length) | (length_at(position + 2) > length + 1);
+                  const auto from = matches.at(position * kWords);
+                  const auto to = item.matches_of(resolved).at(position * kWords);
+                  to.store(select(drops, 0, from.load()));
+                  to.at<1>().store(select(drops, 0, length));
+                  to.at<2>().store(from.at<2>().load());
+                });
 }
 
 KernelDefinition lz77_per_position() {
   return define(spec_of(kLz77PerPosition, 1, {{"src", N}, {"matches", N * 12}}, "a thread a position, over its window"),
-                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", Matches> matches,
-                   Arg<"window", u32> window) {
-                  const Source src(bytes, size);
-                  const LaneU32 position = position_of_thread(k, src.size);
+                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"sizes", LzSizes> sizes, Arg<"matches", Matches> matches,
+                   Arg<"item_bytes", u32> item_bytes, Arg<"window", u32> window) {
+                  const LzItem item = item_of_threads(k, sizes, item_bytes);
+                  const LaneU32 position = position_of_thread(k, item);
+                  const Source src(bytes, item);
                   LaneVar longest(k, kLzMinMatch - 1), best(k, 0);
                   const auto widest = min(min(window, kLzMaxWindow), k.constant(kLzMaxWindowWork) / src.size);
                   k.range(1, min(position, widest) + 1, 1, [&](const LaneU32& offset, auto& offsets) {
@@ -195,7 +211,7 @@ KernelDefinition lz77_per_position() {
                     });
                     offsets.break_if(length >= longest_match(src, position));  // none is longer
                   });
-                  const auto to = matches.at(position * kWords);
+                  const auto to = item.matches_of(matches).at(position * kWords);
                   to.store(*best);
                   to.at<1>().store(select(*best == 0, 0, *longest));
                   to.at<2>().store(k.constant<u32>(0));
@@ -203,34 +219,37 @@ KernelDefinition lz77_per_position() {
 }
 
 KernelDefinition lz77_topk() {
-  return define(spec_of(kLz77TopK, 1, {{"src", N}, {"matches", N * 12}, {"candidates", N * (12 * kLzTopK)}},
-                        "a thread a position, after lz77_link"),
-                [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"size", u32> size, Arg<"matches", FixedMatches> matches,
-                   Arg<"candidates", Matches> candidates) {
-                  const Source src(bytes, size);
-                  const LaneU32 position = position_of_thread(k, src.size);
-                  std::array<LaneVar, kLzTopK> lengths{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
-                  std::array<LaneVar, kLzTopK> offsets{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
-                  for_candidates<kLzMaxOffset, kLzMaxLinks>(k, matches, position, [&](const LaneU32& candidate, auto&) {
-                    const LaneU32 found = match_length(k, src, position, candidate);
-                    LaneVar length(k, select(found < kLzMinMatch, 0, found)), offset(k, position - candidate);
-                    unrolled<kLzTopK>([&](auto i) {  // the better one stays, the other goes on to the next place
-                      const LaneBool better = *length > *lengths[i];
-                      const LaneU32 worse_length = select(better, *lengths[i], *length);
-                      const LaneU32 worse_offset = select(better, *offsets[i], *offset);
-                      lengths[i] = select(better, *length, *lengths[i]);
-                      offsets[i] = select(better, *offset, *offsets[i]);
-                      length = worse_length;
-                      offset = worse_offset;
-                    });
-                  });
-                  const auto to = candidates.at(position * (kWords * kLzTopK));
-                  unrolled<kLzTopK>([&](auto i) {
-                    to.at(std::integral_constant<u32, i * kWords>{}).store(*offsets[i]);
-                    to.at(std::integral_constant<u32, i * kWords + 1>{}).store(*lengths[i]);
-                    to.at(std::integral_constant<u32, i * kWords + 2>{}).store(k.constant<u32>(0));
-                  });
-                });
+  return define(
+      spec_of(kLz77TopK, 1, {{"src", N}, {"matches", N * 12}, {"candidates", N * (12 * kLzTopK)}},
+              "a thread a position, after lz77_link"),
+      [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"sizes", LzSizes> sizes, Arg<"matches", FixedMatches> all_matches,
+         Arg<"candidates", Matches> candidates, Arg<"item_bytes", u32> item_bytes) {
+        const LzItem item = item_of_threads(k, sizes, item_bytes);
+        const LaneU32 position = position_of_thread(k, item);
+        const Source src(bytes, item);
+        const FixedMatches matches = item.matches_of(all_matches);
+        std::array<LaneVar, kLzTopK> lengths{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
+        std::array<LaneVar, kLzTopK> offsets{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)};
+        for_candidates<kLzMaxOffset, kLzMaxLinks>(k, matches, position, [&](const LaneU32& candidate, auto&) {
+          const LaneU32 found = match_length(k, src, position, candidate);
+          LaneVar length(k, select(found < kLzMinMatch, 0, found)), offset(k, position - candidate);
+          unrolled<kLzTopK>([&](auto i) {  // the better one stays, the other goes on to the next place
+            const LaneBool better = *length > *lengths[i];
+            const LaneU32 worse_length = select(better, *lengths[i], *length);
+            const LaneU32 worse_offset = select(better, *offsets[i], *offset);
+            lengths[i] = select(better, *length, *lengths[i]);
+            offsets[i] = select(better, *offset, *offsets[i]);
+            length = worse_length;
+            offset = worse_offset;
+          });
+        });
+        const auto to = item.matches_of<kLzTopK>(candidates).at(position * (kWords * kLzTopK));
+        unrolled<kLzTopK>([&](auto i) {
+          to.at(std::integral_constant<u32, i * kWords>{}).store(*offsets[i]);
+          to.at(std::integral_constant<u32, i * kWords + 1>{}).store(*lengths[i]);
+          to.at(std::integral_constant<u32, i * kWords + 2>{}).store(k.constant<u32>(0));
+        });
+      });
 }
 
 }  // namespace ptxkit::kernels

@@ -55,14 +55,15 @@ class SplitEncoder {
   }
 
  private:
-  enum Regions : std::size_t { kRaw, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes };
+  enum Regions : std::size_t { kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes };
 
   Result<void> submit(unsigned queue, Bytes raw) {
     using namespace kernels;
     const auto size = static_cast<std::uint32_t>(raw.size());
-    const std::uint32_t segments = (size + kLzSegmentBytes - 1) / kLzSegmentBytes;
+    const std::uint32_t room = (size + 15) / 16 * 16, segments = (size + kLzSegmentBytes - 1) / kLzSegmentBytes;
     const std::uint32_t position_blocks = (size + kLzBlockThreads - 1) / kLzBlockThreads;
-    const codec::Region regions[] = {{"raw", (raw.size() + 15) / 16 * 16},
+    const codec::Region regions[] = {{"raw", room},
+                                     {"raw size", 4},
                                      {"matches", size * sizeof(LzMatch), nullptr, true},
                                      {"resolved matches", size * sizeof(LzMatch), nullptr, true},
                                      {"counts", std::size_t{16} * segments, nullptr, true},
@@ -71,22 +72,27 @@ class SplitEncoder {
                                      {"stream sizes", 4 * kLzStreams, nullptr, true}};
     if (auto arranged = machine_->arrange(queue, regions); !arranged) return arranged;
     std::copy(raw.begin(), raw.end(), machine_->host(queue, kRaw).begin());
+    std::memcpy(machine_->host(queue, kRawSize).data(), &size, sizeof size);
     const auto at = [&](std::size_t region) { return LaunchArgument::of_address(machine_->address(queue, region)); };
-    const LaunchArgument count = LaunchArgument::of(size);
+    const LaunchArgument sizes = at(kRawSize), item_bytes = LaunchArgument::of(room);
     struct Step {
       std::string_view kernel;
       std::uint32_t grid_blocks, block_threads;
       std::vector<LaunchArgument> arguments;
     };
-    const Step steps[] = {{kLz77Link, kLzLinkBlocks, 32, {at(kRaw), count, at(kMatches)}},
-                          {kLz77Hash, position_blocks, kLzBlockThreads, {at(kRaw), count, at(kMatches)}},
-                          {kLz77Lazy, position_blocks, kLzBlockThreads, {at(kMatches), at(kResolved), count}},
-                          {kDemuxCount, segments, 32, {at(kResolved), count, at(kCounts)}},
-                          {kDemuxScatter,
-                           segments,
-                           32,
-                           {at(kRaw), count, at(kResolved), at(kCounts), at(kLz), at(kStreamAt), at(kStreamSizes)}}};
-    if (auto copied = machine_->upload(queue, kRaw); !copied) return copied;
+    const Step steps[] = {
+        {kLz77Link, kLzLinkBlocks, 32, {at(kRaw), sizes, at(kMatches), item_bytes}},
+        {kLz77Hash, position_blocks, kLzBlockThreads, {at(kRaw), sizes, at(kMatches), item_bytes}},
+        {kLz77Lazy, position_blocks, kLzBlockThreads, {at(kMatches), at(kResolved), sizes, item_bytes}},
+        {kDemuxCount, segments, 32, {at(kResolved), sizes, at(kCounts), item_bytes}},
+        {kDemuxScatter,
+         segments,
+         32,
+         {at(kRaw), sizes, at(kResolved), at(kCounts), at(kLz), at(kStreamAt), at(kStreamSizes), item_bytes,
+          LaunchArgument::of(std::uint32_t{0})}}};
+    for (const std::size_t region : {kRaw, kRawSize}) {
+      if (auto copied = machine_->upload(queue, region); !copied) return copied;
+    }
     for (const Step& step : steps) {
       if (auto ready = machine_->prepare(step.kernel); !ready) return ready;
       auto launched = machine_->launch(queue, step.kernel, step.grid_blocks, step.block_threads, step.arguments);

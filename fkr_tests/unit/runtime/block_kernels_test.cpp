@@ -141,22 +141,24 @@ TEST(BlockKernels, JudgeDamageAsTheCpuDoes) {
   }
 }
 
-// From the match finder to the entropy coder: one submission a block of LZ77, and hardly more memory than the match
-// finder's.
-TEST(BlockKernels, ABlockIsOneSubmissionOfBuffersThatAreUsedAgain) {
+// From the match finder to the entropy coder: one submission a group of blocks of LZ77, and hardly more memory than the
+// match finder's.
+TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {
   std::vector<testing::RecordedLaunch> launches;
-  BlockKernels kernels = kernels_on(std::make_unique<testing::RecordingMachine>(emulator(), launches));
+  BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30, 11000));
   const Bytes raw = testing::matchable_bytes(5000, 1);
   for (const format::PtzCodec codec : testing::kKernelCodecs) {
     if (codec == format::PtzCodec::bbw) continue;
     launches.clear();
-    BlockToEncode blocks[] = {{raw}, {raw}};
+    BlockToEncode blocks[] = {{raw}, {raw}, {raw}};
     ASSERT_TRUE(kernels.encode(codec, blocks));
     ASSERT_EQ(launches.size(), 12u);
     for (std::size_t i = 0; i < launches.size(); ++i) {
       EXPECT_NE(launches[i].chain, 0u);
       EXPECT_EQ(launches[i].chain == launches[0].chain, i < 6);
     }
+    EXPECT_EQ(grids_of(launches, kernels::kLz77Link),
+              (std::vector<std::uint32_t>{2 * kernels::kLzLinkBlocks, kernels::kLzLinkBlocks}));
     // raw, matches and resolved matches are the match finder's.
     const auto& bytes = launches[0].region_bytes;
     const auto finder = static_cast<double>(bytes[0] + bytes[1] + bytes[2]);

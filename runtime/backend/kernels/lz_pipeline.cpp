@@ -16,12 +16,25 @@ using kernels::StreamStatus;
 
 constexpr std::size_t kStreams = kernels::kLzStreams;
 
-// Regions of an encoding, in the order of the arrangement. The streams have one entry each in what goes from kStreamAt
-// on.
+constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+constexpr std::uint32_t parts_of(std::size_t bytes, std::uint32_t part_bytes) {
+  return static_cast<std::uint32_t>((bytes + part_bytes - 1) / part_bytes);
+}
+
+// What every block of an encoding has room for.
+struct Strides {
+  std::size_t largest_bytes;  // raw
+
+  std::size_t raw() const { return round_up(largest_bytes); }
+  std::size_t lz() const { return round_up(kernels::lz_block_bound(largest_bytes)); }
+};
+
+// Regions of an encoding, in the order of the arrangement.
 enum EncodeRegion : std::size_t {
   kRaw,
   kMatches,
   kResolved,
+  kBlockSizes,
   kCounts,
   kLz,
   kCoded,
@@ -30,6 +43,22 @@ enum EncodeRegion : std::size_t {
   kCodedSizes,
   kStatuses
 };
+std::vector<Region> encode_regions(std::size_t count, Strides strides) {
+  const std::size_t raw_bytes = count * strides.raw(), match_bytes = raw_bytes * sizeof(kernels::LzMatch);
+  const std::size_t streams = count * kStreams;
+  return {{"raw", raw_bytes},
+          {"matches", match_bytes, nullptr, true},
+          {"resolved matches", match_bytes, nullptr, true},
+          {"block sizes", 4 * count},
+          {"counts", count * 16 * parts_of(strides.raw(), kernels::kLzSegmentBytes), nullptr, true},
+          {"lz blocks", count * strides.lz()},
+          {"coded streams", count * strides.lz()},
+          {"stream offsets", 8 * streams, nullptr, true},
+          {"stream sizes", 4 * streams},
+          {"coded sizes", 4 * streams},
+          {"statuses", 4 * streams}};
+}
+
 enum DecodeRegion : std::size_t {
   kFromCoded,
   kFromAt,
@@ -47,8 +76,6 @@ enum DecodeRegion : std::size_t {
   kRawSizes,
   kRawStatuses
 };
-
-constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
 // What a decoding takes: of its blocks, and of those of their streams that are coded.
 struct DecodeSizes {
@@ -129,6 +156,7 @@ struct EncodedStream {
   std::size_t at, size;
   kernels::TransformOutcome outcome;
   bool shrinks() const { return outcome.status == StreamStatus::ok && outcome.size_bytes < size; }
+  std::size_t stored_bytes() const { return shrinks() ? outcome.size_bytes : size; }
 };
 
 class LzPipeline final : public BlockPipeline {
@@ -136,14 +164,13 @@ class LzPipeline final : public BlockPipeline {
   LzPipeline(Machine& machine, Executor& executor, PtzCodec codec)
       : machine_(machine), executor_(executor), coder_(kernels_of(codec)), apart_(machine.queue_count()) {}
 
-  std::size_t encoded_at_once(std::size_t) const override { return 1; }
-  // What one launch should carry, or a queue can hold.
+  std::size_t encoded_at_once(std::size_t block_bytes) const override {
+    return at_once(block_bytes, encode_regions(1, {block_bytes}));
+  }
   std::size_t decoded_at_once(std::size_t block_bytes) const override {
-    const auto regions = decode_regions(
-        {1, kStreams, block_bytes, round_up(kernels::lz_block_bound(block_bytes)), round_up(block_bytes)});
-    const std::size_t fitting = machine_.queue_memory_bytes() / memory_bytes_of(regions);
-    const std::size_t wanted = machine_.slice_bytes() / std::max<std::size_t>(block_bytes, 1);
-    return std::max<std::size_t>(1, std::min(fitting, wanted));
+    return at_once(block_bytes,
+                   decode_regions({1, kStreams, block_bytes, round_up(kernels::lz_block_bound(block_bytes)),
+                                   round_up(block_bytes)}));
   }
   Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) override;
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) override;
@@ -152,11 +179,21 @@ class LzPipeline final : public BlockPipeline {
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) override;
 
  private:
+  // What one launch should carry, or a queue can hold, where a block takes these regions.
+  std::size_t at_once(std::size_t block_bytes, std::span<const Region> of_one) const {
+    const std::size_t wanted = machine_.slice_bytes() / std::max<std::size_t>(block_bytes, 1);
+    return std::max<std::size_t>(1, std::min(wanted, machine_.queue_memory_bytes() / memory_bytes_of(of_one)));
+  }
+  static Strides strides_of(std::span<const BlockToEncode> blocks) {
+    std::size_t largest = 0;
+    for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
+    return {largest};
+  }
   template <class T>
   T* array(unsigned queue, std::size_t region) {
     return host_array<T>(machine_, queue, region);
   }
-  std::vector<EncodedStream> encoded_streams(unsigned queue);
+  std::array<EncodedStream, kStreams> encoded_streams(unsigned queue, std::size_t block, Strides strides);
   void lay_out(unsigned queue, std::span<const BlockToDecode> blocks);
 
   Machine& machine_;
@@ -169,45 +206,47 @@ class LzPipeline final : public BlockPipeline {
 // the coder, and only what tells of the results comes back.
 Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
   using namespace kernels;
-  const Bytes raw = blocks[0].raw;
-  const auto size = static_cast<std::uint32_t>(raw.size());
-  const std::uint32_t segments = (size + kLzSegmentBytes - 1) / kLzSegmentBytes;
-  const std::uint32_t position_blocks = (size + kLzBlockThreads - 1) / kLzBlockThreads;
-  const std::size_t lz_bytes = lz_block_bound(size), match_bytes = size * sizeof(LzMatch);
-  const Region regions[] = {{"raw", round_up(raw.size())},
-                            {"matches", match_bytes, nullptr, true},
-                            {"resolved matches", match_bytes, nullptr, true},
-                            {"counts", std::size_t{16} * segments, nullptr, true},
-                            {"lz block", lz_bytes},
-                            {"coded streams", lz_bytes},
-                            {"stream offsets", 8 * kStreams, nullptr, true},
-                            {"stream sizes", 4 * kStreams},
-                            {"coded sizes", 4 * kStreams},
-                            {"statuses", 4 * kStreams}};
-  if (auto arranged = arrange_blocks(machine_, queue, regions); !arranged) return arranged;
-  const MutableBytes host = machine_.host(queue, kRaw);
-  std::copy(raw.begin(), raw.end(), host.begin());
-  std::fill(host.begin() + static_cast<std::ptrdiff_t>(raw.size()), host.end(), std::uint8_t{0});
+  const Strides strides = strides_of(blocks);
+  const auto count = static_cast<std::uint32_t>(blocks.size()), streams = count * std::uint32_t{kLzStreams};
+  if (auto arranged = arrange_blocks(machine_, queue, encode_regions(count, strides)); !arranged) return arranged;
+  const MutableBytes all_raw = machine_.host(queue, kRaw);
+  executor_.for_each(count, [&](std::size_t i, unsigned) {
+    const MutableBytes room = all_raw.subspan(i * strides.raw(), strides.raw());
+    std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), room.begin()), room.end(), std::uint8_t{0});
+    array<std::uint32_t>(queue, kBlockSizes)[i] = static_cast<std::uint32_t>(blocks[i].raw.size());
+  });
+  const std::uint32_t positions = count * parts_of(strides.raw(), kLzBlockThreads),
+                      segments = count * parts_of(strides.raw(), kLzSegmentBytes);
+  const CallArgument item_bytes = number(static_cast<std::uint32_t>(strides.raw()));
+  const CallArgument lz_stride_16 = number(static_cast<std::uint32_t>(strides.lz() / kStrideUnitBytes));
+  const std::vector<CallArgument> finding = {buffer(kRaw), buffer(kBlockSizes), buffer(kMatches), item_bytes};
   const KernelCall calls[] = {
-      {kLz77Link, kLzLinkBlocks, 32, {}, {buffer(kRaw), number(size), buffer(kMatches)}, {}},
-      {kLz77Hash, position_blocks, kLzBlockThreads, {}, {buffer(kRaw), number(size), buffer(kMatches)}, {}},
-      {kLz77Lazy, position_blocks, kLzBlockThreads, {}, {buffer(kMatches), buffer(kResolved), number(size)}, {}},
-      {kDemuxCount, segments, 32, {}, {buffer(kResolved), number(size), buffer(kCounts)}, {}},
+      {kLz77Link, count * kLzLinkBlocks, 32, {}, finding, {}},
+      {kLz77Hash, positions, kLzBlockThreads, {}, finding, {}},
+      {kLz77Lazy,
+       positions,
+       kLzBlockThreads,
+       {},
+       {buffer(kMatches), buffer(kResolved), buffer(kBlockSizes), item_bytes},
+       {}},
+      {kDemuxCount, segments, 32, {}, {buffer(kResolved), buffer(kBlockSizes), buffer(kCounts), item_bytes}, {}},
       {kDemuxScatter,
        segments,
        32,
        {},
-       {buffer(kRaw), number(size), buffer(kResolved), buffer(kCounts), buffer(kLz), buffer(kStreamAt),
-        buffer(kStreamSizes)},
+       {buffer(kRaw), buffer(kBlockSizes), buffer(kResolved), buffer(kCounts), buffer(kLz), buffer(kStreamAt),
+        buffer(kStreamSizes), item_bytes, lz_stride_16},
        {}},
-      // Coded streams go where the streams lie in the LZ block: one that grows is stored raw and needs no more room.
-      transform_call(coder_.encoder, kStreams, 32,
+      // Coded streams go where the streams lie in the LZ blocks: one that grows is stored raw and needs no more room.
+      transform_call(coder_.encoder, streams, 32,
                      {kLz, kStreamAt, kStreamSizes, kCoded, kStreamAt, kStreamSizes, kCodedSizes, kStatuses},
                      coder_.encoder_options)};
   for (const KernelCall& call : calls) {
     if (auto ready = machine_.prepare(call.kernel); !ready) return ready;
   }
-  if (auto copied = machine_.upload(queue, kRaw); !copied) return copied;
+  for (const std::size_t region : {kRaw, kBlockSizes}) {
+    if (auto copied = machine_.upload(queue, region); !copied) return copied;
+  }
   if (auto begun = machine_.begin_chain(queue); !begun) return begun;
   for (const KernelCall& call : calls) {
     if (auto launched = launch(machine_, queue, call); !launched) return launched;
@@ -219,57 +258,62 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
   return {};
 }
 
-std::vector<EncodedStream> LzPipeline::encoded_streams(unsigned queue) {
-  std::vector<EncodedStream> streams;
-  std::size_t at = kernels::kLzBlockHeaderBytes;
-  for (std::size_t i = 0; i < kStreams; ++i) {
-    const std::size_t size = array<std::uint32_t>(queue, kStreamSizes)[i];
-    streams.push_back({at,
-                       size,
-                       {static_cast<StreamStatus>(array<std::uint32_t>(queue, kStatuses)[i]),
-                        array<std::uint32_t>(queue, kCodedSizes)[i]}});
-    at += size;
+std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, std::size_t block, Strides strides) {
+  std::array<EncodedStream, kStreams> streams;
+  std::size_t at = block * strides.lz() + kernels::kLzBlockHeaderBytes, index = block * kStreams;
+  for (EncodedStream& stream : streams) {
+    stream.at = at;
+    stream.size = array<std::uint32_t>(queue, kStreamSizes)[index];
+    stream.outcome = {static_cast<StreamStatus>(array<std::uint32_t>(queue, kStatuses)[index]),
+                      array<std::uint32_t>(queue, kCodedSizes)[index]};
+    at += stream.size;
+    ++index;
   }
   return streams;
 }
 
 // Asks for as much as will be stored, and for nothing of a block that does not shrink.
 Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
-  BlockToEncode& block = blocks[0];
+  const Strides strides = strides_of(blocks);
   std::vector<driver::Rows> coded, plain;
-  std::size_t end = 0, stored = kernels::kLzBlockHeaderBytes;
-  for (const EncodedStream& stream : encoded_streams(queue)) {
-    const std::size_t bytes = stream.shrinks() ? stream.outcome.size_bytes : stream.size;
-    (stream.shrinks() ? coded : plain).push_back({stream.at, bytes, bytes, 1});
-    end = stream.at + stream.size;
-    stored += 4 + bytes;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto streams = encoded_streams(queue, i, strides);
+    if (streams.back().at + streams.back().size > (i + 1) * strides.lz()) {
+      return fail("demux reported more bytes than its block can have", machine_.description(),
+                  "use --backend cpu, and report this as a bug");
+    }
+    std::size_t stored = kernels::kLzBlockHeaderBytes;
+    for (const EncodedStream& stream : streams) stored += 4 + stream.stored_bytes();
+    blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
+    if (blocks[i].coded.empty()) continue;
+    for (const EncodedStream& stream : streams) {
+      const std::size_t bytes = stream.stored_bytes();
+      (stream.shrinks() ? coded : plain).push_back({stream.at, bytes, bytes, 1});
+    }
   }
-  if (end > machine_.host(queue, kLz).size()) {
-    return fail("demux reported more bytes than its block can have", machine_.description(),
-                "use --backend cpu, and report this as a bug");
-  }
-  block.coded.resize(stored < block.raw.size() ? stored : 0);
-  if (block.coded.empty()) return {};
   return machine_.download_rows(queue, kCoded, coded).and_then([&] {
     return machine_.download_rows(queue, kLz, plain);
   });
 }
 
 Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
-  BlockToEncode& block = blocks[0];
-  if (block.coded.empty()) return {};
-  block.coded.clear();
+  const Strides strides = strides_of(blocks);
   const Bytes lz = machine_.host(queue, kLz), coded = machine_.host(queue, kCoded);
-  const auto streams = encoded_streams(queue);
-  for (const std::size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
-    append_u32(block.coded, static_cast<std::uint32_t>(count));
-  }
-  for (const EncodedStream& stream : streams) {
-    append_stream(block.coded, lz.subspan(stream.at, stream.size), [&](Bytes, MutableBytes room) {
-      if (stream.shrinks()) std::copy_n(&coded[stream.at], stream.outcome.size_bytes, room.begin());
-      return stream.outcome;
-    });
-  }
+  executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
+    BlockToEncode& block = blocks[i];
+    if (block.coded.empty()) return;
+    block.coded.clear();
+    const auto streams = encoded_streams(queue, i, strides);
+    for (const std::size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
+      append_u32(block.coded, static_cast<std::uint32_t>(count));
+    }
+    for (const EncodedStream& stream : streams) {
+      append_stream(block.coded, lz.subspan(stream.at, stream.size), [&](Bytes, MutableBytes room) {
+        if (stream.shrinks()) std::copy_n(&coded[stream.at], stream.outcome.size_bytes, room.begin());
+        return stream.outcome;
+      });
+    }
+  });
   return {};
 }
 

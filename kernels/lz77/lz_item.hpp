@@ -1,0 +1,43 @@
+// The frame of the LZ77 kernels: which block of the launch a CTA has, and which part of it.
+#pragma once
+
+#include "kernels/lz77/abi.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+
+using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
+using LzSizes = dsl::Ptr<dsl::ReadOnly, dsl::u32>;
+using LzMatchWords = dsl::Ptr<dsl::Global, dsl::u32>;
+using FixedLzMatchWords = dsl::Ptr<dsl::ReadOnly, dsl::u32>;
+
+inline constexpr dsl::u32 kLzMatchWords = sizeof(LzMatch) / sizeof(dsl::u32);
+
+// Parts of `PartBytes` that so many bytes have.
+template <dsl::u32 PartBytes>
+BlockU32 lz_parts(const BlockU32& bytes) {
+  return (bytes + (PartBytes - 1)) / PartBytes;
+}
+
+struct LzItem {
+  // `parts`: CTAs of each item.
+  LzItem(dsl::Kernel& k, const LzSizes& sizes, const BlockU32& largest_bytes, const BlockU32& parts)
+      : index(k.block() / parts), part(k.block() % parts), item_bytes(largest_bytes), size(sizes.at(index).load()) {}
+
+  // Where the item's bytes begin, and its matches, of which each position has `APosition`.
+  template <class Source>
+  auto bytes_of(const Source& src) const {
+    const BlockU32 stride_16 = item_bytes / kStrideUnitBytes;
+    return src.at(dsl::times<kStrideUnitBytes>(dsl::zext<dsl::u64>(index) * dsl::zext<dsl::u64>(stride_16)))
+        .template within<kStrideUnitBytes>(size);
+  }
+  template <dsl::u32 APosition = 1, class Matches>
+  auto matches_of(const Matches& matches) const {
+    return matches.at(dsl::zext<dsl::u64>(index) * dsl::zext<dsl::u64>(item_bytes) * (APosition * kLzMatchWords));
+  }
+
+  BlockU32 index, part;
+  BlockU32 item_bytes, size;  // of the largest, and of this one
+};
+
+}  // namespace ptxkit::kernels
