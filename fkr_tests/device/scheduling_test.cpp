@@ -89,7 +89,8 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   const std::uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   const auto cuda = backend("cuda", Policy::gpu);
   ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
-  const auto rates = calibrate(*cpu_, *cuda, executor_.thread_count(), unmeasured(1).gpu_start_seconds);
+  const auto rates =
+      calibrate(*cpu_, *cuda, sample_lengths(*cpu_, *cuda), executor_.thread_count(), unmeasured(1).gpu_start_seconds);
   ASSERT_TRUE(rates) << rates.error().message();
   fmt::print("GB/s: cpu {:.2f} fast, {:.2f} reproducible, {:.2f} decompress; gpu {:.2f}, {:.2f}; start {:.2f} s\n",
              rates->cpu[0].rate() / 1e9, rates->cpu[1].rate() / 1e9, rates->cpu[2].rate() / 1e9,

@@ -9,11 +9,12 @@ trap 'rm -rf "$scratch"' EXIT
   || { cat "$scratch/log"; exit 1; }
 cp -r "$example" "$scratch/examples"
 cd "$scratch/examples"
-"$cmake" -B build -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+"$cmake" -B build -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 "$cmake" --build build >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 build/page_cache
 build/stream
 seq 1 300000 >input
-build/file input "$scratch/output"
+build/file input "$scratch/output" 2>progress
+[ "$(tail -n 1 progress)" = "1988895 raw bytes, $(stat -c %s "$scratch/output.lz4") in the frame" ] || { cat progress; exit 1; }
 if build/file /nowhere "$scratch/output" 2>err; then echo "a missing file should be an error"; exit 1; fi
 grep -q "cannot open /nowhere" err

@@ -166,8 +166,8 @@ SecondsOf decompression(Backend& backend) {
 
 }  // namespace
 
-Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds) {
-  const auto lengths = sample_lengths(cpu, gpu);
+Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<std::uint64_t>& lengths,
+                              unsigned cpu_threads, double gpu_start_seconds) {
   // The first long stream allocates what the later ones find: that is part of the start.
   const auto first = seconds_to_compress(gpu, gpu.default_encoder(), lengths.back());
   if (!first) return tl::unexpected(first.error());

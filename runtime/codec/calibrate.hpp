@@ -43,8 +43,10 @@ struct MeasuredCurves {
 Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths, const SecondsOf& cpu,
                                       const SecondsOf& gpu);
 
-// Measures both sides for a few seconds; `gpu_start_seconds`, from nothing to the first result, was measured by
+// Measures both sides with streams of these lengths, which with those of sample_lengths takes a few seconds;
+// `gpu_start_seconds`, from nothing to the first result, was measured by
 // whoever made `gpu`, which has run no stream yet.
-Result<Calibration> calibrate(Backend& cpu, Backend& gpu, unsigned cpu_threads, double gpu_start_seconds);
+Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<std::uint64_t>& lengths,
+                              unsigned cpu_threads, double gpu_start_seconds);
 
 }  // namespace ptxkit::codec

@@ -101,7 +101,9 @@ std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor
   if (!kept || kept->device != (*gpu)->description()) {
     Result<void> warm = warm_up(**gpu);
     const std::chrono::duration<double> start = std::chrono::steady_clock::now() - begin;
-    auto measured = warm ? calibrate(*cpu, **gpu, executor.thread_count(), start.count())
+    const auto& lengths = request.sample_lengths;
+    auto measured = warm ? calibrate(*cpu, **gpu, lengths.empty() ? sample_lengths(*cpu, **gpu) : lengths,
+                                     executor.thread_count(), start.count())
                          : Result<Calibration>(tl::unexpected(warm.error()));
     if (!measured) return without_gpu(request, executor, measured.error().message(), true);
     if (!request.calibration_path.empty()) {

@@ -30,10 +30,11 @@ struct BackendRequest {
   std::string name = "auto";          // auto, cpu, emulator, cuda
   Policy policy = Policy::automatic;  // of auto
   // Of Policy::automatic: what is to be done to how many bytes, as far as known; where measured rates are kept, empty:
-  // nowhere.
+  // nowhere; the lengths of the streams that are timed for that, two at least and ascending, empty: what suits both.
   Work work = Work::compress;
   std::optional<std::uint64_t> raw_bytes;
   std::string calibration_path;
+  std::vector<std::uint64_t> sample_lengths = {};
   // Of Policy::mixed: copies between items and staging memory; another one than the CPU works on.
   Executor* copy_executor = nullptr;
   // Held while a GPU's copies between items and staging memory run; what looks at it is up to the executors.

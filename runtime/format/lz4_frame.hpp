@@ -35,8 +35,8 @@ struct FrameHeader {
   bool independent_blocks = true;
   bool block_checksum = false;
   bool content_checksum = true;
-  std::optional<std::uint64_t> content_bytes;
-  std::optional<std::uint32_t> dictionary_id;
+  std::optional<std::uint64_t> content_bytes = {};
+  std::optional<std::uint32_t> dictionary_id = {};
   bool legacy = false;  // read only: blocks of 8 MiB, no checksums, no end mark
 
   // The most raw bytes that one block holds.

@@ -141,17 +141,18 @@ Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
 Result<void> Lz4::decompress(std::span<DecompressItem> items) { return state_->backend->decompress(items); }
 
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,
-                                          const format::FrameHeader& header, const codec::StreamLimits& limits,
-                                          bool reproducible) {
+                                          const format::FrameHeader& header, const StreamOptions& options) {
   Backend& backend = *state_->backend;
-  const Encoder encoder = encoder_for(backend, !header.independent_blocks, reproducible);
-  return codec::compress_stream(source, sink, backend,
-                                {.header = header, .encoder = encoder, .progress = {}, .limits = limits});
+  const Encoder encoder = encoder_for(backend, !header.independent_blocks, options.is_reproducible);
+  return codec::compress_stream(
+      source, sink, backend,
+      {.header = header, .encoder = encoder, .progress = options.progress, .limits = options.limits});
 }
 
 Result<codec::StreamTotals> Lz4::decompress(format::ByteSource& source, format::ByteSink& sink,
-                                            const codec::StreamLimits& limits) {
-  return codec::decompress_stream(source, sink, *state_->backend, {.progress = {}, .limits = limits});
+                                            const StreamOptions& options) {
+  return codec::decompress_stream(source, sink, *state_->backend,
+                                  {.progress = options.progress, .limits = options.limits});
 }
 
 }  // namespace ptxkit::library

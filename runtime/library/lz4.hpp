@@ -52,6 +52,14 @@ struct Requirements {
   std::size_t scratch_bytes;           // that the caller has to bring
 };
 
+// Of a stream. `progress` is called between batches, from the thread that called, with raw and stored bytes so far;
+// `limits.stop` ends the stream between two batches.
+struct StreamOptions {
+  codec::StreamLimits limits = {};
+  codec::Progress progress = {};
+  bool is_reproducible = false;  // of compression: the same bytes wherever it runs; linked blocks are not
+};
+
 class Lz4 {
  public:
   static Result<Lz4> open(Lz4Settings settings = {});
@@ -72,12 +80,11 @@ class Lz4 {
   Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false);
   Result<void> decompress(std::span<codec::DecompressItem> items);
 
-  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream.hpp). Linked blocks are not reproducible.
+  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream.hpp).
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,
-                                       const format::FrameHeader& header = {}, const codec::StreamLimits& limits = {},
-                                       bool reproducible = false);
+                                       const format::FrameHeader& header = {}, const StreamOptions& options = {});
   Result<codec::StreamTotals> decompress(format::ByteSource& source, format::ByteSink& sink,
-                                         const codec::StreamLimits& limits = {});
+                                         const StreamOptions& options = {});
 
  private:
   struct State;

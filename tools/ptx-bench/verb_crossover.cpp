@@ -52,7 +52,7 @@ Result<Measurements> run_crossover(const Settings& settings) {
   auto mixed = codec::select_backend(wanted[1], executor);
   if (!mixed) return tl::unexpected(mixed.error());
   const auto cpu = codec::make_cpu_backend(executor);
-  const auto rates = codec::calibrate(*cpu, **gpu, executor.thread_count(), start);
+  const auto rates = codec::calibrate(*cpu, **gpu, codec::sample_lengths(*cpu, **gpu), executor.thread_count(), start);
   if (!rates) return tl::unexpected(rates.error());
   all.device = (*gpu)->description();
   all.cpu = cpu->description();

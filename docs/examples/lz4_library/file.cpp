@@ -1,5 +1,5 @@
-// A file to a standard LZ4 frame and back, with 64 MiB for the data however large the file is. usage: file INPUT
-// SCRATCH
+// A file to a standard LZ4 frame and back, with 64 MiB for the data however large the file is, and told how far it is.
+// usage: file INPUT SCRATCH
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -43,10 +43,14 @@ int main(int argc, char** argv) {
   }});
   if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
   ptxkit::scheduler::Ledger memory("memory", 64u << 20);
-  const ptxkit::codec::StreamLimits limits{.memory = &memory, .prefetch = 2, .stop = {}};
-  if (!through(input, packed, [&](auto& source, auto& sink) { return lz4->compress(source, sink, {}, limits); }))
+  const ptxkit::library::StreamOptions options{
+      .limits = {.memory = &memory}, .progress = [](std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+        std::fprintf(stderr, "%llu raw bytes, %llu in the frame\n", static_cast<unsigned long long>(raw_bytes),
+                     static_cast<unsigned long long>(stored_bytes));
+      }};
+  if (!through(input, packed, [&](auto& source, auto& sink) { return lz4->compress(source, sink, {}, options); }))
     return 1;
-  if (!through(packed, unpacked, [&](auto& source, auto& sink) { return lz4->decompress(source, sink, limits); }))
+  if (!through(packed, unpacked, [&](auto& source, auto& sink) { return lz4->decompress(source, sink, options); }))
     return 1;
   return content_of(input) == content_of(unpacked) ? 0 : 1;
 }

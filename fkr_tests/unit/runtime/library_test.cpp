@@ -101,7 +101,7 @@ TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
       header.independent_blocks = !is_linked;
       format::MemorySource source(raw, "raw");
       format::MemorySink sink, back;
-      const auto done = lz4.compress(source, sink, header, {}, !is_linked);
+      const auto done = lz4.compress(source, sink, header, {.is_reproducible = !is_linked});
       ASSERT_TRUE(done) << done.error().message();
       frames.push_back(sink.bytes());
       format::MemorySource frame(sink.bytes(), "frame");
@@ -118,6 +118,59 @@ TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
     EXPECT_EQ(item.flag, codec::ChunkFlag::compressed);
   }
   for (std::size_t i = 2; i < frames.size(); ++i) EXPECT_TRUE(frames[i] == frames[i - 2]);
+}
+
+// Both ways and wherever the work is done: bytes so far that only grow, up to all there are.
+TEST_F(Library, AStreamTellsHowFarItIs) {
+  const ByteVector raw = testing::mixed_content(3'000'000);
+  for (const Where where : {Where::cpu, Where::gpu}) {
+    auto lz4 = Lz4::open(settings(where)).value();
+    scheduler::Ledger memory("memory", 4u << 20);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
+    const std::thread::id here = std::this_thread::get_id();
+    const StreamOptions options{.limits = {.memory = &memory},
+                                .progress = [&](std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+                                  EXPECT_EQ(std::this_thread::get_id(), here);
+                                  seen.emplace_back(raw_bytes, stored_bytes);
+                                }};
+    const auto check = [&](const codec::StreamTotals& totals) {
+      EXPECT_GE(seen.size(), 3u);
+      for (std::size_t i = 1; i < seen.size(); ++i) {
+        EXPECT_GE(seen[i].first, seen[i - 1].first);
+        EXPECT_GE(seen[i].second, seen[i - 1].second);
+      }
+      ASSERT_FALSE(seen.empty());
+      EXPECT_EQ(seen.back(), std::pair(totals.raw_bytes, totals.stored_bytes));
+      seen.clear();
+    };
+    format::MemorySource source(raw, "raw");
+    format::MemorySink frame;
+    const auto packed = lz4.compress(source, frame, {.block_size_id = 4}, options);
+    ASSERT_TRUE(packed) << packed.error().message();
+    check(*packed);
+    format::MemorySource back(frame.bytes(), "frame");
+    format::NullSink sink;
+    const auto unpacked = lz4.decompress(back, sink, options);
+    ASSERT_TRUE(unpacked) << unpacked.error().message();
+    check(*unpacked);
+  }
+}
+
+TEST_F(Library, WhoIsToldHowFarAStreamIsCanEndIt) {
+  auto lz4 = Lz4::open(settings(Where::cpu)).value();
+  scheduler::Ledger memory("memory", 1u << 20);
+  std::stop_source stop;
+  const ByteVector raw = testing::mixed_content(8'000'000);
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink;
+  const auto done = lz4.compress(source, sink, {.block_size_id = 4},
+                                 {.limits = {.memory = &memory, .stop = stop.get_token()},
+                                  .progress = [&](std::uint64_t raw_bytes, std::uint64_t) {
+                                    if (raw_bytes != 0) stop.request_stop();
+                                  }});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message(), "cancelled");
+  EXPECT_EQ(memory.reserved_bytes(), 0u);
 }
 
 TEST_F(Library, SeveralDevicesWorkTogether) {

@@ -1,5 +1,6 @@
 // The whole way to a GPU on the fake driver: a failure injected at every driver call that a run makes, a slow device, a
 // device budget, and the policy that decides whether there is a run at all.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -173,7 +174,7 @@ class PolicyTest : public DeviceFaults {
     auto asked = request("auto", Policy::automatic);
     asked.raw_bytes = raw_bytes;
     asked.calibration_path = file();
-    asked.limits.memory_bytes = 1 << 20;  // so that the sample is small, too
+    asked.sample_lengths = {4096, 16384};
     return asked;
   }
   static Curve at_rate(double bytes_a_second) {
@@ -244,6 +245,18 @@ TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
   Executor three(3);
   ASSERT_TRUE(select_backend(for_bytes(std::uint64_t{1} << 40), three));
   EXPECT_EQ(load_calibration(file())->cpu_threads, 3u);
+}
+
+// From where latency is all to where new buffers matter no more.
+TEST_F(PolicyTest, SamplesGoFromFourKibibytesToSixteenBatches) {
+  const auto cpu = make_cpu_backend(executor_), gpu = select_backend(request("cuda", Policy::gpu), executor_).value();
+  const auto lengths = sample_lengths(*cpu, *gpu);
+  ASSERT_GE(lengths.size(), 6u);
+  const std::uint64_t batch_bytes = std::max(cpu->preferred_batch_bytes(65536), gpu->preferred_batch_bytes(65536));
+  EXPECT_EQ(lengths.back(), std::clamp<std::uint64_t>(16 * batch_bytes, 4u << 20, 256u << 20));
+  EXPECT_LT(lengths[0], 4u * 4096);
+  EXPECT_GE(lengths[0], 4096u);
+  for (std::size_t i = 1; i < lengths.size(); ++i) EXPECT_EQ(lengths[i] / 4, lengths[i - 1]);
 }
 
 TEST_F(PolicyTest, WithoutAUsableGpuTheCpuDoesItWithOneMessage) {
