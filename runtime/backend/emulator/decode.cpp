@@ -142,13 +142,15 @@ bool Decoder::read_operands() {
   operands_.clear();
   taken_ = 0;
   if (instruction_->form == ptx::kNone) return false;
-  const auto [entry, is_new] = rows_.try_emplace({instruction_->spelling, instruction_->form});
-  auto& [opcode, candidate] = entry->second;
+  const auto [entry, is_new] = rows_.try_emplace({instruction_->form, instruction_->spelling});
+  row_ = &entry->second;
+  auto& [opcode, candidate, may_be_unemulated] = entry->second;
   if (is_new) {
     opcode = ptx::read_opcode(instruction_->spelling);
     candidate = validator_.row_of(*instruction_, opcode.words);
+    may_be_unemulated =
+        std::ranges::find(ptx::unemulated(), instruction_->op, &ptx::Unemulated::op) != ptx::unemulated().end();
   }
-  row_ = &entry->second;
   PTXKIT_CHECK(validator_.read(*function_, *instruction_, candidate, operands_),
                "an instruction does not fit its form");
   return true;
@@ -159,10 +161,11 @@ bool Decoder::read_row() {
     refuse("it fits no form of the ISA table");
     return false;
   }
+  leave(Purpose::policy);  // a hint, wherever it stands
+  if (!row_->may_be_unemulated) return true;
   std::string roles;
   for (const ptx::MatchedOperand& each : operands_) roles += each.spec.letter;
   const ptx::Unemulated* missing = ptx::find_unemulated(instruction_->op, row_->opcode.words, roles);
-  leave(Purpose::policy);  // a hint, wherever it stands
   if (missing == nullptr) return true;
   refuse(fmt::format("{} is not emulated", missing->what));
   return false;

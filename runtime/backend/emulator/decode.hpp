@@ -86,7 +86,8 @@ class Decoder {
   Placed place(Code& code);
 
   // Operands themselves.
-  std::vector<ptx::Operand> elements(const ptx::Operand& operand) const;
+  unsigned element_count(const ptx::Operand& operand) const;
+  ptx::Operand element(const ptx::Operand& operand, unsigned index) const;
   RegisterList add_refs(const std::vector<Ref>& refs);
   Ref constant(uint64_t value, unsigned bytes);
   Ref source(const ptx::Operand& operand, ptx::Type type);
@@ -119,9 +120,10 @@ class Decoder {
   struct TableRow {
     ptx::Opcode opcode;
     ptx::Candidate candidate;
+    bool may_be_unemulated = false;  // some instructions of this opcode are not
   };
   ptx::Validator validator_;
-  std::map<std::pair<std::string_view, uint32_t>, TableRow> rows_;
+  std::map<std::pair<uint32_t, std::string_view>, TableRow> rows_;  // by form and spelling
   const TableRow* row_ = nullptr;
   std::vector<ptx::MatchedOperand> operands_;
   uint64_t taken_ = 0;  // bit n: operands_[n]

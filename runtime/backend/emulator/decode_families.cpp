@@ -264,13 +264,14 @@ bool Decoder::memory(Code& code) {
     code.register_bytes = width;
     return ref;
   };
-  std::vector<Ref> refs;
-  for (const Operand& each : elements(data->operand)) refs.push_back(one(each));
-  if (refs.size() != code.count) return false;
-  if (code.count == 1)
-    (store ? code.b : code.dst) = refs[0];
-  else
+  if (element_count(data->operand) != code.count) return false;
+  if (code.count == 1) {
+    (store ? code.b : code.dst) = one(element(data->operand, 0));
+  } else {
+    std::vector<Ref> refs;
+    for (unsigned i = 0; i < code.count; ++i) refs.push_back(one(element(data->operand, i)));
     code.list = add_refs(refs).first;
+  }
   if (code.register_bytes == 0) code.register_bytes = static_cast<uint8_t>(std::max(2u, bytes));
   return true;
 }
@@ -321,7 +322,8 @@ bool Decoder::convert_stochastic(Code& code) {
   code.d = source(Purpose::random);
   std::vector<Ref> refs;
   for (const ptx::MatchedOperand* each : take_all(Purpose::source))
-    for (const Operand& one : elements(each->operand)) refs.push_back(source(one, each->spec.type));
+    for (unsigned i = 0; i < element_count(each->operand); ++i)
+      refs.push_back(source(element(each->operand, i), each->spec.type));
   code.count = static_cast<uint8_t>(refs.size());
   code.list = add_refs(refs).first;
   return select_convert_stochastic(code, instruction_->types[0], words());

@@ -146,22 +146,24 @@ bool Decoder::move(Code& code) {
   if (instruction_->vector > 1) return move_vector(code);
   const ptx::MatchedOperand *result = take(Purpose::result), *given = take(Purpose::source);
   if (result == nullptr || given == nullptr) return false;
-  const std::vector<Operand> to = elements(result->operand), from = elements(given->operand);
-  const bool packs = from.size() > 1, unpacks = to.size() > 1;
+  const Operand &to = result->operand, &from = given->operand;
+  const bool packs = element_count(from) > 1, unpacks = element_count(to) > 1;
   if (packs && unpacks) return false;
   if (packs || unpacks) {
-    const std::vector<Operand>& parts = packs ? from : to;
-    if (bytes % parts.size()) return false;
-    const auto part_bytes = static_cast<unsigned>(bytes / parts.size());
+    const Operand& parts = packs ? from : to;
+    const unsigned count = element_count(parts);
+    if (bytes % count) return false;
+    const unsigned part_bytes = bytes / count;
     static constexpr Type kParts[] = {Type::none, Type::b8,   Type::b16,  Type::none, Type::b32,
                                       Type::none, Type::none, Type::none, Type::b64};
     if (part_bytes > 8) return false;
     code.element_bytes = static_cast<uint8_t>(part_bytes);
     code.register_bytes = static_cast<uint8_t>(bytes);
-    code.count = static_cast<uint8_t>(parts.size());
+    code.count = static_cast<uint8_t>(count);
     std::vector<Ref> refs;
-    refs.reserve(parts.size());
-    for (const Operand& each : parts) {
+    refs.reserve(count);
+    for (unsigned i = 0; i < count; ++i) {
+      const Operand each = element(parts, i);
       // `_` among what is packed: bits that nobody has written.
       if (packs && each.kind == OperandKind::sink)
         refs.push_back(unwritten(std::max(2u, part_bytes)));
@@ -170,23 +172,23 @@ bool Decoder::move(Code& code) {
     }
     code.list = add_refs(refs).first;
     if (packs)
-      code.dst = destination(to[0], bytes);
+      code.dst = destination(to, bytes);
     else
-      code.a = source(from[0], type);
+      code.a = source(from, type);
     code.undefined = Undefined::handler;
     code.run = packs ? pack<true> : pack<false>;
     return true;
   }
-  code.dst = destination(to[0], bytes);
+  code.dst = destination(to, bytes);
   code.element_bytes = static_cast<uint8_t>(std::max(2u, bytes));
-  if (from[0].kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[from[0].id])) {
+  if (from.kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[from.id])) {
     // base of the frame + offset
     if (bytes != 4 && bytes != 8) return false;
     code.a = bytes == 8 ? kFrameBase64Ref : kFrameBase32Ref;
-    code.b = constant(layout_.offset[from[0].id] + from[0].value, bytes);
+    code.b = constant(layout_.offset[from.id] + from.value, bytes);
     return select_integer(code, Op::add, bytes == 8 ? Type::u64 : Type::u32, {});
   }
-  code.a = source(from[0], type);
+  code.a = source(from, type);
   if (bytes == 16) {
     code.undefined = Undefined::none;
     code.run = copy_16_bytes;
@@ -203,8 +205,9 @@ bool Decoder::move_vector(Code& code) {
   const unsigned bytes = std::max(2u, ptx::byte_width(type));
   code.count = instruction_->vector;
   std::vector<Ref> refs;
-  for (const Operand& each : elements(given->operand)) refs.push_back(source(each, type));
-  for (const Operand& each : elements(result->operand)) refs.push_back(destination(each, bytes));
+  for (unsigned i = 0; i < element_count(given->operand); ++i) refs.push_back(source(element(given->operand, i), type));
+  for (unsigned i = 0; i < element_count(result->operand); ++i)
+    refs.push_back(destination(element(result->operand, i), bytes));
   if (refs.size() != 2 * size_t{code.count}) return false;
   code.list = add_refs(refs).first;
   code.element_bytes = static_cast<uint8_t>(bytes);

@@ -69,7 +69,10 @@ std::vector<const MatchedOperand*> Decoder::take_all(Purpose purpose) {
   return all;
 }
 
-void Decoder::leave(Purpose purpose) { take_all(purpose); }
+void Decoder::leave(Purpose purpose) {
+  for (size_t i = 0; i < operands_.size(); ++i)
+    if (operands_[i].spec.purpose == purpose) taken_ |= uint64_t{1} << i;
+}
 
 void Decoder::leave_all() { taken_ = ~uint64_t{0}; }
 
@@ -135,8 +138,10 @@ RegisterList Decoder::register_list(Purpose purpose) {
   const Role role = is_list ? validator_.child(given->spec, 0).role : given->spec.role;
   const Type type = is_list ? bits_of(given->spec.type) : given->spec.type;
   std::vector<Ref> refs;
-  for (const Operand& each : elements(given->operand))
+  for (unsigned i = 0; i < element_count(given->operand); ++i) {
+    const Operand each = element(given->operand, i);
     refs.push_back(role == Role::destination ? destination(each, ptx::byte_width(type)) : source(each, type));
+  }
   return add_refs(refs);
 }
 
@@ -146,20 +151,21 @@ RegisterList Decoder::add_refs(const std::vector<Ref>& refs) {
   return list;
 }
 
-std::vector<Operand> Decoder::elements(const Operand& operand) const {
-  if (operand.kind == OperandKind::vector) {
-    const auto children = function_->children(operand);
-    return {children.begin(), children.end()};
-  }
-  unsigned count = 1;
-  if (operand.kind == OperandKind::reg && !operand.component) count = function_->registers[operand.id].vector;
-  if (operand.kind == OperandKind::special && !operand.component &&
-      ptx::is_vector(static_cast<ptx::SpecialRegister>(operand.id)))
-    count = 4;
-  std::vector<Operand> parts(count, operand);
-  if (count > 1)
-    for (unsigned k = 0; k < count; ++k) parts[k].component = static_cast<uint8_t>("xyzw"[k % 4]);
-  return parts;
+// Of a list, of a vector register, or of a special register with components; anything else is its own element.
+unsigned Decoder::element_count(const Operand& operand) const {
+  if (operand.kind == OperandKind::vector) return operand.child_count;
+  if (operand.component) return 1;
+  if (operand.kind == OperandKind::reg) return function_->registers[operand.id].vector;
+  const bool has_components =
+      operand.kind == OperandKind::special && ptx::is_vector(static_cast<ptx::SpecialRegister>(operand.id));
+  return has_components ? 4 : 1;
+}
+
+Operand Decoder::element(const Operand& operand, unsigned index) const {
+  if (operand.kind == OperandKind::vector) return function_->children(operand)[index];
+  Operand part = operand;
+  if (element_count(operand) > 1) part.component = static_cast<uint8_t>("xyzw"[index % 4]);
+  return part;
 }
 
 // Operands of an instruction on registers: results go to dst and dst2, sources to a, b, c and d in their order, the

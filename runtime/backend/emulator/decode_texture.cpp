@@ -85,18 +85,16 @@ bool Decoder::texture(Code& code) {
   form.shape = geometry->shape;
   if (has(Purpose::sampler) && !image_handle(form.sampler, Purpose::sampler)) return false;
   // The layer, then the coordinates; what is more only fills the vector.
-  const std::vector<Operand> elements_of_place = elements(place->operand);
-  const std::span<const Operand> given = elements_of_place;
   const unsigned first = geometry->layered ? 1 : 0;
-  if (given.size() < first + geometry->axes) return false;
+  if (element_count(place->operand) < first + geometry->axes) return false;
   form.integer_coordinates = place->spec.type == Type::s32;
-  if (geometry->layered) form.layer = source(given[0], Type::u32);
-  auto list_of = [&](std::span<const Operand> some, Type type) {
+  if (geometry->layered) form.layer = source(element(place->operand, 0), Type::u32);
+  auto list_of = [&](const ptx::MatchedOperand& list, unsigned from, unsigned count) {
     std::vector<Ref> refs;
-    for (const Operand& each : some) refs.push_back(source(each, type));
+    for (unsigned i = from; i < from + count; ++i) refs.push_back(source(element(list.operand, i), list.spec.type));
     return add_refs(refs);
   };
-  form.coordinates = list_of(given.subspan(first, geometry->axes), place->spec.type);
+  form.coordinates = list_of(*place, first, geometry->axes);
   form.type = instruction_->types[0];
   if (op == Op::suld || writes_memory) {
     form.formatted = w.has(Mod::p);
@@ -116,8 +114,7 @@ bool Decoder::texture(Code& code) {
   for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y}) leave(each);
   if (has(Purpose::offsets)) {
     const ptx::MatchedOperand* offsets = take(Purpose::offsets);
-    const std::vector<Operand> all = elements(offsets->operand);
-    form.offsets = list_of(std::span(all).first(std::min<size_t>(all.size(), geometry->axes)), offsets->spec.type);
+    form.offsets = list_of(*offsets, 0, std::min(element_count(offsets->operand), geometry->axes));
   }
   if (has(Purpose::second_result)) form.resident = destination(Purpose::second_result);
   form.data = register_list(Purpose::result);
