@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/driver/context.hpp"
+#include "tools/ptx-debug/gpu_tensor_map.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 
 namespace ptxkit::tools {
@@ -127,6 +128,11 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
     if (!piece.is_buffer) return piece.bytes;
     const auto address = place(context, stream, piece, memory.back());
     if (!address) return tl::unexpected(address.error());
+    if (piece.tensor) {
+      emulator::TensorMap map = *piece.tensor;
+      map.address = *address;
+      return driver_tensor_map(*context, map);
+    }
     std::vector<std::byte> value(run.address_bits / 8);
     std::memcpy(value.data(), &*address, value.size());
     return value;

@@ -399,9 +399,8 @@ int run_kernel(const RunOptions& options) {
   if (on_gpu && !run.bindings.empty())
     return usage_error("run", "variables of the module are bound on the emulator only; leave --backend out");
   for (const ArgumentSpec& argument : run.arguments)
-    if (on_gpu && (argument.image || argument.tensor))
-      return usage_error(
-          "run", "textures, surfaces, samplers and tensor maps are given to the emulator only; leave --backend out");
+    if (on_gpu && argument.image)
+      return usage_error("run", "textures, surfaces and samplers are given to the emulator only; leave --backend out");
   if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
     return usage_error("run", wrong_count(run.entry, count));
   for (const ArgumentSpec* piece : run.pieces()) {

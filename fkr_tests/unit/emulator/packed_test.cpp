@@ -236,9 +236,9 @@ TEST(Packed, HalvesCompareAndCombine) {
 // The NaN of what lies outside of a tensor makes the sum of products zero; other NaNs stay.
 TEST(Packed, OutOfBoundsNansMakeFmaZero) {
   std::vector<u32> values = halves();
-  values.insert(values.end(), {0x7eff3c00, 0x3c007eff, 0x7eff7eff, 0xfeff7efe, 0x7fdf3f80, 0x3f807fdf});
+  values.insert(values.end(), {0x7ff73c00, 0x3c007ff7, 0x7ff77ff7, 0xfff77ff6, 0x7ff73f80, 0x3f807ff7});
   auto one = [](u32 a, u32 b, u32 c, bool relu) -> u32 {
-    if (a == 0x7eff || b == 0x7eff || c == 0x7eff) return 0;
+    if (a == 0x7ff7 || b == 0x7ff7 || c == 0x7ff7) return 0;
     const double exact = half_value(a) * half_value(b) + half_value(c);
     return exact != exact ? 0x7fff : relu && !(exact > 0) ? 0 : half_bits(exact);
   };
@@ -252,7 +252,7 @@ TEST(Packed, OutOfBoundsNansMakeFmaZero) {
            "  selp.u32 %r4, 1, 0, %p1;\n  @%p2 mov.u32 %r4, 2;",
            [](u32 a, u32 b, u32 c) -> u32 {
              for (const u32 each : {a, b, c})
-               if ((each & 0xffff) == 0x7fdf) return 1;
+               if ((each & 0xffff) == 0x7ff7) return 1;
              const double exact = bfloat_value(a & 0xffff) * bfloat_value(b & 0xffff) + bfloat_value(c & 0xffff);
              return exact != exact ? 2 : exact == 0 && !std::signbit(exact) ? 1 : 0;
            }}},

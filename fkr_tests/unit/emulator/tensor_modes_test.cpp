@@ -277,8 +277,8 @@ TEST(TensorModes, StridesAndFillsOfTiles) {
   const Copied copied = run_copy(load_text(kTiles, 3 * 32, "mov.u32 %r8, 12;\nmov.u32 %r9, 13;\n"), map);
   ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
   for (unsigned i = 0; i < 24; ++i)
-    EXPECT_EQ(copied.tile[i], word_at(map, {12 + int64_t{i % 8}, 13 + 3 * int64_t{i / 8}}, 0x7fdfffff)) << i;
-  EXPECT_EQ(fill_nan(ptx::Type::f16), 0x7effu);
+    EXPECT_EQ(copied.tile[i], word_at(map, {12 + int64_t{i % 8}, 13 + 3 * int64_t{i / 8}}, 0x7ff77ff7)) << i;
+  EXPECT_EQ(fill_nan(ptx::Type::f16), 0x7ff7u);
 }
 
 // Chunks of 32 bytes change places within 128: line l has chunk c at c ^ (l mod 4).
@@ -328,7 +328,7 @@ TEST(TensorModes, KernelsChangeMaps) {
   ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
   for (unsigned i = 0; i < 64; ++i) {
     const unsigned row = 6 + i / 8;  // 8 rows there are, 32 words apart
-    EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7fdfffffu) << i;
+    EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7ff77ff7u) << i;
   }
 }
 

@@ -3,6 +3,7 @@
 // kernel (dead loads going away, for one) does not happen here.
 //
 // A kernel that runs for kBusySteps is one that is still running: cuStreamQuery says so from then on.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 
 #include "analyzer/container/fatbin.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/backend/emulator/tensor_map.hpp"
 #include "runtime/driver/driver.hpp"
 
 namespace {
@@ -96,6 +98,33 @@ std::string miscompiled(std::string text, std::uintptr_t level) {
   if (bug == nullptr || std::sscanf(bug, "%u,%31[^,],%31s", &at_level, from, to) != 3 || at_level != level) return text;
   const size_t at = text.find(from);
   return at == std::string::npos ? text : text.replace(at, std::strlen(from), to);
+}
+
+// What both calls that make a tensor map have; numbers are those of cuda.h.
+emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, const uint64_t* size,
+                               const uint64_t* stride_bytes, const uint32_t* element_stride, int swizzle, int fill) {
+  using ptxkit::ptx::Type;
+  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
+                                       Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
+  constexpr int kChunksOf32Bytes = 4;
+  emulator::TensorMap map;
+  map.element = element < static_cast<int>(std::size(kElements)) ? kElements[element] : Type::none;
+  map.rank = static_cast<uint8_t>(rank);
+  map.address = reinterpret_cast<uint64_t>(address);
+  std::copy_n(size, rank, map.size.begin());
+  for (unsigned i = 1; i < rank; ++i) map.stride_bytes[i - 1] = stride_bytes[i - 1];
+  std::copy_n(element_stride, rank, map.element_stride.begin());
+  map.swizzle = static_cast<emulator::TensorSwizzle>(std::min(swizzle, 3));
+  map.chunk_bytes = swizzle == kChunksOf32Bytes ? 32 : 16;
+  map.fills_with_nan = fill != 0;
+  return map;
+}
+
+int store_map(void* to, const emulator::TensorMap& map) {
+  const auto encoded = emulator::encode(map);
+  if (!encoded) return kInvalidValue;
+  std::memcpy(to, encoded->data(), encoded->size());
+  return 0;
 }
 
 int done(bool worked) { return gpu()->dead_with != 0 ? gpu()->dead_with : worked ? 0 : kInvalidValue; }
@@ -270,6 +299,28 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
     if (held->dead_with == 0 && !held->is_busy) held->dead_with = code_of(fault);
   }
   return 0;
+}
+
+int cuTensorMapEncodeTiled(void* to, int element, unsigned rank, void* address, const uint64_t* size,
+                           const uint64_t* stride_bytes, const uint32_t* box, const uint32_t* element_stride,
+                           int interleave, int swizzle, int, int fill) {
+  if (rank < 1 || rank > 5 || interleave != 0) return kInvalidValue;
+  emulator::TensorMap map = tensor_map(element, rank, address, size, stride_bytes, element_stride, swizzle, fill);
+  std::copy_n(box, rank, map.box.begin());
+  return store_map(to, map);
+}
+
+int cuTensorMapEncodeIm2col(void* to, int element, unsigned rank, void* address, const uint64_t* size,
+                            const uint64_t* stride_bytes, const int* lower_corner, const int* upper_corner,
+                            uint32_t channels, uint32_t pixels, const uint32_t* element_stride, int interleave,
+                            int swizzle, int, int fill) {
+  if (rank < 3 || rank > 5 || interleave != 0) return kInvalidValue;
+  emulator::TensorMap map = tensor_map(element, rank, address, size, stride_bytes, element_stride, swizzle, fill);
+  map.is_im2col = true;
+  map.box = {static_cast<uint16_t>(channels), static_cast<uint16_t>(pixels)};
+  std::copy_n(lower_corner, rank - 2, map.lower_corner.begin());
+  std::copy_n(upper_corner, rank - 2, map.upper_corner.begin());
+  return store_map(to, map);
 }
 
 }  // extern "C"

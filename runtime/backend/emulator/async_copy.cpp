@@ -12,6 +12,7 @@
 #include "runtime/backend/emulator/async_work.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/tensor_map.hpp"
+#include "runtime/backend/emulator/undefined_update.hpp"
 
 namespace ptxkit::emulator {
 
@@ -100,13 +101,26 @@ void copy_masked_bytes(const Side& to, const Side& from, uint64_t size_bytes, ui
   }
 }
 
-void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& from, uint64_t size_bytes) {
+// Into memory at `where`, from shared memory.
+void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& from, uint64_t size_bytes,
+                  UpdatedElement where) {
   const bool alone = warp.cta->launch->options.threads <= 1;
   for (uint64_t at_byte = 0; at_byte < size_bytes; at_byte += update.element_bytes) {
     uint64_t operand = 0;
     std::memcpy(&operand, from.bytes + at_byte, update.element_bytes);
-    apply_update(update, to.bytes + at_byte, operand, 0, alone);
+    const uint64_t old = apply_update(update, to.bytes + at_byte, operand, 0, alone);
+    if (!to.shadow) continue;
+    note_undefined_update(warp, update, {old, operand},
+                          {.b = from.shadow ? undefined_bits(from.shadow + at_byte, update.element_bytes) : 0},
+                          to.shadow + at_byte, where);
+    where.address += update.element_bytes;
   }
+}
+
+// Of the side of a copy that `address` leads to.
+UpdatedElement element_at(unsigned lane, const Side& side, uint64_t address) {
+  if (side.shared.cta) return {lane, Space::shared, side.shared.offset};
+  return {lane, Space::global, address};
 }
 
 // cp.async: 4, 8 or 16 bytes of one lane, of which the last may be zeros instead of the source.
@@ -283,7 +297,7 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
                                           form.update.apply ? AccessKind::atomic : AccessKind::store, to))
         return;
       if (form.update.apply)
-        reduce_bytes(warp, form.update, to, from, size_bytes);
+        reduce_bytes(warp, form.update, to, from, size_bytes, element_at(lane, to, in_cta(form.to)));
       else if (form.has_byte_mask)
         copy_masked_bytes(to, from, size_bytes, at<const uint16_t>(warp, form.byte_mask)[lane]);
       else
@@ -359,7 +373,8 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
       const uint64_t along = static_cast<uint64_t>(i - first) * bytes;
       Side in_tensor{segment.bytes + along, segment.shadow ? segment.shadow + along : nullptr, {}};
       if (update.apply)
-        reduce_bytes(warp, update, in_tensor, in_box, bytes);
+        reduce_bytes(warp, update, in_tensor, in_box, bytes,
+                     {lane, Space::global, address + static_cast<uint64_t>(corner[0] + i) * bytes});
       else
         loads ? copy_bytes(in_box, in_tensor, bytes) : copy_bytes(in_tensor, in_box, bytes);
     }
@@ -520,12 +535,16 @@ void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_
       const uint8_t* value = at<const uint8_t>(warp, list[element]) + size_t{lane} * code.element_bytes;
       uint64_t operand = 0;
       std::memcpy(&operand, value, code.element_bytes);
-      if (form.action == AsyncAction::reduce)
-        apply_update(form.update, place, operand, 0, warp.cta->launch->options.threads <= 1);
-      else
+      if (form.action == AsyncAction::reduce) {
+        const uint64_t old = apply_update(form.update, place, operand, 0, warp.cta->launch->options.threads <= 1);
+        if (to.shadow)
+          note_undefined_update(warp, form.update, {old, operand}, {}, to.shadow + element * code.element_bytes,
+                                element_at(lane, to, address_of(warp, form.to, lane)));
+      } else {
         std::memcpy(place, value, code.element_bytes);
+        if (to.shadow) std::memset(to.shadow + element * code.element_bytes, 0xff, code.element_bytes);
+      }
     }
-    if (to.shadow) std::memset(to.shadow, 0xff, size_bytes);
     SharedPlace place;
     Code part = code;
     part.space = form.barrier.space;

@@ -2,6 +2,7 @@
 // several threads each operation on one element is one atomic exchange of the host.
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
+#include "runtime/backend/emulator/undefined_update.hpp"
 #include "runtime/backend/emulator/update.hpp"
 
 namespace ptxkit::emulator {
@@ -22,24 +23,49 @@ Ref destination_of(const Code& code, const Ref* list, unsigned element) {
   return code.count == 1 ? code.dst : list[code.count + element];
 }
 
-// What one element of one lane makes of the shadow: whether the old value was undefined.
-bool check_element(Warp& warp, const Code& code, unsigned lane, uint8_t* shadow, Ref source, bool overwrites) {
-  if (!shadow) return false;
-  bool undefined = false;
-  for (unsigned byte = 0; byte < code.element_bytes; ++byte) undefined |= shadow[byte] != 0xff;
-  const bool operand = (undefined_lanes(warp, source) | undefined_lanes(warp, code.c)) >> lane & 1;
-  std::memset(shadow, operand || (undefined && !overwrites) ? 0 : 0xff, code.element_bytes);
-  return undefined;
+UpdatedElement element_at(const Places& places, unsigned lane, unsigned offset) {
+  if (places.owner[lane]) return {lane, ptx::Space::shared, places.offset[lane] + offset};
+  return {lane, ptx::Space::global, places.address[lane] + offset};
 }
 
-void mark_destination(Warp& warp, const Code& code, Ref dst, uint32_t mask, uint32_t undefined, uint64_t address) {
+// Undefined bits of an operand in one lane.
+uint64_t undefined_operand(Warp& warp, const Code& code, unsigned lane, Ref ref) {
+  if (!(undefined_lanes(warp, ref) >> lane & 1)) return 0;
+  const unsigned register_bytes = std::max<unsigned>(2, code.element_bytes);
+  uint64_t bits = 0;
+  std::memcpy(&bits, shadow_at<const uint8_t>(warp, ref) + size_t{lane} * register_bytes,
+              std::min<unsigned>(code.element_bytes, 8));
+  return bits;
+}
+
+// Elements of 16 bytes: exch and cas of whole values. Whether the old value is undefined.
+bool check_16_bytes(Warp& warp, const Code& code, unsigned lane, uint8_t* shadow, bool overwrites,
+                    const UpdatedElement& where) {
+  const bool undefined = undefined_bits(shadow, 8) || undefined_bits(shadow + 8, 8);
+  const bool operand = (undefined_lanes(warp, code.b) | undefined_lanes(warp, code.c)) >> lane & 1;
+  if (undefined && !overwrites) report_undefined_update(warp, where, 16);
+  std::memset(shadow, operand ? 0 : 0xff, 16);
+  return undefined && overwrites;
+}
+
+void mark_destination(Warp& warp, const Code& code, Ref dst, uint32_t mask, std::span<const uint64_t, kLanes> bits,
+                      const Places& places, unsigned offset) {
+  uint32_t undefined = 0;
+  for_lanes(mask, [&](unsigned i) { undefined |= uint32_t{bits[i] != 0} << i; });
   undefined_lanes(warp, dst) = (undefined_lanes(warp, dst) & ~mask) | undefined;
   if (!undefined) return;
-  const unsigned bytes = std::max<unsigned>(2, code.element_bytes);
-  for_lanes(undefined,
-            [&](unsigned i) { std::memset(shadow_at<uint8_t>(warp, dst) + size_t{i} * bytes, 0xff, bytes); });
-  warp.cta->origins.push_back({warp.pc, static_cast<uint8_t>(std::countr_zero(undefined)),
-                               static_cast<uint16_t>(warp.index), code.space, address});
+  const unsigned register_bytes = std::max<unsigned>(2, code.element_bytes);
+  for_lanes(undefined, [&](unsigned i) {
+    uint8_t* shadow = shadow_at<uint8_t>(warp, dst) + size_t{i} * register_bytes;
+    if (register_bytes > 8)
+      std::memset(shadow, 0xff, register_bytes);
+    else
+      std::memcpy(shadow, &bits[i], register_bytes);
+  });
+  const auto first = static_cast<unsigned>(std::countr_zero(undefined));
+  const UpdatedElement where = element_at(places, first, offset);
+  warp.cta->origins.push_back(
+      {warp.pc, static_cast<uint8_t>(first), static_cast<uint16_t>(warp.index), where.space, where.address});
   origin_of(warp, dst) = static_cast<uint32_t>(warp.cta->origins.size());
 }
 
@@ -74,24 +100,29 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
   for (unsigned element = 0; element < code.count; ++element) {
     const Ref source = source_of(code, list, element), dst = destination_of(code, list, element);
     const unsigned offset = element * code.element_bytes, register_bytes = std::max<unsigned>(2, code.element_bytes);
-    uint32_t undefined = 0;
+    std::array<uint64_t, kLanes> undefined{};
     for_lanes(mask, [&](unsigned i) {
       uint8_t* place = places.bytes[i] + offset;
+      uint8_t* shadow = kChecked && places.shadow[i] ? places.shadow[i] + offset : nullptr;
       if constexpr (kChecked) {
-        uint8_t* shadow = places.shadow[i] ? places.shadow[i] + offset : nullptr;
-        if (check_element(warp, code, i, shadow, source, updates[0].overwrites)) undefined |= 1u << i;
         if (element == 0) note_update(warp, code, i, places, size_bytes);
       }
-      if (code.element_bytes == 16) return exchange_16_bytes(warp, code, i, place);
+      if (code.element_bytes == 16) {
+        if (shadow) undefined[i] = check_16_bytes(warp, code, i, shadow, code.sub == 0, element_at(places, i, offset));
+        return exchange_16_bytes(warp, code, i, place);
+      }
       uint64_t b = 0, c = 0;
       std::memcpy(&b, at<const uint8_t>(warp, source) + size_t{i} * register_bytes, code.element_bytes);
       std::memcpy(&c, at<const uint8_t>(warp, code.c) + size_t{i} * register_bytes, code.element_bytes);
       const uint64_t old = apply_update(updates[in_global(warp, place)], place, b, c, alone);
+      if (shadow)
+        undefined[i] = note_undefined_update(
+            warp, updates[0], {old, b, c},
+            {.b = undefined_operand(warp, code, i, source), .c = undefined_operand(warp, code, i, code.c)}, shadow,
+            element_at(places, i, offset));
       std::memcpy(at<uint8_t>(warp, dst) + size_t{i} * register_bytes, &old, code.element_bytes);
     });
-    if constexpr (kChecked)
-      mark_destination(warp, code, dst, mask, undefined,
-                       undefined ? places.address[std::countr_zero(undefined)] + offset : 0);
+    if constexpr (kChecked) mark_destination(warp, code, dst, mask, undefined, places, offset);
   }
 }
 
@@ -105,7 +136,7 @@ bool select_atomic(Code& code, ProgramImage& image, Mod operation, Type type) {
   if (wide) {
     if (operation != Mod::exch && operation != Mod::cas) return false;
     code.sub = operation == Mod::cas;
-    image.updates.push_back({Update{.overwrites = operation == Mod::exch}, Update{}});
+    image.updates.push_back({});
     return true;
   }
   image.updates.push_back({find_update(operation, type, false), find_update(operation, type, true)});

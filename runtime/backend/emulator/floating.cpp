@@ -218,17 +218,16 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
 
 namespace {
 
-// kOutOfBounds is the NaN with which tensor copies fill: of f16 as CUTLASS knows it (arch/memory_sm80.h), of bf16 with
-// the mantissa's bits alike, which nobody says.
+// kOutOfBounds is the NaN with which tensor copies fill on an H200.
 struct Half {
   static double value(uint16_t bits) { return scalar::f16_value(bits); }
   static uint16_t bits(double value) { return scalar::f16_bits(value); }
-  static constexpr uint16_t kOne = 0x3c00, kExponent = 0x7c00, kOutOfBounds = 0x7eff;
+  static constexpr uint16_t kOne = 0x3c00, kExponent = 0x7c00, kOutOfBounds = 0x7ff7;
 };
 struct Bfloat {
   static double value(uint16_t bits) { return scalar::bf16_value(bits); }
   static uint16_t bits(double value) { return scalar::bf16_bits(value); }
-  static constexpr uint16_t kOne = 0x3f80, kExponent = 0x7f80, kOutOfBounds = 0x7fdf;
+  static constexpr uint16_t kOne = 0x3f80, kExponent = 0x7f80, kOutOfBounds = 0x7ff7;
 };
 
 // Sums and products of halves are exact in double precision or differ from it in no bit that rounding looks at, but for

@@ -212,16 +212,8 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
 }
 
 uint64_t fill_nan(Type type) {
-  switch (type) {
-    case Type::f16:
-      return 0x7eff;
-    case Type::bf16:
-      return 0x7fdf;
-    case Type::f32:
-      return 0x7fdfffff;
-    default:
-      return 0x7ffbffffffffffff;
-  }
+  constexpr uint64_t kHalves = 0x7ff77ff77ff77ff7;  // whatever the type
+  return kHalves >> (64 - 8 * ptx::byte_width(type));
 }
 
 }  // namespace ptxkit::emulator

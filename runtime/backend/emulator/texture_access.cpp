@@ -8,6 +8,7 @@
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/scalar.hpp"
+#include "runtime/backend/emulator/undefined_update.hpp"
 
 namespace ptxkit::emulator {
 
@@ -403,9 +404,10 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
     } else {
       uint64_t operand = 0;
       std::memcpy(&operand, value_of(0), bytes);
-      apply_update(form.update, texel, operand, 0, alone);
+      const uint64_t old = apply_update(form.update, texel, operand, 0, alone);
       if (!checked) continue;
-      if (is_undefined(0)) std::memset(shadow, 0, bytes);
+      note_undefined_update(warp, form.update, {old, operand}, {.b = is_undefined(0) ? ~uint64_t{0} : 0}, shadow,
+                            {lane, ptx::Space::global, kGlobalBase + element.offset});
       if (warp.cta->order) note_update(warp, code, lane, places, bytes);
     }
   }

@@ -47,7 +47,6 @@ Update integer(Mod operation) {
       break;
     case Mod::exch:
       out.apply = [](uint64_t, uint64_t b, uint64_t) { return b; };
-      out.overwrites = true;
       break;
     case Mod::cas:
       out.apply = [](uint64_t a, uint64_t b, uint64_t c) { return a == b ? c : a; };
@@ -113,7 +112,9 @@ uint64_t host_exchange(uint8_t* bytes, const Update& update, uint64_t b, uint64_
 
 }  // namespace
 
-Update find_update(Mod operation, Type type, bool in_global) {
+namespace {
+
+Update operation_of(Mod operation, Type type, bool in_global) {
   switch (type) {
     case Type::b16:
       return integer<uint16_t>(operation);
@@ -148,6 +149,16 @@ Update find_update(Mod operation, Type type, bool in_global) {
     default:
       return {};
   }
+}
+
+}  // namespace
+
+Update find_update(Mod operation, Type type, bool in_global) {
+  Update out = operation_of(operation, type, in_global);
+  out.operation = operation;
+  out.is_floating = ptx::kind(type) == ptx::TypeKind::floating;
+  out.is_pair = type == Type::f16x2 || type == Type::bf16x2;
+  return out;
 }
 
 uint64_t apply_update(const Update& update, uint8_t* place, uint64_t b, uint64_t c, bool alone) {

@@ -12,7 +12,8 @@ struct Update {
   // and cas and go another way.
   uint64_t (*apply)(uint64_t old, uint64_t b, uint64_t c) = nullptr;
   unsigned element_bytes = 0;
-  bool overwrites = false;  // exch: the old value decides nothing
+  ptx::Mod operation = ptx::Mod::unknown;
+  bool is_floating = false, is_pair = false;  // is_pair: two halves
 };
 
 // Null `apply` where there is no such operation. `in_global`: atomics of single precision flush subnormal numbers in

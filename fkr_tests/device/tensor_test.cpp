@@ -1,0 +1,71 @@
+// Tensor copies and changed tensor maps: the emulator's bits are the GPU's bits.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "fkr_tests/device/device.hpp"
+#include "fkr_tests/device/form_cases.hpp"
+#include "fkr_tests/device/tensor_cases.hpp"
+#include "tools/ptx-debug/gpu_tensor_map.hpp"
+
+namespace ptxkit::testing {
+namespace {
+
+// The box and then the tensor, as the GPU leaves them.
+Result<std::vector<uint8_t>> run_tensor(const TensorCase& each) {
+  auto kernel = driver::Kernel::load_unverified(*device(), each.ptx, {"tensor", 0, {}});
+  if (!kernel) return tl::unexpected(kernel.error());
+  const auto stream = driver::Stream::create(*device());
+  const auto data = driver::DeviceMemory::allocate(*device(), each.tensor.size()),
+             out = driver::DeviceMemory::allocate(*device(), kTensorOutBytes);
+  if (!stream || !data || !out) return fail("no memory for the launch");
+  emulator::TensorMap map = each.map;
+  map.address = data->handle();
+  const auto encoded = tools::driver_tensor_map(**device(), map);
+  if (!encoded) return tl::unexpected(encoded.error());
+  const auto argument = [](uint64_t address) {
+    const auto bytes = std::as_bytes(std::span(&address, 1));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const std::vector<std::vector<std::byte>> arguments{*encoded, argument(out->handle()), argument(data->handle())};
+  std::vector<uint8_t> bytes(kTensorTileBytes + each.tensor.size());
+  const std::span view(bytes);
+  for (const auto& step : {data->upload(each.tensor, *stream), out->fill(0, *stream),
+                           kernel->launch_unchecked(*stream, {.block = {128, 1, 1}}, arguments),
+                           out->download(view.first(kTensorTileBytes), *stream),
+                           data->download(view.subspan(kTensorTileBytes), *stream), stream->wait()})
+    if (!step) return tl::unexpected(step.error());
+  return bytes;
+}
+
+// Where they differ first, with the 32 bytes there.
+std::string difference(const std::vector<uint8_t>& real, const std::vector<uint8_t>& emulated) {
+  const auto place = static_cast<size_t>(std::ranges::mismatch(real, emulated).in1 - real.begin()) & ~size_t{15};
+  size_t count = 0;
+  for (size_t i = 0; i < real.size(); ++i) count += real[i] != emulated[i];
+  const auto part = [&](const std::vector<uint8_t>& bytes) {
+    return std::span(bytes).subspan(place, std::min<size_t>(32, bytes.size() - place));
+  };
+  return fmt::format("{} bytes differ, the first at {}:\n{:02x}, emulated\n{:02x}", count, place,
+                     fmt::join(part(real), ""), fmt::join(part(emulated), ""));
+}
+
+TEST(DeviceTensors, TheEmulatorsBitsAreTheDevices) {
+  PTXKIT_REQUIRE_DEVICE();
+  if ((*device())->info().major < 9) GTEST_SKIP() << "tensor copies are of compute capability 9.0 and later";
+  std::string record;
+  for (const TensorCase& each : tensor_cases()) {
+    const auto real = run_tensor(each), emulated = emulate_tensor(each);
+    EXPECT_TRUE(real) << each.name << ": " << real.error().message();
+    EXPECT_TRUE(emulated) << each.name << ": " << emulated.error().message();
+    if (!real || !emulated) continue;
+    EXPECT_TRUE(*real == *emulated) << each.name << ": " << difference(*real, *emulated);
+    record += fmt::format("{:016x} {}\n", form_hash(*real), each.name);
+  }
+  if (const char* file = std::getenv("PTXKIT_RECORD_TENSORS")) std::ofstream(file) << record;
+}
+
+}  // namespace
+}  // namespace ptxkit::testing
