@@ -43,8 +43,7 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   Run run;
   emulator::Device device;
   const auto generated = generate_launch(module, kernel, facts, 0);
-  if (!generated) return {{}, generated.error().message()};
-  const auto emulated = emulate(device, module, kernel, *generated,
+  const auto emulated = emulate(device, module, kernel, generated,
                                 {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
                                  .schedule_seed = schedule.seed,
                                  .adversarial = schedule.is_adversarial,
@@ -52,13 +51,14 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   if (!emulated) return {{}, emulated.error().message()};
   const emulator::Outcome& outcome = emulated->outcome;
   if (!outcome.ok()) return {{}, "the kernel faults on the generated inputs: " + outcome.faults.front().message};
-  for (size_t i = 0; i < emulated->addresses.size(); ++i) {
-    if (!generated->parameters[i].is_buffer) continue;
-    const size_t at = run.memory.size();
-    run.memory.resize(at + generated->parameters[i].bytes.size());
-    if (auto read = device.read(emulated->addresses[i], std::span(run.memory).subspan(at)); !read)
-      return {{}, read.error().message()};
-  }
+  size_t number = 0;
+  for (const GeneratedParameter& parameter : generated.parameters)
+    for (const GeneratedBuffer& buffer : parameter.buffers) {
+      const size_t at = run.memory.size();
+      run.memory.resize(at + buffer.bytes.size());
+      if (auto read = device.read(emulated->addresses[number++], std::span(run.memory).subspan(at)); !read)
+        return {{}, read.error().message()};
+    }
   return run;
 }
 
@@ -74,7 +74,6 @@ bool is_approximate(const ptx::Function& kernel) {
 Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
                const flow::LaunchFacts* facts, int level) {
   const auto generated = generate_launch(module, kernel, facts, 0);
-  if (!generated) return {{}, generated.error().message()};
   auto stream = driver::Stream::create(context);
   if (!stream) return {{}, stream.error().message()};
   auto loaded =
@@ -82,21 +81,20 @@ Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module,
   if (!loaded) return {{}, loaded.error().message()};
   std::vector<driver::DeviceMemory> buffers;
   std::vector<std::vector<std::byte>> arguments;
-  for (const GeneratedParameter& parameter : generated->parameters) {
-    arguments.push_back(parameter.bytes);
-    if (!parameter.is_buffer) continue;
-    auto memory = driver::DeviceMemory::allocate(context, parameter.bytes.size());
-    if (!memory) return {{}, memory.error().message()};
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(parameter.bytes.data());
-    if (auto done = memory->upload({bytes, parameter.bytes.size()}, *stream); !done)
-      return {{}, done.error().message()};
-    const uint64_t address = memory->handle();
-    arguments.back().assign(reinterpret_cast<const std::byte*>(&address),
-                            reinterpret_cast<const std::byte*>(&address) + generated->address_bytes);
-    buffers.push_back(std::move(*memory));
+  for (const GeneratedParameter& parameter : generated.parameters) {
+    std::vector<uint64_t> addresses;
+    for (const GeneratedBuffer& buffer : parameter.buffers) {
+      auto memory = driver::DeviceMemory::allocate(context, buffer.bytes.size());
+      if (!memory) return {{}, memory.error().message()};
+      const auto* const bytes = reinterpret_cast<const uint8_t*>(buffer.bytes.data());
+      if (auto done = memory->upload({bytes, buffer.bytes.size()}, *stream); !done) return {{}, done.error().message()};
+      addresses.push_back(memory->handle());
+      buffers.push_back(std::move(*memory));
+    }
+    arguments.push_back(argument_of(parameter, addresses, generated.address_bytes));
   }
   const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
-  const emulator::LaunchShape& shape = generated->shape;
+  const emulator::LaunchShape& shape = generated.shape;
   auto done = loaded->launch_unchecked(
       *stream, {axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes, axes(shape.cluster)}, arguments);
   if (done) done = stream->wait();

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
+
+#include "runtime/aggregate_members.hpp"
 
 namespace ptxkit {
 namespace {
@@ -13,6 +16,7 @@ constexpr uint64_t kDefaultBufferBytes = 1 << 16;
 constexpr uint64_t kDefaultScalar = 64;
 constexpr unsigned kSeedsOfAParameter = 16;
 constexpr uint32_t kDefaultThreads = 64, kDefaultBlocks = 2;
+constexpr uint64_t kSharedBytes = 48 << 10, kSharedAlign = 128;
 
 // Whole bytes of a parameter that holds no address, as the launch file says or as the type does.
 bool is_scalar(const ptx::Variable& parameter, const flow::ParameterFacts* known, uint32_t address_bits) {
@@ -42,6 +46,19 @@ emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFa
   return shape;
 }
 
+// What is left of the 48 KiB that every block may have; 0 without shared memory of no size.
+uint32_t free_shared_bytes(const ptx::Module& module, const ptx::Function& kernel) {
+  uint64_t taken = 0;
+  bool is_open = false;
+  for (const ptx::Variable& variable : module.variables) {
+    const bool is_of_kernel = variable.function == ptx::kNone || &module.functions[variable.function] == &kernel;
+    if (variable.space != ptx::Space::shared || !is_of_kernel) continue;
+    is_open |= variable.is_unsized;
+    taken += (variable.size_bytes + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
+  }
+  return is_open && taken < kSharedBytes ? static_cast<uint32_t>(kSharedBytes - taken) : 0;
+}
+
 }  // namespace
 
 std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed) {
@@ -59,12 +76,19 @@ std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed) {
   return bytes;
 }
 
-Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
-                                        const flow::LaunchFacts* facts, unsigned variant) {
+GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                                unsigned variant) {
   GeneratedLaunch launch;
   launch.variant = variant;
   launch.address_bytes = module.address_size / 8;
   launch.shape = shape_of(kernel, facts);
+  if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
+  std::optional<std::vector<AggregateMember>> members;
+  unsigned buffer_count = 0;
+  const auto add_buffer = [&](GeneratedParameter& out, uint64_t offset, uint64_t size_bytes) {
+    const unsigned seed = variant + kSeedsOfAParameter * buffer_count++;
+    out.buffers.push_back({offset, seed, generated_bytes(size_bytes ? size_bytes : kDefaultBufferBytes, seed)});
+  };
   for (const ptx::VariableId id : kernel.parameters) {
     const ptx::Variable& parameter = module.variables[id];
     const flow::ParameterFacts* known = nullptr;
@@ -72,21 +96,39 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
       const auto found = facts->parameters.find(parameter.name);
       if (found != facts->parameters.end()) known = &found->second;
     }
-    if (parameter.is_array) return fail(fmt::format("parameter '{}' is an aggregate", parameter.name));
     GeneratedParameter& out = launch.parameters.emplace_back();
     out.name = parameter.name;
-    out.is_buffer = !is_scalar(parameter, known, module.address_size);
-    if (out.is_buffer) {
-      out.seed = variant + kSeedsOfAParameter * static_cast<unsigned>(launch.parameters.size() - 1);
-      out.bytes =
-          generated_bytes(known != nullptr && known->size_bytes ? known->size_bytes : kDefaultBufferBytes, out.seed);
-    } else {
+    out.is_aggregate = parameter.is_array;
+    const auto number = static_cast<unsigned>(launch.parameters.size() - 1);
+    if (parameter.is_array) {
+      out.value.resize(parameter.size_bytes);
+      if (!members) members = aggregate_members(module, kernel);
+      for (const AggregateMember& member : *members) {
+        if (member.parameter != id || member.offset + member.size_bytes > out.value.size()) continue;
+        if (member.is_address)
+          add_buffer(out, member.offset, 0);
+        else
+          std::memcpy(&out.value[member.offset], &kDefaultScalar, std::min<size_t>(member.size_bytes, 8));
+      }
+    } else if (is_scalar(parameter, known, module.address_size)) {
       const uint64_t value = scalar_value(known, variant);
-      out.bytes.resize(ptx::byte_width(parameter.type));
-      std::memcpy(out.bytes.data(), &value, std::min(out.bytes.size(), sizeof value));
+      out.value.resize(ptx::byte_width(parameter.type));
+      std::memcpy(out.value.data(), &value, std::min(out.value.size(), sizeof value));
+    } else {
+      out.value.resize(launch.address_bytes);
+      buffer_count = std::max(buffer_count, number);
+      add_buffer(out, 0, known != nullptr ? known->size_bytes : 0);
     }
   }
   return launch;
+}
+
+std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,
+                                   uint32_t address_bytes) {
+  std::vector<std::byte> value = parameter.value;
+  for (size_t i = 0; i < parameter.buffers.size(); ++i)
+    std::memcpy(&value[parameter.buffers[i].offset], &addresses[i], address_bytes);
+  return value;
 }
 
 Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
@@ -98,17 +140,14 @@ Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& modu
   EmulatedLaunch run;
   std::vector<emulator::Argument> arguments;
   for (const GeneratedParameter& parameter : launch.parameters) {
-    emulator::Address& address = run.addresses.emplace_back(0);
-    if (!parameter.is_buffer) {
-      arguments.push_back({parameter.bytes});
-      continue;
+    const size_t first = run.addresses.size();
+    for (const GeneratedBuffer& buffer : parameter.buffers) {
+      const auto allocated = device.allocate(buffer.bytes.size(), parameter.name);
+      if (!allocated) return tl::unexpected(allocated.error());
+      run.addresses.push_back(*allocated);
+      if (auto written = device.write(*allocated, buffer.bytes); !written) return tl::unexpected(written.error());
     }
-    const auto allocated = device.allocate(parameter.bytes.size(), parameter.name);
-    if (!allocated) return tl::unexpected(allocated.error());
-    address = *allocated;
-    if (auto written = device.write(address, parameter.bytes); !written) return tl::unexpected(written.error());
-    arguments.push_back(emulator::Argument::of(address));
-    arguments.back().bytes.resize(launch.address_bytes);
+    arguments.push_back({argument_of(parameter, std::span(run.addresses).subspan(first), launch.address_bytes)});
   }
   auto outcome = emulator::launch(*program, kernel.name, launch.shape, arguments, options);
   if (!outcome) return tl::unexpected(outcome.error());

@@ -1,6 +1,8 @@
 // A launch of any kernel, made up from its launch facts: for comparing runs, replaying findings, golden tests.
 //
-// Buffers, block, grid and scalars come from the facts; what they leave out is chosen small. Variants differ in what
+// Buffers, block, grid and scalars come from the facts; what they leave out is chosen small. What a kernel loads of an
+// aggregate and uses as an address gets a buffer; what it loads else is a scalar, and the rest zeros. A kernel of a
+// module with shared memory of no size gets what 48 KiB have left. Variants differ in what
 // the buffers hold and in scalars that have a range. The same arguments give the same launch in every version: golden
 // outputs rest on it.
 #pragma once
@@ -20,11 +22,18 @@ namespace ptxkit {
 // 16; other seeds: pseudo-random bytes.
 std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed);
 
+// A buffer whose address is a parameter or lies in one.
+struct GeneratedBuffer {
+  uint64_t offset = 0;  // of the address in the parameter
+  unsigned seed = 0;    // of its bytes: the variant, and 16 times the number of the buffer
+  std::vector<std::byte> bytes;
+};
+
 struct GeneratedParameter {
   std::string name;
-  bool is_buffer = false;
-  unsigned seed = 0;             // of a buffer's bytes: the variant, and 16 times the number of the parameter
-  std::vector<std::byte> bytes;  // what the buffer holds, or the scalar
+  bool is_aggregate = false;
+  std::vector<std::byte> value;  // zeros where addresses go
+  std::vector<GeneratedBuffer> buffers;
 };
 
 struct GeneratedLaunch {
@@ -34,11 +43,15 @@ struct GeneratedLaunch {
   std::vector<GeneratedParameter> parameters;
 };
 
-// `facts` may be null. Error: a parameter that is an aggregate.
-Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
-                                        const flow::LaunchFacts* facts, unsigned variant);
+// `facts` may be null.
+GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                                unsigned variant);
 
-// One run on the emulator. addresses[i] is where parameter i's buffer lies on the device, 0 for scalars.
+// A parameter as the kernel takes it: with the addresses of its buffers, one after the other.
+std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,
+                                   uint32_t address_bytes);
+
+// One run on the emulator. `addresses` are those of all buffers of all parameters, in their order.
 struct EmulatedLaunch {
   std::vector<emulator::Address> addresses;
   emulator::Outcome outcome;

@@ -41,9 +41,8 @@ void take_witness(const Witness& witness, const ptx::Function& kernel, const flo
                   GeneratedLaunch& launch) {
   take_threads(witness, kernel, facts, launch.shape);
   if (!witness.loaded_byte) return;
-  for (GeneratedParameter& parameter : launch.parameters) {
-    if (parameter.is_buffer) std::ranges::fill(parameter.bytes, std::byte{*witness.loaded_byte});
-  }
+  for (GeneratedParameter& parameter : launch.parameters)
+    for (GeneratedBuffer& buffer : parameter.buffers) std::ranges::fill(buffer.bytes, std::byte{*witness.loaded_byte});
 }
 
 bool is_thread_of(const Witness& witness, const emulator::Fault& fault) {
@@ -106,9 +105,8 @@ Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::L
     const bool is_witness = attempt == 0;
     if (is_witness && witness == nullptr) continue;
     auto launch = generate_launch(module, function, facts, is_witness ? 0 : attempt - 1);
-    if (!launch) return {Replayed::Outcome::not_run, launch.error().message()};
-    if (is_witness) take_witness(*witness, function, facts, *launch);
-    const auto shown = run(module, function, *launch, rule, line);
+    if (is_witness) take_witness(*witness, function, facts, launch);
+    const auto shown = run(module, function, launch, rule, line);
     if (!shown) return {Replayed::Outcome::not_run, shown.error().message()};
     if (shown->fault) return {Replayed::Outcome::confirmed, text_of(*shown->fault, witness)};
     if (!other_first) other_first = shown->other_first;

@@ -245,7 +245,8 @@ void add_stores(Cases& cases) {
   for (const std::string_view operation : {"min", "max"}) reduce(operation, Type::s64, numbers);
   for (const std::string_view operation : {"add", "and", "xor"}) reduce(operation, Type::u64, numbers);
   const std::string f16 =
-      "and.b32 %word, %i, 15;\ncvt.rn.f16.u32 %h0, %word;\nmov.b16 %h2, 0x4700;\nsub.rn.f16 %h1, %h0, %h2;\nmov.b32 %word, {%h0, %h1};\n";
+      "and.b32 %word, %i, 15;\ncvt.rn.f16.u32 %h0, %word;\nmov.b16 %h2, 0x4700;\nsub.rn.f16 %h1, %h0, %h2;\nmov.b32 "
+      "%word, {%h0, %h1};\n";
   const std::string bf16 =
       "and.b32 %word, %i, 3;\nmul.lo.u32 %word, %word, 0x00100010;\nadd.u32 %word, %word, 0x4000c000;\n";
   for (const std::string_view operation : {"add", "min", "max"}) {
@@ -312,9 +313,9 @@ void add_replaced(Cases& cases) {
     add(fmt::format("swizzle_mode {}", mode), field("swizzle_mode", "b32", fmt::format("{}", mode)));
   add("interleave_layout none", field("interleave_layout", "b32", "0"));
   add("rank",
-      "mov.u32 %i, 8;\n" + field("global_dim", "b32", "1, %i") + field("rank", "b32", "2") + "mov.u32 %i, 3;\n" + field("box_dim", "b32", "2, 2") +
-          field("global_dim", "b32", "2, %i") + field("element_stride", "b32", "2, 1") + "mov.u64 %new, 1024;\n" +
-          field("global_stride", "b64", "1, %new"),
+      "mov.u32 %i, 8;\n" + field("global_dim", "b32", "1, %i") + field("rank", "b32", "2") + "mov.u32 %i, 3;\n" +
+          field("box_dim", "b32", "2, 2") + field("global_dim", "b32", "2, %i") +
+          field("element_stride", "b32", "2, 1") + "mov.u64 %new, 1024;\n" + field("global_stride", "b64", "1, %new"),
       512, "3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{8, 3, 1}}], [bar]");
 }
 

@@ -1,5 +1,6 @@
 // Tensor copies and changed tensor maps: the emulator's bits are the GPU's bits.
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 
@@ -52,20 +53,27 @@ std::string difference(const std::vector<uint8_t>& real, const std::vector<uint8
                      fmt::join(part(real), ""), fmt::join(part(emulated), ""));
 }
 
-TEST(DeviceTensors, TheEmulatorsBitsAreTheDevices) {
+class DeviceTensors : public ::testing::TestWithParam<TensorCase> {};
+
+// Each a test of its own: what a GPU refuses ends the context.
+TEST_P(DeviceTensors, TheEmulatorsBitsAreTheDevices) {
   PTXKIT_REQUIRE_DEVICE();
   if ((*device())->info().major < 9) GTEST_SKIP() << "tensor copies are of compute capability 9.0 and later";
-  std::string record;
-  for (const TensorCase& each : tensor_cases()) {
-    const auto real = run_tensor(each), emulated = emulate_tensor(each);
-    EXPECT_TRUE(real) << each.name << ": " << real.error().message();
-    EXPECT_TRUE(emulated) << each.name << ": " << emulated.error().message();
-    if (!real || !emulated) continue;
-    EXPECT_TRUE(*real == *emulated) << each.name << ": " << difference(*real, *emulated);
-    record += fmt::format("{:016x} {}\n", form_hash(*real), each.name);
-  }
-  if (const char* file = std::getenv("PTXKIT_RECORD_TENSORS")) std::ofstream(file) << record;
+  const TensorCase& each = GetParam();
+  const auto real = run_tensor(each), emulated = emulate_tensor(each);
+  ASSERT_TRUE(real) << real.error().message();
+  ASSERT_TRUE(emulated) << emulated.error().message();
+  EXPECT_TRUE(*real == *emulated) << difference(*real, *emulated);
+  if (const char* file = std::getenv("PTXKIT_RECORD_TENSORS"))
+    std::ofstream(file, std::ios::app) << fmt::format("{:016x} {}\n", form_hash(*real), each.name);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTensors, ::testing::ValuesIn(tensor_cases()), [](const auto& each) {
+  std::string name = each.param.name;
+  std::ranges::replace_if(
+      name, [](unsigned char letter) { return !std::isalnum(letter); }, '_');
+  return fmt::format("{}_{}", each.index, name);
+});
 
 }  // namespace
 }  // namespace ptxkit::testing

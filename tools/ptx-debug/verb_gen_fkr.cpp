@@ -56,11 +56,12 @@ Result<std::vector<std::vector<std::byte>>> outputs_of(const ptx::Module& module
   if (!emulated) return tl::unexpected(emulated.error());
   if (!emulated->outcome.ok()) return fail(emulated->outcome.faults.front().message);
   std::vector<std::vector<std::byte>> buffers;
-  for (size_t i = 0; i < launch.parameters.size(); ++i) {
-    auto& bytes = buffers.emplace_back(launch.parameters[i].is_buffer ? launch.parameters[i].bytes.size() : 0);
-    if (bytes.empty()) continue;
-    if (auto read = device.read(emulated->addresses[i], bytes); !read) return tl::unexpected(read.error());
-  }
+  for (const GeneratedParameter& parameter : launch.parameters)
+    for (const GeneratedBuffer& buffer : parameter.buffers) {
+      const emulator::Address address = emulated->addresses[buffers.size()];
+      auto& bytes = buffers.emplace_back(buffer.bytes.size());
+      if (auto read = device.read(address, bytes); !read) return tl::unexpected(read.error());
+    }
   return buffers;
 }
 
@@ -70,34 +71,37 @@ std::string hash_of(const std::vector<std::byte>& bytes) {
 
 std::string scalar_literal(const GeneratedParameter& scalar) {
   uint64_t value = 0;
-  std::memcpy(&value, scalar.bytes.data(), std::min(scalar.bytes.size(), sizeof value));
-  return fmt::format("uint{}_t{{{:#x}}}", 8 * scalar.bytes.size(), value);
+  std::memcpy(&value, scalar.value.data(), std::min(scalar.value.size(), sizeof value));
+  return fmt::format("uint{}_t{{{:#x}}}", 8 * scalar.value.size(), value);
 }
 
 // A test of one launch; empty, with `why`, where it shows nothing that can be held to.
 std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, size_t index,
                         const flow::LaunchFacts* facts, unsigned variant, std::string& why) {
   const auto launch = generate_launch(module, kernel, facts, variant);
-  if (!launch) return why = launch.error().message(), "";
-  const auto outputs = outputs_of(module, kernel, *launch, 0);
+  for (const GeneratedParameter& parameter : launch.parameters)
+    if (parameter.is_aggregate) return why = fmt::format("parameter '{}' is an aggregate", parameter.name), "";
+  const auto outputs = outputs_of(module, kernel, launch, 0);
   if (!outputs) return why = outputs.error().message(), "";
-  const auto again = outputs_of(module, kernel, *launch, kOtherSchedule);
+  const auto again = outputs_of(module, kernel, launch, kOtherSchedule);
   if (!again || *again != *outputs) return why = "another schedule gives another result", "";
   const auto axes = [](const emulator::Dim3& dim) { return fmt::format("{{{}, {}, {}}}", dim.x, dim.y, dim.z); };
   std::string uploads, arguments, checks;
-  for (size_t i = 0; i < launch->parameters.size(); ++i) {
-    const GeneratedParameter& parameter = launch->parameters[i];
-    if (!parameter.is_buffer) {
+  size_t number = 0;  // of the buffer
+  for (size_t i = 0; i < launch.parameters.size(); ++i) {
+    const GeneratedParameter& parameter = launch.parameters[i];
+    if (parameter.buffers.empty()) {
       arguments += ", " + scalar_literal(parameter);
       continue;
     }
+    const GeneratedBuffer& buffer = parameter.buffers.front();
     uploads += fmt::format("  const auto buffer{} = this->upload({}, ptxkit::generated_bytes({}, {}));\n", i,
-                           string_literal(parameter.name), parameter.bytes.size(), parameter.seed);
+                           string_literal(parameter.name), buffer.bytes.size(), buffer.seed);
     arguments += fmt::format(", buffer{}", i);
     checks += fmt::format("  EXPECT_EQ(hash(this->download(buffer{})), {}) << {};\n", i,
-                          string_literal(hash_of((*outputs)[i])), string_literal(parameter.name));
+                          string_literal(hash_of((*outputs)[number++])), string_literal(parameter.name));
   }
-  const emulator::LaunchShape& shape = launch->shape;
+  const emulator::LaunchShape& shape = launch.shape;
   return fmt::format(
       "TYPED_TEST(Golden{}, Variant{}) {{\n  this->load_file(ptx_path());\n{}  this->launch({}, {{.grid = {}, .block = "
       "{}, .dynamic_shared_bytes = {}}}{});\n{}}}\n\n",

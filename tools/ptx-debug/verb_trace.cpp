@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,8 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kCannotStart = 127;
-
 struct TraceWords {
   std::string folder = "trace";
   std::vector<std::string> program;
@@ -42,27 +41,36 @@ int fail_with(const Error& error) {
   return rules::exit_code(rules::Status::unreadable);
 }
 
-// Runs the program with the library preloaded; its exit status as a shell has it.
+// Runs the program with the library preloaded; its exit status as a shell has it. That it cannot be started is known
+// from a pipe that a successful exec closes, and not from a status that the program may have as well.
 Result<int> run_traced(const std::vector<std::string>& program, const fs::path& library, const fs::path& images) {
   std::vector<char*> words;
   for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  int failure[2];
+  if (::pipe2(failure, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
   const pid_t child = ::fork();
-  if (child < 0) return fail(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
     const char* before = std::getenv("LD_PRELOAD");
     const std::string preload = library.string() + (before != nullptr ? std::string(":") + before : "");
     ::setenv("LD_PRELOAD", preload.c_str(), 1);
     ::setenv("PTXKIT_TRACE_FOLDER", images.c_str(), 1);
     ::execvp(words[0], words.data());
-    const std::string why = fmt::format("ptx-debug: cannot run {}: {}\n", program[0], std::strerror(errno));
-    (void)!::write(2, why.data(), why.size());
-    ::_exit(kCannotStart);
+    const int why = errno;
+    (void)!::write(failure[1], &why, sizeof why);
+    ::_exit(1);
   }
+  const int fork_error = errno;
+  ::close(failure[1]);
+  int why = 0;
+  const bool started = child > 0 && ::read(failure[0], &why, sizeof why) != sizeof why;
+  ::close(failure[0]);
+  if (child < 0) return fail(std::string("cannot start a process: ") + std::strerror(fork_error));
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fail(std::string("cannot wait for a process: ") + std::strerror(errno));
   }
+  if (!started) return fail(fmt::format("cannot run {}: {}", program[0], std::strerror(why)));
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -87,7 +95,6 @@ int trace(const TraceWords& words) {
   if (error) return fail_with({error.message(), words.folder, ""});
   const auto status = run_traced(words.program, library, images);
   if (!status) return fail_with(status.error());
-  if (*status == kCannotStart) return rules::exit_code(rules::Status::unreadable);
 
   std::vector<Loaded> all;
   std::map<std::string, size_t> by_text;

@@ -154,6 +154,39 @@ const std::vector<Pair>& pairs() {
        tile_at + "  ld.shared.u32 %r3, [%r1];\n  setp.eq.u32 %p1, %r3, 0;\n  @%p1 bra a;\na:\n",
        tile_at + ready + "  ld.shared.u32 %r3, [%r1];\n  setp.eq.u32 %p1, %r3, 0;\n  @%p1 bra a;\na:\n", shared, 32,
        "@%p1 bra a;", "'tile' + 0 that has never been written"},
+      {FaultKind::uninitialised_atomic, "a counter that nobody zeroed", "  red.global.add.u32 [%rd0+8], 1;\n",
+       "  setp.eq.u32 %p1, %r0, 0;\n  @%p1 st.global.u32 [%rd0+8], 0;\n  bar.warp.sync -1;\n"
+       "  red.global.add.u32 [%rd0+8], 1;\n",
+       "", 32, "red.global.add.u32 [%rd0+8], 1;", "'out' of 256 bytes, offset 8"},
+      {FaultKind::uninitialised_atomic, "compared", "  atom.global.cas.b32 %r1, [%rd0], 0, 1;\n",
+       "  atom.global.exch.b32 %r1, [%rd0], 1;\n  atom.global.cas.b32 %r1, [%rd0], 0, 1;\n", "", 1,
+       "atom.global.cas.b32 %r1, [%rd0], 0, 1;", "never been written"},
+      {FaultKind::uninitialised_atomic, "compared, of 16 bytes",
+       "  .reg .b128 %q<3>;\n  mov.b128 %q1, {%rd1, %rd1};\n  atom.global.cas.b128 %q2, [%rd0], %q1, %q1;\n",
+       "  .reg .b128 %q<3>;\n  mov.b128 %q1, {%rd1, %rd1};\n  atom.global.exch.b128 %q2, [%rd0], %q1;\n"
+       "  atom.global.cas.b128 %q2, [%rd0], %q1, %q1;\n",
+       "", 1, "atom.global.cas.b128 %q2, [%rd0], %q1, %q1;", "16-byte update"},
+      {FaultKind::uninitialised_atomic, "a bitmap", "  red.global.or.b32 [%rd0], 0x100;\n",
+       "  red.global.and.b32 [%rd0], 0;\n  red.global.or.b32 [%rd0], 0x100;\n"
+       "  ld.global.u32 %r1, [%rd0];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra a;\na:\n",
+       "", 1, "red.global.or.b32 [%rd0], 0x100;", "4-byte update"},
+      {FaultKind::uninitialised_atomic, "one of two, and what it gives back",
+       "  st.global.u32 [%rd0], %r0;\n  mov.f32 %f1, 0f3f800000;\n  atom.global.add.v2.f32 {%f1, %f2}, [%rd0], {%f1, "
+       "%f1};\n",
+       "  st.global.v2.u32 [%rd0], {%r0, %r0};\n  mov.f32 %f1, 0f3f800000;\n"
+       "  atom.global.add.v2.f32 {%f1, %f2}, [%rd0], {%f1, %f1};\n  setp.eq.f32 %p1, %f2, %f1;\n  @%p1 bra a;\na:\n",
+       "", 1, "atom.global.add.v2.f32 {%f1, %f2}, [%rd0], {%f1, %f1};", "'out' of 256 bytes, offset 4"},
+      {FaultKind::uninitialised_atomic, "by a bulk reduction",
+       "  mov.u32 %r3, 1;\n  st.shared.v4.u32 [tile], {%r3, %r3, %r3, %r3};\n"
+       "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;\n",
+       copy_out + "  cp.async.bulk.wait_group 0;\n"
+                  "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;\n"
+                  "  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n",
+       line, 1, "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], 16;", "4-byte update"},
+      {FaultKind::uninitialised_shared, "updated", "  red.shared.max.u32 [tile], %r0;\n",
+       "  setp.eq.u32 %p1, %r0, 0;\n  @%p1 st.shared.u32 [tile], 0;\n  bar.sync 0;\n"
+       "  red.shared.max.u32 [tile], %r0;\n",
+       shared, 32, "red.shared.max.u32 [tile], %r0;", "'tile' of 128 bytes, offset 0"},
       {FaultKind::bad_branch_index, "past the table",
        "  add.u32 %r1, %r0, 2;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n",
        "  and.b32 %r1, %r0, 1;\nt: .branchtargets a, b;\n  brx.idx %r1, t;\na:\nb:\n", "", 1, "brx.idx %r1, t;",

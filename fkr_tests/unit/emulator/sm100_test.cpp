@@ -242,7 +242,10 @@ TEST(Sm100, ClustersTakeOthersOutOfTheLaunch) {
       "[answer], [bar];";
   const auto run = [](const std::string& text, uint32_t cluster, bool adversarial) {
     return run_kernel(text, {.grid = {12}, .block = {32}, .cluster = {cluster}}, 12, {},
-                      {.schedule_seed = adversarial ? 5u : 0u, .adversarial = adversarial, .max_steps = 1'000'000});
+                      {.checks = kCheckAll & ~kCheckUninitialised,
+                       .schedule_seed = adversarial ? 5u : 0u,
+                       .adversarial = adversarial,
+                       .max_steps = 1'000'000});
   };
   for (const bool adversarial : {false, true})
     for (const uint32_t cluster : {1u, 2u}) {

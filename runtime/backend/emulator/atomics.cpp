@@ -12,6 +12,8 @@ namespace {
 using ptx::Mod;
 using ptx::Type;
 
+constexpr unsigned kMostElements = 8;  // .v8.f16
+
 bool in_global(const Warp& warp, const uint8_t* place) {
   const Memory& memory = *warp.cta->launch->memory;
   return place >= memory.bytes && place < memory.bytes + memory.limit;
@@ -97,9 +99,21 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
   const Ref* list = image.refs.data() + code.list;
   const auto& updates = image.updates[code.target];
   const bool alone = warp.cta->launch->options.threads <= 1;
+  const unsigned register_bytes = std::max<unsigned>(2, code.element_bytes);
+  // All of them before the first destination, which may be a source too.
+  uint64_t operands[kMostElements][kLanes], undefined_operands[kMostElements][kLanes];
+  for (unsigned element = 0; element < code.count && code.element_bytes <= 8; ++element) {
+    const Ref source = source_of(code, list, element);
+    for_lanes(mask, [&](unsigned i) {
+      operands[element][i] = 0;
+      std::memcpy(&operands[element][i], at<const uint8_t>(warp, source) + size_t{i} * register_bytes,
+                  code.element_bytes);
+      if constexpr (kChecked) undefined_operands[element][i] = undefined_operand(warp, code, i, source);
+    });
+  }
   for (unsigned element = 0; element < code.count; ++element) {
-    const Ref source = source_of(code, list, element), dst = destination_of(code, list, element);
-    const unsigned offset = element * code.element_bytes, register_bytes = std::max<unsigned>(2, code.element_bytes);
+    const Ref dst = destination_of(code, list, element);
+    const unsigned offset = element * code.element_bytes;
     std::array<uint64_t, kLanes> undefined{};
     for_lanes(mask, [&](unsigned i) {
       uint8_t* place = places.bytes[i] + offset;
@@ -111,15 +125,15 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
         if (shadow) undefined[i] = check_16_bytes(warp, code, i, shadow, code.sub == 0, element_at(places, i, offset));
         return exchange_16_bytes(warp, code, i, place);
       }
-      uint64_t b = 0, c = 0;
-      std::memcpy(&b, at<const uint8_t>(warp, source) + size_t{i} * register_bytes, code.element_bytes);
+      const uint64_t b = operands[element][i];
+      uint64_t c = 0;
       std::memcpy(&c, at<const uint8_t>(warp, code.c) + size_t{i} * register_bytes, code.element_bytes);
       const uint64_t old = apply_update(updates[in_global(warp, place)], place, b, c, alone);
       if (shadow)
-        undefined[i] = note_undefined_update(
-            warp, updates[0], {old, b, c},
-            {.b = undefined_operand(warp, code, i, source), .c = undefined_operand(warp, code, i, code.c)}, shadow,
-            element_at(places, i, offset));
+        undefined[i] =
+            note_undefined_update(warp, updates[0], {old, b, c},
+                                  {.b = undefined_operands[element][i], .c = undefined_operand(warp, code, i, code.c)},
+                                  shadow, element_at(places, i, offset));
       std::memcpy(at<uint8_t>(warp, dst) + size_t{i} * register_bytes, &old, code.element_bytes);
     });
     if constexpr (kChecked) mark_destination(warp, code, dst, mask, undefined, places, offset);

@@ -22,22 +22,20 @@ uint64_t whole_bytes(uint64_t bits) {
   return mask;
 }
 
-// One number: any undefined bit makes all of them so. Adding nothing leaves it as it is.
+// One number. Carries go up only; anything else that is undefined makes all of it so. Adding nothing is no use.
 UndefinedUpdate number(const Update& update, uint64_t operand, uint64_t u_old, uint64_t u_operand, uint64_t all) {
-  const bool is_sum = update.operation == Mod::add;
-  const uint64_t magnitude = update.is_floating ? all >> 1 : all;
-  if (is_sum && !u_operand && (operand & magnitude) == 0) return {u_old};
-  if (is_sum && !update.is_floating) {
-    const uint64_t u = u_old | u_operand;  // carries go up only
+  const uint64_t u = u_old | u_operand;
+  if (update.operation == Mod::add && !update.is_floating)
     return {(u | (uint64_t{0} - u)) & all, (u_old & (operand | (uint64_t{0} - operand))) != 0};
-  }
-  return {u_old || u_operand ? all : 0, u_old != 0};
+  const bool adds_nothing = update.operation == Mod::add && !u_operand && (operand & all >> 1) == 0;
+  return {u ? all : 0, u_old != 0 && !adds_nothing};
 }
 
 }  // namespace
 
 UndefinedUpdate undefined_update(const Update& update, const UpdateBits& values, const UpdateBits& undefined) {
-  const uint64_t all = ones(update.element_bytes), u_old = undefined.old & all, u_b = undefined.b & all, u = u_old | u_b;
+  const uint64_t all = ones(update.element_bytes), u_old = undefined.old & all, u_b = undefined.b & all,
+                 u = u_old | u_b;
   switch (update.operation) {
     case Mod::exch:
       return {u_b};

@@ -70,7 +70,7 @@ template <class F, Mod kOperation>
 uint16_t half_one(uint64_t a, uint64_t b) {
   const double x = F::value(static_cast<uint16_t>(a)), y = F::value(static_cast<uint16_t>(b));
   if constexpr (kOperation == Mod::add) return F::bits(x + y);
-  return F::bits(extremum < double, kOperation == Mod::max > (x, y, false));
+  return F::bits(extremum<double, kOperation == Mod::max>(x, y, false));
 }
 
 template <class F, Mod kOperation, bool kTwo>
@@ -156,8 +156,8 @@ Update operation_of(Mod operation, Type type, bool in_global) {
 Update find_update(Mod operation, Type type, bool in_global) {
   Update out = operation_of(operation, type, in_global);
   out.operation = operation;
-  out.is_floating = ptx::kind(type) == ptx::TypeKind::floating;
   out.is_pair = type == Type::f16x2 || type == Type::bf16x2;
+  out.is_floating = out.is_pair || ptx::kind(type) == ptx::TypeKind::floating;
   return out;
 }
 

@@ -1,0 +1,104 @@
+// See aggregate_members.hpp. Moves, sums and selections are followed, backwards from addresses and forwards from the
+// parameters' own addresses; products are offsets.
+#include "runtime/aggregate_members.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace ptxkit {
+namespace {
+
+using ptx::AddressBase;
+using ptx::Instruction;
+using ptx::Op;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::RegId;
+
+bool is_of_memory(ptx::Space space) { return space == ptx::Space::global || space == ptx::Space::generic; }
+
+// Registers whose value is part of an address.
+std::set<RegId> address_parts(const ptx::Function& kernel) {
+  std::set<RegId> parts;
+  const auto add = [&](const Operand& operand) {
+    return operand.kind == OperandKind::reg && parts.insert(operand.id).second;
+  };
+  for (const Instruction& each : kernel.instructions) {
+    if (!is_of_memory(each.space) && !is_of_memory(each.second_space)) continue;
+    for (const Operand& operand : kernel.operands(each))
+      if (operand.kind == OperandKind::address && operand.base == AddressBase::reg) parts.insert(operand.id);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Instruction& each : kernel.instructions) {
+      const auto operands = kernel.operands(each);
+      if (operands.size() < 2 || operands[0].kind != OperandKind::reg || !parts.contains(operands[0].id)) continue;
+      if (each.op == Op::mov || each.op == Op::cvta || each.op == Op::sub) changed |= add(operands[1]);
+      if ((each.op == Op::add || each.op == Op::selp) && operands.size() > 2) {
+        changed |= add(operands[1]);
+        changed |= add(operands[2]);
+      }
+      if (each.op == Op::mad && operands.size() > 3) changed |= add(operands[3]);
+    }
+  }
+  return parts;
+}
+
+struct Place {
+  ptx::VariableId parameter = ptx::kNone;
+  uint64_t offset = 0;
+};
+
+}  // namespace
+
+std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel) {
+  const std::set<RegId> parts = address_parts(kernel);
+  std::map<RegId, Place> places;  // of the parameters' addresses
+  const auto is_aggregate = [&](uint32_t id) {
+    return std::ranges::find(kernel.parameters, id) != kernel.parameters.end() && module.variables[id].is_array;
+  };
+  std::vector<AggregateMember> members;
+  const auto note = [&](const Place& place, uint32_t size_bytes, const Operand& into) {
+    const bool is_address =
+        size_bytes == module.address_size / 8 && into.kind == OperandKind::reg && parts.contains(into.id);
+    members.push_back({place.parameter, place.offset, size_bytes, is_address});
+  };
+  for (const Instruction& each : kernel.instructions) {
+    const auto operands = kernel.operands(each);
+    if (operands.size() < 2) continue;
+    const Operand &into = operands[0], &from = operands[1];
+    if (into.kind == OperandKind::reg && (each.op == Op::mov || each.op == Op::cvta || each.op == Op::add)) {
+      if (from.kind == OperandKind::symbol && is_aggregate(from.id)) places[into.id] = {from.id, from.value};
+      const auto known = from.kind == OperandKind::reg ? places.find(from.id) : places.end();
+      const bool is_sum = each.op == Op::add;
+      if (known != places.end() && (!is_sum || operands[2].kind == OperandKind::integer))
+        places[into.id] = {known->second.parameter, known->second.offset + (is_sum ? operands[2].value : 0)};
+    }
+    if (each.op != Op::ld || from.kind != OperandKind::address) continue;
+    Place place;
+    if (from.base == AddressBase::variable && is_aggregate(from.id)) place = {from.id, from.value};
+    if (const auto known = places.find(from.id); from.base == AddressBase::reg && known != places.end())
+      place = {known->second.parameter, known->second.offset + from.value};
+    if (place.parameter == ptx::kNone) continue;
+    const uint32_t size_bytes = ptx::byte_width(each.type());
+    if (into.kind != OperandKind::vector) note(place, size_bytes, into);
+    for (const Operand& element :
+         into.kind == OperandKind::vector ? kernel.children(into) : std::span<const Operand>()) {
+      note(place, size_bytes, element);
+      place.offset += size_bytes;
+    }
+  }
+  const auto order = [](const AggregateMember& member) {
+    return std::tuple(member.parameter, member.offset, !member.is_address);
+  };
+  std::ranges::sort(members, {}, order);
+  const auto same = [](const AggregateMember& a, const AggregateMember& b) {
+    return a.parameter == b.parameter && a.offset == b.offset;
+  };
+  members.erase(std::unique(members.begin(), members.end(), same), members.end());
+  return members;
+}
+
+}  // namespace ptxkit

@@ -1,0 +1,20 @@
+// What a kernel loads of parameters that are aggregates.
+#pragma once
+
+#include <vector>
+
+#include "analyzer/ptx/tree.hpp"
+
+namespace ptxkit {
+
+struct AggregateMember {
+  ptx::VariableId parameter = ptx::kNone;
+  uint64_t offset = 0;
+  uint32_t size_bytes = 0;
+  bool is_address = false;  // what is loaded, or a sum with it, is the address of an access to global memory
+};
+
+// In the order of offsets, each once.
+std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel);
+
+}  // namespace ptxkit
