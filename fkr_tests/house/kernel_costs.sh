@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# dsl-lint over every kernel: its cost names the memory that its parameters point to, its budget is what its shared
-# arrays take. usage: kernel_costs.sh DSL_LINT BUILD KERNELS
+# dsl-lint over every kernel: its cost names the memory that its parameters point to and gives it sizes that fit their
+# types and each other, its budget is what its shared arrays take. usage: kernel_costs.sh DSL_LINT BUILD KERNELS
 set -u
 lint=$1 build=$2 kernels=$3
 failures=0
@@ -29,6 +29,18 @@ says "lz77_link: its shared arrays take 4096 bytes, its budget has 8192"
 changed bwt/bwt_rank.cpp 's/{"dst_rows", /{"lost_rows", /'
 expect 1 bwt_rank.cpp
 says "bwt_rank: the buffer lost_rows of its cost is no parameter"
+changed pages/zero_page.cpp 's/N \/ (kMaxPageBytes \/ 4)/N \/ (kMaxPageBytes \/ 2)/'
+expect 1 zero_page.cpp
+says "zero_page: an item is 8192 bytes of input by the size of the buffer src_sizes, and 4096 by that of flags"
+changed lz4/lz4_two_phase.cpp 's/{"matches", N \* 2}/{"matches", N * 3}/'
+expect 1 lz4_two_phase.cpp
+says "lz4_match_page: the buffer matches of N*3 bytes has not 2048 elements of 4 bytes an item"
+changed lz77/match_finders.cpp 's/{"matches", N \* 12}/{"matches", N * 10}/'
+expect 1 match_finders.cpp
+says "lz77_hash: the buffer matches of N*10 bytes is no whole number of elements of 4"
+changed pages/zero_page.cpp 's/{"src", N}/{"src", SizeExpr(std::string("page").size())}/'
+expect 1 zero_page.cpp
+says "zero_page: the size of the buffer src is none that this tool understands"
 expect 2 "$kernels/bwt/bwt_reference.cpp"
 says "no file holds a kernel"
 exit $failures

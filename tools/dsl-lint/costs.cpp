@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ namespace ptxkit::lint {
 namespace {
 
 constexpr std::string_view kRest = "_rows";
+constexpr std::string_view kItemCount = "item_count";
 
 bool is_dsl(const clang::NamedDecl* decl, llvm::StringRef name) {
   return decl != nullptr && decl->getName() == name &&
@@ -57,6 +59,19 @@ std::vector<const Kind*> all_below(const clang::Stmt* stmt) {
   return found;
 }
 
+// times * N / over + plus bytes: a dsl::SizeExpr.
+struct Size {
+  std::uint64_t times = 0, over = 1, plus = 0;
+};
+
+std::string text_of(const Size& size) {
+  std::string text = size.times == 0 ? "" : "N";
+  if (size.times > 1) text += "*" + std::to_string(size.times);
+  if (size.over > 1) text += "/" + std::to_string(size.over);
+  if (size.plus != 0) text += (text.empty() ? "" : "+") + std::to_string(size.plus);
+  return text.empty() ? "0" : text;
+}
+
 // What one kernel declares and takes, in everything that its function reaches outside of the DSL.
 class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
  public:
@@ -82,7 +97,12 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
       shared_array(*call, *callee);
     } else if (callee->getIdentifier() != nullptr && is_dsl(callee, "define") && call->getNumArgs() >= 2) {
       body_of_kernel(call->getArg(1)->getType()->getAsCXXRecordDecl());
+    } else if (callee->getIdentifier() != nullptr && is_dsl(callee, "within") && call->getNumArgs() != 0) {
+      if (const auto* member = llvm::dyn_cast<clang::CXXMemberCallExpr>(call)) object_of_parameter(*member);
     } else if (!llvm::StringRef(callee->getQualifiedNameAsString()).starts_with("ptxkit::dsl::")) {
+      for (unsigned i = 0; i < std::min(call->getNumArgs(), callee->getNumParams()); ++i) {
+        if (const auto value = number(call->getArg(i))) known_[callee->getParamDecl(i)] = *value;
+      }
       follow(callee);
     }
     return true;
@@ -99,7 +119,9 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
   }
   bool VisitInitListExpr(clang::InitListExpr* list) {
     const auto* record = list->getType()->getAsCXXRecordDecl();
-    if (is_dsl(record, "Buffer") && list->getNumInits() != 0) buffer(list->getInit(0));
+    if (is_dsl(record, "Buffer") && list->isSemanticForm() && list->getNumInits() == 2) {
+      buffer(list->getInit(0), size(list->getInit(1)));
+    }
     if (is_dsl(record, "Budget") && list->isSemanticForm()) budget(*record, *list);
     return true;
   }
@@ -120,8 +142,12 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     return true;
   }
 
-  std::set<std::string> pointers, buffers;
-  std::map<std::string, std::uint64_t> shared;  // by name
+  // By name: bytes of an element; what the cost says, nothing where that is not understood; elements that the body says
+  // an item has; bytes.
+  std::map<std::string, std::uint64_t> pointers;
+  std::map<std::string, std::optional<Size>> buffers;
+  std::map<std::string, std::uint64_t> elements_an_item;
+  std::map<std::string, std::uint64_t> shared;
   std::uint64_t shared_budget = 0;
 
  private:
@@ -134,12 +160,39 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     }
   }
 
-  void parameter_of_kernel(const clang::ParmVarDecl& parameter) {
+  // The Arg that an expression is; null for everything else.
+  static const clang::ClassTemplateSpecializationDecl* arg_of(clang::QualType type) {
     const auto* arg = llvm::dyn_cast_or_null<clang::ClassTemplateSpecializationDecl>(
-        parameter.getType().getNonReferenceType()->getAsCXXRecordDecl());
-    if (!is_dsl(arg, "Arg")) return;
-    const auto* type = arg->getTemplateArgs()[1].getAsType()->getAsCXXRecordDecl();
-    if (is_dsl(type, "Ptr") || is_dsl(type, "Span")) pointers.insert(text_of(arg->getTemplateArgs()[0]));
+        type.getNonReferenceType()->getAsCXXRecordDecl());
+    return is_dsl(arg, "Arg") ? arg : nullptr;
+  }
+  static std::string name_of_arg(const clang::Expr& expression) {
+    const auto* arg = arg_of(expression.IgnoreParenImpCasts()->getType());
+    return arg == nullptr ? std::string() : text_of(arg->getTemplateArgs()[0]);
+  }
+
+  void parameter_of_kernel(const clang::ParmVarDecl& parameter) {
+    const auto* arg = arg_of(parameter.getType());
+    if (arg == nullptr) return;
+    const auto* type = llvm::dyn_cast_or_null<clang::ClassTemplateSpecializationDecl>(
+        arg->getTemplateArgs()[1].getAsType()->getAsCXXRecordDecl());
+    if (!is_dsl(type, "Ptr") && !is_dsl(type, "Span")) return;
+    pointers[text_of(arg->getTemplateArgs()[0])] =
+        static_cast<std::uint64_t>(context_.getTypeSizeInChars(type->getTemplateArgs()[1].getAsType()).getQuantity());
+  }
+
+  // parameter.within(item_count): an element an item; parameter.at(...).within(constant): so many.
+  void object_of_parameter(const clang::CXXMemberCallExpr& within) {
+    const clang::Expr& object = *within.getImplicitObjectArgument()->IgnoreParenImpCasts();
+    if (const std::string name = name_of_arg(object); !name.empty()) {
+      if (name_of_arg(*within.getArg(0)) == kItemCount) elements_an_item[name] = 1;
+      return;
+    }
+    const auto* at = llvm::dyn_cast<clang::CXXMemberCallExpr>(object.IgnoreImplicit());
+    if (at == nullptr || !is_dsl(at->getMethodDecl(), "at")) return;
+    const std::string name = name_of_arg(*at->getImplicitObjectArgument());
+    const auto count = number(within.getArg(0));
+    if (!name.empty() && count) elements_an_item[name] = *count;
   }
 
   // shared<Element, Count, Align>("name"); an array begins at a multiple of Align.
@@ -166,17 +219,71 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     shared_budget = std::max(shared_budget, value.Val.getInt().getZExtValue());
   }
 
-  void buffer(const clang::Expr* name) {
-    for (const auto* literal : all_below<clang::StringLiteral>(name)) buffers.insert(literal->getString().str());
+  void buffer(const clang::Expr* name, const std::optional<Size>& size) {
+    for (const auto* literal : all_below<clang::StringLiteral>(name)) buffers[literal->getString().str()] = size;
     for (const auto* variable : all_below<clang::DeclRefExpr>(name)) {
       const auto found = names_of_.find(variable->getDecl());
-      if (found != names_of_.end()) buffers.insert(found->second.begin(), found->second.end());
+      if (found == names_of_.end()) continue;
+      for (const std::string& one : found->second) buffers[one] = size;
+    }
+  }
+
+  // A constant, or one made from what the functions on the way here were called with.
+  std::optional<std::uint64_t> number(const clang::Expr* expression) const {
+    expression = expression->IgnoreParenImpCasts();
+    clang::Expr::EvalResult value;
+    if (!expression->isValueDependent() && expression->getType()->isIntegralOrEnumerationType() &&
+        expression->EvaluateAsInt(value, context_)) {
+      return value.Val.getInt().getZExtValue();
+    }
+    if (const auto* name = llvm::dyn_cast<clang::DeclRefExpr>(expression)) {
+      const auto found = known_.find(name->getDecl());
+      return found == known_.end() ? std::nullopt : std::optional(found->second);
+    }
+    const auto* operation = llvm::dyn_cast<clang::BinaryOperator>(expression);
+    if (operation == nullptr) return std::nullopt;
+    const auto left = number(operation->getLHS()), right = number(operation->getRHS());
+    if (!left || !right) return std::nullopt;
+    switch (operation->getOpcode()) {
+      case clang::BO_Mul:
+        return *left * *right;
+      case clang::BO_Add:
+        return *left + *right;
+      case clang::BO_Div:
+        return *right == 0 ? std::nullopt : std::optional(*left / *right);
+      default:
+        return std::nullopt;
+    }
+  }
+
+  std::optional<Size> size(const clang::Expr* expression) const {
+    clang::Expr::EvalResult value;
+    if (!expression->isValueDependent() && expression->EvaluateAsRValue(value, context_) && value.Val.isStruct() &&
+        value.Val.getStructNumFields() == 3) {
+      const auto field = [&](unsigned i) { return value.Val.getStructField(i).getInt().getZExtValue(); };
+      return Size{field(0), field(1), field(2)};
+    }
+    const auto operations = all_below<clang::CXXOperatorCallExpr>(expression);
+    if (operations.empty() || operations[0]->getNumArgs() != 2) return std::nullopt;
+    const auto of = size(operations[0]->getArg(0));
+    const auto by = number(operations[0]->getArg(1));
+    if (!of || !by) return std::nullopt;
+    switch (operations[0]->getOperator()) {
+      case clang::OO_Star:
+        return Size{of->times * *by, of->over, of->plus * *by};
+      case clang::OO_Slash:
+        return *by == 0 ? std::nullopt : std::optional(Size{of->times, of->over * *by, of->plus / *by});
+      case clang::OO_Plus:
+        return Size{of->times, of->over, of->plus + *by};
+      default:
+        return std::nullopt;
     }
   }
 
   clang::ASTContext& context_;
   std::set<const clang::FunctionDecl*> visited_;
   std::map<const clang::ValueDecl*, std::set<std::string>> names_of_;  // what a loop's variable goes through
+  std::map<const clang::ValueDecl*, std::uint64_t> known_;             // parameters of functions that were followed
 };
 
 class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
@@ -198,15 +305,16 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
                    << "\n";
       ++findings_.count;
     };
-    for (const std::string& name : memory.pointers) {
+    for (const auto& [name, element_bytes] : memory.pointers) {
       if (!memory.buffers.contains(name)) report("no buffer of its cost is the parameter " + name);
     }
-    for (const std::string& name : memory.buffers) {
+    for (const auto& [name, size] : memory.buffers) {
       // "dst_rows": what dst takes beside the buffer dst, since a size is one term.
       const bool is_rest =
           name.ends_with(kRest) && memory.pointers.contains(name.substr(0, name.size() - kRest.size()));
       if (!is_rest && !memory.pointers.contains(name)) report("the buffer " + name + " of its cost is no parameter");
     }
+    check_sizes(memory, report);
     if (memory.pointers.empty()) report("found no parameter that points to memory");
     std::uint64_t shared_bytes = 0;
     for (const auto& [name, bytes] : memory.shared) shared_bytes += bytes;
@@ -218,6 +326,40 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
   }
 
  private:
+  // What has so many elements an item has them for items of the same size as the others; the rest holds whole elements.
+  template <class Report>
+  static void check_sizes(const KernelMemory& memory, const Report& report) {
+    std::optional<std::pair<std::string, std::uint64_t>>
+        first;  // a buffer and the bytes of input that an item is there
+    for (const auto& [name, size] : memory.buffers) {
+      if (!size) {
+        report("the size of the buffer " + name + " is none that this tool understands");
+        continue;
+      }
+      const auto pointer = memory.pointers.find(name);
+      if (pointer == memory.pointers.end()) continue;
+      const std::uint64_t element_bytes = pointer->second;
+      const auto count = memory.elements_an_item.find(name);
+      if (count == memory.elements_an_item.end()) {
+        if ((size->over == 1 && size->times % element_bytes != 0) || size->plus % element_bytes != 0) {
+          report("the buffer " + name + " of " + text_of(*size) + " bytes is no whole number of elements of " +
+                 std::to_string(element_bytes));
+        }
+        continue;
+      }
+      const std::uint64_t bytes = count->second * element_bytes * size->over;
+      if (size->times == 0 || size->plus != 0 || bytes % size->times != 0) {
+        report("the buffer " + name + " of " + text_of(*size) + " bytes has not " + std::to_string(count->second) +
+               " elements of " + std::to_string(element_bytes) + " bytes an item");
+      } else if (const std::uint64_t item_bytes = bytes / size->times; !first) {
+        first = {name, item_bytes};
+      } else if (item_bytes != first->second) {
+        report("an item is " + std::to_string(item_bytes) + " bytes of input by the size of the buffer " + name +
+               ", and " + std::to_string(first->second) + " by that of " + first->first);
+      }
+    }
+  }
+
   clang::ASTContext& context_;
   CostFindings& findings_;
 };
