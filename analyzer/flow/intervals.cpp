@@ -78,18 +78,19 @@ bool Intervals::is_separated(ptx::InstructionId first, ptx::InstructionId end) c
   return std::find(separates_->begin() + first, separates_->begin() + end, true) != separates_->begin() + end;
 }
 
-// From whose beginning control gets to `id` without a barrier.
-std::vector<bool> Intervals::blocks_before(ptx::InstructionId id) const {
+// From whose beginning control gets to `id` without a barrier, and without coming through the block `join`.
+std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, BlockId join) const {
   std::vector<bool> found(graph_->size(), false);
   const BlockId own = graph_->block_of(id);
-  if (is_separated(graph_->block(own).first, id)) return found;
+  if (own == join || is_separated(graph_->block(own).first, id)) return found;
   found[own] = true;
   std::vector<BlockId> work{own};
   while (!work.empty()) {
     const BlockId block = work.back();
     work.pop_back();
     for (const BlockId before : graph_->predecessors(block)) {
-      if (found[before] || is_separated(graph_->block(before).first, graph_->block(before).end)) continue;
+      if (found[before] || before == join || is_separated(graph_->block(before).first, graph_->block(before).end))
+        continue;
       found[before] = true;
       work.push_back(before);
     }
@@ -97,7 +98,9 @@ std::vector<bool> Intervals::blocks_before(ptx::InstructionId id) const {
   return found;
 }
 
-bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts) const {
+// Behind the join both go one way again until they part anew.
+bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
+                         const DominatorTree& post_dominators) const {
   if (first == second) return true;
   const BlockId a = graph_->block_of(first), b = graph_->block_of(second);
   if (a == b && !is_separated(std::min(first, second), std::max(first, second))) return true;
@@ -111,9 +114,16 @@ bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, co
   if (leads(first, to_second) || leads(second, to_first)) return true;
   for (BlockId block = 0; block < graph_->size(); ++block) {
     if (!parts[block]) continue;
-    for (const BlockId one : graph_->successors(block))
-      for (const BlockId other : graph_->successors(block))
-        if (one != other && to_first[one] && to_second[other]) return true;
+    const auto sides = graph_->successors(block);
+    const auto part_to = [&](const std::vector<bool>& a_way, const std::vector<bool>& another) {
+      for (const BlockId one : sides)
+        for (const BlockId other : sides)
+          if (one != other && a_way[one] && another[other]) return true;
+      return false;
+    };
+    if (!part_to(to_first, to_second)) continue;
+    const BlockId join = post_dominators.parent(block);
+    if (part_to(blocks_before(first, join), to_second) || part_to(to_first, blocks_before(second, join))) return true;
   }
   return false;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/loops.hpp"
 
 namespace ptxkit::flow {
@@ -38,13 +39,14 @@ class Intervals {
   // Precondition: is_complete(), both reachable.
   Concurrency concurrency(ptx::InstructionId first, ptx::InstructionId second) const;
   // Whether two threads can be at the two in one interval if they part at the end of blocks in `parts` only: on one
-  // way, one ahead of the other, or each on another side of such a block.
-  bool can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts) const;
+  // way, one ahead of the other, or each on another side of such a block, and at most one behind where its sides join.
+  bool can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
+                const DominatorTree& post_dominators) const;
 
  private:
   std::vector<Origin> at(ptx::InstructionId id) const;
   bool is_separated(ptx::InstructionId first, ptx::InstructionId end) const;
-  std::vector<bool> blocks_before(ptx::InstructionId id) const;
+  std::vector<bool> blocks_before(ptx::InstructionId id, BlockId join = kNone) const;
   const Graph* graph_;
   const std::vector<bool>* separates_;
   std::vector<std::vector<Origin>> in_;  // sorted

@@ -447,7 +447,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   };
   if (extra(x, y) && extra(y, x)) return false;
   if (!is_asked(a.access, b.access)) return false;
-  if (!cta_->can_meet(a.access.instruction, b.access.instruction, parts_)) return false;
+  if (!cta_->can_meet(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators())) return false;
   // Two stores of one value are no race that anyone sees: lanes often hold the same reduced number.
   if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store) {
     auto data = [&](const SharedAccess& shared, Moment moment, uint32_t thread) -> std::optional<uint64_t> {

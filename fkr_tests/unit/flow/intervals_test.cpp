@@ -33,7 +33,10 @@ struct Marked {
   Concurrency between(size_t a, size_t b) const { return intervals.concurrency(stores[a], stores[b]); }
   // Where threads part at every branch, or at none.
   bool can_meet(size_t a, size_t b, bool part) const {
-    return intervals.can_meet(stores[a], stores[b], std::vector<bool>(kernel.graph.size(), part));
+    return can_meet(a, b, std::vector<bool>(kernel.graph.size(), part));
+  }
+  bool can_meet(size_t a, size_t b, const std::vector<bool>& parts) const {
+    return intervals.can_meet(stores[a], stores[b], parts, DominatorTree::post_dominators(kernel.graph));
   }
 };
 
@@ -119,6 +122,26 @@ TEST(Intervals, TwoBarriersInALoopSeparateBothWays) {
     @%p1 bra loop;
     ret;)");
   EXPECT_FALSE(m.between(0, 1).any());
+}
+
+TEST(Intervals, BehindTheJoinThreadsGoOneWayAgain) {
+  const Marked m(R"(
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra join;
+    add.u32 %r1, %r1, 1;
+  join:
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 bra other;
+    st.shared.u32 [s], %r1;
+    bar.sync 0;
+  other:
+    st.shared.u32 [s], %r1;
+    ret;)");
+  std::vector<bool> parts(m.kernel.graph.size(), false);
+  parts[0] = true;
+  EXPECT_FALSE(m.can_meet(0, 1, parts)) << "they part before the join only";
+  parts[2] = true;
+  EXPECT_TRUE(m.can_meet(0, 1, parts));
 }
 
 }  // namespace
