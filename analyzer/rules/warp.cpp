@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/effects.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
@@ -46,11 +47,37 @@ std::optional<uint32_t> constant_mask(Context& context, const ptx::Instruction& 
 // Lanes of one warp that get to an instruction, as far as the conditions on the way there can be evaluated for it.
 struct Arrivals {
   uint32_t exist = 0, arrive = 0;
-  uint32_t stay = 0;          // fail a condition whose other way does not end the thread
-  uint32_t gone = 0;          // fail one whose other way ends the thread
+  uint32_t stay = 0;          // fail a condition whose other way may wait for others
+  uint32_t leave = 0;         // fail one whose other way runs on to its end and waits for nobody
+  uint32_t gone = 0;          // fail one whose other way ends the thread at once
   uint32_t first_thread = 0;  // of the warp
   bool certain = true;        // every condition could be evaluated
 };
+
+// Whether a thread that goes on at the beginning of a block comes to its end for certain: without a barrier, a
+// collective, a call or a loop, each of which may wait for what others do.
+bool runs_to_end(Context& context, flow::BlockId start) {
+  Analyses& analyses = context.analyses();
+  const flow::Graph& graph = analyses.graph();
+  const ptx::Function& function = context.function();
+  std::set<flow::BlockId> seen{start};
+  std::vector<flow::BlockId> work{start};
+  while (!work.empty()) {
+    const flow::BlockId block = work.back();
+    work.pop_back();
+    if (analyses.loops().innermost(block) != flow::kNone || graph.block(block).falls_off) return false;
+    for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
+      const ptx::Instruction& instruction = function.instructions[id];
+      const bool may_wait = flow::is_warp_barrier(function, instruction) || instruction.op == Op::call ||
+                            instruction.op == Op::mbarrier || instruction.op == Op::bar ||
+                            instruction.op == Op::barrier;
+      if (may_wait) return false;
+    }
+    for (const flow::BlockId next : graph.successors(block))
+      if (seen.insert(next).second) work.push_back(next);
+  }
+  return true;
+}
 
 std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32_t warp) {
   Analyses& analyses = context.analyses();
@@ -73,21 +100,27 @@ std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32
     }
     if (!fails) continue;
     found.arrive &= ~fails;
-    // Whether the other way of the branch that asks this ends the thread at once.
+    // Whether the other way of the branch that asks this ends the thread, at once or later.
     bool is_asked = false;
     for (const flow::BlockId asks : graph.reverse_postorder()) {
+      const ptx::Instruction& branch = context.function().instructions[graph.last(asks)];
       if (analyses.ssa().guard(graph.last(asks)) != condition.predicate) continue;
       is_asked = true;
       bool ends = graph.block(asks).exits;
       for (const flow::BlockId next : graph.successors(asks))
         ends = ends || (graph.block(next).end - graph.block(next).first == 1 && graph.block(next).exits &&
                         graph.block(next).successor_count == 0);
-      (ends ? found.gone : found.stay) |= fails;
+      const auto ways = graph.successors(asks);  // the taken one first
+      const bool is_taken_by_others = condition.expected == branch.guard.negated;
+      const bool leaves =
+          flow::is_branch(branch) && ways.size() == 2 && runs_to_end(context, ways[is_taken_by_others ? 0 : 1]);
+      (ends ? found.gone : leaves ? found.leave : found.stay) |= fails;
     }
     if (!is_asked) found.stay |= fails & ~found.gone;
   }
   found.stay &= ~found.arrive;
-  found.gone &= ~found.arrive & ~found.stay;
+  found.leave &= ~found.arrive & ~found.stay;
+  found.gone &= ~found.arrive & ~found.stay & ~found.leave;
   return found;
 }
 
@@ -193,11 +226,13 @@ RuleResult judge_collectives(Context& context, bool votes_only, Judge&& judge, s
 
 }  // namespace
 
-// F046. A lane that runs a collective must be in its mask, and a lane in the mask must run it, unless it has ended.
+// F046. A lane that runs a collective must be in its mask, and a lane in the mask must run it, unless it ends: those
+// that wait do so for the lanes that have not exited (PTX ISA, vote.sync). A shuffle reads the value of a lane that is
+// there.
 RuleResult warp_mask(Context& context) {
   return judge_collectives(
       context, false,
-      [&](ptx::InstructionId id, const ptx::Instruction&, uint32_t mask, const Arrivals& lanes,
+      [&](ptx::InstructionId id, const ptx::Instruction& instruction, uint32_t mask, const Arrivals& lanes,
           std::vector<Finding>& findings) {
         if (const uint32_t unnamed = lanes.arrive & ~mask) {
           findings.push_back(lane_finding(context, id, lanes, unnamed,
@@ -205,7 +240,7 @@ RuleResult warp_mask(Context& context) {
                                           "name every lane that gets here in the mask", Severity::high));
           return true;
         }
-        const uint32_t missing = mask & lanes.stay;
+        const uint32_t missing = mask & (lanes.stay | (instruction.op == Op::shfl ? lanes.leave : 0));
         if (!missing || has_partner(context, id)) return false;
         findings.push_back(
             lane_finding(context, id, lanes, missing,
@@ -213,7 +248,7 @@ RuleResult warp_mask(Context& context) {
                          "move the collective out of the branch, or name only the lanes that take it", Severity::high));
         return true;
       },
-      "every mask names exactly the lanes that get there");
+      "every mask names exactly the lanes that get there, or end and are not waited for");
 }
 
 // F067. A lane that has ended has no value to read and no vote to give.
