@@ -6,6 +6,7 @@
 
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
+#include "analyzer/rules/dead_stores.hpp"
 #include "analyzer/rules/result.hpp"
 
 namespace ptxkit::rules {
@@ -142,9 +143,22 @@ RuleResult dead_value(Context& context) {
                                     fmt::format("nothing uses the result of {}", instruction.spelling),
                                     "delete the instruction, or use its result"));
     }
+  for (const DeadStore& dead : dead_stores(context)) {
+    const bool is_overwritten = dead.overwritten_by != ptx::kNone;
+    Finding finding = finding_at(
+        context, dead.store, Severity::info, Tier::proved,
+        is_overwritten
+            ? fmt::format("line {} overwrites what this stores before anything reads it",
+                          line_of(context, dead.overwritten_by))
+            : fmt::format("nothing reads what this stores to '{}'", context.module.variables[dead.object].name),
+        is_overwritten ? "delete one of the stores" : "delete the store, or read what it stores");
+    if (is_overwritten)
+      finding.path.push_back({context.function().instructions[dead.overwritten_by].at, "it is overwritten here"});
+    findings.push_back(std::move(finding));
+  }
   in_program_order(findings);
-  return advise(std::move(findings), "every value reaches a store, a branch or another effect",
-                "instructions compute what nothing uses");
+  return advise(std::move(findings), "every value and every store reaches a branch, a result or another effect",
+                "instructions compute or store what nothing uses");
 }
 
 namespace {
