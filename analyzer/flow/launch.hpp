@@ -13,6 +13,7 @@ namespace ptxkit::flow {
 struct ParameterFacts {
   uint32_t align_bytes = 0;           // of a pointer; 0: nothing is promised
   uint64_t size_bytes = 0;            // of the buffer; 0: nothing is promised
+  bool is_read_only = false;          // of a pointer or handle: nothing writes its memory while the kernel runs
   std::optional<uint64_t> low, high;  // of a scalar, inclusive
 };
 

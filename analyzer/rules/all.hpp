@@ -24,7 +24,8 @@ RuleResult double_cvta(Context& context);           // F032
 RuleResult local_bounds(Context& context);      // F025, memory.cpp
 RuleResult unaligned_access(Context& context);  // F051
 RuleResult shared_bounds(Context& context);     // F054
-RuleResult stale_read_only(Context& context);   // F056
+
+RuleResult stale_read_only(Context& context);  // F056, read_only.cpp
 
 RuleResult texture_reference(Context& context);  // F027, handles.cpp
 RuleResult surface_reference(Context& context);  // F028
@@ -60,9 +61,10 @@ RuleResult exit_before_collective(Context& context);  // F067
 RuleResult shuffle_lane_bounds(Context& context);     // F085
 RuleResult vote_match_mask(Context& context);         // F086
 
-RuleResult mbarrier_protocol(Context& context);  // F047, asynchronous.cpp
-RuleResult async_copy_wait(Context& context);    // F048
-RuleResult async_copy_size(Context& context);    // F089
+RuleResult mbarrier_protocol(Context& context);  // F047, mbarriers.cpp
+
+RuleResult async_copy_wait(Context& context);  // F048, asynchronous.cpp
+RuleResult async_copy_size(Context& context);  // F089
 
 RuleResult bank_conflicts(Context& context);        // F052, access_shape.cpp
 RuleResult coalescing(Context& context);            // F053

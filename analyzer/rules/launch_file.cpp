@@ -83,6 +83,11 @@ class Reader {
       if (!*field) return tl::unexpected(field->error());
     if (*align && !std::has_single_bit(**align))
       return refuse(fmt::format("'align' of parameter '{}'", name), "a power of two", each["align"]);
+    if (const auto access = each.find("access"); access != each.end()) {
+      if (*access != "read_only" && *access != "read" && *access != "read_write")
+        return refuse(fmt::format("'access' of parameter '{}'", name), "read_only, read or read_write", *access);
+      known.is_read_only = *access == "read_only";
+    }
     known.align_bytes = static_cast<uint32_t>(align->value_or(0));
     known.size_bytes = bytes->value_or(0);
     known.low = *value ? *value : *low ? *low : *high ? std::optional<uint64_t>(0) : std::nullopt;

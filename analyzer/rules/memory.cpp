@@ -14,7 +14,6 @@
 namespace ptxkit::rules {
 
 using flow::Access;
-using flow::AccessKind;
 using flow::Form;
 using ptx::Space;
 
@@ -247,36 +246,6 @@ RuleResult local_bounds(Context& context) {
     return undecided(fmt::format("{} of {} not proved inside its variable, none provably outside",
                                  bounds.accesses - bounds.proved, plural(bounds.accesses, "access", "accesses")));
   return conclude(std::move(findings), plural(bounds.accesses, "access", "accesses") + " inside its variable");
-}
-
-// F056. The read-only path does not see stores of the same kernel. Objects are told apart by the pointer that they come
-// from; two pointers may still be to the same memory, which only a launch file tells.
-RuleResult stale_read_only(Context& context) {
-  Analyses& analyses = context.analyses();
-  const ptx::Function& function = context.function();
-  std::map<flow::BaseId, ptx::InstructionId> written;
-  std::vector<Access> reads;
-  for (const Access& access : analyses.accesses()) {
-    if (access.kind == AccessKind::load && function.has(function.instructions[access.instruction], ptx::Mod::nc))
-      reads.push_back(access);
-    if (access.kind != AccessKind::load) written.emplace(analyses.forms().address(access).base, access.instruction);
-  }
-  if (reads.empty()) return not_applicable("the kernel reads nothing through the read-only path");
-  std::vector<Finding> findings;
-  for (const Access& read : reads) {
-    const flow::BaseId base = analyses.forms().address(read).base;
-    const auto store = written.find(base);
-    if (base == flow::kNoBase || store == written.end()) continue;
-    Finding finding = finding_at(context, read.instruction, Severity::medium, Tier::likely,
-                                 fmt::format("read through the read-only path, but line {} writes {}",
-                                             line_of(context, store->second), analyses.domain().describe(base)),
-                                 "read it with ld.global, without .nc");
-    finding.path.push_back({function.instructions[store->second].at, "written here"});
-    finding.assumptions.push_back("the two accesses meet");
-    findings.push_back(std::move(finding));
-  }
-  return conclude(std::move(findings),
-                  "nothing that is read through the read-only path is written through the same pointer");
 }
 
 }  // namespace ptxkit::rules

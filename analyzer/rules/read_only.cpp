@@ -1,0 +1,172 @@
+// F056: what a kernel reads through the read-only path (ld.global.nc, textures), and who may write it meanwhile.
+#include <bit>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "analyzer/rules/all.hpp"
+#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
+#include "support/plural.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Access;
+using flow::AccessKind;
+using flow::Base;
+using flow::BaseId;
+using flow::Form;
+using flow::Source;
+using ptx::Mod;
+using ptx::Op;
+using ptx::Space;
+
+namespace {
+
+struct Touch {
+  ptx::InstructionId instruction = ptx::kNone;
+  BaseId base = flow::kNoBase;  // of the address, or of the handle
+  bool is_handle = false;       // a texture's or a surface's
+  Form form{};                  // of the address, expanded
+  uint32_t bytes = 0;           // 0: not known
+};
+
+// What the read-only path reads, and what is written to memory that it may read.
+struct Touches {
+  std::vector<Touch> reads, writes;
+};
+
+Touch touch_of_handle(Context& context, ptx::InstructionId id) {
+  const ptx::Instruction& instruction = context.function().instructions[id];
+  for (uint32_t i = 0; i < instruction.operand_count; ++i) {
+    const uint32_t index = instruction.first_operand + i;
+    if (context.function().operand_pool[index].kind != ptx::OperandKind::address) continue;
+    const Source handle = flow::address_base(context.analyses().ssa(), index);
+    return {id, context.analyses().domain().fact_of(handle, 64).base, true, {}, 0};
+  }
+  return {id, flow::kNoBase, true, {}, 0};
+}
+
+// Whether the memory of an access may be what global addresses reach.
+bool may_be_global(Context& context, const Access& access) {
+  if (access.space == Space::global) return true;
+  if (access.space != Space::generic) return false;
+  const Source base = flow::address_base(context.analyses().ssa(), access.address);
+  if (base.kind != Source::Kind::value) return true;
+  const auto space = flow::only_space(context.analyses().domain().fact(base.id).points_to);
+  return !space || *space == Space::global;
+}
+
+// Words that write global memory and are no accesses of one thread, or do it in a function that is not followed.
+bool writes_elsewhere(const ptx::Function& function, const ptx::Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::call:
+      return true;
+    case Op::cp:
+      return spelled(instruction, ".global.shared");
+    case Op::wmma:
+      return spelled(instruction, ".store") && instruction.space != Space::shared;
+    case Op::multimem:
+      return !spelled(instruction, ".ld_reduce");
+    default:
+      return function.has(instruction, Mod::bulk) && instruction.op == Op::red;
+  }
+}
+
+Touches touches_of(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  Touches found;
+  for (const Access& access : analyses.accesses()) {
+    const ptx::Instruction& instruction = function.instructions[access.instruction];
+    const bool is_read_only = access.kind == AccessKind::load && function.has(instruction, Mod::nc);
+    const bool is_write = access.kind != AccessKind::load && may_be_global(context, access);
+    if (!is_read_only && !is_write) continue;
+    Touch touch{access.instruction, flow::kNoBase, false, analyses.forms().expand(analyses.forms().address(access)),
+                access.extent_bytes};
+    touch.base = touch.form.base;
+    (is_write ? found.writes : found.reads).push_back(std::move(touch));
+  }
+  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
+    if (instruction.op == Op::tex || instruction.op == Op::tld4) found.reads.push_back(touch_of_handle(context, id));
+    if (instruction.op == Op::sust || instruction.op == Op::sured)
+      found.writes.push_back(touch_of_handle(context, id));
+    else if (writes_elsewhere(function, instruction))
+      found.writes.push_back({id, flow::kNoBase, false, {}, 0});
+  });
+  return found;
+}
+
+// Whether two addresses into one object can be the same byte, in any two threads and iterations: everything but the
+// constants is taken for any multiple of the steps that the terms are made of.
+bool may_meet(const flow::Forms& forms, const Touch& read, const Touch& write) {
+  if (read.is_handle || write.is_handle || read.bytes == 0 || write.bytes == 0) return true;
+  uint64_t step = 0;
+  for (const Form* form : {&read.form, &write.form}) {
+    if (form->modulus_bits < 64) step = std::gcd(step, uint64_t{1} << form->modulus_bits);
+    for (const flow::Term& term : form->terms) {
+      const uint64_t factor = static_cast<uint64_t>(std::abs(term.coefficient));
+      const int zeros =
+          std::min<int>(static_cast<int>(forms.bits(term.atom).trailing_zeros()), std::countl_zero(factor));
+      step = std::gcd(step, factor << zeros);
+    }
+  }
+  const int64_t apart = read.form.constant - write.form.constant;
+  if (step == 0) return apart < write.bytes && apart + static_cast<int64_t>(read.bytes) > 0;
+  const auto modulus = static_cast<int64_t>(std::min<uint64_t>(step, uint64_t{1} << 62));
+  const int64_t residue = ((apart % modulus) + modulus) % modulus;
+  return residue < write.bytes || residue + static_cast<int64_t>(read.bytes) > modulus;
+}
+
+// Whether nobody writes the object while the kernel runs, as far as its declaration and the launch say.
+bool is_promised(Context& context, const Base& base) {
+  if (base.kind != Base::Kind::parameter || base.offset_bytes != 0) return false;
+  const flow::ParameterFacts* facts = context.analyses().shape().parameter(context.module.variables[base.id].name);
+  return facts && facts->is_read_only;
+}
+
+}  // namespace
+
+// F056. Through one pointer or handle the two surely mean one object. Two pointers may be to one, and what memory a
+// texture lies over only the host knows.
+RuleResult stale_read_only(Context& context) {
+  Analyses& analyses = context.analyses();
+  const ptx::Function& function = context.function();
+  const flow::Domain& domain = analyses.domain();
+  const Touches touches = touches_of(context);
+  if (touches.reads.empty()) return not_applicable("the kernel reads nothing through the read-only path");
+  std::vector<Finding> findings;
+  std::string open;
+  for (const Touch& read : touches.reads) {
+    const Base& base = domain.base(read.base);
+    for (const Touch& write : touches.writes) {
+      const bool is_known = read.base != flow::kNoBase && write.base != flow::kNoBase;
+      if (is_known && read.base == write.base && read.is_handle == write.is_handle) {
+        if (!may_meet(analyses.forms(), read, write)) continue;
+        const std::string_view remedy =
+            read.is_handle ? "read it with suld, or write another surface" : "read it with ld.global, without .nc";
+        Finding finding = finding_at(context, read.instruction, Severity::medium, Tier::likely,
+                                     fmt::format("read through the read-only path, but line {} writes {}",
+                                                 line_of(context, write.instruction), domain.describe(read.base)),
+                                     std::string(remedy));
+        finding.path.push_back({function.instructions[write.instruction].at, "written here"});
+        finding.assumptions.push_back("the two accesses meet");
+        findings.push_back(std::move(finding));
+        break;
+      }
+      const bool are_two_variables = is_known && base.kind == Base::Kind::variable &&
+                                     domain.base(write.base).kind == Base::Kind::variable && !read.is_handle;
+      if (!open.empty() || are_two_variables || is_promised(context, base)) continue;
+      open = fmt::format(
+          "whether line {} writes what line {} reads through the read-only path depends on the launch; "
+          "a launch file that says \"access\": \"read_only\" promises that it does not",
+          line_of(context, write.instruction), line_of(context, read.instruction));
+    }
+  }
+  if (findings.empty() && !open.empty()) return undecided(open);
+  in_program_order(findings);
+  return conclude(std::move(findings), plural(touches.reads.size(), "read") +
+                                           " through the read-only path, of memory that nothing writes meanwhile");
+}
+
+}  // namespace ptxkit::rules
