@@ -1,5 +1,4 @@
-// Rules about copies that run beside the threads, and the barriers in memory that count them: F047, F048, F089.
-#include <map>
+// Rules about copies that run beside the threads: F048, F089.
 #include <set>
 
 #include <fmt/format.h>
@@ -17,74 +16,6 @@ using flow::BlockId;
 using flow::Source;
 using ptx::Mod;
 using ptx::Op;
-
-namespace {
-
-// PTX ISA, mbarrier.init: valid range of the expected arrival count.
-constexpr uint64_t kMaxArrivals = (1u << 20) - 1;
-
-flow::BaseId mbarrier_base(Context& context, const ptx::Instruction& instruction) {
-  for (uint32_t i = 0; i < instruction.operand_count; ++i) {
-    const uint32_t index = instruction.first_operand + i;
-    if (context.function().operand_pool[index].kind != ptx::OperandKind::address) continue;
-    const Source base = flow::address_base(context.analyses().ssa(), index);
-    return context.analyses().domain().fact_of(base, 64).base;
-  }
-  return flow::kNoBase;
-}
-
-}  // namespace
-
-// F047. An mbarrier is 8 bytes of shared memory that mbarrier.init makes one.
-RuleResult mbarrier_protocol(Context& context) {
-  Analyses& analyses = context.analyses();
-  const ptx::Function& function = context.function();
-  std::vector<Finding> findings;
-  std::vector<ptx::InstructionId> uses;
-  std::map<flow::BaseId, std::vector<ptx::InstructionId>> made;
-  bool made_unknown = false;
-  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    if (instruction.op == Op::call) made_unknown = true;
-    if (instruction.op != Op::mbarrier) return;
-    if (!function.has(instruction, Mod::init)) {
-      if (!spelled(instruction, "pending_count")) uses.push_back(id);
-      return;
-    }
-    const flow::BaseId base = mbarrier_base(context, instruction);
-    if (base == flow::kNoBase) made_unknown = true;
-    made[base].push_back(id);
-    const flow::Fact count = fact_at(context, instruction.first_operand + 1);
-    if (count.low > kMaxArrivals || count.high == 0)
-      findings.push_back(
-          finding_at(context, id, Severity::medium, Tier::proved,
-                     fmt::format("expected an arrival count from 1 to {}, found {}", kMaxArrivals, count.low),
-                     "count the threads, and the one that expects bytes, that arrive in a phase"));
-  });
-  if (uses.empty() && made.empty()) return not_applicable("the kernel has no mbarrier");
-  for (const ptx::InstructionId id : uses) {
-    if (made_unknown) break;
-    const flow::BaseId base = mbarrier_base(context, function.instructions[id]);
-    const flow::Base& object = analyses.domain().base(base);
-    if (object.kind != flow::Base::Kind::variable) continue;
-    const auto found = made.find(base);
-    // Made somewhere from which control can come here.
-    bool reaches = false;
-    if (found != made.end())
-      for (const ptx::InstructionId init : found->second) {
-        const BlockId from = analyses.graph().block_of(init), to = analyses.graph().block_of(id);
-        reaches = reaches || (from == to ? init < id || analyses.loops().innermost(to) != flow::kNone
-                                         : analyses.graph().order_index(from) <= analyses.graph().order_index(to) ||
-                                               analyses.loops().innermost(to) != flow::kNone);
-      }
-    if (reaches) continue;
-    findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
-                                  fmt::format("expected an mbarrier that mbarrier.init has made, found {} as it is",
-                                              analyses.domain().describe(base)),
-                                  "initialise it in one thread, and let the block pass a barrier"));
-  }
-  in_program_order(findings);
-  return conclude(std::move(findings), "every mbarrier whose object is known is initialised before it is used");
-}
 
 namespace {
 
