@@ -2,12 +2,14 @@
 """Lines a second of `ptx-debug check` and of `ptxas -O0` on the same files in the same run, on one core.
 
 Each program runs --runs times on each file, one after the other; the time is the processor time (user and system) of its
-fastest run, memory the largest resident set. Prints a table; never fails on a figure.
+fastest run. Memory is the largest resident set as GNU time tells it (/usr/bin/time; `-` without it); "/ file" is what it has
+beyond that of a program start, by the size of the file. Prints a table; never fails on a figure.
 """
 import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,16 +20,26 @@ SKIPPED = 77
 
 
 def once(command):
-    """(processor seconds, bytes at most in memory, exit code); the output is dropped."""
+    """(processor seconds, exit code); the output is dropped."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, process.returncode
+    return usage.ru_utime + usage.ru_stime, process.returncode
 
 
 def fastest(command, runs):
     results = [once(command) for _ in range(runs)]
-    return min(r[0] for r in results), max(r[1] for r in results), results[0][2]
+    return min(seconds for seconds, _ in results), results[0][1]
+
+
+def largest_resident_set(command):
+    """In bytes; None without GNU time. What wait4 tells here is at least Python's own, from which the child was forked."""
+    time = shutil.which("time")
+    if time is None:
+        return None
+    with tempfile.NamedTemporaryFile("r") as report:
+        subprocess.run([time, "-f", "%M", "-o", report.name, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return int(report.read().split()[-1]) * 1024
 
 
 def write_repeated(source, path, size):
@@ -42,7 +54,6 @@ def write_repeated(source, path, size):
             out.write(pattern.sub(rf"\1_{number}", text[start:]))
 
 
-# A child's largest resident set counts that of its parent at the fork, so that no file is read as a whole here.
 def line_count(path):
     with open(path, "rb") as stream:
         return sum(1 for _ in stream)
@@ -67,21 +78,27 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ptxkit-") as folder:
         smallest = pathlib.Path(folder) / "empty.ptx"
         smallest.write_text(".version 9.0\n.target sm_90\n.address_size 64\n")
-        print(f"start (three lines): {1000 * fastest([options.ptx_debug, 'check', str(smallest)], options.runs)[0]:.1f} ms")
+        start = [options.ptx_debug, "check", str(smallest)]
+        floor = largest_resident_set(start)
+        in_memory = f", {floor / 1e6:.1f} MB in memory" if floor else ""
+        print(f"start (three lines): {1000 * fastest(start, options.runs)[0]:.1f} ms{in_memory}")
         files = [(path, True) for path in options.files]
         if options.repeat:
             big = pathlib.Path(folder) / f"{options.files[0].stem}_{options.repeat}MB.ptx"
             write_repeated(options.files[0], big, options.repeat * 1000000)
             files.append((big, False))
-        print("| file | MB | lines | ours, s | lines a second | memory / file | ptxas -O0, s | ratio |")
-        print("|---|--:|--:|--:|--:|--:|--:|--:|")
+        print("| file | MB | lines | ours, s | lines a second | memory, MB | / file | ptxas -O0, s | ratio |")
+        print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
         for path, with_ptxas in files:
             lines, size = line_count(path), path.stat().st_size
-            seconds, memory, code = fastest([options.ptx_debug, "check", str(path)], options.runs)
+            command = [options.ptx_debug, "check", str(path)]
+            seconds, code = fastest(command, options.runs)
             if code != 0:
                 print(f"| {path.name} | refused |")
                 continue
-            row = [path.name, f"{size / 1e6:.1f}", f"{lines}", f"{seconds:.3f}", f"{lines / seconds:.3g}", f"{memory / size:.1f}"]
+            memory = largest_resident_set(command)
+            row = [path.name, f"{size / 1e6:.1f}", f"{lines}", f"{seconds:.3f}", f"{lines / seconds:.3g}"]
+            row += [f"{memory / 1e6:.1f}", f"{(memory - floor) / size:.1f}"] if memory else ["-", "-"]
             if with_ptxas:
                 arch = judges.architecture(target_of(path))
                 theirs = fastest([options.ptxas, "-O0", f"-arch={arch}", str(path), "-o", os.devnull], 1)[0]
