@@ -50,6 +50,13 @@ class RecordingMachine : public codec::Machine {
   std::uint64_t address(unsigned queue, std::size_t region) override { return machine_->address(queue, region); }
   Result<void> upload(unsigned queue, std::size_t region) override { return machine_->upload(queue, region); }
   Result<void> download(unsigned queue, std::size_t region) override { return machine_->download(queue, region); }
+  Result<void> upload_parts(unsigned queue, std::span<const codec::PartUp> parts) override {
+    return machine_->upload_parts(queue, parts);
+  }
+  Result<void> clear(unsigned queue, std::size_t region) override { return machine_->clear(queue, region); }
+  Result<void> download_parts(unsigned queue, std::span<const codec::PartDown> parts) override {
+    return machine_->download_parts(queue, parts);
+  }
   Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
     return machine_->download_rows(queue, region, rows);
   }

@@ -12,7 +12,7 @@ expect() {
 says() { grep -qF -- "$1" out || { echo "expected: $1"; head -c 2000 out; failures=1; }; }
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 
-expect 0 backend/cuda/cuda_machine.cpp CudaMachine::{host,address,upload,download,download_rows,launch,wait}
+expect 0 backend/cuda/cuda_machine.cpp CudaMachine::{host,address,clear,upload,upload_parts,download,download_parts,download_rows,launch,wait}
 expect 0 backend/kernels/kernel_backend.cpp KernelBackend::{begin_compress,begin_decompress,compress,decompress}
 expect 0 driver/context.cpp Stream::{wait,wait_for,is_done} Event::{record,wait} \
   DeviceMemory::{upload,download,download_rows,fill} Kernel::{launch,launch_on}

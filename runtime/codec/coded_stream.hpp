@@ -27,15 +27,18 @@ inline std::array<std::size_t, kernels::kLzStreams> lz_stream_sizes(const std::u
 
 inline constexpr std::uint32_t kStreamStoredRaw = 1u << 31;  // of the size
 
+inline void append_stored(std::vector<std::uint8_t>& to, format::Bytes content, bool is_coded) {
+  append_u32(to, static_cast<std::uint32_t>(content.size()) | (is_coded ? 0 : kStreamStoredRaw));
+  to.insert(to.end(), content.begin(), content.end());
+}
+
 // encode(stream, room) -> TransformOutcome.
 template <class Encode>
 void append_stream(std::vector<std::uint8_t>& to, format::Bytes stream, const Encode& encode) {
   std::vector<std::uint8_t> room(stream.size());
   const kernels::TransformOutcome outcome = encode(stream, room);
   const bool shrinks = outcome.status == kernels::StreamStatus::ok && outcome.size_bytes < stream.size();
-  const format::Bytes content = shrinks ? format::Bytes(room).first(outcome.size_bytes) : stream;
-  append_u32(to, static_cast<std::uint32_t>(content.size()) | (shrinks ? 0 : kStreamStoredRaw));
-  to.insert(to.end(), content.begin(), content.end());
+  append_stored(to, shrinks ? format::Bytes(room).first(outcome.size_bytes) : stream, shrinks);
 }
 
 // The bytes of the stream at `at` of `coded`, which stands for `raw_bytes`, and whether they are coded; moves `at`

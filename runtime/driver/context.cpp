@@ -191,9 +191,12 @@ Result<void> DeviceMemory::download_rows(std::span<std::uint8_t> into, const Row
   return on(context(), "cuMemcpy2DAsync", [&] { return context().api().memcpy_2d_async(&copy, stream.handle()); });
 }
 
-Result<void> DeviceMemory::fill(std::uint8_t value, const Stream& stream) const {
+Result<void> DeviceMemory::fill(std::uint8_t value, const Stream& stream, std::size_t offset_bytes,
+                                std::size_t size_bytes) const {
+  PTXKIT_CHECK(offset_bytes + size_bytes <= size_bytes_, "what is filled is inside its device memory");
+  if (size_bytes == 0) return {};
   return on(context(), "cuMemsetD8Async",
-            [&] { return context().api().memset_async(handle(), value, size_bytes_, stream.handle()); });
+            [&] { return context().api().memset_async(handle() + offset_bytes, value, size_bytes, stream.handle()); });
 }
 
 Result<void> DeviceMemory::copy_from(const DeviceMemory& from, const Stream& stream) const {

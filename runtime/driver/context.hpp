@@ -137,7 +137,8 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   // Rows of the part that begins at offset_bytes, each to its own place in `into`. None is no call.
   Result<void> download_rows(std::span<std::uint8_t> into, const Rows& rows, const Stream& stream,
                              std::size_t offset_bytes = 0) const;
-  Result<void> fill(std::uint8_t value, const Stream& stream) const;
+  Result<void> fill(std::uint8_t value, const Stream& stream) const { return fill(value, stream, 0, size_bytes_); }
+  Result<void> fill(std::uint8_t value, const Stream& stream, std::size_t offset_bytes, std::size_t size_bytes) const;
   // The whole of `from`, which is not larger.
   Result<void> copy_from(const DeviceMemory& from, const Stream& stream) const;
 

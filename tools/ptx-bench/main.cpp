@@ -132,14 +132,14 @@ int run(int argc, char** argv) {
   auto* chain = app.add_subcommand("chain", "blocks of .ptz: LZ77, demux and rANS on the GPU, or rANS on the CPU");
   chain->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   chain->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
-  chain->add_option("--queues", settings.queue_count, "blocks on the device at a time (default 32)")
+  chain->add_option("--queues", settings.queue_count, "groups of blocks on the device at a time (default 6)")
       ->check(CLI::Range(1, 256));
   auto* blocks = app.add_subcommand("blocks", "blocks of .ptz with every codec, by the GPU and by the CPU");
   blocks->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   blocks->add_option("--only", settings.only, "those codecs whose name begins so, e.g. lzr");
   blocks->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   blocks->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
-  blocks->add_option("--queues", settings.queue_count, "blocks on the device at a time (default 32)")
+  blocks->add_option("--queues", settings.queue_count, "groups of blocks on the device at a time (default 6)")
       ->check(CLI::Range(1, 256));
   auto* crossover =
       app.add_subcommand("crossover", "streams of 4 KiB to --size, and files, on the CPU, on the GPU, on both");

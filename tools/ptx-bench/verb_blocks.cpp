@@ -18,7 +18,6 @@ using codec::BlockToDecode;
 using codec::BlockToEncode;
 using format::PtzCodec;
 
-constexpr unsigned kDefaultQueues = 32;
 constexpr std::string_view kCodecs[] = {"lzr", "lzf", "deflate-like", "bbw"};
 
 Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, codec::Executor& executor) {
@@ -26,7 +25,7 @@ Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, cod
   request.name = "cuda";
   request.devices = {settings.device};
   request.find_image = kernels::find_kernel_image;
-  request.limits.queue_count = settings.queue_count != 0 ? settings.queue_count : kDefaultQueues;
+  if (settings.queue_count != 0) request.limits.queue_count = settings.queue_count;
   return codec::select_block_kernels(request, executor);
 }
 

@@ -24,13 +24,13 @@ using codec::Machine;
 using driver::LaunchArgument;
 using format::PtzCodec;
 
-constexpr unsigned kDefaultQueues = 32;
+constexpr unsigned kSplitQueues = 32;  // a block each: what the chain takes in groups
 
-Result<std::unique_ptr<Machine>> make_machine(const Settings& settings) {
+Result<std::unique_ptr<Machine>> make_machine(const Settings& settings, unsigned queue_count) {
   auto context = open_device(settings.device);
   if (!context) return tl::unexpected(context.error());
   codec::CudaLimits limits;
-  limits.queue_count = settings.queue_count != 0 ? settings.queue_count : kDefaultQueues;
+  if (queue_count != 0) limits.queue_count = queue_count;
   return codec::make_cuda_machine(*context, kernels::find_kernel_image, limits);
 }
 
@@ -123,7 +123,7 @@ Result<Measurements> run_chain(const Settings& settings) {
   codec::Executor executor;
   Measurements all;
   all.cpu = fmt::format("{} threads", executor.thread_count());
-  auto whole = make_machine(settings), half = make_machine(settings);
+  auto whole = make_machine(settings, settings.queue_count), half = make_machine(settings, kSplitQueues);
   if (!whole) return tl::unexpected(whole.error());
   if (!half) return tl::unexpected(half.error());
   all.device = (*whole)->description();

@@ -393,8 +393,6 @@ int run(int argc, char** argv) {
   // Blocks of .ptz have kernels of their own; the backend is for lz4.
   codec::BackendRequest block_request = request;
   block_request.name = options.backend;
-  // A block is little work for a GPU: as many at a time as its memory has room for.
-  if (data_bytes(options) == 0) block_request.limits.queue_count = 16;
   auto backend = codec::select_backend(request, executor);
   if (!backend) {
     complain(backend.error());

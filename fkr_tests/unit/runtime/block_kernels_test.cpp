@@ -78,6 +78,15 @@ class TwoQueues final : public Machine {
   Result<void> download(unsigned queue, std::size_t region) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download(0, region); });
   }
+  Result<void> upload_parts(unsigned queue, std::span<const PartUp> parts) override {
+    return called("up", queue).and_then([&] { return queues_[queue]->upload_parts(0, parts); });
+  }
+  Result<void> clear(unsigned queue, std::size_t region) override {
+    return called("up", queue).and_then([&] { return queues_[queue]->clear(0, region); });
+  }
+  Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) override {
+    return called("down", queue).and_then([&] { return queues_[queue]->download_parts(0, parts); });
+  }
   Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download_rows(0, region, rows); });
   }

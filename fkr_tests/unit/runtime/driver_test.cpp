@@ -77,11 +77,13 @@ TEST_F(FakeGpu, MemoryMovesThroughStreamsAndEvents) {
   std::fill(host.bytes().begin(), host.bytes().end(), std::uint8_t{7});
   ASSERT_TRUE(begin.record(stream));
   ASSERT_TRUE(moved.fill(1, stream));
+  ASSERT_TRUE(moved.fill(3, stream, 10, 5));
   ASSERT_TRUE(moved.upload(host.bytes().first(50), stream, 50));
   ASSERT_TRUE(moved.download(host.bytes(), stream));
   ASSERT_TRUE(end.record(stream));
   ASSERT_TRUE(end.wait());
-  EXPECT_EQ(host.bytes()[49], 1);
+  for (const std::size_t i : {std::size_t{9}, std::size_t{15}, std::size_t{49}}) EXPECT_EQ(host.bytes()[i], 1) << i;
+  for (const std::size_t i : {std::size_t{10}, std::size_t{14}}) EXPECT_EQ(host.bytes()[i], 3) << i;
   EXPECT_EQ(host.bytes()[50], 7);
   EXPECT_NEAR(end.seconds_since(begin).value(), 0.0025, 1e-9);
   EXPECT_EQ(moved.as<std::uint32_t>().address + 8, (moved.as<std::uint32_t>() + 2).address);

@@ -377,6 +377,37 @@ TEST_F(Chains, AreSingleLaunchesWhereTheDriverHasNoGraphs) {
   EXPECT_EQ(state_.calls["cuStreamBeginCapture_v2"], 0);
 }
 
+// To and from memory that is not page-locked, each part to its own place.
+TEST_F(Chains, PartsOfRegionsComeAndGo) {
+  const auto cuda = machine();
+  const Region regions[] = {{"first", 1000, nullptr, true}, {"second", 1000, nullptr, true}};
+  ASSERT_TRUE(cuda->arrange(0, regions));
+  const ByteVector one(10, 1), two(20, 2);
+  const PartUp up[] = {{0, 100, one}, {1, 980, two}};
+  ASSERT_TRUE(cuda->clear(0, 0));
+  ASSERT_TRUE(cuda->clear(0, 1));
+  ASSERT_TRUE(cuda->upload_parts(0, up));
+  ByteVector first(1000, 9), second(30, 9);
+  const PartDown down[] = {{0, 0, first}, {1, 970, second}};
+  ASSERT_TRUE(cuda->download_parts(0, down));
+  ASSERT_TRUE(cuda->wait(0));
+  ByteVector expected(1000);
+  std::fill_n(expected.begin() + 100, 10, std::uint8_t{1});
+  EXPECT_EQ(first, expected);
+  EXPECT_EQ(ByteVector(second.begin(), second.begin() + 10), ByteVector(10));
+  EXPECT_EQ(ByteVector(second.begin() + 10, second.end()), two);
+  for (const char* const call : {"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async"}) {
+    state_.calls.clear();
+    inject(call, 1, 2);
+    const auto failed = cuda->clear(0, 0).and_then([&] { return cuda->upload_parts(0, up); }).and_then([&] {
+      return cuda->download_parts(0, down);
+    });
+    ASSERT_FALSE(failed) << call;
+    EXPECT_THAT(failed.error().message(), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")) << call;
+    ASSERT_TRUE(cuda->wait(0));
+  }
+}
+
 TEST_F(KernelBackend, BadBlocksHaveTheirStatusFromTheKernel) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
   const ByteVector good = {0x10, 'x'}, offset_zero = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5};

@@ -122,6 +122,30 @@ class CudaMachine final : public Machine {
       return at.device->download(host(queue, region), kernels, at.placed[region].offset_bytes);
     });
   }
+  Result<void> upload_parts(unsigned queue, std::span<const PartUp> parts) override {
+    return in_order(queues_[queue], up_, [&](Queue& at) -> Result<void> {
+      for (const PartUp& part : parts) {
+        auto put = at.device->upload(part.from, up_, at.placed[part.region].offset_bytes + part.offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
+  Result<void> clear(unsigned queue, std::size_t region) override {
+    return in_order(queues_[queue], up_, [&](Queue& at) {
+      const auto& placed = at.placed[region];
+      return at.device->fill(0, up_, placed.offset_bytes, placed.size_bytes);
+    });
+  }
+  Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) override {
+    return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
+      for (const PartDown& part : parts) {
+        auto put = at.device->download(part.into, down_, at.placed[part.region].offset_bytes + part.offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
   Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
     return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
       for (const driver::Rows& some : rows) {

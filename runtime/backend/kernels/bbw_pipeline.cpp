@@ -1,5 +1,6 @@
 // The codec bbw as kernels: a CTA a block from the sort to the zero runs, then a CTA a section of what they left.
 #include <algorithm>
+#include <array>
 
 #include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"
@@ -21,6 +22,8 @@ constexpr std::size_t kGroupBlocks = 44;
 constexpr std::size_t round_up(std::size_t bytes) {
   return (bytes + kernels::kStrideUnitBytes - 1) / kernels::kStrideUnitBytes * kernels::kStrideUnitBytes;
 }
+// What a sort reads behind a block, up to the next multiple.
+constexpr std::array<std::uint8_t, kernels::kStrideUnitBytes> kZeros{};
 std::uint32_t in_units(std::size_t stride_bytes) {
   return static_cast<std::uint32_t>(stride_bytes / kernels::kStrideUnitBytes);
 }
@@ -63,9 +66,9 @@ enum EncodeRegion : std::size_t {
 std::vector<Region> encode_regions(std::size_t count, Strides strides) {
   const std::size_t n = strides.raw_bytes, words = 4 * count, offsets = 8 * count;
   const std::size_t sections = count * sections_of(strides.runs());
-  return {{"raw", count * strides.raw()},
+  return {{"raw", count * strides.raw(), nullptr, true},
           {"raw sizes", words},
-          {"bwt blocks", count * strides.block()},
+          {"bwt blocks", count * strides.block(), nullptr, true},
           {"bwt block sizes", words},
           {"bwt statuses", words},
           {"sort scratch", words * kernels::bwt_rank_scratch_words(n), nullptr, true},
@@ -74,14 +77,14 @@ std::vector<Region> encode_regions(std::size_t count, Strides strides) {
           {"place offsets", offsets},
           {"place sizes", words},
           {"place statuses", words},
-          {"zero runs", count * strides.runs()},
+          {"zero runs", count * strides.runs(), nullptr, true},
           {"zero run offsets", offsets},
           {"zero run rooms", words},
           {"zero run sizes", words},
           {"zero run statuses", words},
           {"section offsets", 8 * sections},
           {"section sizes", 4 * sections},
-          {"coded sections", count * strides.runs()},
+          {"coded sections", count * strides.runs(), nullptr, true},
           {"coded offsets", 8 * sections},
           {"coded sizes", 4 * sections},
           {"coded statuses", 4 * sections}};
@@ -119,7 +122,7 @@ std::vector<Region> decode_regions(std::size_t count, Strides strides, std::size
   return {{"coded blocks", coded_bytes},
           {"coded offsets", 8 * sections},
           {"coded sizes", 4 * sections},
-          {"zero runs", run_bytes},
+          {"zero runs", run_bytes, nullptr, true},
           {"section offsets", 8 * sections},
           {"section rooms", 4 * sections},
           {"section sizes", 4 * sections},
@@ -131,7 +134,7 @@ std::vector<Region> decode_regions(std::size_t count, Strides strides, std::size
           {"rooms", words},
           {"place sizes", words},
           {"place statuses", words},
-          {"bwt blocks", count * strides.block()},
+          {"bwt blocks", count * strides.block(), nullptr, true},
           {"column offsets", offsets},
           {"column sizes", words},
           {"column statuses", words},
@@ -176,7 +179,7 @@ bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
 class BbwPipeline final : public BlockPipeline {
  public:
   BbwPipeline(Machine& machine, Executor& executor)
-      : machine_(machine), executor_(executor), apart_(machine.queue_count()) {}
+      : machine_(machine), executor_(executor), apart_(machine.queue_count()), fetched_(machine.queue_count()) {}
 
   std::size_t encoded_at_once(std::size_t block_bytes) const override {
     const std::size_t of_one = memory_bytes_of(encode_regions(1, {static_cast<std::uint32_t>(block_bytes)}));
@@ -185,25 +188,40 @@ class BbwPipeline final : public BlockPipeline {
   // It takes less.
   std::size_t decoded_at_once(std::size_t block_bytes) const override { return encoded_at_once(block_bytes); }
 
-  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) override {
+  Steps<BlockToEncode> encoding() override {
+    return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return code_sections(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return collect_coded(queue, blocks); }};
+  }
+  Steps<BlockToDecode> decoding() override {
+    return {[this](unsigned queue, auto blocks) { return begin_decoding(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return collect_raw(queue, blocks); }};
+  }
+
+ private:
+  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
     using namespace kernels;
     const Strides strides = strides_of(blocks);
     const auto count = static_cast<std::uint32_t>(blocks.size());
     if (auto arranged = arrange_blocks(machine_, queue, encode_regions(count, strides)); !arranged) return arranged;
-    executor_.for_each(count, [&](std::size_t i, unsigned) {
+    // From where they lie: to page-lock as much would take longer than everything else.
+    std::vector<PartUp> parts;
+    for (std::size_t i = 0; i < count; ++i) {
       const auto n = static_cast<std::uint32_t>(blocks[i].raw.size());
-      const MutableBytes raw = machine_.host(queue, kRaw).subspan(i * strides.raw(), strides.raw());
-      std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), raw.begin()), raw.end(), std::uint8_t{0});
+      parts.push_back({kRaw, i * strides.raw(), blocks[i].raw});
+      parts.push_back({kRaw, i * strides.raw() + n, Bytes(kZeros).first(round_up(n) - n)});
       words(queue, kRawSizes)[i] = n;
       offsets(queue, kColumnsAt)[i] = i * strides.block() + bwt_column_at(n);
       offsets(queue, kPlacesAt)[i] = i * strides.raw_bytes;
       offsets(queue, kRunsAt)[i] = i * strides.runs();
       words(queue, kRunsRooms)[i] = zero_runs_bound(n);
-    });
+    }
+    if (auto copied = machine_.upload_parts(queue, parts); !copied) return copied;
     KernelCall sort = {kBwtRank,
                        count,
                        kBwtSortThreads,
-                       {kRaw, kRawSizes},
+                       {kRawSizes},
                        {buffer(kRaw), buffer(kRawSizes), buffer(kBlocks), buffer(kBlockSizes), buffer(kBlockStatuses),
                         buffer(kSortScratch), number(in_units(strides.raw())), number(in_units(strides.block())),
                         number(strides.raw_bytes)},
@@ -221,10 +239,11 @@ class BbwPipeline final : public BlockPipeline {
     return codec::run(machine_, queue, calls);
   }
 
-  Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) override {
+  // Now that it is known how long the zero runs are.
+  Result<void> code_sections(unsigned queue, std::span<const BlockToEncode> blocks) {
     const Strides strides = strides_of(blocks);
     std::uint32_t sections = 0;
-    std::size_t run_bytes = 0, longest = 0;
+    std::size_t run_bytes = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const std::size_t size = words(queue, kRunsSizes)[i];
       if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs()) {
@@ -239,7 +258,6 @@ class BbwPipeline final : public BlockPipeline {
         words(queue, kSectionSizes)[sections] = static_cast<std::uint32_t>(bytes);
         run_bytes += bytes;
       }
-      longest = std::max(longest, size);
     }
     const std::uint32_t options[] = {kBbwSectionOptions.scale_bits, kBbwSectionOptions.chunk_bits};
     KernelCall call = transform_call(
@@ -247,47 +265,63 @@ class BbwPipeline final : public BlockPipeline {
         {kRuns, kSectionsAt, kSectionSizes, kCoded, kCodedAt, kSectionSizes, kCodedSizes, kCodedStatuses}, options);
     call.uploads = {kSectionsAt, kSectionSizes, kCodedAt};
     call.downloads = {kCodedSizes, kCodedStatuses};
-    if (auto done = codec::run(machine_, queue, {&call, 1}); !done) return done;
-    const auto rows = [&](std::size_t region, const driver::Rows& some) {
-      return machine_.download_rows(queue, region, {&some, 1});
-    };
-    return rows(kCoded, {0, run_bytes, run_bytes, 1})
-        .and_then([&] { return rows(kRuns, {0, strides.runs(), longest, blocks.size()}); })
-        .and_then([&] {
-          return rows(kBlocks, {0, strides.block(), kernels::bwt_column_at(strides.raw_bytes), blocks.size()});
-        });
+    return codec::run(machine_, queue, {&call, 1});
   }
 
-  Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) override {
-    const Strides strides = strides_of(std::span<const BlockToEncode>(blocks));
-    const Bytes coded_sections = machine_.host(queue, kCoded);
-    std::vector<std::size_t> first_sections(blocks.size() + 1, 0);
+  // Asks for as much as will be stored, and for nothing of a block that does not shrink.
+  Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
+    const Strides strides = strides_of(blocks);
+    auto& [fetched, begins, first_sections] = fetched_[queue] = {};
+    std::size_t first_section = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      first_sections[i + 1] = first_sections[i] + sections_of(words(queue, kRunsSizes)[i]);
-    }
-    executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
-      std::size_t section = first_sections[i];
-      const auto column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
-      const Bytes block = Bytes(machine_.host(queue, kBlocks)).subspan(i * strides.block(), column_at);
-      const Bytes runs = Bytes(machine_.host(queue, kRuns)).subspan(i * strides.runs(), words(queue, kRunsSizes)[i]);
-      std::vector<std::uint8_t>& coded = blocks[i].coded;
-      coded.assign(block.begin(), block.end());
-      append_u32(coded, static_cast<std::uint32_t>(runs.size()));
-      for (std::size_t at = 0; at < runs.size(); at += kBbwSectionBytes, ++section) {
-        const Bytes raw = runs.subspan(at, std::min(kBbwSectionBytes, runs.size() - at));
-        append_stream(coded, raw, [&](Bytes, MutableBytes room) {
-          const std::uint32_t size = words(queue, kCodedSizes)[section];
-          const Bytes content = coded_sections.subspan(offsets(queue, kCodedAt)[section], room.size());
-          std::copy_n(content.begin(), std::min<std::size_t>(size, room.size()), room.begin());
-          return TransformOutcome{static_cast<StreamStatus>(words(queue, kCodedStatuses)[section]), size};
-        });
+      const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
+      const std::size_t count = sections_of(words(queue, kRunsSizes)[i]);
+      std::size_t stored = column_at + 4;
+      for (std::size_t section = 0; section < count; ++section) {
+        stored += 4 + stored_section(queue, first_section + section).size_bytes;
       }
-      if (coded.size() >= blocks[i].raw.size()) coded.clear();
+      begins.push_back(fetched.size_bytes());
+      first_sections.push_back(first_section);
+      blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
+      if (!blocks[i].coded.empty()) {
+        fetched.add(kBlocks, i * strides.block(), column_at);
+        for (std::size_t section = first_section; section < first_section + count; ++section) {
+          const StoredSection of = stored_section(queue, section);
+          fetched.add(of.is_coded ? kCoded : kRuns, offsets(queue, of.is_coded ? kCodedAt : kSectionsAt)[section],
+                      of.size_bytes);
+        }
+      }
+      first_section += count;
+    }
+    return fetched.download(machine_, queue);
+  }
+
+  Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
+    const auto& [fetched, begins, first_sections] = fetched_[queue];
+    executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
+      std::vector<std::uint8_t>& coded = blocks[i].coded;
+      if (coded.empty()) return;
+      const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
+      const std::uint32_t run_bytes = words(queue, kRunsSizes)[i];
+      Bytes left = fetched.bytes().subspan(begins[i]);
+      const auto take = [&](std::size_t size_bytes) {
+        const Bytes taken = left.first(size_bytes);
+        left = left.subspan(size_bytes);
+        return taken;
+      };
+      const Bytes rows = take(column_at);
+      coded.assign(rows.begin(), rows.end());
+      append_u32(coded, run_bytes);
+      for (std::size_t section = 0; section < sections_of(run_bytes); ++section) {
+        const StoredSection of = stored_section(queue, first_sections[i] + section);
+        append_stored(coded, take(of.size_bytes), of.is_coded);
+      }
     });
+    fetched_[queue] = {};
     return {};
   }
 
-  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) override {
+  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {
     using namespace kernels;
     std::vector<CodedBlock>& apart = apart_[queue];
     apart.clear();
@@ -312,7 +346,7 @@ class BbwPipeline final : public BlockPipeline {
     const auto count = static_cast<std::uint32_t>(apart.size());
     const auto regions = decode_regions(count, strides, coded_bytes, run_bytes, sections);
     if (auto arranged = arrange_blocks(machine_, queue, regions); !arranged) return arranged;
-    lay_out(queue, blocks, strides);
+    if (auto laid_out = lay_out(queue, blocks, strides); !laid_out) return laid_out;
 
     std::vector<KernelCall> calls;
     if (sections != 0) {
@@ -322,8 +356,6 @@ class BbwPipeline final : public BlockPipeline {
       calls.back().uploads = {kFromCoded, kFromAt, kFromSizes, kToSectionsAt, kToSectionRooms};
       calls.back().downloads = {kToSectionSizes, kToSectionStatuses};
     }
-    // Sections that are stored raw are among what goes up here.
-    if (auto copied = machine_.upload(queue, kToRuns); !copied) return copied;
     calls.push_back(transform_call(
         kZeroRunsDecode, count, kColumnThreads,
         {kToRuns, kToRunsAt, kToRunsSizes, kToPlaces, kToPlacesAt, kToRooms, kToPlacesSizes, kToPlacesStatuses}));
@@ -333,7 +365,7 @@ class BbwPipeline final : public BlockPipeline {
     calls.push_back(transform_call(kMtfDecode, count, kColumnThreads,
                                    {kToPlaces, kToPlacesAt, kToPlacesSizes, kToBlocks, kToColumnsAt, kToRooms,
                                     kToColumnSizes, kToColumnStatuses}));
-    calls.back().uploads = {kToBlocks, kToColumnsAt};
+    calls.back().uploads = {kToColumnsAt};
     calls.push_back({kBwtInverse,
                      count,
                      kBwtInverseThreads,
@@ -345,7 +377,7 @@ class BbwPipeline final : public BlockPipeline {
     return codec::run(machine_, queue, calls);
   }
 
-  Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) override {
+  Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) {
     executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
       const CodedBlock& block = apart_[queue][i];
       BlockToDecode& to = blocks[block.index];
@@ -365,7 +397,6 @@ class BbwPipeline final : public BlockPipeline {
     return {};
   }
 
- private:
   static Strides strides_of(std::span<const BlockToEncode> blocks) {
     std::size_t largest = 0;
     for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
@@ -381,9 +412,22 @@ class BbwPipeline final : public BlockPipeline {
     return words(queue, statuses)[i] == static_cast<std::uint32_t>(StreamStatus::ok);
   }
 
-  // What a decoding begins with, into the host sides of its regions.
-  void lay_out(unsigned queue, std::span<const BlockToDecode> blocks, Strides strides) {
-    executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+  struct StoredSection {
+    std::size_t size_bytes;
+    bool is_coded;
+  };
+  StoredSection stored_section(unsigned queue, std::size_t section) {
+    const std::uint32_t raw_bytes = words(queue, kSectionSizes)[section], size = words(queue, kCodedSizes)[section];
+    const bool is_coded = is_ok(queue, kCodedStatuses, section) && size < raw_bytes;
+    return {is_coded ? size : raw_bytes, is_coded};
+  }
+
+  // What a decoding begins with: coded sections into the host side of their region, rows of blocks and sections that
+  // are stored raw from where they lie.
+  Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, Strides strides) {
+    const MutableBytes coded_sections = machine_.host(queue, kFromCoded);
+    std::vector<PartUp> parts;
+    for (std::size_t i = 0; i < apart_[queue].size(); ++i) {
       const CodedBlock& block = apart_[queue][i];
       const auto n = static_cast<std::uint32_t>(blocks[block.index].raw.size());
       std::size_t coded_at = block.coded_at, runs_at = block.runs_at, section = block.first_coded_section;
@@ -393,29 +437,38 @@ class BbwPipeline final : public BlockPipeline {
       offsets(queue, kToRunsAt)[i] = runs_at;
       offsets(queue, kToPlacesAt)[i] = i * strides.raw_bytes;
       offsets(queue, kToColumnsAt)[i] = i * strides.block() + kernels::bwt_column_at(n);
-      const MutableBytes to = machine_.host(queue, kToBlocks).subspan(i * strides.block(), strides.block());
-      const Bytes rows = blocks[block.index].coded.first(kernels::bwt_column_at(n));
-      std::fill(std::copy(rows.begin(), rows.end(), to.begin()), to.end(), std::uint8_t{0});
+      parts.push_back({kToBlocks, i * strides.block(), blocks[block.index].coded.first(kernels::bwt_column_at(n))});
       for (const auto& part : block.sections) {
-        const MutableBytes room = machine_.host(queue, part.is_coded ? kFromCoded : kToRuns);
-        const std::size_t at = part.is_coded ? coded_at : runs_at;
-        std::copy(part.content.begin(), part.content.end(), room.begin() + static_cast<std::ptrdiff_t>(at));
         if (part.is_coded) {
           offsets(queue, kFromAt)[section] = coded_at;
           words(queue, kFromSizes)[section] = static_cast<std::uint32_t>(part.content.size());
           offsets(queue, kToSectionsAt)[section] = runs_at;
           words(queue, kToSectionRooms)[section] = static_cast<std::uint32_t>(part.raw_bytes);
+          std::copy(part.content.begin(), part.content.end(), coded_sections.subspan(coded_at).begin());
           coded_at += part.content.size();
           ++section;
+        } else {
+          parts.push_back({kToRuns, runs_at, part.content});
         }
         runs_at += part.raw_bytes;
       }
-    });
+    }
+    // Of damaged sections little may become of zero runs and columns, which are read as far as they should be all the
+    // same.
+    for (const std::size_t region : {kToRuns, kToBlocks}) {
+      if (auto cleared = machine_.clear(queue, region); !cleared) return cleared;
+    }
+    return machine_.upload_parts(queue, parts);
   }
 
   Machine& machine_;
   Executor& executor_;
   std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
+  struct FetchedBlocks {
+    Fetched blocks;
+    std::vector<std::size_t> begins, first_sections;  // of each block
+  };
+  std::vector<FetchedBlocks> fetched_;  // what each queue has encoded
 };
 
 }  // namespace

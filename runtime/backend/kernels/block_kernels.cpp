@@ -12,10 +12,6 @@ namespace {
 
 using format::PtzCodec;
 
-// What a group goes through on its queue, which waits before each step but the first.
-template <class Block>
-using Steps = std::vector<std::function<Result<void>(unsigned queue, std::span<Block> group)>>;
-
 // Groups of at most `most_blocks`, fewer where that leaves a queue idle, go round the queues.
 template <class Block>
 Result<void> in_groups(Machine& machine, std::span<Block> blocks, std::size_t most_blocks, const Steps<Block>& steps) {
@@ -125,10 +121,7 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
   const std::size_t raw_bytes = largest(blocks, [](const BlockToEncode& block) { return block.raw.size(); });
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
-    const Steps<BlockToEncode> steps = {[&](unsigned queue, auto group) { return way.begin_encoding(queue, group); },
-                                        [&](unsigned queue, auto group) { return way.fetch_coded(queue, group); },
-                                        [&](unsigned queue, auto group) { return way.collect_coded(queue, group); }};
-    return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), steps);
+    return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), way.encoding());
   });
 }
 
@@ -137,9 +130,7 @@ Result<void> BlockKernels::decode(PtzCodec codec, std::span<BlockToDecode> block
       largest(blocks, [](const BlockToDecode& block) { return std::max(block.raw.size(), block.coded.size()); });
   return on_devices(codec, blocks, block_bytes, [&](Device& device, std::span<BlockToDecode> part) {
     BlockPipeline& way = device.pipeline(codec);
-    const Steps<BlockToDecode> steps = {[&](unsigned queue, auto group) { return way.begin_decoding(queue, group); },
-                                        [&](unsigned queue, auto group) { return way.collect_raw(queue, group); }};
-    return in_groups(*device.machine, part, way.decoded_at_once(block_bytes), steps);
+    return in_groups(*device.machine, part, way.decoded_at_once(block_bytes), way.decoding());
   });
 }
 

@@ -1,6 +1,7 @@
 // The way of a codec's blocks through a queue of a Machine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -22,7 +23,11 @@ struct BlockToDecode {
   bool good = false;  // result; false where `coded` is damaged
 };
 
-// A queue waits between the steps of one way. Errors are the machine's; a damaged block is none.
+// What a group of blocks goes through on its queue, which waits before each step but the first. Errors are the
+// machine's; a damaged block is none.
+template <class Block>
+using Steps = std::vector<std::function<Result<void>(unsigned queue, std::span<Block> group)>>;
+
 class BlockPipeline {
  public:
   virtual ~BlockPipeline() = default;
@@ -30,13 +35,9 @@ class BlockPipeline {
   virtual std::size_t encoded_at_once(std::size_t block_bytes) const = 0;
   virtual std::size_t decoded_at_once(std::size_t block_bytes) const = 0;
 
-  virtual Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) = 0;
-  // Now that it is known how long the streams are.
-  virtual Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) = 0;
-  virtual Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) = 0;
-
-  virtual Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) = 0;
-  virtual Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) = 0;
+  // Of a pipeline that outlives them.
+  virtual Steps<BlockToEncode> encoding() = 0;
+  virtual Steps<BlockToDecode> decoding() = 0;
 };
 
 // `executor` copies between blocks and staging memory.

@@ -61,7 +61,7 @@ class EmulatorMachine final : public Machine {
     for (const Region& region : regions) {
       auto address = device_.allocate(region.size_bytes, region.name);
       if (!address) return tl::unexpected(address.error());
-      Placed& placed = placed_.emplace_back(*address);
+      Placed& placed = placed_.emplace_back(*address, region.size_bytes);
       if (region.stays_on_device) continue;
       if (region.host == nullptr) placed.staging.resize(region.size_bytes);
       placed.host = {region.host == nullptr ? placed.staging.data() : region.host, region.size_bytes};
@@ -80,8 +80,25 @@ class EmulatorMachine final : public Machine {
     if (placed_[region].host.empty()) return {};
     return device_.read(placed_[region].address, std::as_writable_bytes(placed_[region].host));
   }
+  Result<void> upload_parts(unsigned, std::span<const PartUp> parts) override {
+    for (const PartUp& part : parts) {
+      const auto from = std::as_bytes(part.from);
+      if (auto put = device_.write(placed_[part.region].address + part.offset_bytes, from); !put) return put;
+    }
+    return {};
+  }
+  Result<void> clear(unsigned, std::size_t region) override {
+    return device_.write(placed_[region].address, std::vector<std::byte>(placed_[region].size_bytes));
+  }
+  Result<void> download_parts(unsigned, std::span<const PartDown> parts) override {
+    for (const PartDown& part : parts) {
+      const auto into = std::as_writable_bytes(part.into);
+      if (auto got = device_.read(placed_[part.region].address + part.offset_bytes, into); !got) return got;
+    }
+    return {};
+  }
   Result<void> download_rows(unsigned, std::size_t region, std::span<const driver::Rows> rows) override {
-    const auto& [address, staging, host] = placed_[region];
+    const auto& [address, size_bytes, staging, host] = placed_[region];
     for (const driver::Rows& some : rows) {
       for (std::size_t i = 0; i < some.count; ++i) {
         const std::size_t begin = some.offset_bytes + i * some.pitch_bytes;
@@ -130,6 +147,7 @@ class EmulatorMachine final : public Machine {
   };
   struct Placed {
     emulator::Address address;
+    std::size_t size_bytes;
     std::vector<std::uint8_t> staging = {};
     MutableBytes host = {};
   };

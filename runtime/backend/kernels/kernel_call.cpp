@@ -49,6 +49,25 @@ KernelCall transform_call(std::string_view kernel, std::uint32_t item_count, std
   return call;
 }
 
+void Fetched::add(std::size_t region, std::size_t offset_bytes, std::size_t size_bytes) {
+  if (size_bytes != 0) parts_.push_back({region, offset_bytes, size_bytes});
+  size_bytes_ += size_bytes;
+}
+
+Result<void> Fetched::download(Machine& machine, unsigned queue) {
+  if (parts_.empty()) return {};
+  auto memory = machine.host_memory(size_bytes_);
+  if (!memory) return tl::unexpected(memory.error());
+  memory_ = std::move(*memory);
+  std::vector<PartDown> parts;
+  MutableBytes left = memory_.bytes();
+  for (const Part& part : parts_) {
+    parts.push_back({part.region, part.offset_bytes, left.first(part.size_bytes)});
+    left = left.subspan(part.size_bytes);
+  }
+  return machine.download_parts(queue, parts);
+}
+
 std::size_t memory_bytes_of(std::span<const Region> regions) {
   std::size_t bytes = 0;
   for (const Region& region : regions) bytes += region.size_bytes + 256;

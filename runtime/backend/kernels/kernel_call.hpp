@@ -39,6 +39,26 @@ struct TransformRegions {
 KernelCall transform_call(std::string_view kernel, std::uint32_t item_count, std::uint32_t block_threads,
                           const TransformRegions& regions, std::span<const std::uint32_t> options = {});
 
+// Parts of regions on their way down, one behind another in page-locked memory of just their size: what a coder made
+// is far smaller than its region.
+class Fetched {
+ public:
+  // What is added lies behind what was added before.
+  void add(std::size_t region, std::size_t offset_bytes, std::size_t size_bytes);
+  std::size_t size_bytes() const { return size_bytes_; }
+  Result<void> download(Machine& machine, unsigned queue);
+  // Everything that was added, once the queue has been waited for.
+  Bytes bytes() const { return memory_.bytes(); }
+
+ private:
+  struct Part {
+    std::size_t region, offset_bytes, size_bytes;
+  };
+  std::vector<Part> parts_;
+  std::size_t size_bytes_ = 0;
+  HostMemory memory_;
+};
+
 // What regions take together, with the room between them.
 std::size_t memory_bytes_of(std::span<const Region> regions);
 

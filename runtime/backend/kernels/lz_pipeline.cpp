@@ -51,8 +51,8 @@ std::vector<Region> encode_regions(std::size_t count, Strides strides) {
           {"resolved matches", match_bytes, nullptr, true},
           {"block sizes", 4 * count},
           {"counts", count * 16 * parts_of(strides.raw(), kernels::kLzSegmentBytes), nullptr, true},
-          {"lz blocks", count * strides.lz()},
-          {"coded streams", count * strides.lz()},
+          {"lz blocks", count * strides.lz(), nullptr, true},
+          {"coded streams", count * strides.lz(), nullptr, true},
           {"stream offsets", 8 * streams, nullptr, true},
           {"stream sizes", 4 * streams},
           {"coded sizes", 4 * streams},
@@ -162,7 +162,11 @@ struct EncodedStream {
 class LzPipeline final : public BlockPipeline {
  public:
   LzPipeline(Machine& machine, Executor& executor, PtzCodec codec)
-      : machine_(machine), executor_(executor), coder_(kernels_of(codec)), apart_(machine.queue_count()) {}
+      : machine_(machine),
+        executor_(executor),
+        coder_(kernels_of(codec)),
+        apart_(machine.queue_count()),
+        fetched_(machine.queue_count()) {}
 
   std::size_t encoded_at_once(std::size_t block_bytes) const override {
     return at_once(block_bytes, encode_regions(1, {block_bytes}));
@@ -172,13 +176,23 @@ class LzPipeline final : public BlockPipeline {
                    decode_regions({1, kStreams, block_bytes, round_up(kernels::lz_block_bound(block_bytes)),
                                    round_up(block_bytes)}));
   }
-  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) override;
-  Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) override;
-  Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) override;
-  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) override;
-  Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) override;
+  Steps<BlockToEncode> encoding() override {
+    return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return collect_coded(queue, blocks); }};
+  }
+  Steps<BlockToDecode> decoding() override {
+    return {[this](unsigned queue, auto blocks) { return begin_decoding(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return collect_raw(queue, blocks); }};
+  }
 
  private:
+  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks);
+  Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks);
+  Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks);
+  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
+  Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks);
+
   // What one launch should carry, or a queue can hold, where a block takes these regions.
   std::size_t at_once(std::size_t block_bytes, std::span<const Region> of_one) const {
     const std::size_t wanted = machine_.slice_bytes() / std::max<std::size_t>(block_bytes, 1);
@@ -200,6 +214,11 @@ class LzPipeline final : public BlockPipeline {
   Executor& executor_;
   EntropyKernels coder_;
   std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
+  struct FetchedStreams {
+    Fetched streams;
+    std::vector<std::size_t> begins;  // of each block's
+  };
+  std::vector<FetchedStreams> fetched_;  // what each queue has encoded
 };
 
 // Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
@@ -275,7 +294,7 @@ std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, 
 // Asks for as much as will be stored, and for nothing of a block that does not shrink.
 Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
   const Strides strides = strides_of(blocks);
-  std::vector<driver::Rows> coded, plain;
+  auto& [fetched, begins] = fetched_[queue] = {};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto streams = encoded_streams(queue, i, strides);
     if (streams.back().at + streams.back().size > (i + 1) * strides.lz()) {
@@ -284,21 +303,19 @@ Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> bl
     }
     std::size_t stored = kernels::kLzBlockHeaderBytes;
     for (const EncodedStream& stream : streams) stored += 4 + stream.stored_bytes();
+    begins.push_back(fetched.size_bytes());
     blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
     if (blocks[i].coded.empty()) continue;
     for (const EncodedStream& stream : streams) {
-      const std::size_t bytes = stream.stored_bytes();
-      (stream.shrinks() ? coded : plain).push_back({stream.at, bytes, bytes, 1});
+      fetched.add(stream.shrinks() ? kCoded : kLz, stream.at, stream.stored_bytes());
     }
   }
-  return machine_.download_rows(queue, kCoded, coded).and_then([&] {
-    return machine_.download_rows(queue, kLz, plain);
-  });
+  return fetched.download(machine_, queue);
 }
 
 Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
   const Strides strides = strides_of(blocks);
-  const Bytes lz = machine_.host(queue, kLz), coded = machine_.host(queue, kCoded);
+  const auto& [fetched, begins] = fetched_[queue];
   executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
     BlockToEncode& block = blocks[i];
     if (block.coded.empty()) return;
@@ -307,13 +324,13 @@ Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> 
     for (const std::size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
       append_u32(block.coded, static_cast<std::uint32_t>(count));
     }
+    Bytes left = fetched.bytes().subspan(begins[i]);
     for (const EncodedStream& stream : streams) {
-      append_stream(block.coded, lz.subspan(stream.at, stream.size), [&](Bytes, MutableBytes room) {
-        if (stream.shrinks()) std::copy_n(&coded[stream.at], stream.outcome.size_bytes, room.begin());
-        return stream.outcome;
-      });
+      append_stored(block.coded, left.first(stream.stored_bytes()), stream.shrinks());
+      left = left.subspan(stream.stored_bytes());
     }
   });
+  fetched_[queue] = {};
   return {};
 }
 

@@ -29,6 +29,16 @@ struct Region {
   bool stays_on_device = false;  // it has no host side
 };
 
+// A part of a region, and memory of any kind for it.
+struct PartUp {
+  std::size_t region, offset_bytes;
+  Bytes from;
+};
+struct PartDown {
+  std::size_t region, offset_bytes;
+  MutableBytes into;
+};
+
 // The image of a kernel for a compute capability; null when there is none. Programs pass kernels::find_kernel_image.
 using FindImage =
     std::function<const kernels::KernelImage*(std::string_view name, std::uint32_t major, std::uint32_t minor)>;
@@ -60,6 +70,11 @@ class Machine {
   // the results. The results themselves, which are large, come down by rows, one queue's after another's.
   virtual Result<void> upload(unsigned queue, std::size_t region) = 0;
   virtual Result<void> download(unsigned queue, std::size_t region) = 0;
+  // Parts of regions. Their memory lives until wait(); where it is not page-locked, the call takes as long as the copy.
+  virtual Result<void> upload_parts(unsigned queue, std::span<const PartUp> parts) = 0;
+  virtual Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) = 0;
+  // Zeros in the whole region.
+  virtual Result<void> clear(unsigned queue, std::size_t region) = 0;
   // Only rows of the region.
   virtual Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) = 0;
   virtual Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks,
