@@ -183,6 +183,14 @@ section_range() {
     expect 0 "$pack" --range "$range" a.ptz
     tail -c +$((${begin:-0} + 1)) input | head -c $((${end:-$size} - ${begin:-0})) | cmp -s - out || fail "range $range of .ptz"
   done
+  for flags in -T1 -T3 "-T16 --memory 24M"; do
+    # shellcheck disable=SC2086
+    expect 0 "$pack" $flags --range "10:$((size - 10))" a.ptz
+    tail -c +11 input | head -c $((size - 20)) | cmp -s - out || fail "range of .ptz with $flags"
+  done
+  "$pack" -q --codec bbw input -o b.ptz
+  expect 0 "$pack" --memory 64M --range "1048570:1048580" b.ptz; tail -c +1048571 input | head -c 10 | cmp -s - out || fail "range of bbw"
+  expect 1 "$pack" --memory 24M --range 5:6 b.ptz -o none; says "of memory"; absent none
   printf X | dd of=a.ptz bs=1 seek=400 conv=notrunc status=none
   expect 0 "$pack" --range 1000000:1000100 a.ptz; tail -c +1000001 input | head -c 100 | cmp -s - out || fail "range behind the damage"
   expect 1 "$pack" --range 0:10 a.ptz -o none; says "a.ptz: block 0: "; absent none

@@ -126,7 +126,7 @@ class Packer {
   // The bytes of options_.range and no more: a .ptz file has a table, and a stream is stopped once they are written.
   Result<void> extract(const InputFile& input, PeekedSource& source, OutputFile& file, format::ByteSink& sink) {
     if (is_ptz_ && S_ISREG(input.info().st_mode)) {
-      if (auto done = extract_from_ptz(input, *options_.range, sink); !done) return done;
+      if (auto done = extract_from_ptz(input, *options_.range, sink, executor_, memory_); !done) return done;
       return file.commit(input);
     }
     RangeSink part(sink, *options_.range);

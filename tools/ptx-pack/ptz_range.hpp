@@ -1,13 +1,16 @@
 // A range of a .ptz file through its table: only the blocks that the range touches are read.
 #pragma once
 
+#include "runtime/codec/executor.hpp"
 #include "runtime/format/byte_stream.hpp"
+#include "runtime/scheduler/ledger.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {
 
-// `input` is a regular file.
-Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink);
+// `input` is a regular file. As many blocks at a time as `executor` has threads, or as `memory` holds.
+Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
+                              codec::Executor& executor, scheduler::Ledger& memory);
 
 }  // namespace ptxkit::pack
