@@ -21,6 +21,14 @@ std::string_view dynamic_rule(std::string_view rule) {
   return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
 }
 
+// Whether a fault is what a finding foretells. One race has three rules, after who the two threads are: two of a block,
+// two lanes of a warp (F050), two of a grid.
+bool is_foretold(std::string_view finding, std::string_view fault) {
+  static constexpr std::string_view kRaces[] = {"F036", "F042", "F050"};
+  const auto is_race = [](std::string_view rule) { return std::ranges::find(kRaces, rule) != std::end(kRaces); };
+  return dynamic_rule(finding) == fault || (is_race(finding) && is_race(fault));
+}
+
 // A block that has the witness's threads, where nothing fixes it: along x whole warps, or, where those are more than
 // the kernel takes, no more than needed.
 void take_threads(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
@@ -84,7 +92,7 @@ Result<Shown> run(const ptx::Module& module, const ptx::Function& kernel, const 
   Shown shown;
   for (const emulator::Fault& fault : emulated->outcome.faults) {
     const bool is_other_side = fault.has_other && fault.other_site.line == line;
-    if (emulator::rule(fault.kind) == dynamic_rule(rule) && (fault.site.line == line || is_other_side)) {
+    if (is_foretold(rule, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
       shown.fault = fault;
       return shown;
     }

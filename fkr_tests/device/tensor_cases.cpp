@@ -62,7 +62,7 @@ std::string coordinates(std::span<const int> values) { return fmt::format("{{{{{
 
 // Elements of the whole map without gaps, and strides to match.
 size_t lay_out(TensorMap& map) {
-  uint64_t bytes = ptx::byte_width(map.element);
+  uint64_t bytes = unit_bytes(map);
   for (unsigned i = 0; i < map.rank; ++i) {
     if (i) map.stride_bytes[i - 1] = bytes;
     bytes *= map.size[i];
@@ -82,9 +82,13 @@ struct Cases {
 
   // Bytes that one copy puts into the box.
   static size_t box_bytes(const TensorMap& map) {
-    size_t count = ptx::byte_width(map.element);
-    for (unsigned i = 0; i < (map.is_im2col ? 2u : map.rank); ++i)
-      count *= i && !map.is_im2col ? (map.box[i] + map.element_stride[i] - 1u) / map.element_stride[i] : map.box[i];
+    size_t count = unit_bytes(map);
+    if (map.is_im2col) return count * map.box[0] * map.box[1];
+    for (unsigned i = 0; i < map.rank; ++i) {
+      if (map.interleave_bytes && i + 2 == map.rank) continue;
+      const bool has_stride = i != 0 || map.interleave_bytes;
+      count *= has_stride ? (map.box[i] + map.element_stride[i] - 1u) / map.element_stride[i] : map.box[i];
+    }
     return count;
   }
 
@@ -153,6 +157,46 @@ void add_tiles(Cases& cases) {
     cases.tile(fmt::format("tile with element strides {} {} {}", strides[0], strides[1], strides[2]), map, {8, 5, 2});
     cases.tile(fmt::format("tile with element strides {} {} {}, from -1", strides[0], strides[1], strides[2]), map,
                {-4, -1, -1});
+  }
+}
+
+// NC/8HWC8 and NC/16HWC16: width, height, slices of channels, images.
+void add_interleaved(Cases& cases) {
+  for (const uint8_t bytes : {uint8_t{16}, uint8_t{32}}) {
+    const auto map_of = [&](std::initializer_list<uint64_t> size, std::initializer_list<uint16_t> box) {
+      TensorMap map = tensor(Type::u16, size, box);
+      map.interleave_bytes = bytes;
+      if (bytes == 32) map.swizzle = TensorSwizzle::bytes_32;
+      return map;
+    };
+    const std::string of = fmt::format(" in slices of {} bytes", bytes);
+    cases.tile("tile of rank 3" + of, map_of({24, 3, 4}, {8, 2, 2}), {1, 1, 1});
+    cases.tile("tile of rank 4 at the edges" + of, map_of({12, 6, 3, 2}, {8, 4, 1, 2}), {-2, 3, 2, 1});
+    cases.tile("tile of rank 5" + of, map_of({12, 6, 4, 3, 2}, {8, 2, 3, 1, 2}), {7, -1, 2, 1, 0});
+    cases.tile("tile past the last slice" + of, map_of({12, 6, 3, 2}, {8, 4, 1, 2}), {0, 0, 3, 0});
+    TensorMap map = map_of({24, 9, 3, 4}, {16, 5, 1, 3});
+    map.element_stride = {3, 2, 2, 2, 1};
+    cases.tile("tile with element strides" + of, map, {-4, 1, 1, 0});
+    map = map_of({12, 6, 3, 2}, {8, 4, 1, 2});
+    map.element = Type::f16;
+    map.fills_with_nan = true;
+    cases.tile("tile filled with NaN" + of, map, {7, 4, 1, 0});
+    for (const TensorSwizzle swizzle : {TensorSwizzle::bytes_32, TensorSwizzle::bytes_64, TensorSwizzle::bytes_128}) {
+      if (bytes == 32) break;
+      map = map_of({24, 12, 3, 2}, {16, 8, 1, 2});
+      map.swizzle = swizzle;
+      cases.tile(fmt::format("tile{}, swizzle {}", of, static_cast<int>(swizzle)), map, {3, 2, 1, 0});
+    }
+    const std::string numbers = "mul.lo.u32 %word, %i, 0x9e3779b1;\n";
+    map = map_of({12, 6, 3, 2}, {8, 4, 1, 2});
+    cases.add("store" + of, map,
+              store_program("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%map, {5, -1, 1, 0}], [tile]",
+                            numbers));
+    map.element = Type::u32;
+    cases.add("reduction" + of, map,
+              store_program("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%map, {-1, 3, 2, "
+                            "0}], [tile]",
+                            numbers));
   }
 }
 
@@ -324,6 +368,7 @@ void add_replaced(Cases& cases) {
 std::vector<TensorCase> tensor_cases() {
   Cases cases;
   add_tiles(cases);
+  add_interleaved(cases);
   add_im2col(cases);
   add_stores(cases);
   add_replaced(cases);

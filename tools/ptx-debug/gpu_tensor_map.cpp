@@ -11,10 +11,11 @@ using ptx::Type;
 Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context, const emulator::TensorMap& map) {
   static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
                                        Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
-  constexpr int kNoInterleave = 0, kNoPromotion = 0, kChunksOf32Bytes = 4;
+  constexpr int kNoPromotion = 0, kChunksOf32Bytes = 4;
   const auto* const found = std::ranges::find(kElements, map.element);
   const auto element = static_cast<int>(found - std::begin(kElements));
   const int swizzle = map.chunk_bytes == 32 ? kChunksOf32Bytes : static_cast<int>(map.swizzle);
+  const int interleave = map.interleave_bytes / 16;
   const std::vector<uint32_t> box(map.box.begin(), map.box.end()),
       element_stride(map.element_stride.begin(), map.element_stride.end());
   auto* const address = reinterpret_cast<void*>(map.address);
@@ -28,12 +29,12 @@ Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context,
         upper(map.upper_corner.begin(), map.upper_corner.end());
     const int status = api.tensor_map_encode_im2col(
         bytes, element, map.rank, address, map.size.data(), map.stride_bytes.data(), lower.data(), upper.data(), box[0],
-        box[1], element_stride.data(), kNoInterleave, swizzle, kNoPromotion, map.fills_with_nan ? 1 : 0);
+        box[1], element_stride.data(), interleave, swizzle, kNoPromotion, map.fills_with_nan ? 1 : 0);
     if (const auto done = context.check(status, "cuTensorMapEncodeIm2col"); !done) return tl::unexpected(done.error());
   } else {
     const int status = api.tensor_map_encode_tiled(bytes, element, map.rank, address, map.size.data(),
                                                    map.stride_bytes.data(), box.data(), element_stride.data(),
-                                                   kNoInterleave, swizzle, kNoPromotion, map.fills_with_nan ? 1 : 0);
+                                                   interleave, swizzle, kNoPromotion, map.fills_with_nan ? 1 : 0);
     if (const auto done = context.check(status, "cuTensorMapEncodeTiled"); !done) return tl::unexpected(done.error());
   }
   return std::vector<std::byte>(std::begin(bytes), std::end(bytes));

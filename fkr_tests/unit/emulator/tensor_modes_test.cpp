@@ -56,13 +56,13 @@ Copied run_copy(const std::string& text, TensorMap map) {
     ADD_FAILURE() << program.error().message() << text;
     return copied;
   }
-  size_t words = 1;
+  size_t words = unit_bytes(map) / 4;
   for (unsigned i = 0; i < map.rank; ++i) words *= map.size[i];
   copied.tensor.resize(words);
   std::iota(copied.tensor.begin(), copied.tensor.end(), 1u);
   map.address = *device.allocate(words * 4, "tensor");
   EXPECT_TRUE(device.write(map.address, std::as_bytes(std::span(copied.tensor))));
-  uint64_t bytes = 4;
+  uint64_t bytes = unit_bytes(map);
   for (unsigned i = 0; i + 1 < map.rank; ++i) map.stride_bytes[i] = bytes *= map.size[i];
   const auto encoded = encode(map);
   if (!encoded) {
@@ -295,6 +295,35 @@ TEST(TensorModes, ChunksOf32BytesMove) {
   }
 }
 
+// NC/8HWC8 of 7 x 5 places, 3 slices of 8 halves and 2 images: every second place of a box of 6 x 3 in one slice of
+// both images. What an H200 moves: a slice is 16 bytes, the innermost dimension counts them, and the last but one is
+// not walked. Channels in slices of 32 bytes come in two halves that change places in every second line of 128 bytes.
+TEST(TensorModes, SlicesOfChannels) {
+  for (const unsigned bytes : {16u, 32u}) {
+    TensorMap map{.rank = 4, .element = ptx::Type::f16, .interleave_bytes = static_cast<uint8_t>(bytes)};
+    map.size = {7, 5, 3, 2};
+    map.box = {bytes == 16 ? uint16_t{8} : uint16_t{16}, 3, 9, 2};
+    map.element_stride = {2, 1, 4, 1, 1};
+    if (bytes == 32) map.swizzle = TensorSwizzle::bytes_32;
+    const unsigned columns = map.box[0] / 2, words = bytes / 4, count = columns * 3 * 2 * words;
+    const Copied copied = run_copy(
+        load_text("4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{-1, 3, 2, 0}}], [bar]",
+                  count * 4),
+        map);
+    ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+    for (unsigned i = 0; i < count; ++i) {
+      const unsigned line = i / 32;
+      const unsigned from = bytes == 32 && line % 2 ? i ^ 4 : i;
+      const unsigned column = from / words % columns, row = from / words / columns % 3,
+                     image = from / words / columns / 3;
+      const int64_t x = -1 + 2 * int64_t{column}, y = 3 + int64_t{row};
+      const bool inside = x >= 0 && x < 7 && y < 5;
+      const int64_t place = x + 7 * (y + 5 * (2 + 3 * int64_t{image}));
+      EXPECT_EQ(copied.tile[i], inside ? place * words + from % words + 1 : 0) << bytes << " " << i;
+    }
+  }
+}
+
 // The map is copied to shared memory and changed there, by one thread; the warp publishes it to global memory.
 std::string replace_text(const std::string& fields, const std::string& publish, const std::string& bytes = "256") {
   const std::string change =
@@ -341,7 +370,8 @@ TEST(TensorModes, MistakesWithMaps) {
   EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 7"), HasSubstr("a rank, less one, of 7"));
   EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 0"), HasSubstr("2 coordinates for a tensor of rank 1"));
   EXPECT_THAT(fault("elemtype.shared::cta.b1024.b32 [%r10], 11"), HasSubstr("element type 11 is not emulated"));
-  EXPECT_THAT(fault("interleave_layout.shared::cta.b1024.b32 [%r10], 1"), HasSubstr("interleave layout 1"));
+  EXPECT_THAT(fault("interleave_layout.shared::cta.b1024.b32 [%r10], 1"),
+              HasSubstr("an interleaved tensor has rank 2"));
   EXPECT_THAT(fault("swizzle_atomicity.shared::cta.b1024.b32 [%r10], 2"), HasSubstr("swizzle atomicity 2"));
   EXPECT_THAT(fault("box_dim.shared::cta.b1024.b32 [%r10], 0, 3"), HasSubstr("expected a multiple of 16"));
   EXPECT_THAT(fault("element_stride.shared::cta.b1024.b32 [%r10], 0, %r10"), HasSubstr("not within 1 to 8"));

@@ -102,7 +102,8 @@ std::string miscompiled(std::string text, std::uintptr_t level) {
 
 // What both calls that make a tensor map have; numbers are those of cuda.h.
 emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, const uint64_t* size,
-                               const uint64_t* stride_bytes, const uint32_t* element_stride, int swizzle, int fill) {
+                               const uint64_t* stride_bytes, const uint32_t* element_stride, int interleave,
+                               int swizzle, int fill) {
   using ptxkit::ptx::Type;
   static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
                                        Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
@@ -116,6 +117,7 @@ emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, 
   std::copy_n(element_stride, rank, map.element_stride.begin());
   map.swizzle = static_cast<emulator::TensorSwizzle>(std::min(swizzle, 3));
   map.chunk_bytes = swizzle == kChunksOf32Bytes ? 32 : 16;
+  map.interleave_bytes = static_cast<uint8_t>(16 * interleave);
   map.fills_with_nan = fill != 0;
   return map;
 }
@@ -304,8 +306,9 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
 int cuTensorMapEncodeTiled(void* to, int element, unsigned rank, void* address, const uint64_t* size,
                            const uint64_t* stride_bytes, const uint32_t* box, const uint32_t* element_stride,
                            int interleave, int swizzle, int, int fill) {
-  if (rank < 1 || rank > 5 || interleave != 0) return kInvalidValue;
-  emulator::TensorMap map = tensor_map(element, rank, address, size, stride_bytes, element_stride, swizzle, fill);
+  if (rank < 1 || rank > 5 || interleave < 0 || interleave > 2) return kInvalidValue;
+  emulator::TensorMap map =
+      tensor_map(element, rank, address, size, stride_bytes, element_stride, interleave, swizzle, fill);
   std::copy_n(box, rank, map.box.begin());
   return store_map(to, map);
 }
@@ -314,8 +317,9 @@ int cuTensorMapEncodeIm2col(void* to, int element, unsigned rank, void* address,
                             const uint64_t* stride_bytes, const int* lower_corner, const int* upper_corner,
                             uint32_t channels, uint32_t pixels, const uint32_t* element_stride, int interleave,
                             int swizzle, int, int fill) {
-  if (rank < 3 || rank > 5 || interleave != 0) return kInvalidValue;
-  emulator::TensorMap map = tensor_map(element, rank, address, size, stride_bytes, element_stride, swizzle, fill);
+  if (rank < 3 || rank > 5 || interleave < 0 || interleave > 2) return kInvalidValue;
+  emulator::TensorMap map =
+      tensor_map(element, rank, address, size, stride_bytes, element_stride, interleave, swizzle, fill);
   map.is_im2col = true;
   map.box = {static_cast<uint16_t>(channels), static_cast<uint16_t>(pixels)};
   std::copy_n(lower_corner, rank - 2, map.lower_corner.begin());

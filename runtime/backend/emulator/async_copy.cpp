@@ -338,8 +338,13 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
   const bool loads = form.has_barrier;
   const Update update = form.operation == ptx::Mod::unknown ? Update{} : find_update(form.operation, map.element, true);
   const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
-  const unsigned bytes = ptx::byte_width(map.element);
-  const uint64_t fill = map.fills_with_nan ? fill_nan(map.element) : 0;
+  const unsigned unit = unit_bytes(map), bytes = std::min(unit, 16u);  // what a swizzle leaves together
+  const uint64_t units = units_of_a_row(map), pieces = unit / bytes;
+  std::array<uint8_t, 16> fill{};
+  for (unsigned i = 0; i < fill.size() && map.fills_with_nan; i += 2) {
+    const auto half = static_cast<uint16_t>(fill_nan(map.element));
+    std::memcpy(&fill[i], &half, sizeof half);
+  }
   for (size_t row = 0; row < rows.size(); ++row) {
     const TensorPoint& corner = rows[row];
     bool inside = true;
@@ -348,33 +353,33 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
       inside &= corner[i] >= 0 && corner[i] < static_cast<int64_t>(map.size[i]);
       address += static_cast<uint64_t>(corner[i]) * map.stride_bytes[i - 1];
     }
-    const int64_t first = inside ? std::clamp<int64_t>(-corner[0], 0, map.box[0]) : 0;
-    const int64_t last =
-        inside ? std::clamp<int64_t>(static_cast<int64_t>(map.size[0]) - corner[0], first, map.box[0]) : 0;
+    const auto most = static_cast<int64_t>(units);
+    const int64_t first = inside ? std::clamp<int64_t>(-corner[0], 0, most) : 0;
+    const int64_t last = inside ? std::clamp<int64_t>(static_cast<int64_t>(map.size[0]) - corner[0], first, most) : 0;
+    const uint64_t segment_bytes = static_cast<uint64_t>(last - first) * unit;
+    const uint64_t begin = address + static_cast<uint64_t>(corner[0] + first) * unit;
     Side segment;
-    if (last > first && !find_side(warp, code, global, lane, address + static_cast<uint64_t>(corner[0] + first) * bytes,
-                                   static_cast<uint64_t>(last - first) * bytes, bytes,
+    if (last > first && !find_side(warp, code, global, lane, begin, segment_bytes, bytes,
                                    loads          ? AccessKind::load
                                    : update.apply ? AccessKind::atomic
                                                   : AccessKind::store,
                                    segment))
       return false;
-    if (last > first && !loads)
-      open_global(warp, lane, segment, static_cast<uint64_t>(last - first) * bytes, update.apply != nullptr);
-    for (int64_t i = 0; i < map.box[0]; ++i) {
-      const uint64_t there = box.offset_of((row * map.box[0] + static_cast<uint64_t>(i)) * bytes);
+    if (last > first && !loads) open_global(warp, lane, segment, segment_bytes, update.apply != nullptr);
+    for (uint64_t i = 0; i < units * pieces; ++i) {
+      const uint64_t there = box.offset_of((row * units * pieces + i) * bytes);
       Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
-      if (i < first || i >= last) {
+      const auto at_unit = static_cast<int64_t>(i / pieces);
+      if (at_unit < first || at_unit >= last) {
         if (!loads) continue;
-        std::memcpy(in_box.bytes, &fill, bytes);
+        std::memcpy(in_box.bytes, fill.data(), bytes);
         std::memset(in_box.shadow, 0xff, bytes);
         continue;
       }
-      const uint64_t along = static_cast<uint64_t>(i - first) * bytes;
+      const uint64_t along = (i - static_cast<uint64_t>(first) * pieces) * bytes;
       Side in_tensor{segment.bytes + along, segment.shadow ? segment.shadow + along : nullptr, {}};
       if (update.apply)
-        reduce_bytes(warp, update, in_tensor, in_box, bytes,
-                     {lane, Space::global, address + static_cast<uint64_t>(corner[0] + i) * bytes});
+        reduce_bytes(warp, update, in_tensor, in_box, bytes, {lane, Space::global, begin + along});
       else
         loads ? copy_bytes(in_box, in_tensor, bytes) : copy_bytes(in_tensor, in_box, bytes);
     }
@@ -421,7 +426,7 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
     const auto part = tensor_part(warp, code, form, lane);
     if (!part) return;
     const auto& [map, rows] = *part;
-    const uint64_t size_bytes = rows.size() * map.box[0] * ptx::byte_width(map.element);
+    const uint64_t size_bytes = rows.size() * units_of_a_row(map) * unit_bytes(map);
     // A swizzled box takes whole lines of 128 bytes.
     const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (size_bytes + 127) / 128 * 128;
     if (!form.has_barrier) {

@@ -39,10 +39,18 @@ Result<void> check_tensor(const TensorMap& map) {
   return {};
 }
 
+// Only slices have an element stride in the innermost dimension.
+bool has_gaps(const TensorMap& map) { return map.interleave_bytes != 0 && map.element_stride[0] > 1; }
+
 // A box that begins at the coordinates.
 std::vector<TensorPoint> tile_rows(const TensorMap& map, const TensorPoint& corner) {
   std::vector<TensorPoint> rows{corner};
+  for (unsigned step = map.element_stride[0]; has_gaps(map) && step < map.box[0]; step += map.element_stride[0]) {
+    rows.push_back(corner);
+    rows.back()[0] += step;
+  }
   for (unsigned i = 1; i < map.rank; ++i) {
+    if (map.interleave_bytes && i + 2 == map.rank) continue;
     const std::vector<TensorPoint> plane = std::move(rows);
     rows.clear();
     for (unsigned step = 0; step < map.box[i]; step += map.element_stride[i])
@@ -75,7 +83,25 @@ struct Pixels {
   }
 };
 
+Result<void> check_interleave(const TensorMap& map) {
+  if (map.interleave_bytes != 16 && map.interleave_bytes != 32)
+    return fail(fmt::format("slices of {} bytes: expected 16 or 32", map.interleave_bytes));
+  if (map.rank < 3) return fail(fmt::format("an interleaved tensor has rank {}, expected 3 to 5", map.rank));
+  if (map.is_im2col) return fail("im2col of an interleaved tensor is not emulated");
+  if (map.interleave_bytes == 32 && map.swizzle != TensorSwizzle::bytes_32)
+    return fail("slices of 32 bytes are swizzled in spans of 32, and in no others");
+  for (unsigned i = 0; i + 1 < map.rank; ++i)
+    if (map.address % map.interleave_bytes || map.stride_bytes[i] % map.interleave_bytes)
+      return fail(fmt::format("address and strides of slices of {0} bytes are multiples of {0}", map.interleave_bytes));
+  return {};
+}
+
 }  // namespace
+
+uint32_t unit_bytes(const TensorMap& map) {
+  return map.interleave_bytes ? map.interleave_bytes : ptx::byte_width(map.element);
+}
+uint32_t units_of_a_row(const TensorMap& map) { return has_gaps(map) ? 1 : map.box[0]; }
 
 Result<void> check_tensor_map(const TensorMap& map) {
   if (auto tensor = check_tensor(map); !tensor) return tensor;
@@ -94,8 +120,10 @@ Result<void> check_tensor_map(const TensorMap& map) {
   }
   const unsigned row_bytes = map.box[0] * ptx::byte_width(map.element);
   if (row_bytes % 16) return fail(fmt::format("a row of a box has {} bytes, expected a multiple of 16", row_bytes));
+  if (map.interleave_bytes)
+    if (auto interleaved = check_interleave(map); !interleaved) return interleaved;
   const unsigned span_bytes = 16u << static_cast<unsigned>(map.swizzle);
-  if (map.swizzle != TensorSwizzle::none && row_bytes > span_bytes)
+  if (map.swizzle != TensorSwizzle::none && row_bytes > span_bytes && !map.interleave_bytes)
     return fail(fmt::format("a row of a box has {} bytes, more than the {} that are swizzled", row_bytes, span_bytes));
   if (map.chunk_bytes != 16 && (map.swizzle != TensorSwizzle::bytes_128 || map.chunk_bytes != 32))
     return fail(fmt::format("chunks of {} bytes in spans of {}: expected 16, or 32 in spans of 128", map.chunk_bytes,
@@ -158,7 +186,7 @@ Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, 
       map.element = kElements[value];
       break;
     case TensorField::interleave_layout:
-      if (value != 0) return refuse("interleave layout");
+      map.interleave_bytes = static_cast<uint8_t>(16 * value);  // an immediate, 0 to 2
       break;
     case TensorField::swizzle_mode:
       if (value > 3) return refuse("swizzle mode");

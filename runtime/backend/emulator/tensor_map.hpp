@@ -26,14 +26,21 @@ struct TensorMap {
   uint8_t rank = 1;
   ptx::Type element = ptx::Type::u32;
   TensorSwizzle swizzle = TensorSwizzle::none;
-  uint8_t chunk_bytes = 16;     // that change places: 16, or 32 and 64 in spans of 128
-  bool fills_with_nan = false;  // outside, of floating point elements; otherwise zeros
+  uint8_t chunk_bytes = 16;      // that change places: 16, or 32 and 64 in spans of 128
+  uint8_t interleave_bytes = 0;  // 0, 16 or 32; see unit_bytes
+  bool fills_with_nan = false;   // outside, of floating point elements; otherwise zeros
   bool is_im2col = false;
   // im2col: of W, H and D the first coordinate of the bounding box, and its last one, less size - 1.
   std::array<int16_t, 3> lower_corner{}, upper_corner{};
 };
 
 inline constexpr size_t kTensorMapBytes = 128;  // aligned to 64
+
+// What the innermost dimension counts: elements, or with interleave (NC/8HWC8, NC/16HWC16) slices of 16 or 32 bytes,
+// the channels of one place; then the last dimension but one counts the slices of a place, of which a copy moves one.
+uint32_t unit_bytes(const TensorMap& map);
+// Units that lie side by side: of the innermost dimension that many are moved from each point of tensor_rows.
+uint32_t units_of_a_row(const TensorMap& map);
 
 // Error: what cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col would refuse.
 Result<std::array<std::byte, kTensorMapBytes>> encode(const TensorMap& map);
