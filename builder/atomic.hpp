@@ -16,12 +16,17 @@ struct OperandTraits<Before<T>> : OperandTraits<Expr<T, Rate::Thread>> {};
 
 namespace detail {
 
-template <Space S, class T, std::size_t A, Rate R, class V>
-Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where) {
+template <Space S, class T, std::size_t A>
+constexpr void require_atomic() {
   static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
   static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
   static_assert(A >= sizeof(T),
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
+}
+
+template <Space S, class T, std::size_t A, Rate R, class V>
+Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where) {
+  require_atomic<S, T, A>();
   Trace& trace = pointer.trace();
   const Value by = materialise(trace, kScalarOf<T>, operand<T>(value, where));
   return Before<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.place(), by, order, scope, where)});
@@ -44,6 +49,18 @@ PTXKIT_ATOMIC(atomic_and, And)
 PTXKIT_ATOMIC(atomic_or, Or)
 PTXKIT_ATOMIC(atomic_xor, Xor)
 #undef PTXKIT_ATOMIC
+
+// atomic_max in the threads where `condition` holds, whose value before nobody takes: a predicate on the instruction in
+// place of the branch that `if_` is; relaxed or release. In checked builds the address must be inside its object in the
+// other threads too.
+template <DeviceOperand Condition, Space S, class T, std::size_t A, Rate R, class V>
+void atomic_max_if(const Condition& condition, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
+                   Where where = Where::current()) {
+  detail::require_atomic<S, T, A>();
+  Trace& trace = pointer.trace();
+  trace.atomic_if(detail::predicate(condition).value(), AtomicOp::Max, S, kScalarOf<T>, pointer.place(),
+                  materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)), order, scope, where);
+}
 
 // If *pointer == expected, *pointer = desired. Returns the value before.
 template <Space S, class T, std::size_t A, Rate R, class E, class D>

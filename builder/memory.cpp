@@ -43,7 +43,18 @@ const char* ptx_order(Order order) {
   constexpr const char* names[] = {"relaxed", "acquire", "release", "acq_rel"};
   return names[static_cast<unsigned>(order)];
 }
-char constraint(llvm::Type* type) { return type->getPrimitiveSizeInBits() == 64 ? 'l' : 'r'; }
+char constraint(llvm::Type* type) {
+  return type->isIntegerTy(1) ? 'b' : type->getPrimitiveSizeInBits() == 64 ? 'l' : 'r';
+}
+
+// What follows "atom." or "red.", to the type.
+std::string ptx_atomic(AtomicOp op, Space space, Scalar scalar, Order order, Scope scope) {
+  constexpr const char* names[] = {"add", "min", "max", "exch", "and", "or", "xor"};
+  const bool is_minmax = op == AtomicOp::Min || op == AtomicOp::Max;
+  const char kind = op == AtomicOp::Add ? 'u' : is_minmax ? (is_signed(scalar) ? 's' : 'u') : 'b';
+  return std::string(ptx_order(order)) + "." + ptx_scope(scope) + "." + ptx_space(space) + "." +
+         names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar));
+}
 
 // Inline PTX that reads or writes memory: $0 is the result (if any), then the arguments.
 llvm::Value* memory_assembly(Trace::State& s, const std::string& text, llvm::Type* result,
@@ -280,14 +291,20 @@ Value Trace::atomic(AtomicOp op, Space space, Scalar scalar, const Place& place,
                     Where where) {
   State& s = *state_;
   s.at(where);
-  constexpr const char* names[] = {"add", "min", "max", "exch", "and", "or", "xor"};
-  const bool is_minmax = op == AtomicOp::Min || op == AtomicOp::Max;
-  const char kind = op == AtomicOp::Add ? 'u' : is_minmax ? (is_signed(scalar) ? 's' : 'u') : 'b';
-  const std::string text = std::string("atom.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
-                           "." + names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar)) +
-                           " $0, [$1], $2;";
-  return s.value(memory_assembly(s, text, s.type(scalar),
+  return s.value(memory_assembly(s, "atom." + ptx_atomic(op, space, scalar, order, scope) + " $0, [$1], $2;",
+                                 s.type(scalar),
                                  {accessed_number(s, space, scalar, place, where), s.node(value, where)}));
+}
+
+void Trace::atomic_if(Value condition, AtomicOp op, Space space, Scalar scalar, const Place& place, Value value,
+                      Order order, Scope scope, Where where) {
+  State& s = *state_;
+  s.at(where);
+  if (order != Order::Relaxed && order != Order::Release) {
+    throw DslError("an atomic without a result is relaxed or release", where, "use Order::Relaxed or Order::Release");
+  }
+  memory_assembly(s, "@$0 red." + ptx_atomic(op, space, scalar, order, scope) + " [$1], $2;", s.b.getVoidTy(),
+                  {s.node(condition, where), accessed_number(s, space, scalar, place, where), s.node(value, where)});
 }
 
 Value Trace::compare_exchange(Space space, Scalar scalar, const Place& place, Value expected, Value desired,

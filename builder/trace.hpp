@@ -139,6 +139,8 @@ class Trace {
                      Where where);
   Value atomic(AtomicOp op, Space space, Scalar scalar, const Place& place, Value value, Order order, Scope scope,
                Where where);
+  void atomic_if(Value condition, AtomicOp op, Space space, Scalar scalar, const Place& place, Value value, Order order,
+                 Scope scope, Where where);
   Value compare_exchange(Space space, Scalar scalar, const Place& place, Value expected, Value desired, Order order,
                          Scope scope, Where where);
   void fence(Order order, Scope scope, Where where);

@@ -506,6 +506,14 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
+[[maybe_unused]] void predicated_atomic_misaligned(Expr<bool, Rate::Thread> wanted, Ptr<Global, u64, 4> p) {
+#ifdef MISUSE
+  atomic_max_if(wanted, p, 1, Order::Relaxed, Scope::Gpu);  // expect: misaligned atomic
+#else
+  atomic_max_if(wanted, p.assume_aligned<8>("allocations are"), 1, Order::Relaxed, Scope::Gpu);
+#endif
+}
+
 [[maybe_unused]] void match_on_bytes(Expr<u8, Rate::Thread> b) {
 #ifdef MISUSE
   (void)match_any(b);  // expect: match takes a 32- or 64-bit integer

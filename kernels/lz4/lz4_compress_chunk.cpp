@@ -15,6 +15,7 @@ namespace {
 using namespace dsl;
 
 constexpr u32 kGroup = 8, kGroups = 2;
+constexpr u32 kLineBytes = 128;  // of L2
 static_assert(kGroup * kWarpLanes == kChunkGroup && kGroup * kGroups == kLanePositions);
 
 class ChunkCompressor {
@@ -114,13 +115,20 @@ class ChunkCompressor {
   }
 
   void enter(const WarpU32& begin, const Looked& looked) {
+    const LaneU32 ahead = begin + kChunkTile + k_.lane() * kLineBytes;
+    k_.if_((ahead < start_end_) & (k_.lane() < kChunkSegment / kLineBytes), [&] { src_.at(ahead).prefetch_l2(); });
     for (u32 group = 0; group < kGroups; ++group) {
       const LaneU32 first = first_of(begin, group);
       const LaneU32 place = (first ^ (kChunkTile - 1)) << 16;
       for (u32 i = 0; i < kGroup; ++i) {
         const LaneU32 hash = *looked.hashes[group * kGroup + i];
         const LaneU32 entry = prmt(hash, place - k_.constant(i << 16), k_.constant<u32>(0x7610));
-        atomic_max(slot(hash), entry, Order::Relaxed, Scope::Cta);
+        if (i == 0) {
+          atomic_max(slot(hash), entry, Order::Relaxed, Scope::Cta);
+        } else {
+          // Of equal hashes the first position stays, so a repeated byte's second need not come, nor wait for its turn.
+          atomic_max_if(hash != *looked.hashes[group * kGroup + i - 1], slot(hash), entry, Order::Relaxed, Scope::Cta);
+        }
       }
     }
   }

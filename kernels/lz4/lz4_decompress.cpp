@@ -19,16 +19,15 @@ namespace {
 
 using namespace dsl;
 
-constexpr u32 kStagedBytes = 21 * 4 * kWarpLanes;  // of the block, in shared memory
+constexpr u32 kStagedBytes = 17 * 4 * kWarpLanes;  // of the block, in shared memory
 // A sequence with at most one extension byte a length takes no more: token, extension, literals, offset, extension.
 constexpr u32 kLongestBatched = 1 + 1 + (kNibbleMax + 254) + 2 + 1;
-constexpr u32 kSegment = 76;                               // bytes of the block that a lane searches for tokens
+constexpr u32 kSegment = 60;                               // bytes of the block that a lane searches for tokens
 constexpr u32 kMaxTokens = kWarpLanes * kSegment / 3 + 1;  // no sequence with a match is shorter than three bytes
-constexpr u32 kNear = 4096;                                // what was written so short a while ago is still in L2
 constexpr u32 kStop = 1u << 31;                            // no place: a sequence that is not for a batch
 constexpr u32 kLiteral = 1u << 31;                         // tells a position of the block from one of the output
 
-constexpr u32 kStagedStride = kStagedBytes + 16, kTokensStride = 816;
+constexpr u32 kStagedStride = kStagedBytes + 16, kTokensStride = 648;
 static_assert(kTokensStride >= kMaxTokens);
 constexpr u32 kSharedBytes =
     kLz4DecompressShape.items_per_block * (kStagedStride + kTokensStride * sizeof(u16) + kWarpLanes * 4 * sizeof(u32));
@@ -160,7 +159,7 @@ class Decoder {
     WarpBool stopped;  // what stands after them is not for a batch
   };
 
-  // Lists where the tokens stand, from ip on for about 2.5 KiB or until a sequence is not for a batch.
+  // Lists where the tokens stand, from ip on for about 2 KiB or until a sequence is not for a batch.
   //
   // Each lane follows the sequences through a segment of the block, lane 0 from ip, the others from a guess that is
   // most often wrong but soon meets the right sequence of sequences. A lane that did not start where the lane before
@@ -232,9 +231,9 @@ class Decoder {
       const LaneU32 literal_shift = *staged_from_ + sequence.literal_at - start + kLiteral;
       shared_.sources.at(times<4>(lane))
           .store_vector(std::array{match_start, literal_shift, *op_ - offset, LaneU32(offset)});
-      // The earlier output of all blocks that are being decoded is larger than L2: what the batch copies from far away
-      // is asked for at once, not window by window.
-      k_.if_((lane < good) & (offset > kNear), [&] { dst_.at(*op_ + match_start - offset).prefetch_l2(); });
+      // The earlier output of all blocks that are being decoded is larger than L2: what the batch copies is asked for
+      // at once, not window by window.
+      k_.if_(lane < good, [&] { dst_.at(*op_ + match_start - offset).prefetch_l2(); });
       k_.sync_warp();
       const WarpU32 total = shuffle(end, good - 1);
       write_output(select(lane < good, start, k_.constant<u32>(~0u)), total,

@@ -93,34 +93,36 @@ class SegmentedBlock {
     const auto scores = own_words.template load_vector<4>();  // the slice's matches take their place
     const LaneU32 starts = starts_of(scores);
     const WarpU32 match_end = min(match_end_ - begin, kChunkSegment);
-    LaneVar start(k_, slice), arrival(k_, 0), count(k_, 0), pending(k_, kNone);
+    LaneVar start(k_, slice);
+    Walk walk{LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, kNone), LaneVar(k_, kNone), LaneVar(k_, 0)};
     Var<bool, Rate::Thread> astray(k_, k_.constant(true));
     k_.warp_loop([&](auto& turns) {
-      k_.if_(*astray,
-             [&] { choose_in_slice(begin, scores, starts, own_words, match_end, *start, arrival, count, pending); });
-      const WarpU32 unmeasured = ballot(*pending != kNone);
+      k_.if_(*astray, [&] { choose_in_slice(begin, scores, starts, own_words, match_end, *start, walk); });
+      const WarpU32 unmeasured = ballot(*walk.pending != kNone);
       k_.if_(unmeasured != 0, [&] {
-        const WarpU32 first = ctz(unmeasured), position = shuffle(*pending, first);
+        const WarpU32 first = ctz(unmeasured), position = shuffle(*walk.pending, first);
         const WarpU32 candidate = broadcast(zext<u32>(candidates_.at(position).load()));
         Parser parser(k_, src_, start_end_, min(match_end_, begin + kChunkSegment), list_from(k_.constant<u32>(1)));
         const WarpU32 end = parser.measure(begin + position, begin + position - candidate) - begin;
         k_.if_(lane == first, [&] {
-          own_words.at(*count).store(position | end << 16);
-          count += 1;
-          arrival = end;
-          pending = kNone;
+          own_words.at(*walk.count).store(position | end << 16);
+          walk.count += 1;
+          walk.arrival = end;
+          walk.measured = position;
+          walk.measured_end = end;
+          walk.pending = kNone;
         });
       });
-      LaneVar reached(k_, max(*arrival, slice_end));
-      k_.if_(any(*arrival > slice_end + kLanePositions), [&] { reached = inclusive_max(*reached); });
+      LaneVar reached(k_, max(*walk.arrival, slice_end));
+      k_.if_(any(*walk.arrival > slice_end + kLanePositions), [&] { reached = inclusive_max(*reached); });
       const LaneU32 from = select(lane == 0, 0, shuffle_up(*reached, 1));
       astray = from != *start;
       start = from;
-      turns.break_if(!any(*astray | (*pending != kNone)));
+      turns.break_if(!any(*astray | (*walk.pending != kNone)));
     });
 
-    const LaneU32 sum = inclusive_sum(*count);
-    const LaneU32 before = sum - *count;
+    const LaneU32 sum = inclusive_sum(*walk.count);
+    const LaneU32 before = sum - *walk.count;
     std::vector<LaneU32> spans, candidates;
     for (u32 i = 0; i < kLaneMatches; ++i) {
       const LaneU32 entry = own_words.at(k_.constant(i)).load();
@@ -129,7 +131,7 @@ class SegmentedBlock {
     }
     k_.sync_warp();  // candidates have been read; matches take their place
     for (u32 i = 0; i < kLaneMatches; ++i) {
-      k_.if_(k_.constant(i) < *count, [&] {
+      k_.if_(k_.constant(i) < *walk.count, [&] {
         matches_.at(times<2>(before + k_.constant(i + 1)))
             .store_vector(std::array{spans[i] + (begin | begin << 16), candidates[i]});
       });
@@ -199,48 +201,59 @@ class SegmentedBlock {
     return four(scores[0]) | four(scores[1]) << 4 | four(scores[2]) << 8 | four(scores[3]) << 12;
   }
 
-  // Chooses matches of the lane's slice from `start` on and stores them, position and end, in `chosen`; where the last
-  // one ends. `pending` is one that is too long to be measured here, and would follow.
+  // What a lane knows of its slice.
+  struct Walk {
+    LaneVar arrival, count;          // where its last match ends, and how many there are
+    LaneVar pending;                 // one that is too long for a lane to measure, and would follow; or kNone
+    LaneVar measured, measured_end;  // the last that was measured, which is most often met again; or kNone
+  };
+
+  // Chooses matches of the lane's slice from `start` on and stores them, position and end, in `chosen`.
   void choose_in_slice(const WarpU32& begin, const std::array<LaneU32, 4>& scores, const LaneU32& starts,
                        const dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Thread>& chosen, const WarpU32& match_end,
-                       const LaneU32& start, LaneVar& arrival, LaneVar& count, LaneVar& pending) {
+                       const LaneU32& start, Walk& walk) {
     using namespace dsl;
     const LaneU32 slice = times<kLanePositions>(k_.lane());
     // From there on eight bytes would leave the segment or the item.
     const WarpU32 compare_end = min(start_end_, min(match_end_, begin + kChunkSegment) - 7);
-    arrival = start;
-    count = 0;
-    pending = kNone;
+    walk.arrival = start;
+    walk.count = 0;
+    walk.pending = kNone;
     k_.thread_loop([&](auto& matches) {
-      const LaneU32 rest = select(*arrival - slice < kLanePositions, starts >> ((*arrival - slice) & 31), 0);
+      const LaneU32 rest = select(*walk.arrival - slice < kLanePositions, starts >> ((*walk.arrival - slice) & 31), 0);
       matches.break_if(rest == 0);
-      const LaneU32 position = *arrival + ctz(rest);
+      const LaneU32 position = *walk.arrival + ctz(rest);
       const LaneU32 score = byte_of(scores, position);
-      LaneVar end(k_, position + score);
-      k_.if_(score >= Parser::kMaxScore, [&] {
+      const LaneBool known = position == *walk.measured;
+      LaneVar end(k_, select(known, *walk.measured_end, position + score));
+      k_.if_((score >= Parser::kMaxScore) & !known, [&] {
         const LaneU32 offset = begin + position - zext<u32>(candidates_.at(position).load());
         k_.thread_loop([&](auto& steps) {
-          k_.if_(*end - position >= kLongMatch, [&] { pending = position; });
+          k_.if_(*end - position >= kLongMatch, [&] { walk.pending = position; });
           const LaneU32 at = begin + *end;
-          steps.break_if((*pending != kNone) | (at >= compare_end));
+          steps.break_if((*walk.pending != kNone) | (at >= compare_end));
           const auto [first, second] = Parser::load_eight(src_, at);
           const auto [first_before, second_before] = Parser::load_eight(src_, at - offset);
           const LaneU32 low = first ^ first_before, high = second ^ second_before;
           end += select(low != 0, ctz(low), 32 + ctz(high)) / 8;
           steps.break_if((low | high) != 0);
         });
-        k_.if_((begin + *end >= compare_end) & (*pending == kNone), [&] {
+        k_.if_((begin + *end >= compare_end) & (*walk.pending == kNone), [&] {
           k_.thread_loop([&](auto& bytes) {
             bytes.break_if(*end >= match_end);
             bytes.break_if(src_.at(begin + *end).load() != src_.at(begin + *end - offset).load());
             end += 1;
           });
         });
+        k_.if_(*walk.pending == kNone, [&] {
+          walk.measured = position;
+          walk.measured_end = end;
+        });
       });
-      matches.break_if(*pending != kNone);
-      chosen.at(*count).store(position | min(*end, match_end) << 16);
-      count += 1;
-      arrival = min(*end, match_end);
+      matches.break_if(*walk.pending != kNone);
+      chosen.at(*walk.count).store(position | min(*end, match_end) << 16);
+      walk.count += 1;
+      walk.arrival = min(*end, match_end);
     });
   }
 

@@ -106,6 +106,10 @@ TEST(Objects, Atomics) {
   });
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
     next_line_leaves();
+    atomic_max_if(k.thread() > 7, out.data().at(k.thread() + 1), 1, Order::Relaxed, Scope::Gpu);
+  });
+  expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
+    next_line_leaves();
     atomic_store(out.data().at(k.thread() + 1), 1, Order::Relaxed, Scope::Gpu);
   });
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {

@@ -248,6 +248,21 @@ TEST(Operations, AtomicsSayOrderAndScope) {
   EXPECT_THAT(shared, HasSubstr("atom.relaxed.cta.shared.add.u32 %r"));
 }
 
+TEST(Operations, APredicatedAtomicHasNoBranch) {
+  const std::string ptx = emit_ptx(kernel([](Kernel& k, const In& in, const Out& out) {
+    const auto table = k.shared<u32, 64, 4>("table");
+    const auto x = in.load(k.thread());
+    atomic_max_if(x > 3, table.data().at(x & 63), x, Order::Relaxed, Scope::Cta);
+    atomic_max_if(x < 9, out.data().at(1), x, Order::Release, Scope::Gpu);
+  }));
+  EXPECT_THAT(ptx,
+              AllOf(HasSubstr(" red.relaxed.cta.shared.max.u32 [%r"), HasSubstr(" red.release.gpu.global.max.u32 [%rd"),
+                    Not(HasSubstr("bra")), Not(HasSubstr("atom."))));
+  if (testing::has_ptxas()) {
+    EXPECT_THAT(testing::assemble(ptx, 75), IsEmpty()) << ptx;
+  }
+}
+
 TEST(Operations, CollectivesStayBeforeABranchThatAloneUsesThem) {
   const std::string ptx = emit_ptx(kernel([](Kernel& k, const In& in, const Out& out) {
     const auto other = shuffle_down(in.load(k.thread()), 1);

@@ -248,6 +248,11 @@ TEST(Refusal, OrdersThatAnOperationDoesNotHave) {
   });
   ASSERT_TRUE(order_of_store.has_value());
   EXPECT_THAT(order_of_store->what(), HasSubstr("an atomic store is relaxed or release"));
+  const auto order_without_result = refusal([](Kernel& k) {
+    atomic_max_if(k.lane() < 4, k.shared<u32, 4, 4>("x").data(), 1, Order::AcqRel, Scope::Cta);
+  });
+  ASSERT_TRUE(order_without_result.has_value());
+  EXPECT_THAT(order_without_result->what(), HasSubstr("an atomic without a result is relaxed or release"));
   const auto relaxed_fence = refusal([](Kernel& k) { k.fence(Order::Relaxed, Scope::Gpu); });
   ASSERT_TRUE(relaxed_fence.has_value());
   EXPECT_THAT(relaxed_fence->what(), HasSubstr("a relaxed fence orders nothing"));

@@ -433,6 +433,7 @@ TEST(Semantics, Atomics) {
         const auto id = zext<u64>(k.block() * 64 + k.thread());
         atomic_add(words, 2, Order::Relaxed, Scope::Gpu);
         atomic_max(words.at(1), id, Order::AcqRel, Scope::Gpu);
+        atomic_max_if((id & 7) == 5, words.at(9), id, Order::Relaxed, Scope::Gpu);
         atomic_min(words.at(2).as<i64>(), cast<i64>(id) - 5, Order::Relaxed, Scope::Gpu);
         atomic_or(words.at(3), k.constant<u64>(1) << (id & 63), Order::Relaxed, Scope::Sys);
         atomic_xor(words.at(4), id, Order::Relaxed, Scope::Gpu);
@@ -453,6 +454,7 @@ TEST(Semantics, Atomics) {
   EXPECT_EQ(ran.out[3], ~u64{0});
   EXPECT_EQ(ran.out[7], 1u);
   EXPECT_EQ(ran.out[8], 3u * (63 * 64 / 2));
+  EXPECT_EQ(ran.out[9], 189u);
 }
 
 // --- checked and debug builds ---
