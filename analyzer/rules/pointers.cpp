@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/object_uses.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/walk.hpp"
 #include "support/plural.hpp"
@@ -18,23 +19,37 @@ using flow::ValueId;
 using ptx::Op;
 using ptx::Space;
 
-// F029. Every thread of the grid reads the same parameters, and hardware keeps them in constant memory.
+// F029. Every thread of the grid reads the same parameters, and hardware keeps them in constant memory. Only the kernel
+// itself makes an address of one: a store through an unknown pointer can meet one whose address was given away.
 RuleResult parameter_write(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   if (function.parameters.empty()) return not_applicable("the kernel has no parameters");
+  const auto objects = object_uses(context);
+  const auto given_away = std::find_if(function.parameters.begin(), function.parameters.end(), [&](ptx::VariableId id) {
+    const auto found = objects.find(id);
+    return found != objects.end() && found->second.is_open;
+  });
   std::vector<Finding> findings;
+  std::string open;
   for (const Access& access : analyses.accesses()) {
     if (access.kind == AccessKind::load) continue;
     const Source base = flow::address_base(analyses.ssa(), access.address);
     if (base.kind != Source::Kind::value) continue;
     const flow::Fact& fact = analyses.domain().fact(base.id);
-    if (flow::only_space(fact.points_to) != Space::param) continue;
+    if (flow::only_space(fact.points_to) != Space::param) {
+      const bool may_be = fact.points_to & (flow::kParamSet | flow::kUnknownSpace);
+      if (open.empty() && access.space == Space::generic && may_be && given_away != function.parameters.end())
+        open = fmt::format("line {} stores through a pointer that is not followed, and so is the address of '{}'",
+                           line_of(context, access.instruction), context.module.variables[*given_away].name);
+      continue;
+    }
     findings.push_back(finding_at(
         context, access.instruction, Severity::high, Tier::proved,
         fmt::format("expected a store to writable memory, found one to {}", analyses.domain().describe(fact.base)),
         "copy the parameter into a register or a local variable and change the copy"));
   }
+  if (findings.empty() && !open.empty()) return undecided(open);
   return conclude(std::move(findings), "no store goes to a kernel parameter");
 }
 

@@ -1,4 +1,5 @@
 // Rules about state spaces: which instruction reaches which memory, and how wide the address is.
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -77,6 +78,28 @@ RuleResult missing_direct_space(Context& context) {
                 "generic accesses have addresses that are provably of one space");
 }
 
+namespace {
+
+// The value whose lower half a `mov.b64 {lo, hi}, p` gives as `id`; kNone for anything else.
+flow::ValueId whole_of_low_half(const flow::Ssa& ssa, flow::ValueId id) {
+  const flow::Operation operation = flow::operation_of(ssa, id);
+  if (operation.instruction->op != ptx::Op::mov || operation.parts != 2 || operation.part != 0) return flow::kNone;
+  const Source whole = flow::source_of(ssa, operation.first_source);
+  return whole.kind == Source::Kind::value && flow::width_of(ssa, whole.id) == 64 ? whole.id : flow::kNone;
+}
+
+// Whether a `mov.b64 p, {lo, hi}` puts the lower half `low` beside the upper half of the same value, or one that is not
+// known to be another: a number is.
+bool is_rejoined(const flow::Ssa& ssa, const ptx::Instruction& join, flow::ValueId low) {
+  const ptx::Function& function = ssa.graph().function();
+  const ptx::Operand& halves = function.operand_pool[join.first_operand + 1];
+  if (halves.kind != ptx::OperandKind::vector || halves.child_count != 2) return false;
+  const Source high = flow::source_of(ssa, halves.first_child + 1);
+  return high.kind == Source::Kind::value && ssa.at(halves.first_child) == low;
+}
+
+}  // namespace
+
 // F024. A global or generic address that went through 32 bits on its way has lost its upper half.
 RuleResult truncated_pointer(Context& context) {
   Analyses& analyses = context.analyses();
@@ -93,10 +116,13 @@ RuleResult truncated_pointer(Context& context) {
   for (const flow::ValueId id : ssa.order()) {
     if (ssa.value(id).kind != flow::Value::Kind::result || flow::width_of(ssa, id) != 32) continue;
     const flow::Operation operation = flow::operation_of(ssa, id);
-    if (operation.instruction->op != ptx::Op::cvt) continue;
-    const Source from = flow::source_of(ssa, operation.first_source);
-    if (from.kind != Source::Kind::value || flow::width_of(ssa, from.id) != 64) continue;
-    const flow::Fact& fact = analyses.domain().fact(from.id);
+    flow::ValueId whole = whole_of_low_half(ssa, id);
+    if (operation.instruction->op == ptx::Op::cvt) {
+      const Source from = flow::source_of(ssa, operation.first_source);
+      if (from.kind == Source::Kind::value && flow::width_of(ssa, from.id) == 64) whole = from.id;
+    }
+    if (whole == flow::kNone) continue;
+    const flow::Fact& fact = analyses.domain().fact(whole);
     const bool may_be_global = fact.points_to & (flow::kGlobalSet | flow::kConstantSet | flow::kUnknownSpace);
     if (fact.base == flow::kNoBase || !may_be_global) continue;
     cut_by[id] = id;
@@ -124,6 +150,7 @@ RuleResult truncated_pointer(Context& context) {
             {function.instructions[ssa.value(cut_by[id]).instruction].at, "it is cut to 32 bits here"});
         findings.push_back(std::move(finding));
       }
+      if (user.op == ptx::Op::mov && is_rejoined(ssa, user, id)) continue;
       switch (user.op) {
         case ptx::Op::mov:
         case ptx::Op::cvt:
@@ -138,6 +165,15 @@ RuleResult truncated_pointer(Context& context) {
     }
   }
   in_program_order(findings);
+  if (findings.empty())
+    for (const Access& access : analyses.accesses()) {
+      const Source base = flow::address_base(ssa, access.address);
+      if (!addresses.contains(access.address) || base.kind != Source::Kind::value) continue;
+      const flow::Fact& fact = analyses.domain().fact(base.id);
+      if (fact.base == flow::kNoBase && !fact.points_to && fact.low != fact.high && fact.high <= 0xffffffff)
+        return undecided(fmt::format("the address in line {} has 32 bits, and where they come from is not seen",
+                                     line_of(context, access.instruction)));
+    }
   return conclude(std::move(findings), "no global or generic address passes through 32 bits");
 }
 
@@ -145,28 +181,41 @@ RuleResult truncated_pointer(Context& context) {
 RuleResult constant_write(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
+  std::string open;
   bool any = false;
+  const bool has_constants = std::any_of(context.module.variables.begin(), context.module.variables.end(),
+                                         [](const ptx::Variable& each) { return each.space == Space::constant; });
   for (const Access& access : analyses.accesses()) {
     if (access.kind == flow::AccessKind::load) continue;
     any = true;
     const Source base = flow::address_base(analyses.ssa(), access.address);
     const bool direct = access.space == Space::constant;
-    const bool through_pointer = base.kind == Source::Kind::value &&
-                                 flow::only_space(analyses.domain().fact(base.id).points_to) == Space::constant;
-    if (!direct && !through_pointer) continue;
+    const flow::SpaceSet spaces =
+        base.kind == Source::Kind::value ? analyses.domain().fact(base.id).points_to : flow::SpaceSet{0};
+    const bool through_pointer = flow::only_space(spaces) == Space::constant;
+    const bool may_be = spaces & (flow::kConstantSet | (has_constants ? flow::kUnknownSpace : 0));
+    if (!direct && !through_pointer) {
+      if (open.empty() && access.space == Space::generic && may_be)
+        open = fmt::format("whether the pointer that line {} stores through is to constant memory is not seen",
+                           line_of(context, access.instruction));
+      continue;
+    }
     findings.push_back(finding_at(context, access.instruction, Severity::high, Tier::proved,
                                   "expected a store to writable memory, found one to constant memory on every path",
                                   "put the variable into .global, or do not write it"));
   }
   if (!any) return not_applicable("the kernel stores nothing");
+  if (findings.empty() && !open.empty()) return undecided(open);
   return conclude(std::move(findings), "no store goes to constant memory");
 }
 
 // F030. A shared, local or constant address means something else to another space's instruction, and to a generic one.
-// Global and generic addresses are the same numbers.
+// Global and generic addresses are the same numbers. Pointers that come from outside are generic, as in CUDA C++.
 RuleResult space_mismatch(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
+  std::string open;
+  bool has_foreign = false;
   const auto& accesses = analyses.accesses();
   if (accesses.empty()) return not_applicable("the kernel accesses no memory");
   for (const Access& access : accesses) {
@@ -174,8 +223,18 @@ RuleResult space_mismatch(Context& context) {
     if (base.kind != Source::Kind::value) continue;
     const flow::Fact& fact = analyses.domain().fact(base.id);
     const auto space = flow::only_space(fact.points_to);
-    if (!space || (fact.may_be_direct && fact.may_be_generic)) continue;
     const Space used = access.space == Space::shared_cluster ? Space::shared : access.space;
+    if (fact.points_to && (!space || (fact.may_be_direct && fact.may_be_generic))) {
+      const bool is_foreign = fact.points_to == flow::kUnknownSpace && !fact.may_be_direct;
+      // mapa's addresses are in the window of the cluster's shared memory.
+      const bool is_of_cluster = access.space == Space::shared_cluster && (fact.points_to & flow::kSharedSet);
+      const bool fits = is_of_cluster || (is_foreign && (used == Space::global || used == Space::generic));
+      has_foreign = has_foreign || is_foreign;
+      if (open.empty() && !fits)
+        open = fmt::format("what memory the address in line {} is of is not seen on every path",
+                           line_of(context, access.instruction));
+    }
+    if (!space || (fact.may_be_direct && fact.may_be_generic)) continue;
     const bool is_windowed = *space == Space::shared || *space == Space::local || *space == Space::constant;
     std::string message;
     if (fact.may_be_direct && used != Space::generic && used != *space)
@@ -194,21 +253,32 @@ RuleResult space_mismatch(Context& context) {
       finding.path.push_back({finding.at, "the address is into " + analyses.domain().describe(fact.base)});
     findings.push_back(std::move(finding));
   }
-  return conclude(std::move(findings), "no address of one space is used by an instruction of another");
+  if (findings.empty() && !open.empty()) return undecided(open);
+  std::string basis = "no address of one space is used by an instruction of another";
+  if (has_foreign) basis += ", assuming that pointers from parameters and memory are generic";
+  return conclude(std::move(findings), std::move(basis));
 }
 
 // F032. cvta of what is generic on every path, cvta.to of what is direct on every path, and the way there and back.
 RuleResult double_cvta(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Finding> findings;
-  bool any = false;
+  std::string open;
+  bool any = false, has_foreign = false;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
     if (instruction.op != ptx::Op::cvta || instruction.operand_count != 2) return;
     any = true;
     const Source from = flow::source_of(analyses.ssa(), instruction.first_operand + 1);
     if (from.kind != Source::Kind::value) return;
     const flow::Fact& fact = analyses.domain().fact(from.id);
-    if (!flow::only_space(fact.points_to) || fact.may_be_direct == fact.may_be_generic) return;
+    if (!flow::only_space(fact.points_to) || fact.may_be_direct == fact.may_be_generic) {
+      const bool is_foreign = fact.points_to == flow::kUnknownSpace && !fact.may_be_direct;
+      has_foreign = has_foreign || is_foreign;
+      if (open.empty() && fact.points_to && !(is_foreign && instruction.to_space))
+        open = fmt::format("whether line {} converts an address that is converted already is not seen on every path",
+                           line_of(context, id));
+      return;
+    }
     if (fact.may_be_direct == instruction.to_space) {
       findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
                                     instruction.to_space
@@ -233,7 +303,10 @@ RuleResult double_cvta(Context& context) {
   });
   if (!any) return not_applicable("the kernel converts no address");
   in_program_order(findings);
-  return conclude(std::move(findings), "no address is converted twice, or there and back");
+  if (findings.empty() && !open.empty()) return undecided(open);
+  std::string basis = "no address is converted twice, or there and back";
+  if (has_foreign) basis += ", assuming that pointers from parameters and memory are generic";
+  return conclude(std::move(findings), std::move(basis));
 }
 
 }  // namespace ptxkit::rules
