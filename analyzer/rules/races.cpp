@@ -1,4 +1,5 @@
-// F036, F050, F058: two threads of a CTA touch the same shared byte, one of them writing, in one barrier interval.
+// F036, F050, F058: two threads of a CTA touch the same shared byte, one of them writing, in one barrier interval; F058
+// asks the same of global memory.
 //
 // For every pair of accesses that can be in one interval the addresses of all threads are computed by evaluation, not
 // by approximation; what a thread cannot know cancels where it is the same for both, and otherwise leaves only a
@@ -17,6 +18,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
+#include "analyzer/rules/walk.hpp"
 
 namespace ptxkit::rules {
 
@@ -42,10 +44,14 @@ constexpr uint32_t kThreadsWithoutShape = 2, kThreadsWithBarrier = 64;
 
 struct SharedAccess {
   Access access;
+  bool is_global = false;
   Form form;  // expanded
   flow::BlockId block = 0;
   std::vector<flow::Condition> conditions;
 };
+
+// Accesses of different keys do not meet: whether it is global, and the variable of shared memory or the base.
+using ObjectKey = std::pair<bool, uint32_t>;
 
 // One iteration of the loops around an access: 0, or 1 of `later`.
 struct Moment {
@@ -103,7 +109,10 @@ class RaceSearch {
   };
   bool is_for_several_warps() const;
   unsigned row_dimension() const;
+  bool tells_threads_apart() const;
   void collect();
+  bool is_in_shared(const Access& access) const;
+  std::set<flow::BaseId> atomic_global_objects() const;
   void leave_out_threads();
   const flow::UniformityAnalysis& uniformity() const;
   void judge(size_t first, size_t second);
@@ -118,7 +127,8 @@ class RaceSearch {
 
   bool is_volatile(const Access& access) const;
   bool is_asked(const Access& a, const Access& b) const;
-  bool judge_pairs(const std::map<uint32_t, std::vector<size_t>>& groups);
+  void leave_open_across_blocks(const std::vector<size_t>& members);
+  bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
 
   Context* context_;
   Analyses* analyses_;
@@ -170,6 +180,15 @@ unsigned RaceSearch::row_dimension() const {
   return 0;
 }
 
+bool RaceSearch::tells_threads_apart() const {
+  const std::vector<ptx::Operand>& operands = context_->function().operand_pool;
+  return std::any_of(operands.begin(), operands.end(), [](const ptx::Operand& operand) {
+    const auto special = static_cast<ptx::SpecialRegister>(operand.id);
+    return operand.kind == ptx::OperandKind::special &&
+           (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid);
+  });
+}
+
 // Without a shape the threads looked at are of one row, where values that %tid.y and %tid.z make are the same.
 const flow::UniformityAnalysis& RaceSearch::uniformity() const {
   return analyses_->shape().is_exact ? analyses_->uniformity() : analyses_->uniformity_of_row(row_);
@@ -196,6 +215,27 @@ void RaceSearch::leave_out_threads() {
   footprint_places_ = 0;
 }
 
+bool RaceSearch::is_in_shared(const Access& access) const {
+  if (access.space != Space::generic) return access.space == Space::shared;
+  const flow::Source base = flow::address_base(analyses_->ssa(), access.address);
+  return base.kind == flow::Source::Kind::value && (analyses_->domain().fact(base.id).points_to & flow::kSharedSet);
+}
+
+// Global objects that an atomic reaches: variables, and what parameters point to, which is one object for all threads.
+// Without a shape a kernel that does not tell its threads apart is taken to be for one.
+std::set<flow::BaseId> RaceSearch::atomic_global_objects() const {
+  std::set<flow::BaseId> found;
+  if (question_ != Question::mixed || (!analyses_->shape().is_exact && !tells_threads_apart())) return found;
+  for (const Access& access : analyses_->accesses()) {
+    const bool is_global = access.space == Space::global || (access.space == Space::generic && !is_in_shared(access));
+    if (access.kind != AccessKind::atomic || !is_global) continue;
+    const flow::BaseId id = analyses_->forms().address(access).base;
+    const flow::Base& base = analyses_->domain().base(id);
+    if (base.kind == flow::Base::Kind::parameter || base.kind == flow::Base::Kind::variable) found.insert(id);
+  }
+  return found;
+}
+
 void RaceSearch::collect() {
   flow::Forms& forms = analyses_->forms();
   const flow::Domain& domain = analyses_->domain();
@@ -213,18 +253,19 @@ void RaceSearch::collect() {
     if (cta_separates_[id] && !plain_barrier && open_.empty())
       open_ = fmt::format("the synchronisation in line {} is not followed", line_of(*context_, id));
   }
+  const std::set<flow::BaseId> atomic_globals = atomic_global_objects();
   for (const Access& access : analyses_->accesses()) {
-    bool is_shared = access.space == Space::shared;
-    if (access.space == Space::generic) {
-      const flow::Source base = flow::address_base(analyses_->ssa(), access.address);
-      is_shared = base.kind == flow::Source::Kind::value && (domain.fact(base.id).points_to & flow::kSharedSet);
-    }
-    if (!is_shared) continue;
-    SharedAccess shared{access, forms.expand(forms.address(access)), analyses_->graph().block_of(access.instruction),
+    const bool is_shared = is_in_shared(access);
+    const bool is_global = !is_shared && (access.space == Space::global || access.space == Space::generic) &&
+                           atomic_globals.contains(forms.address(access).base);
+    if (!is_shared && !is_global) continue;
+    SharedAccess shared{access, is_global, forms.expand(forms.address(access)),
+                        analyses_->graph().block_of(access.instruction),
                         analyses_->conditions().of_instruction(access.instruction)};
     const flow::Base& base = domain.base(shared.form.base);
-    const bool known_object = base.kind == flow::Base::Kind::none || base.kind == flow::Base::Kind::variable;
-    if (access.extent_bytes == 0 || !known_object || shared.form.modulus_bits < 32) {
+    const bool known_object =
+        is_global || base.kind == flow::Base::Kind::none || base.kind == flow::Base::Kind::variable;
+    if (access.extent_bytes == 0 || !known_object || shared.form.modulus_bits < (is_global ? 64u : 32u)) {
       if (open_.empty())
         open_ = fmt::format("what the access in line {} touches cannot be followed",
                             line_of(*context_, access.instruction));
@@ -294,7 +335,7 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
       place.offset += coefficient * static_cast<int64_t>(*factor[thread]);
     }
     // Shared addresses are 32-bit numbers.
-    place.offset = static_cast<int32_t>(place.offset);
+    if (!shared.is_global) place.offset = static_cast<int32_t>(place.offset);
     print.places.push_back(place);
   }
   std::sort(print.places.begin(), print.places.end(), [](const Place& a, const Place& b) {
@@ -552,7 +593,7 @@ void RaceSearch::judge(size_t first, size_t second) {
 }
 
 // Accesses of one object with each other. Returns whether the budget was enough.
-bool RaceSearch::judge_pairs(const std::map<uint32_t, std::vector<size_t>>& groups) {
+bool RaceSearch::judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups) {
   const size_t budget = std::min(kMaxPairs, kMaxComparisons / threads_.size());
   size_t pairs = 0;
   for (const auto& [object, members] : groups)
@@ -567,12 +608,33 @@ bool RaceSearch::judge_pairs(const std::map<uint32_t, std::vector<size_t>>& grou
   return true;
 }
 
+// A barrier orders the threads of one block only, and which blocks run at a time the text does not say.
+void RaceSearch::leave_open_across_blocks(const std::vector<size_t>& members) {
+  const uint32_t* grid = analyses_->shape().grid;
+  if (grid[0] == 1 && grid[1] == 1 && grid[2] == 1) return;
+  for (const size_t first : members)
+    for (const size_t second : members) {
+      const SharedAccess &a = accesses_[first], &b = accesses_[second];
+      if (a.access.kind != AccessKind::atomic || !b.access.is_plain ||
+          !may_overlap(analyses_->forms(), a.form, a.access.extent_bytes, b.form, b.access.extent_bytes))
+        continue;
+      open_ = fmt::format(
+          "line {} reaches {} atomically and line {} plainly, and other blocks may run at that time; a "
+          "launch file with a grid of one block says that none do",
+          line_of(*context_, a.access.instruction), analyses_->domain().describe(a.form.base),
+          line_of(*context_, b.access.instruction));
+      return;
+    }
+}
+
 RuleResult RaceSearch::run() {
   const auto& all = analyses_->accesses();
   const bool any =
       std::any_of(all.begin(), all.end(), [](const Access& access) { return access.space == Space::shared; });
   collect();
-  if (!any && accesses_.empty()) return not_applicable("the kernel does not access shared memory");
+  if (!any && accesses_.empty())
+    return not_applicable(question_ == Question::mixed ? "no atomic that several threads share has a known object"
+                                                       : "the kernel does not access shared memory");
   if (question_ != Question::race) {
     const auto any_access = [&](auto&& is) {
       return std::any_of(accesses_.begin(), accesses_.end(), [&](const SharedAccess& each) { return is(each.access); });
@@ -582,7 +644,7 @@ RuleResult RaceSearch::run() {
                                         any_access([](const Access& each) { return each.is_plain; })
                                   : any_access([&](const Access& each) { return is_volatile(each); });
     if (!is_any_asked)
-      return not_applicable(question_ == Question::mixed ? "no shared object is reached atomically and plainly"
+      return not_applicable(question_ == Question::mixed ? "no object is reached atomically and plainly"
                                                          : "the kernel has no volatile shared access");
   }
   if (threads_.size() < 2) return survived("the block has one thread");
@@ -596,20 +658,26 @@ RuleResult RaceSearch::run() {
     return undecided("not decided: budget: too many barriers reach one place to follow them all");
 
   // Objects apart do not meet; dynamic arrays all start at the same place, and bare numbers are anywhere.
-  std::map<uint32_t, std::vector<size_t>> groups;
+  std::map<ObjectKey, std::vector<size_t>> groups;
   constexpr uint32_t kDynamic = flow::kNone - 1;
   bool has_bare = false, has_object = false;
   for (size_t i = 0; i < accesses_.size(); ++i) {
     const flow::Base& base = analyses_->domain().base(accesses_[i].form.base);
+    if (accesses_[i].is_global) {
+      groups[{true, accesses_[i].form.base}].push_back(i);
+      continue;
+    }
     uint32_t key = base.id;
     if (base.kind == flow::Base::Kind::variable && context_->module.variables[base.id].is_unsized) key = kDynamic;
     (base.kind == flow::Base::Kind::none ? has_bare : has_object) = true;
-    groups[key].push_back(i);
+    groups[{false, key}].push_back(i);
   }
   if (has_bare && has_object && open_.empty())
     open_ = "some shared addresses are bare numbers, others are into variables";
 
   const bool is_complete = judge_pairs(groups);
+  for (const auto& [key, members] : groups)
+    if (key.first && open_.empty()) leave_open_across_blocks(members);
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
   if (is_complete && findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)

@@ -1,7 +1,4 @@
 // F056: what a kernel reads through the read-only path (ld.global.nc, textures), and who may write it meanwhile.
-#include <bit>
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
@@ -97,25 +94,9 @@ Touches touches_of(Context& context) {
   return found;
 }
 
-// Whether two addresses into one object can be the same byte, in any two threads and iterations: everything but the
-// constants is taken for any multiple of the steps that the terms are made of.
 bool may_meet(const flow::Forms& forms, const Touch& read, const Touch& write) {
   if (read.is_handle || write.is_handle || read.bytes == 0 || write.bytes == 0) return true;
-  uint64_t step = 0;
-  for (const Form* form : {&read.form, &write.form}) {
-    if (form->modulus_bits < 64) step = std::gcd(step, uint64_t{1} << form->modulus_bits);
-    for (const flow::Term& term : form->terms) {
-      const uint64_t factor = static_cast<uint64_t>(std::abs(term.coefficient));
-      const int zeros =
-          std::min<int>(static_cast<int>(forms.bits(term.atom).trailing_zeros()), std::countl_zero(factor));
-      step = std::gcd(step, factor << zeros);
-    }
-  }
-  const int64_t apart = read.form.constant - write.form.constant;
-  if (step == 0) return apart < write.bytes && apart + static_cast<int64_t>(read.bytes) > 0;
-  const auto modulus = static_cast<int64_t>(std::min<uint64_t>(step, uint64_t{1} << 62));
-  const int64_t residue = ((apart % modulus) + modulus) % modulus;
-  return residue < write.bytes || residue + static_cast<int64_t>(read.bytes) > modulus;
+  return may_overlap(forms, read.form, read.bytes, write.form, write.bytes);
 }
 
 // Whether nobody writes the object while the kernel runs, as far as its declaration and the launch say.

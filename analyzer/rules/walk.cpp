@@ -1,5 +1,7 @@
 #include "analyzer/rules/walk.hpp"
 
+#include <bit>
+#include <numeric>
 #include <set>
 
 #include "analyzer/flow/effects.hpp"
@@ -8,6 +10,25 @@ namespace ptxkit::rules {
 
 using flow::Value;
 using flow::ValueId;
+
+bool may_overlap(const flow::Forms& forms, const flow::Form& a, uint32_t a_bytes, const flow::Form& b,
+                 uint32_t b_bytes) {
+  uint64_t step = 0;
+  for (const flow::Form* form : {&a, &b}) {
+    if (form->modulus_bits < 64) step = std::gcd(step, uint64_t{1} << form->modulus_bits);
+    for (const flow::Term& term : form->terms) {
+      const uint64_t factor = static_cast<uint64_t>(std::abs(term.coefficient));
+      const int zeros =
+          std::min<int>(static_cast<int>(forms.bits(term.atom).trailing_zeros()), std::countl_zero(factor));
+      step = std::gcd(step, factor << zeros);
+    }
+  }
+  const int64_t apart = a.constant - b.constant;
+  if (step == 0) return apart < b_bytes && apart + static_cast<int64_t>(a_bytes) > 0;
+  const auto modulus = static_cast<int64_t>(std::min<uint64_t>(step, uint64_t{1} << 62));
+  const int64_t residue = ((apart % modulus) + modulus) % modulus;
+  return residue < b_bytes || residue + static_cast<int64_t>(a_bytes) > modulus;
+}
 
 std::vector<ValueId> ancestors(Context& context, ValueId start, size_t limit) {
   const flow::Ssa& ssa = context.analyses().ssa();

@@ -44,6 +44,11 @@ inline ptx::VariableId object_of(Context& context, const flow::Access& access) {
   return base.kind == flow::Base::Kind::variable ? base.id : ptx::kNone;
 }
 
+// Whether ranges of bytes at two addresses into one object can meet, in any two threads and iterations: everything but
+// the constants is taken for any multiple of the steps that the terms are made of. The forms are expanded.
+bool may_overlap(const flow::Forms& forms, const flow::Form& a, uint32_t a_bytes, const flow::Form& b,
+                 uint32_t b_bytes);
+
 // Every value that `start` is computed from, itself first, through registers only; at most `limit`.
 std::vector<flow::ValueId> ancestors(Context& context, flow::ValueId start, size_t limit = 256);
 
