@@ -169,16 +169,16 @@ inline void damage(Bytes& stream, std::mt19937& random) {
   }
 }
 
-// 1000 bytes once for each of `lanes`, as chunks that have so many lanes, behind one table.
+// `raw_bytes` bytes once for each of `lanes`, as chunks that have so many lanes, behind one table.
 struct RansChunks {
   Bytes raw, stream;
 };
-inline RansChunks rans_chunks_with_lanes(const std::vector<uint32_t>& lanes) {
-  const Bytes once = matchable_bytes(1000, 9);
+inline RansChunks rans_chunks_with_lanes(const std::vector<uint32_t>& lanes, uint32_t raw_bytes) {
+  const Bytes once = matchable_bytes(raw_bytes, 9);
   RansChunks chunks;
   for (const uint32_t count : lanes) {
     Bytes stream(4000);
-    const kernels::RansChunkedOptions options{.lanes = count, .chunk_bytes = 1000};
+    const kernels::RansChunkedOptions options{.lanes = count, .chunk_bytes = raw_bytes};
     stream.resize(kernels::rans_chunked_encode_reference(once, stream, options).size_bytes);
     const auto chunk = stream.begin() + kernels::kRansLengthsAt + 2;
     if (chunks.stream.empty()) {
@@ -191,9 +191,11 @@ inline RansChunks rans_chunks_with_lanes(const std::vector<uint32_t>& lanes) {
   }
   return chunks;
 }
-// What a warp decodes at once are, among others, chunks that leave it lanes, and chunks of unequal lanes that do not.
-inline RansChunks unequal_rans_chunks() {
-  return rans_chunks_with_lanes({3, 32, 8, 1, 17, 4, 4, 16, 8, 4, 32, 5, 5, 5, 5, 5, 5, 31});
+// What a warp decodes at once are, among others, chunks that leave it lanes, and chunks of unequal lanes that do not;
+// in the second, four lanes of two chunks whose bytes begin at a word.
+inline std::vector<RansChunks> unequal_rans_chunks() {
+  return {rans_chunks_with_lanes({3, 32, 8, 1, 17, 4, 4, 16, 8, 4, 32, 5, 5, 5, 5, 5, 5, 31}, 1000),
+          rans_chunks_with_lanes({5, 27}, 1001)};
 }
 
 // A stream for a decoder that is right or just not, and what every decoder has to say of it. The room is kCaseRoom.

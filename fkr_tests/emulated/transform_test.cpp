@@ -172,13 +172,16 @@ TEST(RansWarpEncode, OptionsOutOfRange) {
 
 // Lane counts stand with each chunk and may change from one to the next.
 TEST(RansChunkedDecode, ChunksWithDifferentLaneCounts) {
-  const auto chunks = ptxkit::testing::unequal_rans_chunks();
-  for (const auto build : ptxkit::testing::kVariants) {
-    const auto outputs = expect_as_reference(
-        kRansChunkedDecode, {}, {{chunks.stream, static_cast<uint32_t>(chunks.raw.size())}},
-        [](auto src, auto dst) { return rans_chunked_decode_reference(src, dst); }, build);
-    ASSERT_EQ(outputs.size(), 1u);
-    EXPECT_TRUE(outputs[0] == chunks.raw);
+  for (const auto& chunks : ptxkit::testing::unequal_rans_chunks()) {
+    // Four rooms of four alignments.
+    const std::vector<Block> items(4, {chunks.stream, static_cast<uint32_t>(chunks.raw.size() | 2)});
+    for (const auto build : ptxkit::testing::kVariants) {
+      const auto outputs = expect_as_reference(
+          kRansChunkedDecode, {}, items, [](auto src, auto dst) { return rans_chunked_decode_reference(src, dst); },
+          build);
+      ASSERT_EQ(outputs.size(), items.size());
+      for (const Bytes& output : outputs) EXPECT_TRUE(output == chunks.raw);
+    }
   }
 }
 

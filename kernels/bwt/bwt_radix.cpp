@@ -76,9 +76,11 @@ class RankDoubling {
 
   template <class Digit>
   void pass_by(const WarpBool& busy, const Digit& digit) {
-    list_.sort_by_digit(n_, busy, order(), digit, [&](const LaneU32&, const LaneU32& suffix, const LaneU32& position) {
-      word(*other_order_ + position).store(suffix);
-    });
+    list_.sort_by_digit(
+        n_, n_, busy, [&](const LaneU32& i, const LaneBool&) { return order()(i); }, order(), digit,
+        [&](const LaneU32&, const LaneU32& suffix, const LaneU32& position) {
+          word(*other_order_ + position).store(suffix);
+        });
     k_.if_(busy, [&] { swap(order_, other_order_); });
   }
 

@@ -112,7 +112,7 @@ class DiscardingDoubling {
   template <class FirstLoad, class Digit>
   void pass_by(const FirstLoad& first_load, const Digit& digit) {
     sort_.sort_by_digit(
-        *left_, busy(), first_load, [&](const LaneU32& i) { return element_at(i); },
+        n_, *left_, busy(), first_load, [&](const LaneU32& i) { return element_at(i); },
         [&](const LaneU64& element) { return digit(element) & (SuffixSort::kDigits - 1); },
         [&](const LaneU32&, const LaneU64& element, const LaneU32& position) {
           elements_.at(*other_list_ + position).store(element);
@@ -212,7 +212,7 @@ KernelDefinition bwt_rank() {
   return define_bwt(
       {.name = std::string(kBwtRank),
        .block = kBwtSortThreads,
-       .min_blocks = 2,
+       .min_blocks = 3,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
                 .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 20}},

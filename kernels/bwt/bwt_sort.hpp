@@ -1,12 +1,111 @@
 // What the kernels that sort suffixes have in common: limits, ranks from an order, and the block written from it.
 #pragma once
 
+#include <array>
+#include <utility>
+
 #include "kernels/bwt/bwt_item.hpp"
 
 namespace ptxkit::kernels {
 
-using SuffixSort = CtaSort<kBwtSortThreads>;
 using SuffixStretches = CtaStretches<kBwtSortThreads>;
+
+// Stable sorts of lists by a digit. The CTA takes a tile of the list at a time: where each warp moved elements of a
+// stretch of its own, as CtaSort does, there would be a place for each digit of each warp that is being written, of all
+// blocks more than L2 holds, and a store of eight bytes would become one of 32 to device memory.
+class SuffixSort : public SuffixStretches {
+ public:
+  static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
+  static constexpr dsl::u32 kTurns = 4;  // of a warp in a tile
+  static constexpr dsl::u32 kTileElements = kTurns * kBwtSortThreads;
+  static constexpr dsl::u32 kSharedBytes = SuffixStretches::kSharedBytes + 4 * kDigits * kWarps;
+
+  explicit SuffixSort(dsl::Kernel& k)
+      : SuffixStretches(k), counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()) {}
+
+  // Sorts `count` elements, at most `bound`. Every one is loaded first by first_load(i, inside), which may change it,
+  // then by load(i); digit(element) is below kDigits; place(i, element, position) puts it where it belongs.
+  template <class FirstLoad, class Load, class Digit, class Place>
+  void sort_by_digit(const BlockU32& bound, const WarpU32& count, const WarpBool& busy, const FirstLoad& first_load,
+                     const Load& load, const Digit& digit, const Place& place) {
+    using namespace dsl;
+    LaneVar next(k_, 0);  // place of the digit that is the thread's number
+    const auto of_warp = [&](const auto& warp) { return counters_.at(k_.thread() + k_.constant(warp * kDigits)); };
+    k_.if_(busy, [&] {
+      clear_counters();
+      for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+        static_cast<void>(count_digit(digit(first_load(i, inside)), inside));
+      });
+    });
+    k_.barrier();
+    k_.if_(busy & (k_.warp() < kDigits / kWarpLanes),
+           [&] { unrolled<kWarps>([&](auto warp) { next += of_warp(warp).load(); }); });
+    const auto before = totals(reduce_add(*next), k_.constant(u32{0}));
+    next = before.sum_before + exclusive_sum(*next);
+    k_.range(k_.constant(u32{0}), bound, kTileElements, [&](const BlockU32& tile) {
+      const WarpBool here = busy & (tile < count);
+      const WarpU32 first = tile + k_.warp() * (kTurns * kWarpLanes);
+      const auto element_of = [&](auto turn) {
+        const LaneU32 i = first + k_.constant(turn * kWarpLanes) + k_.lane();
+        const LaneBool inside = i < count;
+        return std::pair(select(inside, i, 0), inside);
+      };
+      struct Turn {
+        explicit Turn(Kernel& k) : element(k, 0), rank(k, 0) {}
+        Var<ValueType<decltype(load(LaneU32(first)))>, Rate::Thread> element;
+        LaneVar rank;  // in the warp's part of the tile
+      };
+      std::array<Turn, kTurns> turns{Turn(k_), Turn(k_), Turn(k_), Turn(k_)};
+      k_.if_(here, [&] {
+        unrolled<kTurns>([&](auto turn) { turns[turn].element = load(element_of(turn).first); });
+        clear_counters();
+        unrolled<kTurns>(
+            [&](auto turn) { turns[turn].rank = count_digit(digit(*turns[turn].element), element_of(turn).second); });
+      });
+      k_.barrier();
+      k_.if_(here & (k_.warp() < kDigits / kWarpLanes), [&] {
+        unrolled<kWarps>([&](auto warp) {
+          const LaneU32 found = of_warp(warp).load();
+          of_warp(warp).store(*next);
+          next += found;
+        });
+      });
+      k_.barrier();
+      k_.if_(here, [&] {
+        unrolled<kTurns>([&](auto turn) {
+          const auto [i, inside] = element_of(turn);
+          k_.if_(inside, [&, i = i] {
+            const auto element = *turns[turn].element;
+            place(i, element, counter_of(digit(element)).load() + *turns[turn].rank);
+          });
+        });
+      });
+    });
+    k_.barrier();
+  }
+
+ private:
+  auto counter_of(const LaneU32& digit) { return counters_.at(k_.warp() * kDigits + digit); }
+  void clear_counters() {
+    using namespace dsl;
+    k_.sync_warp();  // every lane has read what it needs of the tile before
+    unrolled<kDigits / kWarpLanes>(
+        [&](auto i) { counter_of(k_.lane() + k_.constant(i * kWarpLanes)).store(k_.constant(u32{0})); });
+    k_.sync_warp();
+  }
+  // How many of the warp's elements had the digit before.
+  LaneU32 count_digit(const LaneU32& digit, const LaneBool& inside) {
+    using namespace dsl;
+    const LaneU32 same = match_any(select(inside, digit, kDigits));
+    const LaneU32 before = counter_of(digit).load() + popc(same & k_.lanes_below());
+    k_.sync_warp();  // every lane has read before one writes
+    k_.if_(inside & (same >> k_.lane() == 1), [&] { counter_of(digit).store(before + 1); });
+    k_.sync_warp();
+    return before;
+  }
+
+  SharedWords counters_;
+};
 
 inline auto bwt_segments(const BlockU32& raw_bytes) { return (raw_bytes + (kBwtSegmentBytes - 1)) / kBwtSegmentBytes; }
 

@@ -87,12 +87,6 @@ class CtaSort : public CtaStretches<Threads> {
   template <class Load, class Digit, class Place>
   void sort_by_digit(const WarpU32& count, const WarpBool& busy, const Load& load, const Digit& digit,
                      const Place& place) {
-    sort_by_digit(count, busy, [&](const LaneU32& i, const LaneBool&) { return load(i); }, load, digit, place);
-  }
-  // Every element is loaded first by first_load(i, inside), which may change it, then by load(i).
-  template <class FirstLoad, class Load, class Digit, class Place>
-  void sort_by_digit(const WarpU32& count, const WarpBool& busy, const FirstLoad& first_load, const Load& load,
-                     const Digit& digit, const Place& place) {
     using namespace dsl;
     k_.if_(busy, [&] {
       unrolled<kCountersOfThread>(
@@ -101,7 +95,7 @@ class CtaSort : public CtaStretches<Threads> {
     k_.barrier();
     k_.if_(busy, [&] {
       for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        const LaneU32 mine = digit(first_load(i, inside));
+        const LaneU32 mine = digit(load(i));
         const LaneU32 same = match_any(select(inside, mine, kDigits));
         k_.if_(inside & ((same & k_.lanes_below()) == 0), [&] {
           const auto counter = counter_of(mine);

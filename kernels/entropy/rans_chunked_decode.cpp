@@ -128,6 +128,7 @@ class Decoder {
     fail_if(item_.src_size < kRansLengthsAt, StreamStatus::input_overrun);
     const WarpU32 scale_bits = zext<u32>(item_.src.load());
     fail_if(scale_bits - kMinScaleBits > kMaxScaleBits - kMinScaleBits, StreamStatus::bad_table);
+    ask_for_stream();
     const WarpU32 chunk_count = load_u16(item_.src.at<kRansChunkCountAt>());
     LaneSymbols frequencies(k_);
     const WarpU32 sum = read_table(frequencies);
@@ -165,6 +166,13 @@ class Decoder {
   }
 
  private:
+  // The stream's lines in L2: the headers of chunks are found one after the other, and each would wait for memory.
+  void ask_for_stream() {
+    constexpr u32 kLineBytes = 128, kStepBytes = kWarps * kWarpLanes * kLineBytes;
+    k_.range((k_.warp() * kWarpLanes + k_.lane()) * kLineBytes, item_.src_size, kStepBytes,
+             [&](const LaneU32& at) { item_.src.at(at).prefetch_l2(); });
+  }
+
   // Returns the frequencies' sum.
   WarpU32 read_table(LaneSymbols& frequencies) {
     for_lane_symbols(k_,
@@ -251,8 +259,10 @@ class Decoder {
 
   // A lane of a chunk.
   struct Lane {
-    explicit Lane(Kernel& k) : state(k, kRansLow), words_at(k, 0), word_count(k, 0), to(k, 0), end(k, 0), step(k, 1) {}
+    explicit Lane(Kernel& k)
+        : state(k, kRansLow), words_at(k, 0), word_count(k, 0), first(k, 0), to(k, 0), end(k, 0), step(k, 1) {}
     LaneVar state, words_at, word_count;
+    LaneVar first;          // lane of the chunk
     LaneVar to, end, step;  // places in the room
   };
 
@@ -268,12 +278,21 @@ class Decoder {
     lane.state = select(mine, load_u32(item_.src.at(at + 1 + own * 4)), *lane.state);
     lane.words_at = select(mine, words_at + words_before * 2, *lane.words_at);
     lane.word_count = select(mine, word_count, *lane.word_count);
+    lane.first = select(mine, used, *lane.first);
     lane.to = select(mine, out + index, *lane.to);
     lane.end = select(mine, out + length, *lane.end);
     lane.step = select(mine, lanes, *lane.step);
   }
 
-  // A turn is eight rows, from the ring where all lanes of the warp have as many left, else from the stream.
+  // Byte i of the word of the j-th of four lanes becomes byte j of that of the i-th.
+  LaneU32 transposed(const LaneU32& word) {
+    const LaneBool second = (k_.lane() & 2) != 0, odd = (k_.lane() & 1) != 0;
+    const LaneU32 halves = prmt(word, shuffle_xor(word, 2), select(second, k_.constant<u32>(0x3276), 0x5410));
+    return prmt(halves, shuffle_xor(halves, 1), select(odd, k_.constant<u32>(0x3715), 0x6240));
+  }
+
+  // A turn is eight rows, with words from the ring where all lanes of the warp have as many left, else from the stream.
+  // Where every four lanes are of one chunk and aligned, what they decode in four rows is stored as a word each.
   void run(Lane& lane, LaneVar& bad) {
     bad |= zext<u32>(*lane.state < kRansLow);
     const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
@@ -282,29 +301,48 @@ class Decoder {
       const LaneU32 slot = *lane.state & slot_mask;
       const auto symbol = slots_.at(slot).load();
       const LaneU32 word = table_.at(zext<u32>(symbol)).load();
+      lane.state = (word & 0xFFFF) * (*lane.state >> *scale_bits_) + slot - (word >> 16);
+      return symbol;
+    };
+    const auto step_in_ring = [&] {
+      const LaneU32 next = ring.next_in_ring();
+      const auto symbol = step();
+      const LaneBool needs = *lane.state < kRansLow;
+      lane.state = select(needs, *lane.state << 16 | next, *lane.state);
+      ring.skip(zext<u32>(needs));
+      return symbol;
+    };
+    const auto store = [&](const auto& symbol) {
       item_.dst.at(*lane.to).store(symbol);
       lane.to += *lane.step;
-      lane.state = (word & 0xFFFF) * (*lane.state >> *scale_bits_) + slot - (word >> 16);
     };
+    const LaneU32 column = k_.lane() % 4;
+    const LaneU32 place = *lane.to - column;  // of the first of four lanes' symbols, where the four are of one chunk
+    const WarpBool in_words = all((*lane.first % 4 == 0) & (trunc<u32>(item_.dst.at(place).address()) % 4 == 0));
     k_.warp_loop([&](auto& turns) {
       const LaneBool active = *lane.to < *lane.end;
       turns.break_if(!any(active));
       ring.ask();
       constexpr u32 kRows = WordRing::kTurnRows;
       k_.if_(all(active & (*lane.end - *lane.to > *lane.step * (kRows - 1))), [&] {
-          unrolled<kRows>([&](auto) {
-            const LaneU32 next = ring.next_in_ring();
-            step();
-            const LaneBool needs = *lane.state < kRansLow;
-            lane.state = select(needs, *lane.state << 16 | next, *lane.state);
-            ring.skip(zext<u32>(needs));
-          });
+          k_.if_(in_words, [&] {
+              for (u32 half = 0; half < kRows / 4; ++half) {
+                LaneVar own(k_, zext<u32>(step_in_ring()));
+                unrolled<3>([&](auto i) { own |= zext<u32>(step_in_ring()) << (8 * (i + 1)); });
+                const LaneU32 to = *lane.to + column * (*lane.step - 1);
+                item_.dst.at(to - (trunc<u32>(item_.dst.at(to).address()) & 3))
+                    .assume_aligned<4>("what is taken away is 0, by in_words")
+                    .template as<u32>()
+                    .store(transposed(*own));
+                lane.to += *lane.step * 4;
+              }
+            }).else_([&] { unrolled<kRows>([&](auto) { store(step_in_ring()); }); });
         }).else_([&] {
         LaneVar rows(k_, 0);
         k_.thread_loop([&](auto& symbols) {
           symbols.break_if((*rows == kRows) | (*lane.to >= *lane.end));
           rows += 1;
-          step();
+          store(step());
           k_.if_(*lane.state < kRansLow, [&] {
             lane.state = *lane.state << 16 | ring.next_in_stream(*lane.word_count);
             ring.skip(k_.constant<u32>(1));
