@@ -57,10 +57,19 @@ class ReadBytes {
 // Stores to shared and local variables of which nothing in the kernel reads these bytes.
 void add_unread(Context& context, std::vector<DeadStore>& found) {
   Analyses& analyses = context.analyses();
+  const auto is_private = [&](ptx::VariableId id) {
+    const ptx::Variable& declared = context.module.variables[id];
+    return (declared.space == Space::shared || declared.space == Space::local) && !declared.is_unsized;
+  };
+  const auto& operands = context.function().operand_pool;
+  const bool names_private = std::any_of(operands.begin(), operands.end(), [&](const ptx::Operand& operand) {
+    const bool is_name = operand.kind == OperandKind::symbol ||
+                         (operand.kind == OperandKind::address && operand.base == ptx::AddressBase::variable);
+    return is_name && is_private(operand.id);
+  });
+  if (!names_private) return;
   for (const auto& [variable, object] : object_uses(context)) {
-    const ptx::Variable& declared = context.module.variables[variable];
-    const bool is_private = declared.space == Space::shared || declared.space == Space::local;
-    if (!is_private || object.is_open || declared.is_unsized) continue;
+    if (!is_private(variable) || object.is_open) continue;
     ReadBytes read;
     std::vector<Access> stores;
     for (const ObjectUse& use : object.uses) {
@@ -145,7 +154,11 @@ void add_overwritten(Context& context, std::vector<DeadStore>& found) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   const flow::Graph& graph = analyses.graph();
+  std::vector<uint32_t> stores(graph.size(), 0);
+  for (const Access& access : analyses.accesses())
+    if (access.kind == AccessKind::store && access.is_plain) ++stores[graph.block_of(access.instruction)];
   for (const BlockId block : graph.reverse_postorder()) {
+    if (stores[block] < 2) continue;
     std::vector<Pending> pending;
     for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
       if (publishes(function, id)) {

@@ -38,7 +38,13 @@ class Collector {
   }
 
  private:
+  bool may_name(BaseId id) const {
+    const Base::Kind kind = analyses_->domain().base(id).kind;
+    return kind == Base::Kind::variable || kind == Base::Kind::merged;
+  }
+
   void open(BaseId id) {
+    if (!may_name(id)) return;
     // Phis of a loop may be made of each other.
     std::set<BaseId> seen{id};
     for (std::vector<BaseId> work{id}; !work.empty();) {
@@ -53,18 +59,21 @@ class Collector {
   void open_unless_same(ValueId from, ValueId into) {
     if (from == flow::kNone) return;
     const BaseId base = analyses_->domain().fact(from).base;
-    if (base != analyses_->domain().fact(into).base) open(base);
+    if (may_name(base) && base != analyses_->domain().fact(into).base) open(base);
   }
 
   // Every operand that is or holds the address of a variable: an access through it, a step of its computation, or a way
   // out of what is followed.
   void look(ptx::InstructionId id, const ptx::Instruction& instruction) {
     const ptx::Function& function = context_->function();
-    std::set<BaseId> results;
-    flow::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
-      const ValueId value = written ? analyses_->ssa().at(index) : flow::kNone;
-      if (value != flow::kNone) results.insert(analyses_->domain().fact(value).base);
-    });
+    const auto results_have = [&](BaseId base) {
+      bool found = false;
+      flow::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+        const ValueId value = written ? analyses_->ssa().at(index) : flow::kNone;
+        found = found || (value != flow::kNone && analyses_->domain().fact(value).base == base);
+      });
+      return found;
+    };
     const auto walk = [&](auto&& self, uint32_t first, uint32_t count) -> void {
       for (uint32_t i = first; i < first + count; ++i) {
         const ptx::Operand& operand = function.operand_pool[i];
@@ -73,7 +82,7 @@ class Collector {
         } else if (operand.kind == OperandKind::symbol || operand.kind == OperandKind::reg) {
           const BaseId base = fact_at(*context_, i, 64).base;
           // A comparison of addresses tells nobody what is there.
-          if (base != flow::kNoBase && !results.contains(base) && instruction.op != Op::setp) open(base);
+          if (may_name(base) && instruction.op != Op::setp && !results_have(base)) open(base);
         }
         if (operand.child_count) self(self, operand.first_child, operand.child_count);
       }

@@ -25,7 +25,13 @@ RuleResult parameter_write(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   if (function.parameters.empty()) return not_applicable("the kernel has no parameters");
-  const auto objects = object_uses(context);
+  const auto names_parameter = [&](const ptx::Operand& operand) {
+    return operand.kind == ptx::OperandKind::symbol &&
+           std::find(function.parameters.begin(), function.parameters.end(), operand.id) != function.parameters.end();
+  };
+  std::map<ptx::VariableId, ObjectUses> objects;
+  if (std::any_of(function.operand_pool.begin(), function.operand_pool.end(), names_parameter))
+    objects = object_uses(context);
   const auto given_away = std::find_if(function.parameters.begin(), function.parameters.end(), [&](ptx::VariableId id) {
     const auto found = objects.find(id);
     return found != objects.end() && found->second.is_open;
