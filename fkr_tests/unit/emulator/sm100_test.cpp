@@ -11,6 +11,7 @@
 namespace ptxkit::emulator {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string sm_100(std::string text) {
@@ -38,6 +39,38 @@ uint32_t reduced(std::vector<uint32_t> words, bool maximum, bool absolute, bool 
   std::sort(numbers.begin(), numbers.end(),
             [](float a, float b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); });
   return std::bit_cast<uint32_t>(maximum ? numbers.back() : numbers.front());
+}
+
+// `_` in a list that is stored: that memory stays as it is, and another thread may write it.
+TEST(Sm100, StoresLeaveOutElements) {
+  const std::string body =
+      "  add.u32 %r1, %r0, 100;\n  setp.eq.u32 %p1, %r0, 0;\n"
+      "  @%p1 st.global.v8.b32 [%rd0], {%r1, _, %r1, _, _, _, 7, _};\n"
+      "  @!%p1 st.global.v8.b32 [%rd0], {_, %r1, _, %r1, %r1, _, _, %r1};\n"
+      "  @%p1 st.global.v4.f64 [%rd0+32], {_, 0d3ff0000000000000, _, _};\n";
+  for (const uint32_t checks : {kCheckAll, kCheckNone}) {
+    const Ran ran = run_kernel(sm_100(entry_text(body)), {.block = {2, 1, 1}}, 16, {}, {.checks = checks});
+    EXPECT_EQ(fault_of(ran), "");
+    EXPECT_THAT(std::vector<uint32_t>(ran.out.begin(), ran.out.begin() + 5), ElementsAre(100, 101, 100, 101, 101));
+    EXPECT_EQ(ran.out[6], 7u);
+    EXPECT_EQ(ran.out[7], 101u);
+    EXPECT_EQ(ran.out[11], 0x3ff00000u);
+  }
+  // What is left out was never written.
+  EXPECT_EQ(fault_of(run_kernel(sm_100(entry_text("  st.global.v8.b32 [%rd0], {1, _, 1, 1, 1, 1, 1, 1};\n"
+                                                  "  ld.global.u32 %r1, [%rd0+4];\n  st.global.u32 [%rd0], %r1;\n"
+                                                  "  setp.eq.u32 %p1, %r1, 0;\n  @%p1 ret;\n")),
+                                {}, 16)),
+            "uninitialised_branch");
+  EXPECT_EQ(
+      fault_of(run_kernel(sm_100(entry_text("  st.global.v8.b32 [%rd0+4], {_, 1, 1, 1, 1, 1, 1, 1};\n")), {}, 16)),
+      "misaligned");
+  EXPECT_EQ(
+      fault_of(run_kernel(sm_100(entry_text("  st.global.v8.b32 [%rd0+32], {1, 1, 1, 1, 1, 1, 1, _};\n")), {}, 15)),
+      "");
+  EXPECT_EQ(
+      fault_of(run_kernel(sm_100(entry_text("  st.global.v8.b32 [%rd0+32], {1, 1, 1, 1, 1, 1, _, 1};\n")), {}, 15)),
+      "out_of_bounds");
 }
 
 TEST(Sm100, ReductionsOfSingles) {

@@ -1,4 +1,5 @@
 // The decoder, family by family. PTX ISA 9.0, 9.7.
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -271,6 +272,7 @@ bool Decoder::memory(Code& code) {
     std::vector<Ref> refs;
     for (unsigned i = 0; i < code.count; ++i) refs.push_back(one(element(data->operand, i)));
     code.list = add_refs(refs).first;
+    if (store && std::ranges::find(refs, kSinkRef) != refs.end()) select_masked_store(code);
   }
   if (code.register_bytes == 0) code.register_bytes = static_cast<uint8_t>(std::max(2u, bytes));
   return true;
@@ -291,12 +293,12 @@ bool Decoder::atomic(Code& code) {
       add_refs(std::vector<Ref>(values.count, kSinkRef));
   } else {
     if (has(Purpose::result)) code.dst = destination(Purpose::result);
-    code.b = source(Purpose::source);
-  }
-  if (has(Purpose::compare)) {
-    // Compared with the first, and replaced by the second.
-    code.c = code.b;
-    code.b = source(Purpose::compare);
+    if (has(Purpose::compare)) {
+      code.b = source(Purpose::compare);
+      code.c = source(Purpose::source);
+    } else {
+      code.b = source(Purpose::source);
+    }
   }
   code.order = std::max(order_of(w), Order::relaxed);
   code.scope = scope_of(w);

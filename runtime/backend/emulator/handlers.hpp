@@ -68,6 +68,7 @@ void select_byte_rows(Code& code, bool store);            // the same of bytes
 void select_matrix_elements(Code& code, bool store);      // wmma.load, wmma.store
 void select_transpose(Code& code);                        // movmatrix
 void select_bulk_store(Code& code);                       // st.bulk
+void select_masked_store(Code& code);                     // st of a list with `_`
 void select_texture(Code& code, ptx::Op op);              // tex, tld4, txq, suld, sust, sured, suq
 void select_image_test(Code& code, ImageUse use);         // istypep
 void select_async(Code& code);                            // asynchronous copies; Code::target is the form
