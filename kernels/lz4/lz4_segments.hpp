@@ -220,9 +220,9 @@ class SegmentedBlock {
     walk.count = 0;
     walk.pending = kNone;
     k_.thread_loop([&](auto& matches) {
-      const LaneU32 rest = select(*walk.arrival - slice < kLanePositions, starts >> ((*walk.arrival - slice) & 31), 0);
+      const LaneU32 rest = starts & shift_left(~0u, *walk.arrival - slice);
       matches.break_if(rest == 0);
-      const LaneU32 position = *walk.arrival + ctz(rest);
+      const LaneU32 position = slice + ctz(rest);
       const LaneU32 score = byte_of(scores, position);
       const LaneBool known = position == *walk.measured;
       LaneVar end(k_, select(known, *walk.measured_end, position + score));
