@@ -1,6 +1,7 @@
 #include "runtime/generated_launch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -13,7 +14,8 @@ namespace ptxkit {
 namespace {
 
 constexpr uint64_t kDefaultBufferBytes = 1 << 16;
-constexpr uint64_t kDefaultScalar = 64;
+// By variant; the last for all that follow. Counts that divide one another want to be small.
+constexpr std::array<uint64_t, 5> kDefaultScalars = {64, 64, 64, 1, 2};
 constexpr unsigned kSeedsOfAParameter = 16;
 constexpr uint32_t kDefaultThreads = 64, kDefaultBlocks = 2;
 constexpr uint64_t kSharedBytes = 48 << 10, kSharedAlign = 128;
@@ -24,8 +26,12 @@ bool is_scalar(const ptx::Variable& parameter, const flow::ParameterFacts* known
          ptx::kind(parameter.type) == ptx::TypeKind::floating;
 }
 
+uint64_t default_scalar(unsigned variant) {
+  return kDefaultScalars[std::min<size_t>(variant, kDefaultScalars.size() - 1)];
+}
+
 uint64_t scalar_value(const flow::ParameterFacts* known, unsigned variant) {
-  if (known == nullptr || !known->low) return kDefaultScalar;
+  if (known == nullptr || !known->low) return default_scalar(variant);
   const uint64_t high = std::max(known->high.value_or(*known->low), *known->low);
   return variant % 2 == 0 ? *known->low : high;
 }
@@ -85,6 +91,7 @@ GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& 
   if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
   std::optional<std::vector<AggregateMember>> members;
   unsigned buffer_count = 0;
+  const uint64_t scalar = default_scalar(variant);
   const auto add_buffer = [&](GeneratedParameter& out, uint64_t offset, uint64_t size_bytes) {
     const unsigned seed = variant + kSeedsOfAParameter * buffer_count++;
     out.buffers.push_back({offset, seed, generated_bytes(size_bytes ? size_bytes : kDefaultBufferBytes, seed)});
@@ -108,7 +115,7 @@ GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& 
         if (member.is_address)
           add_buffer(out, member.offset, 0);
         else
-          std::memcpy(&out.value[member.offset], &kDefaultScalar, std::min<size_t>(member.size_bytes, 8));
+          std::memcpy(&out.value[member.offset], &scalar, std::min<size_t>(member.size_bytes, sizeof scalar));
       }
     } else if (is_scalar(parameter, known, module.address_size)) {
       const uint64_t value = scalar_value(known, variant);

@@ -13,7 +13,7 @@ namespace {
 
 using rules::Witness;
 
-constexpr unsigned kVariants = 3;
+constexpr unsigned kVariants = 5;
 constexpr uint64_t kMaxSteps = 500'000;
 constexpr uint32_t kLargestBlock = 1024, kWarp = 32;
 

@@ -141,7 +141,7 @@ void add_tiles(Cases& cases) {
   }
   cases.tile("tile of rank 1", tensor(Type::u32, {300}, {256}), {100});
   cases.tile("tile of rank 3", tensor(Type::u32, {16, 9, 7}, {8, 5, 4}), {12, 6, -2});
-  cases.tile("tile of rank 4", tensor(Type::u16, {16, 5, 7, 3}, {8, 3, 4, 2}), {-4, 1, 5, 2});
+  cases.tile("tile of rank 4 before the beginning", tensor(Type::u16, {16, 5, 7, 3}, {8, 3, 4, 2}), {-8, 1, 5, 2});
   cases.tile("tile of rank 5", tensor(Type::u16, {16, 5, 4, 3, 3}, {8, 3, 2, 2, 2}), {8, 3, -1, 2, 1});
   for (const auto& [swizzle, span] :
        {std::pair{TensorSwizzle::bytes_32, 32}, {TensorSwizzle::bytes_64, 64}, {TensorSwizzle::bytes_128, 128}}) {
@@ -189,14 +189,14 @@ void add_interleaved(Cases& cases) {
     }
     const std::string numbers = "mul.lo.u32 %word, %i, 0x9e3779b1;\n";
     map = map_of({12, 6, 3, 2}, {8, 4, 1, 2});
-    cases.add("store" + of, map,
-              store_program("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%map, {5, -1, 1, 0}], [tile]",
+    cases.add("store at the end" + of, map,
+              store_program("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%map, {5, 4, 1, 0}], [tile]",
                             numbers));
     map.element = Type::u32;
-    cases.add("reduction" + of, map,
-              store_program("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%map, {-1, 3, 2, "
-                            "0}], [tile]",
-                            numbers));
+    cases.add("reduction at the end" + of, map,
+              store_program(
+                  "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%map, {1, 3, 2, 0}], [tile]",
+                  numbers));
   }
 }
 
@@ -212,12 +212,12 @@ TensorMap images(unsigned rank) {
 }
 
 void add_im2col(Cases& cases) {
-  cases.im2col("im2col of rank 3", images(3), {4, 2, 1}, {2});
-  cases.im2col("im2col of rank 3 from the lower corner", images(3), {-4, -1, 0}, {0});
+  cases.im2col("im2col of rank 3, the last channels", images(3), {8, 2, 1}, {2});
+  cases.im2col("im2col of rank 3 from the lower corner, before the channels", images(3), {-8, -1, 0}, {0});
   cases.im2col("im2col of rank 4", images(4), {8, 1, 3, 1}, {1, 2});
   cases.im2col("im2col of rank 4 from the lower corner", images(4), {0, -1, -2, 0}, {0, 0});
   cases.im2col("im2col of rank 4 beyond the last image", images(4), {0, 5, 4, 3}, {2, 1});
-  cases.im2col("im2col of rank 5", images(5), {4, 3, 4, 1, 1}, {1, 2, 0});
+  cases.im2col("im2col of rank 5, the last channels", images(5), {8, 3, 4, 1, 1}, {1, 2, 0});
   cases.im2col("im2col of rank 5 from the lower corner", images(5), {0, -1, -2, -1, 0}, {3, 0, 2});
   for (const auto& strides : {std::array<uint8_t, 5>{1, 2, 3, 2, 1}, {1, 3, 1, 4, 1}}) {
     for (const unsigned rank : {3u, 4u, 5u}) {
@@ -243,6 +243,13 @@ void add_im2col(Cases& cases) {
   cases.im2col("im2col of f32 filled with NaN", map, {12, -1, 4, 2}, {0, 0});
 }
 
+// Stores take no negative coordinate.
+TensorMap within(unsigned rank) {
+  TensorMap map = images(rank);
+  map.lower_corner = {};
+  return map;
+}
+
 void add_stores(Cases& cases) {
   const std::string numbers = "mul.lo.u32 %word, %i, 0x9e3779b1;\n";
   const auto out = [&](std::string name, TensorMap map, std::string_view mode, std::initializer_list<int> at) {
@@ -252,16 +259,16 @@ void add_stores(Cases& cases) {
                                         map.rank, mode, fmt::join(at, ", ")),
                             numbers));
   };
-  out("store of a tile at the edge", tensor(Type::u16, {64, 20}, {32, 16}), "tile", {48, -3});
+  out("store of a tile at the end", tensor(Type::u16, {64, 20}, {32, 16}), "tile", {48, 13});
   TensorMap swizzled = tensor(Type::f16, {128, 20}, {64, 16});
   swizzled.swizzle = TensorSwizzle::bytes_128;
   out("store of a swizzled tile", swizzled, "tile", {32, 10});
   TensorMap strided = tensor(Type::u32, {16, 20, 12}, {8, 7, 8});
   strided.element_stride = {1, 3, 2, 1, 1};
   out("store of a tile with element strides", strided, "tile", {8, 5, 2});
-  out("store by im2col of rank 3", images(3), "im2col_no_offs", {8, 2, 1});
-  out("store by im2col of rank 4", images(4), "im2col_no_offs", {4, 3, 2, 1});
-  out("store by im2col of rank 5", images(5), "im2col_no_offs", {0, 3, 3, 1, 1});
+  out("store by im2col of rank 3 within", within(3), "im2col_no_offs", {8, 2, 1});
+  out("store by im2col of rank 4 within", within(4), "im2col_no_offs", {8, 3, 2, 1});
+  out("store by im2col of rank 5 within", within(5), "im2col_no_offs", {0, 3, 3, 1, 1});
   // Each operation on the type that it takes; halves are small numbers, whose sums are exact.
   const auto reduce = [&](std::string_view operation, Type type, const std::string& value) {
     TensorMap map =
@@ -347,12 +354,14 @@ void add_replaced(Cases& cases) {
                                                             {"f16", 6, 2, true},
                                                             {"f64", 9, 8, true},
                                                             {"bf16", 10, 2, true}})
-    add(fmt::format("elemtype of {}", each.name),
+    add(fmt::format("elemtype of {}{}", each.name, each.bytes < 4 ? ", from byte 16 on" : ""),
         field("elemtype", "b32", fmt::format("{}", each.number)) +
             (each.floating ? field("fill_mode", "b32", "1") : "") +
             fmt::format("mov.u32 %i, {};\n", each.bytes == 1 ? 16 : 17) + field("global_dim", "b32", "1, %i") +
             fmt::format("mov.u32 %i, {};\n", 16) + field("box_dim", "b32", "0, %i"),
-        size_t{16} * 8 * each.bytes);
+        size_t{16} * 8 * each.bytes,
+        each.bytes < 4 ? "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{16, 13}}], [bar]"
+                       : "");
   for (unsigned mode = 1; mode < 4; ++mode)
     add(fmt::format("swizzle_mode {}", mode), field("swizzle_mode", "b32", fmt::format("{}", mode)));
   add("interleave_layout none", field("interleave_layout", "b32", "0"));

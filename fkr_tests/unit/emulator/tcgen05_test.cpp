@@ -31,6 +31,7 @@ std::string kernel_text(const std::string& body) {
       ".shared .align 1024 .b8 tile[9216];\n.shared .align 8 .b64 bar;\n.shared .align 4 .b32 place;\n");
   text.replace(text.find("sm_90"), 5, "sm_100a");
   text.replace(text.find("8.3"), 3, "8.8");
+  if (body.find("ld.red") != std::string::npos) text.replace(text.find("sm_100a"), 7, "sm_103a");
   text.replace(text.find(".reg .b32 %r<32>"), 16, ".reg .b32 %r<32>, %v<64>");
   return text;
 }
@@ -93,6 +94,51 @@ TEST(Tcgen05, LoadsSeeWhatStoresOfLinesWrote) {
           const auto [thread, reg] = image.holder(r, c);
           EXPECT_EQ(ran.out[(warp * 32 + thread) * 64 + reg], set_value(warp * 32 + r, c + 3)) << image.shape;
         }
+  }
+}
+
+// tcgen05.ld.red beside the registers: the smallest or largest of a lane's columns.
+TEST(Tcgen05, LoadsAreReduced) {
+  const auto single = [](uint32_t bits) { return std::bit_cast<float>(bits); };
+  struct Case {
+    std::string words;
+    std::function<uint32_t(uint32_t, uint32_t)> combine;
+    uint32_t (*seen)(uint32_t) = [](uint32_t word) { return word; };
+  };
+  const auto number = [&](bool largest, bool nan) {
+    return [=](uint32_t a, uint32_t b) -> uint32_t {
+      const bool a_nan = (a & 0x7fffffff) > 0x7f800000, b_nan = (b & 0x7fffffff) > 0x7f800000;
+      if (a_nan || b_nan) return nan || (a_nan && b_nan) ? 0x7fffffff : a_nan ? b : a;
+      return (single(a) < single(b)) == largest ? b : a;
+    };
+  };
+  const auto magnitude = [](uint32_t word) { return word & 0x7fffffff; };
+  const std::vector<Case> cases = {
+      {"x4.u32.min", [](uint32_t a, uint32_t b) { return std::min(a, b); }},
+      {"x4.s32.max",
+       [](uint32_t a, uint32_t b) {
+         return static_cast<uint32_t>(std::max(static_cast<int32_t>(a), static_cast<int32_t>(b)));
+       }},
+      {"x4.f32.min", number(false, false)},
+      {"x4.f32.max.abs.NaN", number(true, true), magnitude},
+  };
+  // Signs, and a NaN in every fifth register of the warp.
+  const std::string set_signed =
+      "  mul.lo.u32 %v0, %r0, 0x9e3779b1;\n  mul.lo.u32 %v1, %v0, 0x85ebca6b;\n  xor.b32 %v2, %v1, %v0;\n"
+      "  rem.u32 %r8, %r0, 5;\n  setp.eq.u32 %p4, %r8, 0;\n  selp.b32 %v3, 0x7fc00001, %v1, %p4;\n";
+  for (const Case& each : cases) {
+    const Ran ran = run(kAt + set_signed + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
+                        ";\n  tcgen05.wait::st.sync.aligned;\n  tcgen05.ld.red.sync.aligned.32x32b." + each.words +
+                        " " + registers(4) + ", %v4, [%r5];\n  tcgen05.wait::ld.sync.aligned;\n" + give(5));
+    ASSERT_TRUE(ran.outcome.ok()) << each.words << "\n" << render(ran.outcome, "test.ptx");
+    for (uint32_t thread = 0; thread < 128; ++thread) {
+      const uint32_t first = thread * 0x9e3779b1u, second = first * 0x85ebca6bu;
+      const uint32_t words[] = {first, second, second ^ first, thread % 5 ? second : 0x7fc00001u};
+      uint32_t all = each.seen(words[0]);
+      for (unsigned i = 1; i < 4; ++i) all = each.combine(all, each.seen(words[i]));
+      for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(ran.out[thread * 64 + i], words[i]);
+      EXPECT_EQ(ran.out[thread * 64 + 4], all) << each.words << " " << thread;
+    }
   }
 }
 

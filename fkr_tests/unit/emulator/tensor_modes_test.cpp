@@ -1,12 +1,16 @@
 // Tensor copies by im2col and by rows, element strides, fills, and maps that a kernel changes: each against a loop over
 // the tensor written from the ISA's words (PTX ISA 9.0, 5.5).
 #include <bit>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "fkr_tests/device/form_cases.hpp"
+#include "fkr_tests/device/tensor_cases.hpp"
 #include "fkr_tests/unit/emulator/kernel.hpp"
 #include "runtime/backend/emulator/tensor_map.hpp"
 
@@ -138,6 +142,23 @@ std::vector<Point> pixels(const TensorMap& map, const Point& base) {
   return all;
 }
 
+// What an H200 gave (device_tests, PTXKIT_RECORD_TENSORS).
+TEST(TensorModes, TheBitsAreThoseOfAnH200) {
+  std::map<std::string, uint64_t> recorded;
+  std::ifstream file(EMULATOR_TEST_FOLDER "/../../device/tensor_h200.txt");
+  for (std::string line; std::getline(file, line);) recorded[line.substr(17)] = std::stoull(line, nullptr, 16);
+  size_t compared = 0;
+  for (const ptxkit::testing::TensorCase& each : ptxkit::testing::tensor_cases()) {
+    const auto bytes = emulate_tensor(each);
+    ASSERT_TRUE(bytes) << each.name << ": " << bytes.error().message();
+    if (!recorded.contains(each.name)) continue;
+    EXPECT_EQ(recorded[each.name], ptxkit::testing::form_hash(*bytes)) << each.name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, recorded.size());
+  EXPECT_GE(compared, 96u);
+}
+
 TEST(TensorModes, Im2colWalksTheBoundingBox) {
   struct Case {
     unsigned rank;
@@ -150,7 +171,7 @@ TEST(TensorModes, Im2colWalksTheBoundingBox) {
                                             {4, {4, -1, -1, 0}, {2, 1}, 1},
                                             {4, {0, 1, 3, 1}, {1, 1}, 2},
                                             {5, {0, 3, 4, 1, 2}, {1, 2, 0}, 1},
-                                            {5, {2, -1, 1, -1, 0}, {0, 1, 2}, 2}}) {
+                                            {5, {4, -1, 1, -1, 0}, {0, 1, 2}, 2}}) {
     TensorMap map = images(each.rank);
     map.element_stride.fill(each.stride);
     std::string coordinates, offsets, before;
@@ -241,6 +262,18 @@ TensorMap rows_of(uint32_t columns, uint32_t rows) {
   return map;
 }
 
+const std::string kTiles =
+    "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{%r8, %r9}}], [bar]";
+
+// Both end a launch on an H200 with error 715.
+TEST(TensorModes, PlacesThatHardwareRefuses) {
+  const TensorMap map = rows_of(16, 20);
+  EXPECT_THAT(first_fault(run_copy(load_text(kTiles, 32, "mov.u32 %r8, 2;\nmov.u32 %r9, 0;\n"), map)),
+              HasSubstr("coordinate 2 of the innermost dimension is byte 8, no multiple of 16"));
+  EXPECT_THAT(first_fault(run_copy(store_text("2d.global.shared::cta.tile.bulk_group [%rd2, {0, -1}], [tile]"), map)),
+              HasSubstr("a tensor store reaches coordinate -1 of dimension 1"));
+}
+
 TEST(TensorModes, FourRowsAreGathered) {
   const TensorMap map = rows_of(16, 20);
   const Copied copied = run_copy(
@@ -263,9 +296,6 @@ TEST(TensorModes, FourRowsAreScattered) {
     EXPECT_EQ(copied.tensor[i], part < 4 && column >= 12 ? 100000 + part * 8 + column - 12 : i + 1) << i;
   }
 }
-
-const std::string kTiles =
-    "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{%r8, %r9}}], [bar]";
 
 // Of a box every `stride`-th row is taken; the first dimension has none. Outside is NaN where the map says so.
 TEST(TensorModes, StridesAndFillsOfTiles) {

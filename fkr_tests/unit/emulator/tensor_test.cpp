@@ -93,7 +93,7 @@ Loaded load_box(const std::string& text, TensorMap map, uint32_t columns, uint32
 const TensorMap kBox{.box = {8, 4}, .rank = 2};
 
 TEST(Tensor, BoxesReadZeroOutside) {
-  for (const auto& [x, y] : {std::pair{4, 2}, {0, 0}, {12, 6}, {-3, -1}, {100, 0}}) {
+  for (const auto& [x, y] : {std::pair{4, 2}, {0, 0}, {12, 6}, {-4, -1}, {100, 0}}) {
     const Loaded loaded = load_box(load_text("{%r1, %r2}", 2, 128, kWait), kBox, 16, 8, x, y, 32);
     ASSERT_TRUE(loaded.outcome.ok()) << render(loaded.outcome, "tensor.ptx");
     for (int row = 0; row < 4; ++row)

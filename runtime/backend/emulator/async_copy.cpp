@@ -367,7 +367,7 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
       return false;
     if (last > first && !loads) open_global(warp, lane, segment, segment_bytes, update.apply != nullptr);
     for (uint64_t i = 0; i < units * pieces; ++i) {
-      const uint64_t there = box.offset_of((row * units * pieces + i) * bytes);
+      const uint64_t there = box.offset_of(row * row_pitch_bytes(map) + i * bytes);
       Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
       const auto at_unit = static_cast<int64_t>(i / pieces);
       if (at_unit < first || at_unit >= last) {
@@ -416,6 +416,22 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
   auto rows = tensor_rows(*map, form.mode, std::span(coordinates).first(form.coordinates.count),
                           std::span(offsets).first(form.offsets.count));
   if (!rows) return refuse(rows.error().message());
+  // An H200 ends both with error 715.
+  if (const int64_t byte = int64_t{coordinates[0]} * unit_bytes(*map); byte % 16) {
+    report(warp, {.kind = FaultKind::misaligned,
+                  .message = fmt::format("coordinate {} of the innermost dimension is byte {}, no multiple of 16",
+                                         coordinates[0], byte),
+                  .lane = lane});
+    return std::nullopt;
+  }
+  for (const TensorPoint& corner : *rows)
+    for (unsigned i = 0; i < map->rank && !form.has_barrier && form.mode != TensorMode::rows; ++i)
+      if (corner[i] < 0) {
+        report(warp, {.kind = FaultKind::out_of_bounds,
+                      .message = fmt::format("a tensor store reaches coordinate {} of dimension {}", corner[i], i),
+                      .lane = lane});
+        return std::nullopt;
+      }
   return TensorPart{*map, std::move(*rows)};
 }
 
@@ -428,7 +444,8 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
     const auto& [map, rows] = *part;
     const uint64_t size_bytes = rows.size() * units_of_a_row(map) * unit_bytes(map);
     // A swizzled box takes whole lines of 128 bytes.
-    const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (size_bytes + 127) / 128 * 128;
+    const uint64_t box_bytes = rows.size() * row_pitch_bytes(map);
+    const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (box_bytes + 127) / 128 * 128;
     if (!form.has_barrier) {
       Side from;
       if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), room_bytes, 128, AccessKind::load,

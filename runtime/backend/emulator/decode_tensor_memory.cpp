@@ -98,6 +98,17 @@ bool Decoder::tensor_memory(Code& code) {
                                        : TensorShape::rows_32;
   form.packs = w.has(Mod::pack_16b) || w.has(Mod::unpack_16b);
   if (has(Purpose::split)) form.split = number(Purpose::split);
+  if (w.has(Mod::red)) {
+    using ptx::Type;
+    const Type type = instruction_->type();
+    form.reduction = type == Type::f32   ? TensorReduction::of_float
+                     : type == Type::s32 ? TensorReduction::of_signed
+                                         : TensorReduction::of_unsigned;
+    form.to_largest = w.has(Mod::max);
+    form.of_magnitudes = w.has(Mod::abs);
+    form.keeps_nan = w.has(Mod::NaN);
+    code.dst = destination(Purpose::reduction);
+  }
   form.data = register_list(store ? Purpose::source : Purpose::result);
   return finish(store ? TensorAction::store : TensorAction::load);
 }

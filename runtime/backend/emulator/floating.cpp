@@ -218,7 +218,8 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
 
 namespace {
 
-// kOutOfBounds is the NaN with which tensor copies fill on an H200.
+// kOutOfBounds is the NaN with which tensor copies fill on an H200; of either sign, and as a factor, it makes fma.oob
+// 0.
 struct Half {
   static double value(uint16_t bits) { return scalar::f16_value(bits); }
   static uint16_t bits(double value) { return scalar::f16_bits(value); }
@@ -244,7 +245,7 @@ inline double fma_to_odd(double a, double b, double c) {
 
 template <class F, Math kMath>
 inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
-  if ((flags & 32) && (a == F::kOutOfBounds || b == F::kOutOfBounds || c == F::kOutOfBounds)) return 0;
+  if ((flags & 32) && ((a & 0x7fff) == F::kOutOfBounds || (b & 0x7fff) == F::kOutOfBounds)) return 0;
   auto in = [&](uint16_t bits) {
     if ((flags & 2) && (bits & F::kExponent) == 0) bits = static_cast<uint16_t>(bits & 0x8000);
     return F::value(bits);

@@ -102,6 +102,10 @@ uint32_t unit_bytes(const TensorMap& map) {
   return map.interleave_bytes ? map.interleave_bytes : ptx::byte_width(map.element);
 }
 uint32_t units_of_a_row(const TensorMap& map) { return has_gaps(map) ? 1 : map.box[0]; }
+uint32_t row_pitch_bytes(const TensorMap& map) {
+  if (map.interleave_bytes || map.swizzle == TensorSwizzle::none) return units_of_a_row(map) * unit_bytes(map);
+  return 16u << static_cast<unsigned>(map.swizzle);
+}
 
 Result<void> check_tensor_map(const TensorMap& map) {
   if (auto tensor = check_tensor(map); !tensor) return tensor;

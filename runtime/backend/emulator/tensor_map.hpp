@@ -41,6 +41,8 @@ inline constexpr size_t kTensorMapBytes = 128;  // aligned to 64
 uint32_t unit_bytes(const TensorMap& map);
 // Units that lie side by side: of the innermost dimension that many are moved from each point of tensor_rows.
 uint32_t units_of_a_row(const TensorMap& map);
+// From one row of a box to the next in shared memory: a swizzled row takes a whole span, whatever it fills of it.
+uint32_t row_pitch_bytes(const TensorMap& map);
 
 // Error: what cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col would refuse.
 Result<std::array<std::byte, kTensorMapBytes>> encode(const TensorMap& map);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/access.hpp"
+#include "runtime/backend/emulator/float_math.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/shared_matrix.hpp"
 #include "runtime/backend/emulator/tensor_access.hpp"
@@ -125,6 +126,43 @@ unsigned columns_of(const TensorForm& form) {
   return form.packs ? 2 * columns : columns;
 }
 
+uint32_t larger_or_smaller(const TensorForm& form, uint32_t a, uint32_t b) {
+  switch (form.reduction) {
+    case TensorReduction::of_unsigned:
+      return form.to_largest ? std::max(a, b) : std::min(a, b);
+    case TensorReduction::of_signed: {
+      const auto x = static_cast<int32_t>(a), y = static_cast<int32_t>(b);
+      return static_cast<uint32_t>(form.to_largest ? std::max(x, y) : std::min(x, y));
+    }
+    default: {
+      const float x = scalar::to_f32(a), y = scalar::to_f32(b);
+      return scalar::to_bits(form.to_largest ? extremum<float, true>(x, y, form.keeps_nan)
+                                             : extremum<float, false>(x, y, form.keeps_nan));
+    }
+  }
+}
+
+// ld.red: of the registers of each thread, which are the columns of its lane.
+void reduce_columns(Warp& warp, const Code& code, const TensorForm& form) {
+  const Ref* refs = warp.cta->launch->image->refs.data() + form.data.first;
+  uint32_t undefined = 0;
+  const bool tracked = warp.undefined[0] != nullptr;
+  for (unsigned reg = 0; tracked && reg < form.data.count; ++reg) undefined |= undefined_lanes(warp, refs[reg]);
+  for (unsigned thread = 0; thread < kLanes; ++thread) {
+    const auto value = [&](unsigned reg) {
+      const uint32_t word = at<const uint32_t>(warp, refs[reg])[thread];
+      return form.of_magnitudes ? word & 0x7fffffff : word;
+    };
+    uint32_t all = value(0);
+    for (unsigned reg = 1; reg < form.data.count; ++reg) all = larger_or_smaller(form, all, value(reg));
+    at<uint32_t>(warp, code.dst)[thread] = all;
+  }
+  if (!tracked) return;
+  undefined_lanes(warp, code.dst) = undefined;
+  origin_of(warp, code.dst) = 0;
+  if (undefined) std::memset(shadow_at<uint8_t>(warp, code.dst), 0xff, size_t{kLanes} * 4);
+}
+
 template <bool kStore>
 void move(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
@@ -173,7 +211,9 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
       if (undefined) std::memset(shadow_at<uint8_t>(warp, refs[reg]), 0xff, size_t{kLanes} * 4);
     }
   }
-  if constexpr (kStore) {
+  if constexpr (!kStore) {
+    if (form.reduction != TensorReduction::none) reduce_columns(warp, code, form);
+  } else {
     auto& open = memory.stores[warp.index];
     const auto add = [&](uint64_t column) {
       open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory});

@@ -47,6 +47,7 @@ struct TensorMemory {
 
 enum class TensorAction : uint8_t { allocate, release, relinquish, load, store, wait_store, copy, multiply, commit };
 enum class TensorShape : uint8_t { rows_32, rows_16_by_64, rows_16_by_128, rows_16_by_256, halves };
+enum class TensorReduction : uint8_t { none, of_unsigned, of_signed, of_float };
 enum class TensorKind : uint8_t { f16, tf32, f8f6f4, i8 };
 
 // A tcgen05 instruction, decoded.
@@ -57,7 +58,9 @@ struct TensorForm {
   uint32_t columns = 0;  // Ref
   RegisterList data;     // of ld and st
   TensorShape shape = TensorShape::rows_32;
-  bool packs = false;        // pack::16b, unpack::16b
+  bool packs = false;                                 // pack::16b, unpack::16b
+  TensorReduction reduction = TensorReduction::none;  // ld.red
+  bool to_largest = false, of_magnitudes = false, keeps_nan = false;
   uint64_t split = 0;        // of 16x32bx2, columns
   bool a_in_memory = false;  // of mma: A in tensor memory
   TensorKind kind = TensorKind::f16;
