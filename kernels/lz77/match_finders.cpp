@@ -78,17 +78,23 @@ void for_candidates(Kernel& k, const Linked& matches, const LaneU32& position, c
   });
 }
 
-// The longest candidate of `position`, the nearest of equals, is written to its match.
+// The longest candidate of `position`, the nearest of equals, is written to its match. One that is longer than the
+// longest so far has the four bytes up to the one behind that, so these are looked at first.
 template <u32 MaxOffset, u32 Links>
 void find_longest(Kernel& k, const Source& src, const Matches& matches, const LaneU32& position) {
+  const LaneU32 limit = longest_match(src, position);
   LaneVar longest(k, kLzMinMatch - 1), offset(k, 0);
+  LaneVar last_bytes(k, src.word_at(select(limit >= kLzMinMatch, position, 0)));
   for_candidates<MaxOffset, Links>(k, matches, position, [&](const LaneU32& candidate, auto& chain) {
-    const LaneU32 length = match_length(k, src, position, candidate);
-    k.if_(length > *longest, [&] {
-      longest = length;
-      offset = position - candidate;
+    k.if_(src.word_at(candidate + (*longest - (kLzMinMatch - 1))) == *last_bytes, [&] {
+      const LaneU32 length = match_length(k, src, position, candidate);
+      k.if_(length > *longest, [&] {
+        longest = length;
+        offset = position - candidate;
+        last_bytes = src.word_at(position + (min(length, limit - 1) - (kLzMinMatch - 1)));
+      });
     });
-    chain.break_if(length >= longest_match(src, position));  // none is longer
+    chain.break_if(*longest >= limit);  // none is longer
   });
   matches.at(position * kWords).store(*offset);
   matches.at(position * kWords + 1).store(select(*offset == 0, 0, *longest));
