@@ -14,6 +14,9 @@ using SuffixStretches = CtaStretches<kBwtSortThreads>;
 // stretch of its own, as CtaSort does, there would be a place for each digit of each warp that is being written, of all
 // blocks more than L2 holds, and a store of eight bytes would become one of 32 to device memory.
 class SuffixSort : public SuffixStretches {
+  // Where the warp counts the elements of a digit. Before its callers, which need its type.
+  auto counter_of(const LaneU32& digit) { return counters_.at(k_.warp() * kDigits + digit); }
+
  public:
   static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
   static constexpr dsl::u32 kTurns = 4;  // of a warp in a tile
@@ -85,7 +88,6 @@ class SuffixSort : public SuffixStretches {
   }
 
  private:
-  auto counter_of(const LaneU32& digit) { return counters_.at(k_.warp() * kDigits + digit); }
   void clear_counters() {
     using namespace dsl;
     k_.sync_warp();  // every lane has read what it needs of the tile before
