@@ -86,7 +86,7 @@ struct TransformBody {
                   dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>> statuses,
                   dsl::Arg<"item_count", dsl::u32> item_count, Options... options) const {
     using namespace dsl;
-    const dsl::Expr<dsl::u32, dsl::Rate::Block> index = k.block();
+    const BlockU32 index = k.block();
     k.return_if(index >= item_count);
     const WarpU32 src_size = src_sizes.within(item_count).at(index).load();
     const WarpU32 capacity = dst_capacities.within(item_count).at(index).load();

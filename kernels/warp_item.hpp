@@ -6,6 +6,7 @@
 
 namespace ptxkit::kernels {
 
+using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
 using WarpU32 = dsl::Expr<dsl::u32, dsl::Rate::Warp>;
 using WarpBool = dsl::Expr<bool, dsl::Rate::Warp>;
 using LaneU32 = dsl::Expr<dsl::u32, dsl::Rate::Thread>;
@@ -18,7 +19,7 @@ using ItemRoom = dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes, dsl::Rate::War
 
 // The item of this warp; warps past `item_count` leave the kernel.
 template <const LaunchShape& Shape>
-WarpU32 item_of_warp(dsl::Kernel& k, const dsl::Expr<dsl::u32, dsl::Rate::Block>& item_count) {
+WarpU32 item_of_warp(dsl::Kernel& k, const BlockU32& item_count) {
   static_assert(Shape.block_threads == Shape.items_per_block * dsl::kWarpLanes, "a warp works on one item");
   const WarpU32 item = k.block() * Shape.items_per_block + k.warp();
   k.return_if(item >= item_count);

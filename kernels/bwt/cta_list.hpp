@@ -8,7 +8,6 @@
 
 namespace ptxkit::kernels {
 
-using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
 using BlockVar = dsl::Var<dsl::u32, dsl::Rate::Block>;
 using Words = dsl::Ptr<dsl::Global, dsl::u32, 8>;
 using SharedWords = dsl::Ptr<dsl::Shared, dsl::u32, 16>;

@@ -36,7 +36,7 @@ KernelDefinition fse_encode() {
   return define_transform<Arg<"accuracy_bits", u32>>(
       kFseEncode,
       {.registers = 72, .shared_bytes = 2 * kSymbols * sizeof(u32) + kMaxStates * (sizeof(u8) + sizeof(u16))},
-      "one warp a stream", [](TransformItem& item, const auto& fail_if, const Expr<u32, Rate::Block>& wanted_bits) {
+      "one warp a stream", [](TransformItem& item, const auto& fail_if, const BlockU32& wanted_bits) {
         Kernel& k = item.k;
         const SymbolWords counts = k.shared<u32, kSymbols, 16>("counts").data();
         const SymbolWords words = k.shared<u32, kSymbols, 16>("words").data();

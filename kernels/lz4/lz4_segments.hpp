@@ -13,7 +13,6 @@
 namespace ptxkit::kernels {
 
 using LaneVar = dsl::Var<dsl::u32, dsl::Rate::Thread>;
-using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
 
 inline constexpr uint32_t kChunkThreads = kLz4CompressChunkShape.block_threads;
 inline constexpr uint32_t kChunkWarps = kChunkThreads / dsl::kWarpLanes;

@@ -1,6 +1,8 @@
 // From an LZ block back to bytes, one warp a block: 32 tokens a turn. A prefix sum of their lengths gives each its
 // place; literals go there at once, then matches whose source was there before the turn, eight at a time, then the
 // others one after the other, each by the whole warp.
+#include <bit>
+
 #include "kernels/kernels.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "kernels/transform.hpp"
@@ -14,6 +16,7 @@ class Decoder {
  public:
   // A far match is two words of the list: place and length, source.
   static constexpr u32 kListWords = 2 * kWarpLanes;
+  static constexpr u32 kPlaceBits = std::countr_zero(kLzDecodeMaxBytes);
   using List = Ptr<Shared, u32, 16, Rate::Warp>;
 
   Decoder(TransformItem& item, const List& list)
@@ -97,7 +100,7 @@ class Decoder {
       item_.dst.at(source).prefetch_l2();
       item_.dst.at(source + lengths - 1).prefetch_l2();
       const auto entry = list_.at(times<2>(popc(mask & k_.lanes_below())));
-      entry.store(begins | (lengths - kLzMinMatch) << 24);
+      entry.store(begins | (lengths - kLzMinMatch) << kPlaceBits);
       entry.template at<1>().store(source);
     });
     k_.sync_warp();
@@ -114,8 +117,8 @@ class Decoder {
         const LaneU32 index = first + i * kGroups + k_.lane() / kGroup;
         const LaneBool there = index < count;
         const auto words = list_.at(times<2>(select(there, index, 0))).template load_vector<2>();
-        copies[i].to = words[0] & 0xFFFFFF;
-        copies[i].length = select(there, (words[0] >> 24) + kLzMinMatch, 0);
+        copies[i].to = words[0] & (kLzDecodeMaxBytes - 1);
+        copies[i].length = select(there, (words[0] >> kPlaceBits) + kLzMinMatch, 0);
         copies[i].from = words[1];
       });
       for (Copy& copy : copies) {

@@ -6,7 +6,6 @@
 
 namespace ptxkit::kernels {
 
-using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
 using LzSizes = dsl::Ptr<dsl::ReadOnly, dsl::u32>;
 using LzMatchWords = dsl::Ptr<dsl::Global, dsl::u32>;
 using FixedLzMatchWords = dsl::Ptr<dsl::ReadOnly, dsl::u32>;

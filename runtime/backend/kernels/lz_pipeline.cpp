@@ -16,6 +16,8 @@ using kernels::StreamStatus;
 
 constexpr std::size_t kStreams = kernels::kLzStreams;
 
+static_assert(1u << format::kPtzMaxBlockBits <= kernels::kLzDecodeMaxBytes);
+
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 constexpr std::uint32_t parts_of(std::size_t bytes, std::uint32_t part_bytes) {
   return static_cast<std::uint32_t>((bytes + part_bytes - 1) / part_bytes);
