@@ -83,7 +83,7 @@ struct Cases {
   // Bytes that one copy puts into the box.
   static size_t box_bytes(const TensorMap& map) {
     size_t count = unit_bytes(map);
-    if (map.is_im2col) return count * map.box[0] * map.box[1];
+    if (map.is_im2col) return count * (map.interleave_bytes ? 1 : map.box[0]) * map.box[1];
     for (unsigned i = 0; i < map.rank; ++i) {
       if (map.interleave_bytes && i + 2 == map.rank) continue;
       const bool has_stride = i != 0 || map.interleave_bytes;
@@ -243,6 +243,37 @@ void add_im2col(Cases& cases) {
   cases.im2col("im2col of f32 filled with NaN", map, {12, -1, 4, 2}, {0, 0});
 }
 
+// Width, height, depth, slices of channels, images.
+TensorMap sliced_images(unsigned rank, uint8_t bytes) {
+  TensorMap map = rank == 3   ? tensor(Type::u16, {6, 4, 3}, {16, 24})
+                  : rank == 4 ? tensor(Type::u16, {6, 5, 4, 3}, {16, 40})
+                              : tensor(Type::u16, {6, 5, 4, 3, 2}, {16, 60});
+  map.is_im2col = true;
+  map.interleave_bytes = bytes;
+  if (bytes == 32) map.swizzle = TensorSwizzle::bytes_32;
+  map.lower_corner = map.upper_corner = {-1, -1, -1};
+  return map;
+}
+
+void add_interleaved_im2col(Cases& cases) {
+  const std::string numbers = "mul.lo.u32 %word, %i, 0x9e3779b1;\n";
+  for (const uint8_t bytes : {uint8_t{16}, uint8_t{32}}) {
+    const std::string of = fmt::format(" in slices of {} bytes", bytes);
+    cases.im2col("im2col of rank 3" + of, sliced_images(3, bytes), {2, 1, 0}, {1});
+    cases.im2col("im2col of rank 4" + of, sliced_images(4, bytes), {2, 3, 1, 0}, {1, 2});
+    cases.im2col("im2col of rank 5" + of, sliced_images(5, bytes), {-1, 1, 2, 1, 0}, {0, 1, 1});
+    TensorMap map = sliced_images(4, bytes);
+    map.element_stride = {2, 3, 1, 1, 1};
+    cases.im2col("im2col of rank 4 with element strides" + of, map, {-1, -1, 2, 0}, {1, 1});
+    map = sliced_images(4, bytes);
+    map.lower_corner = {};
+    cases.add("store by im2col" + of, map,
+              store_program("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%map, {2, 3, 1, 0}],"
+                            " [tile]",
+                            numbers));
+  }
+}
+
 // Stores take no negative coordinate.
 TensorMap within(unsigned rank) {
   TensorMap map = images(rank);
@@ -381,6 +412,7 @@ std::vector<TensorCase> tensor_cases() {
   add_im2col(cases);
   add_stores(cases);
   add_replaced(cases);
+  add_interleaved_im2col(cases);  // last: the others' bytes are those that were recorded
   return cases.all;
 }
 

@@ -66,15 +66,17 @@ std::vector<TensorPoint> tile_rows(const TensorMap& map, const TensorPoint& corn
 struct Pixels {
   const TensorMap& map;
   TensorPoint base;
-  unsigned spatial;  // dimensions 1 to `spatial` are walked
+  unsigned spatial;  // that many dimensions are walked
   int64_t shift = 0;
+  unsigned w = map.interleave_bytes ? 0 : 1;  // the dimension; H and D come next
 
-  int64_t lower(unsigned i) const { return map.lower_corner[i - 1] + (i == 1 ? shift : 0); }
+  unsigned end() const { return w + spatial; }
+  int64_t lower(unsigned i) const { return map.lower_corner[i - w] + (i == w ? shift : 0); }
   int64_t upper(unsigned i) const {
-    return static_cast<int64_t>(map.size[i]) - 1 + map.upper_corner[i - 1] + (i == 1 ? shift : 0);
+    return static_cast<int64_t>(map.size[i]) - 1 + map.upper_corner[i - w] + (i == w ? shift : 0);
   }
   void next() {
-    for (unsigned i = 1; i <= spatial; ++i) {
+    for (unsigned i = w; i < end(); ++i) {
       base[i] += map.element_stride[i];
       if (base[i] <= upper(i)) return;
       base[i] = lower(i);
@@ -87,7 +89,6 @@ Result<void> check_interleave(const TensorMap& map) {
   if (map.interleave_bytes != 16 && map.interleave_bytes != 32)
     return fail(fmt::format("slices of {} bytes: expected 16 or 32", map.interleave_bytes));
   if (map.rank < 3) return fail(fmt::format("an interleaved tensor has rank {}, expected 3 to 5", map.rank));
-  if (map.is_im2col) return fail("im2col of an interleaved tensor is not emulated");
   if (map.interleave_bytes == 32 && map.swizzle != TensorSwizzle::bytes_32)
     return fail("slices of 32 bytes are swizzled in spans of 32, and in no others");
   for (unsigned i = 0; i + 1 < map.rank; ++i)
@@ -101,7 +102,10 @@ Result<void> check_interleave(const TensorMap& map) {
 uint32_t unit_bytes(const TensorMap& map) {
   return map.interleave_bytes ? map.interleave_bytes : ptx::byte_width(map.element);
 }
-uint32_t units_of_a_row(const TensorMap& map) { return has_gaps(map) ? 1 : map.box[0]; }
+uint32_t units_of_a_row(const TensorMap& map) {
+  const bool single = map.is_im2col ? map.interleave_bytes != 0 : has_gaps(map);
+  return single ? 1 : map.box[0];
+}
 uint32_t row_pitch_bytes(const TensorMap& map) {
   if (map.interleave_bytes || map.swizzle == TensorSwizzle::none) return units_of_a_row(map) * unit_bytes(map);
   return 16u << static_cast<unsigned>(map.swizzle);
@@ -226,19 +230,20 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
   std::copy(coordinates.begin(), coordinates.end(), corner.begin());
   if (mode == TensorMode::tiled) return tile_rows(map, corner);
   const bool only_w = mode != TensorMode::im2col;
+  if (only_w && map.interleave_bytes) return fail("im2col::w of an interleaved tensor is not emulated");
   Pixels pixels{map, corner, only_w ? 1u : map.rank - 2u, only_w && !offsets.empty() ? offsets[1] : 0};
   if (only_w && !offsets.empty() && offsets[0] != 0)
     return fail(fmt::format("wHalo is {}: where halos lie the ISA says in figures only, and the emulator knows none",
                             offsets[0]));
-  pixels.base[1] += pixels.shift;
-  for (unsigned i = 1; i <= pixels.spatial; ++i)
+  pixels.base[pixels.w] += pixels.shift;
+  for (unsigned i = pixels.w; i < pixels.end(); ++i)
     if ((pixels.base[i] < pixels.lower(i) && !only_w) || pixels.base[i] > pixels.upper(i))
       return fail(fmt::format("coordinate {} of dimension {} is outside of the bounding box, {} to {}", pixels.base[i],
                               i, pixels.lower(i), pixels.upper(i)));
   const unsigned count = mode == TensorMode::im2col_w_128 ? 128 : map.box[1];
   for (unsigned i = 0; i < count; ++i, pixels.next()) {
     rows.push_back(pixels.base);
-    for (unsigned k = 0; !only_w && k < offsets.size(); ++k) rows.back()[k + 1] += offsets[k];
+    for (unsigned k = 0; !only_w && k < offsets.size(); ++k) rows.back()[pixels.w + k] += offsets[k];
   }
   return rows;
 }

@@ -38,6 +38,7 @@ inline constexpr size_t kTensorMapBytes = 128;  // aligned to 64
 
 // What the innermost dimension counts: elements, or with interleave (NC/8HWC8, NC/16HWC16) slices of 16 or 32 bytes,
 // the channels of one place; then the last dimension but one counts the slices of a place, of which a copy moves one.
+// So W is the innermost dimension of im2col, and the box's channels have no effect.
 uint32_t unit_bytes(const TensorMap& map);
 // Units that lie side by side: of the innermost dimension that many are moved from each point of tensor_rows.
 uint32_t units_of_a_row(const TensorMap& map);
