@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <lz4.h>
@@ -111,6 +113,8 @@ Result<Timing> measure_decompression(const driver::ContextPointer& context, cons
   if (!session) return tl::unexpected(session.error());
   const std::size_t count = blocks.size();
   std::vector<std::uint8_t> packed;
+  packed.reserve(std::transform_reduce(blocks.begin(), blocks.end(), std::size_t{0}, std::plus<>(),
+                                       [](codec::Bytes block) { return block.size(); }));
   std::vector<std::uint64_t> block_offsets(count), output_offsets(count);
   std::vector<std::uint32_t> block_sizes(count), capacities(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -149,10 +153,9 @@ Result<Timing> measure_decompression(const driver::ContextPointer& context, cons
           input.name);
     }
   }
-  const auto [bad, good] = std::mismatch(found.begin(), found.end(), input.raw.begin());
-  if (bad != found.end())
-    return fail(fmt::format("byte {} of the decoded data is wrong", bad - found.begin()), input.name);
-  return seconds;
+  if (found == input.raw) return seconds;
+  const auto bad = std::mismatch(found.begin(), found.end(), input.raw.begin()).first;
+  return fail(fmt::format("byte {} of the decoded data is wrong", bad - found.begin()), input.name);
 }
 
 Result<Timing> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,

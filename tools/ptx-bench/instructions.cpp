@@ -31,8 +31,9 @@ class Emulation {
     const auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
     if (!program) return tl::unexpected(program.error());
     arguments.push_back(Argument::of(item_count));
-    const auto ran = emulator::launch(
-        *program, image.name, {.grid = {shape.grid_blocks(item_count)}, .block = {shape.block_threads}}, arguments);
+    const auto ran = emulator::launch(*program, image.name,
+                                      {.grid = {shape.grid_blocks(item_count)}, .block = {shape.block_threads}},
+                                      arguments, {.checks = emulator::kCheckNone});
     if (!ran) return tl::unexpected(ran.error());
     if (!ran->ok()) return fail(emulator::render(*ran, path));
     return ran->statistics.warp_instructions;

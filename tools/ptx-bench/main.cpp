@@ -101,7 +101,8 @@ int run(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Measures the kernels on a GPU, and liblz4 on the CPU beside them."};
   app.require_subcommand(1);
-  auto* lz4 = app.add_subcommand("lz4", "the LZ4 kernels on each file, repeated to --size");
+  auto* lz4 =
+      app.add_subcommand("lz4", "the LZ4 kernels on each file, repeated to --size; CPU rows on its first 256 MiB");
   lz4->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   lz4->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 4096 65536)")
       ->delimiter(',')
