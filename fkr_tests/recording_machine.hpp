@@ -141,8 +141,8 @@ void expect_declared_costs(const Make& make, std::uint32_t major, std::uint32_t 
     EXPECT_EQ(declared, allocated) << launch.kernel << " at N = " << n;
     EXPECT_EQ(launch.block_threads, image->block_threads) << launch.kernel;
     const std::uint64_t threads = std::uint64_t{launch.grid_blocks} * launch.block_threads;
-    EXPECT_GE(threads, cost->thread_count(n)) << launch.kernel;
-    EXPECT_LT(threads - cost->thread_count(n), launch.block_threads) << launch.kernel;
+    EXPECT_GE(threads, *cost->thread_count(n)) << launch.kernel;
+    EXPECT_LT(threads - *cost->thread_count(n), launch.block_threads) << launch.kernel;
   }
   EXPECT_EQ(input_bytes, item_count * (2 * kMaxPageBytes + kMaxChunkBytes));
 }

@@ -127,8 +127,11 @@ Result<uint64_t> KernelCost::memory_bytes(uint64_t input_bytes) const {
   return total;
 }
 
-uint64_t KernelCost::thread_count(uint64_t input_bytes) const {
-  return static_cast<uint64_t>(std::ceil(threads_per_element * static_cast<double>(input_bytes)));
+Result<uint64_t> KernelCost::thread_count(uint64_t input_bytes) const {
+  constexpr double kTwoTo64 = 18446744073709551616.0;
+  const double threads = std::ceil(threads_per_element * static_cast<double>(input_bytes));
+  if (threads >= kTwoTo64) return fail(fmt::format("{} bytes of input need more than 2^64 threads", input_bytes));
+  return static_cast<uint64_t>(threads);
 }
 
 Result<KernelCost> parse_kernel_cost(std::string_view ptx) {

@@ -48,8 +48,8 @@ struct KernelCost {
 
   // Sum of all buffers.
   Result<uint64_t> memory_bytes(uint64_t input_bytes) const;
-  // ceil(threads_per_element * input_bytes).
-  uint64_t thread_count(uint64_t input_bytes) const;
+  // ceil(threads_per_element * input_bytes). Fails when that does not fit 64 bits.
+  Result<uint64_t> thread_count(uint64_t input_bytes) const;
 };
 
 // The block of a PTX text that holds one kernel. No block, two blocks, an unknown key, a missing key or an expression

@@ -11,6 +11,7 @@
 #include "support/check.hpp"
 #include "support/embedded.hpp"
 #include "support/file.hpp"
+#include "support/json_depth.hpp"
 
 namespace ptxkit::rules {
 
@@ -220,6 +221,10 @@ std::optional<std::string> EvidenceSet::confirmed_by(std::string_view rule, uint
 }
 
 Result<EvidenceFile> parse_evidence(std::string_view json, const std::string& path) {
+  if (json_depth(json) > kMaxJsonDepth) {
+    return fail(fmt::format("evidence: nested in more than {} brackets", kMaxJsonDepth), path,
+                "`docs/ptx-debug.md` describes the format");
+  }
   try {
     return Reader(Json::parse(json), path).read();
   } catch (const Json::parse_error& error) {

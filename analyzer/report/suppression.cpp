@@ -238,7 +238,8 @@ Result<Baseline> Baseline::read(std::string_view text, const std::string& path) 
     return fail(fmt::format("baseline: {}", what), path, "write one with --write-baseline");
   };
   if (json.is_discarded()) return wrong("not JSON");
-  if (!json.is_object() || json.value("schema", "") != kSchema) return wrong("expected the schema ptxkit-baseline-1");
+  if (!json.is_object() || !json.contains("schema") || json["schema"] != kSchema)
+    return wrong("expected the schema ptxkit-baseline-1");
   const auto findings = json.find("findings");
   if (findings == json.end() || !findings->is_array()) return wrong("'findings' is missing");
   Baseline baseline;

@@ -6,12 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file.hpp"
+#include "support/json_depth.hpp"
 
 namespace ptxkit::rules {
 
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr uint64_t kLargestAlignBytes = uint64_t{1} << 31;
 
 // Reads one file; `where` grows with the way to the field at hand, so that an error can name it.
 class Reader {
@@ -33,8 +36,8 @@ class Reader {
         return fail(fmt::format("launch file: 'block' of '{}': expected at most 1024 threads, found {}", name, threads),
                     path_, std::string(kTodo));
       if (const auto found = entry.find("dynamic_shared_bytes"); found != entry.end()) {
-        if (!found->is_number_unsigned())
-          return refuse(fmt::format("'dynamic_shared_bytes' of '{}'", name), "a number of bytes", *found);
+        if (!found->is_number_unsigned() || *found > UINT32_MAX)
+          return refuse(fmt::format("'dynamic_shared_bytes' of '{}'", name), "a number of bytes below 2^32", *found);
         facts.dynamic_shared_bytes = found->get<uint64_t>();
       }
       if (const auto found = entry.find("parameters"); found != entry.end()) {
@@ -81,8 +84,9 @@ class Reader {
                high = number("max");
     for (const auto* field : {&align, &bytes, &value, &low, &high})
       if (!*field) return tl::unexpected(field->error());
-    if (*align && !std::has_single_bit(**align))
-      return refuse(fmt::format("'align' of parameter '{}'", name), "a power of two", each["align"]);
+    if (*align && (!std::has_single_bit(**align) || **align > kLargestAlignBytes))
+      return refuse(fmt::format("'align' of parameter '{}'", name),
+                    fmt::format("a power of two up to {}", kLargestAlignBytes), each["align"]);
     if (const auto access = each.find("access"); access != each.end()) {
       if (*access != "read_only" && *access != "read" && *access != "read_write")
         return refuse(fmt::format("'access' of parameter '{}'", name), "read_only, read or read_write", *access);
@@ -105,6 +109,9 @@ class Reader {
 }  // namespace
 
 Result<void> parse_launch_file(std::string_view json, const std::string& path, LaunchSet& into) {
+  if (json_depth(json) > kMaxJsonDepth)
+    return fail(fmt::format("launch file: nested in more than {} brackets", kMaxJsonDepth), path,
+                "`docs/analyzer.md` describes launch files");
   const Json root = Json::parse(json, nullptr, false);
   if (root.is_discarded())
     return fail("launch file: the text is no JSON", path, "`docs/analyzer.md` describes launch files");

@@ -46,9 +46,9 @@ class KernelCosts : public ::testing::Test {
     seen_.insert(std::string(kernel));
     // lz77_link takes as many threads for any block; it declares those of 4 MiB.
     const uint64_t threads = uint64_t{grid} * image.block_threads;
-    EXPECT_GE(threads, cost.thread_count(n));
+    EXPECT_GE(threads, *cost.thread_count(n));
     if (kernel != kLz77Link) {
-      EXPECT_LT(threads - cost.thread_count(n), image.block_threads);
+      EXPECT_LT(threads - *cost.thread_count(n), image.block_threads);
     }
     std::map<std::string, uint64_t> declared;
     for (const CostBuffer& buffer : cost.buffers) declared[buffer.name] = buffer.bytes.evaluate(n).value();

@@ -53,7 +53,7 @@ Result<std::string> table(const std::string& name, const kernels::KernelCost& co
     if (!written) return tl::unexpected(written.error());
   }
   auto written = row("memory", "", [&](uint64_t n) { return cost.memory_bytes(n); });
-  if (written) written = row("threads", "", [&](uint64_t n) { return Result<uint64_t>(cost.thread_count(n)); });
+  if (written) written = row("threads", "", [&](uint64_t n) { return cost.thread_count(n); });
   if (!written) return tl::unexpected(written.error());
   return out;
 }
@@ -69,7 +69,9 @@ Result<std::string> json(const std::string& name, const kernels::KernelCost& cos
   for (const uint64_t size : sizes) {
     const auto memory = cost.memory_bytes(size);
     if (!memory) return tl::unexpected(memory.error());
-    out["sizes"].push_back({{"input_bytes", size}, {"memory_bytes", *memory}, {"threads", cost.thread_count(size)}});
+    const auto threads = cost.thread_count(size);
+    if (!threads) return tl::unexpected(threads.error());
+    out["sizes"].push_back({{"input_bytes", size}, {"memory_bytes", *memory}, {"threads", *threads}});
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -154,7 +154,7 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
                              image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
-    EXPECT_EQ(cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
+    EXPECT_EQ(*cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });
 }
 
@@ -162,7 +162,7 @@ TEST(KernelFacts, ThreadsOfTheMatchFinders) {
   for (const auto& [name, threads] :
        {std::pair{kLz77Hash, 4u << 20}, std::pair{kLz77Batch, 131072u}, std::pair{kLz77Link, 32u * kLzLinkBlocks}}) {
     for_each_image(name, [threads = threads](const KernelImage& image, const Parsed&) {
-      EXPECT_EQ(parse_kernel_cost(image.ptx)->thread_count(4u << 20), threads);
+      EXPECT_EQ(*parse_kernel_cost(image.ptx)->thread_count(4u << 20), threads);
     });
   }
 }

@@ -61,7 +61,7 @@ TEST(KernelCost, FieldsOfABlock) {
   EXPECT_EQ(cost->buffers[1].name, "table");
   EXPECT_EQ(cost->local_mem_bytes, 16u);
   EXPECT_EQ(cost->note, "a, b");
-  EXPECT_EQ(cost->thread_count(4 << 20), 131072u);
+  EXPECT_EQ(*cost->thread_count(4 << 20), 131072u);
 }
 
 // The fifteen kernel files of libpz that carry the block, with what its cost plan gives for each ("GPU Kernel Cost
@@ -110,7 +110,7 @@ TEST(KernelCost, TheOriginalsFifteenAnnotationsGiveTheGoldenNumbers) {
     ASSERT_TRUE(cost) << cost.error().message();
     EXPECT_EQ(cost->memory_bytes(256 << 10).value(), original.at_256_kib);
     EXPECT_EQ(cost->memory_bytes(4 << 20).value(), original.at_4_mib);
-    EXPECT_EQ(cost->thread_count(4 << 20) * cost->passes, original.threads_at_4_mib);
+    EXPECT_EQ(*cost->thread_count(4 << 20) * cost->passes, original.threads_at_4_mib);
     EXPECT_EQ(cost->local_mem_bytes, original.local_mem_bytes);
     EXPECT_EQ(cost->note, original.note == nullptr ? "" : original.note);
     file_count += 1 + std::count(original.files, original.files + std::strlen(original.files), ' ');
@@ -121,6 +121,13 @@ TEST(KernelCost, TheOriginalsFifteenAnnotationsGiveTheGoldenNumbers) {
 std::string message_of(const std::string& ptx) {
   const auto cost = parse_kernel_cost(ptx);
   return cost ? "parsed" : cost.error().message();
+}
+
+TEST(KernelCost, MoreThreadsThanANumberHoldsAreRefused) {
+  const auto cost = parse_kernel_cost(block("a=N", "1e10"));
+  ASSERT_TRUE(cost) << cost.error().message();
+  EXPECT_EQ(*cost->thread_count(1'000'000'000), 10'000'000'000'000'000'000u);
+  EXPECT_THAT(cost->thread_count(2'000'000'000).error().message(), HasSubstr("more than 2^64 threads"));
 }
 
 TEST(KernelCost, ErrorsSayWhereAndWhat) {
