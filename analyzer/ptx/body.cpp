@@ -245,7 +245,10 @@ Guard Parser::parse_guard() {
   parse_name(Op::unknown, operand);
   if (operand.kind == OperandKind::reg) {
     guard.reg = operand.id;
-    if (function().registers[operand.id].type != Type::pred) {
+    if (operand.component != 0) {
+      report(DiagnosticKind::bad_predicate, name.at, name.end,
+             fmt::format("expected a whole predicate register as guard, found a part of '{}'", lexer_.text(name)));
+    } else if (function().registers[operand.id].type != Type::pred) {
       report(DiagnosticKind::bad_predicate, name.at, name.end,
              fmt::format("expected a predicate register as guard, found '{}' of .{}", lexer_.text(name),
                          text(function().registers[operand.id].type)));

@@ -36,9 +36,14 @@ void Parser::set_constant(Operand& operand, const Constant& constant) {
 }
 
 // .x .y .z .w .r .g .b .a behind a name, or a selector of a video instruction
-void Parser::parse_component(Operand& operand) {
+void Parser::parse_component(Operand& operand, std::string_view name, Components components) {
   if (token_.kind != TokenKind::dot_word) return;
   const std::string_view word = here().substr(1);
+  if (components == Components::none && !is_selector(word)) {
+    report_here(DiagnosticKind::bad_vector, fmt::format("'{}' has no components, found '.{}'", name, word));
+    advance();
+    return;
+  }
   if (word.size() == 1) {
     static constexpr std::string_view kFrom = "xyzwrgba", kTo = "xyzwxyzw";
     const size_t index = kFrom.find(word[0]);
@@ -47,7 +52,7 @@ void Parser::parse_component(Operand& operand) {
     } else {
       operand.component = static_cast<uint8_t>(kTo[index]);
     }
-  } else if (is_selector(word)) {
+  } else if (is_selector(word) && components != Components::four) {
     operand.component = 's';
     operand.value = 0;
     for (size_t i = 0; i < word.size(); ++i) operand.value |= uint64_t{static_cast<uint8_t>(word[i])} << (8 * i);
@@ -70,6 +75,11 @@ bool Parser::parse_offset(Operand& operand) {
   return true;
 }
 
+// Parts of a register of one element are what video instructions name; those of a vector are its components.
+Parser::Components Parser::components_of(const Operand& operand) {
+  return function().registers[operand.id].vector > 1 ? Components::four : Components::none;
+}
+
 // An identifier: sink, register, special register, variable, function, label.
 bool Parser::parse_name(Op op, Operand& operand) {
   const std::string_view name = here();
@@ -85,7 +95,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
   if (range != nullptr && (symbol == nullptr || range->depth > symbol->depth)) {
     operand.kind = OperandKind::reg;
     operand.id = use_register(range->id, index);
-    parse_component(operand);
+    parse_component(operand, name, components_of(operand));
     return true;
   }
   const SymbolKind kind = symbol != nullptr ? symbol->kind : SymbolKind::none;
@@ -94,7 +104,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
     case SymbolKind::reg:
       operand.kind = OperandKind::reg;
       operand.id = use_register(symbol->id, 0);
-      parse_component(operand);
+      parse_component(operand, name, components_of(operand));
       return true;
     case SymbolKind::variable: {
       operand.kind = OperandKind::symbol;
@@ -139,7 +149,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
       report_here(DiagnosticKind::bad_special_register,
                   fmt::format("'{}' has no components, found '{}'", name, here()));
     }
-    parse_component(operand);
+    parse_component(operand, name, Components::four);
     return true;
   }
   if (names_label || kind == SymbolKind::label || kind == SymbolKind::table) {
@@ -153,7 +163,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
     report(DiagnosticKind::undeclared_name, at, at + static_cast<Offset>(name.size()),
            fmt::format("'{}' is not declared in this scope", name));
   }
-  parse_component(operand);
+  parse_component(operand, name, Components::any);
   return true;
 }
 

@@ -167,7 +167,11 @@ class Parser {
   bool parse_address(Op op, Operand& operand, unsigned nesting);
   bool parse_group(Op op, Operand& operand, char close, OperandKind kind, unsigned nesting);
   bool parse_offset(Operand& operand);
-  void parse_component(Operand& operand);
+  // What may stand behind the point of a name: .x .y .z .w, only .b0 .h1 and so on, or, of a name that is not known,
+  // both.
+  enum class Components : uint8_t { none, four, any };
+  Components components_of(const Operand& operand);
+  void parse_component(Operand& operand, std::string_view name, Components components);
   bool parse_name(Op op, Operand& operand);
   void set_constant(Operand& operand, const Constant& constant);
   void pool_children(Operand& operand, size_t first);

@@ -65,6 +65,28 @@ TEST(Damaged, NeverHarmsTheHost) {
   EXPECT_GT(ran, 100);
 }
 
+// ptxas takes it, and the registers behind a vector are another one's.
+TEST(Damaged, AComponentBehindAVectorIsRefused) {
+  Device device;
+  auto program = Program::load_text(
+      device, module_text(".visible .entry k() { .reg .v2 .b32 %w; .reg .b32 %r; mov.u32 %r, %w.z; ret; }"), "w.ptx");
+  ASSERT_TRUE(program) << program.error().message();
+  auto outcome = launch(*program, "k", {}, {});
+  ASSERT_TRUE(outcome && outcome->faults.size() == 1);
+  EXPECT_NE(outcome->faults[0].message.find("'%w' has 2 components, not '.z'"), std::string::npos)
+      << outcome->faults[0].message;
+}
+
+TEST(Damaged, AKernelWithoutInstructionsEnds) {
+  Device device;
+  auto program = Program::load_text(device, module_text(".visible .entry k() {}"), "nothing.ptx");
+  ASSERT_TRUE(program) << program.error().message();
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{1}}) {
+    auto outcome = launch(*program, "k", {.grid = {2}, .block = {64}}, {}, {.schedule_seed = seed});
+    EXPECT_TRUE(outcome && outcome->ok());
+  }
+}
+
 TEST(Damaged, SizesBeyondTheHardwareAreRefused) {
   for (std::string_view body :
        {".visible .entry k(.param .align 4 .b8 p[99999999999]) { ret; }",

@@ -67,10 +67,15 @@ unsigned Decoder::register_bytes(ptx::RegId id) const {
   return reg.type == Type::pred ? 0 : std::max(2u, ptx::byte_width(reg.type));
 }
 
-Ref Decoder::slot(ptx::RegId id, uint8_t component) const {
+Ref Decoder::slot(ptx::RegId id, uint8_t component) {
   Ref first = slots_[function_id_][id];
   if (!component) return first;
   uint32_t index = component == 'w' ? 3 : static_cast<uint32_t>(component - 'x');
+  const ptx::Register& reg = function_->registers[id];
+  if (index >= reg.vector) {  // ptxas takes it
+    refuse(fmt::format("'{}' has {} components, not '.{}'", reg.name(), reg.vector, static_cast<char>(component)));
+    return first;
+  }
   return first + index * units(register_bytes(id));
 }
 

@@ -104,7 +104,7 @@ class Decoder {
   void add_parameter(std::vector<CallValue>& values, ptx::VariableId id);
   void add_argument(std::vector<CallValue>& values, const ptx::Operand& operand);
   unsigned register_bytes(ptx::RegId id) const;
-  Ref slot(ptx::RegId id, uint8_t component) const;
+  Ref slot(ptx::RegId id, uint8_t component);
   uint64_t literal(const ptx::Operand& operand, ptx::Type type) const;
 
   Words words() const { return {function_->modifiers(*instruction_)}; }

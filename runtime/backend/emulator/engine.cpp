@@ -536,8 +536,9 @@ Progress run(Cta& cta, uint64_t budget) {
       if (is_cut_off(launch, warp)) return Progress::done;
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
       if (adversarial && cta.random() % 4) slice = kFragmentSlice;
+      const uint32_t live = warp.live;
       uint64_t steps = launch.checked ? run_warp<true>(warp, slice) : run_warp<false>(warp, slice);
-      progress |= steps != 0;
+      progress |= steps != 0 || warp.live != live;  // to fall off the end takes no step
       used += steps;
       launch.steps.fetch_add(steps, std::memory_order_relaxed);
       if (adversarial && steps != 0) {
