@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "fkr_tests/fuzz/ptx_damage.hpp"
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
@@ -27,16 +29,7 @@ std::string read(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> seeds() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator("fkr_tests")) {
-    if (entry.path().extension() == ".ptx") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  std::vector<std::string> all;
-  for (const auto& path : paths) {
-    std::string text = read(path);
-    if (text.size() < 40000) all.push_back(std::move(text));
-  }
+  std::vector<std::string> all = ptxkit::testing::ptx_files("fkr_tests", 40000);
   all.push_back(
       ".version 9.0\n.target sm_90, debug\n.address_size 64\n.file 1 \"a.cu\"\n"
       ".global .align 4 .b8 t[4] = {1, 0xff, 2};\n.global .u64 q[2] = {generic(t)+1, 0xff00(t)};\n"
@@ -102,43 +95,6 @@ std::vector<std::string> hostile() {
   };
 }
 
-std::string damage(const std::vector<std::string>& all, std::mt19937& random) {
-  std::string text = all[random() % all.size()];
-  for (auto change = 1 + random() % 6; change != 0 && !text.empty(); --change) {
-    const std::size_t at = random() % text.size();
-    const std::size_t length = std::min<std::size_t>(1 + random() % 40, text.size() - at);
-    switch (random() % 8) {
-      case 0:
-        text[at] = static_cast<char>(random());
-        break;
-      case 1:
-        text[at] = ".,;:{}[]()<>+-!|@=%_\"/\n0 "[random() % 25];
-        break;
-      case 2:
-        text.erase(at, length);
-        break;
-      case 3:
-        text.resize(at);
-        break;
-      case 4:
-        text.insert(at, text.substr(random() % text.size(), length));
-        break;
-      case 5: {
-        const std::string& other = all[random() % all.size()];
-        text.insert(at, other.substr(random() % other.size(), length));
-        break;
-      }
-      case 6:
-        text.replace(at, length, std::to_string(random()));
-        break;
-      case 7:
-        text.insert(at, std::string(1 + random() % 8, text[at]));
-        break;
-    }
-  }
-  return text;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,7 +114,7 @@ int main(int argc, char** argv) {
   for (const std::string& text : all) run(text);
   for (unsigned seed = 0; seed < count; ++seed) {
     std::mt19937 random(seed);
-    run(damage(all, random));
+    run(ptxkit::testing::damage_bytes(all[random() % all.size()], all, random));
   }
   std::printf("%zu inputs of the corpus, %u damaged inputs of %zu seeds\n", kept.size(), count, all.size());
   return 0;

@@ -1,0 +1,48 @@
+// Any text as a program of the emulator: it is refused with words, or it runs on a launch made up for it until it ends,
+// meets faults or has taken its steps. The same launch twice gives the same outcome.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "analyzer/ptx/diagnostic.hpp"
+#include "runtime/generated_launch.hpp"
+
+namespace ptxkit {
+namespace {
+
+constexpr std::uint64_t kMaxSteps = 2000;
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "emulator_fuzz: %s\n", what);
+  std::abort();
+}
+
+std::string run(const ptx::Module& module, const ptx::Function& kernel, const emulator::LaunchOptions& options) {
+  emulator::Device device({.memory_bytes = std::uint64_t{64} << 20});
+  auto ran = emulate(device, module, kernel, generate_launch(module, kernel, nullptr, 0), options);
+  if (!ran) {
+    require(!ran.error().what.empty(), "an error without words");
+    return ran.error().message();
+  }
+  return emulator::render(ran->outcome, "fuzz.ptx") + std::to_string(ran->outcome.statistics.thread_instructions) +
+         ran->outcome.output;
+}
+
+}  // namespace
+}  // namespace ptxkit
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ptxkit;
+  const ptx::ParseResult parsed = ptx::parse(std::string(reinterpret_cast<const char*>(data), size), "fuzz.ptx");
+  if (!parsed.diagnostics.empty()) return 0;
+  for (const ptx::Function& function : parsed.module.functions) {
+    if (!function.is_entry || !function.has_body) continue;
+    const emulator::LaunchOptions checked{.max_steps = kMaxSteps};
+    require(run(parsed.module, function, checked) == run(parsed.module, function, checked), "two outcomes of a launch");
+    run(parsed.module, function,
+        {.checks = emulator::kCheckNone, .schedule_seed = 1, .adversarial = true, .max_steps = kMaxSteps});
+  }
+  return 0;
+}
