@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <random>
 #include <set>
@@ -29,7 +31,8 @@ struct TransformPair {
   std::string_view encoder, decoder;  // kernels; no encoder where several kernels in turn do that
   std::vector<uint32_t> encoder_options, decoder_options;
   TransformReference encode, decode;
-  std::function<size_t(size_t)> bound;  // of the coded size
+  std::function<size_t(size_t)> bound;                 // of the coded size
+  size_t largest_coded = kernels::kMaxTransformBytes;  // that the decoder takes
 
   // As a part of a test's name: letters and digits only.
   std::string name() const {
@@ -104,7 +107,8 @@ inline std::vector<TransformPair> transform_pairs() {
                          return TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(block.size())};
                        },
                    .decode = [](auto src, auto dst) { return lz77_decode_reference(src, dst); },
-                   .bound = [](size_t size) { return lz_block_bound(size); }});
+                   .bound = [](size_t size) { return lz_block_bound(size); },
+                   .largest_coded = kLzDecodeMaxBytes});
   return pairs;
 }
 
@@ -123,6 +127,31 @@ inline std::vector<Bytes> transform_inputs(size_t longest) {
   }
   return inputs;
 }
+
+// So many bytes of room that nobody has touched.
+class UntouchedRoom {
+ public:
+  explicit UntouchedRoom(size_t size) : bytes_(static_cast<uint8_t*>(std::calloc(size, 1)), std::free), size_(size) {}
+  std::span<uint8_t> bytes() const { return {bytes_.get(), bytes_ == nullptr ? 0 : size_}; }
+
+ private:
+  std::unique_ptr<uint8_t, void (*)(void*)> bytes_;
+  size_t size_;
+};
+
+// Bytes that come again as far back as a match reaches, and their LZ block, with matches of every length.
+struct LargeLzBlock {
+  explicit LargeLzBlock(uint32_t size) : raw(random_bytes(kernels::kLzMaxOffset, 1)) {
+    raw.resize(size);
+    kernels::LzMatches matches(size);
+    for (uint32_t i = kernels::kLzMaxOffset; i < size; ++i) {
+      raw[i] = raw[i - kernels::kLzMaxOffset];
+      matches[i] = {kernels::kLzMaxOffset, std::min(kernels::kLzMinMatch + i % 256, size - i), 0};
+    }
+    block = kernels::demux_reference(raw, matches);
+  }
+  Bytes raw, block;
+};
 
 // Codes above 11 bits for so many symbols that 1984 of the 32768 strings of 15 bits begin with one.
 inline Bytes bytes_with_many_long_codes() {

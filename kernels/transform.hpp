@@ -63,9 +63,9 @@ auto load_u32(const Pointer& from) {
   return from.template load_bytewise<dsl::u32>();
 }
 
-// Whether an item is larger than any transform takes.
-inline WarpBool is_too_large(const TransformItem& item) {
-  return dsl::max(item.src_size, item.capacity) > kMaxTransformBytes;
+// Whether an item is larger than the transform takes.
+inline WarpBool is_too_large(const TransformItem& item, dsl::u32 largest_bytes = kMaxTransformBytes) {
+  return dsl::max(item.src_size, item.capacity) > item.k.constant(largest_bytes);
 }
 
 // Warps = 1: body(item, fail_if, options...) in a loop that fail_if leaves. More: body(item, options...) outside of any
@@ -76,6 +76,7 @@ struct TransformBody {
   using Wide = dsl::Ptr<dsl::ReadOnly, P>;
 
   Body body;
+  dsl::u32 largest_bytes;
 
   void operator()(dsl::Kernel& k, dsl::Arg<"src", Wide<dsl::u8>> src,
                   dsl::Arg<"src_offsets", Wide<dsl::u64>> src_offsets, dsl::Arg<"src_sizes", Wide<dsl::u32>> src_sizes,
@@ -101,7 +102,7 @@ struct TransformBody {
     if constexpr (Warps == 1) {
       k.warp_loop([&](auto& once) {  // for its exits: whatever fails leaves it
         const FailIf fail_if{item, once};
-        fail_if(is_too_large(item), StreamStatus::item_too_large);
+        fail_if(is_too_large(item, largest_bytes), StreamStatus::item_too_large);
         body(item, fail_if, options...);
         once.break_();
       });
@@ -119,10 +120,11 @@ struct TransformBody {
 };
 
 // The transform `name`, with `Options` of type Arg<"...", u32>. body(...) as TransformBody says; it sets the item's
-// status and size_bytes.
+// status and size_bytes. `largest_bytes` counts where Warps = 1.
 template <dsl::u32 Warps, class... Options, class Body>
 dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
-                                           Body body, dsl::Where where = dsl::Where::current()) {
+                                           Body body, dsl::u32 largest_bytes = kMaxTransformBytes,
+                                           dsl::Where where = dsl::Where::current()) {
   using dsl::N;
   constexpr dsl::u32 kThreads = Warps * dsl::kWarpLanes;
   return dsl::define(dsl::KernelSpec{.name = std::string(name),
@@ -138,7 +140,7 @@ dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Bud
                                                           {"dst_sizes", N / (kTransformItemBytes / 4)},
                                                           {"statuses", N / (kTransformItemBytes / 4)}},
                                               .note = note}},
-                     TransformBody<Warps, Body, Options...>{std::move(body)}, where);
+                     TransformBody<Warps, Body, Options...>{std::move(body), largest_bytes}, where);
 }
 
 // A stream that the warps of a CTA decode together: all find out for themselves what it begins with, then each decodes
@@ -157,8 +159,9 @@ void decode_stream(TransformItem& item, Decoder& decoder) {
 
 template <class... Options, class Body>
 dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
-                                       Body body, dsl::Where where = dsl::Where::current()) {
-  return define_cta_transform<1, Options...>(name, budget, note, std::move(body), where);
+                                       Body body, dsl::u32 largest_bytes = kMaxTransformBytes,
+                                       dsl::Where where = dsl::Where::current()) {
+  return define_cta_transform<1, Options...>(name, budget, note, std::move(body), largest_bytes, where);
 }
 
 }  // namespace ptxkit::kernels

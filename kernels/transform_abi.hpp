@@ -32,7 +32,7 @@ struct TransformParameters {
 // Bytes of an item by which the cost blocks reckon, and of a block in a container unless said otherwise.
 inline constexpr uint32_t kTransformItemBytes = 65536;
 
-// Largest item of a transform, raw or coded.
+// Largest item of a transform, raw or coded, but for lz77_decode (kLzDecodeMaxBytes).
 inline constexpr uint32_t kMaxTransformBytes = (1u << 24) - 1;
 
 enum class StreamStatus : uint32_t {
@@ -42,7 +42,7 @@ enum class StreamStatus : uint32_t {
   bad_table = 3,       // the table of the stream is no table
   bad_lanes = 4,       // a lane count of 0 or above 32, or a lane longer than its symbols can be
   corrupt = 5,         // the content does not end in the state that an encoder starts from
-  item_too_large = 6,  // item or room above kMaxTransformBytes; nothing was read
+  item_too_large = 6,  // item or room above what the transform takes; nothing was read
   bad_option = 7,      // an option outside its range
 };
 

@@ -159,6 +159,18 @@ TEST(DeviceTransformCases, StreamsThatAreJustRightOrJustNot) {
   }
 }
 
+// One above 16 MiB and one above 64, in one launch.
+TEST(DeviceTransformCases, LargeLzBlocks) {
+  PTXKIT_REQUIRE_DEVICE();
+  std::vector<Item> items;
+  for (const uint32_t size : {(24u << 20) + 5, (64u << 20) + 4099}) {
+    const ptxkit::testing::LargeLzBlock large(size);
+    items.push_back({large.block, size});
+    items.push_back({large.block, size - 1});  // and no room for the last byte
+  }
+  expect_as_reference(kLz77Decode, {}, items, [](auto src, auto dst) { return lz77_decode_reference(src, dst); });
+}
+
 TEST(DeviceTransformCases, MoreLongHuffmanCodesThanTheTableHas) {
   PTXKIT_REQUIRE_DEVICE();
   const Bytes raw = ptxkit::testing::bytes_with_many_long_codes();

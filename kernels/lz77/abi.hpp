@@ -24,7 +24,9 @@ inline constexpr std::string_view kLz77Decode = "lz77_decode";
 inline constexpr uint32_t kLzMinMatch = 4;
 inline constexpr uint32_t kLzMaxMatch = kLzMinMatch + 255;
 inline constexpr uint32_t kLzMaxOffset = 65535;
-inline constexpr uint32_t kLzDecodeMaxBytes = 1u << 24;  // raw, of a block that the kernel decodes
+// Largest block of lz77_decode, raw or coded: larger than what the other transforms take. What a header says of a block
+// within it adds up in 32 bits.
+inline constexpr uint32_t kLzDecodeMaxBytes = 1u << 28;
 inline constexpr uint32_t kLzHashBits = 15;
 inline constexpr uint32_t kLzMaxLinks = 64;        // candidates of a position
 inline constexpr uint32_t kLzBatchPositions = 32;  // of a thread of lz77_batch

@@ -14,9 +14,9 @@ using namespace dsl;
 
 class Decoder {
  public:
-  // A far match is two words of the list: place and length, source.
+  // A far match is two words of the list: its place, then offset and length.
   static constexpr u32 kListWords = 2 * kWarpLanes;
-  static constexpr u32 kPlaceBits = std::countr_zero(kLzDecodeMaxBytes);
+  static constexpr u32 kOffsetBits = std::bit_width(kLzMaxOffset);
   using List = Ptr<Shared, u32, 16, Rate::Warp>;
 
   Decoder(TransformItem& item, const List& list)
@@ -100,8 +100,8 @@ class Decoder {
       item_.dst.at(source).prefetch_l2();
       item_.dst.at(source + lengths - 1).prefetch_l2();
       const auto entry = list_.at(times<2>(popc(mask & k_.lanes_below())));
-      entry.store(begins | (lengths - kLzMinMatch) << kPlaceBits);
-      entry.template at<1>().store(source);
+      entry.store(begins);
+      entry.template at<1>().store(offsets | lengths << kOffsetBits);
     });
     k_.sync_warp();
     const WarpU32 count = popc(mask);
@@ -117,9 +117,9 @@ class Decoder {
         const LaneU32 index = first + i * kGroups + k_.lane() / kGroup;
         const LaneBool there = index < count;
         const auto words = list_.at(times<2>(select(there, index, 0))).template load_vector<2>();
-        copies[i].to = words[0] & (kLzDecodeMaxBytes - 1);
-        copies[i].length = select(there, (words[0] >> kPlaceBits) + kLzMinMatch, 0);
-        copies[i].from = words[1];
+        copies[i].to = words[0];
+        copies[i].length = select(there, words[1] >> kOffsetBits, 0);
+        copies[i].from = words[0] - (words[1] & kLzMaxOffset);
       });
       for (Copy& copy : copies) {
         const auto from = item_.dst.at(*copy.from + own);
@@ -169,12 +169,14 @@ class Decoder {
 }  // namespace
 
 KernelDefinition lz77_decode() {
-  return define_transform<>(kLz77Decode, {.registers = 64, .shared_bytes = Decoder::kListWords * sizeof(u32)},
-                            "one warp a block", [](TransformItem& item, const auto& fail_if) {
-                              fail_if(item.src_size < kLzBlockHeaderBytes, StreamStatus::input_overrun);
-                              const auto list = item.k.shared<u32, Decoder::kListWords, 16>("list");
-                              Decoder(item, list.data()).decode(fail_if);
-                            });
+  return define_transform<>(
+      kLz77Decode, {.registers = 64, .shared_bytes = Decoder::kListWords * sizeof(u32)}, "one warp a block",
+      [](TransformItem& item, const auto& fail_if) {
+        fail_if(item.src_size < kLzBlockHeaderBytes, StreamStatus::input_overrun);
+        const auto list = item.k.shared<u32, Decoder::kListWords, 16>("list");
+        Decoder(item, list.data()).decode(fail_if);
+      },
+      kLzDecodeMaxBytes);
 }
 
 }  // namespace ptxkit::kernels

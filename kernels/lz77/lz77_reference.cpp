@@ -159,7 +159,7 @@ std::vector<uint8_t> demux_reference(std::span<const uint8_t> src, const LzMatch
 }
 
 TransformOutcome lz77_decode_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
-  if (std::max(src.size(), dst.size()) > kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  if (std::max(src.size(), dst.size()) > kLzDecodeMaxBytes) return {StreamStatus::item_too_large, 0};
   if (src.size() < kLzBlockHeaderBytes) return {StreamStatus::input_overrun, 0};
   const uint32_t raw_bytes = read_u32(src.data()), literal_count = read_u32(src.data() + 4),
                  match_count = read_u32(src.data() + 8), word_count = read_u32(src.data() + 12);

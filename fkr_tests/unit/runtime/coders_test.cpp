@@ -125,6 +125,17 @@ TEST_P(Coders, LargeItems) {
   }
 }
 
+TEST_P(Coders, LzBlocksAbove16Mebibytes) {
+  const testing::LargeLzBlock large((16 << 20) + 4099);
+  for (const TransformPair& pair : testing::transform_pairs()) {
+    if (pair.decoder != kernels::kLz77Decode) continue;
+    expect_same(pair.decode, fast_of(pair).decode, large.block, large.raw.size());
+    ByteVector decoded(large.raw.size());
+    EXPECT_EQ(fast_of(pair).decode(large.block, decoded).status, StreamStatus::ok);
+    EXPECT_TRUE(decoded == large.raw);
+  }
+}
+
 TEST_P(Coders, OptionsOutOfRange) {
   ByteVector raw(100, 'a'), room(4000);
   for (const kernels::RansWarpOptions o : {kernels::RansWarpOptions{8, 14}, kernels::RansWarpOptions{12, 21}}) {
@@ -135,7 +146,8 @@ TEST_P(Coders, OptionsOutOfRange) {
   raw.resize(kernels::kMaxTransformBytes + 1);
   for (const TransformPair& pair : testing::transform_pairs()) {
     EXPECT_EQ(fast_of(pair).encode(raw, {}).status, StreamStatus::item_too_large) << pair.label;
-    EXPECT_EQ(fast_of(pair).decode(raw, {}).status, StreamStatus::item_too_large) << pair.label;
+    const testing::UntouchedRoom larger(pair.largest_coded + 1);
+    EXPECT_EQ(fast_of(pair).decode(larger.bytes(), {}).status, StreamStatus::item_too_large) << pair.label;
   }
 }
 

@@ -42,7 +42,7 @@ void copy_match(uint8_t* to, uint32_t offset, uint32_t length) {
 }  // namespace
 
 TransformOutcome lz77_decode(Bytes src, MutableBytes dst) {
-  if (std::max(src.size(), dst.size()) > kernels::kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  if (std::max(src.size(), dst.size()) > kernels::kLzDecodeMaxBytes) return {StreamStatus::item_too_large, 0};
   if (src.size() < kLzBlockHeaderBytes) return {StreamStatus::input_overrun, 0};
   const auto raw_bytes = load<uint32_t>(src.data()), literal_count = load<uint32_t>(src.data() + 4),
              match_count = load<uint32_t>(src.data() + 8), word_count = load<uint32_t>(src.data() + 12);
