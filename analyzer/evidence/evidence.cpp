@@ -12,6 +12,7 @@
 #include "support/embedded.hpp"
 #include "support/file.hpp"
 #include "support/json_depth.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -186,20 +187,15 @@ Says decide(const EvidenceFile& file, std::string_view rule, size_t& probe_count
   return refutes ? Says::refutes : Says::nothing;
 }
 
-std::string describe(const EvidenceFile& file, size_t probe_count, std::string_view outcome) {
-  return fmt::format("{}: {} (sm_{}), driver {}, {}: {} probe{} {}", file.name, file.device, file.family_sm,
-                     file.driver, file.date, probe_count, probe_count == 1 ? "" : "s", outcome);
-}
-
 std::optional<std::string> first_that(const EvidenceSet& set, std::string_view rule, uint32_t target_sm, Says wanted) {
   if (target_sm == 0) return std::nullopt;
   for (const EvidenceFile& file : set.files) {
     if (target_sm > file.family_sm) continue;
     size_t probe_count = 0;
     if (decide(file, rule, probe_count) != wanted) continue;
-    return describe(file, probe_count,
-                    wanted == Says::refutes ? "ran where aligned, and gave 716 where a word access was misaligned"
-                                            : "of which one failed although aligned");
+    return fmt::format("{}: {} {}", description(file), plural(probe_count, "probe"),
+                       wanted == Says::refutes ? "ran where aligned, and gave 716 where a word access was misaligned"
+                                               : "of which one failed although aligned");
   }
   return std::nullopt;
 }
@@ -209,6 +205,10 @@ std::optional<std::string> first_that(const EvidenceSet& set, std::string_view r
 const ProbeInfo* find_probe(std::string_view name) {
   const auto found = std::ranges::find(kProbes, name, &ProbeInfo::name);
   return found == std::end(kProbes) ? nullptr : &*found;
+}
+
+std::string description(const EvidenceFile& file) {
+  return fmt::format("{}: {} (sm_{}), driver {}, {}", file.name, file.device, file.family_sm, file.driver, file.date);
 }
 
 std::optional<std::string> EvidenceSet::refuted_by(std::string_view rule, uint32_t target_sm) const {

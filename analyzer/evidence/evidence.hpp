@@ -36,6 +36,9 @@ struct EvidenceFile {
   std::vector<ProbeResult> probes;
 };
 
+// "h200-r580: NVIDIA H200 (sm_90), driver 580.159.04, 2026-11-20"
+std::string description(const EvidenceFile& file);
+
 // All evidence at hand. What covers a target: a device runs the PTX of every target up to its own, compiled by the
 // driver that was measured, so a file speaks for modules whose target is not above the device's.
 struct EvidenceSet {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "analyzer/report/document.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/rules/analyze.hpp"
 #include "analyzer/rules/context.hpp"
@@ -193,20 +194,22 @@ void release_statements(FileAnalysis& file) {
   }
 }
 
-rules::Status Report::status() const {
-  rules::Status strongest = rules::Status::good;
-  for (const FileAnalysis& file : files) strongest = std::max(strongest, file.status);
-  return strongest;
+void Totals::add(const FileAnalysis& file) {
+  ++file_count;
+  status = std::max(status, file.status);
+  for (const KernelAnalysis& kernel : file.kernels) {
+    for (const RuleVerdict& entry : kernel.verdicts) ran.set(index_of(*entry.rule));
+  }
 }
 
-size_t Report::ran_count() const {
-  RuleSet ran;
+std::string whole(std::unique_ptr<Document> document, std::span<const FileAnalysis> files) {
+  std::string text = document->begin();
+  Totals totals;
   for (const FileAnalysis& file : files) {
-    for (const KernelAnalysis& kernel : file.kernels) {
-      for (const RuleVerdict& entry : kernel.verdicts) ran.set(index_of(*entry.rule));
-    }
+    totals.add(file);
+    text += document->add(file);
   }
-  return ran.count();
+  return text + document->end(totals);
 }
 
 }  // namespace ptxkit::report

@@ -87,14 +87,13 @@ FileAnalysis unreadable(std::string path, Error error);
 // text, declarations and findings, of which text, JSON, SARIF and annotations are made.
 void release_statements(FileAnalysis& file);
 
-// Several files at once, as one report.
-struct Report {
-  std::vector<FileAnalysis> files;  // in the order given
-  AnalysisOptions options;
-  std::vector<std::string> evidence;  // "h200-r580: NVIDIA H200 (sm_90), driver 580.159.04, 2026-11-20"
+// What a report says of its files together.
+struct Totals {
+  size_t file_count = 0;
+  rules::Status status = rules::Status::good;  // the strongest of all files
+  RuleSet ran;                                 // rules with a verdict in any file
 
-  rules::Status status() const;  // the strongest of all files
-  size_t ran_count() const;      // rules of the catalogue with a verdict in any file
+  void add(const FileAnalysis& file);
 };
 
 }  // namespace ptxkit::report

@@ -45,29 +45,36 @@ std::string annotation(const FileAnalysis& file, const rules::RuleInfo& rule, co
                      escaped(message, "%\r\n"));
 }
 
-}  // namespace
+class AnnotationDocument : public Document {
+ public:
+  explicit AnnotationDocument(SourceLine source_line) : source_line_(std::move(source_line)) {}
 
-std::string to_github(const Report& report, const SourceLine& source_line) {
-  std::string out;
-  for (const FileAnalysis& file : report.files) {
-    const std::string path = printable(file.path);
-    if (file.error) {
-      out += fmt::format("::error::{}\n", escaped(file.error->message(), "%\r\n"));
-      continue;
-    }
+  std::string add(const FileAnalysis& file) override {
+    if (file.error) return fmt::format("::error::{}\n", escaped(file.error->message(), "%\r\n"));
+    std::string out;
     for (const std::string& remark : file.remarks) out += fmt::format("::notice::{}\n", escaped(remark, "%\r\n"));
     for (const KernelAnalysis& kernel : file.kernels) {
       for (const RuleVerdict& verdict : kernel.verdicts) {
         for (const Finding& finding : verdict.result.findings) {
-          if (finding.severity != Severity::info) out += annotation(file, *verdict.rule, finding, source_line);
+          if (finding.severity != Severity::info) out += annotation(file, *verdict.rule, finding, source_line_);
         }
       }
     }
-    out += file.score
-               ? fmt::format("{}: score {:.1f} (exit {})\n", path, file.score->percent(), rules::exit_code(file.status))
-               : fmt::format("{}: does not parse (exit {})\n", path, rules::exit_code(file.status));
+    const std::string path = printable(file.path);
+    const std::string outcome = !file.parsed.diagnostics.empty() ? "does not parse"
+                                : file.score                     ? fmt::format("score {:.1f}", file.score->percent())
+                                                                 : "no kernel examined";
+    return out + fmt::format("{}: {} (exit {})\n", path, outcome, rules::exit_code(file.status));
   }
-  return out;
+
+ private:
+  const SourceLine source_line_;
+};
+
+}  // namespace
+
+std::unique_ptr<Document> annotation_document(SourceLine source_line) {
+  return std::make_unique<AnnotationDocument>(std::move(source_line));
 }
 
 }  // namespace ptxkit::report

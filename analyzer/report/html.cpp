@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/html_parts.hpp"
 #include "analyzer/report/identity.hpp"
@@ -43,15 +44,16 @@ bool has_charge(const KernelAnalysis& kernel) {
 
 class Page {
  public:
-  Page(const Report& report, const SourceText& source_text) : report_(report), source_text_(source_text) {
+  Page(std::span<const FileAnalysis> files, const AnalysisOptions& options, const SourceText& source_text)
+      : files_(files), options_(options), source_text_(source_text) {
     size_t kernel_count = 0;
-    for (const FileAnalysis& file : report.files) kernel_count += file.kernels.size();
+    for (const FileAnalysis& file : files) kernel_count += file.kernels.size();
     is_large_ = kernel_count > kManyKernels;
   }
 
   std::string write() {
     std::string body;
-    for (const FileAnalysis& file : report_.files) body += file_html(file);
+    for (const FileAnalysis& file : files_) body += file_html(file);
     // What may load is said twice: nothing here refers to anything outside, and the browser would refuse it.
     std::string out = fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -59,21 +61,25 @@ class Page {
         "script-src 'unsafe-inline'\">\n"
         "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
         "<title>ptx-debug report: {}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-        for_html(report_.files.size() == 1 ? report_.files.front().path : plural(report_.files.size(), "file")),
-        page_file("report.css"));
+        for_html(files_.size() == 1 ? files_.front().path : plural(files_.size(), "file")), page_file("report.css"));
     out += header() + toolbar() + overview_ + "</tbody></table>\n" + body;
     return out + fmt::format("<script>\n{}</script>\n</body>\n</html>\n", page_file("report.js"));
   }
 
  private:
   std::string header() const {
+    Totals totals;
+    for (const FileAnalysis& file : files_) totals.add(file);
     std::string out = "<header><h1>ptx-debug report</h1>\n<p>";
     out += fmt::format("version {}, profile {}, {} of {} rules ran, exit code {}", tool_version(),
-                       report_.options.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause",
-                       report_.ran_count(), kRuleCount, rules::exit_code(report_.status()));
-    if (report_.options.minimum_percent) out += fmt::format(", least score {}", *report_.options.minimum_percent);
+                       options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause", totals.ran.count(),
+                       kRuleCount, rules::exit_code(totals.status));
+    if (options_.minimum_percent) out += fmt::format(", least score {}", *options_.minimum_percent);
     if (is_large_) out += "; code and pictures only of kernels with a finding above info";
-    for (const std::string& evidence : report_.evidence) out += "; evidence " + for_html(evidence);
+    if (options_.rules.evidence) {
+      for (const rules::EvidenceFile& file : options_.rules.evidence->files)
+        out += "; evidence " + for_html(description(file));
+    }
     return out + "</p></header>\n";
   }
 
@@ -141,7 +147,7 @@ class Page {
         at.module().version_minor, for_html(at.module().target));
     out += score_bars_html(kernel) + findings_html(at) + verdicts_html(kernel);
     if (at.has_code) {
-      out += code_html(at, source_text_) + flow_html(at) + shared_memory_html(at, report_.options);
+      out += code_html(at, source_text_) + flow_html(at) + shared_memory_html(at, options_);
     }
     return out + "</section>\n";
   }
@@ -221,7 +227,8 @@ class Page {
     return out + "</table></details>\n";
   }
 
-  const Report& report_;
+  const std::span<const FileAnalysis> files_;
+  const AnalysisOptions& options_;
   const SourceText& source_text_;
   bool is_large_ = false;
   unsigned next_ = 0;  // number of the next kernel
@@ -266,6 +273,9 @@ std::string_view grade_of(double percent, bool has_critical) {
 
 std::string ptx_line_id(const HtmlKernel& at, uint32_t line) { return fmt::format("{}-p{}", at.id, line); }
 
-std::string to_html(const Report& report, const SourceText& source_text) { return Page(report, source_text).write(); }
+std::string to_html(std::span<const FileAnalysis> files, const AnalysisOptions& options,
+                    const SourceText& source_text) {
+  return Page(files, options, source_text).write();
+}
 
 }  // namespace ptxkit::report

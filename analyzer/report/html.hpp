@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "analyzer/report/analysis.hpp"
@@ -15,6 +16,6 @@ using SourceText = std::function<std::optional<std::string>(const std::string& p
 // Scores, categories, findings that can be filtered, and for each kernel its PTX beside its source, its control flow,
 // its shared memory and the bank conflicts of its first warp. Everything that comes from a file is escaped. Long
 // kernels are shown around their findings only, which the page says. Deterministic.
-std::string to_html(const Report& report, const SourceText& source_text);
+std::string to_html(std::span<const FileAnalysis> files, const AnalysisOptions& options, const SourceText& source_text);
 
 }  // namespace ptxkit::report

@@ -1,8 +1,11 @@
-// Keys are written in the order of reading: what was judged, the outcome, then the details.
+// Keys are written in the order in which they are known: how files are judged, the files one by one, the outcome.
 #include "analyzer/report/json.hpp"
+
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
@@ -121,29 +124,58 @@ Json file_json(const FileAnalysis& file) {
   return json;
 }
 
-std::string finished(const Json& json) {
-  // A path or a name in the text may hold bytes that are no UTF-8; JSON cannot, so they become U+FFFD.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+// A path or a name in the text may hold bytes that are no UTF-8; JSON cannot, so they become U+FFFD.
+std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 Json tool_json() { return {{"name", "ptx-debug"}, {"version", tool_version()}}; }
 
+class JsonDocument : public Document {
+ public:
+  explicit JsonDocument(const AnalysisOptions& options) : options_(options) {}
+
+  std::string begin() override {
+    Json json = {{"schema", "ptxkit-report-1"}, {"tool", tool_json()}};
+    json["profile"] = options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause";
+    json["assume_align_bytes"] = options_.rules.assume_align_bytes;
+    json["min_score"] = optional_json(options_.minimum_percent);
+    json["evidence"] = Json::array();
+    if (options_.rules.evidence) {
+      for (const rules::EvidenceFile& file : options_.rules.evidence->files)
+        json["evidence"].push_back(description(file));
+    }
+    return opened(json) + ",\n\"files\": [";
+  }
+
+  std::string add(const FileAnalysis& file) override {
+    return (std::exchange(has_files_, true) ? ",\n" : "\n") + dumped(file_json(file));
+  }
+
+  std::string end(const Totals& totals) override {
+    const Json json = {{"rules",
+                        {{"total", kRuleCount},
+                         {"implemented", implemented_rules().count()},
+                         {"wanted", options_.wanted.count()},
+                         {"ran", totals.ran.count()}}},
+                       {"exit_code", rules::exit_code(totals.status)}};
+    return "\n],\n" + dumped(json).substr(2) + "\n";
+  }
+
+ private:
+  // The object without its closing brace: more fields follow.
+  static std::string opened(const Json& json) {
+    std::string text = dumped(json);
+    text.resize(text.rfind('\n'));
+    return text;
+  }
+
+  const AnalysisOptions& options_;
+  bool has_files_ = false;
+};
+
 }  // namespace
 
-std::string to_json(const Report& report) {
-  Json json = {{"schema", "ptxkit-report-1"}, {"tool", tool_json()}};
-  json["profile"] = report.options.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause";
-  json["assume_align_bytes"] = report.options.rules.assume_align_bytes;
-  json["min_score"] = optional_json(report.options.minimum_percent);
-  json["evidence"] = report.evidence;
-  json["rules"] = {{"total", kRuleCount},
-                   {"implemented", implemented_rules().count()},
-                   {"wanted", report.options.wanted.count()},
-                   {"ran", report.ran_count()}};
-  json["exit_code"] = rules::exit_code(report.status());
-  json["files"] = Json::array();
-  for (const FileAnalysis& file : report.files) json["files"].push_back(file_json(file));
-  return finished(json);
+std::unique_ptr<Document> json_document(const AnalysisOptions& options) {
+  return std::make_unique<JsonDocument>(options);
 }
 
 std::string rules_json() {
@@ -159,7 +191,7 @@ std::string rules_json() {
                              {"implemented", implemented[index_of(rule)]},
                              {"property", rule.property}});
   }
-  return finished(json);
+  return dumped(json) + "\n";
 }
 
 }  // namespace ptxkit::report

@@ -2,6 +2,7 @@
 #include "analyzer/report/sarif.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -123,7 +124,8 @@ Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const 
   return json;
 }
 
-void add_results(const FileAnalysis& file, Json& results) {
+std::vector<Json> results_of(const FileAnalysis& file) {
+  std::vector<Json> results;
   const ptx::Module& module = file.parsed.module;
   for (const KernelAnalysis& kernel : file.kernels) {
     for (const RuleVerdict& verdict : kernel.verdicts) {
@@ -139,22 +141,35 @@ void add_results(const FileAnalysis& file, Json& results) {
       }
     }
   }
+  return results;
 }
 
-// A log of one run. Its rules are those of the catalogue, in order, and then `further_rules`.
-std::string log(const RulePage& rule_page, Json further_rules, Json invocation, Json results) {
-  Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
-  for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule, rule_page));
-  for (Json& rule : further_rules) driver["rules"].push_back(std::move(rule));
-  Json run = {{"tool", {{"driver", std::move(driver)}}},
-              {"invocations", Json::array({std::move(invocation)})},
-              {"columnKind", "unicodeCodePoints"},
-              {"results", std::move(results)}};
-  const Json log = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-                    {"version", "2.1.0"},
-                    {"runs", Json::array({std::move(run)})}};
-  return log.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+// A log of one run, piece by piece: what stands before the results, one of them, what stands behind them.
+class Log {
+ public:
+  // The rules are those of the catalogue, in order, and then `further_rules`.
+  static std::string begin(const RulePage& rule_page, Json further_rules) {
+    Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
+    for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule, rule_page));
+    for (Json& rule : further_rules) driver["rules"].push_back(std::move(rule));
+    const Json tool = {{"driver", std::move(driver)}};
+    return fmt::format(
+        "{{\n\"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n\"version\": \"2.1.0\",\n\"runs\": [{{\n"
+        "\"tool\": {},\n\"columnKind\": \"unicodeCodePoints\",\n\"results\": [",
+        dumped(tool));
+  }
+
+  std::string result(const Json& result) { return (std::exchange(has_results_, true) ? ",\n" : "\n") + dumped(result); }
+
+  static std::string end(const Json& invocation) {
+    return fmt::format("\n],\n\"invocations\": [{}]\n}}]\n}}\n", dumped(invocation));
+  }
+
+ private:
+  bool has_results_ = false;
+};
 
 // Of the rule of a fault; one that is not in the catalogue is added to `further_rules`.
 size_t rule_index(const RunFault& fault, Json& further_rules) {
@@ -204,35 +219,55 @@ Json result_json(const ptx::Module& module, const RunFault& fault, SeenPlaces& s
   return json;
 }
 
+class SarifDocument : public Document {
+ public:
+  explicit SarifDocument(RulePage rule_page) : rule_page_(std::move(rule_page)) {}
+
+  std::string begin() override { return Log::begin(rule_page_, {}); }
+
+  std::string add(const FileAnalysis& file) override {
+    if (file.error) {
+      notify("error", file.error->message());
+      return {};
+    }
+    for (const std::string& remark : file.remarks) notify("warning", remark);
+    std::string text;
+    for (const Json& result : results_of(file)) text += log_.result(result);
+    return text;
+  }
+
+  std::string end(const Totals& totals) override {
+    return Log::end({{"executionSuccessful", totals.status != rules::Status::unreadable},
+                     {"exitCode", rules::exit_code(totals.status)},
+                     {"toolExecutionNotifications", std::move(notifications_)}});
+  }
+
+ private:
+  void notify(std::string_view level, std::string_view what) {
+    notifications_.push_back({{"level", level}, {"message", message(what)}});
+  }
+
+  const RulePage rule_page_;
+  Log log_;
+  Json notifications_ = Json::array();
+};
+
 }  // namespace
 
-std::string to_sarif(const Report& report, const RulePage& rule_page) {
-  Json invocation = {{"executionSuccessful", report.status() != rules::Status::unreadable},
-                     {"exitCode", rules::exit_code(report.status())},
-                     {"toolExecutionNotifications", Json::array()}};
-  Json results = Json::array();
-  for (const FileAnalysis& file : report.files) {
-    if (file.error) {
-      invocation["toolExecutionNotifications"].push_back(
-          {{"level", "error"}, {"message", message(file.error->message())}});
-      continue;
-    }
-    for (const std::string& remark : file.remarks) {
-      invocation["toolExecutionNotifications"].push_back({{"level", "warning"}, {"message", message(remark)}});
-    }
-    add_results(file, results);
-  }
-  return log(rule_page, {}, std::move(invocation), std::move(results));
+std::unique_ptr<Document> sarif_document(RulePage rule_page) {
+  return std::make_unique<SarifDocument>(std::move(rule_page));
 }
 
 std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code,
                      const RulePage& rule_page) {
   SeenPlaces seen;
-  Json further_rules = Json::array(), results = Json::array();
-  for (const RunFault& fault : faults) results.push_back(result_json(module, fault, seen, further_rules));
-  Json invocation = {
-      {"executionSuccessful", true}, {"exitCode", exit_code}, {"toolExecutionNotifications", Json::array()}};
-  return log(rule_page, std::move(further_rules), std::move(invocation), std::move(results));
+  Json further_rules = Json::array();
+  Log log;
+  std::string results;
+  for (const RunFault& fault : faults) results += log.result(result_json(module, fault, seen, further_rules));
+  return Log::begin(rule_page, std::move(further_rules)) + results +
+         Log::end(
+             {{"executionSuccessful", true}, {"exitCode", exit_code}, {"toolExecutionNotifications", Json::array()}});
 }
 
 }  // namespace ptxkit::report

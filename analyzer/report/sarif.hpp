@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/document.hpp"
 
 namespace ptxkit::report {
 
@@ -18,7 +19,7 @@ using RulePage = std::function<std::string_view(std::string_view id)>;
 
 // One run: every rule of the catalogue with its help, every finding with its place, the data flow to it, the source
 // lines behind it, a fingerprint, and, where it is suppressed, why. Deterministic.
-std::string to_sarif(const Report& report, const RulePage& rule_page);
+std::unique_ptr<Document> sarif_document(RulePage rule_page);
 
 // Something that went wrong when a kernel ran.
 struct RunFault {

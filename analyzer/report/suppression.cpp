@@ -230,7 +230,41 @@ class Suppressor {
   std::vector<PtxComment> comments_;
 };
 
+class BaselineDocument : public Document {
+ public:
+  std::string begin() override { return fmt::format("{{\"schema\": \"{}\", \"findings\": [", kSchema); }
+
+  std::string add(const FileAnalysis& file) override {
+    std::string out;
+    for (const KernelAnalysis& kernel : file.kernels) {
+      for (const RuleVerdict& verdict : kernel.verdicts) {
+        for (const AnyFinding& each : all_findings(file.parsed.module, kernel, verdict)) {
+          const bool is_by_comment = each.suppressed && each.suppressed->by == Suppressed::By::comment;
+          if (is_by_comment || each.finding->severity == rules::Severity::info) continue;
+          const bool is_first = written_.empty();
+          if (!written_.insert(each.fingerprint).second) continue;
+          const nlohmann::ordered_json json = {{"fingerprint", each.fingerprint},
+                                               {"rule", verdict.rule->id},
+                                               {"kernel", kernel.name},
+                                               {"severity", text(each.finding->severity)},
+                                               {"message", each.finding->message}};
+          out += is_first ? "\n" : ",\n";
+          out += json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        }
+      }
+    }
+    return out;
+  }
+
+  std::string end(const Totals&) override { return "\n]}\n"; }
+
+ private:
+  std::set<std::string> written_;
+};
+
 }  // namespace
+
+std::unique_ptr<Document> baseline_document() { return std::make_unique<BaselineDocument>(); }
 
 Result<Baseline> Baseline::read(std::string_view text, const std::string& path) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
@@ -250,28 +284,6 @@ Result<Baseline> Baseline::read(std::string_view text, const std::string& path) 
     baseline.seen_.emplace(finding["fingerprint"].get<std::string>(), false);
   }
   return baseline;
-}
-
-std::string Baseline::write(const Report& report) {
-  nlohmann::ordered_json json = {{"schema", kSchema}, {"findings", nlohmann::ordered_json::array()}};
-  std::set<std::string> written;
-  for (const FileAnalysis& file : report.files) {
-    for (const KernelAnalysis& kernel : file.kernels) {
-      for (const RuleVerdict& verdict : kernel.verdicts) {
-        for (const AnyFinding& each : all_findings(file.parsed.module, kernel, verdict)) {
-          const bool is_by_comment = each.suppressed && each.suppressed->by == Suppressed::By::comment;
-          if (is_by_comment || each.finding->severity == rules::Severity::info) continue;
-          if (!written.insert(each.fingerprint).second) continue;
-          json["findings"].push_back({{"fingerprint", each.fingerprint},
-                                      {"rule", verdict.rule->id},
-                                      {"kernel", kernel.name},
-                                      {"severity", text(each.finding->severity)},
-                                      {"message", each.finding->message}});
-        }
-      }
-    }
-  }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 bool Baseline::take(const std::string& fingerprint) {

@@ -8,10 +8,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/document.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::report {
@@ -26,9 +27,6 @@ class Baseline {
   // Errors: not JSON, or not of this form.
   static Result<Baseline> read(std::string_view text, const std::string& path);
 
-  // Of every finding above info in the report that no comment suppresses.
-  static std::string write(const Report& report);
-
   // Whether the finding is in it; remembers that it was seen.
   bool take(const std::string& fingerprint);
   size_t size() const { return seen_.size(); }
@@ -37,6 +35,9 @@ class Baseline {
  private:
   std::map<std::string, bool> seen_;
 };
+
+// What Baseline::read reads: every finding above info that no comment suppresses, once.
+std::unique_ptr<Document> baseline_document();
 
 // Moves findings that comments or the baseline suppress, and scores again. Adds remarks on comments in the PTX that
 // name no rule, give no reason or suppress nothing.

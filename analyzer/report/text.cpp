@@ -24,16 +24,18 @@ using rules::Verdict;
 
 constexpr size_t kExcerptWidth = 160;
 
-class Writer {
+class TextDocument : public Document {
  public:
-  Writer(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
+  explicit TextDocument(TextOptions options) : options_(std::move(options)) {}
 
-  std::string write() {
-    for (const FileAnalysis& file : report_.files) write_file(file);
-    if (report_.files.size() > 1) {
-      line("{}: exit {}", plural(report_.files.size(), "file"), rules::exit_code(report_.status()));
-    }
-    return std::move(out_);
+  std::string add(const FileAnalysis& file) override {
+    write_file(file);
+    return std::exchange(out_, {});
+  }
+
+  std::string end(const Totals& totals) override {
+    if (totals.file_count > 1) line("{}: exit {}", plural(totals.file_count, "file"), rules::exit_code(totals.status));
+    return std::exchange(out_, {});
   }
 
  private:
@@ -88,7 +90,8 @@ class Writer {
       return;
     }
     line("{}: score {:.1f}, {}, {} of {} rules ran (exit {})", path, file.score->percent(),
-         plural(file.critical_count(), "critical finding"), ran_count_, kRuleCount, rules::exit_code(file.status));
+         plural(file.critical_count(), "critical finding"), file.kernels.front().verdicts.size(), kRuleCount,
+         rules::exit_code(file.status));
   }
 
   void write_kernel(const FileAnalysis& file, const KernelAnalysis& kernel) {
@@ -186,14 +189,14 @@ class Writer {
     out_ += '\n';
   }
 
-  const Report& report_;
-  const size_t ran_count_ = report_.ran_count();  // of the whole report; a look at every verdict
-  const TextOptions& options_;
+  const TextOptions options_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string to_text(const Report& report, const TextOptions& options) { return Writer(report, options).write(); }
+std::unique_ptr<Document> text_document(TextOptions options) {
+  return std::make_unique<TextDocument>(std::move(options));
+}
 
 }  // namespace ptxkit::report

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/document.hpp"
 
 namespace ptxkit::report {
 
@@ -18,7 +19,7 @@ struct TextOptions {
       source_line = {};
 };
 
-// Deterministic: the same report, options and source lines give the same bytes.
-std::string to_text(const Report& report, const TextOptions& options);
+// Deterministic: the same files, options and source lines give the same bytes.
+std::unique_ptr<Document> text_document(TextOptions options);
 
 }  // namespace ptxkit::report

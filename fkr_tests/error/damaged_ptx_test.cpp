@@ -42,16 +42,15 @@ struct Tally {
   size_t parsed_count = 0, refused_count = 0;
 
   void examine(const std::string& text) {
-    report::Report report;
-    report.options.rules.evidence = &rules::shipped_evidence();
-    report.files.push_back(report::analyze(text, "damaged.ptx", report.options));
-    const report::FileAnalysis& file = report.files.front();
+    report::AnalysisOptions options;
+    options.rules.evidence = &rules::shipped_evidence();
+    const report::FileAnalysis file = report::analyze(text, "damaged.ptx", options);
     const bool refused = file.status == rules::Status::unparsable;
     EXPECT_EQ(refused, !file.parsed.diagnostics.empty());
     EXPECT_EQ(refused, !file.score.has_value());
     EXPECT_FALSE(file.kernels.empty());
-    EXPECT_THAT(report::to_text(report, {.verbose = true}), testing::HasSubstr("damaged.ptx: "));
-    EXPECT_FALSE(report::to_json(report).empty());
+    EXPECT_THAT(whole(report::text_document({.verbose = true}), {&file, 1}), testing::HasSubstr("damaged.ptx: "));
+    EXPECT_FALSE(whole(report::json_document(options), {&file, 1}).empty());
     ++(refused ? refused_count : parsed_count);
   }
 };
@@ -127,9 +126,9 @@ TEST(DamagedPtx, a_byte_changed) {
 TEST(DamagedPtx, is_judged_the_same_every_time) {
   for (const std::string& text : texts()) {
     const auto judge = [&] {
-      report::Report report;
-      report.files.push_back(report::analyze(text.substr(0, text.size() * 3 / 4), "damaged.ptx", {}));
-      return report::to_json(report);
+      const report::AnalysisOptions options;
+      const report::FileAnalysis file = report::analyze(text.substr(0, text.size() * 3 / 4), "damaged.ptx", options);
+      return whole(report::json_document(options), {&file, 1});
     };
     EXPECT_EQ(judge(), judge());
   }

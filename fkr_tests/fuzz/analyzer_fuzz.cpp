@@ -30,13 +30,20 @@ void require(bool condition, const char* what) {
   std::abort();
 }
 
-report::Report judged(const std::string& text) {
-  report::Report report;
-  report.options.rules.evidence = &rules::shipped_evidence();
-  report.files.push_back(report::analyze(text, "fuzz.ptx", report.options));
+const report::AnalysisOptions& options() {
+  static const report::AnalysisOptions options = [] {
+    report::AnalysisOptions all;
+    all.rules.evidence = &rules::shipped_evidence();
+    return all;
+  }();
+  return options;
+}
+
+report::FileAnalysis judged(const std::string& text) {
+  report::FileAnalysis file = report::analyze(text, "fuzz.ptx", options());
   report::Baseline baseline;
-  report::suppress(report.files.front(), report.options, baseline, {});
-  return report;
+  report::suppress(file, options(), baseline, {});
+  return file;
 }
 
 void check_instrumented(const ptx::Module& module) {
@@ -53,18 +60,21 @@ void check_instrumented(const ptx::Module& module) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptxkit;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const report::Report report = judged(text);
-  const ptx::Module& module = report.files.front().parsed.module;
-  const std::string json = report::to_json(report);
+  const report::FileAnalysis file = judged(text), again = judged(text);
+  const auto written = [&](std::unique_ptr<report::Document> document) {
+    return report::whole(std::move(document), {&file, 1});
+  };
+  const std::string json = written(report::json_document(options()));
   require(nlohmann::json::accept(json), "the report is no JSON");
-  require(report::to_json(judged(text)) == json, "two reports of one text");
-  require(nlohmann::json::accept(report::to_sarif(report, [](std::string_view) { return std::string_view(); })),
+  require(report::whole(report::json_document(options()), {&again, 1}) == json, "two reports of one text");
+  require(nlohmann::json::accept(written(report::sarif_document([](auto) { return std::string_view(); }))),
           "SARIF that is no JSON");
-  require(nlohmann::json::accept(report::Baseline::write(report)), "a baseline that is no JSON");
-  (void)report::to_text(report, {.colour = true, .verbose = true});
-  (void)report::to_github(report, {});
-  (void)report::to_html(report, {});
-  if (!report.files.front().parsed.diagnostics.empty()) return 0;
+  require(nlohmann::json::accept(written(report::baseline_document())), "a baseline that is no JSON");
+  (void)written(report::text_document({.colour = true, .verbose = true}));
+  (void)written(report::annotation_document({}));
+  (void)report::to_html({&file, 1}, options(), {});
+  if (!file.parsed.diagnostics.empty()) return 0;
+  const ptx::Module& module = file.parsed.module;
   require(nlohmann::json::accept(inspect::info_json(module)), "module info that is no JSON");
   require(nlohmann::json::accept(inspect::statistics_json(module)), "statistics that are no JSON");
   require(inspect::difference(module, module).same, "a module unlike itself");

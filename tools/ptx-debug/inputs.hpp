@@ -53,7 +53,7 @@ class ImageReader {
   void add_word(const std::string& word);
   void add_file(const std::string& path, bool is_in_folder);
 
-  static constexpr size_t kBatchBytes = 64 << 20;
+  static constexpr size_t kBatchBytes = 16 << 20;
 
   std::vector<std::string> words_;
   size_t next_word_ = 0;

@@ -73,10 +73,6 @@ std::optional<std::string> unknown_word(std::string_view option, const std::stri
   return fmt::format("{}: expected {}, found '{}'{}", option, fmt::join(known, ", "), word, did_you_mean(word, known));
 }
 
-std::string describe(const rules::EvidenceFile& file) {
-  return fmt::format("{}: {} (sm_{}), driver {}, {}", file.name, file.device, file.family_sm, file.driver, file.date);
-}
-
 // Two reports that would go to one place, or one that would replace what is analyzed.
 std::optional<std::string> output_fault(const Arguments& arguments) {
   namespace fs = std::filesystem;
@@ -121,14 +117,6 @@ std::optional<std::string> fault(const Arguments& arguments) {
   return fault(arguments.inputs);
 }
 
-std::string in_format(const std::string& format, const Arguments& arguments, const report::Report& report,
-                      const report::SourceLine& source_line) {
-  if (format == "json") return report::to_json(report);
-  if (format == "sarif") return report::to_sarif(report, rule_page);
-  if (format == "github") return report::to_github(report, source_line);
-  return report::to_text(report, {wants_colour(arguments.colour), arguments.verbose, source_line});
-}
-
 // Entries and parameters of launch files that kernels have. A promise to something misspelt would be kept in silence.
 class KeptPromises {
  public:
@@ -164,26 +152,73 @@ class KeptPromises {
   std::vector<std::string> names_;  // of all kernels
 };
 
-// The report on standard output, and in the files asked for. Whether all of it was written.
-bool write_reports(const Arguments& arguments, const report::Report& report, const report::SourceLine& source_line,
-                   SourceFiles& sources) {
-  const bool is_json = arguments.json == "-";  // --json alone
-  bool written = print(in_format(is_json ? "json" : arguments.format, arguments, report, source_line));
-  const auto save = [&](const std::string& path, const auto& make) {
-    if (path.empty()) return;
-    const auto saved = write_file(path, make());
-    if (!saved) complain(saved.error().message());
-    written = written && saved.has_value();
+// The documents of one report, which grow as files are judged. Standard output gets its own piece by piece; one that
+// goes to a file is kept, because files appear whole or not at all.
+class Documents {
+ public:
+  Documents(const Arguments& arguments, const report::AnalysisOptions& options, const report::SourceLine& source_line) {
+    const bool is_json = arguments.json == "-" || arguments.format == "json";  // "-": --json alone
+    printed_ = is_json                       ? report::json_document(options)
+               : arguments.format == "sarif" ? report::sarif_document(rule_page)
+               : arguments.format == "github"
+                   ? report::annotation_document(source_line)
+                   : report::text_document({wants_colour(arguments.colour), arguments.verbose, source_line});
+    if (arguments.json != "-") keep(arguments.json, report::json_document(options));
+    keep(arguments.sarif, report::sarif_document(rule_page));
+    keep(arguments.write_baseline, report::baseline_document());
+    held_ = printed_->begin();
+  }
+
+  void add(const report::FileAnalysis& file) {
+    totals_.add(file);
+    has_examined_ |= !file.kernels.empty();
+    has_skipped_ |= file.skipped_kernel_count != 0;
+    held_ += printed_->add(file);
+    if (has_examined_) flush();
+    for (Kept& each : kept_) each.text += each.document->add(file);
+  }
+
+  // Whether everything was written.
+  bool end() {
+    held_ += printed_->end(totals_);
+    flush();
+    for (Kept& each : kept_) {
+      const auto saved = write_file(each.path, each.text + each.document->end(totals_));
+      if (!saved) complain(saved.error().message());
+      is_written_ = is_written_ && saved.has_value();
+    }
+    return is_written_;
+  }
+
+  // --kernel names nothing of what is there; then nothing was printed.
+  bool has_skipped_all() const { return has_skipped_ && !has_examined_; }
+  const report::Totals& totals() const { return totals_; }
+
+ private:
+  struct Kept {
+    std::string path;
+    std::unique_ptr<report::Document> document;
+    std::string text;
   };
-  if (!is_json) save(arguments.json, [&] { return report::to_json(report); });
-  save(arguments.html, [&] {
-    return report::to_html(report,
-                           [&](const std::string& ptx, const std::string& file) { return sources.text(ptx, file); });
-  });
-  save(arguments.sarif, [&] { return report::to_sarif(report, rule_page); });
-  save(arguments.write_baseline, [&] { return report::Baseline::write(report); });
-  return written;
-}
+
+  void keep(const std::string& path, std::unique_ptr<report::Document> document) {
+    if (path.empty()) return;
+    std::string begin = document->begin();
+    kept_.push_back({path, std::move(document), std::move(begin)});
+  }
+
+  void flush() {
+    is_written_ = is_written_ && print(held_);  // says only once what is wrong
+    held_.clear();
+  }
+
+  report::Totals totals_;
+  std::unique_ptr<report::Document> printed_;
+  std::string held_;  // of it, not yet printed
+  std::vector<Kept> kept_;
+  bool has_examined_ = false, has_skipped_ = false;
+  bool is_written_ = true;
+};
 
 Result<report::Baseline> read_baseline(const std::string& path) {
   if (path.empty()) return report::Baseline();
@@ -197,12 +232,12 @@ int analyze_files(const Arguments& arguments) {
   const auto wanted = select_rules(arguments.selection);
   if (!wanted) return usage_error("analyze", wanted.error().message());
 
-  report::Report report;
-  report.options.wanted = *wanted;
-  report.options.minimum_percent = arguments.minimum_percent;
+  report::AnalysisOptions options;
+  options.wanted = *wanted;
+  options.minimum_percent = arguments.minimum_percent;
   if (!arguments.kernel.empty()) {
     try {
-      report.options.wants_kernel = [pattern = std::regex(arguments.kernel)](std::string_view name) {
+      options.wants_kernel = [pattern = std::regex(arguments.kernel)](std::string_view name) {
         return std::regex_search(name.begin(), name.end(), pattern);
       };
     } catch (const std::regex_error& error) {
@@ -224,10 +259,9 @@ int analyze_files(const Arguments& arguments) {
     complain(baseline.error().message());
     return rules::exit_code(rules::Status::unreadable);
   }
-  for (const rules::EvidenceFile& file : evidence.files) report.evidence.push_back(describe(file));
-  report.options.rules.evidence = &evidence;
-  report.options.rules.assume_align_bytes = arguments.assume_align_bytes;
-  report.options.rules.profile = arguments.profile == "pattern" ? rules::Profile::pattern : rules::Profile::root_cause;
+  options.rules.evidence = &evidence;
+  options.rules.assume_align_bytes = arguments.assume_align_bytes;
+  options.rules.profile = arguments.profile == "pattern" ? rules::Profile::pattern : rules::Profile::root_cause;
 
   rules::LaunchSet launch;
   for (const std::string& path : arguments.launch) {
@@ -236,19 +270,19 @@ int analyze_files(const Arguments& arguments) {
       return rules::exit_code(rules::Status::unreadable);
     }
   }
-  report.options.rules.launch = &launch;
-  report.options.rules.release = arguments.release;
+  options.rules.launch = &launch;
+  options.rules.release = arguments.release;
   std::optional<Assembler> assembler;
   if (!arguments.ptxas.empty()) {
     auto found = Assembler::at(arguments.ptxas);
     if (!found) return usage_error("analyze", found.error().message());
     assembler.emplace(std::move(*found));
-    report.options.rules.registers = [&](const ptx::Module& module, ptx::FunctionId kernel) {
+    options.rules.registers = [&](const ptx::Module& module, ptx::FunctionId kernel) {
       return assembler->registers(module, std::string(module.functions[kernel].name));
     };
   }
   if (arguments.differential) {
-    report.options.rules.differential = [&](const ptx::Module& module, ptx::FunctionId kernel) {
+    options.rules.differential = [&](const ptx::Module& module, ptx::FunctionId kernel) {
       const auto facts = launch.find(module.functions[kernel].name);
       const flow::LaunchFacts* const promised = facts == launch.end() ? nullptr : &facts->second;
       rules::Differential found = run_schedules(module, kernel, promised);
@@ -267,10 +301,16 @@ int analyze_files(const Arguments& arguments) {
   const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
     return sources.line(ptx, file, line);
   };
+  Documents documents(arguments, options, source_line);
+  std::vector<report::FileAnalysis> pictured;  // HTML speaks first of all files together
+  const auto add = [&](report::FileAnalysis file) {
+    documents.add(file);
+    if (!arguments.html.empty()) pictured.push_back(std::move(file));
+  };
   for_each_image(
       arguments.inputs,
       [&](container::PtxImage image, const std::string&) {
-        report::FileAnalysis file = report::analyze(std::move(image.text), std::move(image.name), report.options);
+        report::FileAnalysis file = report::analyze(std::move(image.text), std::move(image.name), options);
         if (arguments.replay) replay_findings(file, launch);
         // Only HTML has pictures of the code.
         if (arguments.html.empty()) report::release_statements(file);
@@ -278,27 +318,29 @@ int analyze_files(const Arguments& arguments) {
       },
       [&](report::FileAnalysis file) {
         promises.look_at(file.parsed.module);
-        report::suppress(file, report.options, *baseline, source_line);
-        report.files.push_back(std::move(file));
+        report::suppress(file, options, *baseline, source_line);
+        add(std::move(file));
       },
       [&](const std::string& path, const Error& error) {
         complain(error.message());
-        report.files.push_back(report::unreadable(path, error));
+        add(report::unreadable(path, error));
       });
   promises.complain_of_none();
-  size_t examined_count = 0, skipped_count = 0;
-  for (const report::FileAnalysis& file : report.files) {
-    examined_count += file.kernels.size();
-    skipped_count += file.skipped_kernel_count;
-  }
-  if (examined_count == 0 && skipped_count > 0) {
+  if (documents.has_skipped_all()) {
     return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
   }
   if (const size_t gone = baseline->unseen_count()) {
     complain(fmt::format("{}: {} of {} findings no longer occur", arguments.baseline, gone, baseline->size()));
   }
-  const bool written = write_reports(arguments, report, source_line, sources);
-  return rules::exit_code(written ? report.status() : rules::Status::unreadable);
+  bool written = documents.end();
+  if (!arguments.html.empty()) {
+    const auto saved = write_file(
+        arguments.html,
+        report::to_html(pictured, options, [&](const auto& ptx, const auto& file) { return sources.text(ptx, file); }));
+    if (!saved) complain(saved.error().message());
+    written = written && saved.has_value();
+  }
+  return rules::exit_code(written ? documents.totals().status : rules::Status::unreadable);
 }
 
 // Adds what the config file says and the command line does not.

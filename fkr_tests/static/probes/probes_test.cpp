@@ -53,10 +53,8 @@ std::multiset<std::string_view> severities(const report::FileAnalysis& file, std
 }
 
 // The report in words, for the message of a failed expectation.
-std::string words(report::FileAnalysis file) {
-  report::Report report;
-  report.files.push_back(std::move(file));
-  return report::to_text(report, {.verbose = true});
+std::string words(const report::FileAnalysis& file) {
+  return whole(report::text_document({.verbose = true}), {&file, 1});
 }
 
 // Probes whose load is deleted by ptxas because its value is unused: they run although they are misaligned.

@@ -50,9 +50,8 @@ report::FileAnalysis analyzed(const std::string& text) {
 }
 
 std::string words(const std::string& text) {
-  report::Report report;
-  report.files.push_back(analyzed(text));
-  return report::to_text(report, {.verbose = true});
+  const report::FileAnalysis file = analyzed(text);
+  return whole(report::text_document({.verbose = true}), {&file, 1});
 }
 
 class RulePage : public testing::TestWithParam<std::string> {

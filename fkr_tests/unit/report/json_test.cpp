@@ -12,8 +12,13 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::string json_of(const FileAnalysis& file) {
+  const AnalysisOptions options;
+  return whole(json_document(options), {&file, 1});
+}
+
 TEST(Json, holds_what_was_judged_and_the_outcome) {
-  const Json json = Json::parse(to_json(sample_report()));
+  const Json json = Json::parse(json_of(sample_file()));
   EXPECT_EQ(json["schema"], "ptxkit-report-1");
   EXPECT_EQ(json["tool"]["version"], tool_version());
   EXPECT_EQ(json["profile"], "root-cause");
@@ -38,7 +43,7 @@ TEST(Json, holds_what_was_judged_and_the_outcome) {
 }
 
 TEST(Json, holds_everything_that_a_finding_has) {
-  const Json json = Json::parse(to_json(sample_report()));
+  const Json json = Json::parse(json_of(sample_file()));
   const Json expected = Json::parse(R"({
     "severity": "critical", "tier": "proved", "message": "4-byte load at an address that is 1 modulo 4",
     "line": 11, "column": 2, "ptx": "ld.shared.u32 %value, [%at+1]",
@@ -56,21 +61,36 @@ TEST(Json, holds_everything_that_a_finding_has) {
 }
 
 TEST(Json, a_file_that_cannot_be_read_has_an_error_and_nothing_else) {
-  Report report;
-  report.files.push_back(unreadable("gone.ptx", Error{"cannot open", "gone.ptx", ""}));
-  const Json json = Json::parse(to_json(report));
+  const Json json = Json::parse(json_of(unreadable("gone.ptx", Error{"cannot open", "gone.ptx", ""})));
   EXPECT_EQ(json["exit_code"], 11);
   EXPECT_EQ(json["files"][0],
             Json::parse(R"({"path": "gone.ptx", "exit_code": 11, "error": "gone.ptx: cannot open"})"));
 }
 
 TEST(Json, bytes_that_are_no_utf8_do_not_break_it) {
-  Report report;
-  report.files.push_back(unreadable("\xff\xfe.ptx", Error{"\xff", "", ""}));
-  EXPECT_FALSE(Json::parse(to_json(report)).is_discarded());
+  EXPECT_FALSE(Json::parse(json_of(unreadable("\xff\xfe.ptx", Error{"\xff", "", ""}))).is_discarded());
 }
 
-TEST(Json, is_the_same_every_time) { EXPECT_EQ(to_json(sample_report()), to_json(sample_report())); }
+TEST(Json, a_file_is_written_when_it_is_added_and_not_kept) {
+  const AnalysisOptions options;
+  const auto document = json_document(options);
+  const FileAnalysis file = sample_file();
+  std::string all = document->begin();
+  Totals totals;
+  for (int i = 0; i < 2; ++i) {
+    totals.add(file);
+    const std::string piece = document->add(file);
+    EXPECT_THAT(piece, testing::HasSubstr("first assumption"));
+    all += piece;
+  }
+  const std::string end = document->end(totals);
+  EXPECT_THAT(end, testing::Not(testing::HasSubstr("first assumption")));
+  const Json json = Json::parse(all + end);
+  EXPECT_EQ(json["files"].size(), 2u);
+  EXPECT_EQ(json["files"][0], json["files"][1]);
+}
+
+TEST(Json, is_the_same_every_time) { EXPECT_EQ(json_of(sample_file()), json_of(sample_file())); }
 
 TEST(Json, lists_the_whole_catalogue) {
   const Json json = Json::parse(rules_json());

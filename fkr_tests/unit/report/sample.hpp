@@ -28,7 +28,7 @@ inline ptx::Offset sample_offset(std::string_view what) {
 }
 
 // One kernel with a critical finding that has everything, an info finding, an undecided and a survived rule.
-inline Report sample_report() {
+inline FileAnalysis sample_file() {
   using namespace rules;
   FileAnalysis file;
   file.path = "lz4.ptx";
@@ -67,10 +67,7 @@ inline Report sample_report() {
   file.score = kernel.score;
   file.status = Status::critical;
   file.kernels.push_back(std::move(kernel));
-  Report report;
-  report.files.push_back(std::move(file));
-  report.evidence = {"h200-r580: NVIDIA H200"};
-  return report;
+  return file;
 }
 
 }  // namespace ptxkit::report

@@ -8,8 +8,12 @@
 namespace ptxkit::report {
 namespace {
 
+std::string text_of(const FileAnalysis& file, const TextOptions& options) {
+  return whole(text_document(options), {&file, 1});
+}
+
 TEST(Text, shows_everything_that_a_finding_has) {
-  EXPECT_EQ(to_text(sample_report(), {}),
+  EXPECT_EQ(text_of(sample_file(), {}),
             "lz4.ptx:11:2: critical: 4-byte load at an address that is 1 modulo 4 "
             "[F051 UnalignedMemoryAccess, proved]\n"
             "    11 |  ld.shared.u32 %value, [%at+1]; // cafe\n"
@@ -32,7 +36,7 @@ TEST(Text, shows_everything_that_a_finding_has) {
 }
 
 TEST(Text, verbose_adds_notes_and_every_verdict_in_the_order_of_the_file) {
-  const std::string text = to_text(sample_report(), {.verbose = true});
+  const std::string text = text_of(sample_file(), {.verbose = true});
   EXPECT_LT(text.find("lz4.ptx:10:5: info: an aligned site [F081 LoadedValueBug, possible]"),
             text.find("lz4.ptx:11:2"));
   EXPECT_THAT(text, testing::HasSubstr("  survived  +1 F001 MissingEntryPoint\n"));
@@ -41,8 +45,8 @@ TEST(Text, verbose_adds_notes_and_every_verdict_in_the_order_of_the_file) {
 }
 
 TEST(Text, colour_is_only_where_it_is_asked_for) {
-  EXPECT_THAT(to_text(sample_report(), {}), testing::Not(testing::HasSubstr("\x1b")));
-  EXPECT_THAT(to_text(sample_report(), {.colour = true}), testing::HasSubstr("\x1b[1;31mcritical:\x1b[0m"));
+  EXPECT_THAT(text_of(sample_file(), {}), testing::Not(testing::HasSubstr("\x1b")));
+  EXPECT_THAT(text_of(sample_file(), {.colour = true}), testing::HasSubstr("\x1b[1;31mcritical:\x1b[0m"));
 }
 
 TEST(Text, shows_the_line_of_the_source_where_it_is_at_hand) {
@@ -50,25 +54,24 @@ TEST(Text, shows_the_line_of_the_source_where_it_is_at_hand) {
   options.source_line = [](const std::string& ptx, const std::string& file, uint32_t line) {
     return std::optional(ptx + "|" + file + "|" + std::to_string(line) + "\x1b");
   };
-  EXPECT_THAT(to_text(sample_report(), options),
+  EXPECT_THAT(text_of(sample_file(), options),
               testing::HasSubstr("  source: lz4.cpp:42:7\n        42 | lz4.ptx|lz4.cpp|42?\n"));
 }
 
 TEST(Text, several_files_close_with_the_strongest_status) {
-  Report report = sample_report();
-  report.files.push_back(unreadable("gone.ptx", Error{"cannot open", "gone.ptx", ""}));
-  EXPECT_THAT(to_text(report, {}), testing::EndsWith("gone.ptx: not examined (exit 11)\n2 files: exit 11\n"));
+  const FileAnalysis files[] = {sample_file(), unreadable("gone.ptx", Error{"cannot open", "gone.ptx", ""})};
+  EXPECT_THAT(whole(text_document({}), files),
+              testing::EndsWith("gone.ptx: not examined (exit 11)\n2 files: exit 11\n"));
 }
 
 TEST(Text, a_very_long_line_is_cut_around_the_statement) {
-  Report report = sample_report();
-  FileAnalysis& file = report.files.front();
+  FileAnalysis file = sample_file();
   std::string text = kSampleText;
   text.insert(sample_offset("\tld.shared"), std::string(1000, ' '));
   text.insert(text.find("// caf"), std::string(1000, ' '));
   file.parsed = ptx::parse(text, file.path);
   file.kernels[0].verdicts[2].result.findings[0].at = static_cast<ptx::Offset>(text.find("ld.shared"));
-  const std::string out = to_text(report, {});
+  const std::string out = text_of(file, {});
   for (size_t at = 0; at < out.size();) {
     const size_t end = out.find('\n', at);
     EXPECT_LT(end - at, 200u);
@@ -78,9 +81,7 @@ TEST(Text, a_very_long_line_is_cut_around_the_statement) {
 }
 
 TEST(Text, control_bytes_of_the_input_never_reach_the_terminal) {
-  Report report;
-  report.files.push_back(unreadable("a\x1b]0;b\x07.ptx", Error{"w", "w", ""}));
-  EXPECT_EQ(to_text(report, {}), "a?]0;b?.ptx: not examined (exit 11)\n");
+  EXPECT_EQ(text_of(unreadable("a\x1b]0;b\x07.ptx", Error{"w", "w", ""}), {}), "a?]0;b?.ptx: not examined (exit 11)\n");
 }
 
 }  // namespace
