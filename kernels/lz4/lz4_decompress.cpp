@@ -19,24 +19,24 @@ namespace {
 
 using namespace dsl;
 
-constexpr u32 kStagedBytes = 17 * 4 * kWarpLanes;  // of the block, in shared memory
+constexpr u32 kStagedBytes = 2176;  // of the block, in shared memory
+constexpr u32 kUnit = 16;           // bytes that a lane brings there at a time
 // A sequence with at most one extension byte a length takes no more: token, extension, literals, offset, extension.
 constexpr u32 kLongestBatched = 1 + 1 + (kNibbleMax + 254) + 2 + 1;
 constexpr u32 kSegment = 60;                               // bytes of the block that a lane searches for tokens
 constexpr u32 kMaxTokens = kWarpLanes * kSegment / 3 + 1;  // no sequence with a match is shorter than three bytes
-constexpr u32 kStop = 1u << 31;                            // no place: a sequence that is not for a batch
-constexpr u32 kLiteral = 1u << 31;                         // tells a position of the block from one of the output
+constexpr u32 kLiteral = 1u << 31;                         // tells a place in `staged` from a position of the output
 
-constexpr u32 kStagedStride = kStagedBytes + 16, kTokensStride = 648;
+constexpr u32 kStagedStride = kStagedBytes + kUnit, kTokensStride = 648;
 static_assert(kTokensStride >= kMaxTokens);
 constexpr u32 kSharedBytes =
     kLz4DecompressShape.items_per_block * (kStagedStride + kTokensStride * sizeof(u16) + kWarpLanes * 4 * sizeof(u32));
 
 // A warp's part of shared memory.
 struct Workspace {
-  Ptr<Shared, u8, 16, Rate::Warp> staged;    // kStagedBytes and a word
-  Ptr<Shared, u16, 16, Rate::Warp> tokens;   // kMaxTokens places in `staged`
-  Ptr<Shared, u32, 16, Rate::Warp> sources;  // kWarpLanes entries of four words, see write_output
+  Ptr<Shared, u8, kUnit, Rate::Warp> staged;  // kStagedBytes and a word
+  Ptr<Shared, u16, 16, Rate::Warp> tokens;    // kMaxTokens places in `staged`
+  Ptr<Shared, u32, 16, Rate::Warp> sources;   // kWarpLanes entries of four words, see write_output
 };
 
 class Decoder {
@@ -96,35 +96,44 @@ class Decoder {
     // A sequence decoded alone may have led beyond what is staged.
     const WarpBool running_out = (*ip_ + kLongestBatched > *staged_end_) & (*staged_end_ < src_size_);
     k_.if_(running_out | (*staged_end_ == 0), [&] { stage(); });
-    const Tokens tokens = find_tokens();
+    const WarpU32 listed = find_tokens();
     WarpVar decoded(k_, 0);
     k_.warp_loop([&](auto& batches) {
-      batches.break_if(*decoded >= tokens.count);
-      const WarpU32 count = min(tokens.count - *decoded, kWarpLanes);
+      batches.break_if(*decoded >= listed);
+      const WarpU32 count = min(listed - *decoded, kWarpLanes);
       const WarpU32 good = decode_sequences(*decoded, count);
       decoded += good;
       batches.break_if(good < count);
     });
-    return (*decoded < tokens.count) |
-           (tokens.stopped & ((*staged_end_ - *ip_ >= kLongestBatched) | (*staged_end_ == src_size_)));
+    // What is not wholly staged may be for a batch when more is.
+    return ((*decoded < listed) | (listed == 0)) &
+           ((*staged_end_ - *ip_ >= kLongestBatched) | (*staged_end_ == src_size_));
   }
 
-  // Brings the block from ip on into shared memory, in aligned words; the first and the last may lie partly outside.
+  // Brings the block from ip on into shared memory, in aligned units. The first and the last may lie partly outside:
+  // half of the lanes each bring those of their bytes that are the block's.
   void stage() {
-    const auto words = src_.at(*ip_).template align_down<4>();
-    staged_from_ = *ip_ - trunc<u32>(src_.at(*ip_).address() - words.address());  // may be a little below 0
+    const auto units = src_.at(*ip_).template align_down<kUnit>();
+    staged_from_ = *ip_ - trunc<u32>(src_.at(*ip_).address() - units.address());  // may be a little below 0
     staged_end_ = min(*staged_from_ + kStagedBytes, src_size_);
-    k_.range(0, *staged_end_ - *staged_from_, 4 * kWarpLanes, [&](const auto& first) {
-      const auto at = times<4>(first / 4 + k_.lane());
-      const LaneU32 position = *staged_from_ + at;
-      k_.if_((position < src_size_) & (src_size_ - position >= 4), [&] {
-          shared_.staged.at(at).template as<u32>().store(words.at(at).template as<u32>().load());
-        }).else_([&] {
-        unrolled<4>([&](auto i) {
-          k_.if_(position + i < src_size_, [&] { shared_.staged.at(at + i).store(src_.at(position + i).load()); });
-        });
+    const WarpU32 unit_count = (*staged_end_ - *staged_from_ + (kUnit - 1)) / kUnit;
+    const auto is_whole = [&](const LaneU32& position) {
+      return (position < src_size_) & (src_size_ - position >= kUnit);
+    };
+    k_.range(0, unit_count, kWarpLanes, [&](const auto& first) {
+      const LaneU32 unit = first + k_.lane();
+      const auto at = times<kUnit>(unit);
+      k_.if_((unit < unit_count) & is_whole(*staged_from_ + at), [&] {
+        shared_.staged.at(at).template as<u32>().store_vector(
+            units.at(at).template as<u32>().template load_vector<4>());
       });
     });
+    static_assert(2 * kUnit == kWarpLanes);
+    const LaneBool is_first = k_.lane() < kUnit;
+    const LaneU32 edge = select(is_first, 0, (unit_count - 1) * kUnit), at = edge + k_.lane() % kUnit;
+    const LaneU32 position = *staged_from_ + at;
+    k_.if_((is_first | (edge != 0)) & !is_whole(*staged_from_ + edge) & (position < src_size_),
+           [&] { shared_.staged.at(at).store(src_.at(position).load()); });
     k_.if_(k_.lane() < 4,
            [&] { shared_.staged.at(*staged_end_ - *staged_from_ + k_.lane()).store(k_.constant<u8>(0)); });
     k_.sync_warp();
@@ -154,62 +163,67 @@ class Decoder {
             next,       (next <= end) & !(literals_go_on & (second == 255)) & !(match_goes_on & (extension == 255))};
   }
 
-  struct Tokens {
-    WarpU32 count;
-    WarpBool stopped;  // what stands after them is not for a batch
-  };
-
-  // Lists where the tokens stand, from ip on for about 2 KiB or until a sequence is not for a batch.
+  // Lists where the tokens stand, from ip on for about 2 KiB; how many. What follows a sequence that is not for a batch
+  // is no token: decode_sequences does not come as far.
   //
   // Each lane follows the sequences through a segment of the block, lane 0 from ip, the others from a guess that is
-  // most often wrong but soon meets the right sequence of sequences. A lane that did not start where the lane before
+  // often wrong but soon meets the right sequence of sequences. A lane that did not start where the lane before
   // arrived starts again there.
-  Tokens find_tokens() {
+  WarpU32 find_tokens() {
     const LaneU32 lane = k_.lane();
     const WarpU32 first = *ip_ - *staged_from_, end = *staged_end_ - *staged_from_;
     const WarpU32 segment_bytes = min((end - first) / kWarpLanes + 1, kSegment);
-    const LaneU32 segment_end = first + (lane + 1) * segment_bytes;
-    Var<u32, Rate::Thread> start(k_, segment_end - segment_bytes), arrival(k_, 0), count(k_, 0);
+    const LaneU32 segment = first + lane * segment_bytes, segment_end = min(segment + segment_bytes, end);
+    Var<u32, Rate::Thread> start(k_, segment), arrival(k_, 0), count(k_, 0);
+    k_.if_((lane != 0) & (segment + 16 <= end), [&] { start = guess(segment); });
     Var<bool, Rate::Thread> astray(k_, k_.constant(true));
-    WarpVar alive(k_, 0);  // lanes up to the first that stops
     k_.warp_loop([&](auto& repairs) {
       k_.if_(*astray, [&] {
         count = 0;
-        follow(*start, segment_end, arrival, [&](const LaneU32&) { count += 1; });
+        arrival = start;
+        follow(arrival, segment_end, [&](const LaneU32&) { count += 1; });
       });
-      const WarpU32 stops = ballot(*arrival == kStop);
-      alive = stops ^ (stops - 1);
       const LaneU32 arrived = shuffle_up(*arrival, 1);
-      astray = (lane != 0) & (arrived != *start) & ((*alive >> lane & 1) != 0);
+      astray = (lane != 0) & (arrived != *start);
       start = select(*astray, arrived, *start);
       repairs.break_if(!any(*astray));
     });
-    const LaneU32 own = select((*alive >> lane & 1) != 0, *count, 0);
-    const LaneU32 sum = inclusive_sum(own);
-    Var<u32, Rate::Thread> next(k_, sum - own);
-    k_.if_(own != 0, [&] {
-      follow(*start, segment_end, arrival, [&](const LaneU32& place) {
-        shared_.tokens.at(*next).store(trunc<u16>(place));
-        next += 1;
-      });
+    const LaneU32 sum = inclusive_sum(*count);
+    Var<u32, Rate::Thread> next(k_, sum - *count);
+    follow(start, segment_end, [&](const LaneU32& place) {
+      shared_.tokens.at(*next).store(trunc<u16>(place));
+      next += 1;
     });
     k_.sync_warp();
-    return {shuffle(sum, kWarpLanes - 1), any(*arrival == kStop)};
+    return shuffle(sum, kWarpLanes - 1);
   }
 
-  // Calls visit(place) for the token at `start` and all that follow it before `segment_end`. `arrival` becomes the
-  // place after the last, or kStop where a sequence is not for a batch.
+  // Where a token is likely among the 16 bytes from `segment` on: behind the first byte below 16 of an aligned word,
+  // for the high byte of an offset is so small more often than other bytes are.
+  LaneU32 guess(const LaneU32& segment) {
+    const auto at = align_down<4>(segment + 3);
+    const auto words = shared_.staged.at(at).template as<u32>();
+    const auto small = [&](const LaneU32& word) {  // a bit in each byte that is
+      return (0x10101010u - (word >> 4 & 0x0F0F0F0Fu)) & 0x10101010u;
+    };
+    const LaneU32 first = small(words.load()), second = small(words.template at<1>().load()),
+                  third = small(words.template at<2>().load());
+    const LaneU32 later = select(third != 0, at + 9 + ctz(third) / 8, segment);
+    return select(first != 0, at + 1 + ctz(first) / 8, select(second != 0, at + 5 + ctz(second) / 8, later));
+  }
+
+  // Calls visit(place) for the token at `place` and all that follow it before `segment_end`, as if each sequence were
+  // for a batch. `place` becomes the one after the last.
   template <class Visit>
-  void follow(const LaneU32& start, const LaneU32& segment_end, Var<u32, Rate::Thread>& arrival, const Visit& visit) {
-    const WarpU32 end = *staged_end_ - *staged_from_;
-    arrival = start;
+  void follow(Var<u32, Rate::Thread>& place, const LaneU32& segment_end, const Visit& visit) {
     k_.thread_loop([&](auto& steps) {
-      steps.break_if(*arrival >= segment_end);
-      const Sequence sequence = sequence_at(min(*arrival, end));
-      k_.if_(!sequence.batched, [&] { arrival = kStop; });
-      steps.break_if(!sequence.batched);
-      visit(*arrival);
-      arrival = sequence.next;
+      steps.break_if(*place >= segment_end);
+      visit(*place);
+      const auto token_at = shared_.staged.at(*place);
+      const LaneU32 token = zext<u32>(token_at.load()), second = zext<u32>(token_at.template at<1>().load());
+      place += 1 + (token >> 4) + 2;
+      k_.if_(token >= kNibbleMax << 4, [&] { place += 1 + second; });
+      k_.if_((token & kNibbleMax) == kNibbleMax, [&] { place += 1; });
     });
   }
 
@@ -217,18 +231,18 @@ class Decoder {
   WarpU32 decode_sequences(const WarpU32& first, const WarpU32& count) {
     const LaneU32 lane = k_.lane();
     const Sequence sequence = sequence_at(zext<u32>(shared_.tokens.at(first + min(lane, count - 1)).load()));
-    const auto offset_bytes = shared_.staged.at(sequence.offset_at);
+    const auto offset_bytes = shared_.staged.at(min(sequence.offset_at, *staged_end_ - *staged_from_));
     const LaneU32 offset = zext<u32>(offset_bytes.load()) | zext<u32>(offset_bytes.template at<1>().load()) << 8;
     const LaneU32 length = select(lane < count, sequence.literal_count + sequence.match_length, 0);
     const LaneU32 end = inclusive_sum(length);
     const LaneU32 start = end - length;
     const LaneU32 match_start = start + sequence.literal_count;
     const LaneBool malformed = (offset == 0) | (offset > *op_ + match_start) | (end > capacity_ - *op_);
-    const WarpU32 good = min(ctz(ballot(malformed)), count);
+    const WarpU32 good = min(ctz(ballot(malformed | !sequence.batched)), count);
     k_.if_(good != 0, [&] {
       mark_warp(k_, Mark::emit, *op_);
-      // A source is a position of the output, or kLiteral and a position of the block.
-      const LaneU32 literal_shift = *staged_from_ + sequence.literal_at - start + kLiteral;
+      // A source is a position of the output, or kLiteral and a place in `staged`.
+      const LaneU32 literal_shift = sequence.literal_at - start + kLiteral;
       shared_.sources.at(times<4>(lane))
           .store_vector(std::array{match_start, literal_shift, *op_ - offset, LaneU32(offset)});
       // The earlier output of all blocks that are being decoded is larger than L2: what the batch copies is asked for
@@ -253,10 +267,8 @@ class Decoder {
     const LaneU32 lane = k_.lane();
     const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
     const auto output = dst_.at(*op_);
-    const auto literals = src_.as_global().at(-i64{kLiteral});
     WarpVar before(k_, ~0u);  // the sequence that owns the byte before the window
-    Var<u8, Rate::Thread> byte(k_, 0);
-    k_.range(0, total, kWarpLanes, [&](const auto& window) {
+    const auto source = [&](const auto& window) {
       const WarpU32 starts = reduce_or(shift_left(1, start - window));
       const LaneU32 owner = *before + popc(starts & lanes_to_own);
       before += popc(starts);
@@ -265,9 +277,20 @@ class Decoder {
       const LaneU32 place = min(window + lane, total - 1);
       Var<u32, Rate::Thread> from(k_, place + select(place < match_start, literal_shift, match_shift));
       k_.if_(near, [&] { leave_window(*op_ + window, from); });
-      k_.if_(window != 0, [&] { output.at(window + lane).template at<-i64{kWarpLanes}>().store(*byte); });
+      return *from;
+    };
+    Var<u8, Rate::Thread> byte(k_, 0);
+    const auto load = [&](const LaneU32& from) {
+      k_.if_(from >= kLiteral, [&] { byte = shared_.staged.at(from - kLiteral).load(); }).else_([&] {
+        byte = dst_.at(from).load();
+      });
+    };
+    load(source(k_.constant<u32>(0)));
+    k_.range(k_.constant<u32>(kWarpLanes), total, kWarpLanes, [&](const auto& window) {
+      const LaneU32 from = source(window);
+      output.at(window + lane).template at<-i64{kWarpLanes}>().store(*byte);
       k_.sync_warp();
-      byte = select(*from >= kLiteral, literals, Ptr<Global, const u8, 1, Rate::Warp>(dst_)).at(*from).load();
+      load(from);
     });
     const LaneU32 last = align_down<kWarpLanes>(total - 1) + lane;
     k_.if_(last < total, [&] { output.at(last).store(*byte); });
