@@ -43,7 +43,13 @@ def forms(build):
         sys.exit(text)
     decoded, total = re.search(r"(\d+) of (\d+) forms are decoded", text).groups()
     equal, known = map(int, re.search(r"(\d+) instructions bit for bit as on an H200, (\d+) known to differ", text).groups())
+    reasons = {}
+    for count, op, what in re.findall(r"^refused: (\d+) of (\w+): (.*)$", text, re.M):
+        by_op = reasons.setdefault(op, {})
+        by_op[what] = by_op.get(what, 0) + int(count)
+    refused = "; ".join(f"{op}: " + ", ".join(f"{count} ({what})" for what, count in by_op.items()) for op, by_op in reasons.items())
     return [f"| forms of the ISA table that run, `tcgen05` counted in | {decoded} of {total} |",
+            f"| forms refused | {refused} |",
             f"| instructions on registers with the bits recorded from an H200 | {equal} of {equal + known} |"]
 
 

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/emulator/kernel.hpp"
+#include "fkr_tests/unit/emulator/tcgen05_operands.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -171,23 +172,6 @@ TEST(Tcgen05, StoresOfEveryShape) {
                 (set_value(thread, 2 * i) & 0xffff) | (set_value(thread, 2 * i + 1) & 0xffff) << 16);
 }
 
-// Bits of a number from -3 to 3 in each type; for 4 and 6 bits without their container.
-uint32_t bits_of(const std::string& type, int value) {
-  const auto magnitude = static_cast<unsigned>(std::abs(value));
-  const auto coded = [&](std::array<uint32_t, 4> codes, unsigned sign) {
-    return codes[magnitude] | (value < 0 ? 1u << sign : 0u);
-  };
-  if (type == "f16") return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
-  if (type == "bf16") return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
-  if (type == "tf32") return std::bit_cast<uint32_t>(static_cast<float>(value));
-  if (type == "e4m3") return coded({0, 0x38, 0x40, 0x44}, 7);
-  if (type == "e5m2") return coded({0, 0x3c, 0x40, 0x42}, 7);
-  if (type == "e2m3") return coded({0, 0x08, 0x10, 0x14}, 5);
-  if (type == "e3m2") return coded({0, 0x0c, 0x10, 0x12}, 5);
-  if (type == "e2m1") return coded({0, 2, 4, 5}, 3);
-  return static_cast<uint8_t>(value);
-}
-
 struct Product {
   std::string kind, a, b;
   uint32_t a_format, b_format, d_format;
@@ -209,12 +193,6 @@ void put(std::vector<uint32_t>& tile, unsigned begin, unsigned rows, unsigned ro
 uint32_t descriptor_of(const Product& p, uint32_t more = 0) {
   return p.d_format << 4 | p.a_format << 7 | p.b_format << 10 | (p.b_across ? 1u << 16 : 0u) | (p.n / 8) << 17 |
          (p.m / 16) << 24 | more;
-}
-
-std::string shared_descriptor(const std::string& reg, unsigned begin, unsigned leading, unsigned stride) {
-  return fmt::format(
-      "  add.u32 %r7, %r6, {};\n  shr.u32 %r7, %r7, 4;\n  cvt.u64.u32 {}, %r7;\n  or.b64 {}, {}, {:#x};\n", begin, reg,
-      reg, reg, uint64_t{leading / 16} << 16 | uint64_t{stride / 16} << 32 | uint64_t{1} << 46);
 }
 
 const std::string kWait =
@@ -383,7 +361,7 @@ TEST(Tcgen05, MistakesAreFound) {
   EXPECT_THAT(fault_of(multiply_text(kHalves, good | 4)), HasSubstr("that of a sparse product"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, good | 7 << 7)), HasSubstr("formats are none of the kind"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(31u << 24)) | 6u << 24)), HasSubstr("M is 96"));
-  EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(63u << 17)) | 3u << 17)), HasSubstr("N is 24"));
+  EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(63u << 17)) | 33u << 17)), HasSubstr("N is 264"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(63u << 17)) | 16u << 17)), HasSubstr("columns 0 to 127"));
   EXPECT_THAT(
       fault_of(multiply_text(kHalves, good, "%rd10", "%p5", kCommit + kWait, "  or.b64 %rd11, %rd11, 0x3fff0000;\n")),

@@ -93,6 +93,7 @@ struct AsyncRange {
   uint32_t size_bytes = 0;
   uint32_t pc = 0;
   AsyncUse use = AsyncUse::written;
+  uint8_t rank = 0;  // of tensor memory: the CTA's in its cluster
 
   bool in_global() const { return use == AsyncUse::written_global || use == AsyncUse::combined_global; }
 };

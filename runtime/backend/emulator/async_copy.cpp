@@ -637,7 +637,7 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
 
 void finish_range(Cta& cta, const AsyncRange& range) {
   if (range.use == AsyncUse::tensor_memory) {
-    if (cta.tensor_memory) cta.tensor_memory->finish(range);
+    if (const auto& memory = cta.cluster->ctas[range.rank]->tensor_memory) memory->finish(range);
     return;
   }
   if (range.in_global()) {

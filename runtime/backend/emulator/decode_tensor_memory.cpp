@@ -14,10 +14,15 @@ using ptx::Space;
 
 void Decoder::tensor_product(TensorForm& form) {
   const Words w = words();
-  form.kind = w.has(Mod::kind_tf32)     ? TensorKind::tf32
-              : w.has(Mod::kind_f8f6f4) ? TensorKind::f8f6f4
-              : w.has(Mod::kind_i8)     ? TensorKind::i8
-                                        : TensorKind::f16;
+  form.kind = w.has(Mod::kind_tf32)       ? TensorKind::tf32
+              : w.has(Mod::kind_f8f6f4)   ? TensorKind::f8f6f4
+              : w.has(Mod::kind_i8)       ? TensorKind::i8
+              : w.has(Mod::kind_mxf8f6f4) ? TensorKind::mxf8f6f4
+              : w.has(Mod::kind_mxf4)     ? TensorKind::mxf4
+              : w.has(Mod::kind_mxf4nvf4) ? TensorKind::mxf4nvf4
+                                          : TensorKind::f16;
+  form.is_sparse = w.has(Mod::sp);
+  form.is_stationary = w.has(Mod::ws);
   form.d = address_operand(Purpose::address);
   const ptx::MatchedOperand* a = take(Purpose::a);
   form.a_in_memory = a != nullptr && a->spec.role == ptx::Role::tensor_memory;
@@ -27,6 +32,13 @@ void Decoder::tensor_product(TensorForm& form) {
     form.a_descriptor = source(Purpose::a);
   form.b_descriptor = source(Purpose::b);
   form.instruction = source(Purpose::instruction);
+  if (form.is_sparse) form.metadata = address_operand(Purpose::metadata);
+  if (w.has(Mod::block_scale)) {
+    form.scale_a = address_operand(Purpose::scale_a);
+    form.scale_b = address_operand(Purpose::scale_b);
+    form.factor_count = form.kind == TensorKind::mxf8f6f4 ? 1 : w.has(Mod::scale_vec_4X) || w.has(Mod::block16) ? 4 : 2;
+  }
+  form.zero_columns = has(Purpose::zero_columns) ? source(Purpose::zero_columns) : kZeroRef;
   if (has(Purpose::disabled)) form.disabled = register_list(Purpose::disabled);
   bool flipped = false;
   form.keeps_d = predicate(Purpose::use_d, flipped);
@@ -39,6 +51,7 @@ bool Decoder::tensor_memory(Code& code) {
   TensorForm form;
   code.target = static_cast<uint32_t>(image_.tensors.size());
   code.undefined = Undefined::handler;
+  form.of_pair = w.has(Mod::cta_group_2);
   const bool of_warp = w.has(Mod::sync);
   if (of_warp) {
     code.kind = Kind::collective;
@@ -81,8 +94,8 @@ bool Decoder::tensor_memory(Code& code) {
   form.d = address_operand(Purpose::address);
   if (w.has(Mod::cp)) {
     form.a_descriptor = source(Purpose::source);
-    form.copy_columns = w.has(Mod::_128x256b) ? 8 : 4;
-    form.copy_rows = w.has(Mod::_64x128b) ? 64 : w.has(Mod::_32x128b) ? 32 : 128;
+    form.copy_columns = w.has(Mod::_128x256b) || w.has(Mod::_4x256b) ? 8 : 4;
+    form.rows_a_warp = w.has(Mod::_4x256b) ? 1 : 32;
     form.rows_of_warp = w.has(Mod::warpx4)         ? std::array<uint8_t, 4>{0, 0, 0, 0}
                         : w.has(Mod::warpx2_02_13) ? std::array<uint8_t, 4>{0, 1, 0, 1}
                         : w.has(Mod::warpx2_01_23) ? std::array<uint8_t, 4>{0, 0, 1, 1}

@@ -19,17 +19,24 @@ constexpr size_t kMostResident = 2112;             // clusters that have begun a
 constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // of malloc, that races are looked for in
 constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose others may wait for it
 
-// Columns of tensor memory that a CTA leaves allocated; once for each tcgen05.alloc.
+// Columns of tensor memory that a CTA leaves allocated, or that it should have allocated or deallocated with the other
+// CTA of its pair; once for each instruction.
 void note_columns(Launch& launch, const Cta& cta) {
-  for (const TensorColumns& columns : cta.tensor_memory->allocations) {
-    if (!launch.reported.insert({static_cast<uint32_t>(FaultKind::tensor_memory), columns.pc}).second) continue;
-    Fault fault;
-    fault.kind = FaultKind::tensor_memory;
-    fault.message = fmt::format("{} columns of tensor memory are not deallocated when the block ends", columns.count);
-    fault.site = site_of(*launch.image, columns.pc);
-    fault.thread = thread_of(launch, cta.turn, columns.warp, 0);
-    launch.faults.emplace_back(cta.turn, std::move(fault));
-  }
+  const auto note = [&](const auto& list, std::string_view what) {
+    for (const TensorColumns& columns : list) {
+      if (!launch.reported.insert({static_cast<uint32_t>(FaultKind::tensor_memory), columns.pc}).second) continue;
+      Fault fault;
+      fault.kind = FaultKind::tensor_memory;
+      fault.message = fmt::format("{} columns of tensor memory {}", columns.count, what);
+      fault.site = site_of(*launch.image, columns.pc);
+      fault.thread = thread_of(launch, cta.turn, columns.warp, 0);
+      launch.faults.emplace_back(cta.turn, std::move(fault));
+    }
+  };
+  const TensorMemory& memory = *cta.tensor_memory;
+  note(memory.allocated_by_peer, "that the other CTA of the pair allocated are never taken by this one");
+  note(memory.released_by_peer, "that the other CTA of the pair deallocated are never given back by this one");
+  note(memory.allocations, "are not deallocated when the block ends");
 }
 
 void finish(Launch& launch, const Cta& cta) {

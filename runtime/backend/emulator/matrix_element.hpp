@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "runtime/backend/emulator/scalar.hpp"
@@ -69,6 +71,12 @@ inline uint32_t element_bits(double value, const MatrixForm& form) {
     default:
       return scalar::to_bits(scalar::canonical(static_cast<float>(value)));
   }
+}
+
+// A factor of .block_scale.
+inline double factor_value(uint32_t bits, bool is_ue4m3) {
+  if (is_ue4m3) return scalar::widen(bits & 0x7f, scalar::kE4m3);
+  return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, static_cast<int>(bits) - 127);
 }
 
 // The 4 metadata bits of a chunk of a row of sparse A: which 2 of its 4 parts are there (of tf32: which of 2). Rows are

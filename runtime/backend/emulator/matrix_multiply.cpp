@@ -144,9 +144,7 @@ class Product {
     const unsigned lanes = at<const uint16_t>(warp_, form_.scale_place[of_b][1])[0];
     const unsigned lane = of_b ? 4 * index + lanes % 4 : 4 * (index % 8) + 2 * (lanes % 2) + index / 8;
     const uint32_t word = at<const uint32_t>(warp_, refs_[form_.scales.first + of_b])[lane];
-    const uint32_t bits = word >> 8 * ((byte + i) % 4) & 0xff;
-    if (form_.scales_are_ue4m3) return scalar::widen(bits & 0x7f, scalar::kE4m3);
-    return bits == 0xff ? NAN : std::ldexp(1.0, static_cast<int>(bits) - 127);
+    return factor_value(word >> 8 * ((byte + i) % 4) & 0xff, form_.scales_are_ue4m3);
   }
 
   void one(uint32_t lanes) {

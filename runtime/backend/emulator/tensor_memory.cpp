@@ -29,14 +29,65 @@ uint64_t shared_address(Warp& warp, const AddressOperand& operand, unsigned lane
   return static_cast<uint32_t>(at<const uint32_t>(warp, operand.ref)[lane] + static_cast<uint32_t>(operand.immediate));
 }
 
+TensorMemory& memory_of(Cta& cta) {
+  if (!cta.tensor_memory) cta.tensor_memory = std::make_unique<TensorMemory>();
+  return *cta.tensor_memory;
+}
+
+bool is_taken(const TensorMemory& memory, unsigned column, unsigned count) {
+  return std::any_of(memory.allocations.begin(), memory.allocations.end(), [&](const TensorColumns& each) {
+    return column < each.begin + each.count && each.begin < column + count;
+  });
+}
+
+void hold(TensorMemory& memory, const TensorColumns& columns) {
+  memory.most_columns = columns.count;
+  memory.allocations.push_back(columns);
+  for (unsigned row = 0; row < kTensorLanes; ++row)
+    std::fill_n(memory.defined.begin() + static_cast<ptrdiff_t>(TensorMemory::cell(row, columns.begin)), columns.count,
+                uint8_t{0});
+}
+
+// Finds columns that are free in all of `ctas`, and holds them there. Of a pair the CTA that comes second finds what
+// the first one has allocated for both. False after a fault.
+bool allocate_columns(Warp& warp, std::span<Cta* const> ctas, unsigned lane, uint32_t count, unsigned& begin) {
+  TensorMemory& own = memory_of(*warp.cta);
+  if (!own.allocated_by_peer.empty()) {
+    const TensorColumns columns = own.allocated_by_peer.front();
+    own.allocated_by_peer.pop_front();
+    begin = columns.begin;
+    return columns.count == count || tensor_fault(warp, lane,
+                                                  fmt::format("{} columns, where the other CTA of the pair "
+                                                              "allocates {}",
+                                                              count, columns.count));
+  }
+  for (Cta* cta : ctas)
+    if (const TensorMemory& memory = memory_of(*cta); count > memory.most_columns)
+      return tensor_fault(
+          warp, lane,
+          fmt::format("{} columns after an allocation of {}: they may not become more", count, memory.most_columns));
+  const auto taken = [&](unsigned column) {
+    return std::any_of(ctas.begin(), ctas.end(), [&](Cta* cta) { return is_taken(memory_of(*cta), column, count); });
+  };
+  begin = 0;
+  while (begin < kTensorColumns && taken(begin)) begin += count;
+  if (begin >= kTensorColumns)
+    return tensor_fault(warp, lane,
+                        fmt::format("tcgen05.alloc waits for {} columns, which this block itself holds", count));
+  const TensorColumns columns{begin, count, warp.pc, warp.index};
+  for (Cta* cta : ctas) {
+    hold(memory_of(*cta), columns);
+    if (cta != warp.cta) memory_of(*cta).allocated_by_peer.push_back(columns);
+  }
+  return true;
+}
+
 void allocate(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
   Cta& cta = *warp.cta;
   const unsigned lane = first_lane(mask);
   const uint32_t count = at<const uint32_t>(warp, form.columns)[lane];
-  if (!cta.tensor_memory) cta.tensor_memory = std::make_unique<TensorMemory>();
-  TensorMemory& memory = *cta.tensor_memory;
-  if (memory.relinquished) {
+  if (memory_of(cta).relinquished) {
     tensor_fault(warp, lane, "tcgen05.alloc after tcgen05.relinquish_alloc_permit");
     return;
   }
@@ -44,57 +95,47 @@ void allocate(Warp& warp, const Code& code, uint32_t mask) {
     tensor_fault(warp, lane, fmt::format("{} columns are no power of two within 32 to 512", count));
     return;
   }
-  if (count > memory.most_columns) {
-    tensor_fault(
-        warp, lane,
-        fmt::format("{} columns after an allocation of {}: they may not become more", count, memory.most_columns));
-    return;
-  }
-  unsigned begin = 0;
-  const auto taken = [&](unsigned column) {
-    return std::any_of(memory.allocations.begin(), memory.allocations.end(), [&](const TensorColumns& each) {
-      return column < each.begin + each.count && each.begin < column + count;
-    });
-  };
-  while (begin < kTensorColumns && taken(begin)) begin += count;
-  if (begin >= kTensorColumns) {
-    tensor_fault(warp, lane, fmt::format("tcgen05.alloc waits for {} columns, which this block itself holds", count));
-    return;
-  }
   Code part = code;
   part.space = form.place.space;
   SharedPlace place;
-  if (!find_shared(warp, part, lane, shared_address(warp, form.place, lane), 4, 4, place)) return;
-  memory.most_columns = count;
-  memory.allocations.push_back({begin, count, warp.pc, warp.index});
-  for (unsigned row = 0; row < kTensorLanes; ++row)
-    std::fill_n(memory.defined.begin() + static_cast<ptrdiff_t>(TensorMemory::cell(row, begin)), count, uint8_t{0});
-  const uint32_t address = begin;
+  uint32_t address = 0;
+  const std::vector<Cta*> ctas = ctas_of(warp, lane, form.of_pair);
+  if (ctas.empty() || !find_shared(warp, part, lane, shared_address(warp, form.place, lane), 4, 4, place) ||
+      !allocate_columns(warp, ctas, lane, count, address))
+    return;
   std::memcpy(place.cta->shared + place.offset, &address, 4);
   if (!cta.launch->checked) return;
   std::memset(place.cta->shared_shadow.data() + place.offset, 0xff, 4);
   note_shared_write(warp, code, lane, *place.cta, place.offset, 4);
 }
 
+// Of a pair the CTA that comes first deallocates for both.
 void release(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
   const unsigned lane = first_lane(mask);
   const uint32_t count = at<const uint32_t>(warp, form.columns)[lane];
   const TensorPlace place = tensor_place(warp, form.d, lane);
-  auto* memory = warp.cta->tensor_memory.get();
   const auto is_it = [&](const TensorColumns& each) {
     return place.lane == 0 && each.begin == place.column && each.count == count;
   };
-  if (memory == nullptr || std::erase_if(memory->allocations, is_it) == 0)
-    tensor_fault(warp, lane,
-                 fmt::format("no allocation of {} columns is at column {}, lane {}", count, place.column, place.lane));
+  auto& done = memory_of(*warp.cta).released_by_peer;
+  if (const auto it = std::find_if(done.begin(), done.end(), is_it); it != done.end()) {
+    done.erase(it);
+    return;
+  }
+  for (Cta* cta : ctas_of(warp, lane, form.of_pair)) {
+    TensorMemory& memory = memory_of(*cta);
+    if (std::erase_if(memory.allocations, is_it) == 0) {
+      tensor_fault(
+          warp, lane,
+          fmt::format("no allocation of {} columns is at column {}, lane {}", count, place.column, place.lane));
+      return;
+    }
+    if (cta != warp.cta) memory.released_by_peer.push_back({place.column, count, warp.pc, warp.index});
+  }
 }
 
-void relinquish(Warp& warp, const Code&, uint32_t) {
-  Cta& cta = *warp.cta;
-  if (!cta.tensor_memory) cta.tensor_memory = std::make_unique<TensorMemory>();
-  cta.tensor_memory->relinquished = true;
-}
+void relinquish(Warp& warp, const Code&, uint32_t) { memory_of(*warp.cta).relinquished = true; }
 
 struct Cell {
   unsigned row, column;  // from the address on
@@ -177,9 +218,9 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
     return;
   }
   const unsigned columns = columns_of(form);
-  if (!reach_columns(warp, lane, place.column, columns, false)) return;
+  if (!reach_columns(warp, *warp.cta, lane, place.column, columns, false)) return;
   if (form.shape == TensorShape::halves &&
-      !reach_columns(warp, lane, place.column + static_cast<unsigned>(form.split), columns, false))
+      !reach_columns(warp, *warp.cta, lane, place.column + static_cast<unsigned>(form.split), columns, false))
     return;
   TensorMemory& memory = *warp.cta->tensor_memory;
   const bool tracked = warp.undefined[0] != nullptr;
@@ -216,7 +257,7 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
   } else {
     auto& open = memory.stores[warp.index];
     const auto add = [&](uint64_t column) {
-      open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory});
+      open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(warp.cta->rank)});
       memory.mark(open.back(), true);
     };
     add(place.column);
@@ -231,53 +272,51 @@ void wait_store(Warp& warp, const Code&, uint32_t) {
   memory.stores[warp.index].clear();
 }
 
-// tcgen05.cp: rows of 32 or 16 bytes out of shared memory.
+// tcgen05.cp: rows of 32 or 16 bytes out of shared memory; each CTA of a pair copies its own.
+bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned lane, Cta& cta) {
+  const TensorPlace place = tensor_place(warp, form.d, lane);
+  if (place.lane + form.rows_a_warp > 32)
+    return tensor_fault(warp, lane,
+                        form.rows_a_warp == 1
+                            ? fmt::format("tcgen05.cp to lane {}: expected 0 to 31", place.lane)
+                            : fmt::format("tcgen05.cp to lane {}: all lanes are written, from 0 on", place.lane));
+  if (!reach_columns(warp, cta, lane, place.column, form.copy_columns, true)) return false;
+  const SharedMatrix source(at<const uint64_t>(warp, form.a_descriptor)[lane]);
+  TensorMemory& memory = *cta.tensor_memory;
+  for (unsigned to_warp = 0; to_warp < 4; ++to_warp)
+    for (unsigned row = 0; row < form.rows_a_warp; ++row)
+      for (unsigned column = 0; column < form.copy_columns; ++column) {
+        const unsigned from_row = form.rows_of_warp[to_warp] * unsigned{form.rows_a_warp} + row;
+        const size_t index = TensorMemory::cell(place.lane + 32 * to_warp + row, place.column + column);
+        bool defined = true;
+        if (!fetch_shared(warp, code, cta, lane, source.rows_along_k(from_row, 4 * column), 4, memory.cells[index],
+                          defined))
+          return false;
+        memory.defined[index] = defined;
+      }
+  open_columns(warp, cta, place.column, form.copy_columns);
+  return true;
+}
+
 void copy(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
   for_lanes(mask, [&](unsigned lane) {
-    Cta& cta = *warp.cta;
-    if (cta.stopped) return;
-    const TensorPlace place = tensor_place(warp, form.d, lane);
-    if (place.lane != 0) {
-      tensor_fault(warp, lane, fmt::format("tcgen05.cp to lane {}: all lanes are written, from 0 on", place.lane));
-      return;
-    }
-    if (!reach_columns(warp, lane, place.column, form.copy_columns, true)) return;
-    const SharedMatrix source(at<const uint64_t>(warp, form.a_descriptor)[lane]);
-    TensorMemory& memory = *cta.tensor_memory;
-    for (unsigned row = 0; row < kTensorLanes; ++row)
-      for (unsigned column = 0; column < form.copy_columns; ++column) {
-        const unsigned from_row = form.rows_of_warp[row / 32] * 32u + row % 32;
-        const uint64_t offset = source.rows_along_k(from_row, 4 * column);
-        if (offset + 4 > cta.shared_bytes) {
-          report(warp, {.kind = FaultKind::out_of_bounds,
-                        .message = fmt::format("a matrix descriptor reaches {:#x} of .shared, which has {} bytes",
-                                               offset, cta.shared_bytes),
-                        .lane = lane,
-                        .has_address = true,
-                        .space = ptx::Space::shared,
-                        .address = offset,
-                        .access_bytes = 4});
-          return;
-        }
-        const size_t index = TensorMemory::cell(row, place.column + column);
-        std::memcpy(&memory.cells[index], cta.shared + offset, 4);
-        memory.defined[index] = 1;
-        if (!cta.launch->checked) continue;
-        for (unsigned i = 0; i < 4; ++i)
-          if (cta.shared_shadow[offset + i] != 0xff) memory.defined[index] = 0;
-        note_shared_read(warp, code, lane, cta, offset, 4);
-      }
-    open_columns(warp, place.column, form.copy_columns);
+    if (warp.cta->stopped) return;
+    for (Cta* cta : ctas_of(warp, lane, form.of_pair))
+      if (!copy_rows(warp, code, form, lane, *cta)) return;
   });
 }
 
-// The mbarrier's phase ends after what mma and cp have begun.
+// The mbarrier's phase ends after what mma and cp have begun: columns of a CTA are waited for at its own mbarrier where
+// it gets one, otherwise at the first.
 void commit(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
   for_lanes(mask, [&](unsigned lane) {
     const uint64_t address = shared_address(warp, form.place, lane);
     const uint32_t ctas = form.multicasts ? at<const uint16_t>(warp, form.ctas)[lane] : 1;
+    std::vector<AsyncRange> open;
+    if (warp.cta->tensor_memory) open.swap(warp.cta->tensor_memory->open);
+    std::vector<std::pair<SharedPlace, Mbarrier*>> reached;
     for_lanes(ctas, [&](unsigned rank) {
       if (warp.cta->stopped) return;
       Code part = code;
@@ -287,15 +326,15 @@ void commit(Warp& warp, const Code& code, uint32_t mask) {
           form.multicasts ? (address & ~kWindowMask) | uint64_t{rank + 1} << kRankShift | (address & kRankOffsetMask)
                           : address;
       if (!find_shared(warp, part, lane, target, 8, 8, place)) return;
-      Mbarrier* barrier = find_mbarrier(warp, lane, place);
-      if (!barrier) return;
-      if (place.cta == warp.cta && warp.cta->tensor_memory) {
-        auto& open = warp.cta->tensor_memory->open;
-        barrier->ranges.insert(barrier->ranges.end(), open.begin(), open.end());
-        open.clear();
-      }
-      arrive_at(warp, lane, place, *barrier, 1, false);
+      if (Mbarrier* barrier = find_mbarrier(warp, lane, place)) reached.emplace_back(place, barrier);
     });
+    if (warp.cta->stopped || reached.empty()) return;
+    for (const AsyncRange& range : open) {
+      const auto own = std::find_if(reached.begin(), reached.end(),
+                                    [&](const auto& each) { return each.first.cta->rank == range.rank; });
+      (own == reached.end() ? reached.front() : *own).second->ranges.push_back(range);
+    }
+    for (const auto& [place, barrier] : reached) arrive_at(warp, lane, place, *barrier, 1, false);
   });
 }
 
@@ -311,15 +350,33 @@ bool tensor_fault(Warp& warp, unsigned lane, std::string message) {
   return false;
 }
 
-bool reach_columns(Warp& warp, unsigned lane, unsigned column, unsigned columns, bool in_pipeline) {
-  const auto* memory = warp.cta->tensor_memory.get();
+std::vector<Cta*> ctas_of(Warp& warp, unsigned lane, bool of_pair) {
+  Cta& cta = *warp.cta;
+  if (!of_pair) return {&cta};
+  const std::vector<Cta*>& all = cta.cluster->ctas;
+  const uint32_t even = cta.rank & ~1u;
+  if (even + 1 >= all.size()) {
+    tensor_fault(warp, lane, fmt::format("CTA {} of a cluster of {} is in no pair", cta.rank, all.size()));
+    return {};
+  }
+  const Cta& peer = *all[cta.rank ^ 1];
+  if (std::none_of(peer.warps.begin(), peer.warps.end(), [](const auto& each) { return each->live != 0; })) {
+    tensor_fault(warp, lane, fmt::format("CTA {}, the other one of the pair, has left", peer.rank));
+    return {};
+  }
+  return {all[even], all[even + 1]};
+}
+
+bool reach_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigned columns, bool in_pipeline) {
+  const auto* memory = cta.tensor_memory.get();
   const auto holds = [&](const TensorColumns& each) {
     return column >= each.begin && column + columns <= each.begin + each.count;
   };
   if (memory == nullptr || std::none_of(memory->allocations.begin(), memory->allocations.end(), holds))
-    return tensor_fault(warp, lane,
-                        fmt::format("columns {} to {} of tensor memory are in no allocation of the block", column,
-                                    column + columns - 1));
+    return tensor_fault(
+        warp, lane,
+        fmt::format("columns {} to {} of tensor memory are in no allocation of {}", column, column + columns - 1,
+                    &cta == warp.cta ? "the block" : fmt::format("CTA {} of the cluster", cta.rank)));
   if (!checks(*warp.cta, kCheckRaces)) return true;
   for (unsigned i = column; i < column + columns; ++i) {
     const PendingColumn& pending = memory->pending[i];
@@ -342,10 +399,30 @@ bool reach_columns(Warp& warp, unsigned lane, unsigned column, unsigned columns,
   return true;
 }
 
-void open_columns(Warp& warp, unsigned column, unsigned columns) {
-  TensorMemory& memory = *warp.cta->tensor_memory;
-  memory.open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory});
-  memory.mark(memory.open.back(), false);
+void open_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns) {
+  auto& open = memory_of(*warp.cta).open;
+  open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(cta.rank)});
+  memory_of(cta).mark(open.back(), false);
+}
+
+bool fetch_shared(Warp& warp, const Code& code, Cta& cta, unsigned lane, uint64_t offset, unsigned bytes,
+                  uint32_t& word, bool& defined) {
+  if (offset + bytes > cta.shared_bytes) {
+    report(warp, {.kind = FaultKind::out_of_bounds,
+                  .message = fmt::format("a matrix descriptor reaches {:#x} of .shared, which has {} bytes", offset,
+                                         cta.shared_bytes),
+                  .lane = lane,
+                  .has_address = true,
+                  .space = ptx::Space::shared,
+                  .address = offset,
+                  .access_bytes = bytes});
+    return false;
+  }
+  std::memcpy(&word, cta.shared + offset, bytes);
+  if (!cta.launch->checked) return true;
+  for (unsigned i = 0; i < bytes; ++i) defined &= cta.shared_shadow[offset + i] == 0xff;
+  if (cta.history) note_shared_read(warp, code, lane, cta, offset, bytes);
+  return true;
 }
 
 void select_tensor(Code& code, TensorAction action) {

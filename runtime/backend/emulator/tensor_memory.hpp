@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -29,9 +30,11 @@ struct TensorMemory {
   std::vector<uint8_t> defined = std::vector<uint8_t>(size_t{kTensorLanes} * kTensorColumns);
   std::vector<TensorColumns> allocations;
   std::array<PendingColumn, kTensorColumns> pending{};
-  std::vector<AsyncRange> open;                        // written by mma and cp, of no commit yet
+  std::vector<AsyncRange> open;                        // written by mma and cp of this CTA, of no commit yet
   std::map<uint32_t, std::vector<AsyncRange>> stores;  // by warp: before their wait::st
-  unsigned most_columns = kTensorColumns;              // that the next allocation may have
+  // What the other CTA of the pair has allocated or deallocated for both, and this one has yet to take part in.
+  std::deque<TensorColumns> allocated_by_peer, released_by_peer;
+  unsigned most_columns = kTensorColumns;  // that the next allocation may have
   bool relinquished = false;
 
   static size_t cell(unsigned lane, unsigned column) { return size_t{lane} * kTensorColumns + column; }
@@ -48,7 +51,7 @@ struct TensorMemory {
 enum class TensorAction : uint8_t { allocate, release, relinquish, load, store, wait_store, copy, multiply, commit };
 enum class TensorShape : uint8_t { rows_32, rows_16_by_64, rows_16_by_128, rows_16_by_256, halves };
 enum class TensorReduction : uint8_t { none, of_unsigned, of_signed, of_float };
-enum class TensorKind : uint8_t { f16, tf32, f8f6f4, i8 };
+enum class TensorKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };  // factors: from mxf8f6f4 on
 
 // A tcgen05 instruction, decoded.
 struct TensorForm {
@@ -64,12 +67,19 @@ struct TensorForm {
   uint64_t split = 0;        // of 16x32bx2, columns
   bool a_in_memory = false;  // of mma: A in tensor memory
   TensorKind kind = TensorKind::f16;
+  bool of_pair = false;                                          // .cta_group::2
+  bool is_sparse = false;                                        // A; `metadata` says where its elements belong
+  bool is_stationary = false;                                    // .ws
+  AddressOperand metadata, scale_a, scale_b;                     // in tensor memory
+  unsigned factor_count = 0;                                     // along K, of a row of A and a column of B
   uint32_t a_descriptor = 0, b_descriptor = 0, instruction = 0;  // Refs; the first also of cp
   uint32_t keeps_d = 0, keeps_d_flip = 0;                        // Ref: predicate
-  RegisterList disabled;                                         // lanes that are not written, 4 words or none
+  RegisterList disabled;                                         // lanes that are not written: 4 words a CTA, or none
+  uint32_t zero_columns = 0;                                     // Ref: of B, where `is_stationary`; the zero slot
   uint8_t scale = 0;                                             // D counts 2^-scale
-  uint8_t copy_rows = 128, copy_columns = 8;
-  std::array<uint8_t, 4> rows_of_warp{};  // of cp: which 32 source rows the lanes of each warp get
+  uint8_t copy_columns = 8;
+  uint8_t rows_a_warp = 32;               // of cp; 1: of 4 rows one goes to each warp, where its address says
+  std::array<uint8_t, 4> rows_of_warp{};  // which of them, in groups of that many
   bool multicasts = false;
   uint32_t ctas = 0;  // Ref
 };
