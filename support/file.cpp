@@ -13,6 +13,8 @@
 namespace ptxkit {
 namespace {
 
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+
 tl::unexpected<Error> system_error(const std::string& path, const char* doing) {
   return fail(std::string("cannot ") + doing + ": " + std::strerror(errno), path);
 }
@@ -25,6 +27,25 @@ bool write_all(int descriptor, std::string_view content) {
     content.remove_prefix(static_cast<size_t>(written));
   }
   return true;
+}
+
+Result<std::string> read_all(int descriptor, const std::string& path) {
+  const auto too_long = [&] { return fail("longer than 4 GiB, which is more than is read whole", path); };
+  std::string content;
+  struct stat info{};
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) {
+    if (static_cast<uint64_t>(info.st_size) > kMostBytes) return too_long();
+    content.reserve(static_cast<size_t>(info.st_size) + 1);
+  }
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path, "read");
+    if (count == 0) return content;
+    content.append(buffer, static_cast<size_t>(count));
+    if (content.size() > kMostBytes) return too_long();
+  }
 }
 
 // A device or a pipe: a rename would put a file in its place.
@@ -45,21 +66,7 @@ Result<std::string> read_file(const std::string& path) {
   const bool is_stdin = path == "-";
   const int descriptor = is_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return system_error(path, "open");
-  std::string content;
-  struct stat info{};
-  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) content.reserve(static_cast<size_t>(info.st_size) + 1);
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      auto error = system_error(path, "read");
-      if (!is_stdin) ::close(descriptor);
-      return error;
-    }
-    if (count == 0) break;
-    content.append(buffer, static_cast<size_t>(count));
-  }
+  auto content = read_all(descriptor, path);
   if (!is_stdin) ::close(descriptor);
   return content;
 }

@@ -10,7 +10,8 @@
 
 namespace ptxkit {
 
-// The whole of `path`; "-" is standard input. Errors name the path and the system's reason.
+// The whole of `path`, of 4 GiB at most, which a device would pass without end; "-" is standard input. Errors name the
+// path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
 // Whether write_file could begin on `path`, asked before long work: it is a file or device that may be written, or is

@@ -271,7 +271,13 @@ section_errors() {
   expect 2 "$pack" -k --rm input; says "-k and --rm exclude each other"
   expect 2 "$pack" --rm -c input; says "--rm needs an output file"
   expect 2 "$pack" -B3 input; says "expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B3"
-  expect 2 "$pack" -9 input; says "-9 is refused: -3 is the highest level"
+  local level
+  for level in -0 -4 -9 -12; do expect 2 "$pack" $level input; says "$level is refused: the levels are -1, -2 and -3"; done
+  expect 2 "$pack" --memory=-1 input; says "--memory: expected a size such as 64M, found '-1'"
+  expect 2 "$pack" --memory much input; says "--memory: expected a size such as 64M, found 'much'"
+  expect 2 "$pack" --memroy 64M input; says "unknown option '--memroy'; did you mean '--memory'?"
+  expect 2 "$pack" -o "" input; says "-o: expected a file, found ''"
+  if [ -w /dev/full ]; then "$pack" --help >/dev/full 2>err && fail "--help wrote nothing and says it did"; says "cannot write"; fi
   expect 2 "$pack" --best input; says "--best is refused: -3 is the highest level"
   expect 2 "$pack" -3 -BD input; says "-3 and -BD exclude each other: the high-ratio encoder has no linked blocks"
   expect 2 "$pack" -3 -1 input; says "-3 and -1 or -2 exclude each other"

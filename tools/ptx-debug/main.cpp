@@ -68,7 +68,13 @@ int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
     }
   }
   std::string what = error.what();
-  if (is(CLI::ExitCodes::RequiredError) && verb.empty()) what = "no verb given";
+  if (is(CLI::ExitCodes::RequiredError) && verb.empty()) {
+    what = "no verb given";
+    for (const std::string& word : app.remaining()) {
+      const std::string meant = did_you_mean(word, option_names(app));
+      if (!meant.empty()) what = fmt::format("unknown option '{}'{}", word, meant);
+    }
+  }
   if (is(CLI::ExitCodes::ArgumentMismatch)) {
     // "json was given a disallowed flag override"
     const size_t name_end = what.find(" was given a disallowed flag override");

@@ -31,4 +31,8 @@ ValueCheck number(double most) {
   return within(most, any ? "a number from 0 on" : fmt::format("a number from 0 to {}", most));
 }
 
+ValueCheck file_name() {
+  return [](const std::string& word) -> std::string { return word.empty() ? "expected a file, found ''" : ""; };
+}
+
 }  // namespace ptxkit::tools

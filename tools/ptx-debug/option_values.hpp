@@ -1,4 +1,4 @@
-// Numbers as options take them. CLI11's own conversion lets -4 pass as 2^64 - 4, and does not say what it expected.
+// Words as options take them. CLI11's own conversion lets -4 pass as 2^64 - 4, and does not say what it expected.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,8 @@ ValueCheck whole_number(uint64_t most = std::numeric_limits<uint64_t>::max());
 
 // A number from 0 to `most`.
 ValueCheck number(double most = std::numeric_limits<double>::infinity());
+
+// The name of a file: an empty word is a variable that a script left unset.
+ValueCheck file_name();
 
 }  // namespace ptxkit::tools

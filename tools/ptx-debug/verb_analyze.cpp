@@ -1,9 +1,7 @@
 // `ptx-debug analyze FILE...`: the catalogue against every kernel of every file, a report, an exit code.
 #include <bit>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <regex>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +23,9 @@
 #include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/replay_findings.hpp"
 #include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
@@ -73,35 +73,11 @@ std::optional<std::string> unknown_word(std::string_view option, const std::stri
   return fmt::format("{}: expected {}, found '{}'{}", option, fmt::join(known, ", "), word, did_you_mean(word, known));
 }
 
-// Two reports that would go to one place, or one that would replace what is analyzed.
-std::optional<std::string> output_fault(const Arguments& arguments) {
-  namespace fs = std::filesystem;
-  const auto same = [](const std::string& a, const std::string& b) {
-    std::error_code ignored;
-    if (fs::exists(a, ignored) && !fs::is_regular_file(a, ignored)) return false;  // /dev/null takes any number
-    return fs::equivalent(a, b, ignored) ||
-           fs::absolute(a, ignored).lexically_normal() == fs::absolute(b, ignored).lexically_normal();
-  };
-  const std::pair<std::string_view, const std::string&> outputs[] = {{"--json", arguments.json},
-                                                                     {"--html", arguments.html},
-                                                                     {"--sarif", arguments.sarif},
-                                                                     {"--write-baseline", arguments.write_baseline}};
-  for (const auto& [option, path] : outputs) {
-    if (path.empty() || path == "-") {
-      if (path.empty() || option == "--json") continue;
-      return fmt::format("{}: expected a file, found '-'; standard output gets what --format says", option);
-    }
-    for (const std::string& input : arguments.inputs.words) {
-      if (same(path, input))
-        return fmt::format("{}: '{}' is analyzed, and would be replaced by the report", option, path);
-    }
-    for (const auto& [other, other_path] : outputs) {
-      if (other == option) break;
-      if (!other_path.empty() && same(path, other_path))
-        return fmt::format("{} and {} both name '{}'", other, option, path);
-    }
-  }
-  return std::nullopt;
+std::vector<Output> outputs_of(const Arguments& arguments) {
+  return {{"--json", arguments.json},
+          {"--html", arguments.html},
+          {"--sarif", arguments.sarif},
+          {"--write-baseline", arguments.write_baseline}};
 }
 
 // What is wrong with the arguments, if anything.
@@ -113,7 +89,12 @@ std::optional<std::string> fault(const Arguments& arguments) {
   if (auto what = unknown_word("--profile", arguments.profile, {"root-cause", "pattern"})) return what;
   if (auto what = unknown_word("--format", arguments.format, {"text", "json", "sarif", "github"})) return what;
   if (auto what = unknown_word("--color", arguments.colour, {"auto", "always", "never"})) return what;
-  if (auto what = output_fault(arguments)) return what;
+  const std::vector<Output> outputs = outputs_of(arguments);
+  for (const auto& [option, path] : outputs) {
+    if (path == "-" && option != "--json")
+      return fmt::format("{}: expected a file, found '-'; standard output gets what --format says", option);
+  }
+  if (auto what = fault(outputs, arguments.inputs.words)) return what;
   return fault(arguments.inputs);
 }
 
@@ -236,14 +217,13 @@ int analyze_files(const Arguments& arguments) {
   options.wanted = *wanted;
   options.minimum_percent = arguments.minimum_percent;
   if (!arguments.kernel.empty()) {
-    try {
-      options.wants_kernel = [pattern = std::regex(arguments.kernel)](std::string_view name) {
-        return std::regex_search(name.begin(), name.end(), pattern);
-      };
-    } catch (const std::regex_error& error) {
-      return usage_error("analyze",
-                         fmt::format("--kernel: '{}' is no regular expression: {}", arguments.kernel, error.what()));
-    }
+    auto pattern = NamePattern::parse("--kernel", arguments.kernel);
+    if (!pattern) return usage_error("analyze", pattern.error().message());
+    options.wants_kernel = [pattern = std::move(*pattern)](std::string_view name) { return pattern.matches(name); };
+  }
+  if (const auto can = check_all_writable(outputs_of(arguments)); !can) {
+    complain(can.error().message());
+    return rules::exit_code(rules::Status::unreadable);
   }
   rules::EvidenceSet evidence = rules::shipped_evidence();
   for (const std::string& path : arguments.evidence) {
@@ -372,16 +352,22 @@ void add_analyze(CLI::App& app, Action& action) {
       ->check(number(100));
   verb->add_option("--json", arguments->json,
                    "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
-      ->type_name("[F]");
+      ->type_name("[F]")
+      ->check(file_name());
   verb->add_option("--format", arguments->format,
                    "what standard output gets; github means annotations of GitHub Actions")
       ->type_name("text|json|sarif|github");
-  verb->add_option("--html", arguments->html, "write the report as one HTML file as well")->type_name("F");
-  verb->add_option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well")->type_name("F");
-  verb->add_option("--baseline", arguments->baseline, "do not count the findings that F lists")->type_name("F");
+  verb->add_option("--html", arguments->html, "write the report as one HTML file as well")
+      ->type_name("F")
+      ->check(file_name());
+  verb->add_option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well")->type_name("F")->check(file_name());
+  verb->add_option("--baseline", arguments->baseline, "do not count the findings that F lists")
+      ->type_name("F")
+      ->check(file_name());
   verb->add_option("--write-baseline", arguments->write_baseline,
                    "list in F the findings of this run, for --baseline of later ones")
-      ->type_name("F");
+      ->type_name("F")
+      ->check(file_name());
   verb->add_option("--color", arguments->colour, "of the text; auto: on a terminal, unless NO_COLOR is set")
       ->type_name("auto|always|never");
   verb->add_option("--profile", arguments->profile,
@@ -426,7 +412,8 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
   verb->add_option("--config", arguments->config,
                    fmt::format("options from F, in place of the nearest {} in this folder or above", kConfigName))
-      ->type_name("F");
+      ->type_name("F")
+      ->check(file_name());
   verb->add_flag("--no-config", arguments->no_config, "options from the command line alone");
   verb->callback(
       [arguments, verb, &action] { action = [arguments, verb] { return analyze_configured(*verb, *arguments); }; });

@@ -1,6 +1,5 @@
 // `ptx-debug cfg FILE --dot|--svg`: the control-flow graph of kernels, as text for Graphviz or as an image.
 #include <memory>
-#include <regex>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +7,7 @@
 
 #include "analyzer/inspect/flow_picture.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -21,12 +21,8 @@ struct CfgOptions {
 
 int draw(const CfgOptions& options) {
   if (options.dot == options.svg) return usage_error("cfg", "expected one of --dot and --svg");
-  std::regex pattern;
-  try {
-    pattern = std::regex(options.kernel);
-  } catch (const std::regex_error& error) {
-    return usage_error("cfg", fmt::format("--kernel: '{}' is no regular expression: {}", options.kernel, error.what()));
-  }
+  const auto pattern = NamePattern::parse("--kernel", options.kernel);
+  if (!pattern) return usage_error("cfg", pattern.error().message());
   std::vector<std::string> names, places;  // of the functions drawn; the text of each before it
   std::string out;
   const auto work = [&](container::PtxImage image, const std::string&) {
@@ -34,8 +30,7 @@ int draw(const CfgOptions& options) {
       Answer answer;
       for (const ptx::Function& function : module.functions) {
         const std::string place = fmt::format("{}:{}", module.path, function.name);
-        const bool matches =
-            std::regex_search(function.name.begin(), function.name.end(), pattern) || std::regex_search(place, pattern);
+        const bool matches = pattern->matches(function.name) || pattern->matches(place);
         if (function.instructions.empty() || !matches) continue;
         names.emplace_back(function.name);
         places.push_back(place);

@@ -17,6 +17,8 @@
 #include "runtime/generated_launch.hpp"
 #include "support/file.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -148,6 +150,8 @@ std::string hash(const std::vector<std::byte>& bytes) {
 )";
 
 int generate(const GenerateWords& words) {
+  const Output output{"-o", words.out};
+  if (const auto what = fault({&output, 1}, {&words.file, 1})) return usage_error("gen-fkr", *what);
   if (const auto can = check_writable(words.out); !can) return fail_with(can.error(), rules::Status::unreadable);
   auto image = read_one_image(words.file);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
@@ -228,7 +232,9 @@ void add_gen_fkr(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("gen-fkr", "write a GoogleTest that holds FILE to what it is and computes now");
   const auto words = std::make_shared<GenerateWords>();
   verb->add_option("FILE", words->file, "PTX file; - is standard input")->required();
-  verb->add_option("-o,--output", words->out, "where to write the test; standard output by default")->type_name("OUT");
+  verb->add_option("-o,--output", words->out, "where to write the test; standard output by default")
+      ->type_name("OUT")
+      ->check(file_name());
   verb->add_option("--launch", words->launch, "a launch file: block, grid, buffers and scalars of each kernel")
       ->type_name("F")
       ->expected(1)

@@ -17,6 +17,7 @@
 #include "support/file.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
@@ -47,6 +48,9 @@ int instrument_file(const InstrumentWords& words) {
     if (!kinds) return usage_error("instrument", "--at: " + kinds.error().message());
     options.kinds = *kinds;
   }
+  const Output outputs[] = {{"-o", words.out}, {"--markers", words.markers}};
+  if (const auto what = fault(outputs, {&words.file, 1})) return usage_error("instrument", *what);
+  if (const auto can = check_all_writable(outputs); !can) return fail_with(can.error(), rules::Status::unreadable);
   auto image = read_one_image(words.file);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
   const ptx::ParseResult parsed = ptx::parse(std::move(image->text), image->name);
@@ -140,7 +144,14 @@ int analyze_crash(const CrashWords& words) {
     complain(fmt::format("without --markers these are taken for the markers of 'ptx-debug instrument {}' without --at",
                          words.ptx));
     instrument::Options options;
-    options.records = static_cast<uint32_t>(std::max<size_t>(bytes->size() / 16, 2) - 1);
+    const size_t records = std::max<size_t>(bytes->size() / 16, 2) - 1;
+    if (!std::has_single_bit(records))
+      return fail_with(
+          {fmt::format("expected the 16 · (N + 1) bytes of a debug buffer, N a power of two, found {} bytes",
+                       bytes->size()),
+           words.buffer, "give the whole buffer and nothing else"},
+          rules::Status::unreadable);
+    options.records = static_cast<uint32_t>(records);
     auto again = instrument::instrument(parsed.module, options);
     if (!again) return fail_with(again.error(), rules::Status::unreadable);
     map = std::move(again->map);
@@ -176,8 +187,12 @@ void add_instrument(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("instrument", "make the kernels of FILE write down where their threads are");
   const auto words = std::make_shared<InstrumentWords>();
   verb->add_option("FILE", words->file, std::string(kOneFile))->required();
-  verb->add_option("-o,--output", words->out, "where to write the PTX; standard output by default")->type_name("OUT");
-  verb->add_option("--markers", words->markers, "where to write what each marker means, as JSON")->type_name("F");
+  verb->add_option("-o,--output", words->out, "where to write the PTX; standard output by default")
+      ->type_name("OUT")
+      ->check(file_name());
+  verb->add_option("--markers", words->markers, "where to write what each marker means, as JSON")
+      ->type_name("F")
+      ->check(file_name());
   verb->add_option("--at", words->kinds,
                    "all, or a list of entry, loop, barrier, store, load, call, exit (default: all but load)")
       ->type_name("KINDS");

@@ -16,6 +16,7 @@
 #include "support/file.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/stop_request.hpp"
@@ -54,6 +55,8 @@ int reduce_file(const ReduceOptions& options) {
   if (options.command.find("{}") == std::string::npos)
     return usage_error(
         "reduce", fmt::format("--when: expected a command with {{}} in the file's place, found '{}'", options.command));
+  const Output output{"-o", options.out};
+  if (const auto what = fault({&output, 1}, {&options.file, 1})) return usage_error("reduce", *what);
   if (const auto can = check_writable(options.out); !can) return fail_with(can.error(), rules::Status::unreadable);
   const auto image = read_one_image(options.file);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
@@ -122,6 +125,7 @@ void add_reduce(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(whole_number(255));
   verb->add_option("-o,--output", options->out, "where to write what is left; standard output by default")
+      ->check(file_name())
       ->type_name("OUT");
   verb->add_option("--seconds", options->seconds, "stop after so long, with what is found by then (default 600)")
       ->type_name("N")

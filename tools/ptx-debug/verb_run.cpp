@@ -22,6 +22,7 @@
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 #include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/stop_request.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -348,9 +349,9 @@ int run_kernel(const RunOptions& options) {
   RunSettings settings;
   if (const auto what = read_settings(options, run, settings)) return usage_error("run", *what);
   if (options.backend == "emulator") settings.launch.stop = &stop_request();  // before anything that takes long
-  for (const std::string& path : {options.json, options.sarif}) {
-    if (const auto can = check_writable(path); !can) return fail_reading(can.error());
-  }
+  const Output outputs[] = {{"--json", options.json}, {"--sarif", options.sarif}};
+  if (const auto what = fault(outputs, {&options.file, 1})) return usage_error("run", *what);
+  if (const auto can = check_all_writable(outputs); !can) return fail_reading(can.error());
   auto image = read_one_image(options.file);
   if (!image) return fail_reading(image.error());
   run.file = image->name;

@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include "support/suggest.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -19,12 +24,6 @@ struct RefusedFlag {
   const char* reason;
 };
 constexpr std::array kRefusedFlags = {
-    RefusedFlag{"-4", "-3 is the highest level"},
-    RefusedFlag{"-5", "-3 is the highest level"},
-    RefusedFlag{"-6", "-3 is the highest level"},
-    RefusedFlag{"-7", "-3 is the highest level"},
-    RefusedFlag{"-8", "-3 is the highest level"},
-    RefusedFlag{"-9", "-3 is the highest level"},
     RefusedFlag{"--best", "-3 is the highest level"},
     RefusedFlag{"--fast", "there is one speed"},
     RefusedFlag{"-l", "legacy frames are read but not written"},
@@ -36,6 +35,22 @@ const std::map<std::string, codec::Policy> kPolicies = {{"auto", codec::Policy::
                                                         {"gpu", codec::Policy::gpu},
                                                         {"mixed", codec::Policy::mixed}};
 
+// "-0", "-4", "-12": to CLI11 a file, or -1 and a file.
+bool is_other_level(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && word.find_first_not_of("0123456789", 1) == word.npos && word != "-1" &&
+         word != "-2" && word != "-3";
+}
+
+// A number of bytes with a unit, "64M", made into digits; what is wrong with it otherwise.
+std::string size_value(std::string& word) {
+  const std::string given = word;
+  try {
+    if (!word.starts_with('-') && CLI::AsSizeValue(false)(word).empty()) return {};
+  } catch (const CLI::ValidationError&) {  // which lists sixteen units
+  }
+  return fmt::format("expected a size such as 64M, found '{}'", given);
+}
+
 ExitCode usage(const std::string& message) {
   fmt::print(stderr, "ptx-pack: {}; see ptx-pack --help\n", message);
   return kUsage;
@@ -43,6 +58,14 @@ ExitCode usage(const std::string& message) {
 
 bool looks_compressed(const std::string& name) {
   return name.size() > 4 && (name.ends_with(kLz4Suffix) || name.ends_with(kPtzSuffix));
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
 }
 
 // -B takes lz4's spellings: 4 to 7 for a size, D and I for linked and independent blocks, X for block checksums.
@@ -102,7 +125,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   CLI::App app{
       "Compresses files to standard LZ4 frames and back, on the CPU, on a GPU or on the PTX emulator.\n"
       "`lz4` reads what this program writes, and this program reads what `lz4` writes."};
-  app.set_version_flag("-V,--version", std::string("ptx-pack 0.1.0"));
+  app.set_version_flag("-V,--version", std::string("ptx-pack " PTXKIT_VERSION));
   app.footer("Exit status: 0 all done; 1 an input or output failed; 2 wrong usage.");
 
   bool compress = false, decompress = false, test = false, list = false, bench = false, to_stdout = false, keep = false;
@@ -140,7 +163,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--memory", options.memory_bytes,
                  "the most memory to use, at least 24M; default: as the backend prefers, whatever the file's size")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::Validator(size_value, "SIZE"));
   app.add_option("--prefetch", options.prefetch, "batches that are read ahead of the one that is written (default 2)")
       ->check(CLI::Range(0, 64));
   app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")
@@ -162,11 +185,19 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("-q,--quiet", quiet, "no warnings and no progress; twice: no errors either");
   for (const RefusedFlag& refused : kRefusedFlags) app.add_flag(refused.flag)->group("");
 
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    if (is_other_level(argv[i])) return usage(fmt::format("{} is refused: the levels are -1, -2 and -3", argv[i]));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
-    return kOk;
+    if (std::cout.flush()) return kOk;
+    fmt::print(stderr, "ptx-pack: standard output: cannot write: {}\n", std::strerror(errno));
+    return kFailed;
+  } catch (const CLI::ExtrasError&) {
+    const std::string word = app.remaining().front();
+    return usage(fmt::format("unknown option '{}'{}", word, did_you_mean(word, option_names(app))));
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
@@ -210,6 +241,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (modes > 1) return usage("-z, -d, -t, -b and --list exclude each other");
   if (names.empty()) names.push_back("-");
   if (output_option->count() != 0) options.output = output;
+  if (options.output && options.output->empty()) return usage("-o: expected a file, found ''");
   if (to_stdout && options.output && *options.output != "-") return usage("-c and -o exclude each other");
   if (to_stdout) options.output = "-";
   const bool writes = !test && !list && !bench;

@@ -1,0 +1,24 @@
+// Which kernels or functions a regular expression on the command line means.
+#pragma once
+
+#include <regex>
+#include <string>
+#include <string_view>
+
+#include "support/result.hpp"
+
+namespace ptxkit::tools {
+
+class NamePattern {
+ public:
+  // ECMAScript without back references. Errors: no such expression; the message begins with `option`.
+  static Result<NamePattern> parse(std::string_view option, const std::string& text);
+
+  // Whether it matches somewhere in the name.
+  bool matches(std::string_view name) const { return std::regex_search(name.begin(), name.end(), regex_); }
+
+ private:
+  std::regex regex_;
+};
+
+}  // namespace ptxkit::tools
