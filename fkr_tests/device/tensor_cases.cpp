@@ -403,6 +403,46 @@ void add_replaced(Cases& cases) {
       512, "3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{8, 3, 1}}], [bar]");
 }
 
+// tf32, and f32 and tf32 whose subnormal numbers are flushed: loads, stores, sums over numbers of every size.
+void add_rounded(Cases& cases) {
+  struct Element {
+    std::string name;
+    Type type;
+    bool flushes;
+    unsigned number;  // in tensormap.replace
+  };
+  const std::string numbers =
+      "mul.lo.u32 %word, %i, 0x9e3779b1;\nand.b32 %at, %i, 3;\nsetp.eq.u32 %more, %at, 0;\n"
+      "@%more and.b32 %word, %word, 0x80ffffff;\n";
+  const std::string place = "shl.b32 %at, %i, 2;\nadd.u32 %at, %tile, %at;\n";  // as for_words leaves it
+  for (const Element& each : std::initializer_list<Element>{{"f32", Type::f32, false, 7},
+                                                            {"flushed f32", Type::f32, true, 8},
+                                                            {"tf32", Type::tf32, false, 11},
+                                                            {"flushed tf32", Type::tf32, true, 12}}) {
+    TensorMap map = tensor(each.type, {48, 20}, {16, 16});
+    map.flushes = each.flushes;
+    const size_t first = cases.all.size();
+    map.fills_with_nan = true;
+    cases.tile("rounded tile of " + each.name, map, {40, 9});
+    map.fills_with_nan = false;
+    cases.add("rounded store of " + each.name, map,
+              store_program("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {32, 3}], [tile]",
+                            numbers + place));
+    cases.add("rounded sum of " + each.name, map,
+              store_program("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%map, {16, 2}], "
+                            "[tile]",
+                            numbers + place));
+    const TensorMap words = tensor(Type::u32, {32, 24}, {8, 8});
+    cases.add("replaced elemtype of " + each.name + " by number", words,
+              replaced_program(
+                  field("elemtype", "b32", fmt::format("{}", each.number)),
+                  "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{12, 3}}], [bar]", 256));
+    // Every third word of the tensor is subnormal, or near it.
+    for (size_t i = first; i < cases.all.size(); ++i)
+      for (size_t word = 3; word < cases.all[i].tensor.size(); word += 12) cases.all[i].tensor[word] &= 0x80;
+  }
+}
+
 }  // namespace
 
 std::vector<TensorCase> tensor_cases() {
@@ -412,7 +452,8 @@ std::vector<TensorCase> tensor_cases() {
   add_im2col(cases);
   add_stores(cases);
   add_replaced(cases);
-  add_interleaved_im2col(cases);  // last: the others' bytes are those that were recorded
+  add_interleaved_im2col(cases);  // behind the others, whose bytes are those that were recorded
+  add_rounded(cases);
   return cases.all;
 }
 

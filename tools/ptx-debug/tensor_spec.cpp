@@ -14,8 +14,9 @@ using emulator::TensorSwizzle;
 using ptx::Type;
 
 constexpr std::pair<std::string_view, Type> kElements[] = {
-    {"u8", Type::u8},   {"u16", Type::u16}, {"u32", Type::u32},   {"s32", Type::s32}, {"u64", Type::u64},
-    {"s64", Type::s64}, {"f16", Type::f16}, {"bf16", Type::bf16}, {"f32", Type::f32}, {"f64", Type::f64},
+    {"u8", Type::u8},   {"u16", Type::u16}, {"u32", Type::u32},   {"s32", Type::s32},
+    {"u64", Type::u64}, {"s64", Type::s64}, {"f16", Type::f16},   {"bf16", Type::bf16},
+    {"f32", Type::f32}, {"f64", Type::f64}, {"tf32", Type::tf32},
 };
 constexpr std::pair<std::string_view, TensorSwizzle> kSwizzles[] = {
     {"swizzle32", TensorSwizzle::bytes_32},

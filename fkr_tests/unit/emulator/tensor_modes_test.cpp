@@ -51,8 +51,8 @@ struct Copied {
   Outcome outcome;
 };
 
-// `map` gets a tensor of counting words from 1 on; its sizes are those of the map.
-Copied run_copy(const std::string& text, TensorMap map) {
+// `map` gets a tensor of counting words from 1 on, or of those given; its sizes are those of the map.
+Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32_t>& given = {}) {
   Device device;
   Copied copied;
   auto program = Program::load_text(device, text, "tensor.ptx");
@@ -64,6 +64,7 @@ Copied run_copy(const std::string& text, TensorMap map) {
   for (unsigned i = 0; i < map.rank; ++i) words *= map.size[i];
   copied.tensor.resize(words);
   std::iota(copied.tensor.begin(), copied.tensor.end(), 1u);
+  if (!given.empty()) copied.tensor = given;
   map.address = *device.allocate(words * 4, "tensor");
   EXPECT_TRUE(device.write(map.address, std::as_bytes(std::span(copied.tensor))));
   uint64_t bytes = unit_bytes(map);
@@ -369,6 +370,59 @@ TEST(TensorModes, StridesAndFillsOfTiles) {
   EXPECT_EQ(fill_nan(ptx::Type::f16), 0x7ff7u);
 }
 
+// What an H200 made of these words, in copies to shared memory and in sums.
+TEST(TensorModes, ElementsThatAreRoundedOrFlushed) {
+  const std::vector<std::pair<uint32_t, uint32_t>> rounded = {
+      {0x3f800001, 0x3f800000}, {0x3f801000, 0x3f800000}, {0x3f801fff, 0x3f802000}, {0x3f802fff, 0x3f802000},
+      {0x3f803000, 0x3f804000}, {0x7f7fffff, 0x7f800000}, {0x7f800000, 0x7f800000}, {0x7f800001, 0x7fffe000},
+      {0xff923456, 0x7fffe000}, {0xbf801234, 0xbf802000}, {0x00000fff, 0x00000000}, {0x00001fff, 0x00002000}};
+  struct Sum {
+    uint32_t there, added, kept, flushed;
+  };
+  const std::vector<Sum> sums = {
+      {0x00000001, 0x00000001, 0x00000002, 0x00000000}, {0x00000001, 0x80000001, 0x00000000, 0x00000000},
+      {0x80000001, 0x80000000, 0x80000001, 0x80000000}, {0x00800000, 0x80800001, 0x80000001, 0x80000000},
+      {0x3f800001, 0x33800000, 0x3f800002, 0x3f800002}, {0x00000001, 0xff923456, 0x7fffffff, 0x7fffffff}};
+  for (const auto element : {ptx::Type::f32, ptx::Type::tf32})
+    for (const bool flushes : {false, true}) {
+      TensorMap map{.box = {16}, .rank = 1, .element = element, .flushes = flushes};
+      map.size = {16};
+      std::vector<uint32_t> in(16);
+      for (size_t i = 0; i < rounded.size(); ++i) in[i] = rounded[i].first;
+      const Copied loaded = run_copy(
+          load_text("1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{0}}], [bar]", 64), map, in);
+      ASSERT_TRUE(loaded.outcome.ok()) << render(loaded.outcome, "tensor.ptx");
+      for (size_t i = 0; i < rounded.size(); ++i)
+        EXPECT_EQ(loaded.tile[i], element == ptx::Type::tf32 ? rounded[i].second : rounded[i].first) << i;
+      std::string before;
+      for (size_t i = 0; i < sums.size(); ++i) {
+        in[i] = sums[i].there;
+        before += fmt::format("@!%p3 st.shared.u32 [tile+{}], {:#x};\n", 4 * i, sums[i].added);
+      }
+      std::string text = store_text("1d.global.shared::cta.tile.bulk_group [%rd2, {0}], [tile]");
+      text.replace(text.find("bar.sync 0;\n"), 12,
+                   "bar.sync 0;\nsetp.ne.u32 %p3, %r0, 0;\n" + before + "bar.sync 0;\n");
+      const Copied stored = run_copy(text, map, in);
+      text.replace(text.find("cp.async.bulk.tensor"), 20, "cp.reduce.async.bulk.tensor");
+      text.replace(text.find(".tile.bulk"), 5, ".add.tile");
+      const Copied summed = run_copy(text, map, in);
+      for (const Copied* each : {&stored, &summed})
+        ASSERT_TRUE(each->outcome.ok()) << render(each->outcome, "tensor.ptx");
+      for (size_t i = 0; i < sums.size(); ++i) {
+        EXPECT_EQ(stored.tensor[i], sums[i].added);
+        EXPECT_EQ(summed.tensor[i], flushes ? sums[i].flushed : sums[i].kept) << i;
+      }
+      text.replace(text.find(".add.tile"), 9, ".min.tile");
+      EXPECT_THAT(first_fault(run_copy(text, map, in)), HasSubstr("cannot be combined so"));
+    }
+  TensorMap flushed = rows_of(16, 20);
+  flushed.address = 4096;
+  flushed.stride_bytes = {64};
+  EXPECT_TRUE(encode(flushed));
+  flushed.flushes = true;
+  EXPECT_FALSE(encode(flushed));
+}
+
 // Chunks of 32 bytes change places within 128: line l has chunk c at c ^ (l mod 4).
 TEST(TensorModes, ChunksOf32BytesMove) {
   TensorMap map = rows_of(32, 16);
@@ -457,7 +511,7 @@ TEST(TensorModes, MistakesWithMaps) {
   EXPECT_EQ(fault("rank.shared::cta.b1024.b32 [%r10], 1"), "");
   EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 7"), HasSubstr("a rank, less one, of 7"));
   EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 0"), HasSubstr("2 coordinates for a tensor of rank 1"));
-  EXPECT_THAT(fault("elemtype.shared::cta.b1024.b32 [%r10], 11"), HasSubstr("element type 11 is not emulated"));
+  EXPECT_THAT(fault("elemtype.shared::cta.b1024.b32 [%r10], 13"), HasSubstr("element type 13 is not emulated"));
   EXPECT_THAT(fault("interleave_layout.shared::cta.b1024.b32 [%r10], 1"),
               HasSubstr("an interleaved tensor has rank 2"));
   EXPECT_THAT(fault("swizzle_atomicity.shared::cta.b1024.b32 [%r10], 2"), HasSubstr("swizzle atomicity 2"));

@@ -51,6 +51,17 @@ struct Access {
             .address = address,
             .access_bytes = static_cast<uint32_t>(size_bytes)});
   }
+
+  // False after a fault.
+  bool is_aligned(uint32_t mask, const uint64_t* addresses, unsigned align_bytes) const {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+      if ((addresses[lane] & (align_bytes - 1)) == 0) continue;
+      fail(FaultKind::misaligned, lane, code.space, addresses[lane], fmt::format("is not aligned to {}", align_bytes));
+      return false;
+    }
+    return true;
+  }
 };
 
 // The range of the live object at `offset` of a table, or the fault.
@@ -204,6 +215,12 @@ bool locate_checked(Warp& warp, const Code& code, uint32_t mask, unsigned size_b
   return locate_at_checked(warp, code, mask, size_bytes, size_bytes, kind, places);
 }
 
+bool check_alignment(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses, unsigned size_bytes,
+                     AccessKind kind) {
+  return !checks(*warp.cta, kCheckAlignment) ||
+         Access{warp, code, kind, size_bytes}.is_aligned(mask, addresses, size_bytes);
+}
+
 bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, unsigned align_bytes,
                        AccessKind kind, Places& places) {
   Cta& cta = *warp.cta;
@@ -216,16 +233,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
 
   places.lanes = mask;
   const Access access{warp, code, kind, size_bytes};
-  if (wanted & kCheckAlignment) {
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
-      unsigned i = static_cast<unsigned>(std::countr_zero(rest));
-      if (places.address[i] & (align_bytes - 1)) {
-        access.fail(FaultKind::misaligned, i, code.space, places.address[i],
-                    fmt::format("is not aligned to {}", align_bytes));
-        return false;
-      }
-    }
-  }
+  if ((wanted & kCheckAlignment) && !access.is_aligned(mask, places.address, align_bytes)) return false;
   CachedRange& range = warp.ranges[warp.pc % kRangeCache];
   Space range_space = Space::reg;  // none yet in this instruction
   for (uint32_t rest = mask; rest; rest &= rest - 1) {

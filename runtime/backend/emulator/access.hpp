@@ -44,6 +44,10 @@ void locate_at_unchecked(Warp& warp, const Code& code, uint32_t mask, uint64_t s
 bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, unsigned align_bytes,
                        AccessKind kind, Places& places);
 
+// Whether the lanes' addresses are multiples of `size_bytes`, a power of two; false after a fault.
+bool check_alignment(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses, unsigned size_bytes,
+                     AccessKind kind);
+
 // Race detection for `lane` only, after locate_checked: nothing where `places` has no history.
 void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
 void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);

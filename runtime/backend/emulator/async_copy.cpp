@@ -331,12 +331,29 @@ struct BoxPlace {
   }
 };
 
+// Of a reduction; sums of tf32 are those of f32.
+Update update_of(const AsyncForm& form, const TensorMap& map) {
+  if (form.operation == ptx::Mod::unknown) return {};
+  return find_update(form.operation, map.element == ptx::Type::tf32 ? ptx::Type::f32 : map.element, map.flushes);
+}
+
+// Words of f32 that come into shared memory as tf32: to the nearest of 10 bits, ties to even; one NaN.
+void round_to_tf32(uint8_t* bytes, unsigned size_bytes) {
+  for (unsigned i = 0; i < size_bytes; i += 4) {
+    uint32_t word;
+    std::memcpy(&word, bytes + i, sizeof word);
+    const bool is_nan = (word & 0x7fffffff) > 0x7f800000;
+    word = is_nan ? 0x7fffe000 : (word + 0xfff + (word >> 13 & 1)) & ~0x1fffu;
+    std::memcpy(bytes + i, &word, sizeof word);
+  }
+}
+
 // Moves rows between global and shared memory, an element at a time. What lies outside of the tensor reads as zero or
 // as a NaN and is not written. False after a fault.
 bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, const TensorMap& map,
                std::span<const TensorPoint> rows, const BoxPlace& box) {
   const bool loads = form.has_barrier;
-  const Update update = form.operation == ptx::Mod::unknown ? Update{} : find_update(form.operation, map.element, true);
+  const Update update = update_of(form, map);
   const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
   const unsigned unit = unit_bytes(map), bytes = std::min(unit, 16u);  // what a swizzle leaves together
   const uint64_t units = units_of_a_row(map), pieces = unit / bytes;
@@ -382,6 +399,7 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
         reduce_bytes(warp, update, in_tensor, in_box, bytes, {lane, Space::global, begin + along});
       else
         loads ? copy_bytes(in_box, in_tensor, bytes) : copy_bytes(in_tensor, in_box, bytes);
+      if (loads && map.element == ptx::Type::tf32) round_to_tf32(in_box.bytes, bytes);
     }
   }
   return true;
@@ -405,7 +423,7 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
   const auto map = decode_tensor_map(std::span<const uint8_t, kTensorMapBytes>(place.bytes, kTensorMapBytes));
   if (!map) return refuse(map.error().message());
   if (const auto checked = check_tensor_map(*map); !checked) return refuse(checked.error().message());
-  if (form.operation != ptx::Mod::unknown && !find_update(form.operation, map->element, true).apply)
+  if (form.operation != ptx::Mod::unknown && !update_of(form, *map).apply)
     return refuse(fmt::format("elements of type {} cannot be combined so", ptx::text(map->element)));
   std::array<int32_t, 5> coordinates{};
   std::array<uint16_t, 5> offsets{};

@@ -1,7 +1,7 @@
 // cvt to and from packed halves and the narrow formats (fp8, fp6, fp4, scale factors), saturation to the largest finite
 // number, and cvt.pack. PTX ISA 9.0, 9.7.9.21 and 9.7.9.22.
 #include "runtime/backend/emulator/handlers.hpp"
-#include "runtime/backend/emulator/scalar.hpp"
+#include "runtime/backend/emulator/narrow_element.hpp"
 #include "runtime/backend/emulator/state.hpp"
 
 namespace ptxkit::emulator {
@@ -15,46 +15,6 @@ using scalar::Round;
 
 // `sub`: rounding in bits 0-2, satfinite bit 3, relu bit 4.
 constexpr unsigned kFinite = 8, kRelu = 16;
-
-// How one element of a format lies in its register.
-struct Element {
-  const Format* format = nullptr;  // null: ue8m0, a power of two
-  unsigned bits = 8;               // a byte even for six bits
-  uint32_t not_a_number = 0;       // 0 where the format has none
-};
-
-bool element_of(Type type, Element& out) {
-  switch (type) {
-    case Type::f16:
-    case Type::f16x2:
-      out = {&scalar::kF16, 16, 0x7fff};
-      return true;
-    case Type::bf16:
-    case Type::bf16x2:
-      out = {&scalar::kBf16, 16, 0x7fff};
-      return true;
-    case Type::e4m3x2:
-      out = {&scalar::kE4m3, 8, 0x7f};
-      return true;
-    case Type::e5m2x2:
-      out = {&scalar::kE5m2, 8, 0x7f};
-      return true;
-    case Type::e2m3x2:
-      out = {&scalar::kE2m3, 8, 0};
-      return true;
-    case Type::e3m2x2:
-      out = {&scalar::kE3m2, 8, 0};
-      return true;
-    case Type::e2m1x2:
-      out = {&scalar::kE2m1, 4, 0};
-      return true;
-    case Type::ue8m0x2:
-      out = {nullptr, 8, 0xff};
-      return true;
-    default:
-      return false;
-  }
-}
 
 // 2^(n - 127); the sign is dropped, what is smaller than the smallest becomes it, 0xff is NaN.
 uint32_t scale_factor(double value, Round round, bool finite) {
@@ -184,6 +144,44 @@ bool select_pack(Code& code, Type to) {
 }
 
 }  // namespace
+
+bool element_of(Type type, Element& out) {
+  switch (type) {
+    case Type::f16:
+    case Type::f16x2:
+      out = {&scalar::kF16, 16, 0x7fff};
+      return true;
+    case Type::bf16:
+    case Type::bf16x2:
+      out = {&scalar::kBf16, 16, 0x7fff};
+      return true;
+    case Type::e4m3x2:
+    case Type::e4m3x4:
+      out = {&scalar::kE4m3, 8, 0x7f};
+      return true;
+    case Type::e5m2x2:
+    case Type::e5m2x4:
+      out = {&scalar::kE5m2, 8, 0x7f};
+      return true;
+    case Type::e2m3x2:
+    case Type::e2m3x4:
+      out = {&scalar::kE2m3, 8, 0};
+      return true;
+    case Type::e3m2x2:
+    case Type::e3m2x4:
+      out = {&scalar::kE3m2, 8, 0};
+      return true;
+    case Type::e2m1x2:
+    case Type::e2m1x4:
+      out = {&scalar::kE2m1, 4, 0};
+      return true;
+    case Type::ue8m0x2:
+      out = {nullptr, 8, 0xff};
+      return true;
+    default:
+      return false;
+  }
+}
 
 bool select_convert_narrow(Code& code, Type to, Type from, const Words& words) {
   if (words.has(Mod::rs)) return false;

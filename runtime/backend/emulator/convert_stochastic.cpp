@@ -4,7 +4,7 @@
 // bits are cut off than random ones are given, the upper ones are taken: the ISA shows it in figures only, and no sm_90
 // has the instruction.
 #include "runtime/backend/emulator/handlers.hpp"
-#include "runtime/backend/emulator/scalar.hpp"
+#include "runtime/backend/emulator/narrow_element.hpp"
 #include "runtime/backend/emulator/state.hpp"
 
 namespace ptxkit::emulator {
@@ -17,43 +17,35 @@ using scalar::Format;
 using scalar::Round;
 
 struct Target {
-  const Format* format = nullptr;
-  unsigned bits = 8, count = 4, random_bits = 16;
-  uint32_t not_a_number = 0;  // 0 where the format has none
+  Element element;
+  unsigned count = 4, random_bits = 16;
 };
 
 bool target_of(Type type, Target& out) {
   switch (type) {
     case Type::f16x2:
-      out = {&scalar::kF16, 16, 2, 13, 0x7fff};
-      return true;
+      out = {{}, 2, 13};
+      break;
     case Type::bf16x2:
-      out = {&scalar::kBf16, 16, 2, 16, 0x7fff};
-      return true;
+      out = {{}, 2, 16};
+      break;
     case Type::e4m3x4:
-      out = {&scalar::kE4m3, 8, 4, 16, 0x7f};
-      return true;
     case Type::e5m2x4:
-      out = {&scalar::kE5m2, 8, 4, 16, 0x7f};
-      return true;
     case Type::e2m3x4:
-      out = {&scalar::kE2m3};
-      return true;
     case Type::e3m2x4:
-      out = {&scalar::kE3m2};
-      return true;
     case Type::e2m1x4:
-      out = {&scalar::kE2m1, 4};
-      return true;
+      out = {};
+      break;
     default:
       return false;
   }
+  return element_of(type, out.element);
 }
 
 // The random bits of source number `i`, the first being that of the highest element.
 uint32_t random_of(const Target& to, uint32_t word, unsigned i) {
   const bool upper = i < to.count / 2;
-  if (to.bits == 4) {
+  if (to.element.bits == 4) {
     const unsigned shift = upper ? 8 : 0;  // a byte of each half
     return (word >> (16 + shift) & 0xff) << 8 | (word >> shift & 0xff);
   }
@@ -61,8 +53,8 @@ uint32_t random_of(const Target& to, uint32_t word, unsigned i) {
 }
 
 uint32_t rounded(double value, const Target& to, uint32_t random, bool finite, bool relu) {
-  const Format& format = *to.format;
-  if (value != value && to.not_a_number) return to.not_a_number;
+  const Format& format = *to.element.format;
+  if (value != value && to.element.not_a_number) return to.element.not_a_number;
   if (relu && value == value && !(value > 0)) value = 0;
   const double size = std::fabs(value);
   const uint32_t sign =
@@ -90,8 +82,8 @@ void convert(Warp& warp, const Code& code, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     uint32_t out = 0;
     for (unsigned i = 0; i < to.count; ++i)
-      out = out << to.bits | rounded(static_cast<double>(at<const float>(warp, sources[i])[lane]), to,
-                                     random_of(to, random[lane], i), code.sub & 1, code.sub & 2);
+      out = out << to.element.bits | rounded(static_cast<double>(at<const float>(warp, sources[i])[lane]), to,
+                                             random_of(to, random[lane], i), code.sub & 1, code.sub & 2);
     std::memcpy(d + size_t{lane} * code.register_bytes, &out, code.register_bytes);
   });
   if (!checked) return;
@@ -113,7 +105,8 @@ void convert(Warp& warp, const Code& code, uint32_t mask) {
 
 bool select_convert_stochastic(Code& code, Type to, const Words& words) {
   Target target;
-  if (!target_of(to, target) || code.count != target.count || code.register_bytes * 8u != target.bits * target.count)
+  if (!target_of(to, target) || code.count != target.count ||
+      code.register_bytes * 8u != target.element.bits * target.count)
     return false;
   code.sub = static_cast<uint8_t>((words.has(Mod::satfinite) ? 1 : 0) | (words.has(Mod::relu) ? 2 : 0));
   code.target = static_cast<uint32_t>(to);

@@ -21,10 +21,12 @@ Result<void> check_tensor(const TensorMap& map) {
   if (map.rank < 1 || map.rank > 5) return fail(fmt::format("rank {} of a tensor map is not within 1 to 5", map.rank));
   if (map.address == 0 || map.address % 16)
     return fail(fmt::format("address {:#x} of a tensor is no multiple of 16", map.address));
-  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
-                                       Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
+  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64,
+                                       Type::f16, Type::f32, Type::f64, Type::bf16, Type::tf32};
   if (std::find(std::begin(kElements), std::end(kElements), map.element) == std::end(kElements))
     return fail(fmt::format("a tensor cannot have elements of type {}", ptx::text(map.element)));
+  if (map.flushes && map.element != Type::f32 && map.element != Type::tf32)
+    return fail(fmt::format("elements of type {} cannot be flushed", ptx::text(map.element)));
   if (map.fills_with_nan && ptx::kind(map.element) != ptx::TypeKind::floating)
     return fail(fmt::format("elements of type {} cannot be filled with NaN", ptx::text(map.element)));
   for (unsigned i = 0; i < map.rank; ++i) {
@@ -161,9 +163,9 @@ Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> by
 }
 
 Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, uint64_t value) {
-  // PTX ISA 9.0, 9.7.9.29, table of new values; those without a type are not emulated.
-  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32,  Type::s32, Type::u64, Type::s64,
-                                       Type::f16, Type::f32, Type::none, Type::f64, Type::bf16};
+  // PTX ISA 9.0, 9.7.9.29, table of new values: 8 and 12 are f32 and tf32 that flush; what is behind is not emulated.
+  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64,  Type::s64, Type::f16,
+                                       Type::f32, Type::f32, Type::f64, Type::bf16, Type::tf32, Type::tf32};
   const auto refuse = [&](std::string_view what) {
     return fail(fmt::format("a tensor map with {} {} is not emulated", what, value));
   };
@@ -190,8 +192,9 @@ Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, 
       map.element_stride[ordinal] = static_cast<uint8_t>(std::min<uint64_t>(value, UINT8_MAX));
       break;
     case TensorField::elemtype:
-      if (value >= std::size(kElements) || kElements[value] == Type::none) return refuse("element type");
+      if (value >= std::size(kElements)) return refuse("element type");
       map.element = kElements[value];
+      map.flushes = value == 8 || value == 12;
       break;
     case TensorField::interleave_layout:
       map.interleave_bytes = static_cast<uint8_t>(16 * value);  // an immediate, 0 to 2

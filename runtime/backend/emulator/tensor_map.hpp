@@ -24,10 +24,11 @@ struct TensorMap {
   std::array<uint16_t, 5> box{};           // elements, at most 256 each; im2col: channels, then pixels up to 1024
   std::array<uint8_t, 5> element_stride{1, 1, 1, 1, 1};  // 1 to 8; that of the innermost dimension has no effect
   uint8_t rank = 1;
-  ptx::Type element = ptx::Type::u32;
+  ptx::Type element = ptx::Type::u32;  // copies of tf32 to shared memory round f32 to it
   TensorSwizzle swizzle = TensorSwizzle::none;
   uint8_t chunk_bytes = 16;      // that change places: 16, or 32 and 64 in spans of 128
   uint8_t interleave_bytes = 0;  // 0, 16 or 32; see unit_bytes
+  bool flushes = false;          // f32 and tf32: subnormal numbers, where sums are made
   bool fills_with_nan = false;   // outside, of floating point elements; otherwise zeros
   bool is_im2col = false;
   // im2col: of W, H and D the first coordinate of the bounding box, and its last one, less size - 1.

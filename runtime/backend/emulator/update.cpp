@@ -70,7 +70,7 @@ template <class F, Mod kOperation>
 uint16_t half_one(uint64_t a, uint64_t b) {
   const double x = F::value(static_cast<uint16_t>(a)), y = F::value(static_cast<uint16_t>(b));
   if constexpr (kOperation == Mod::add) return F::bits(x + y);
-  return F::bits(extremum<double, kOperation == Mod::max>(x, y, false));
+  return F::bits(extremum < double, kOperation == Mod::max > (x, y, false));
 }
 
 template <class F, Mod kOperation, bool kTwo>
@@ -114,7 +114,7 @@ uint64_t host_exchange(uint8_t* bytes, const Update& update, uint64_t b, uint64_
 
 namespace {
 
-Update operation_of(Mod operation, Type type, bool in_global) {
+Update operation_of(Mod operation, Type type, bool flushes) {
   switch (type) {
     case Type::b16:
       return integer<uint16_t>(operation);
@@ -138,7 +138,7 @@ Update operation_of(Mod operation, Type type, bool in_global) {
       return halves<Bfloat, true>(operation);
     case Type::f32:
       if (operation != Mod::add) return {};
-      return {.apply = in_global ? add_single<true> : add_single<false>, .element_bytes = 4};
+      return {.apply = flushes ? add_single<true> : add_single<false>, .element_bytes = 4};
     case Type::f64:
       if (operation != Mod::add) return {};
       return {.apply = [](uint64_t a, uint64_t b, uint64_t) -> uint64_t {
@@ -153,8 +153,8 @@ Update operation_of(Mod operation, Type type, bool in_global) {
 
 }  // namespace
 
-Update find_update(Mod operation, Type type, bool in_global) {
-  Update out = operation_of(operation, type, in_global);
+Update find_update(Mod operation, Type type, bool flushes) {
+  Update out = operation_of(operation, type, flushes);
   out.operation = operation;
   out.is_pair = type == Type::f16x2 || type == Type::bf16x2;
   out.is_floating = out.is_pair || ptx::kind(type) == ptx::TypeKind::floating;

@@ -16,9 +16,9 @@ struct Update {
   bool is_floating = false, is_pair = false;  // is_pair: two halves
 };
 
-// Null `apply` where there is no such operation. `in_global`: atomics of single precision flush subnormal numbers in
-// global memory and keep them in shared memory (PTX ISA 9.0, 9.7.13.6).
-Update find_update(ptx::Mod operation, ptx::Type type, bool in_global);
+// Null `apply` where there is no such operation. `flushes`: subnormal numbers of single precision, as atomics do in
+// global memory and not in shared memory (PTX ISA 9.0, 9.7.13.6), and tensors where their map says so.
+Update find_update(ptx::Mod operation, ptx::Type type, bool flushes);
 
 // Applies it to the bytes at `place`; returns the old bits. `alone`: no other host thread runs the launch.
 uint64_t apply_update(const Update& update, uint8_t* place, uint64_t b, uint64_t c, bool alone);
