@@ -91,7 +91,7 @@ def run(program, ptx_debug, name, given, expected, kind, threads, folder):
         command += ["--arg", f"in:{folder / 'in'}"]
     command += ["--arg", f"out:{len(expected)}:{folder / 'out'}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    if done.returncode == 64 and given is None and "1 arguments, expected 2" in done.stderr:
+    if done.returncode == 64 and given is None and "1 argument, expected 2" in done.stderr:
         command[-2:] = ["--arg", "zero:8"] + command[-2:]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode:
