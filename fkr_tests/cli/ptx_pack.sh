@@ -72,7 +72,7 @@ section_ptz() {
   : >empty
   expect 0 "$pack" --codec lzr empty; expect 0 "$pack" -dc empty.ptz; same out empty
   expect 2 "$pack" --codec lzr -B7 -f input; says "are for lz4, not for lzr"
-  expect 2 "$pack" --codec lzr -b input; says "-b is for lz4"
+  expect 2 "$pack" --codec lzr -b input; says "-b measures LZ4 and not lzr: leave --codec away"
   expect 2 "$pack" --codec zip input; says "--codec"
   printf 'X' | dd of=input.ptz bs=1 seek=400 conv=notrunc status=none
   expect 1 "$pack" -t input.ptz; says "input.ptz: block 0: "

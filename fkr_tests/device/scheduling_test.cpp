@@ -96,7 +96,7 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
              rates->cpu[0].rate() / 1e9, rates->cpu[1].rate() / 1e9, rates->cpu[2].rate() / 1e9,
              rates->gpu[0].rate() / 1e9, rates->gpu[2].rate() / 1e9, rates->gpu_start_seconds);
   const auto seconds_of = [](Backend& backend, std::uint64_t length) {
-    return seconds_to_compress(backend, backend.default_encoder(), length).value();
+    return time_compression(backend, backend.default_encoder(), length).value().seconds;
   };
   for (std::uint64_t length = 4096; length <= longest; length *= 4) {
     const double cpu = std::min(seconds_of(*cpu_, length), seconds_of(*cpu_, length));

@@ -64,6 +64,10 @@ std::unique_ptr<BegunBatch> Backend::begin_decompress(std::span<DecompressItem> 
   return finished_batch(decompress(items));
 }
 
+Backend& Backend::chosen_for(const CodecJob&) { return *this; }
+
+void Backend::took(const CodecJob&, const Backend&, double) {}
+
 tl::unexpected<Error> Backend::lacks(Operation operation) const {
   return fail(fmt::format("the {} backend lacks {}", name(), name_of(operation)), {}, "use --backend cpu");
 }

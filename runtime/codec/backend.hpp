@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,17 @@ enum class Operation : std::uint8_t {
   decompress_linked,  // DecompressItem::history is not empty
 };
 std::string_view name_of(Operation operation);
+
+enum class Work : std::uint8_t { compress, compress_reproducible, decompress };
+inline constexpr std::size_t kWorkCount = 3;
+
+// A stream, or a batch outside of streams, for who chooses where it runs.
+struct CodecJob {
+  Work work = Work::compress;
+  std::optional<Encoder> encoder = {};  // of compression; nothing: the default of whoever does it
+  std::optional<std::uint64_t> raw_bytes = {};
+  bool is_batch = false;
+};
 
 // What became of a chunk; the numbers of kernels::PageFlag.
 enum class ChunkFlag : std::uint8_t {
@@ -119,6 +131,11 @@ class Backend {
   // one. A backend without a device does it all at once. Batches finish in the order in which they began.
   virtual std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder);
   virtual std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items);
+
+  // Who should do `job`: this backend, or one of those that it consists of. Who asks says afterwards how long it took,
+  // if it came to its end: `job` with the raw bytes that there were. Any thread may call them.
+  virtual Backend& chosen_for(const CodecJob& job);
+  virtual void took(const CodecJob& job, const Backend& by, double seconds);
 
   // The error of a call to an operation for which supports() is false.
   tl::unexpected<Error> lacks(Operation operation) const;

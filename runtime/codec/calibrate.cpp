@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/codec/stream.hpp"
-
 namespace ptxkit::codec {
 namespace {
 
@@ -43,18 +41,24 @@ const std::vector<std::uint8_t>& pattern() {
   return bytes;
 }
 
-CompressOptions options_for(Encoder encoder) {
+CompressOptions options_for(std::optional<Encoder> encoder, std::uint64_t raw_bytes) {
   CompressOptions options;
   options.header.block_size_id = 4;
+  options.header.content_bytes = raw_bytes;
   options.encoder = encoder;
   return options;
 }
 
 template <class Run>
-Result<double> timed(Run run) {
+Result<TimedStream> timed(Run run) {
   const auto begin = std::chrono::steady_clock::now();
-  if (const auto done = run(); !done) return tl::unexpected(done.error());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  Result<StreamTotals> done = run();
+  if (!done) return tl::unexpected(done.error());
+  return TimedStream{std::move(*done), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+}
+
+Result<double> seconds_of(const Result<TimedStream>& run) {
+  return run.map([](const TimedStream& done) { return done.seconds; });
 }
 
 }  // namespace
@@ -72,27 +76,28 @@ Result<std::size_t> SampleSource::read(MutableBytes into) {
   return count;
 }
 
-Result<double> seconds_to_compress(Backend& backend, Encoder encoder, format::ByteSource& source) {
+Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, format::ByteSource& source,
+                                     std::uint64_t raw_bytes) {
   return timed([&] {
     format::NullSink sink;
-    return compress_stream(source, sink, backend, options_for(encoder));
+    return compress_stream(source, sink, backend, options_for(encoder, raw_bytes));
   });
 }
 
-Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint64_t raw_bytes) {
+Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, std::uint64_t raw_bytes) {
   SampleSource source(raw_bytes);
-  return seconds_to_compress(backend, encoder, source);
+  return time_compression(backend, encoder, source, raw_bytes);
 }
 
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes) {
   SampleSource source(raw_bytes);
   format::MemorySink sink;
-  const auto done = compress_stream(source, sink, backend, options_for(backend.default_encoder()));
+  const auto done = compress_stream(source, sink, backend, options_for(backend.default_encoder(), raw_bytes));
   if (!done) return tl::unexpected(done.error());
   return sink.take();
 }
 
-Result<double> seconds_to_decompress(Backend& backend, Bytes frame) {
+Result<TimedStream> time_decompression(Backend& backend, Bytes frame) {
   return timed([&] {
     format::MemorySource source(frame, "sample");
     format::NullSink sink;
@@ -148,7 +153,7 @@ Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths,
 namespace {
 
 SecondsOf compression(Backend& backend, Encoder encoder) {
-  return [&backend, encoder](std::uint64_t length) { return seconds_to_compress(backend, encoder, length); };
+  return [&backend, encoder](std::uint64_t length) { return seconds_of(time_compression(backend, encoder, length)); };
 }
 
 // Of frames that the backend makes, each length's once.
@@ -160,7 +165,7 @@ SecondsOf decompression(Backend& backend) {
       if (!made) return tl::unexpected(made.error());
       frame = std::move(*made);
     }
-    return seconds_to_decompress(backend, frame);
+    return seconds_of(time_decompression(backend, frame));
   };
 }
 
@@ -169,7 +174,7 @@ SecondsOf decompression(Backend& backend) {
 Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<std::uint64_t>& lengths,
                               unsigned cpu_threads, double gpu_start_seconds) {
   // The first long stream allocates what the later ones find: that is part of the start.
-  const auto first = seconds_to_compress(gpu, gpu.default_encoder(), lengths.back());
+  const auto first = time_compression(gpu, gpu.default_encoder(), lengths.back());
   if (!first) return tl::unexpected(first.error());
   Calibration calibration{gpu.description(), cpu_threads, {}, {}, gpu_start_seconds};
   const auto measure = [&](Work work, const SecondsOf& on_cpu, const SecondsOf& on_gpu) -> Result<void> {
@@ -186,8 +191,8 @@ Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<std:
               [&] { return measure(Work::compress_reproducible, compression(cpu, Encoder::reproducible), kernels); })
           .and_then([&] { return measure(Work::decompress, decompression(cpu), decompression(gpu)); });
   if (!measured) return tl::unexpected(measured.error());
-  calibration.gpu_start_seconds +=
-      std::max(0.0, *first - calibration.once_started().gpu_seconds(Work::compress_reproducible, lengths.back()));
+  calibration.gpu_start_seconds += std::max(
+      0.0, first->seconds - calibration.once_started().gpu_seconds(Work::compress_reproducible, lengths.back()));
   return calibration;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/stream.hpp"
 #include "runtime/scheduler/policy.hpp"
 
 namespace ptxkit::codec {
@@ -22,12 +23,18 @@ class SampleSource final : public format::ByteSource {
   std::string name_ = "sample";
 };
 
-// One frame of all of `source`, or of `raw_bytes` sample bytes, in blocks of 64 KiB, to nowhere.
-Result<double> seconds_to_compress(Backend& backend, Encoder encoder, format::ByteSource& source);
-Result<double> seconds_to_compress(Backend& backend, Encoder encoder, std::uint64_t raw_bytes);
+struct TimedStream {
+  StreamTotals totals;
+  double seconds;
+};
+// One frame of all of `source`, which has `raw_bytes`, or of so many sample bytes, in blocks of 64 KiB, to nowhere. The
+// stream knows its length beforehand, as that of a file does. `encoder`: nothing for whatever is usual where it runs.
+Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, format::ByteSource& source,
+                                     std::uint64_t raw_bytes);
+Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, std::uint64_t raw_bytes);
 // `frame` as `compress_sample` makes it; to nowhere.
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes);
-Result<double> seconds_to_decompress(Backend& backend, Bytes frame);
+Result<TimedStream> time_decompression(Backend& backend, Bytes frame);
 
 // The lengths that suit both, ascending: from few bytes to many batches.
 std::vector<std::uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu);

@@ -1,6 +1,7 @@
 // Raw bytes to one frame. A batch keeps 64 KiB of room before its raw bytes, so that the first block of a batch of
 // linked blocks has its history adjacent, as liblz4 likes it.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -28,11 +29,13 @@ struct Batch {
 
 class Compressor {
  public:
-  Compressor(format::ByteSource& source, format::ByteSink& sink, Backend& backend, const CompressOptions& options)
+  Compressor(format::ByteSource& source, format::ByteSink& sink, Backend& backend, const CompressOptions& options,
+             Encoder encoder)
       : source_(source),
         sink_(sink),
         backend_(backend),
         options_(options),
+        encoder_(encoder),
         block_bytes_(options.header.block_bytes()) {}
 
   Result<StreamTotals> run() {
@@ -53,7 +56,7 @@ class Compressor {
     auto done = run_pipeline<Batch>(
         PipelineLimits{memory, plan.batch_bytes, plan.depth, options_.limits.stop},
         [this](Batch& batch) { return read(batch); },
-        [this](Batch& batch) { return backend_.begin_compress(batch.items, options_.encoder); },
+        [this](Batch& batch) { return backend_.begin_compress(batch.items, encoder_); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
     bytes.clear();
@@ -155,6 +158,7 @@ class Compressor {
   format::ByteSink& sink_;
   Backend& backend_;
   const CompressOptions& options_;
+  Encoder encoder_;
   std::size_t block_bytes_;
   std::size_t batch_bytes_ = 0;
   // The reader's:
@@ -166,20 +170,38 @@ class Compressor {
   StreamTotals totals_;
 };
 
+// Only the fast encoder links blocks, whatever is usual where the work is done.
+std::optional<Encoder> encoder_asked_for(const CompressOptions& options, const Backend& backend) {
+  const bool must_link = !options.encoder && !options.header.independent_blocks;
+  return must_link && backend.supports(Operation::compress_fast) ? Encoder::fast : options.encoder;
+}
+
 }  // namespace
 
 Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                      const CompressOptions& options) {
-  const Operation encode =
-      options.encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
-  if (!backend.supports(encode)) return backend.lacks(encode);
-  if (!options.header.independent_blocks && options.encoder != Encoder::fast) {
+  CodecJob job;
+  job.encoder = encoder_asked_for(options, backend);
+  job.work = job.encoder.value_or(Encoder::fast) == Encoder::fast ? Work::compress : Work::compress_reproducible;
+  job.raw_bytes = options.header.content_bytes;
+  Backend& chosen = backend.chosen_for(job);
+  const Encoder encoder = job.encoder.value_or(chosen.default_encoder());
+  const Operation encode = encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;
+  if (!chosen.supports(encode)) return chosen.lacks(encode);
+  if (!options.header.independent_blocks && encoder != Encoder::fast) {
     return fail("the reproducible encoder has no linked blocks", {}, "use independent blocks or the fast encoder");
   }
-  if (!options.header.independent_blocks && !backend.supports(Operation::compress_linked)) {
-    return backend.lacks(Operation::compress_linked);
+  if (!options.header.independent_blocks && !chosen.supports(Operation::compress_linked)) {
+    return chosen.lacks(Operation::compress_linked);
   }
-  return Compressor(source, sink, backend, options).run();
+  const auto begin = std::chrono::steady_clock::now();
+  auto totals = Compressor(source, sink, chosen, options, encoder).run();
+  if (!totals) return totals;
+  job.raw_bytes = totals->raw_bytes;
+  backend.took(job, chosen, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  totals->encoder = encoder;
+  totals->by = chosen.description();
+  return totals;
 }
 
 }  // namespace ptxkit::codec

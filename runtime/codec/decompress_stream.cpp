@@ -2,6 +2,7 @@
 // the backend together, even across frames; linked blocks go one by one, each seeing the last 64 KiB before it. The
 // writer walks the batch in stream order, checks the content and writes.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -44,18 +45,22 @@ struct Batch {
 class Decompressor {
  public:
   Decompressor(format::ByteSource& source, format::ByteSink& sink, Backend& backend, const DecompressOptions& options)
-      : reader_(source), file_(source.name()), sink_(sink), backend_(backend), options_(options) {}
+      : reader_(source), file_(source.name()), sink_(sink), asked_(backend), options_(options) {}
 
   Result<StreamTotals> run() {
+    const auto begun = std::chrono::steady_clock::now();
     scheduler::Ledger unlimited("memory");
     memory_ = options_.limits.memory != nullptr ? options_.limits.memory : &unlimited;
-    // The first header says how large blocks are, and so how many batches the budget holds.
+    // The first header says how large blocks are, and so how many batches the budget holds; often how much there is.
     auto first = reader_.next({});
     if (!first) return tl::unexpected(first.error());
     const auto* begin = std::get_if<FrameBegin>(&*first);
-    const std::uint64_t block_bytes = (begin != nullptr ? *begin : frame_).header.block_bytes();
+    const format::FrameHeader& header = (begin != nullptr ? *begin : frame_).header;
+    const std::uint64_t block_bytes = header.block_bytes();
+    CodecJob job{.work = Work::decompress, .raw_bytes = header.content_bytes};
+    backend_ = &asked_.chosen_for(job);
     first_event_ = std::move(*first);
-    const BatchPlan plan = plan_batches(backend_.preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
+    const BatchPlan plan = plan_batches(backend_->preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
                                         *memory_, options_.limits.prefetch);
     if (plan.depth == 0) return no_room_for_a_block(block_bytes, plan.batch_bytes, *memory_);
     batch_bytes_ = plan.batch_bytes;
@@ -64,6 +69,9 @@ class Decompressor {
         [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
+    job.raw_bytes = totals_.raw_bytes;
+    asked_.took(job, *backend_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+    totals_.by = backend_->description();
     return totals_;
   }
 
@@ -75,7 +83,7 @@ class Decompressor {
 
   // How many raw bytes a batch may hold when blocks are so large; less than one block: none fits.
   std::uint64_t room_limit(std::uint64_t block_bytes) const {
-    const std::uint64_t preferred = std::max<std::uint64_t>(backend_.preferred_batch_bytes(block_bytes), block_bytes);
+    const std::uint64_t preferred = std::max<std::uint64_t>(backend_->preferred_batch_bytes(block_bytes), block_bytes);
     if (memory_->budget_bytes() == scheduler::Ledger::kUnlimited) return preferred;
     const BatchCost cost = cost_of(block_bytes);
     return std::min(preferred, (batch_bytes_ - cost.fixed_bytes) / cost.bytes_per_block * block_bytes);
@@ -131,7 +139,7 @@ class Decompressor {
     constexpr std::size_t kRoom = format::kHistoryBytes;
     if (batch.output.bytes().empty() || batch.output_bytes < batch.room_bytes) {
       batch.output = {};  // first: the old and the new need not fit together
-      auto memory = backend_.host_memory(kRoom + batch.room_bytes);
+      auto memory = backend_->host_memory(kRoom + batch.room_bytes);
       if (!memory) return finished_batch(tl::unexpected(memory.error()));
       batch.output = std::move(*memory);
       batch.output_bytes = batch.room_bytes;
@@ -142,7 +150,7 @@ class Decompressor {
     batch.are_results_in_items = std::find(batch.linked.begin(), batch.linked.end(), true) == batch.linked.end();
     if (batch.are_results_in_items) {
       list_independent(batch, 0, batch.events.size(), cursor);
-      return backend_.begin_decompress(batch.items);
+      return backend_->begin_decompress(batch.items);
     }
     return finished_batch(decode_in_turn(batch, cursor));
   }
@@ -176,7 +184,7 @@ class Decompressor {
 
   Result<void> decode_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
     list_independent(batch, first, end, cursor);
-    if (auto done = backend_.decompress(batch.items); !done) return done;
+    if (auto done = backend_->decompress(batch.items); !done) return done;
     take_results(batch, first, end);
     return {};
   }
@@ -198,7 +206,7 @@ class Decompressor {
   }
 
   Result<void> decode_linked(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
-    if (!backend_.supports(Operation::decompress_linked)) return backend_.lacks(Operation::decompress_linked);
+    if (!backend_->supports(Operation::decompress_linked)) return backend_->lacks(Operation::decompress_linked);
     // What was decoded before this batch moves in front of what will be, so that history is one range of memory. Only a
     // run at the start of a batch can continue a frame; any other begins one.
     if (first == 0 && !history_.empty()) std::memcpy(cursor - history_.size(), history_.data(), history_.size());
@@ -217,7 +225,7 @@ class Decompressor {
       if (block->stored) {
         std::copy(block->payload.begin(), block->payload.end(), cursor);
         item.raw_bytes = static_cast<std::uint32_t>(block->payload.size());
-      } else if (auto done = backend_.decompress({&item, 1}); !done) {
+      } else if (auto done = backend_->decompress({&item, 1}); !done) {
         return done;
       }
       batch.decoded.push_back(Bytes(cursor, item.raw_bytes));
@@ -279,7 +287,8 @@ class Decompressor {
   format::ContentCheck check_;
   StreamTotals totals_;
   format::ByteSink& sink_;
-  Backend& backend_;
+  Backend& asked_;
+  Backend* backend_ = nullptr;  // whom that chose
   const DecompressOptions& options_;
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/backend/kernels/kernel_backend.hpp"
 #include "runtime/backend/kernels/locked_memory.hpp"
 #include "runtime/codec/calibrate.hpp"
+#include "runtime/scheduler/choosing_backend.hpp"
 #include "runtime/scheduler/spread_backend.hpp"
 #include "support/check.hpp"
 
@@ -68,10 +69,14 @@ CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor)
   return spread(std::move(devices), request.notice);
 }
 
+std::unique_ptr<Backend> cpu_backend(const BackendRequest& request, Executor& executor) {
+  return with_allocator(make_cpu_backend(executor), request.allocate);
+}
+
 std::unique_ptr<Backend> without_gpu(const BackendRequest& request, Executor& executor, const std::string& why,
                                      bool matters) {
   if (request.notice) request.notice(fmt::format("using the CPU: {}", why), matters);
-  return make_cpu_backend(executor);
+  return cpu_backend(request, executor);
 }
 
 // One block each way, so that kernels are compiled and memory is there.
@@ -92,7 +97,7 @@ std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor
   std::optional<Calibration> kept = load_calibration(request.calibration_path);
   if (kept && kept->cpu_threads != executor.thread_count()) kept.reset();
   const Calibration believed = kept ? *kept : unmeasured(executor.thread_count());
-  auto cpu = make_cpu_backend(executor);
+  auto cpu = cpu_backend(request, executor);
   if (!believed.prefers_gpu(request.work, request.raw_bytes)) return cpu;
 
   const auto begin = std::chrono::steady_clock::now();
@@ -113,33 +118,39 @@ std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor
     if (!measured->prefers_gpu(request.work, request.raw_bytes)) {
       return without_gpu(request, executor, "it was measured to be faster for so many bytes", false);
     }
+    kept = std::move(*measured);
   }
-  return schedule(std::move(*gpu), std::move(cpu), Sharing::device_only, request.notice);
+  auto scheduled = schedule(std::move(*gpu), make_cpu_backend(executor), Sharing::device_only, request.notice);
+  return choosing(with_allocator(std::move(scheduled), request.allocate), std::move(cpu), kept->once_started(),
+                  request.raw_bytes);
 }
 
 std::unique_ptr<Backend> select_by_policy(const BackendRequest& request, Executor& executor) {
-  if (request.policy == Policy::cpu) return make_cpu_backend(executor);
+  if (request.policy == Policy::cpu) return cpu_backend(request, executor);
   if (request.policy == Policy::automatic) return select_by_rates(request, executor);
   const bool both = request.policy == Policy::mixed;
   PTXKIT_CHECK(!both || (request.copy_executor != nullptr && request.copy_executor != &executor),
                "the mixed policy has an executor for copies");
   CudaBackend gpu = make_cuda_backend(request, both ? *request.copy_executor : executor);
   if (!gpu) return without_gpu(request, executor, gpu.error().error.message(), gpu.error().matters);
-  return schedule(std::move(*gpu), make_cpu_backend(executor), both ? Sharing::both : Sharing::device_only,
-                  request.notice);
+  return with_allocator(schedule(std::move(*gpu), make_cpu_backend(executor),
+                                 both ? Sharing::both : Sharing::device_only, request.notice),
+                        request.allocate);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor) {
-  if (request.name == "cpu") return make_cpu_backend(executor);
+  if (request.name == "cpu") return cpu_backend(request, executor);
   if (request.name == "emulator") {
-    return make_kernel_backend(make_emulator_machine(request.find_image, executor.thread_count()), executor);
+    return with_allocator(
+        make_kernel_backend(make_emulator_machine(request.find_image, executor.thread_count()), executor),
+        request.allocate);
   }
   if (request.name == "cuda") {
     auto backend = make_cuda_backend(request, executor);
     if (!backend) return tl::unexpected(backend.error().error);
-    return std::move(*backend);
+    return with_allocator(std::move(*backend), request.allocate);
   }
   if (request.name == "auto") return select_by_policy(request, executor);
   return fail(fmt::format("there is no backend named {}: expected auto, cpu, cuda or emulator", request.name));

@@ -14,6 +14,7 @@
 #include "runtime/backend/kernels/machine.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/executor.hpp"
+#include "runtime/codec/with_allocator.hpp"
 #include "runtime/scheduler/policy.hpp"
 #include "runtime/scheduler/scheduled_backend.hpp"
 
@@ -43,7 +44,8 @@ struct BackendRequest {
   FindImage find_image;            // of cuda and emulator: kernels::find_kernel_image
   FallbackNotice notice;           // of auto; called from any thread, at most once for each device
   CudaLimits limits = {};          // of cuda, each device
-  std::string cuda_library;        // empty: the system's; see driver::Driver::open
+  AllocateHostMemory allocate = {};  // empty: what each backend gives
+  std::string cuda_library;          // empty: the system's; see driver::Driver::open
 };
 
 // `executor` must outlive the backend.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/format/lz4_frame.hpp"
@@ -24,6 +25,8 @@ struct StreamTotals {
   std::uint64_t stored_bytes = 0;  // of the LZ4 stream, headers included
   std::uint64_t frame_count = 0;
   std::uint64_t block_count = 0;
+  Encoder encoder = Encoder::fast;  // of compression
+  std::string by;                   // Backend::description() of who did it
 };
 
 struct StreamLimits {
@@ -37,7 +40,8 @@ struct StreamLimits {
 
 struct CompressOptions {
   format::FrameHeader header;  // when it has content_bytes, the input must hold exactly so many
-  Encoder encoder = Encoder::fast;
+  std::optional<Encoder> encoder =
+      Encoder::fast;  // nothing: whatever is usual where it runs, and can link blocks if they are
   Progress progress;
   StreamLimits limits = {};
 };

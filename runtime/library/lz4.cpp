@@ -1,6 +1,7 @@
 #include "runtime/library/lz4.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "kernels/images.hpp"
@@ -11,7 +12,6 @@ namespace ptxkit::library {
 namespace {
 
 using codec::Backend;
-using codec::BegunBatch;
 using codec::CompressItem;
 using codec::DecompressItem;
 using codec::Encoder;
@@ -19,41 +19,6 @@ using codec::HostMemory;
 
 // liblz4 and the kernels take blocks of up to 4 MiB, the largest of a frame.
 constexpr std::size_t kLargestItemBytes = 4u << 20;
-
-// A backend whose host memory is the caller's.
-class WithAllocator final : public Backend {
- public:
-  WithAllocator(std::unique_ptr<Backend> backend, decltype(Lz4Settings::allocate) allocate)
-      : backend_(std::move(backend)), allocate_(std::move(allocate)) {}
-  std::string_view name() const override { return backend_->name(); }
-  std::string description() const override { return backend_->description(); }
-  bool supports(codec::Operation operation) const override { return backend_->supports(operation); }
-  Encoder default_encoder() const override { return backend_->default_encoder(); }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
-    return backend_->preferred_batch_bytes(chunk_bytes);
-  }
-  Result<HostMemory> host_memory(std::size_t size_bytes) override {
-    auto first = allocate_(size_bytes);
-    if (first == nullptr) {
-      return fail("the caller's allocator gave no memory: " + std::to_string(size_bytes) + " bytes were asked for");
-    }
-    return HostMemory(std::move(first), size_bytes);
-  }
-  Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    return backend_->compress(items, encoder);
-  }
-  Result<void> decompress(std::span<DecompressItem> items) override { return backend_->decompress(items); }
-  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
-    return backend_->begin_compress(items, encoder);
-  }
-  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
-    return backend_->begin_decompress(items);
-  }
-
- private:
-  std::unique_ptr<Backend> backend_;
-  decltype(Lz4Settings::allocate) allocate_;
-};
 
 codec::Policy policy_of(Where where) {
   switch (where) {
@@ -69,12 +34,6 @@ codec::Policy policy_of(Where where) {
   return codec::Policy::automatic;
 }
 
-// Only the fast encoder links blocks, whatever is usual where the work is done.
-Encoder encoder_for(const Backend& backend, bool is_linked, bool reproducible) {
-  if (reproducible) return Encoder::reproducible;
-  return is_linked && backend.supports(codec::Operation::compress_fast) ? Encoder::fast : backend.default_encoder();
-}
-
 }  // namespace
 
 struct Lz4::State {
@@ -82,6 +41,17 @@ struct Lz4::State {
 
   codec::Executor executor, copies;
   std::unique_ptr<Backend> backend;  // last: it uses the others
+
+  template <class Do>
+  Result<void> run(const codec::CodecJob& job, Do work) {
+    Backend& chosen = backend->chosen_for(job);
+    const auto begin = std::chrono::steady_clock::now();
+    Result<void> done = work(chosen);
+    if (done) {
+      backend->took(job, chosen, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return done;
+  }
 };
 
 Lz4::Lz4(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -105,12 +75,10 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
   }
   request.limits.memory_bytes = settings.device_memory_bytes;
   request.cuda_library = settings.cuda_library;
+  request.allocate = std::move(settings.allocate);
   auto backend = codec::select_backend(request, state->executor);
   if (!backend) return tl::unexpected(backend.error());
   state->backend = std::move(*backend);
-  if (settings.allocate) {
-    state->backend = std::make_unique<WithAllocator>(std::move(state->backend), std::move(settings.allocate));
-  }
   return Lz4(std::move(state));
 }
 
@@ -133,19 +101,34 @@ Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
                   std::to_string(item.raw.size()) + " and " + std::to_string(item.output.size()));
     }
   }
-  const bool is_linked =
-      std::any_of(items.begin(), items.end(), [](const CompressItem& item) { return !item.history.empty(); });
-  return state_->backend->compress(items, encoder_for(*state_->backend, is_linked, reproducible));
+  codec::CodecJob job{.work = reproducible ? codec::Work::compress_reproducible : codec::Work::compress,
+                      .is_batch = true};
+  job.raw_bytes = 0;
+  bool is_linked = false;
+  for (const CompressItem& item : items) {
+    *job.raw_bytes += item.raw.size();
+    is_linked |= !item.history.empty();
+  }
+  if (reproducible) job.encoder = Encoder::reproducible;
+  if (!reproducible && is_linked && state_->backend->supports(codec::Operation::compress_fast)) {
+    job.encoder = Encoder::fast;  // the only one that links blocks
+  }
+  return state_->run(
+      job, [&](Backend& backend) { return backend.compress(items, job.encoder.value_or(backend.default_encoder())); });
 }
 
-Result<void> Lz4::decompress(std::span<DecompressItem> items) { return state_->backend->decompress(items); }
+Result<void> Lz4::decompress(std::span<DecompressItem> items) {
+  codec::CodecJob job{.work = codec::Work::decompress, .is_batch = true};
+  job.raw_bytes = 0;
+  for (const DecompressItem& item : items) *job.raw_bytes += item.output.size();
+  return state_->run(job, [&](Backend& backend) { return backend.decompress(items); });
+}
 
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,
                                           const format::FrameHeader& header, const StreamOptions& options) {
-  Backend& backend = *state_->backend;
-  const Encoder encoder = encoder_for(backend, !header.independent_blocks, options.is_reproducible);
+  const auto encoder = options.is_reproducible ? std::optional(Encoder::reproducible) : std::nullopt;
   return codec::compress_stream(
-      source, sink, backend,
+      source, sink, *state_->backend,
       {.header = header, .encoder = encoder, .progress = options.progress, .limits = options.limits});
 }
 

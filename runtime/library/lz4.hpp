@@ -29,8 +29,9 @@ enum class LogLevel : std::uint8_t { detail, warning };
 
 struct Lz4Settings {
   Where where = Where::automatic;
-  // What is to be done to how many raw bytes in all, as far as known: of Where::automatic, which leaves unknown amounts
-  // to the CPU.
+  // How many raw bytes will pass in all, as far as known: of Where::automatic, which starts the GPU only for enough of
+  // them, and leaves unknown amounts to the CPU. Once it is started, each batch, and each stream whose header says how
+  // long it is, goes to whichever of the two its like was faster on; other streams count as being so long.
   std::uint64_t expected_bytes = 0;
   unsigned cpu_threads = 0;               // 0: all cores
   std::vector<int> devices = {0};         // counted from 0, used together; empty: all there are

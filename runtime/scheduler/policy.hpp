@@ -18,9 +18,6 @@
 
 namespace ptxkit::codec {
 
-enum class Work : std::uint8_t { compress, compress_reproducible, decompress };
-inline constexpr std::size_t kWorkCount = 3;
-
 // The time of a stream over its raw bytes.
 class Curve {
  public:

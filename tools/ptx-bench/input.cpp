@@ -69,6 +69,13 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+Timing timing_of(const std::vector<double>& seconds) {
+  Timing timing = median(seconds);
+  timing.fastest = *std::min_element(seconds.begin(), seconds.end());
+  timing.slowest = *std::max_element(seconds.begin(), seconds.end());
+  return timing;
+}
+
 Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run) {
   return medians_in_turn(repetition, {run}).map([](const std::vector<Timing>& all) { return all[0]; });
 }
@@ -84,11 +91,7 @@ Result<std::vector<Timing>> medians_in_turn(const Repetition& repetition,
     }
   }
   std::vector<Timing> timings;
-  for (const std::vector<double>& all : seconds) {
-    Timing& timing = timings.emplace_back(median(all));
-    timing.fastest = *std::min_element(all.begin(), all.end());
-    timing.slowest = *std::max_element(all.begin(), all.end());
-  }
+  std::transform(seconds.begin(), seconds.end(), std::back_inserter(timings), timing_of);
   return timings;
 }
 

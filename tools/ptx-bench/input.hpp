@@ -53,6 +53,7 @@ struct Timing {
 
   operator double() const { return median; }  // NOLINT
 };
+Timing timing_of(const std::vector<double>& seconds);
 // Of the seconds that `run` returns, after warm-up.
 Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
 // Of several that take turns, so that what slows the machine down for a while slows all of them.

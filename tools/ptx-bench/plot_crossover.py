@@ -15,6 +15,7 @@ SIDES = {  # row -> colour, dashes, label
     "gpu": ("#c4451c", "", "GPU, CUDA started"),
     "gpu + start": ("#c4451c", "5,4", "GPU, CUDA to be started"),
     "mixed": ("#3c8c40", "", "both, CUDA started"),
+    "auto, CUDA started": ("#222", "1,5", "auto, CUDA started"),
 }
 
 
@@ -58,7 +59,7 @@ def panel(task, sizes, series, files, low, high, left):
         points = " ".join(f"{x(size):.1f},{y(seconds):.1f}" for size, seconds in zip(sizes, series[side]))
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
     for side, size, seconds in files:
-        if side in SIDES and sizes[0] <= size <= sizes[-1]:
+        if side in ("cpu", "gpu", "mixed") and sizes[0] <= size <= sizes[-1]:
             yield f'<circle cx="{x(size):.1f}" cy="{y(seconds):.1f}" r="2.5" fill="{SIDES[side][0]}" fill-opacity="0.6"/>'
 
 
@@ -76,7 +77,7 @@ def draw(measured):
             if row["input"] == task:
                 series.setdefault(row["what"], {})[row["raw_bytes"]] = row["seconds"]
         sizes = sorted(series["cpu"])
-        series = {what: [by_size[size] for size in sizes] for what, by_size in series.items()}
+        series = {what: [by_size[size] for size in sizes] for what, by_size in series.items() if what in SIDES}
         series["gpu + start"] = [start + seconds for seconds in series["gpu"]]
         all_series[task] = (sizes, series)
         for side in ("gpu", "gpu + start", "mixed"):

@@ -28,18 +28,21 @@ Result<double> fastest(Job job) {
 
 }  // namespace
 
-Result<void> bench_file(const std::string& path, codec::Backend& backend, codec::Encoder encoder,
+Result<void> bench_file(const std::string& path, codec::Backend& backend, std::optional<codec::Encoder> encoder,
                         const format::FrameHeader& header) {
   auto content = read_file(path);
   if (!content) return tl::unexpected(content.error());
   if (content->empty()) return fail("expected an input with at least one byte", path);
   const codec::Bytes raw(reinterpret_cast<const std::uint8_t*>(content->data()), content->size());
   std::vector<std::uint8_t> frame, decoded;
+  codec::StreamTotals totals;
   const auto compress_seconds = fastest([&]() -> Result<void> {
     format::MemorySource source(raw, path);
     format::MemorySink sink;
     codec::CompressOptions options{.header = header, .encoder = encoder, .progress = {}, .limits = {}};
-    if (auto done = codec::compress_stream(source, sink, backend, options); !done) return tl::unexpected(done.error());
+    auto done = codec::compress_stream(source, sink, backend, options);
+    if (!done) return tl::unexpected(done.error());
+    totals = std::move(*done);
     frame = sink.take();
     return {};
   });
@@ -58,7 +61,7 @@ Result<void> bench_file(const std::string& path, codec::Backend& backend, codec:
   const double raw_size = static_cast<double>(raw.size());
   fmt::print("{}: {} -> {} (ratio {:.3f}), compress {:.1f} MB/s, decompress {:.1f} MB/s, {} encoder, {}\n", path,
              raw.size(), frame.size(), raw_size / static_cast<double>(frame.size()), raw_size / *compress_seconds / 1e6,
-             raw_size / *decompress_seconds / 1e6, codec::name_of(encoder), backend.description());
+             raw_size / *decompress_seconds / 1e6, codec::name_of(totals.encoder), totals.by);
   return {};
 }
 

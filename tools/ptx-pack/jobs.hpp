@@ -11,7 +11,7 @@ namespace ptxkit::pack {
 Result<void> list_file(const std::string& path, bool with_heading);
 
 // Compresses and decompresses `path` in memory for a second each and prints sizes and speeds on standard output.
-Result<void> bench_file(const std::string& path, codec::Backend& backend, codec::Encoder encoder,
+Result<void> bench_file(const std::string& path, codec::Backend& backend, std::optional<codec::Encoder> encoder,
                         const format::FrameHeader& header);
 
 }  // namespace ptxkit::pack

@@ -51,7 +51,7 @@ class Packer {
         request_(request),
         backend_(backend),
         executor_(executor),
-        encoder_(choose_encoder(options, backend)),
+        encoder_(encoder_asked_for(options)),
         memory_("memory", stream_bytes(options, backend)) {}
 
   Result<void> run(const std::string& input_path) {
@@ -66,12 +66,11 @@ class Packer {
   }
 
  private:
-  // The backend's own, except that only the fast one has linked blocks.
-  static codec::Encoder choose_encoder(const Options& options, const codec::Backend& backend) {
+  // Nothing: whatever is usual where a file is compressed.
+  static std::optional<codec::Encoder> encoder_asked_for(const Options& options) {
     if (options.high_ratio) return codec::Encoder::high;
     if (options.reproducible) return codec::Encoder::reproducible;
-    const bool fast = options.linked_blocks && backend.supports(codec::Operation::compress_fast);
-    return fast ? codec::Encoder::fast : backend.default_encoder();
+    return std::nullopt;
   }
 
   format::FrameHeader header() const {
@@ -227,8 +226,8 @@ class Packer {
                  kernels_ ? kernels_->description() : "cpu, " + count(executor_.thread_count(), "thread"));
     } else {
       fmt::print(stderr, "  {}, {}; {}{}\n", count(totals.frame_count, "frame"), count(totals.block_count, "block"),
-                 backend_.description(),
-                 options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(encoder_)) : "");
+                 totals.by,
+                 options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : "");
     }
     fmt::print(stderr, "  at most {} bytes of data in memory\n", memory_.peak_bytes());
   }
@@ -238,7 +237,7 @@ class Packer {
   std::unique_ptr<codec::BlockKernels> kernels_;  // null: the executor
   codec::Backend& backend_;
   codec::Executor& executor_;
-  codec::Encoder encoder_;
+  std::optional<codec::Encoder> encoder_;
   scheduler::Ledger memory_;
   bool is_ptz_ = false;  // the file at hand
 };

@@ -139,7 +139,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4 or .ptz)");
   app.add_flag("-t,--test", test, "decompress, check everything, write nothing");
   app.add_flag("--list", list, "say what is in .lz4 and .ptz files");
-  app.add_flag("-b,--bench", bench, "compress and decompress in memory, and say how fast");
+  app.add_flag("-b,--bench", bench, "compress to LZ4 and decompress in memory, and say how fast");
   app.add_flag("-c,--stdout", to_stdout, "write to standard output, terminals included");
   auto* output_option = app.add_option("-o,--output", output, "write to this file; - is standard output");
   app.add_flag("-k,--keep", keep, "keep the input (default)");
@@ -246,7 +246,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (to_stdout) options.output = "-";
   const bool writes = !test && !list && !bench;
   if (!writes && options.output) return usage("-t, -b and --list write no output");
-  if (bench && options.codec != "lz4") return usage("-b is for lz4");
+  if (bench && options.codec != "lz4")
+    return usage(fmt::format("-b measures LZ4 and not {}: leave --codec away", options.codec));
   if (writes && !multiple && names.size() == 2 && !options.output) {
     options.output = names[1];
     names.pop_back();

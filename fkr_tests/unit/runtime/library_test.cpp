@@ -208,7 +208,8 @@ TEST_F(Library, TheCallersAllocatorIsAsked) {
   EXPECT_GT(asked, 600'000u);
   with.allocate = [](std::size_t) { return nullptr; };
   auto without = Lz4::open(with).value();
-  format::MemorySource source(ByteVector(10), "raw");
+  const ByteVector raw(10);
+  format::MemorySource source(raw, "raw");
   format::NullSink sink;
   EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
 }

@@ -15,6 +15,7 @@
 #include "fkr_tests/unit/runtime/fake_backend.hpp"
 #include "runtime/codec/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/scheduler/choosing_backend.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -235,6 +236,69 @@ TEST_F(PolicyTest, MeasuredRatesDecideWithoutMeasuringAgain) {
   EXPECT_EQ(select_backend(reproducible, executor_).value()->name(), "cuda");
 }
 
+// CUDA is started for a whole of many bytes; each stream of it is its own choice, and its runs are remembered.
+TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
+  const auto curve = [](double first, double last) { return Curve({{100'000, first}, {1'000'000'000, last}}); };
+  const Curve cpu = curve(1e-4, 1), gpu = curve(1, 1.1);
+  const Calibration rates{
+      "cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8", 2, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0.5};
+  ASSERT_TRUE(save_calibration(rates, file()));
+  const auto backend = select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value();
+  EXPECT_EQ(backend->name(), "cuda");
+  struct Case {
+    std::optional<Encoder> encoder;
+    bool announced, linked;
+    std::string by;
+    Encoder used;
+  };
+  for (const auto& [encoder, announced, linked, by, used] :
+       {Case{{}, true, false, "cpu", Encoder::fast},
+        Case{Encoder::reproducible, true, false, "cpu", Encoder::reproducible},
+        Case{{}, false, false, "cuda", Encoder::reproducible},  // as long as the whole, for all that is known
+        Case{{}, false, true, "cpu", Encoder::fast}, Case{Encoder::fast, false, false, "cpu", Encoder::fast}}) {
+    format::MemorySource source(raw_, "raw");
+    format::MemorySink sink;
+    CompressOptions options{.header = {}, .encoder = encoder, .progress = {}};
+    options.header.block_size_id = 4;
+    options.header.independent_blocks = !linked;
+    if (announced) options.header.content_bytes = raw_.size();
+    const auto totals = compress_stream(source, sink, *backend, options).value();
+    EXPECT_EQ(totals.by.substr(0, totals.by.find(',')), by) << announced << linked;
+    EXPECT_EQ(totals.encoder, used);
+    EXPECT_EQ(testing::decompress_frame(*cpu_, sink.take()).value(), raw_);
+  }
+  EXPECT_TRUE(notices_.empty());
+}
+
+// No run is as short as these rates say. So the GPU, believed to be the faster one, is known after three runs, the CPU,
+// which had one of them for comparison, is believed as yet, and then known, too.
+TEST_F(PolicyTest, WhatStreamsTookIsRemembered) {
+  const auto curve = [](double last) { return Curve({{1, last / 1e9}, {1'000'000'000, last}}); };
+  const Curve cpu = curve(1e-8), gpu = curve(1e-9);
+  const auto backend = choosing(select_backend(request("cuda", Policy::gpu), executor_).value(),
+                                make_cpu_backend(executor_), {"", 2, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0}, {});
+  format::FrameHeader header;
+  header.content_bytes = raw_.size();
+  ByteVector frame;
+  std::string compressed_by, decompressed_by;
+  for (int run = 0; run < 6; ++run) {
+    format::MemorySource source(raw_, "raw");
+    format::MemorySink sink;
+    compressed_by += compress_stream(source, sink, *backend, {.header = header, .encoder = {}, .progress = {}})
+                         .value()
+                         .by.substr(0, 2);
+    frame = sink.take();
+  }
+  EXPECT_EQ(compressed_by, "cucpcucucpcp");
+  for (int run = 0; run < 6; ++run) {
+    format::MemorySource source(frame, "frame");
+    format::MemorySink sink;
+    decompressed_by += decompress_stream(source, sink, *backend).value().by.substr(0, 2);
+    EXPECT_EQ(sink.take(), raw_);
+  }
+  EXPECT_EQ(decompressed_by, "cucpcucucpcp");
+}
+
 TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
   keep(20e9);
   state_.driver_version = 12090;
@@ -307,9 +371,6 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
   EXPECT_FALSE(load_calibration(folder_));
   EXPECT_FALSE(save_calibration({}, file() + "/below"));
 }
-
-// Curves as an H200's host had them: liblz4 on 16 threads slower while its buffers are new, an encoder of a few GB/s
-// behind a latency, and one that is far better from some length on.
 
 }  // namespace
 }  // namespace ptxkit::codec

@@ -6,20 +6,21 @@
 #include <gtest/gtest.h>
 
 #include "runtime/codec/calibrate.hpp"
+#include "runtime/scheduler/choice.hpp"
 
 namespace ptxkit::codec {
 namespace {
 
 // A side as an H200 and the 16 CPU threads beside it were measured to be: latency, buffers that are touched for the
 // first time, and a rate.
-struct Side {
+struct SideModel {
   double latency, new_bytes, new_each, each;
   double operator()(std::uint64_t bytes) const {
     const auto size = static_cast<double>(bytes);
     return latency + std::min(size, new_bytes) * new_each + size * each;
   }
 };
-constexpr Side kLiblz4{60e-6, 48e6, 0.5e-9, 0.4e-9}, kKernels{800e-6, 144e6, 0.05e-9, 0.355e-9},
+constexpr SideModel kLiblz4{60e-6, 48e6, 0.5e-9, 0.4e-9}, kKernels{800e-6, 144e6, 0.05e-9, 0.355e-9},
     kFastKernels{800e-6, 144e6, 0.05e-9, 0.16e-9};
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 28;
 
@@ -34,7 +35,7 @@ Calibration of_curves(const MeasuredCurves& curves, double start) {
 }
 
 TEST(PolicyModel, IsWithinFivePercentOfTheBetterSide) {
-  for (const Side& gpu : {kKernels, kFastKernels}) {
+  for (const SideModel& gpu : {kKernels, kFastKernels}) {
     const auto curves = measure_curves(lengths(), kLiblz4, gpu).value();
     for (const double start : {0.0, 0.3}) {
       const Calibration measured = of_curves(curves, start);
@@ -78,8 +79,8 @@ class Noise {
 
 TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideAlsoWhereRunsAreUnsteady) {
   constexpr unsigned kCalibrations = 100;
-  const Side scalar{60e-6, 48e6, 0.5e-9, 0.72e-9};  // the reproducible encoder on a CPU
-  const Side decoder{40e-6, 48e6, 0.2e-9, 0.2e-9}, gpu_decoder{160e-6, 144e6, 0.05e-9, 0.24e-9};
+  const SideModel scalar{60e-6, 48e6, 0.5e-9, 0.72e-9};  // the reproducible encoder on a CPU
+  const SideModel decoder{40e-6, 48e6, 0.2e-9, 0.2e-9}, gpu_decoder{160e-6, 144e6, 0.05e-9, 0.24e-9};
   for (const auto& [cpu, gpu] : {std::pair(kLiblz4, kKernels), std::pair(kLiblz4, kFastKernels),
                                  std::pair(scalar, kFastKernels), std::pair(decoder, gpu_decoder)}) {
     std::vector<MeasuredCurves> calibrations;
@@ -101,6 +102,35 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideAlsoWhereRunsAreUnsteady) {
         }
         EXPECT_LE(lost, 0.05) << bytes << " bytes, start " << start;
       }
+    }
+  }
+}
+
+// In a process where CUDA is started, whatever a calibration of another moment says.
+TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
+  constexpr unsigned kProcesses = 40, kRuns = 300;
+  constexpr std::uint64_t kBytes = 1 << 20;
+  const auto at = [](double seconds) { return Curve({{kBytes, seconds}, {2 * kBytes, 2 * seconds}}); };
+  const CodecJob job{.work = Work::compress, .raw_bytes = kBytes};
+  for (const double kept : {0.3, 0.7, 0.95, 1.1, 1.5, 4.0}) {
+    for (const double truth : {0.3, 0.7, 0.9, 1.1, 1.4, 3.0}) {
+      const Curve cpu = at(1e-3), gpu = at(kept * 1e-3);
+      double lost = 0;
+      for (unsigned seed = 1; seed <= kProcesses; ++seed) {
+        Noise noise(seed);
+        Choice choice({"", 16, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0});
+        double taken = 0, on_cpu = 0, on_gpu = 0;
+        for (unsigned run = 0; run < kRuns; ++run) {
+          const Side side = choice.choose(job);
+          const double seconds = noise((side == Side::cpu ? 1 : truth) * 1e-3);
+          choice.took(job, side, seconds);
+          taken += seconds;
+          on_cpu += noise(1e-3);
+          on_gpu += noise(truth * 1e-3);
+        }
+        lost += (taken / std::min(on_cpu, on_gpu) - 1) / kProcesses;
+      }
+      EXPECT_LE(lost, 0.05) << "the GPU takes " << truth << " times as long, kept: " << kept;
     }
   }
 }

@@ -90,18 +90,20 @@ class LockedMemory {
     std::shared_ptr<scheduler::Reclaimer> reclaimer;
   };
 
-  // Spare memory that is large enough, and not more than twice as large.
+  // The smallest that is large enough, of several the latest. However large: a stream of few bytes that locked its own
+  // would in time push out what the next long one needs.
   std::optional<HostMemory> reuse(std::size_t size_bytes) {
     std::lock_guard lock(state_->mutex);
     auto& spare = state_->spare;
-    for (auto at = spare.rbegin(); at != spare.rend(); ++at) {
+    auto best = spare.end();
+    for (auto at = spare.begin(); at != spare.end(); ++at) {
       const std::size_t found_bytes = at->bytes().size();
-      if (found_bytes < size_bytes || found_bytes / 2 > size_bytes) continue;
-      HostMemory memory = std::move(*at);
-      spare.erase(std::next(at).base());
-      return memory;
+      if (found_bytes >= size_bytes && (best == spare.end() || found_bytes <= best->bytes().size())) best = at;
     }
-    return std::nullopt;
+    if (best == spare.end()) return std::nullopt;
+    HostMemory memory = std::move(*best);
+    spare.erase(best);
+    return memory;
   }
 
   Allocate allocate_;
