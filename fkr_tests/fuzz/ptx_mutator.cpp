@@ -1,0 +1,23 @@
+// How libFuzzer changes PTX: every second time by words (ptx_damage.hpp), for changes of bytes leave few texts that the
+// front end takes.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "fkr_tests/fuzz/ptx_damage.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  if (seed % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);
+  static std::string before;  // an input of a while ago, to take statements from
+  std::mt19937 random(seed);
+  std::string text(reinterpret_cast<const char*>(data), size);
+  const std::string changed = ptxkit::testing::damage_words(text, before, random);
+  if (random() % 16 == 0) before = std::move(text);
+  const std::size_t kept = std::min(changed.size(), max_size);
+  std::copy_n(changed.begin(), kept, data);
+  return kept;
+}
