@@ -4,14 +4,18 @@
 
 namespace ptxkit::flow {
 
-// `order` is a reverse postorder from the root of the graph whose edges `predecessors` gives.
+// `order` is a reverse postorder from the root of the graph whose edges `predecessors` gives. The predecessors of a
+// block are met from the last in that order to the first: then the way up the tree is gone once for all of them where
+// thousands of blocks in a chain all branch to one, and not once for each.
 void DominatorTree::build(BlockId root, const std::vector<BlockId>& order,
-                          const std::vector<std::vector<BlockId>>& predecessors) {
+                          std::vector<std::vector<BlockId>> predecessors) {
   const size_t count = predecessors.size();
   root_ = root;
   parent_.assign(count, kNone);
   std::vector<uint32_t> index(count, kNone);
   for (uint32_t i = 0; i < order.size(); ++i) index[order[i]] = i;
+  for (std::vector<BlockId>& each : predecessors)
+    std::sort(each.begin(), each.end(), [&](BlockId a, BlockId b) { return index[a] > index[b]; });
   parent_[root] = root;
   for (bool changed = true; changed;) {
     changed = false;
@@ -67,7 +71,7 @@ DominatorTree DominatorTree::dominators(const Graph& graph) {
   for (BlockId id = 0; id < graph.size(); ++id)
     predecessors[id].assign(graph.predecessors(id).begin(), graph.predecessors(id).end());
   if (graph.size() == 0) return tree;
-  tree.build(0, {graph.reverse_postorder().begin(), graph.reverse_postorder().end()}, predecessors);
+  tree.build(0, {graph.reverse_postorder().begin(), graph.reverse_postorder().end()}, std::move(predecessors));
   return tree;
 }
 
@@ -117,7 +121,7 @@ DominatorTree DominatorTree::post_dominators(const Graph& graph) {
     }
   order.push_back(exit);
   std::reverse(order.begin(), order.end());
-  tree.build(exit, order, predecessors);
+  tree.build(exit, order, std::move(predecessors));
   return tree;
 }
 

@@ -28,7 +28,7 @@ class DominatorTree {
   const std::vector<BlockId>& preorder() const { return preorder_; }  // parents before children
 
  private:
-  void build(BlockId root, const std::vector<BlockId>& order, const std::vector<std::vector<BlockId>>& predecessors);
+  void build(BlockId root, const std::vector<BlockId>& order, std::vector<std::vector<BlockId>> predecessors);
   BlockId root_ = 0;
   std::vector<BlockId> parent_, preorder_;
   std::vector<uint32_t> enter_, leave_;

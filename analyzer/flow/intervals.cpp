@@ -9,6 +9,10 @@ Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<b
   in_.resize(graph.size());
   if (graph.size() == 0) return;
   in_[0].push_back({});
+  before_.assign(separates.size(), kNone);
+  for (BlockId block = 0; block < graph.size(); ++block)
+    for (ptx::InstructionId id = graph.block(block).first + 1; id < graph.block(block).end; ++id)
+      before_[id] = separates[id - 1] ? id - 1 : before_[id - 1];
   std::vector<bool> queued(graph.size(), false);
   std::vector<BlockId> work;
   for (const BlockId block : graph.reverse_postorder()) {
@@ -48,10 +52,8 @@ Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<b
 }
 
 std::vector<Origin> Intervals::at(ptx::InstructionId id) const {
-  const BlockId block = graph_->block_of(id);
-  for (ptx::InstructionId i = id; i-- > graph_->block(block).first;)
-    if ((*separates_)[i]) return {{i, Origin::kNoCrossing}};
-  return in_[block];
+  if (before_[id] != kNone) return {{before_[id], Origin::kNoCrossing}};
+  return in_[graph_->block_of(id)];
 }
 
 Concurrency Intervals::concurrency(ptx::InstructionId first, ptx::InstructionId second) const {

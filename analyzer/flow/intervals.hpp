@@ -49,7 +49,8 @@ class Intervals {
   std::vector<bool> blocks_before(ptx::InstructionId id, BlockId join = kNone) const;
   const Graph* graph_;
   const std::vector<bool>* separates_;
-  std::vector<std::vector<Origin>> in_;  // sorted
+  std::vector<std::vector<Origin>> in_;     // sorted
+  std::vector<ptx::InstructionId> before_;  // of each instruction: the nearest barrier before it in its block, or kNone
   bool complete_ = true;
 };
 

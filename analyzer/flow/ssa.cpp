@@ -114,7 +114,7 @@ void Ssa::place_phis(const DominatorTree& dominators) {
     work.clear();
     for (const Place use : uses) {
       if (defines[use.block] == reg) {
-        const auto first = std::find_if(defs.begin(), defs.end(), [&](Place def) { return def.block == use.block; });
+        const auto first = std::ranges::lower_bound(defs, use.block, {}, &Place::block);
         if (first->instruction < use.instruction) continue;
       }
       if (live_in[use.block] == reg) continue;
@@ -211,9 +211,12 @@ void Ssa::rename(const DominatorTree& dominators) {
       });
     }
     for (const BlockId successor : graph.successors(block)) {
+      // In ascending order; twice where both ways of a branch lead there.
       const auto predecessors = graph.predecessors(successor);
-      for (uint32_t edge = 0; edge < predecessors.size(); ++edge) {
-        if (predecessors[edge] != block) continue;
+      const auto from_here = std::ranges::equal_range(predecessors, block);
+      for (auto edge = static_cast<uint32_t>(from_here.begin() - predecessors.begin()),
+                end = edge + static_cast<uint32_t>(from_here.size());
+           edge < end; ++edge) {
         for (const ValueId phi : phis(successor)) {
           // read() may grow values_.
           const ValueId argument = read(values_[phi].reg);

@@ -1,6 +1,8 @@
 // Rules about the pattern in which a warp touches memory: F052, F053, F057, F059.
+#include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -159,6 +161,12 @@ bool orders_accesses(const ptx::Instruction& instruction) {
   }
 }
 
+// How many of `ids`, ascending, are greater than `low` and less than `high`.
+std::ptrdiff_t count_between(const std::vector<ptx::InstructionId>& ids, ptx::InstructionId low,
+                             ptx::InstructionId high) {
+  return std::max<std::ptrdiff_t>(0, std::ranges::lower_bound(ids, high) - std::ranges::upper_bound(ids, low));
+}
+
 }  // namespace
 
 // F059. Neighbours at one base whose pair is aligned as a whole.
@@ -180,33 +188,39 @@ RuleResult missed_vector_access(Context& context) {
         .push_back(&access);
   }
   if (!any) return not_applicable("the kernel has no plain access");
+  std::vector<ptx::InstructionId> orders, writes;
+  for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
+    const flow::Accesses found = flow::memory_accesses(function, id);
+    if (orders_accesses(function.instructions[id]))
+      orders.push_back(id);
+    else if (std::any_of(found.items, found.items + found.count,
+                         [](const Access& each) { return each.kind != AccessKind::load; }))
+      writes.push_back(id);
+  }
   std::vector<Finding> findings;
   for (const auto& [key, members] : groups) {
     const uint32_t width = std::get<4>(key);
+    std::unordered_map<int64_t, const Access*> by_offset;  // the first one
+    std::vector<ptx::InstructionId> own;                   // of the members, those that write
+    for (const Access* access : members) {
+      by_offset.try_emplace(static_cast<int64_t>(function.operand_pool[access->address].value), access);
+      if (access->kind == AccessKind::store) own.push_back(access->instruction);
+    }
     for (const Access* access : members) {
       const int64_t at = static_cast<int64_t>(function.operand_pool[access->address].value);
-      const auto next = std::find_if(members.begin(), members.end(), [&](const Access* other) {
-        return static_cast<int64_t>(function.operand_pool[other->address].value) == at + width;
-      });
-      if (next == members.end()) continue;
+      const auto next = by_offset.find(at + width);
+      if (next == by_offset.end()) continue;
       // A store or a barrier between them may be what keeps them apart.
-      const auto [low, high] = std::minmax(access->instruction, (*next)->instruction);
-      bool between = false;
-      for (ptx::InstructionId id = low + 1; id < high; ++id) {
-        between = between || orders_accesses(function.instructions[id]);
-        const flow::Accesses found = flow::memory_accesses(function, id);
-        for (unsigned i = 0; i < found.count; ++i)
-          between = between || (found.items[i].kind != AccessKind::load &&
-                                std::none_of(members.begin(), members.end(),
-                                             [&](const Access* member) { return member->instruction == id; }));
-      }
+      const auto [low, high] = std::minmax(access->instruction, next->second->instruction);
+      const bool between =
+          count_between(orders, low, high) != 0 || count_between(writes, low, high) != count_between(own, low, high);
       const unsigned wanted = static_cast<unsigned>(std::countr_zero(2 * width));
       const flow::Form form = forms.address(*access);
       const auto [known, residue] = forms.residue(form, wanted);
       if (between || known < wanted || residue || analyses.alignment().contract_bytes(form.base) < 2 * width) continue;
       findings.push_back(finding_at(context, access->instruction, Severity::info, Tier::proved,
                                     fmt::format("this and line {} access neighbouring {}-byte words at an aligned pair",
-                                                line_of(context, (*next)->instruction), width),
+                                                line_of(context, next->second->instruction), width),
                                     "use one .v2 access"));
     }
   }

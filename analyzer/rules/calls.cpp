@@ -1,4 +1,5 @@
 // Rules about calls and computed branches: F064, F065, F066.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -37,44 +38,86 @@ bool is_unavoidable(const ptx::Function& function, ptx::InstructionId call) {
   return graph.is_reachable(graph.block_of(call)) && tree.dominates(graph.block_of(call), 0);
 }
 
+// Who calls whom, of all that a kernel reaches.
+class CallGraph {
+ public:
+  CallGraph(const ptx::Module& module, FunctionId start) : start_(start) {
+    std::vector<FunctionId> work{start};
+    while (!work.empty()) {
+      const FunctionId at = work.back();
+      work.pop_back();
+      const auto [entry, is_new] = callees_.try_emplace(at);
+      if (!is_new) continue;
+      std::vector<FunctionId>& callees = entry->second;
+      for_each_call(module.functions[at], [&](ptx::InstructionId, FunctionId callee) { callees.push_back(callee); });
+      work.insert(work.end(), callees.begin(), callees.end());
+    }
+  }
+
+  size_t size() const { return callees_.size(); }
+  const std::vector<FunctionId>& callees(FunctionId id) const { return callees_.at(id); }
+
+  // Those that can come back to themselves: of a strongly connected component of several, or called by themselves
+  // (Tarjan, SIAM J. Comput. 1972, with a stack of its own).
+  std::set<FunctionId> on_cycles() const {
+    struct State {
+      uint32_t index = 0, lowest = 0;  // from 1; 0: not met
+      bool is_open = false;
+    };
+    std::map<FunctionId, State> states;
+    std::set<FunctionId> cyclic;
+    std::vector<FunctionId> open;
+    std::vector<std::pair<FunctionId, size_t>> way;  // and how many of its callees are done
+    uint32_t clock = 0;
+    const auto enter = [&](FunctionId id) {
+      ++clock;
+      states[id] = {clock, clock, true};
+      open.push_back(id);
+      way.emplace_back(id, 0);
+    };
+    enter(start_);
+    while (!way.empty()) {
+      auto& [at, done] = way.back();
+      State& state = states[at];
+      if (done < callees(at).size()) {
+        const FunctionId callee = callees(at)[done++];
+        const State& there = states[callee];
+        if (callee == at) cyclic.insert(at);
+        if (there.index == 0)
+          enter(callee);
+        else if (there.is_open)
+          state.lowest = std::min(state.lowest, there.index);
+        continue;
+      }
+      if (state.lowest == state.index) {
+        const auto first = std::find(open.rbegin(), open.rend(), at).base() - 1;
+        if (open.end() - first > 1) cyclic.insert(first, open.end());
+        for (auto each = first; each != open.end(); ++each) states[*each].is_open = false;
+        open.erase(first, open.end());
+      }
+      way.pop_back();
+      if (!way.empty()) {
+        State& caller = states[way.back().first];
+        caller.lowest = std::min(caller.lowest, state.lowest);
+      }
+    }
+    return cyclic;
+  }
+
+ private:
+  FunctionId start_;
+  std::map<FunctionId, std::vector<FunctionId>> callees_;
+};
+
 }  // namespace
 
 // F064. A cycle in the calls that the kernel can make. Where every way through one of its functions calls on, the stack
 // overflows; where a branch may end it, how deep it goes is the data's matter.
 RuleResult unbounded_recursion(Context& context) {
   const ptx::Module& module = context.module;
-  std::set<FunctionId> reached;
-  std::vector<FunctionId> work{context.function_id};
-  bool calls = false;
-  while (!work.empty()) {
-    const FunctionId at = work.back();
-    work.pop_back();
-    if (!reached.insert(at).second) continue;
-    for_each_call(module.functions[at], [&](ptx::InstructionId, FunctionId callee) {
-      calls = true;
-      work.push_back(callee);
-    });
-  }
-  if (!calls) return not_applicable("the kernel calls no function");
-  // Functions that can come back to themselves.
-  auto comes_back = [&](FunctionId start) {
-    std::set<FunctionId> seen;
-    std::vector<FunctionId> next{start};
-    while (!next.empty()) {
-      const FunctionId at = next.back();
-      next.pop_back();
-      bool found = false;
-      for_each_call(module.functions[at], [&](ptx::InstructionId, FunctionId callee) {
-        found = found || callee == start;
-        if (seen.insert(callee).second) next.push_back(callee);
-      });
-      if (found) return true;
-    }
-    return false;
-  };
-  std::set<FunctionId> cyclic;
-  for (const FunctionId id : reached)
-    if (comes_back(id)) cyclic.insert(id);
+  const CallGraph graph(module, context.function_id);
+  if (graph.callees(context.function_id).empty()) return not_applicable("the kernel calls no function");
+  const std::set<FunctionId> cyclic = graph.on_cycles();
   std::vector<Finding> findings;
   for (const FunctionId id : cyclic) {
     const ptx::Function& function = module.functions[id];
@@ -92,8 +135,7 @@ RuleResult unbounded_recursion(Context& context) {
     });
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) { return a.at < b.at; });
-  return conclude(std::move(findings),
-                  plural(reached.size(), "function") + " reached by the kernel, without recursion");
+  return conclude(std::move(findings), plural(graph.size(), "function") + " reached by the kernel, without recursion");
 }
 
 // F065. The front end resolves names; the index of a table and the address in a register are data.

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Processor instructions, counted by valgrind's callgrind, that a whole analysis spends on kernels made to be long in one
+way each, against those for a kernel a quarter as long: they grow as n log n at most, never as n * n.
+
+usage: growth.py PTX_DEBUG"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SHORT, TIMES = 4000, 4  # lines of a body, and how many times as many the long one has
+LIMIT = 1.25 * TIMES
+SKIPPED = 77
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+ENTRY = """.visible .entry k(.param .u64 p)
+{
+.reg .pred %p<3>;
+.reg .b32 %r<99999>;
+.reg .b64 %rd<99999>;
+ld.param.u64 %rd0, [p];
+mov.u32 %r0, %tid.x;
+"""
+
+
+def kernel(lines, before=""):
+    return HEAD + before + ENTRY + "\n".join(lines) + "\nret;\n}\n"
+
+
+def loads_of_one_base(n):
+    return kernel(f"ld.global.u32 %r{i + 1}, [%rd0+{4 * i}];" for i in range(n))
+
+
+def calls_in_a_chain(n):
+    count = n // 4
+    functions = [f".func f{i}() {{ call f{i - 1}; call f{i - 1}; ret; }}\n" for i in range(1, count)]
+    return kernel([f"call f{count - 1};"], ".func f0() { ret; }\n" + "".join(functions))
+
+
+SHAPES = [loads_of_one_base, calls_in_a_chain]
+VERDICTS = (0, 1, 2, 3)  # exit codes of a run that came to its end
+
+
+def instructions(program, text, folder):
+    path = pathlib.Path(folder, "k.ptx")
+    path.write_text(text)
+    run = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, "analyze",
+                          "--no-config", "--falsify", str(path)], capture_output=True, text=True)
+    found = re.search(r"Collected : (\d+)", run.stderr)
+    if run.returncode not in VERDICTS or not found:
+        sys.exit(f"callgrind counted nothing:\n{run.stdout[:2000]}{run.stderr}")
+    return int(found[1])
+
+
+def main():
+    if not shutil.which("valgrind"):
+        print("NOT RUN: valgrind is not installed (Debian package valgrind)")
+        return SKIPPED
+    program, failed = sys.argv[1], False
+    with tempfile.TemporaryDirectory(prefix="ptxkit-") as folder:
+        start = instructions(program, kernel([]), folder)
+        for shape in SHAPES:
+            short, long = (instructions(program, shape(n), folder) - start for n in (SHORT, TIMES * SHORT))
+            failed |= long > LIMIT * short
+            print(f"{shape.__name__}: {short} instructions, {long / short:.1f} times as many for {TIMES} times the length"
+                  f"{f', at most {LIMIT} expected' if long > LIMIT * short else ''}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
