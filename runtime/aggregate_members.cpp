@@ -60,10 +60,11 @@ std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const 
     return std::ranges::find(kernel.parameters, id) != kernel.parameters.end() && module.variables[id].is_array;
   };
   std::vector<AggregateMember> members;
-  const auto note = [&](const Place& place, uint32_t size_bytes, const Operand& into) {
+  const auto note = [&](const Place& place, ptx::Type type, const Operand& into) {
+    const uint32_t size_bytes = ptx::byte_width(type);
     const bool is_address =
         size_bytes == module.address_size / 8 && into.kind == OperandKind::reg && parts.contains(into.id);
-    members.push_back({place.parameter, place.offset, size_bytes, is_address});
+    members.push_back({place.parameter, place.offset, size_bytes, type, is_address});
   };
   for (const Instruction& each : kernel.instructions) {
     const auto operands = kernel.operands(each);
@@ -82,12 +83,11 @@ std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const 
     if (const auto known = places.find(from.id); from.base == AddressBase::reg && known != places.end())
       place = {known->second.parameter, known->second.offset + from.value};
     if (place.parameter == ptx::kNone) continue;
-    const uint32_t size_bytes = ptx::byte_width(each.type());
-    if (into.kind != OperandKind::vector) note(place, size_bytes, into);
+    if (into.kind != OperandKind::vector) note(place, each.type(), into);
     for (const Operand& element :
          into.kind == OperandKind::vector ? kernel.children(into) : std::span<const Operand>()) {
-      note(place, size_bytes, element);
-      place.offset += size_bytes;
+      note(place, each.type(), element);
+      place.offset += ptx::byte_width(each.type());
     }
   }
   const auto order = [](const AggregateMember& member) {

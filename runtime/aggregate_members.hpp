@@ -11,7 +11,8 @@ struct AggregateMember {
   ptx::VariableId parameter = ptx::kNone;
   uint64_t offset = 0;
   uint32_t size_bytes = 0;
-  bool is_address = false;  // what is loaded, or a sum with it, is the address of an access to global memory
+  ptx::Type type = ptx::Type::none;  // as the load has it
+  bool is_address = false;           // what is loaded, or a sum with it, is the address of an access to global memory
 };
 
 // In the order of offsets, each once.

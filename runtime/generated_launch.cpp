@@ -9,6 +9,9 @@
 #include <fmt/format.h>
 
 #include "runtime/aggregate_members.hpp"
+#include "runtime/generated_bytes.hpp"
+#include "runtime/generated_scalars.hpp"
+#include "support/hex.hpp"
 
 namespace ptxkit {
 namespace {
@@ -16,9 +19,11 @@ namespace {
 constexpr uint64_t kDefaultBufferBytes = 1 << 16;
 // By variant; the last for all that follow. Counts that divide one another want to be small.
 constexpr std::array<uint64_t, 5> kDefaultScalars = {64, 64, 64, 1, 2};
-constexpr unsigned kSeedsOfAParameter = 16;
 constexpr uint32_t kDefaultThreads = 64, kDefaultBlocks = 2;
 constexpr uint64_t kSharedBytes = 48 << 10, kSharedAlign = 128;
+
+// Grids and blocks of variants that search, one after the other. Of y and z those that read them have more than one.
+constexpr std::array<uint32_t, 4> kBlocks = {2, 1, 3, 2}, kThreads = {64, 64, 32, 96};
 
 // Whole bytes of a parameter that holds no address, as the launch file says or as the type does.
 bool is_scalar(const ptx::Variable& parameter, const flow::ParameterFacts* known, uint32_t address_bits) {
@@ -36,12 +41,39 @@ uint64_t scalar_value(const flow::ParameterFacts* known, unsigned variant) {
   return variant % 2 == 0 ? *known->low : high;
 }
 
-emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFacts* facts) {
+// Which dimensions of a special register the kernel reads.
+std::array<bool, 3> dimensions_of(const ptx::Function& kernel, ptx::SpecialRegister special) {
+  std::array<bool, 3> read{};
+  for (const ptx::Instruction& each : kernel.instructions)
+    for (const ptx::Operand& operand : kernel.operands(each))
+      if (operand.kind == ptx::OperandKind::special && operand.id == static_cast<uint32_t>(special) &&
+          operand.component >= 'x' && operand.component <= 'z')
+        read[operand.component - 'x'] = true;
+  return read;
+}
+
+emulator::LaunchShape searching_shape(const ptx::Function& kernel, unsigned number) {
+  const size_t at = number % kBlocks.size();
+  const auto grid = dimensions_of(kernel, ptx::SpecialRegister::ctaid);
+  const auto block = dimensions_of(kernel, ptx::SpecialRegister::tid);
+  emulator::LaunchShape shape;
+  shape.grid = {kBlocks[at], grid[1] ? kBlocks[at] : 1, grid[2] ? kBlocks[at] : 1};
+  shape.block = {kThreads[at], 1, 1};
+  if (block[2])
+    shape.block = {kThreads[at] / 8, 4, 2};
+  else if (block[1])
+    shape.block = {kThreads[at] / 4, 4, 1};
+  return shape;
+}
+
+emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFacts* facts, unsigned variant) {
   emulator::LaunchShape shape;
   shape.grid = {kDefaultBlocks, 1, 1};
   shape.block = {kDefaultThreads, 1, 1};
   const auto& most = kernel.attributes.max_ntid;
-  if (most[0]) shape.block.x = std::min(kDefaultThreads, most[0] * std::max(most[1], 1u) * std::max(most[2], 1u));
+  const uint32_t most_threads = most[0] * std::max(most[1], 1u) * std::max(most[2], 1u);
+  if (variant >= kSearching) shape = searching_shape(kernel, variant - kSearching);
+  if (most[0] && shape.block.count() > most_threads) shape.block = {std::min(kDefaultThreads, most_threads), 1, 1};
   const auto& required = kernel.attributes.req_ntid;
   if (required[0]) shape.block = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
   if (facts == nullptr) return shape;
@@ -65,36 +97,45 @@ uint32_t free_shared_bytes(const ptx::Module& module, const ptx::Function& kerne
   return is_open && taken < kSharedBytes ? static_cast<uint32_t>(kSharedBytes - taken) : 0;
 }
 
-}  // namespace
-
-std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed) {
-  std::vector<std::byte> bytes(size_bytes);
-  uint32_t state = seed * 2654435761u;
-  for (size_t i = 0; i < size_bytes; ++i) {
-    if (seed % kSeedsOfAParameter == 0) {
-      const size_t word = i / 4 + seed / kSeedsOfAParameter;
-      bytes[i] = std::byte{static_cast<unsigned char>(i % 4 ? 0 : word % 61)};
-      continue;
+// What the buffers of a variant hold.
+Content content_of(const ptx::Function& kernel, unsigned variant) {
+  if (variant < kSearching) return static_cast<Content>(variant);
+  bool has_floats = false, has_doubles = false, has_halves = false;
+  for (const ptx::Instruction& each : kernel.instructions)
+    for (unsigned i = 0; i < each.type_count; ++i) {
+      has_floats |= each.types[i] == ptx::Type::f32;
+      has_doubles |= each.types[i] == ptx::Type::f64;
+      has_halves |= each.types[i] == ptx::Type::f16 || each.types[i] == ptx::Type::f16x2;
     }
-    state = state * 1664525 + 1013904223;  // Numerical Recipes' generator
-    bytes[i] = std::byte{static_cast<unsigned char>(state >> 24)};
-  }
-  return bytes;
+  std::vector<Content> contents = {Content::small_words, Content::rising_words};
+  if (has_floats)
+    contents.insert(contents.begin(), {Content::floats, Content::rising_floats, Content::floats, Content::equal_floats,
+                                       Content::edge_floats});
+  if (has_doubles) contents.insert(contents.begin(), {Content::doubles, Content::edge_doubles});
+  if (has_halves) contents.insert(contents.begin(), Content::halves);
+  contents.insert(contents.end(), {Content::random, Content::counting, Content::zeros});
+  return contents[(variant - kSearching) % contents.size()];
 }
+
+}  // namespace
 
 GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                                 unsigned variant) {
   GeneratedLaunch launch;
   launch.variant = variant;
   launch.address_bytes = module.address_size / 8;
-  launch.shape = shape_of(kernel, facts);
+  launch.shape = shape_of(kernel, facts, variant);
   if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
   std::optional<std::vector<AggregateMember>> members;
   unsigned buffer_count = 0;
-  const uint64_t scalar = default_scalar(variant);
-  const auto add_buffer = [&](GeneratedParameter& out, uint64_t offset, uint64_t size_bytes) {
-    const unsigned seed = variant + kSeedsOfAParameter * buffer_count++;
-    out.buffers.push_back({offset, seed, generated_bytes(size_bytes ? size_bytes : kDefaultBufferBytes, seed)});
+  const std::vector<uint64_t> constants = compared_constants(kernel);
+  const auto content = static_cast<unsigned>(content_of(kernel, variant));
+  const auto add_buffer = [&](GeneratedParameter& out, uint64_t offset, uint64_t size_bytes,
+                              std::span<const std::byte> given) {
+    const unsigned seed = content + kContents * buffer_count++;
+    if (size_bytes == 0) size_bytes = given.empty() ? kDefaultBufferBytes : given.size();
+    GeneratedBuffer& buffer = out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), {}});
+    buffer.bytes = given.empty() ? generated_bytes(size_bytes, seed) : repeated_bytes(buffer.hex, size_bytes);
   };
   for (const ptx::VariableId id : kernel.parameters) {
     const ptx::Variable& parameter = module.variables[id];
@@ -107,24 +148,43 @@ GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& 
     out.name = parameter.name;
     out.is_aggregate = parameter.is_array;
     const auto number = static_cast<unsigned>(launch.parameters.size() - 1);
+    // The same choice of every scalar in every second variant: sizes that belong together.
+    const auto scalar_of = [&](ptx::Type type) {
+      if (variant < kSearching) return scalar_value(known, variant);
+      const auto values = scalar_values(type, known, constants, launch.shape.grid.count() * launch.shape.block.count());
+      const unsigned search = variant - kSearching;
+      return values[(search + (search % 2 == 1 ? number : 0)) % values.size()];
+    };
+    const auto take_content = [&] {
+      if (known == nullptr) return false;
+      std::ranges::copy_n(known->content.begin(), std::min(known->content.size(), out.value.size()), out.value.begin());
+      return !known->content.empty();
+    };
     if (parameter.is_array) {
       out.value.resize(parameter.size_bytes);
+      const bool is_given = take_content();
+      const bool has_members = known != nullptr && !known->members.empty();
+      if (has_members)
+        for (const flow::MemberFacts& member : known->members)
+          if (member.offset + launch.address_bytes <= out.value.size())
+            add_buffer(out, member.offset, member.size_bytes, member.content);
       if (!members) members = aggregate_members(module, kernel);
       for (const AggregateMember& member : *members) {
         if (member.parameter != id || member.offset + member.size_bytes > out.value.size()) continue;
-        if (member.is_address)
-          add_buffer(out, member.offset, 0);
-        else
-          std::memcpy(&out.value[member.offset], &scalar, std::min<size_t>(member.size_bytes, sizeof scalar));
+        if (member.is_address && !has_members) add_buffer(out, member.offset, 0, {});
+        if (member.is_address || is_given) continue;
+        const uint64_t scalar = scalar_of(member.type);
+        std::memcpy(&out.value[member.offset], &scalar, std::min<size_t>(member.size_bytes, sizeof scalar));
       }
     } else if (is_scalar(parameter, known, module.address_size)) {
-      const uint64_t value = scalar_value(known, variant);
+      const uint64_t value = scalar_of(parameter.type);
       out.value.resize(ptx::byte_width(parameter.type));
-      std::memcpy(out.value.data(), &value, std::min(out.value.size(), sizeof value));
+      if (!take_content()) std::memcpy(out.value.data(), &value, std::min(out.value.size(), sizeof value));
     } else {
       out.value.resize(launch.address_bytes);
       buffer_count = std::max(buffer_count, number);
-      add_buffer(out, 0, known != nullptr ? known->size_bytes : 0);
+      add_buffer(out, 0, known != nullptr ? known->size_bytes : 0,
+                 known != nullptr ? std::span(known->content) : std::span<const std::byte>());
     }
   }
   return launch;
@@ -144,7 +204,7 @@ Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& modu
   const auto program =
       emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
   if (!program) return tl::unexpected(program.error());
-  EmulatedLaunch run;
+  EmulatedLaunch run{*program, {}, {}};
   std::vector<emulator::Argument> arguments;
   for (const GeneratedParameter& parameter : launch.parameters) {
     const size_t first = run.addresses.size();

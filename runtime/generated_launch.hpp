@@ -2,9 +2,8 @@
 //
 // Buffers, block, grid and scalars come from the facts; what they leave out is chosen small. What a kernel loads of an
 // aggregate and uses as an address gets a buffer; what it loads else is a scalar, and the rest zeros. A kernel of a
-// module with shared memory of no size gets what 48 KiB have left. Variants differ in what
-// the buffers hold and in scalars that have a range. The same arguments give the same launch in every version: golden
-// outputs rest on it.
+// module with shared memory of no size gets what 48 KiB have left. Variants differ in what buffers hold and in scalars;
+// those from kSearching on also in the grid and the block, where nothing fixes them.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +17,16 @@
 
 namespace ptxkit {
 
-// Bytes of a generated buffer. Multiples of 16: little-endian words that count up to 60 again and again, from seed /
-// 16; other seeds: pseudo-random bytes.
-std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed);
+// Variants before this one have the same scalars of 64 (or of 1, or 2) all over, and counts or noise in the buffers;
+// this one and those behind it look for what decides: contents of the types that the kernel computes with, scalars near
+// what it compares with.
+inline constexpr unsigned kSearching = 5;
 
 // A buffer whose address is a parameter or lies in one.
 struct GeneratedBuffer {
   uint64_t offset = 0;  // of the address in the parameter
-  unsigned seed = 0;    // of its bytes: the variant, and 16 times the number of the buffer
+  unsigned seed = 0;    // of generated_bytes
+  std::string hex;      // what the facts say that it holds, again and again; empty: what the seed makes
   std::vector<std::byte> bytes;
 };
 
@@ -43,7 +44,7 @@ struct GeneratedLaunch {
   std::vector<GeneratedParameter> parameters;
 };
 
-// `facts` may be null.
+// `facts` may be null. What they say of an aggregate beyond its end is left out.
 GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                                 unsigned variant);
 
@@ -53,6 +54,7 @@ std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::spa
 
 // One run on the emulator. `addresses` are those of all buffers of all parameters, in their order.
 struct EmulatedLaunch {
+  emulator::Program program;
   std::vector<emulator::Address> addresses;
   emulator::Outcome outcome;
 };

@@ -1,13 +1,22 @@
 // What a kernel says about the block it is launched with, and what follows for the special registers.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
+
+// A buffer whose address lies in a parameter that is an aggregate.
+struct MemberFacts {
+  uint64_t offset = 0;      // of the address in the parameter
+  uint64_t size_bytes = 0;  // 0: nothing is promised
+  std::vector<std::byte> content;
+};
 
 // What the host promises of one parameter.
 struct ParameterFacts {
@@ -15,6 +24,9 @@ struct ParameterFacts {
   uint64_t size_bytes = 0;            // of the buffer; 0: nothing is promised
   bool is_read_only = false;          // of a pointer or handle: nothing writes its memory while the kernel runs
   std::optional<uint64_t> low, high;  // of a scalar, inclusive
+  // For runs: what a buffer holds, again and again; of a parameter that is no pointer its bytes.
+  std::vector<std::byte> content;
+  std::vector<MemberFacts> members;
 };
 
 // What the host promises of every launch of one kernel; rules/launch_file.hpp reads it.

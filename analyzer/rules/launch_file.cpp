@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file.hpp"
+#include "support/hex.hpp"
 #include "support/json_depth.hpp"
 
 namespace ptxkit::rules {
@@ -99,7 +100,39 @@ class Reader {
     if (known.low && !known.high) known.low.reset();  // only a lower bound: nothing that the analyses use
     if (known.low && *known.low > *known.high)
       return refuse(fmt::format("'max' of parameter '{}'", name), "at least 'min'", each["max"]);
-    facts.parameters.insert_or_assign(name, known);
+    if (auto done = content(name, each, known.content); !done) return done;
+    if (auto done = members(name, each, known.members); !done) return done;
+    facts.parameters.insert_or_assign(name, std::move(known));
+    return {};
+  }
+
+  // 'hex' of a parameter or member.
+  Result<void> content(const std::string& name, const Json& each, std::vector<std::byte>& into) const {
+    const auto found = each.find("hex");
+    if (found == each.end()) return {};
+    auto bytes = found->is_string() ? bytes_of_hex(found->get<std::string>()) : std::nullopt;
+    if (!bytes || bytes->empty())
+      return refuse(fmt::format("'hex' of parameter '{}'", name), "pairs of hexadecimal digits", *found);
+    into = std::move(*bytes);
+    return {};
+  }
+
+  Result<void> members(const std::string& name, const Json& each, std::vector<flow::MemberFacts>& into) const {
+    const auto found = each.find("members");
+    if (found == each.end()) return {};
+    const std::string what = fmt::format("'members' of parameter '{}'", name);
+    if (!found->is_array()) return refuse(what, "an array", *found);
+    for (const Json& member : *found) {
+      const auto is_number = [&](const char* key, bool is_needed) {
+        const auto field = member.find(key);
+        return field == member.end() ? !is_needed : field->is_number_unsigned();
+      };
+      if (!member.is_object() || !is_number("offset", true) || !is_number("bytes", false))
+        return refuse(what, "objects with numbers 'offset' and 'bytes'", member);
+      flow::MemberFacts known{member["offset"], member.value("bytes", uint64_t{0}), {}};
+      if (auto done = content(name, member, known.content); !done) return done;
+      into.push_back(std::move(known));
+    }
     return {};
   }
 

@@ -70,8 +70,17 @@ class EmulatorBackend {
     return {};
   }
 
+  // What a module-scope .global variable holds now.
+  Result<std::vector<std::byte>> read_variable(std::string_view name) {
+    auto variable = program_->global(name);
+    if (!variable) return tl::unexpected(variable.error());
+    std::vector<std::byte> bytes(variable->size_bytes);
+    if (auto done = program_->read(name, bytes); !done) return tl::unexpected(done.error());
+    return bytes;
+  }
+
   emulator::LaunchOptions options{.max_steps = 200'000'000};
-  emulator::Outcome last;
+  emulator::Outcome last;  // `output` is what the kernel printed
 
  private:
   emulator::Device device_;
@@ -208,7 +217,8 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
-  // Arguments: buffers, and scalars of exactly the parameter's size (uint32_t{3}, not 3u in doubt).
+  // Arguments: buffers, scalars and structures of exactly the parameter's size (uint32_t{3}, not 3u in doubt), or an
+  // Argument that holds its bytes.
   template <class... Values>
   void launch(std::string_view entry, const LaunchShape& shape, const Values&... values) {
     auto done = try_launch(entry, shape, values...);
@@ -233,6 +243,7 @@ class KernelTest : public ::testing::Test {
   static Argument argument(const T& value) {
     return Argument::of(value);
   }
+  static Argument argument(const Argument& bytes) { return bytes; }
 
   Backend backend_;
 };

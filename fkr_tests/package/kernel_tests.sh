@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the package to a scratch folder and builds the tests of docs/examples/kernel_tests with it: the written one and
-# the one that gen-fkr writes pass; against kernels with a planted change the latter fails.
+# the one that gen-fkr writes pass; against kernels with a planted change the latter fails (planted_changes.py).
 # usage: kernel_tests.sh CMAKE BUILD_FOLDER EXAMPLE_FOLDER PTX_DEBUG
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
 cmake=$1 build=$2 example=$3 ptx_debug=$4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -17,12 +18,8 @@ cd "$scratch/tests"
 build/saxpy_test
 build/saxpy_fkr_test
 
-# Planted changes: one in what it computes, one in what it accesses, one in what it is.
-planted=0
-for change in 's/fma.rn.f32 %y, %a, %x, %y/fma.rn.f32 %y, %a, %y, %x/' 's/setp.ge.u32/setp.gt.u32/' 's/.reqntid 128/.reqntid 64/'; do
-  sed "$change" saxpy.ptx >changed.ptx
-  cmp -s saxpy.ptx changed.ptx && { echo "nothing changed by $change"; exit 1; }
-  if FKR_PTX=$PWD/changed.ptx build/saxpy_fkr_test >changed.log; then echo "not seen: $change"; exit 1; fi
-  planted=$((planted + 1))
-done
-echo "$planted planted changes, all seen"
+# What it writes notices every change: of the example, and of a kernel that takes an aggregate.
+cp "$here/gather.ptx" .
+"$here/planted_changes.py" "$ptx_debug" "$here/planted_changes_here.json" . "$scratch/planted" "$scratch/prefix" >"$scratch/planted.log" 2>&1 \
+  || { cat "$scratch/planted.log"; exit 1; }
+tail -1 "$scratch/planted.log"

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "support/file.hpp"
+#include "support/hex.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -79,14 +80,8 @@ Result<std::vector<std::byte>> file_bytes(std::string_view path) {
 }
 
 Result<std::vector<std::byte>> hex_bytes(std::string_view spec, std::string_view text) {
-  std::vector<std::byte> bytes;
-  for (size_t at = 0; at < text.size(); at += 2) {
-    uint8_t value = 0;
-    if (at + 1 >= text.size() || !parse_whole(text.substr(at, 2), value, 16))
-      return fail(fmt::format("'{}': expected pairs of hexadecimal digits, found '{}'", spec, text.substr(at)));
-    bytes.push_back(std::byte{value});
-  }
-  return bytes;
+  if (auto bytes = bytes_of_hex(text)) return std::move(*bytes);
+  return fail(fmt::format("'{}': expected pairs of hexadecimal digits, found '{}'", spec, text));
 }
 
 Result<ArgumentSpec> buffer(std::string_view spec, std::string_view kind, std::string_view rest) {

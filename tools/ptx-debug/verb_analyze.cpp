@@ -2,7 +2,6 @@
 #include <bit>
 #include <cstdlib>
 #include <memory>
-#include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -23,6 +22,7 @@
 #include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/kept_promises.hpp"
 #include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
@@ -97,41 +97,6 @@ std::optional<std::string> fault(const Arguments& arguments) {
   if (auto what = fault(outputs, arguments.inputs.words)) return what;
   return fault(arguments.inputs);
 }
-
-// Entries and parameters of launch files that kernels have. A promise to something misspelt would be kept in silence.
-class KeptPromises {
- public:
-  explicit KeptPromises(const rules::LaunchSet& launch) : launch_(launch) {}
-
-  void look_at(const ptx::Module& module) {
-    for (const ptx::Function& function : module.functions) {
-      if (!function.is_entry) continue;
-      names_.emplace_back(function.name);
-      const auto promised = launch_.find(function.name);
-      if (promised == launch_.end()) continue;
-      entries_.insert(promised->first);
-      std::vector<std::string> known;
-      for (const ptx::VariableId id : function.parameters) known.emplace_back(module.variables[id].name);
-      for (const auto& [name, facts] : promised->second.parameters) {
-        if (std::ranges::find(known, name) != known.end()) continue;
-        complain(fmt::format("launch file: '{}' of {} has no parameter '{}'{}", function.name, module.path, name,
-                             did_you_mean(name, known)));
-      }
-    }
-  }
-
-  // Entries of one file may be of kernels that are not looked at today; none at all is a mistake.
-  void complain_of_none() const {
-    if (launch_.empty() || !entries_.empty() || names_.empty()) return;
-    complain(fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
-                         launch_.begin()->first, did_you_mean(launch_.begin()->first, names_)));
-  }
-
- private:
-  const rules::LaunchSet& launch_;
-  std::set<std::string, std::less<>> entries_;
-  std::vector<std::string> names_;  // of all kernels
-};
 
 // The documents of one report, which grow as files are judged. Standard output gets its own piece by piece; one that
 // goes to a file is kept, because files appear whole or not at all.

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <span>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,7 +19,9 @@
 #include "analyzer/rules/launch_file.hpp"
 #include "runtime/generated_launch.hpp"
 #include "support/file.hpp"
+#include "support/hex.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/kept_promises.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -24,7 +29,7 @@
 namespace ptxkit::tools {
 namespace {
 
-constexpr unsigned kVariants = 3;
+constexpr unsigned kVariants = kSearching + 16;
 constexpr uint64_t kMaxSteps = 2'000'000;
 constexpr uint64_t kOtherSchedule = 1;
 
@@ -47,9 +52,30 @@ std::string string_literal(std::string_view text) {
   return out + "\"";
 }
 
-// What the buffers hold after a launch; why it is no golden one otherwise.
-Result<std::vector<std::vector<std::byte>>> outputs_of(const ptx::Module& module, const ptx::Function& kernel,
-                                                       const GeneratedLaunch& launch, uint64_t seed) {
+std::string hash_of(std::span<const std::byte> bytes) {
+  return report::xxh128_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// What a launch leaves behind.
+struct Outputs {
+  std::vector<std::string> buffers, variables;  // hashes
+  std::vector<std::string> lines;               // printed, sorted: their order is the schedule's
+  bool operator==(const Outputs&) const = default;
+};
+
+// Module-scope memory that kernels may write.
+std::vector<std::string_view> writable_variables(const ptx::Module& module) {
+  std::vector<std::string_view> names;
+  for (const ptx::Variable& variable : module.variables)
+    if (variable.function == ptx::kNone && variable.space == ptx::Space::global && variable.size_bytes > 0 &&
+        ptx::byte_width(variable.type) > 0 && variable.linkage != ptx::Linkage::external)
+      names.push_back(variable.name);
+  return names;
+}
+
+// The outputs; why the launch is no golden one otherwise.
+Result<Outputs> outputs_of(const ptx::Module& module, const ptx::Function& kernel, const GeneratedLaunch& launch,
+                           uint64_t seed) {
   emulator::Device device;
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
@@ -57,18 +83,26 @@ Result<std::vector<std::vector<std::byte>>> outputs_of(const ptx::Module& module
   const auto emulated = emulate(device, module, kernel, launch, options);
   if (!emulated) return tl::unexpected(emulated.error());
   if (!emulated->outcome.ok()) return fail(emulated->outcome.faults.front().message);
-  std::vector<std::vector<std::byte>> buffers;
+  Outputs outputs;
+  std::vector<std::byte> bytes;
   for (const GeneratedParameter& parameter : launch.parameters)
     for (const GeneratedBuffer& buffer : parameter.buffers) {
-      const emulator::Address address = emulated->addresses[buffers.size()];
-      auto& bytes = buffers.emplace_back(buffer.bytes.size());
-      if (auto read = device.read(address, bytes); !read) return tl::unexpected(read.error());
+      bytes.resize(buffer.bytes.size());
+      if (auto read = device.read(emulated->addresses[outputs.buffers.size()], bytes); !read)
+        return tl::unexpected(read.error());
+      outputs.buffers.push_back(hash_of(bytes));
     }
-  return buffers;
-}
-
-std::string hash_of(const std::vector<std::byte>& bytes) {
-  return report::xxh128_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  for (const std::string_view name : writable_variables(module)) {
+    const auto variable = emulated->program.global(name);
+    if (!variable) return tl::unexpected(variable.error());
+    bytes.resize(variable->size_bytes);
+    if (auto read = emulated->program.read(name, bytes); !read) return tl::unexpected(read.error());
+    outputs.variables.push_back(hash_of(bytes));
+  }
+  std::istringstream printed(emulated->outcome.output);
+  for (std::string line; std::getline(printed, line);) outputs.lines.push_back(line);
+  std::ranges::sort(outputs.lines);
+  return outputs;
 }
 
 std::string scalar_literal(const GeneratedParameter& scalar) {
@@ -77,38 +111,79 @@ std::string scalar_literal(const GeneratedParameter& scalar) {
   return fmt::format("uint{}_t{{{:#x}}}", 8 * scalar.value.size(), value);
 }
 
-// A test of one launch; empty, with `why`, where it shows nothing that can be held to.
-std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, size_t index,
-                        const flow::LaunchFacts* facts, unsigned variant, std::string& why) {
+// The text of a golden test as it grows.
+struct GoldenText {
+  std::string uploads, arguments, checks;
+};
+
+// A parameter with buffers: the pointer itself, or bytes in which addresses lie.
+void add_buffers(const GeneratedParameter& parameter, size_t number, uint32_t address_bytes,
+                 std::span<const std::string> hashes, GoldenText& text) {
+  std::string addresses;
+  for (size_t i = 0; i < parameter.buffers.size(); ++i) {
+    const GeneratedBuffer& buffer = parameter.buffers[i];
+    const std::string name =
+        parameter.is_aggregate ? fmt::format("buffer{}_{}", number, i) : fmt::format("buffer{}", number);
+    const std::string content = buffer.hex.empty()
+                                    ? fmt::format("generated_bytes({}, {})", buffer.bytes.size(), buffer.seed)
+                                    : fmt::format("repeated_bytes(\"{}\", {})", buffer.hex, buffer.bytes.size());
+    text.uploads +=
+        fmt::format("  const auto {} = this->upload({}, ptxkit::{});\n", name, string_literal(parameter.name), content);
+    text.checks += fmt::format("  EXPECT_EQ(hash(this->download({})), {}) << {};\n", name, string_literal(hashes[i]),
+                               string_literal(parameter.name));
+    addresses += fmt::format("{}{{{}, {}.address}}", i ? ", " : "", buffer.offset, name);
+  }
+  if (!parameter.is_aggregate && address_bytes == 8) {
+    text.arguments += fmt::format(", buffer{}", number);
+  } else {
+    text.arguments += fmt::format(", argument(\"{}\", {}, {{{}}})", hex_of(parameter.value), address_bytes, addresses);
+  }
+}
+
+// What only the emulator shows of a launch.
+std::string emulated_checks(const ptx::Module& module, const Outputs& outputs) {
+  std::string checks;
+  const auto names = writable_variables(module);
+  for (size_t i = 0; i < names.size(); ++i)
+    checks += fmt::format("    EXPECT_EQ(hash(*this->backend().read_variable({0})), {1}) << {0};\n",
+                          string_literal(names[i]), string_literal(outputs.variables[i]));
+  if (std::ranges::find(module.functions, "vprintf", &ptx::Function::name) != module.functions.end()) {
+    const std::string text = fmt::format("{}", fmt::join(outputs.lines, "\n"));
+    checks += fmt::format("    EXPECT_EQ(hash_of_lines(this->backend().last.output), {});\n",
+                          string_literal(hash_of(std::as_bytes(std::span(text)))));
+  }
+  if (checks.empty()) return checks;
+  return fmt::format("  if constexpr (std::is_same_v<TypeParam, ptxkit::harness::EmulatorBackend>) {{\n{}  }}\n",
+                     checks);
+}
+
+// The body of a test of one launch; empty, with `why`, where it shows nothing that can be held to.
+std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                        unsigned variant, std::string& why) {
   const auto launch = generate_launch(module, kernel, facts, variant);
-  for (const GeneratedParameter& parameter : launch.parameters)
-    if (parameter.is_aggregate) return why = fmt::format("parameter '{}' is an aggregate", parameter.name), "";
   const auto outputs = outputs_of(module, kernel, launch, 0);
   if (!outputs) return why = outputs.error().message(), "";
   const auto again = outputs_of(module, kernel, launch, kOtherSchedule);
   if (!again || *again != *outputs) return why = "another schedule gives another result", "";
   const auto axes = [](const emulator::Dim3& dim) { return fmt::format("{{{}, {}, {}}}", dim.x, dim.y, dim.z); };
-  std::string uploads, arguments, checks;
-  size_t number = 0;  // of the buffer
+  GoldenText text;
+  std::span<const std::string> hashes(outputs->buffers);
   for (size_t i = 0; i < launch.parameters.size(); ++i) {
     const GeneratedParameter& parameter = launch.parameters[i];
-    if (parameter.buffers.empty()) {
-      arguments += ", " + scalar_literal(parameter);
-      continue;
-    }
-    const GeneratedBuffer& buffer = parameter.buffers.front();
-    uploads += fmt::format("  const auto buffer{} = this->upload({}, ptxkit::generated_bytes({}, {}));\n", i,
-                           string_literal(parameter.name), buffer.bytes.size(), buffer.seed);
-    arguments += fmt::format(", buffer{}", i);
-    checks += fmt::format("  EXPECT_EQ(hash(this->download(buffer{})), {}) << {};\n", i,
-                          string_literal(hash_of((*outputs)[number++])), string_literal(parameter.name));
+    const size_t count = parameter.buffers.size();
+    if (count > 0 || parameter.is_aggregate)
+      add_buffers(parameter, i, launch.address_bytes, hashes.first(count), text);
+    else
+      text.arguments += ", " + scalar_literal(parameter);
+    hashes = hashes.subspan(count);
   }
   const emulator::LaunchShape& shape = launch.shape;
   return fmt::format(
-      "TYPED_TEST(Golden{}, Variant{}) {{\n  this->load_file(ptx_path());\n{}  this->launch({}, {{.grid = {}, .block = "
-      "{}, .dynamic_shared_bytes = {}}}{});\n{}}}\n\n",
-      index, variant, uploads, string_literal(kernel.name), axes(shape.grid), axes(shape.block),
-      shape.dynamic_shared_bytes, arguments, checks);
+      "{{\n  limit_steps(this->backend());\n  this->load_file(ptx_path());\n{}  this->launch({}, {{.grid = {}, .block "
+      "= "
+      "{}, .dynamic_shared_bytes = {}}}{});\n{}{}}}\n\n",
+      text.uploads, string_literal(kernel.name), axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes,
+      text.arguments, text.checks, emulated_checks(module, *outputs));
 }
 
 std::string static_test(const emulator::EntryInfo& entry, size_t index) {
@@ -135,19 +210,55 @@ std::string static_test(const emulator::EntryInfo& entry, size_t index) {
 
 // What the test includes of the installed package.
 constexpr std::string_view kHeaders[] = {"analyzer/evidence/evidence.hpp", "analyzer/report/analysis.hpp",
-                                         "analyzer/report/identity.hpp", "fkr_tests/harness/harness.hpp",
-                                         "runtime/generated_launch.hpp"};
+                                         "analyzer/report/identity.hpp",   "fkr_tests/harness/harness.hpp",
+                                         "runtime/generated_bytes.hpp",    "support/hex.hpp"};
 
 constexpr std::string_view kHelpers = R"(std::string ptx_path() {
   const char* other = std::getenv("FKR_PTX");
   return other != nullptr ? other : kPtxPath;
 }
 std::string ptx_text() { return ptxkit::read_file(ptx_path()).value_or(""); }
-std::string hash(const std::vector<std::byte>& bytes) {
+std::string hash(std::span<const std::byte> bytes) {
   return ptxkit::report::xxh128_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+// Of what threads printed, in whatever order.
+[[maybe_unused]] std::string hash_of_lines(const std::string& printed) {
+  std::vector<std::string> lines;
+  std::istringstream stream(printed);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  std::string sorted;
+  for (const std::string& line : lines) sorted += (&line == lines.data() ? "" : "\n") + line;
+  return hash(std::as_bytes(std::span(sorted)));
+}
+// More than any of these launches takes: a kernel that was changed may not end.
+template <class Backend>
+void limit_steps(Backend& backend) {
+  if constexpr (std::is_same_v<Backend, ptxkit::harness::EmulatorBackend>) backend.options.max_steps = kMaxSteps;
+}
+// The bytes of a parameter with addresses in it.
+struct AddressAt {
+  size_t offset;
+  uint64_t address;
+};
+[[maybe_unused]] ptxkit::emulator::Argument argument(std::string_view hex, size_t address_bytes,
+                                                     std::initializer_list<AddressAt> addresses) {
+  ptxkit::emulator::Argument argument{*ptxkit::bytes_of_hex(hex)};
+  for (const auto& [offset, address] : addresses)
+    std::memcpy(&argument.bytes.at(offset), &address, address_bytes);
+  return argument;
 }
 
 )";
+
+// What each launch file says of a kernel; a null pointer where none does.
+std::vector<const flow::LaunchFacts*> facts_of(const std::vector<rules::LaunchSet>& launches, std::string_view kernel) {
+  std::vector<const flow::LaunchFacts*> facts;
+  for (const rules::LaunchSet& each : launches)
+    if (const auto found = each.find(kernel); found != each.end()) facts.push_back(&found->second);
+  if (facts.empty()) facts.push_back(nullptr);
+  return facts;
+}
 
 int generate(const GenerateWords& words) {
   const Output output{"-o", words.out};
@@ -159,9 +270,9 @@ int generate(const GenerateWords& words) {
     return fail_with({"the PTX is inside of another file, and the test loads it as text", image->name,
                       "write it to a file with 'ptx-debug print --raw'"},
                      rules::Status::unreadable);
-  rules::LaunchSet launch;
+  std::vector<rules::LaunchSet> launches;
   for (const std::string& path : words.launch) {
-    if (const auto read = rules::load_launch_file(path, launch); !read)
+    if (const auto read = rules::load_launch_file(path, launches.emplace_back()); !read)
       return fail_with(read.error(), rules::Status::unreadable);
   }
   report::AnalysisOptions options;
@@ -172,6 +283,11 @@ int generate(const GenerateWords& words) {
     return rules::exit_code(rules::Status::unparsable);
   }
   const ptx::Module& module = analysis.parsed.module;
+  for (const rules::LaunchSet& each : launches) {
+    KeptPromises promises(each);
+    promises.look_at(module);
+    promises.complain_of_none();
+  }
   emulator::Device device;
   const auto program =
       emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
@@ -183,9 +299,12 @@ int generate(const GenerateWords& words) {
       "computes "
       "from generated inputs. FKR_PTX names another file to hold to that.\n",
       std::filesystem::path(words.file).filename().string(), report::xxh128_hex(module.text));
-  out += "#include <array>\n#include <cstdlib>\n\n";
+  out +=
+      "#include <algorithm>\n#include <array>\n#include <cstdlib>\n#include <cstring>\n#include <span>\n#include "
+      "<sstream>\n\n";
   for (const std::string_view header : kHeaders) out += fmt::format("#include \"{}\"\n", header);
-  out += fmt::format("\nnamespace {{\n\nconstexpr const char* kPtxPath = {};\n\n{}", string_literal(path), kHelpers);
+  out += fmt::format("\nnamespace {{\n\nconstexpr const char* kPtxPath = {};\nconstexpr uint64_t kMaxSteps = {};\n\n{}",
+                     string_literal(path), kMaxSteps, kHelpers);
   out += fmt::format(
       "TEST(Static, TheRulesSayWhatTheySaid) {{\n  ptxkit::report::AnalysisOptions options;\n  options.rules.evidence "
       "= "
@@ -198,14 +317,17 @@ int generate(const GenerateWords& words) {
     if (!function.is_entry || !function.has_body) continue;
     const auto entry = program->entry(function.name);
     if (!entry) return fail_with(entry.error(), rules::Status::unparsable);
-    const auto facts = launch.find(function.name);
     out += fmt::format("// {}\n\n", function.name) + static_test(*entry, index);
     std::string tests, why;
-    for (unsigned variant = 0; variant < kVariants; ++variant) {
-      const std::string test =
-          golden_test(module, function, index, facts == launch.end() ? nullptr : &facts->second, variant, why);
-      golden_count += !test.empty();
-      tests += test;
+    std::set<std::string> bodies;  // variants of a kernel without scalars may be the same
+    const auto all_facts = facts_of(launches, function.name);
+    for (size_t i = 0; i < all_facts.size(); ++i) {
+      for (unsigned variant = 0; variant < kVariants; ++variant) {
+        const std::string body = golden_test(module, function, all_facts[i], variant, why);
+        if (body.empty() || !bodies.insert(body).second) continue;
+        ++golden_count;
+        tests += fmt::format("TYPED_TEST(Golden{}, Launch{}Variant{}) {}", index, i, variant, body);
+      }
     }
     if (tests.empty()) {
       complain(fmt::format("{}: no golden outputs of {}: {}; a launch file (--launch) says what it needs", words.file,
@@ -235,7 +357,8 @@ void add_gen_fkr(CLI::App& app, Action& action) {
   verb->add_option("-o,--output", words->out, "where to write the test; standard output by default")
       ->type_name("OUT")
       ->check(file_name());
-  verb->add_option("--launch", words->launch, "a launch file: block, grid, buffers and scalars of each kernel")
+  verb->add_option("--launch", words->launch,
+                   "a launch file: block, grid, buffers and scalars of each kernel; again for further launches")
       ->type_name("F")
       ->expected(1)
       ->take_all();

@@ -1,0 +1,29 @@
+// Entries and parameters of launch files that kernels have. A promise to something misspelt would be kept in silence.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analyzer/rules/rule.hpp"
+
+namespace ptxkit::tools {
+
+// Complains on standard error; `launch` outlives it.
+class KeptPromises {
+ public:
+  explicit KeptPromises(const rules::LaunchSet& launch) : launch_(launch) {}
+
+  // Of parameters that the module's kernels do not have, and of bytes that do not fit the ones they have.
+  void look_at(const ptx::Module& module);
+
+  // Entries of one file may be of kernels that are not looked at today; none at all is a mistake.
+  void complain_of_none() const;
+
+ private:
+  const rules::LaunchSet& launch_;
+  std::set<std::string, std::less<>> entries_;
+  std::vector<std::string> names_;  // of all kernels
+};
+
+}  // namespace ptxkit::tools
