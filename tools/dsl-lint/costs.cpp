@@ -367,7 +367,10 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
 }  // namespace
 
 void check_costs(clang::ASTContext& context, CostFindings& findings) {
-  FindKernels(context, findings).TraverseDecl(context.getTranslationUnitDecl());
+  // What only a prelude holds stays there: to load it costs as much as to read the headers again.
+  for (clang::Decl* decl : context.getTranslationUnitDecl()->noload_decls()) {
+    if (context.getSourceManager().isInMainFile(decl->getLocation())) FindKernels(context, findings).TraverseDecl(decl);
+  }
 }
 
 }  // namespace ptxkit::lint

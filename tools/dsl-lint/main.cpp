@@ -1,7 +1,9 @@
 // dsl-lint: what the type system cannot say about this project's own sources, over Clang's tree of them.
 //
 //   dsl-lint -p BUILD --steady NAME… FILE…
-//   dsl-lint -p BUILD --costs FILE…
+//   dsl-lint -p BUILD --costs [--prelude HEADER] FILE…
+//
+// A header that all files include before anything else, and that costs most of the time, is read once as the prelude.
 //
 // Nothing that a function of the steady state reaches may wait for a whole device: no allocation, release, module,
 // stream or event is made there, and memory information is not asked for. Functions are named with their scopes, as
@@ -19,9 +21,12 @@
 #include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendAction.h>
+#include <clang/Frontend/FrontendActions.h>
 #include <clang/Tooling/CommonOptionsParser.h>
 #include <clang/Tooling/Tooling.h>
 #include <llvm/Support/CommandLine.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/FileUtilities.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include "tools/dsl-lint/costs.hpp"
@@ -33,6 +38,8 @@ llvm::cl::list<std::string> steady("steady", llvm::cl::desc("a function of the s
                                    llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
 llvm::cl::opt<bool> costs("costs", llvm::cl::desc("compare the kernels' costs and budgets with their bodies"),
                           llvm::cl::cat(category));
+llvm::cl::opt<std::string> prelude("prelude", llvm::cl::desc("a header that every file begins with, read once"),
+                                   llvm::cl::value_desc("HEADER"), llvm::cl::cat(category));
 
 // Members of driver::Api that wait for the device, or for more than a stream.
 const std::set<std::string> kDeviceWideMembers = {"mem_get_info",           "mem_alloc",     "mem_free",
@@ -169,6 +176,42 @@ class Factory : public clang::tooling::FrontendActionFactory {
   Findings& findings_;
 };
 
+class PreludeFactory : public clang::tooling::FrontendActionFactory {
+ public:
+  explicit PreludeFactory(std::string output) : output_(std::move(output)) {}
+  std::unique_ptr<clang::FrontendAction> create() override { return std::make_unique<clang::GeneratePCHAction>(); }
+  bool runInvocation(std::shared_ptr<clang::CompilerInvocation> invocation, clang::FileManager* files,
+                     std::shared_ptr<clang::PCHContainerOperations> operations,
+                     clang::DiagnosticConsumer* consumer) override {
+    invocation->getFrontendOpts().OutputFile = output_;
+    return FrontendActionFactory::runInvocation(std::move(invocation), files, std::move(operations), consumer);
+  }
+
+ private:
+  std::string output_;
+};
+
+// The sources are GCC's; their warnings are not the subject.
+const clang::tooling::CommandLineArguments kFlags = {"-resource-dir=" PTXKIT_CLANG_RESOURCES, "-Wno-everything"};
+
+clang::tooling::ArgumentsAdjuster appended(const clang::tooling::CommandLineArguments& flags) {
+  return clang::tooling::getInsertArgumentAdjuster(flags, clang::tooling::ArgumentInsertPosition::END);
+}
+
+// The prelude, as the first of the files would read it, into `output`.
+bool precompile(clang::tooling::CommonOptionsParser& options, const std::string& output) {
+  clang::tooling::ClangTool tool(options.getCompilations(), {options.getSourcePathList().front()});
+  tool.appendArgumentsAdjuster(
+      [](clang::tooling::CommandLineArguments words, llvm::StringRef file) -> clang::tooling::CommandLineArguments {
+        std::erase(words, file.str());
+        words.insert(words.end(), {"-fpch-instantiate-templates", "-xc++-header", prelude});
+        return words;
+      });
+  tool.appendArgumentsAdjuster(appended(kFlags));
+  PreludeFactory factory(output);
+  return tool.run(&factory) == 0;
+}
+
 }  // namespace
 
 int main(int argc, const char** argv) {
@@ -178,9 +221,19 @@ int main(int argc, const char** argv) {
     return 2;
   }
   clang::tooling::ClangTool tool(options->getCompilations(), options->getSourcePathList());
-  // The sources are GCC's; their warnings are not the subject.
-  tool.appendArgumentsAdjuster(clang::tooling::getInsertArgumentAdjuster(
-      {"-resource-dir=" PTXKIT_CLANG_RESOURCES, "-Wno-everything"}, clang::tooling::ArgumentInsertPosition::END));
+  tool.appendArgumentsAdjuster(appended(kFlags));
+  llvm::SmallString<128> precompiled;
+  llvm::FileRemover remover;
+  if (!prelude.empty()) {
+    bool is_read = !llvm::sys::fs::createTemporaryFile("dsl-lint", "pch", precompiled);
+    remover.setFile(precompiled);
+    is_read = is_read && precompile(*options, precompiled.str().str());
+    if (!is_read) {
+      llvm::errs() << "dsl-lint: no prelude of " << prelude << "\n";
+      return 2;
+    }
+    tool.appendArgumentsAdjuster(appended({"-include-pch", precompiled.str().str()}));
+  }
   Findings findings;
   Factory factory(findings);
   if (tool.run(&factory) != 0) return 2;
