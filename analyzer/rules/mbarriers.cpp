@@ -78,6 +78,8 @@ class MbarrierProtocol {
   void judge_phase_of_loop(const Mbarrier& barrier, const Use& wait);
   void judge_deadlock(const Mbarrier& barrier, const Use& wait);
   void judge_arrivals(const Mbarrier& barrier);
+  void judge_bytes(const Mbarrier& barrier);
+  bool has_one_guard(InstructionId one, InstructionId other) const;
   std::optional<uint64_t> arrivals(const Use& use) const;
   LoopId spin_of(const Use& wait) const;
   bool is_invariant(const Source& source, LoopId loop) const;
@@ -363,6 +365,47 @@ void MbarrierProtocol::judge_arrivals(const Mbarrier& barrier) {
   finding.path.push_back({function_->instructions[wait->instruction].at, "the wait"});
 }
 
+bool MbarrierProtocol::has_one_guard(InstructionId one, InstructionId other) const {
+  const flow::Ssa& ssa = analyses_->ssa();
+  return block_of(one) == block_of(other) && ssa.guard(one) == ssa.guard(other) &&
+         function_->instructions[one].guard.negated == function_->instructions[other].guard.negated;
+}
+
+// A phase ends where as many bytes have come as were expected. Judged where one block has all of both, so that they run
+// equally often, and every number is known: other blocks of a cluster may send bytes where anything is multicast.
+void MbarrierProtocol::judge_bytes(const Mbarrier& barrier) {
+  if (!barrier.is_whole) return;
+  const Use* expects = nullptr;
+  const Use* brings = nullptr;
+  const Use* wait = nullptr;
+  uint64_t expected_bytes = 0, brought_bytes = 0;
+  for (const Use& use : barrier.uses) {
+    if (use.role == Role::wait) wait = &use;
+    if (use.role != Role::other) continue;
+    const ptx::Instruction& instruction = function_->instructions[use.instruction];
+    const bool expects_bytes = instruction.op == Op::mbarrier && function_->has(instruction, Mod::expect_tx);
+    const bool is_copy = instruction.op == Op::cp && spelled(instruction, "cp.async.bulk.shared") &&
+                         spelled(instruction, ".global.mbarrier") && !spelled(instruction, "multicast") &&
+                         use.address == instruction.first_operand + 3;
+    if (!expects_bytes && !is_copy) return;
+    const auto bytes = constant_at(*context_, expects_bytes ? use.address + 1 : instruction.first_operand + 2);
+    if (!bytes) return;
+    (expects_bytes ? expected_bytes : brought_bytes) += *bytes;
+    const Use*& first = expects_bytes ? expects : brings;
+    if (!first) first = &use;
+    if (!has_one_guard(use.instruction, (expects ? expects : brings)->instruction)) return;
+  }
+  if (!expects || !brings || !wait || expected_bytes == brought_bytes) return;
+  Finding& finding =
+      report(expects->instruction, Tier::proved,
+             fmt::format("expected the {} bytes that the copies bring, found {}: the wait in line {} {}", brought_bytes,
+                         expected_bytes, line_of(*context_, wait->instruction),
+                         brought_bytes < expected_bytes ? "never ends" : "ends before all have come, or never"),
+             "expect as many bytes as the copies of one phase bring");
+  finding.path.push_back({function_->instructions[brings->instruction].at, "a copy"});
+  finding.path.push_back({function_->instructions[wait->instruction].at, "the wait"});
+}
+
 RuleResult MbarrierProtocol::run() {
   find();
   if (uses_.empty() && made_.empty()) return not_applicable("the kernel has no mbarrier");
@@ -372,6 +415,7 @@ RuleResult MbarrierProtocol::run() {
     if (role_of(*function_, function_->instructions[id]) == Role::wait) judge_phase_operand(id);
   for (const auto& [key, barrier] : barriers_) {
     judge_arrivals(barrier);
+    judge_bytes(barrier);
     for (const Use& use : barrier.uses) {
       if (use.role != Role::wait) continue;
       judge_phase_of_loop(barrier, use);
