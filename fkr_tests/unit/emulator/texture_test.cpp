@@ -479,7 +479,8 @@ TEST(Surface, StoresReductionsAndFormats) {
       "  mov.b32 %r7, 8;\n  sust.b.2d.v2.b32.trap [%rd4, {%r7, %r3}], {%r4, %r5};\n"
       "  sured.b.add.2d.u32.trap [%rd4, {%r2, %r3}], %r4;\n"
       "  mov.b32 %r8, 1;\n  sust.p.2d.b32.trap [%rd4, {%r3, %r8}], %r5;\n"
-      "  suq.width.b32 %r9, [%rd4];\n  st.global.u32 [%rd2], %r9;\n";
+      "  suq.width.b32 %r9, [%rd4];\n  suq.memory_layout.b32 %r10, [%rd4];\n  mad.lo.u32 %r9, %r10, 100, %r9;\n"
+      "  st.global.u32 [%rd2], %r9;\n";
   const ImageRun run = run_image(body, setup);
   EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
   EXPECT_EQ(run.texels, words({10, 198, 99, 98, 98, 21, 22, 23}));

@@ -276,7 +276,7 @@ uint32_t answer(const Image& image, Mod query) {
     case Mod::num_samples:
       return 1;
     default:
-      return 0;
+      return 0;  // memory_layout too: images are arrays, whose layout is not linear
   }
 }
 
