@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "support/byte_size.hpp"
 #include "support/file.hpp"
 #include "support/program.hpp"
 #include "tools/ptx-bench/verb.hpp"
@@ -121,7 +122,8 @@ int run(int argc, char** argv) {
   pcie->add_option("--queues", settings.queue_count, "slices on the device at a time (default 6)")
       ->check(CLI::Range(1, 64));
   pcie->add_option("--slice", settings.slice_bytes, "raw bytes of a slice, e.g. 8MiB (default 16MiB)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::Validator(byte_size_to_digits, "SIZE"))
+      ->check(CLI::PositiveNumber);
   auto* transforms = app.add_subcommand("transforms", "the entropy coders and the LZ77 decoder on each file");
   transforms->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   transforms->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 65536)")
@@ -148,14 +150,27 @@ int run(int argc, char** argv) {
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
   for (CLI::App* verb : {lz4, pcie, transforms, blocks, chain, crossover, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(CLI::Validator(byte_size_to_digits, "SIZE"))
+        ->check(CLI::PositiveNumber);
     verb->add_option("--runs", settings.repetition.runs, "measured runs (default 10)")->check(CLI::Range(1, 1000));
     verb->add_option("--warm-up", settings.repetition.warm_up, "runs before them (default 3)")
         ->check(CLI::Range(0, 1000));
     verb->add_option("--device", settings.device, "which GPU, counted from 0")->check(CLI::Range(0, 1023));
     verb->add_option("--json", settings.json_path, "write the rows to this file; - is standard output");
   }
-  CLI11_PARSE(app, argc, argv);
+  app.footer("Exit status: 0 all measured; 1 something failed; 2 wrong usage.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "ptx-bench: {}; see ptx-bench --help\n", error.what());
+    return 2;
+  }
+  if (const auto can = check_writable(settings.json_path); !can) {
+    fmt::print(stderr, "ptx-bench: {}\n", can.error().message());
+    return 1;
+  }
   if (transforms->parsed() && transforms->count("--chunk") == 0) settings.chunk_bytes = {65536};
   const auto all = lz4->parsed()          ? run_lz4(settings)
                    : pcie->parsed()       ? run_pcie(settings)

@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "support/byte_size.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::pack {
@@ -39,16 +40,6 @@ const std::map<std::string, codec::Policy> kPolicies = {{"auto", codec::Policy::
 bool is_other_level(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of("0123456789", 1) == word.npos && word != "-1" &&
          word != "-2" && word != "-3";
-}
-
-// A number of bytes with a unit, "64M", made into digits; what is wrong with it otherwise.
-std::string size_value(std::string& word) {
-  const std::string given = word;
-  try {
-    if (!word.starts_with('-') && CLI::AsSizeValue(false)(word).empty()) return {};
-  } catch (const CLI::ValidationError&) {  // which lists sixteen units
-  }
-  return fmt::format("expected a size such as 64M, found '{}'", given);
 }
 
 ExitCode usage(const std::string& message) {
@@ -163,7 +154,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--memory", options.memory_bytes,
                  "the most memory to use, at least 24M; default: as the backend prefers, whatever the file's size")
-      ->transform(CLI::Validator(size_value, "SIZE"));
+      ->transform(CLI::Validator(byte_size_to_digits, "SIZE"));
   app.add_option("--prefetch", options.prefetch, "batches that are read ahead of the one that is written (default 2)")
       ->check(CLI::Range(0, 64));
   app.add_option("--backend", options.backend, "auto (default), cpu, cuda or emulator")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""report.py on what ptx-bench really writes and on rows made up: report_test.py REPORT_PY PTX_BENCH."""
+"""ptx-bench from outside, wrong usage included, and report.py on what it writes and on rows made up:
+report_test.py REPORT_PY PTX_BENCH."""
 import copy
 import json
 import pathlib
@@ -34,6 +35,15 @@ with tempfile.TemporaryDirectory() as name:
                    check=True, stdout=subprocess.DEVNULL)
     measured = json.loads((folder / "real.json").read_text())
     expect("rows were measured", len(measured["rows"]) >= 4, measured)
+
+    for words, status, what in [([], 2, "ptx-bench: A subcommand is required; see ptx-bench --help"),
+                                (["lz4"], 2, "ptx-bench: FILE is required"),
+                                (["copy", "--size", "much"], 2, "--size: expected a size such as 64M, found 'much'"),
+                                (["copy", "--size", "-1"], 2, "--size: expected a size such as 64M, found '-1'"),
+                                (["copy", "--size", "0"], 2, "--size: "),
+                                (["copy", "--json", str(folder / "no" / "x")], 1, "/no/x: cannot write: No such file")]:
+        done = subprocess.run([BENCH, *words], capture_output=True, text=True)
+        expect(f"{words} exits {status}", done.returncode == status and what in done.stderr, done.stderr)
 
     status, text = report("compare", folder / "real.json", folder / "real.json")
     expect("equal to itself", status == 0 and " 0 more than 5% slower, 0 not measured" in text, text)
