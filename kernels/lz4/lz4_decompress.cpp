@@ -113,6 +113,7 @@ class Decoder {
   // Brings the block from ip on into shared memory, in aligned units. The first and the last may lie partly outside:
   // half of the lanes each bring those of their bytes that are the block's.
   void stage() {
+    k_.sync_warp();  // what was staged may just have been read, and no sequence of it been decoded
     const auto units = src_.at(*ip_).template align_down<kUnit>();
     staged_from_ = *ip_ - trunc<u32>(src_.at(*ip_).address() - units.address());  // may be a little below 0
     staged_end_ = min(*staged_from_ + kStagedBytes, src_size_);
