@@ -52,6 +52,32 @@ inline std::vector<Bytes> bwt_inputs(const std::vector<size_t>& sizes) {
   return inputs;
 }
 
+// Words of twelve bytes, each `copies` times, in any order and with any byte between them: until eight bytes have been
+// compared, their suffixes are in groups of that many.
+inline Bytes grouped_bytes(size_t words, size_t copies) {
+  std::mt19937 random(static_cast<uint32_t>(copies));
+  const Bytes letters = random_bytes(words * 12, 1);
+  std::vector<size_t> order(words * copies);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i % words;
+  std::shuffle(order.begin(), order.end(), random);
+  Bytes bytes;
+  for (const size_t word : order) {
+    const auto begin = letters.begin() + static_cast<ptrdiff_t>(word * 12);
+    bytes.insert(bytes.end(), begin, begin + 12);
+    bytes.push_back(static_cast<uint8_t>(random()));
+  }
+  return bytes;
+}
+// Groups around the length that a warp sorts at once, in lists longer than a turn of each warp.
+inline std::vector<Bytes> grouped_inputs() {
+  std::vector<Bytes> inputs;
+  for (const size_t copies : {2u, 16u, 31u, 32u, 33u, 34u, 64u, 65u, 100u})
+    inputs.push_back(grouped_bytes(1000 / copies, copies));
+  inputs.push_back(grouped_bytes(31, 32));
+  inputs.back().insert(inputs.back().end(), inputs.front().begin(), inputs.front().begin() + 3000);
+  return inputs;
+}
+
 inline Bytes bwt_block(const Bytes& raw) {
   Bytes block(kernels::bwt_block_bytes(static_cast<uint32_t>(raw.size())));
   EXPECT_EQ(kernels::bwt_reference(raw, block).status, kernels::StreamStatus::ok);
@@ -93,7 +119,7 @@ inline BwtKernel bwt_radix() {
   return {kernels::kBwtRadix, kernels::kBwtSortThreads, kernels::bwt_radix_scratch_words, kernels::bwt_reference, true};
 }
 inline BwtKernel bwt_rank() {
-  return {kernels::kBwtRank, kernels::kBwtSortThreads, kernels::bwt_rank_scratch_words, kernels::bwt_reference, true};
+  return {kernels::kBwtRank, kernels::kBwtRankThreads, kernels::bwt_rank_scratch_words, kernels::bwt_reference, true};
 }
 inline BwtKernel bwt_bitonic() {
   return {kernels::kBwtBitonic, kernels::kBwtSortThreads, nullptr, [](auto src, auto dst) {

@@ -35,6 +35,22 @@ TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
   }
 }
 
+// Of several segments, and little enough for compute-sanitizer's racecheck, which does not come to an end with more.
+TEST(DeviceShortBlocks, BwtBlocksOfSegments) {
+  PTXKIT_REQUIRE_DEVICE();
+  Executor executor;
+  std::unique_ptr<BlockKernels> kernels;
+  open_kernels(executor, kernels);
+  ASSERT_TRUE(kernels);
+  std::vector<Bytes> raws;
+  for (const size_t size : {1u, 2u, 31u, 33u, 4095u, 4097u, 9001u}) {
+    raws.push_back(testing::matchable_bytes(size, 1));
+    raws.push_back(testing::random_bytes(size, 2));
+    raws.emplace_back(size, 'x');
+  }
+  testing::expect_blocks_as_on_the_cpu(*kernels, format::PtzCodec::bbw, raws);
+}
+
 class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {
  protected:
   void SetUp() override {

@@ -46,6 +46,12 @@ TEST(DeviceBwt, AwkwardSizes) {
   for (const BwtKernel& sort : ptxkit::testing::bwt_sorts()) expect_codec_as_reference(sort, raws);
 }
 
+TEST(DeviceBwt, GroupsAroundAWarp) {
+  PTXKIT_REQUIRE_DEVICE();
+  for (const BwtKernel& sort : {ptxkit::testing::bwt_rank(), ptxkit::testing::bwt_radix()})
+    expect_codec_as_reference(sort, ptxkit::testing::grouped_inputs());
+}
+
 TEST(DeviceBwt, AtTheBound) {
   PTXKIT_REQUIRE_DEVICE();
   for (const BwtKernel& sort : {ptxkit::testing::bwt_rank(), ptxkit::testing::bwt_radix()}) {

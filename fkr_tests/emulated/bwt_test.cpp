@@ -35,6 +35,18 @@ TEST(BwtRank, AroundTheEndOfASegment) {
                     ptxkit::testing::bwt_inputs({4095, 4096, 4097}));
 }
 
+TEST(BwtRank, GroupsAroundAWarp) {
+  expect_bwt_blocks(emulator_launch("release"), ptxkit::testing::bwt_rank(), ptxkit::testing::grouped_inputs());
+}
+
+// Ranks of two bytes, and of four.
+TEST(BwtRank, AroundShortRanks) {
+  for (const size_t size : {65536u, 65537u}) {
+    expect_bwt_blocks(emulator_launch("release"), ptxkit::testing::bwt_rank(),
+                      {ptxkit::testing::matchable_bytes(size, 1)});
+  }
+}
+
 TEST(BwtRank, WhatIsTooLargeIsSaid) { expect_too_large_is_said(ptxkit::testing::bwt_rank()); }
 
 TEST(BwtRadix, AwkwardSizes) {
@@ -134,6 +146,14 @@ TEST(BwtInverse, AroundTheEndOfASegment) {
   expect_bwt_inverted(emulator_launch("release"), ptxkit::testing::bwt_inputs({4095, 4096, 4097, 20000}));
 }
 
+// Links of two bytes, and of four.
+TEST(BwtInverse, AroundShortLinks) {
+  for (const size_t size : {65535u, 65536u, 65537u}) {
+    expect_bwt_inverted(emulator_launch("release"), {ptxkit::testing::matchable_bytes(size, 1), Bytes(size, 'x'),
+                                                     ptxkit::testing::random_bytes(size, 1)});
+  }
+}
+
 TEST(BwtInverse, RoomsThatAreTooSmall) {
   std::vector<Bytes> blocks;
   for (const size_t size : {64u, 65u, 80u, 81u, 5000u})
@@ -153,6 +173,10 @@ TEST(BwtInverse, DamagedBlocks) {
   std::vector<Bytes> items = ptxkit::testing::damaged_bwt_blocks({1, 2, 40, 300}, random);
   for (const Bytes& item : ptxkit::testing::damaged_bwt_blocks({9000}, random)) items.push_back(item);
   expect_bwt_as_reference(emulator_launch("debug"), ptxkit::testing::bwt_inverse(), items, 9008, 9008);
+  // Links of four bytes: of the text that repeats itself.
+  items = ptxkit::testing::damaged_bwt_blocks({65600}, random);
+  items = std::vector<Bytes>(items.begin() + 60, items.begin() + 72);
+  expect_bwt_as_reference(emulator_launch("release"), ptxkit::testing::bwt_inverse(), items, 65600, 65600);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ inline constexpr uint32_t kMaxBwtBytes = 1u << 20;
 inline constexpr uint32_t kMaxBitonicBytes = 4096;
 
 // Threads of a CTA; one CTA an item.
-inline constexpr uint32_t kBwtSortThreads = 512;
+inline constexpr uint32_t kBwtRankThreads = 1024;
+inline constexpr uint32_t kBwtSortThreads = 512;  // of the other two
 inline constexpr uint32_t kBwtInverseThreads = 128;
 inline constexpr uint32_t kColumnThreads = 512;  // of move to front and zero runs
 
@@ -56,9 +57,12 @@ constexpr uint32_t bwt_block_bytes(uint32_t raw_bytes) { return bwt_column_at(ra
 // An item above item_bytes (raw, of a sort) is item_too_large; a result above its stride (or, of the inverse, above
 // item_bytes) is output_overrun.
 
-// Of both sorts, the first item_bytes words are afterwards the suffixes in order (the empty one apart). Five words a
-// byte: two lists of suffixes with what they are sorted by, and ranks; and four: two lists of suffixes, two of ranks.
-constexpr uint64_t bwt_rank_scratch_words(uint64_t item_bytes) { return (5 * item_bytes + 1) / 2 * 2; }
+// Of both sorts, the first item_bytes words are afterwards the suffixes in order (the empty one apart). Six words a
+// byte: these, two lists of suffixes with what they are sorted by, and ranks; and four: two lists of suffixes, two of
+// ranks.
+constexpr uint64_t bwt_rank_scratch_words(uint64_t item_bytes) {
+  return (item_bytes + 1) / 2 * 2 + (5 * item_bytes + 1) / 2 * 2;
+}
 constexpr uint64_t bwt_radix_scratch_words(uint64_t item_bytes) { return 4 * item_bytes; }
 // A word a row, and one for walks that went wrong.
 constexpr uint64_t bwt_inverse_scratch_words(uint64_t item_bytes) { return (item_bytes + 3) / 2 * 2; }

@@ -12,6 +12,8 @@ namespace {
 
 using namespace dsl;
 
+using SuffixSort = DigitSort<kBwtSortThreads>;
+
 class RankDoubling {
   auto order() {
     return [this](const LaneU32& i) { return word(*order_ + i).load(); };

@@ -3,9 +3,10 @@
 // Theoretical Computer Science 387(3), 2007, with discarding as in R. Dementiev, J. Kärkkäinen, J. Mehnert, P. Sanders,
 // "Better External Memory Suffix Array Construction", ACM JEA 12, 2008.)
 //
-// An element of the list of suffixes that are left has in one word what it is sorted by, so that all passes but the
-// first of a round read the list from beginning to end and nothing else. The list is in order of ranks, and a sort
-// exchanges elements within their groups only: the i-th of a group belongs into the row i behind the group's rank.
+// Suffixes that share a rank are a group, and stand beside each other in one of two lists. Short groups, of at most a
+// warp's lanes, are sorted by warps in their registers, as many at once as there is room for. Long ones are sorted by
+// the CTA with radix passes, as all suffixes are at first by their first bytes. An element has in one word what it is
+// sorted by, so that all passes but the first of a round read a list from beginning to end and nothing else.
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
 
@@ -14,186 +15,351 @@ namespace {
 
 using namespace dsl;
 using LaneU64 = Expr<u64, Rate::Thread>;
+using SuffixSort = DigitSort<kBwtRankThreads>;
+
+// The bytes by which suffixes are put in order at first; a pass each costs less than what it saves of the rounds.
+constexpr u32 kLeadBytes = 5;
+static_assert(kLeadBytes % 2 == 1, "the last pass leaves its list where sorted ones are");
 
 // Of an element: from bit 0 on the suffix, then the rank of the suffix a distance further on, then its own rank; before
 // there are ranks, its first bytes behind the suffix.
 constexpr u32 kPlaceBits = 20;
-static_assert(kMaxBwtBytes == 1u << kPlaceBits && 3 * kPlaceBits <= 64 && kPlaceBits + 8 * kFirstBytes <= 64);
+static_assert(kMaxBwtBytes == 1u << kPlaceBits && 3 * kPlaceBits <= 64 && kPlaceBits + 8 * kLeadBytes <= 64);
+
+// What a warp sorts in its registers: the number of the group in the warp, the rank further on, the lane.
+constexpr u32 kLaneBits = 5;
+static_assert(1u << kLaneBits == kWarpLanes && kLaneBits + kPlaceBits + kLaneBits < 32);
+
+// An element of a short group that has been sorted: whether another has the same rank, and whether that is a new one.
+constexpr u32 kIsShared = 1, kIsNew = 2;
 
 class DiscardingDoubling {
+  static LaneU32 suffix_of(const LaneU64& element) { return trunc<u32>(element) & (kMaxBwtBytes - 1); }
+  static LaneU32 rank_in(const LaneU64& element) { return trunc<u32>(element >> (2 * kPlaceBits)); }
+  static LaneU64 element_of(const LaneU32& rank, const LaneU32& suffix) {
+    return zext<u64>(rank) << (2 * kPlaceBits) | zext<u64>(suffix);
+  }
+
  public:
   explicit DiscardingDoubling(const BwtItem& item)
       : item_(item),
         k_(item.k),
         n_(item.src_size),
-        elements_(item.scratch.as<u64>()),
+        elements_(item.scratch.at(times<2>((item.item_bytes + 1) / 2)).as<u64>()),
         sort_(k_),
-        left_(k_, n_),
-        list_(k_, 0),
-        other_list_(k_, item.item_bytes),
-        ranks_(item.item_bytes * 4) {}
+        short_left_(k_, 0),
+        long_left_(k_, 0),
+        short_begin_(k_, 0),
+        short_end_(k_, 0),
+        short_kept_(k_, 0),
+        from_(k_, 0),
+        to_(k_, item.item_bytes),
+        ranks_((item.item_bytes + 1) / 2 * 2 + item.item_bytes * 4),
+        ranks_are_short_(item.src_size <= 1u << 16) {}
 
   void sort() {
     sort_by_first_bytes();
     k_.range(k_.constant<u32>(0), bits_of_rank(n_), 1, [&](const BlockU32& round) {
-      const BlockU32 distance = k_.constant(kFirstBytes) << round;
+      const BlockU32 distance = k_.constant(kLeadBytes) << round;
       mark_block(k_, Mark::parse, distance);
       // A suffix that ends within the distance comes first, and it does: of one group it is the shortest, lists begin
       // with the last suffix, and sorts are stable. So that its key may be the smallest rank.
       const auto reaches = [&](const LaneU32& suffix) { return distance < n_ - suffix; };
-      sort_by_pairs([&](const LaneU32& suffix) {
+      const auto second = [&](const LaneU32& suffix) {
         const LaneBool inside = reaches(suffix);
         return select(inside, rank_of(select(inside, suffix + distance, 0)), 0);
-      });
-      discard(
+      };
+      sort_short_groups(second, reaches);
+      sort_long_groups(second);
+      settle(
           [&](const LaneU64& element, const LaneU64& before) {
             return (element >> kPlaceBits != before >> kPlaceBits) | (!reaches(suffix_of(before)));
           },
-          rank_in);
+          rank_in, false);
     });
-    write_order();
+    write_block();
   }
 
  private:
-  Ptr<Global, u32, 4, Rate::Thread> word(const LaneU32& at) { return item_.scratch.at(at); }
-  LaneU32 rank_of(const LaneU32& suffix) { return word(ranks_ + suffix).load(); }
-  LaneU64 element_at(const LaneU32& i) { return elements_.at(*list_ + i).load(); }
-  static LaneU32 suffix_of(const LaneU64& element) { return trunc<u32>(element) & (kMaxBwtBytes - 1); }
-  static LaneU32 rank_in(const LaneU64& element) { return trunc<u32>(element >> (2 * kPlaceBits)); }
-  WarpBool busy() { return *left_ != 0; }
-
-  void sort_by_first_bytes() {
-    sort_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-      const LaneU32 suffix = n_ - 1 - i;
-      LaneVar bytes(k_, 0);
-      unrolled<kFirstBytes>([&](auto byte) {
-        const LaneU32 at = suffix + byte;
-        const LaneBool there = inside & (at < n_);
-        bytes = *bytes << 8 | select(there, zext<u32>(item_.src.at(select(there, at, 0)).load()), 0);
-      });
-      k_.if_(inside, [&] { elements_.at(i).store(zext<u64>(*bytes) << kPlaceBits | zext<u64>(suffix)); });
+  // Suffixes in their rows, where a caller finds them.
+  Ptr<Global, u32, 4, Rate::Thread> order(const LaneU32& row) { return item_.scratch.at(row); }
+  // Ranks of a block of at most 64 KiB have two bytes, so that those of all blocks at work are in L2.
+  LaneU32 rank_of(const LaneU32& suffix) {
+    LaneVar rank(k_, 0);
+    k_.if_(ranks_are_short_, [&] { rank = zext<u32>(short_rank(suffix).load()); }).else_([&] {
+      rank = item_.scratch.at(ranks_ + suffix).load();
     });
-    k_.barrier();
-    const auto first_bytes = [](const LaneU64& element) { return trunc<u32>(element >> kPlaceBits); };
-    k_.range(k_.constant<u32>(0), 8 * kFirstBytes, SuffixSort::kDigitBits, [&](const BlockU32& shift) {
-      pass_by([&](const LaneU32& i, const LaneBool&) { return element_at(i); },
-              [&](const LaneU64& element) { return first_bytes(element) >> shift; });
+    return *rank;
+  }
+  void set_rank(const LaneU32& suffix, const LaneU32& rank) {
+    k_.if_(ranks_are_short_, [&] { short_rank(suffix).store(trunc<u16>(rank)); }).else_([&] {
+      item_.scratch.at(ranks_ + suffix).store(rank);
     });
-    discard(
-        [&](const LaneU64& element, const LaneU64& before) {
-          const LaneBool whole = max(suffix_of(element), suffix_of(before)) + kFirstBytes <= n_;
-          return (!whole) | (first_bytes(element) != first_bytes(before));
-        },
-        [&](const LaneU64&) { return LaneU32(k_.constant<u32>(0)); });
+  }
+  Ptr<Global, u16, 2, Rate::Thread> short_rank(const LaneU32& suffix) {
+    return item_.scratch.at(ranks_).as<u16>().at(suffix);
   }
 
-  // second(suffix) -> what those of one rank are sorted by.
+  // Between the steps both lists are in the first of two rooms, each of item_bytes elements: short groups from its
+  // beginning on, long ones up to the n-th. Sorted, they are in the second one.
+  Ptr<Global, u64, 8, Rate::Thread> at_rest(const LaneU32& i) { return elements_.at(i); }
+  Ptr<Global, u64, 8, Rate::Thread> sorted(const LaneU32& i) { return elements_.at(item_.item_bytes + i); }
+  WarpU32 long_at() { return n_ - *long_left_; }
+
+  void sort_by_first_bytes() {
+    const WarpBool busy = k_.constant<u32>(0) == 0;
+    const auto byte_at = [&](const LaneU32& at) { return zext<u32>(item_.src.at(at).load()); };
+    const LaneU32 of_text = sort_.count_digits(n_, busy, [&](const LaneU32& i, const LaneBool&) { return byte_at(i); });
+    // Of the bytes that lie `ahead` behind the suffixes' beginnings: those of the block but for its first ones, and
+    // behind its end zeros.
+    const auto found = [&](const BlockU32& ahead) {
+      const BlockU32 missing = min(ahead, n_);
+      LaneVar count(k_, of_text + select(k_.thread() == 0, missing, 0));
+      unrolled<kLeadBytes - 1>([&](auto i) {
+        k_.if_(k_.constant(u32{i}) < missing, [&] { count -= zext<u32>(byte_at(k_.constant(u32{i})) == k_.thread()); });
+      });
+      return LaneU32(*count);
+    };
+    const auto pass = [&](const BlockU32& number, const auto& load) {
+      sort_.place_by_digit(
+          n_, n_, busy, found(kLeadBytes - 1 - number), load,
+          [&](const LaneU64& element) {
+            return trunc<u32>(element >> zext<u64>(number * SuffixSort::kDigitBits + kPlaceBits)) &
+                   (SuffixSort::kDigits - 1);
+          },
+          [&](const LaneU32&, const LaneU64& element, const LaneU32& position) {
+            elements_.at(*to_ + position).store(element);
+          });
+      swap_rooms();
+    };
+    pass(k_.constant<u32>(0), [&](const LaneU32& i) {
+      const LaneU32 suffix = n_ - 1 - i;
+      return first_bytes(suffix) << kPlaceBits | zext<u64>(suffix);
+    });
+    k_.range(k_.constant<u32>(1), kLeadBytes, 1, [&](const BlockU32& number) {
+      pass(number, [&](const LaneU32& i) { return LaneU64(elements_.at(*from_ + i).load()); });
+    });
+    long_left_ = n_;
+    settle(
+        [&](const LaneU64& element, const LaneU64& before) {
+          const LaneBool whole = max(suffix_of(element), suffix_of(before)) + kLeadBytes <= n_;
+          return (!whole) | (element >> kPlaceBits != before >> kPlaceBits);
+        },
+        [&](const LaneU64&) { return LaneU32(k_.constant<u32>(0)); }, true);
+  }
+  // The first byte on top; behind the end of the block are zeros.
+  LaneU64 first_bytes(const LaneU32& suffix) {
+    static_assert(kLeadBytes == 5, "two words have them");
+    const auto word_of = [&](const LaneU32& at) {
+      return zext<u64>(item_.src.as<u32>().at(min(at, n_ - 1) / 4).load());
+    };
+    const LaneU64 bytes = (word_of(suffix + 4) << 32 | word_of(suffix)) >> zext<u64>(suffix % 4 * 8);
+    const LaneU64 on_top = zext<u64>(prmt(trunc<u32>(bytes), 0, 0x0123)) << 8 | (bytes >> 32 & 0xFF);
+    const LaneU32 missing = kLeadBytes - min(n_ - suffix, kLeadBytes);
+    return on_top & (~k_.constant<u64>(0) << zext<u64>(missing * 8));
+  }
+
+  // second(suffix) -> what those of one rank are sorted by. The new ranks are in what it leaves, and in place of the
+  // second ones flags.
+  template <class Second, class Reaches>
+  void sort_short_groups(const Second& second, const Reaches& reaches) {
+    short_kept_ = 0;
+    k_.if_(*short_left_ != 0, [&] {
+      // A warp takes the groups that begin in its stretch.
+      const auto first_group_from = [&](const WarpU32& at) {
+        const LaneU32 i = at + k_.lane();
+        const LaneBool past = i >= *short_left_;
+        const auto its_rank = [&](const LaneU32& j) { return rank_in(at_rest(select(past, 0, j)).load()); };
+        return min(at + ctz(ballot(past | (i == 0) | (its_rank(i) != its_rank(max(i, 1) - 1)))), *short_left_);
+      };
+      short_begin_ = first_group_from(sort_.stretch_begin(*short_left_, k_.warp()));
+      short_end_ = first_group_from(sort_.stretch_begin(*short_left_, k_.warp() + 1));
+      WarpVar at(k_, *short_begin_);
+      k_.warp_loop([&](auto& groups) {
+        groups.break_if(*at >= *short_end_);
+        at += sort_groups_at(*at, min(*short_end_ - *at, kWarpLanes), second, reaches);
+      });
+    });
+  }
+
+  // Of `count` elements from `at` on, where a group begins, those of whole groups; says how many they are. Less than a
+  // warp's lanes are all that are left.
+  template <class Second, class Reaches>
+  WarpU32 sort_groups_at(const WarpU32& at, const WarpU32& count, const Second& second, const Reaches& reaches) {
+    const LaneU32 lane = k_.lane();
+    const LaneU64 element = at_rest(at + select(lane < count, lane, 0)).load();
+    const LaneU32 suffix = suffix_of(element), rank = rank_in(element);
+    const WarpU32 begins = ballot((lane == 0) | (rank != shuffle_up(rank, 1)));
+    const WarpU32 last = 31 - clz(begins);
+    const WarpU32 taken = select((count < kWarpLanes) | (last == 0), count, last);
+    const LaneBool mine = lane < taken;
+    const LaneU32 to_here = k_.lanes_below() << 1 | 1;
+    const LaneU32 group = popc(begins & to_here) - 1;
+    LaneVar key(k_, k_.constant(u32{1}) << (2 * kLaneBits + kPlaceBits) | lane);
+    k_.if_(mine, [&] { key = group << (kPlaceBits + kLaneBits) | second(suffix) << kLaneBits | lane; });
+    sort_lanes(key);
+    const LaneU32 origin = *key & (kWarpLanes - 1), by = *key >> kLaneBits;
+    const LaneU32 its_suffix = shuffle(suffix, origin), its_rank = shuffle(rank, origin);
+    const LaneBool differs = (by != shuffle_up(by, 1)) | (!reaches(shuffle_up(its_suffix, 1)));
+    const WarpU32 firsts = ballot(mine & ((lane == 0) | differs));
+    const LaneBool has_next = lane + 1 < taken;
+    const LaneBool alone =
+        ((firsts >> lane & 1) != 0) & ((!has_next) | ((firsts >> select(has_next, lane + 1, 0) & 1) != 0));
+    const auto begin_of = [&](const WarpU32& lanes) { return 31 - clz(lanes & to_here); };
+    const LaneU32 new_rank = its_rank + begin_of(firsts) - begin_of(begins);
+    const LaneU32 flags =
+        select(alone, 0, k_.constant(kIsShared)) | select(new_rank != its_rank, k_.constant(kIsNew), 0);
+    k_.if_(mine, [&] { sorted(at + lane).store(element_of(new_rank, its_suffix) | zext<u64>(flags) << kPlaceBits); });
+    k_.if_(mine & alone, [&] { order(new_rank).store(its_suffix); });
+    short_kept_ += popc(ballot(mine & !alone));
+    return taken;
+  }
+  // A bitonic network.
+  void sort_lanes(LaneVar& key) {
+    for (u32 run = 1; run <= kLaneBits; ++run) {
+      for (u32 step = run; step-- != 0;) {
+        const LaneU32 other = shuffle_xor(*key, 1u << step);
+        const LaneBool is_lower = ((k_.lane() >> k_.constant(step) ^ k_.lane() >> k_.constant(run)) & 1) == 0;
+        key = select((*key < other) == is_lower, *key, other);
+      }
+    }
+  }
+
   template <class Second>
-  void sort_by_pairs(const Second& second) {
+  void sort_long_groups(const Second& second) {
     const auto with_second = [&](const LaneU32& i, const LaneBool& inside) {
-      const LaneU64 element = element_at(i);
+      const LaneU64 element = at_rest(long_at() + i).load();
       const LaneU64 complete = element | zext<u64>(second(suffix_of(element))) << kPlaceBits;
-      k_.sync_warp();  // lanes that are not inside have read what another one writes
-      k_.if_(inside, [&] { elements_.at(*list_ + i).store(complete); });
+      k_.if_(inside, [&] { sorted(long_at() + i).store(complete); });
       return complete;
+    };
+    const auto element_at = [&](const LaneU32& i) { return LaneU64(elements_.at(*from_ + (long_at() + i)).load()); };
+    const auto as_it_is = [&](const LaneU32& i, const LaneBool&) { return element_at(i); };
+    const auto pass_by = [&](const auto& first_load, const auto& digit) {
+      sort_.sort_by_digit(
+          n_, *long_left_, *long_left_ != 0, first_load, element_at,
+          [&](const LaneU64& element) { return digit(element) & (SuffixSort::kDigits - 1); },
+          [&](const LaneU32&, const LaneU64& element, const LaneU32& position) {
+            elements_.at(*to_ + (long_at() + position)).store(element);
+          });
+      swap_rooms();
     };
     // The last digit may have bits of the rank in it, by which the list is sorted next.
     const auto second_digits = [](const BlockU32& shift) {
       return [shift](const LaneU64& element) { return trunc<u32>(element >> kPlaceBits) >> shift; };
     };
     pass_by(with_second, second_digits(k_.constant<u32>(0)));
-    const auto as_it_is = [&](const LaneU32& i, const LaneBool&) { return element_at(i); };
     k_.range(k_.constant(SuffixSort::kDigitBits), bits_of_rank(n_), SuffixSort::kDigitBits,
              [&](const BlockU32& shift) { pass_by(as_it_is, second_digits(shift)); });
+    // As many passes again, so that the room is the same as before.
     k_.range(k_.constant<u32>(0), bits_of_rank(n_), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
       pass_by(as_it_is, [&](const LaneU64& element) { return rank_in(element) >> shift; });
     });
   }
-  template <class FirstLoad, class Digit>
-  void pass_by(const FirstLoad& first_load, const Digit& digit) {
-    sort_.sort_by_digit(
-        n_, *left_, busy(), first_load, [&](const LaneU32& i) { return element_at(i); },
-        [&](const LaneU64& element) { return digit(element) & (SuffixSort::kDigits - 1); },
-        [&](const LaneU32&, const LaneU64& element, const LaneU32& position) {
-          elements_.at(*other_list_ + position).store(element);
-        });
-    swap_lists();
-  }
-  void swap_lists() {
-    const WarpU32 was = *list_;
-    list_ = *other_list_;
-    other_list_ = was;
+  void swap_rooms() {
+    const WarpU32 was = *from_;
+    from_ = *to_;
+    to_ = was;
   }
 
-  // Gives what is left its new ranks, and goes on with those that have one in common. differ(element, the one before):
-  // whether a group begins; old_rank(element).
+  // Gives the suffixes of both lists their new ranks, and goes on with those that have one in common. Of the long
+  // groups: differ(element, the one before): whether a group begins; old_rank(element), 0 if these are the first ranks.
   template <class Differ, class OldRank>
-  void discard(const Differ& differ, const OldRank& old_rank) {
-    // Where groups begin, and which elements are not alone in theirs.
-    struct Lanes {
-      WarpU32 first, old_first, shared;
+  void settle(const Differ& differ, const OldRank& old_rank, bool are_first) {
+    const auto element_at = [&](const LaneU32& i) { return LaneU64(sorted(long_at() + i).load()); };
+    const auto is_first = [&](const LaneU32& i) { return (i == 0) | differ(element_at(i), element_at(max(i, 1) - 1)); };
+    const auto begin_of = [&](const WarpU32& firsts, const WarpU32& base, const WarpU32& otherwise) {
+      const LaneU32 here = firsts & (k_.lanes_below() << 1 | 1);
+      return select(here != 0, base + (31 - clz(here)), otherwise);
     };
-    const auto lanes_of = [&](const LaneU64& element, const LaneU32& i, const LaneBool& inside) {
+    // Where groups begin, and of those that are not alone in theirs, which groups are short; `group` is where the one
+    // of the element before `base` begins, or kWarpLanes before base if that is further.
+    struct Lanes {
+      WarpU32 first, old_first, alone, in_short, in_long;
+    };
+    const auto lanes_of = [&](const LaneU64& element, const WarpU32& base, const LaneU32& i, const LaneBool& inside,
+                              const WarpU32& group) {
       const LaneU64 before = element_at(max(i, 1) - 1);
-      const LaneBool has_next = i + 1 < *left_;
-      const LaneU64 next = element_at(select(has_next, i + 1, i));
+      const LaneBool has_next = i + 1 < *long_left_;
       const LaneBool first = (i == 0) | differ(element, before);
-      const LaneBool alone = first & ((!has_next) | differ(next, element));
-      return Lanes{ballot(inside & first), ballot(inside & ((i == 0) | (old_rank(element) != old_rank(before)))),
-                   ballot(inside & !alone)};
+      const LaneBool alone = first & ((!has_next) | differ(element_at(select(has_next, i + 1, i)), element));
+      const WarpU32 firsts = ballot(inside & first);
+      const LaneU32 far = begin_of(firsts, base, group) + kWarpLanes;
+      const LaneBool is_long =
+          (far < *long_left_) & (element_at(select(far < *long_left_, far, i)) >> kPlaceBits == element >> kPlaceBits);
+      return Lanes{firsts, ballot(inside & ((i == 0) | (old_rank(element) != old_rank(before)))),
+                   ballot(inside & alone), ballot(inside & (!alone) & !is_long), ballot(inside & (!alone) & is_long)};
     };
     const auto last_of = [](const WarpU32& lanes, const WarpU32& base, const WarpU32& otherwise) {
       return select(lanes != 0, base + (31 - clz(lanes)), otherwise);
     };
-    WarpVar kept(k_, 0), first(k_, 0), old_first(k_, 0);
-    k_.if_(busy(), [&] {
-      sort_.for_stretch(*left_, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
-        const Lanes lanes = lanes_of(element_at(i), i, inside);
+    WarpVar in_short(k_, 0), in_long(k_, 0), first(k_, 0), old_first(k_, 0);
+    const WarpU32 begin = sort_.stretch_begin(*long_left_, k_.warp());
+    k_.if_(begin < *long_left_, [&] {
+      const WarpU32 firsts_before = ballot(is_first(begin - min(k_.lane(), begin)));
+      WarpVar group(k_, begin - min(select(firsts_before != 0, ctz(firsts_before), kWarpLanes), begin));
+      sort_.for_stretch(*long_left_, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+        const Lanes lanes = lanes_of(element_at(i), base, i, inside, *group);
         first = last_of(lanes.first, base, *first);
+        group = last_of(lanes.first, base, *group);
         old_first = last_of(lanes.old_first, base, *old_first);
-        kept += popc(lanes.shared);
+        in_short += popc(lanes.in_short);
+        in_long += popc(lanes.in_long);
       });
     });
-    const auto totals = sort_.totals(*kept, *first);
-    const auto old_totals = sort_.totals(k_.constant<u32>(0), *old_first);
-    k_.if_(busy(), [&] {
-      kept = totals.sum_before;
-      first = totals.last_before;
-      old_first = old_totals.last_before;
-      sort_.for_stretch(*left_, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
-        const LaneU64 element = element_at(i);
-        const Lanes lanes = lanes_of(element, i, inside);
-        const LaneU32 to_here = k_.lanes_below() << 1 | 1;
-        const auto begin_of = [&](const WarpU32& firsts, const WarpU32& otherwise) {
-          const LaneU32 here = firsts & to_here;
-          return select(here != 0, base + (31 - clz(here)), otherwise);
-        };
-        const LaneU32 suffix = suffix_of(element);
-        const LaneU32 rank = old_rank(element) + begin_of(lanes.first, *first) - begin_of(lanes.old_first, *old_first);
-        k_.if_(inside, [&] { word(ranks_ + suffix).store(rank); });
-        k_.if_((lanes.shared >> k_.lane() & 1) != 0, [&] {
-          elements_.at(*other_list_ + *kept + popc(lanes.shared & k_.lanes_below()))
-              .store(zext<u64>(rank) << (2 * kPlaceBits) | zext<u64>(suffix));
-        });
-        first = last_of(lanes.first, base, *first);
-        old_first = last_of(lanes.old_first, base, *old_first);
-        kept += popc(lanes.shared);
-      });
+    const auto kept = sort_.totals(*short_kept_, *first);
+    const auto shorts = sort_.totals(*in_short, *old_first);
+    const auto longs = sort_.totals(*in_long, k_.constant<u32>(0));
+    settle_short(kept.sum_before);
+    in_short = kept.sum + shorts.sum_before;
+    in_long = n_ - longs.sum + longs.sum_before;
+    first = kept.last_before;
+    old_first = shorts.last_before;
+    sort_.for_stretch(*long_left_, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
+      const LaneU64 element = element_at(i);
+      const Lanes lanes = lanes_of(element, base, i, inside, *first);
+      const LaneU32 suffix = suffix_of(element);
+      const LaneU32 rank =
+          old_rank(element) + begin_of(lanes.first, base, *first) - begin_of(lanes.old_first, base, *old_first);
+      const LaneBool changes = are_first ? inside : inside & (rank != old_rank(element));
+      k_.if_(changes, [&] { set_rank(suffix, rank); });
+      k_.if_((lanes.alone >> k_.lane() & 1) != 0, [&] { order(rank).store(suffix); });
+      const auto keep = [&](const WarpU32& kept_lanes, WarpVar& next) {
+        k_.if_((kept_lanes >> k_.lane() & 1) != 0,
+               [&] { at_rest(*next + popc(kept_lanes & k_.lanes_below())).store(element_of(rank, suffix)); });
+        next += popc(kept_lanes);
+      };
+      keep(lanes.in_short, in_short);
+      keep(lanes.in_long, in_long);
+      first = last_of(lanes.first, base, *first);
+      old_first = last_of(lanes.old_first, base, *old_first);
     });
-    swap_lists();
     k_.barrier();
-    left_ = totals.sum;
+    short_left_ = kept.sum + shorts.sum;
+    long_left_ = longs.sum;
   }
 
-  // A suffix stands in the row of its rank. The order goes to the beginning of the scratch, where a caller finds it.
-  void write_order() {
-    sort_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-      k_.if_(inside, [&] { word(rank_of(i)).store(i); });
+  // The warp's short groups, where the first that it keeps goes to place `next`.
+  void settle_short(const WarpU32& first_kept) {
+    WarpVar next(k_, first_kept);
+    sort_.for_each_between(*short_begin_, *short_end_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
+      const LaneU64 element = sorted(i).load();
+      const LaneU32 suffix = suffix_of(element), rank = rank_in(element);
+      const LaneU32 flags = trunc<u32>(element) >> kPlaceBits;
+      const WarpU32 kept = ballot(inside & ((flags & kIsShared) != 0));
+      k_.if_(inside & ((flags & kIsNew) != 0), [&] { set_rank(suffix, rank); });
+      k_.if_((kept >> k_.lane() & 1) != 0,
+             [&] { at_rest(*next + popc(kept & k_.lanes_below())).store(element_of(rank, suffix)); });
+      next += popc(kept);
     });
-    k_.barrier();
+    short_begin_ = 0;
+    short_end_ = 0;
+  }
+
+  void write_block() {
     WarpVar rank_of_block(k_, 0);
     k_.if_(n_ != 0, [&] { rank_of_block = shuffle(rank_of(k_.constant<u32>(0)), 0); });
-    write_bwt_block(item_, sort_, [&](const LaneU32& i) { return word(i).load(); }, *rank_of_block);
+    write_bwt_block(item_, sort_, [&](const LaneU32& i) { return order(i).load(); }, *rank_of_block);
   }
 
   const BwtItem& item_;
@@ -201,9 +367,11 @@ class DiscardingDoubling {
   BlockU32 n_;
   Ptr<Global, u64> elements_;
   SuffixSort sort_;
-  WarpVar left_;               // suffixes that share their rank
-  WarpVar list_, other_list_;  // where these begin among the elements
-  BlockU32 ranks_;             // where they begin in the scratch
+  WarpVar short_left_, long_left_;                // suffixes that share their rank, in groups of either length
+  WarpVar short_begin_, short_end_, short_kept_;  // the warp's part of the short ones, and how many remain of it
+  WarpVar from_, to_;  // where the rooms begin among the elements that a pass reads and writes
+  BlockU32 ranks_;     // where they begin in the scratch
+  Expr<bool, Rate::Block> ranks_are_short_;
 };
 
 }  // namespace
@@ -211,14 +379,14 @@ class DiscardingDoubling {
 KernelDefinition bwt_rank() {
   return define_bwt(
       {.name = std::string(kBwtRank),
-       .block = kBwtSortThreads,
-       .min_blocks = 3,
+       .block = kBwtRankThreads,
+       .min_blocks = 1,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
-       .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
-                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 20}},
+       .cost = {.threads_per_element = double{kBwtRankThreads} / kTransformItemBytes,
+                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 24}},
                                            kTransformItemBytes),
                 .note = "one CTA an item, which is of 64 KiB here"}},
-      [](const BlockU32& item_bytes) { return (item_bytes * 5 + 1) / 2; },
+      [](const BlockU32& item_bytes) { return (item_bytes + 1) / 2 + (item_bytes * 5 + 1) / 2; },
       [](const BwtItem& item) {
         return sort_within_limits(item, min(item.item_bytes, kMaxBwtBytes),
                                   [](const BwtItem& within) { DiscardingDoubling(within).sort(); });

@@ -8,43 +8,70 @@
 
 namespace ptxkit::kernels {
 
-using SuffixStretches = CtaStretches<kBwtSortThreads>;
-
 // Stable sorts of lists by a digit. The CTA takes a tile of the list at a time: where each warp moved elements of a
 // stretch of its own, as CtaSort does, there would be a place for each digit of each warp that is being written, of all
 // blocks more than L2 holds, and a store of eight bytes would become one of 32 to device memory.
-class SuffixSort : public SuffixStretches {
+template <dsl::u32 Threads>
+class DigitSort : public CtaStretches<Threads> {
+  using Base = CtaStretches<Threads>;
+  using Base::k_;
+
   // Where the warp counts the elements of a digit. Before its callers, which need its type.
   auto counter_of(const LaneU32& digit) { return counters_.at(k_.warp() * kDigits + digit); }
+  // What a warp has counted of the digit that is the thread's number.
+  auto of_warp(const BlockU32& warp) { return counters_.at(warp * kDigits + k_.thread()); }
+  // body(warp) for all warps in turn, a few at a time: loads of all at once would need too many registers.
+  template <class Body>
+  void for_each_warp(const Body& body) {
+    k_.range(k_.constant(dsl::u32{0}), kWarps, kWarpsAtOnce,
+             [&](const BlockU32& first) { dsl::unrolled<kWarpsAtOnce>([&](auto i) { body(first + i); }); });
+  }
+  static constexpr dsl::u32 kWarpsAtOnce = 8;
 
  public:
+  using Base::kWarps, Base::for_stretch, Base::totals;
   static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
   static constexpr dsl::u32 kTurns = 4;  // of a warp in a tile
-  static constexpr dsl::u32 kTileElements = kTurns * kBwtSortThreads;
-  static constexpr dsl::u32 kSharedBytes = SuffixStretches::kSharedBytes + 4 * kDigits * kWarps;
+  static constexpr dsl::u32 kTileElements = kTurns * Threads;
+  static constexpr dsl::u32 kSharedBytes = Base::kSharedBytes + 4 * kDigits * kWarps;
 
-  explicit SuffixSort(dsl::Kernel& k)
-      : SuffixStretches(k), counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()) {}
+  explicit DigitSort(dsl::Kernel& k)
+      : Base(k), counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()) {}
 
-  // Sorts `count` elements, at most `bound`. Every one is loaded first by first_load(i, inside), which may change it,
-  // then by load(i); digit(element) is below kDigits; place(i, element, position) puts it where it belongs.
+  // Of `count` elements, at most `bound`: every one is loaded first by first_load(i, inside), which may change it, then
+  // by load(i); digit(element) is below kDigits; place(i, element, position) puts it where it belongs.
   template <class FirstLoad, class Load, class Digit, class Place>
   void sort_by_digit(const BlockU32& bound, const WarpU32& count, const WarpBool& busy, const FirstLoad& first_load,
                      const Load& load, const Digit& digit, const Place& place) {
+    const LaneU32 found = count_digits(
+        count, busy, [&](const LaneU32& i, const LaneBool& inside) { return digit(first_load(i, inside)); });
+    place_by_digit(bound, count, busy, found, load, digit, place);
+  }
+
+  // How many of `count` elements have the digit that is the thread's number, 0 beyond the digits: digit(i, inside).
+  template <class Digit>
+  LaneU32 count_digits(const WarpU32& count, const WarpBool& busy, const Digit& digit) {
     using namespace dsl;
-    LaneVar next(k_, 0);  // place of the digit that is the thread's number
-    const auto of_warp = [&](const auto& warp) { return counters_.at(k_.thread() + k_.constant(warp * kDigits)); };
+    LaneVar found(k_, 0);
     k_.if_(busy, [&] {
       clear_counters();
       for_stretch(count, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
-        static_cast<void>(count_digit(digit(first_load(i, inside)), inside));
+        static_cast<void>(count_digit(digit(i, inside), inside));
       });
     });
     k_.barrier();
     k_.if_(busy & (k_.warp() < kDigits / kWarpLanes),
-           [&] { unrolled<kWarps>([&](auto warp) { next += of_warp(warp).load(); }); });
-    const auto before = totals(reduce_add(*next), k_.constant(u32{0}));
-    next = before.sum_before + exclusive_sum(*next);
+           [&] { for_each_warp([&](const BlockU32& warp) { found += of_warp(warp).load(); }); });
+    return *found;
+  }
+
+  // The sort where that is known: `found`.
+  template <class Load, class Digit, class Place>
+  void place_by_digit(const BlockU32& bound, const WarpU32& count, const WarpBool& busy, const LaneU32& found,
+                      const Load& load, const Digit& digit, const Place& place) {
+    using namespace dsl;
+    const auto before = totals(reduce_add(found), k_.constant(u32{0}));
+    LaneVar next(k_, before.sum_before + exclusive_sum(found));  // place of the digit that is the thread's number
     k_.range(k_.constant(u32{0}), bound, kTileElements, [&](const BlockU32& tile) {
       const WarpBool here = busy & (tile < count);
       const WarpU32 first = tile + k_.warp() * (kTurns * kWarpLanes);
@@ -67,10 +94,10 @@ class SuffixSort : public SuffixStretches {
       });
       k_.barrier();
       k_.if_(here & (k_.warp() < kDigits / kWarpLanes), [&] {
-        unrolled<kWarps>([&](auto warp) {
-          const LaneU32 found = of_warp(warp).load();
+        for_each_warp([&](const BlockU32& warp) {
+          const LaneU32 counted = of_warp(warp).load();
           of_warp(warp).store(*next);
-          next += found;
+          next += counted;
         });
       });
       k_.barrier();
@@ -108,6 +135,8 @@ class SuffixSort : public SuffixStretches {
 
   SharedWords counters_;
 };
+
+using SuffixStretches = CtaStretches<kBwtSortThreads>;
 
 inline auto bwt_segments(const BlockU32& raw_bytes) { return (raw_bytes + (kBwtSegmentBytes - 1)) / kBwtSegmentBytes; }
 
@@ -170,8 +199,8 @@ WarpU32 rank_groups(dsl::Kernel& k, SuffixStretches& list, const WarpU32& count,
 
 // The BWT block of an item whose suffixes are in order: suffix_at(i) is the i-th, and the whole block the
 // `rank_of_block`-th.
-template <class SuffixAt>
-void write_bwt_block(const StridedItem& item, SuffixStretches& list, const SuffixAt& suffix_at,
+template <class Stretches, class SuffixAt>
+void write_bwt_block(const StridedItem& item, Stretches& list, const SuffixAt& suffix_at,
                      const WarpU32& rank_of_block) {
   using namespace dsl;
   Kernel& k = item.k;

@@ -22,13 +22,19 @@ class CtaStretches {
   explicit CtaStretches(dsl::Kernel& k)
       : k_(k), of_warps_(k.shared<dsl::u32, 2 * dsl::kWarpLanes, 16>("of_warps").data()) {}
 
+  // Where the stretch of a warp begins; those of all end at `count`.
+  WarpU32 stretch_begin(const WarpU32& count, const WarpU32& warp) {
+    return dsl::min(warp * ((count + (Threads - 1)) / Threads * dsl::kWarpLanes), count);
+  }
+
   // body(base, i, inside): the warp's stretch of `count` elements, 32 from `base` a turn; i is `base` where a lane is
   // not inside.
   template <class Body>
   void for_stretch(const WarpU32& count, const Body& body) {
-    const WarpU32 stretch = (count + (Threads - 1)) / Threads * dsl::kWarpLanes;
-    const WarpU32 begin = dsl::min(k_.warp() * stretch, count);
-    const WarpU32 end = begin + dsl::min(count - begin, stretch);
+    for_each_between(stretch_begin(count, k_.warp()), stretch_begin(count, k_.warp() + 1), body);
+  }
+  template <class Body>
+  void for_each_between(const WarpU32& begin, const WarpU32& end, const Body& body) {
     k_.range(begin, end, dsl::kWarpLanes, [&](const WarpU32& base) {
       const LaneBool inside = base + k_.lane() < end;
       body(base, base + dsl::select(inside, k_.lane(), 0), inside);

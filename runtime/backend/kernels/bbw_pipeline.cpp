@@ -16,7 +16,8 @@ namespace {
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
 
-// Six queues of so many blocks are what an H200 holds of a sort's CTAs.
+// Six queues of so many blocks are twice what an H200 holds of a sort's CTAs, so that one half is sorted while the
+// other is coded.
 constexpr std::size_t kGroupBlocks = 44;
 
 constexpr std::size_t round_up(std::size_t bytes) {
@@ -220,7 +221,7 @@ class BbwPipeline final : public BlockPipeline {
     if (auto copied = machine_.upload_parts(queue, parts); !copied) return copied;
     KernelCall sort = {kBwtRank,
                        count,
-                       kBwtSortThreads,
+                       kBwtRankThreads,
                        {kRawSizes},
                        {buffer(kRaw), buffer(kRawSizes), buffer(kBlocks), buffer(kBlockSizes), buffer(kBlockStatuses),
                         buffer(kSortScratch), number(in_units(strides.raw())), number(in_units(strides.block())),
