@@ -181,7 +181,9 @@ void elements(Warp& warp, const Code& code, uint32_t mask) {
       Places places;
       for_lanes(mask, [&](unsigned lane) {
         const unsigned index = (lane * form.d.count + reg) * per + element;
-        const unsigned row = index / columns % row_count, column = index % columns;
+        const bool down = form.matrix == 'b' && bits < 8;  // so that elements of one byte are neighbours
+        const unsigned row = down ? index % row_count : index / columns % row_count;
+        const unsigned column = down ? index / row_count % columns : index % columns;
         const uint64_t stride = form.has_stride ? at<uint32_t>(warp, form.stride)[lane]
                                 : by_columns    ? row_count
                                                 : columns;

@@ -74,10 +74,11 @@ class Product {
   }
 
   // Registers of wmma are ours to lay out: in the order of lanes, registers, elements, again from the start where there
-  // are more of them than elements of the matrix.
+  // are more of them than elements of the matrix. Of less than a byte B goes by columns, as it lies in memory.
   Position linear(const RegisterList& list, Type type, unsigned lane, unsigned reg, unsigned element, unsigned rows,
                   unsigned columns) const {
     const unsigned per = per_register(type), index = (lane * list.count + reg) * per + element;
+    if (&list == &form_.b && ptx::bit_width(type) < 8) return {index % rows, index / rows % columns};
     return {index / columns % rows, index % columns};
   }
 
