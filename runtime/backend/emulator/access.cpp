@@ -224,9 +224,15 @@ bool check_alignment(Warp& warp, const Code& code, uint32_t mask, const uint64_t
 bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t size_bytes, unsigned align_bytes,
                        AccessKind kind, Places& places) {
   Cta& cta = *warp.cta;
-  const Launch& launch = *cta.launch;
+  Launch& launch = *cta.launch;
   Memory& memory = *launch.memory;
-  const uint32_t wanted = launch.options.checks;
+  uint32_t wanted = launch.options.checks;
+  if (!launch.watched.empty()) {
+    if (launch.watched[warp.pc])
+      launch.has_reached_watched = true;
+    else
+      wanted &= ~(kCheckBounds | kCheckAlignment);
+  }
   if (uint32_t lanes = undefined_lanes(warp, code.a) & mask; lanes && (wanted & kCheckUninitialised))
     report_undefined(warp, FaultKind::uninitialised_address, code.a, lanes);
   if (!(wanted & kCheckBounds)) locate_at_unchecked(warp, code, mask, size_bytes, places);

@@ -197,6 +197,9 @@ struct LaunchOptions {
   uint64_t max_steps = 0;  // warp instructions of the whole launch; 0: no limit
   unsigned threads = 1;    // CTAs in parallel; more than 1 gives up determinism between CTAs that communicate
   size_t max_faults = 16;  // launch stops when so many have been found
+  // Where it is not 0, bounds and alignment are checked in this line of the PTX alone: elsewhere accesses happen as
+  // without these checks. For what lies behind a fault that is known.
+  uint32_t watched_line = 0;
   const std::atomic<bool>* stop = nullptr;  // where it turns true the launch ends, with the fault `interrupted`
 };
 
@@ -254,7 +257,8 @@ struct Statistics {
 struct Outcome {
   std::vector<Fault> faults;  // in the order found; one per kind and instruction
   Statistics statistics;
-  std::string output;  // what the kernel printed with vprintf
+  std::string output;                     // what the kernel printed with vprintf
+  bool has_reached_watched_line = false;  // an access to memory in it was made
   bool ok() const { return faults.empty(); }
 };
 

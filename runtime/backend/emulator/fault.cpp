@@ -132,6 +132,12 @@ Site site_of(const ProgramImage& image, uint32_t pc) {
   return site;
 }
 
+uint32_t line_of(const ProgramImage& image, uint32_t pc) {
+  const CodeSite& code = image.sites[pc];
+  const auto& instructions = image.module->functions[code.function].instructions;
+  return code.instruction < instructions.size() ? image.module->position(instructions[code.instruction].at).line : 0;
+}
+
 ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint32_t lane) {
   const Dim3 block = launch.shape.block;
   uint32_t linear = warp * kLanes + lane;

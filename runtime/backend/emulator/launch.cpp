@@ -213,6 +213,11 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   launch.options.threads = std::max(1u, options.threads);
   if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
   launch.checked = options.checks != kCheckNone;
+  if (options.watched_line) {
+    launch.watched.resize(image.sites.size());
+    for (uint32_t pc = 0; pc < launch.watched.size(); ++pc)
+      launch.watched[pc] = line_of(image, pc) == options.watched_line;
+  }
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
   launch.shared = entry.shared;
@@ -255,6 +260,7 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
   outcome.statistics = launch.statistics;
   outcome.output = std::move(launch.output);
+  outcome.has_reached_watched_line = launch.has_reached_watched;
   return outcome;
 }
 

@@ -222,6 +222,8 @@ struct Launch {
   LaunchOptions options;
   std::vector<uint8_t> parameters;
   bool checked = false;
+  std::vector<uint8_t> watched;  // by pc: is in the watched line; empty where none is
+  std::atomic<bool> has_reached_watched = false;
   std::unique_ptr<LaunchOrder> order;      // with the check for races only
   std::unique_ptr<AccessHistory> history;  // of global memory
   bool explicit_cluster = false;
@@ -262,6 +264,7 @@ struct FaultDetail {
 bool already_reported(const Warp& warp, FaultKind kind);
 void report(Warp& warp, FaultDetail detail);
 Site site_of(const ProgramImage& image, uint32_t pc);
+uint32_t line_of(const ProgramImage& image, uint32_t pc);                   // of the PTX; 0 where it has none
 std::array<uint32_t, 3> block_of(const LaunchShape& shape, uint64_t turn);  // %ctaid
 ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint32_t lane);
 std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.sync 0)"
