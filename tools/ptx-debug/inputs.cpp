@@ -11,6 +11,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/report/place.hpp"
 #include "support/file.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -140,8 +141,8 @@ std::vector<Input> ImageReader::next() {
              folder_,
              Error{fmt::format("no PTX in any of the {} files below it", passed_over_count_), folder_, {}}});
       } else if (passed_over_count_ != 0) {
-        complain(fmt::format("{}: {} file{} with PTX, {} other{} passed over", folder_, found_count_,
-                             found_count_ == 1 ? "" : "s", passed_over_count_, passed_over_count_ == 1 ? "" : "s"));
+        complain(fmt::format("{}: {} with PTX, {} passed over", folder_, plural(found_count_, "file"),
+                             plural(passed_over_count_, "other")));
       }
       folder_.clear();
     } else if (next_word_ < words_.size()) {

@@ -358,7 +358,8 @@ void add_analyze(CLI::App& app, Action& action) {
       ->expected(1)
       ->take_all()
       ->delimiter(',');
-  verb->add_option("--kernel", arguments->kernel, "examine only kernels whose name matches (ECMAScript, anywhere)")
+  verb->add_option("--kernel", arguments->kernel,
+                   "examine only kernels whose name matches somewhere (ECMAScript, no back references)")
       ->type_name("RE");
   verb->add_option("--assume-align", arguments->assume_align_bytes,
                    "alignment in bytes of every pointer parameter, in place of the language's contract")

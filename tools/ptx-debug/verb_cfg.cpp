@@ -62,7 +62,7 @@ void add_cfg(CLI::App& app, Action& action) {
   verb->add_flag("--dot", options->dot, "as text for Graphviz, one digraph a function");
   verb->add_flag("--svg", options->svg, "as an image, of one function");
   verb->add_option("--kernel", options->kernel,
-                   "only functions whose name, or TEXT:NAME, matches (ECMAScript, anywhere)")
+                   "only functions whose name, or TEXT:NAME, matches somewhere (ECMAScript, no back references)")
       ->type_name("RE");
   verb->callback([options, &action] { action = [options] { return draw(*options); }; });
 }

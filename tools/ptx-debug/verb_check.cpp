@@ -7,6 +7,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -18,14 +19,13 @@ Answer check(container::PtxImage image, const std::string&) {
   const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
   if (!parsed.diagnostics.empty()) {
     return {rules::Status::unparsable,
-            report::rendered(parsed) + fmt::format("{}: {} error{}\n", name, parsed.diagnostics.size(),
-                                                   parsed.diagnostics.size() == 1 ? "" : "s")};
+            report::rendered(parsed) + fmt::format("{}: {}\n", name, plural(parsed.diagnostics.size(), "error"))};
   }
   const auto entry_count = std::ranges::count_if(
       parsed.module.functions, [](const ptx::Function& function) { return function.is_entry && function.has_body; });
   return {rules::Status::good,
-          fmt::format("{}: ok, PTX {}.{} for {}, {} kernel{}\n", name, parsed.module.version_major,
-                      parsed.module.version_minor, parsed.module.target, entry_count, entry_count == 1 ? "" : "s")};
+          fmt::format("{}: ok, PTX {}.{} for {}, {}\n", name, parsed.module.version_major, parsed.module.version_minor,
+                      parsed.module.target, plural(static_cast<size_t>(entry_count), "kernel"))};
 }
 
 }  // namespace

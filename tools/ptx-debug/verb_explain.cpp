@@ -7,6 +7,7 @@
 
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -16,8 +17,8 @@ namespace ptxkit::tools {
 namespace {
 
 std::string explanation(const rules::RuleInfo& rule) {
-  std::string text = fmt::format("{} {}: {}, {} point{}, {} when refuted{}\n", rule.id, rule.name, rule.category,
-                                 rule.points, rule.points == 1 ? "" : "s", rules::text(rule.severity),
+  std::string text = fmt::format("{} {}: {}, {}, {} when refuted{}\n", rule.id, rule.name, rule.category,
+                                 plural(static_cast<size_t>(rule.points), "point"), rules::text(rule.severity),
                                  rule.must_prove ? ", loses its points where it is undecided" : "");
   text += fmt::format("survives when {}\n", rule.property);
   const std::string_view page = rule_page(rule.id);

@@ -15,6 +15,7 @@
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/file.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
@@ -165,9 +166,8 @@ int analyze_crash(const CrashWords& words) {
   if (!buffer) return fail_with(buffer.error(), rules::Status::unreadable);
 
   const instrument::Crash crash = instrument::locate(map, *buffer);
-  std::string out = fmt::format("{}: {} marker{} of {} thread{}, {} of which ended", words.buffer, buffer->marker_count,
-                                buffer->marker_count == 1 ? "" : "s", crash.thread_count,
-                                crash.thread_count == 1 ? "" : "s", crash.ended_count);
+  std::string out = fmt::format("{}: {} of {}, {} of which ended", words.buffer, plural(buffer->marker_count, "marker"),
+                                plural(crash.thread_count, "thread"), crash.ended_count);
   if (buffer->lost_count != 0) out += fmt::format("; the first {} markers are overwritten", buffer->lost_count);
   if (buffer->unwritten_count != 0) out += fmt::format("; {} were never written", buffer->unwritten_count);
   out += "\n";

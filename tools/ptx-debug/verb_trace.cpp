@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "analyzer/rules/score.hpp"
 #include "support/embedded.hpp"
 #include "support/file.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -40,6 +42,23 @@ int fail_with(const Error& error) {
   complain(error.message());
   return rules::exit_code(rules::Status::unreadable);
 }
+
+// Ctrl-C ends the program, as it would without a trace, and what it loaded until then is still told: system(3) does so.
+class KeyboardIsTheirs {
+ public:
+  KeyboardIsTheirs() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) before_[i] = ::signal(kSignals[i], SIG_IGN);
+  }
+  ~KeyboardIsTheirs() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) ::signal(kSignals[i], before_[i]);
+  }
+  KeyboardIsTheirs(const KeyboardIsTheirs&) = delete;
+  KeyboardIsTheirs& operator=(const KeyboardIsTheirs&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGQUIT};
+  sighandler_t before_[std::size(kSignals)];
+};
 
 // Runs the program with the library preloaded; its exit status as a shell has it. That it cannot be started is known
 // from a pipe that a successful exec closes, and not from a status that the program may have as well.
@@ -67,6 +86,7 @@ Result<int> run_traced(const std::vector<std::string>& program, const fs::path& 
   ::close(failure[0]);
   if (child < 0) return fail(std::string("cannot start a process: ") + std::strerror(fork_error));
   int status = 0;
+  const KeyboardIsTheirs ignored;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fail(std::string("cannot wait for a process: ") + std::strerror(errno));
   }
@@ -122,9 +142,8 @@ int trace(const TraceWords& words) {
   }
 
   rules::Status worst = rules::Status::good;
-  std::string out = fmt::format("{}: exit {}, {} image{} loaded, {} of them without PTX, {} different text{}\n",
-                                words.program[0], *status, image_count, image_count == 1 ? "" : "s", without_count,
-                                all.size(), all.size() == 1 ? "" : "s");
+  std::string out = fmt::format("{}: exit {}, {} loaded, {} of them without PTX, {}\n", words.program[0], *status,
+                                plural(image_count, "image"), without_count, plural(all.size(), "different text"));
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
   for (const Loaded& loaded : all) {
@@ -133,12 +152,11 @@ int trace(const TraceWords& words) {
     worst = std::max(worst, analysis.status);
     std::string kernels;
     for (const report::KernelAnalysis& kernel : analysis.kernels) kernels += (kernels.empty() ? "" : " ") + kernel.name;
-    out +=
-        fmt::format("{}: {} x {}, {}: {}\n", loaded.path, loaded.count, loaded.call,
-                    analysis.score ? fmt::format("score {:.0f}, {} critical finding{}", analysis.score->percent(),
-                                                 analysis.critical_count(), analysis.critical_count() == 1 ? "" : "s")
-                                   : "does not parse",
-                    kernels);
+    out += fmt::format("{}: {} x {}, {}: {}\n", loaded.path, loaded.count, loaded.call,
+                       analysis.score ? fmt::format("score {:.0f}, {}", analysis.score->percent(),
+                                                    plural(analysis.critical_count(), "critical finding"))
+                                      : "does not parse",
+                       kernels);
   }
   if (image_count == 0)
     out += "nothing was loaded: the program made no call that loads a module, or is linked statically\n";

@@ -19,6 +19,7 @@
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream.hpp"
 #include "runtime/scheduler/ledger.hpp"
+#include "support/plural.hpp"
 #include "support/program.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
@@ -218,14 +219,11 @@ class Packer {
                                                             : std::pair(totals.stored_bytes, totals.raw_bytes);
     fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", input.name(), output_name, from, to, ratio);
     if (options_.verbosity < 3) return;
-    const auto count = [](std::uint64_t number, std::string_view what) {
-      return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-    };
     if (is_ptz_) {
-      fmt::print(stderr, "  {}; {}\n", count(totals.block_count, "block"),
-                 kernels_ ? kernels_->description() : "cpu, " + count(executor_.thread_count(), "thread"));
+      fmt::print(stderr, "  {}; {}\n", plural(totals.block_count, "block"),
+                 kernels_ ? kernels_->description() : "cpu, " + plural(executor_.thread_count(), "thread"));
     } else {
-      fmt::print(stderr, "  {}, {}; {}{}\n", count(totals.frame_count, "frame"), count(totals.block_count, "block"),
+      fmt::print(stderr, "  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"),
                  totals.by,
                  options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : "");
     }
