@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analyzer/ptx/isa.hpp"
+
 namespace ptxkit::flow {
 
 using ptx::Mod;
@@ -19,57 +21,13 @@ bool spelled(const ptx::Instruction& instruction, std::string_view part) {
 }  // namespace
 
 unsigned destination_count(const ptx::Function& function, const ptx::Instruction& instruction) {
-  if (instruction.operand_count == 0) return 0;
-  const ptx::Operand& first = function.operand_pool[instruction.first_operand];
-  switch (instruction.op) {
-    case Op::st:
-    case Op::red:
-    case Op::bra:
-    case Op::brx:
-    case Op::membar:
-    case Op::fence:
-    case Op::ret:
-    case Op::exit:
-    case Op::trap:
-    case Op::brkpt:
-    case Op::pmevent:
-    case Op::prefetch:
-    case Op::prefetchu:
-    case Op::applypriority:
-    case Op::discard:
-    case Op::cp:
-    case Op::stmatrix:
-    case Op::sust:
-    case Op::sured:
-    case Op::setmaxnreg:
-    case Op::nanosleep:
-    case Op::griddepcontrol:
-    case Op::stackrestore:
-    case Op::tensormap:
-      return 0;
-    case Op::call:
-      return instruction.operand_count > 1 && first.kind == OperandKind::parameters &&
-                     function.operand_pool[instruction.first_operand + 1].kind != OperandKind::prototype
-                 ? 1
-                 : 0;
-    case Op::bar:
-    case Op::barrier:
-      return spelled(instruction, ".red.") ? 1 : 0;
-    case Op::mbarrier:
-      return first.kind == OperandKind::reg || first.kind == OperandKind::sink ? 1 : 0;
-    case Op::wmma:
-      return spelled(instruction, ".store.") ? 0 : 1;
-    case Op::wgmma:
-      return spelled(instruction, ".mma_async") ? 1 : 0;
-    case Op::multimem:
-      return spelled(instruction, ".ld_reduce") ? 1 : 0;
-    case Op::tcgen05:
-      return spelled(instruction, ".ld.") || spelled(instruction, ".ld::") ? 1 : 0;
-    case Op::clusterlaunchcontrol:
-      return spelled(instruction, ".query_cancel") ? 1 : 0;
-    default:
-      return 1;
+  if (instruction.op == Op::call) {
+    const auto operands = function.operands(instruction);
+    return operands.size() > 1 && operands[0].kind == OperandKind::parameters &&
+           operands[1].kind != OperandKind::prototype;
   }
+  if (instruction.form == ptx::kNone) return 0;
+  return std::min<unsigned>(ptx::all_forms()[instruction.form].destination_count, instruction.operand_count);
 }
 
 Accesses memory_accesses(const ptx::Function& function, ptx::InstructionId id) {

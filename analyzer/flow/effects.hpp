@@ -1,7 +1,7 @@
 // What an instruction does to registers and to memory, said once for every analysis.
 //
-// PTX puts the destination first, with exceptions that are few enough to name: stores and reductions have none, some
-// words have one only in some forms. Everything here follows from the opcode and the shape of the operands.
+// Which operands are written, the row of the ISA table says that the instruction matched; what memory is touched
+// follows from the opcode and the shape of the operands.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@
 
 namespace ptxkit::flow {
 
-// Leading operands that are written: 0 or 1 (a pair or a vector counts as one and may hold several registers).
+// Leading operands that are written; a pair or a vector counts as one and may hold several registers. 0 for an
+// instruction that the front end refused.
 unsigned destination_count(const ptx::Function& function, const ptx::Instruction& instruction);
 
 // Calls visit(pool index, operand, is_written) for every register operand, in order; addresses read their base.

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "analyzer/ptx/isa.hpp"
+
 namespace ptxkit::flow {
 
 using ptx::AddressBase;
@@ -281,6 +283,9 @@ class Inliner {
     return operand;
   }
 
+  // What a row says of which operands are written holds for all rows of mov, of cvt and of bra.
+  static uint32_t first_row(Op op) { return static_cast<uint32_t>(ptx::forms_of(op).data() - ptx::all_forms().data()); }
+
   // `to = from`, both as wide as `part` says or wider; `like` gives place, guard and location.
   void move(const ptx::Instruction& like, const Operand& to, const Operand& from, Type type, Inlined::Origin origin) {
     const auto& registers = result_.function.registers;
@@ -307,6 +312,7 @@ class Inliner {
                                       : width == 16 ? (is_signed ? Type::s16 : Type::u16)
                                                     : (is_signed ? Type::s8 : Type::u8);
     }
+    made.form = first_row(made.op);
     made.first_operand = push(to);
     push(from);
     made.operand_count = 2;
@@ -317,6 +323,7 @@ class Inliner {
     ptx::Instruction made;
     made.op = Op::bra;
     made.spelling = "bra";
+    made.form = first_row(made.op);
     made.guard = like.guard;
     if (negate_guard) made.guard.negated = !made.guard.negated;
     made.at = like.at;

@@ -53,6 +53,8 @@ struct Form {
   uint8_t version;  // first one, times ten: 80
   std::string_view targets;
   uint8_t last_version = 255;
+  // Leading operands that are written: items with the role of a destination. Of a call, whose operands no row names, 0.
+  uint8_t destination_count = 0;
 };
 
 std::span<const Form> all_forms();

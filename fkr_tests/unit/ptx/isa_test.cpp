@@ -179,6 +179,42 @@ TEST(IsaTable, OperandsOfAFormAreToldApart) {
 #undef PURPOSE
 }
 
+TEST(IsaTable, RowsSayWhichOperandsAreWritten) {
+  struct Case {
+    Op op;
+    std::string_view words;  // with which the modifiers of the rows begin
+    unsigned count;
+  };
+  for (const Case& each : {Case{Op::add, "", 1},
+                           {Op::st, "", 0},
+                           {Op::red, "", 0},
+                           {Op::cp, "", 0},
+                           {Op::bra, "", 0},
+                           {Op::setp, "", 1},
+                           {Op::tex, "", 1},
+                           {Op::sust, "", 0},
+                           {Op::vadd, "", 1},
+                           {Op::bar, ".red", 1},
+                           {Op::bar, ".sync", 0},
+                           {Op::mbarrier, ".test_wait", 1},
+                           {Op::mbarrier, ".init", 0},
+                           {Op::wmma, ".load", 1},
+                           {Op::wmma, ".store", 0},
+                           {Op::wgmma, ".mma_async", 1},
+                           {Op::wgmma, ".fence", 0},
+                           {Op::tcgen05, ".st", 0},
+                           {Op::tcgen05, ".ld .sync", 1},
+                           {Op::tcgen05, ".ld .red", 2}}) {
+    unsigned found = 0;
+    for (const Form& form : forms_of(each.op)) {
+      if (!form.modifiers.starts_with(each.words)) continue;
+      ++found;
+      EXPECT_EQ(form.destination_count, each.count) << name(form);
+    }
+    EXPECT_GT(found, 0u) << text(each.op) << each.words;
+  }
+}
+
 TEST(IsaTable, NextToTheLevelIsRefused) {
   for (const Form& form : all_forms()) {
     if (form.version == 10) continue;
