@@ -127,7 +127,7 @@ class Comparison {
     const auto is_enough = [&](unsigned runs) {
       if (runs >= settings_.repetition.runs) return runs >= kMostRuns || all_seconds >= kShortSeconds;
       if (runs < kFewestRunsFarApart || all_seconds < kLongSeconds) return false;
-      const auto [faster, slower] = std::minmax(median(all.seconds[kCpu]), median(all.seconds[kGpu]));
+      const auto [faster, slower] = std::minmax({median(all.seconds[kCpu]), median(all.seconds[kGpu])});
       return runs >= kFewestRuns || slower > 2 * faster;
     };
     for (unsigned run = 0; !is_enough(run);) {
