@@ -4,7 +4,6 @@
 #   ptxkit_test(NAME sources... [LINK libs...] [LABELS labels...])   GoogleTest, one ctest entry per case
 
 include(GoogleTest)
-find_package(PkgConfig REQUIRED)
 
 add_library(ptxkit_options INTERFACE)
 target_compile_features(ptxkit_options INTERFACE cxx_std_20)

@@ -7,7 +7,10 @@ bin=$PWD/build/bin
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+# Bold on a terminal only: a log of CI is read as text.
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '\n%s\n' "$bold$*$plain"; }
 
 say "1. ptxkit's own kernels, written in its DSL, against the whole catalogue"
 "$bin/ptx-debug" analyze --falsify --min-score 90 build/ptx/lz4_compress_page.sm_90.ptx \
