@@ -43,7 +43,8 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   Run run;
   emulator::Device device;
   const auto generated = generate_launch(module, kernel, facts, 0);
-  const auto emulated = emulate(device, module, kernel, generated,
+  if (!generated) return {{}, generated.error().message()};
+  const auto emulated = emulate(device, module, kernel, *generated,
                                 {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
                                  .schedule_seed = schedule.seed,
                                  .adversarial = schedule.is_adversarial,
@@ -52,7 +53,7 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   const emulator::Outcome& outcome = emulated->outcome;
   if (!outcome.ok()) return {{}, "the kernel faults on the generated inputs: " + outcome.faults.front().message};
   size_t number = 0;
-  for (const GeneratedParameter& parameter : generated.parameters)
+  for (const GeneratedParameter& parameter : generated->parameters)
     for (const GeneratedBuffer& buffer : parameter.buffers) {
       const size_t at = run.memory.size();
       run.memory.resize(at + buffer.bytes.size());
@@ -74,6 +75,7 @@ bool is_approximate(const ptx::Function& kernel) {
 Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
                const flow::LaunchFacts* facts, int level) {
   const auto generated = generate_launch(module, kernel, facts, 0);
+  if (!generated) return {{}, generated.error().message()};
   auto stream = driver::Stream::create(context);
   if (!stream) return {{}, stream.error().message()};
   auto loaded =
@@ -81,7 +83,7 @@ Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module,
   if (!loaded) return {{}, loaded.error().message()};
   std::vector<driver::DeviceMemory> buffers;
   std::vector<std::vector<std::byte>> arguments;
-  for (const GeneratedParameter& parameter : generated.parameters) {
+  for (const GeneratedParameter& parameter : generated->parameters) {
     std::vector<uint64_t> addresses;
     for (const GeneratedBuffer& buffer : parameter.buffers) {
       auto memory = driver::DeviceMemory::allocate(context, buffer.bytes.size());
@@ -91,10 +93,10 @@ Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module,
       addresses.push_back(memory->handle());
       buffers.push_back(std::move(*memory));
     }
-    arguments.push_back(argument_of(parameter, addresses, generated.address_bytes));
+    arguments.push_back(argument_of(parameter, addresses, generated->address_bytes));
   }
   const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
-  const emulator::LaunchShape& shape = generated.shape;
+  const emulator::LaunchShape& shape = generated->shape;
   auto done = loaded->launch_unchecked(
       *stream, {axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes, axes(shape.cluster)}, arguments);
   if (done) done = stream->wait();

@@ -16,7 +16,7 @@
 namespace ptxkit {
 namespace {
 
-constexpr uint64_t kDefaultBufferBytes = 1 << 16;
+constexpr uint64_t kDefaultBufferBytes = 1 << 16, kLargestBufferBytes = 1 << 30;
 // By variant; the last for all that follow. Counts that divide one another want to be small.
 constexpr std::array<uint64_t, 5> kDefaultScalars = {64, 64, 64, 1, 2};
 constexpr uint32_t kDefaultThreads = 64, kDefaultBlocks = 2;
@@ -119,8 +119,8 @@ Content content_of(const ptx::Function& kernel, unsigned variant) {
 
 }  // namespace
 
-GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
-                                unsigned variant) {
+Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
+                                        const flow::LaunchFacts* facts, unsigned variant) {
   GeneratedLaunch launch;
   launch.variant = variant;
   launch.address_bytes = module.address_size / 8;
@@ -130,10 +130,13 @@ GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& 
   unsigned buffer_count = 0;
   const std::vector<uint64_t> constants = compared_constants(kernel);
   const auto content = static_cast<unsigned>(content_of(kernel, variant));
+  uint64_t largest_buffer_bytes = 0;
   const auto add_buffer = [&](GeneratedParameter& out, uint64_t offset, uint64_t size_bytes,
                               std::span<const std::byte> given) {
     const unsigned seed = content + kContents * buffer_count++;
     if (size_bytes == 0) size_bytes = given.empty() ? kDefaultBufferBytes : given.size();
+    largest_buffer_bytes = std::max(largest_buffer_bytes, size_bytes);
+    if (size_bytes > kLargestBufferBytes) return;
     GeneratedBuffer& buffer = out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), {}});
     buffer.bytes = given.empty() ? generated_bytes(size_bytes, seed) : repeated_bytes(buffer.hex, size_bytes);
   };
@@ -187,6 +190,9 @@ GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& 
                  known != nullptr ? std::span(known->content) : std::span<const std::byte>());
     }
   }
+  if (largest_buffer_bytes > kLargestBufferBytes)
+    return fail(fmt::format("a buffer of {} bytes is more than a launch is made up with, {}", largest_buffer_bytes,
+                            kLargestBufferBytes));
   return launch;
 }
 

@@ -44,9 +44,10 @@ struct GeneratedLaunch {
   std::vector<GeneratedParameter> parameters;
 };
 
-// `facts` may be null. What they say of an aggregate beyond its end is left out.
-GeneratedLaunch generate_launch(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
-                                unsigned variant);
+// `facts` may be null. What they say of an aggregate beyond its end is left out. Error: they ask for a buffer of more
+// than 1 GiB.
+Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
+                                        const flow::LaunchFacts* facts, unsigned variant);
 
 // A parameter as the kernel takes it: with the addresses of its buffers, one after the other.
 std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,

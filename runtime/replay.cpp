@@ -157,8 +157,9 @@ Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::L
     const bool is_witness = attempt % 2 == 0;  // the witness's block and bytes with the variant's scalars
     if (is_witness && witness == nullptr) continue;
     auto launch = generate_launch(module, function, facts, attempt / 2);
-    if (is_witness) take_witness(*witness, function, facts, launch);
-    if (auto looked = look(module, function, launch, rule, line, all); !looked)
+    if (!launch) return {Replayed::Outcome::not_run, launch.error().message()};
+    if (is_witness) take_witness(*witness, function, facts, *launch);
+    if (auto looked = look(module, function, *launch, rule, line, all); !looked)
       return {Replayed::Outcome::not_run, looked.error().message()};
     if (!all.fault) continue;
     std::string what = text_of(*all.fault, witness);

@@ -21,7 +21,9 @@ void require(bool condition, const char* what) {
 
 std::string run(const ptx::Module& module, const ptx::Function& kernel, const emulator::LaunchOptions& options) {
   emulator::Device device({.memory_bytes = std::uint64_t{64} << 20});
-  auto ran = emulate(device, module, kernel, generate_launch(module, kernel, nullptr, 0), options);
+  const auto launch = generate_launch(module, kernel, nullptr, 0);
+  require(launch.has_value(), "no launch can be made up");
+  auto ran = emulate(device, module, kernel, *launch, options);
   if (!ran) {
     require(!ran.error().what.empty(), "an error without words");
     return ran.error().message();

@@ -160,7 +160,9 @@ std::string emulated_checks(const ptx::Module& module, const Outputs& outputs) {
 // The body of a test of one launch; empty, with `why`, where it shows nothing that can be held to.
 std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                         unsigned variant, std::string& why) {
-  const auto launch = generate_launch(module, kernel, facts, variant);
+  const auto made = generate_launch(module, kernel, facts, variant);
+  if (!made) return why = made.error().message(), "";
+  const GeneratedLaunch& launch = *made;
   const auto outputs = outputs_of(module, kernel, launch, 0);
   if (!outputs) return why = outputs.error().message(), "";
   const auto again = outputs_of(module, kernel, launch, kOtherSchedule);
