@@ -52,6 +52,12 @@ TEST(UndefinedBits, OfResultsAreThoseThatCouldDiffer) {
       {"prmt.b32 %r6, %r3, %r4, 0x7416;", 0xff00},
       {"prmt.b32 %r6, %r3, %r4, 0x4449;", 0xff},  // its sign
       {"prmt.b32 %r6, %r3, %r4, %r5;", kAll},
+      {"prmt.b32.f4e %r6, %r3, %r4, 1;", 0xff},
+      {"prmt.b32.b4e %r6, %r3, %r4, 1;", 0xff},
+      {"prmt.b32.rc8 %r6, %r3, %r4, 1;", kAll},
+      {"prmt.b32.ecl %r6, %r3, %r4, 1;", 0xffff},
+      {"prmt.b32.ecr %r6, %r3, %r4, 1;", 0xffffff00},
+      {"prmt.b32.rc16 %r6, %r3, %r4, 0;", 0xff00ff00},
       {"shf.l.wrap.b32 %r6, %r3, %r4, 8;", 0},
       {"shf.l.clamp.b32 %r6, %r3, %r4, 32;", 0xff00},
       {"shf.r.wrap.b32 %r6, %r3, %r4, 8;", 0xff},
