@@ -49,7 +49,8 @@ class KeyboardIsTheirs {
   KeyboardIsTheirs() {
     for (size_t i = 0; i < std::size(kSignals); ++i) before_[i] = ::signal(kSignals[i], SIG_IGN);
   }
-  ~KeyboardIsTheirs() {
+  ~KeyboardIsTheirs() { restore(); }
+  void restore() {
     for (size_t i = 0; i < std::size(kSignals); ++i) ::signal(kSignals[i], before_[i]);
   }
   KeyboardIsTheirs(const KeyboardIsTheirs&) = delete;
@@ -68,8 +69,10 @@ Result<int> run_traced(const std::vector<std::string>& program, const fs::path& 
   words.push_back(nullptr);
   int failure[2];
   if (::pipe2(failure, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
+  KeyboardIsTheirs keyboard;
   const pid_t child = ::fork();
   if (child == 0) {
+    keyboard.restore();
     const char* before = std::getenv("LD_PRELOAD");
     const std::string preload = library.string() + (before != nullptr ? std::string(":") + before : "");
     ::setenv("LD_PRELOAD", preload.c_str(), 1);
@@ -86,7 +89,6 @@ Result<int> run_traced(const std::vector<std::string>& program, const fs::path& 
   ::close(failure[0]);
   if (child < 0) return fail(std::string("cannot start a process: ") + std::strerror(fork_error));
   int status = 0;
-  const KeyboardIsTheirs ignored;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fail(std::string("cannot wait for a process: ") + std::strerror(errno));
   }
