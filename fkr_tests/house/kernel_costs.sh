@@ -29,7 +29,7 @@ changed words pages/zero_page.cpp 's/{"src", N}/{"src", SizeExpr(std::string("pa
 expect 1 name.cpp budget.cpp rows.cpp item.cpp elements.cpp whole.cpp words.cpp
 says "demux_scatter: no buffer of its cost is the parameter dst"
 says "demux_scatter: the buffer target of its cost is no parameter"
-says "lz77_link: its shared arrays take 4096 bytes, its budget has 8192"
+says "lz77_link: its shared arrays take 8192 bytes, its budget has 16384"
 says "bwt_rank: the buffer lost_rows of its cost is no parameter"
 says "zero_page: an item is 8192 bytes of input by the size of the buffer src_sizes, and 4096 by that of flags"
 says "lz4_match_page: the buffer matches of N*3 bytes has not 2048 elements of 4 bytes an item"

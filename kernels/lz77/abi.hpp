@@ -48,7 +48,7 @@ struct LzMatch {
 inline constexpr uint32_t kLzBlockThreads = 128;
 
 // lz77_link: a warp, and a CTA, for each of kLzLinkBlocks parts of the hash values of a block.
-inline constexpr uint32_t kLzLinkBlocks = 32;
+inline constexpr uint32_t kLzLinkBlocks = 16;
 
 // demux: a warp, and a CTA, for each segment. No token crosses the end of one.
 inline constexpr uint32_t kLzSegmentBytes = 4096;

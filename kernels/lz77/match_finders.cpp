@@ -115,7 +115,7 @@ KernelSpec spec_of(std::string_view name, u32 positions_a_thread, std::vector<Bu
 // before that by the last position of each of its buckets.
 KernelDefinition lz77_link() {
   KernelSpec spec =
-      spec_of(kLz77Link, 1, {{"src", N}, {"matches", N * 12}}, "32 warps a block, each over all positions");
+      spec_of(kLz77Link, 1, {{"src", N}, {"matches", N * 12}}, "16 warps a block, each over all positions");
   spec.block = kWarpLanes;
   spec.cost.threads_per_element = double{kLzLinkBlocks * kWarpLanes} / (4u << 20);  // the grid is always the same
   spec.budget.shared_bytes = kOwnedBuckets * sizeof(u32);
@@ -123,21 +123,30 @@ KernelDefinition lz77_link() {
                          Arg<"matches", Matches> all_matches, Arg<"item_bytes", u32> item_bytes) {
     const LzItem item(k, sizes, item_bytes, k.constant(kLzLinkBlocks));
     const Source src(bytes, item);
+    k.return_if(src.size == 0);  // nothing to ask for
     const Matches matches = item.matches_of(all_matches);
     const auto heads = k.shared<u32, kOwnedBuckets, 16>("heads");
     k.range(k.constant<u32>(0), kOwnedBuckets / kWarpLanes, 1,
             [&](const auto& i) { heads.store(i * kWarpLanes + k.lane(), k.constant<u32>(0)); });
     k.sync_warp();
     const LaneU32 lane = k.lane();
+    const auto begins_match = [&](const LaneU32& position) {
+      return (position < src.size) & (src.size - position >= kLzMinMatch);
+    };
+    const auto word_of = [&](const LaneU32& position) {
+      return src.word_at(select(begins_match(position), position, 0));
+    };
+    LaneVar ahead(k, word_of(lane));  // asked for a step before it is hashed
     k.range(k.constant<u32>(0), src.size, kWarpLanes, [&](const auto& base) {
       const LaneU32 position = base + lane;
-      const LaneBool hashed = (position < src.size) & (src.size - position >= kLzMinMatch);
-      const LaneU32 word = src.word_at(select(hashed, position, 0));
-      const LaneU32 hash = (word * kHashMultiplier) >> (32 - kLzHashBits);
+      const LaneBool hashed = begins_match(position);
+      const LaneU32 hash = (*ahead * kHashMultiplier) >> (32 - kLzHashBits);
+      ahead = word_of(position + kWarpLanes);
       const LaneBool mine = hashed & (hash / kOwnedBuckets == item.part);
       const LaneU32 bucket = hash % kOwnedBuckets;
       k.if_(any(mine), [&] {
-        const LaneU32 same = match_any(select(mine, bucket, kOwnedBuckets + lane));
+        // The others share a value, as match.any takes a turn for each that differs.
+        const LaneU32 same = match_any(select(mine, bucket, kOwnedBuckets));
         const LaneU32 earlier = same & k.lanes_below();
         const LaneU32 head = heads.load(bucket);
         k.sync_warp();  // every lane has read before one writes
