@@ -192,6 +192,14 @@ const std::vector<Block>& blocks_for_barriers() {
     list.push_back(block_of({{300, 7, 300}, {0, 33, 290}, {280, 3, 20}, {5, 0, 0}}));
     list.push_back(block_of({{9, 5, 9}, {2, 10, 40}, {0, 3, 400}, {3, 300, 12}, {290, 1, 4}, {5, 0, 0}}));
     list.push_back(block_of({{9, 5, 9}, {400, 17, 8}, {1, 9, 300}, {300, 299, 300}, {5, 0, 0}}));
+    // A batch of 32, and behind it sequences the first of which the staged part of the block cuts.
+    for (uint32_t longer = 70; longer < 86; ++longer) {
+      std::vector<Sequence> cut(31, {55, 7, 4});
+      cut.push_back({longer, 7, 4});
+      cut.insert(cut.end(), 20, {269, 7, 4});
+      cut.push_back({20, 0, 0});
+      list.push_back(block_of(cut));
+    }
     return list;
   }();
   return blocks;

@@ -11,8 +11,13 @@ expect() {
   [ $found = "$code" ] || { echo "expected exit $code, found $found: $*"; head -c 2000 out; head -c 2000 err; failures=1; }
 }
 says() { grep -qF -- "$1" out err || { echo "expected: $1"; head -c 2000 out; failures=1; }; }
-# changed AS SOURCE EDIT: a kernel's source with a mistake put into it.
-changed() { sed "$3" "$kernels/$2" >"$1.cpp"; cmp -s "$kernels/$2" "$1.cpp" && { echo "$2 is as before: $3"; failures=1; }; }
+# changed AS SOURCE EDIT: a kernel's source with a mistake put into it, AS/NAME: it is read with the flags of that NAME.
+mistakes=()
+changed() {
+  local file=$1/${2##*/}
+  mkdir "$1"; sed "$3" "$kernels/$2" >"$file"; mistakes+=("$file")
+  cmp -s "$kernels/$2" "$file" && { echo "$2 is as before: $3"; failures=1; }
+}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 
 mapfile -t all < <(grep -lE '^KernelDefinition [a-z0-9_]+\(\)' "$kernels"/*/*.cpp)
@@ -26,7 +31,7 @@ changed item pages/zero_page.cpp 's/N \/ (kMaxPageBytes \/ 4)/N \/ (kMaxPageByte
 changed elements lz4/lz4_two_phase.cpp 's/{"matches", N \* 2}/{"matches", N * 3}/'
 changed whole lz77/match_finders.cpp 's/{"matches", N \* 12}/{"matches", N * 10}/'
 changed words pages/zero_page.cpp 's/{"src", N}/{"src", SizeExpr(std::string("page").size())}/'
-expect 1 name.cpp budget.cpp rows.cpp item.cpp elements.cpp whole.cpp words.cpp
+expect 1 "${mistakes[@]}"
 says "demux_scatter: no buffer of its cost is the parameter dst"
 says "demux_scatter: the buffer target of its cost is no parameter"
 says "lz77_link: its shared arrays take 8192 bytes, its budget has 16384"
@@ -35,7 +40,7 @@ says "zero_page: an item is 8192 bytes of input by the size of the buffer src_si
 says "lz4_match_page: the buffer matches of N*3 bytes has not 2048 elements of 4 bytes an item"
 says "lz77_hash: the buffer matches of N*10 bytes is no whole number of elements of 4"
 says "zero_page: the size of the buffer src is none that this tool understands"
-for file in name budget rows item elements whole words; do says "$file.cpp:"; done
+for file in name budget rows item elements whole words; do says "/$file/"; done
 expect 2 "$kernels/bwt/bwt_reference.cpp"
 says "no file holds a kernel"
 exit $failures

@@ -96,17 +96,20 @@ class Decoder {
     // A sequence decoded alone may have led beyond what is staged.
     const WarpBool running_out = (*ip_ + kLongestBatched > *staged_end_) & (*staged_end_ < src_size_);
     k_.if_(running_out | (*staged_end_ == 0), [&] { stage(); });
-    const WarpU32 listed = find_tokens();
-    WarpVar decoded(k_, 0);
-    k_.warp_loop([&](auto& batches) {
-      batches.break_if(*decoded >= listed);
-      const WarpU32 count = min(listed - *decoded, kWarpLanes);
-      const WarpU32 good = decode_sequences(*decoded, count);
-      decoded += good;
-      batches.break_if(good < count);
+    WarpVar listed(k_, 0), decoded(k_, 0);
+    // Where sequences too long for a batch follow each other, no tokens are looked for.
+    k_.if_(any(sequence_at(LaneU32(*ip_ - *staged_from_)).batched), [&] {
+      listed = find_tokens();
+      k_.warp_loop([&](auto& batches) {
+        batches.break_if(*decoded >= *listed);
+        const WarpU32 count = min(*listed - *decoded, kWarpLanes);
+        const WarpU32 good = decode_sequences(*decoded, count);
+        decoded += good;
+        batches.break_if(good < count);
+      });
     });
     // What is not wholly staged may be for a batch when more is.
-    return ((*decoded < listed) | (listed == 0)) &
+    return ((*decoded < *listed) | (*listed == 0)) &
            ((*staged_end_ - *ip_ >= kLongestBatched) | (*staged_end_ == src_size_));
   }
 

@@ -204,6 +204,8 @@ bool precompile(clang::tooling::CommonOptionsParser& options, const std::string&
   tool.appendArgumentsAdjuster(
       [](clang::tooling::CommandLineArguments words, llvm::StringRef file) -> clang::tooling::CommandLineArguments {
         std::erase(words, file.str());
+        // What stands behind `--`, where a command was inferred, is a file.
+        std::erase(words, "--");
         words.insert(words.end(), {"-fpch-instantiate-templates", "-xc++-header", prelude});
         return words;
       });

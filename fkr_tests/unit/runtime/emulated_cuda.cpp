@@ -105,11 +105,12 @@ emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, 
                                const uint64_t* stride_bytes, const uint32_t* element_stride, int interleave,
                                int swizzle, int fill) {
   using ptxkit::ptx::Type;
-  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
-                                       Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
-  constexpr int kChunksOf32Bytes = 4;
+  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32,  Type::s32, Type::u64,  Type::s64, Type::f16,
+                                       Type::f32, Type::f64, Type::bf16, Type::f32, Type::tf32, Type::tf32};
+  constexpr int kFlushedF32 = 10, kFlushedTf32 = 12, kChunksOf32Bytes = 4;
   emulator::TensorMap map;
   map.element = element < static_cast<int>(std::size(kElements)) ? kElements[element] : Type::none;
+  map.flushes = element == kFlushedF32 || element == kFlushedTf32;
   map.rank = static_cast<uint8_t>(rank);
   map.address = reinterpret_cast<uint64_t>(address);
   std::copy_n(size, rank, map.size.begin());
