@@ -4,6 +4,7 @@
 #include <lz4hc.h>
 
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "fkr_tests/emulated/lz4_blocks.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 
@@ -104,31 +105,8 @@ TEST(Lz4Decompress, LengthsOfManyBytes) {
   for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
-// The first sequence behind 32 others stands where tokens are still looked for and is cut by the end of what is staged:
-// nothing of its batch is decoded before more is staged over what the lanes have just read.
 TEST(Lz4Decompress, ASequenceThatTheStagedPartCuts) {
-  std::vector<Block> blocks;
-  for (uint32_t longer = 70; longer < 86; ++longer) {
-    Block block{{}, 0};
-    const auto literals = [&](uint32_t count) {
-      block.bytes.insert(block.bytes.end(), {uint8_t{0xf0}, static_cast<uint8_t>(count - 15)});
-      const Bytes run = ptxkit::testing::random_bytes(count, longer);
-      block.bytes.insert(block.bytes.end(), run.begin(), run.end());
-      block.capacity += count;
-    };
-    const auto sequences = [&](uint32_t count, uint32_t literal_count) {
-      for (uint32_t i = 0; i < count; ++i) {
-        literals(literal_count);
-        block.bytes.insert(block.bytes.end(), {uint8_t{7}, uint8_t{0}});
-        block.capacity += 4;
-      }
-    };
-    sequences(31, 55);
-    sequences(1, longer);
-    sequences(20, 269);
-    literals(20);
-    blocks.push_back(block);
-  }
+  const auto blocks = ptxkit::testing::blocks_that_the_staged_part_cuts();
   for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 

@@ -17,6 +17,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/report/analysis.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "fkr_tests/emulated/lz4_blocks.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 
@@ -24,6 +25,7 @@ namespace ptxkit::kernels {
 namespace {
 
 using ptxkit::testing::Block;
+using ptxkit::testing::block_of_sequences;
 using ptxkit::testing::Bytes;
 using ptxkit::testing::kernel_image;
 using ptxkit::testing::matchable_bytes;
@@ -160,46 +162,14 @@ const std::vector<Block>& bad_blocks() {
   return blocks;
 }
 
-struct Sequence {
-  uint32_t literal_count, offset, match_length;  // match_length 0: the last, without a match
-};
-
-// A block of those sequences; the literals are all different from their neighbours.
-Block block_of(const std::vector<Sequence>& sequences) {
-  Block block{};
-  const auto extend = [&](uint32_t length) {
-    for (; length >= 255; length -= 255) block.bytes.push_back(255);
-    block.bytes.push_back(static_cast<uint8_t>(length));
-  };
-  for (const Sequence& each : sequences) {
-    const uint32_t beyond_minimum = each.match_length ? each.match_length - 4 : 0;
-    block.bytes.push_back(static_cast<uint8_t>(std::min(each.literal_count, 15u) << 4 | std::min(beyond_minimum, 15u)));
-    if (each.literal_count >= 15) extend(each.literal_count - 15);
-    for (uint32_t i = 0; i < each.literal_count; ++i) block.bytes.push_back(static_cast<uint8_t>(7 * i + i / 32));
-    block.capacity += each.literal_count + each.match_length;
-    if (each.match_length == 0) break;
-    block.bytes.push_back(static_cast<uint8_t>(each.offset));
-    block.bytes.push_back(static_cast<uint8_t>(each.offset >> 8));
-    if (beyond_minimum >= 15) extend(beyond_minimum - 15);
-  }
-  return block;
-}
-
 // Every way of copying after every other: a length of two extension bytes or more is for no batch of sequences.
 const std::vector<Block>& blocks_for_barriers() {
   static const std::vector<Block> blocks = [] {
     std::vector<Block> list = good_blocks();
-    list.push_back(block_of({{300, 7, 300}, {0, 33, 290}, {280, 3, 20}, {5, 0, 0}}));
-    list.push_back(block_of({{9, 5, 9}, {2, 10, 40}, {0, 3, 400}, {3, 300, 12}, {290, 1, 4}, {5, 0, 0}}));
-    list.push_back(block_of({{9, 5, 9}, {400, 17, 8}, {1, 9, 300}, {300, 299, 300}, {5, 0, 0}}));
-    // A batch of 32, and behind it sequences the first of which the staged part of the block cuts.
-    for (uint32_t longer = 70; longer < 86; ++longer) {
-      std::vector<Sequence> cut(31, {55, 7, 4});
-      cut.push_back({longer, 7, 4});
-      cut.insert(cut.end(), 20, {269, 7, 4});
-      cut.push_back({20, 0, 0});
-      list.push_back(block_of(cut));
-    }
+    list.push_back(block_of_sequences({{300, 7, 300}, {0, 33, 290}, {280, 3, 20}, {5, 0, 0}}));
+    list.push_back(block_of_sequences({{9, 5, 9}, {2, 10, 40}, {0, 3, 400}, {3, 300, 12}, {290, 1, 4}, {5, 0, 0}}));
+    list.push_back(block_of_sequences({{9, 5, 9}, {400, 17, 8}, {1, 9, 300}, {300, 299, 300}, {5, 0, 0}}));
+    for (Block& block : ptxkit::testing::blocks_that_the_staged_part_cuts()) list.push_back(std::move(block));
     return list;
   }();
   return blocks;

@@ -3,20 +3,15 @@
 #include <string>
 #include <utility>
 
+#include "runtime/codec/forwarding_backend.hpp"
+
 namespace ptxkit::codec {
 namespace {
 
-class WithAllocator final : public Backend {
+class WithAllocator final : public ForwardingBackend {
  public:
   WithAllocator(std::unique_ptr<Backend> backend, AllocateHostMemory allocate)
-      : backend_(std::move(backend)), allocate_(std::move(allocate)) {}
-  std::string_view name() const override { return backend_->name(); }
-  std::string description() const override { return backend_->description(); }
-  bool supports(Operation operation) const override { return backend_->supports(operation); }
-  Encoder default_encoder() const override { return backend_->default_encoder(); }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
-    return backend_->preferred_batch_bytes(chunk_bytes);
-  }
+      : ForwardingBackend(std::move(backend)), allocate_(std::move(allocate)) {}
   Result<HostMemory> host_memory(std::size_t size_bytes) override {
     auto first = allocate_(size_bytes);
     if (first == nullptr) {
@@ -24,19 +19,8 @@ class WithAllocator final : public Backend {
     }
     return HostMemory(std::move(first), size_bytes);
   }
-  Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    return backend_->compress(items, encoder);
-  }
-  Result<void> decompress(std::span<DecompressItem> items) override { return backend_->decompress(items); }
-  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
-    return backend_->begin_compress(items, encoder);
-  }
-  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
-    return backend_->begin_decompress(items);
-  }
 
  private:
-  std::unique_ptr<Backend> backend_;
   AllocateHostMemory allocate_;
 };
 

@@ -201,14 +201,11 @@ clang::tooling::ArgumentsAdjuster appended(const clang::tooling::CommandLineArgu
 // The prelude, as the first of the files would read it, into `output`.
 bool precompile(clang::tooling::CommonOptionsParser& options, const std::string& output) {
   clang::tooling::ClangTool tool(options.getCompilations(), {options.getSourcePathList().front()});
-  tool.appendArgumentsAdjuster(
-      [](clang::tooling::CommandLineArguments words, llvm::StringRef file) -> clang::tooling::CommandLineArguments {
-        std::erase(words, file.str());
-        // What stands behind `--`, where a command was inferred, is a file.
-        std::erase(words, "--");
-        words.insert(words.end(), {"-fpch-instantiate-templates", "-xc++-header", prelude});
-        return words;
-      });
+  tool.appendArgumentsAdjuster([](clang::tooling::CommandLineArguments words, llvm::StringRef file) {
+    std::erase(words, file.str());
+    return words;
+  });
+  tool.appendArgumentsAdjuster(appended({"-fpch-instantiate-templates", "-xc++-header", prelude}));
   tool.appendArgumentsAdjuster(appended(kFlags));
   PreludeFactory factory(output);
   return tool.run(&factory) == 0;

@@ -158,34 +158,39 @@ TEST(TensorModes, TheBitsAreThoseOfAnH200) {
   EXPECT_EQ(recorded.size(), ptxkit::testing::tensor_cases().size());
 }
 
+struct Im2colCase {
+  unsigned rank;
+  Point base;
+  std::vector<unsigned> offsets;
+  uint8_t stride;
+};
+
+Copied run_im2col(const Im2colCase& each, const TensorMap& map, unsigned bytes) {
+  std::string coordinates, offsets, before;
+  for (unsigned i = 0; i < each.rank; ++i) coordinates += fmt::format("{}{}", i ? ", " : "", each.base[i]);
+  for (unsigned i = 0; i < each.offsets.size(); ++i) {
+    before += fmt::format("mov.u16 %rs{}, {};\n", i, each.offsets[i]);
+    offsets += fmt::format("{}%rs{}", i ? ", " : "", i);
+  }
+  return run_copy(
+      load_text(
+          fmt::format("{}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [{{}}, {{{{{}}}}}], "
+                      "[bar], {{{{{}}}}}",
+                      each.rank, coordinates, offsets),
+          bytes, before),
+      map);
+}
+
 TEST(TensorModes, Im2colWalksTheBoundingBox) {
-  struct Case {
-    unsigned rank;
-    Point base;
-    std::vector<unsigned> offsets;
-    uint8_t stride;
-  };
-  for (const Case& each : std::vector<Case>{{3, {4, 1, 1}, {2}, 1},
-                                            {4, {0, 2, 3, 1}, {0, 0}, 1},
-                                            {4, {4, -1, -1, 0}, {2, 1}, 1},
-                                            {4, {0, 1, 3, 1}, {1, 1}, 2},
-                                            {5, {0, 3, 4, 1, 2}, {1, 2, 0}, 1},
-                                            {5, {4, -1, 1, -1, 0}, {0, 1, 2}, 2}}) {
+  for (const Im2colCase& each : std::vector<Im2colCase>{{3, {4, 1, 1}, {2}, 1},
+                                                        {4, {0, 2, 3, 1}, {0, 0}, 1},
+                                                        {4, {4, -1, -1, 0}, {2, 1}, 1},
+                                                        {4, {0, 1, 3, 1}, {1, 1}, 2},
+                                                        {5, {0, 3, 4, 1, 2}, {1, 2, 0}, 1},
+                                                        {5, {4, -1, 1, -1, 0}, {0, 1, 2}, 2}}) {
     TensorMap map = images(each.rank);
     map.element_stride.fill(each.stride);
-    std::string coordinates, offsets, before;
-    for (unsigned i = 0; i < each.rank; ++i) coordinates += fmt::format("{}{}", i ? ", " : "", each.base[i]);
-    for (unsigned i = 0; i < each.offsets.size(); ++i) {
-      before += fmt::format("mov.u16 %rs{}, {};\n", i, each.offsets[i]);
-      offsets += fmt::format("{}%rs{}", i ? ", " : "", i);
-    }
-    const Copied copied = run_copy(
-        load_text(
-            fmt::format("{}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [{{}}, {{{{{}}}}}], "
-                        "[bar], {{{{{}}}}}",
-                        each.rank, coordinates, offsets),
-            64 * 16, before),
-        map);
+    const Copied copied = run_im2col(each, map, 64 * 16);
     ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
     const std::vector<Point> expected = pixels(map, each.base);
     for (unsigned pixel = 0; pixel < 64; ++pixel)
@@ -193,7 +198,8 @@ TEST(TensorModes, Im2colWalksTheBoundingBox) {
         Point point = expected[pixel];
         point[0] += c;
         for (unsigned i = 0; i < each.offsets.size(); ++i) point[i + 1] += each.offsets[i];
-        EXPECT_EQ(copied.tile[pixel * 4 + c], word_at(map, point)) << each.rank << " " << coordinates << " " << pixel;
+        EXPECT_EQ(copied.tile[pixel * 4 + c], word_at(map, point))
+            << each.rank << " " << ::testing::PrintToString(each.base) << " " << pixel;
       }
   }
 }
@@ -201,17 +207,11 @@ TEST(TensorModes, Im2colWalksTheBoundingBox) {
 // Of slices of channels W is the innermost dimension, and a pixel is one slice of that many bytes, whatever the map
 // says of channels. What an H200 moved in 20 programs, seen from the words.
 TEST(TensorModes, Im2colOfSlices) {
-  struct Case {
-    unsigned rank;
-    Point base;
-    std::vector<unsigned> offsets;
-    uint8_t stride;
-  };
   for (const unsigned bytes : {16u, 32u})
-    for (const Case& each : std::vector<Case>{{3, {1, 1, 0}, {1}, 1},
-                                              {4, {2, 3, 1, 0}, {0, 0}, 1},
-                                              {4, {-1, -1, 2, 0}, {1, 2}, 2},
-                                              {5, {2, 0, 1, 1, 0}, {2, 1, 0}, 1}}) {
+    for (const Im2colCase& each : std::vector<Im2colCase>{{3, {1, 1, 0}, {1}, 1},
+                                                          {4, {2, 3, 1, 0}, {0, 0}, 1},
+                                                          {4, {-1, -1, 2, 0}, {1, 2}, 2},
+                                                          {5, {2, 0, 1, 1, 0}, {2, 1, 0}, 1}}) {
       TensorMap map{.rank = static_cast<uint8_t>(each.rank), .element = ptx::Type::f16, .is_im2col = true};
       map.interleave_bytes = static_cast<uint8_t>(bytes);
       if (bytes == 32) map.swizzle = TensorSwizzle::bytes_32;
@@ -221,19 +221,7 @@ TEST(TensorModes, Im2colOfSlices) {
       map.box = {64, 40};
       map.lower_corner = map.upper_corner = {-1, -1, 0};
       map.element_stride.fill(each.stride);
-      std::string coordinates, offsets, before;
-      for (unsigned i = 0; i < each.rank; ++i) coordinates += fmt::format("{}{}", i ? ", " : "", each.base[i]);
-      for (unsigned i = 0; i < each.offsets.size(); ++i) {
-        before += fmt::format("mov.u16 %rs{}, {};\n", i, each.offsets[i]);
-        offsets += fmt::format("{}%rs{}", i ? ", " : "", i);
-      }
-      const Copied copied = run_copy(
-          load_text(
-              fmt::format("{}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [{{}}, {{{{{}}}}}], "
-                          "[bar], {{{{{}}}}}",
-                          each.rank, coordinates, offsets),
-              40 * bytes, before),
-          map);
+      const Copied copied = run_im2col(each, map, 40 * bytes);
       ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
       const std::vector<Point> expected = pixels(map, each.base);
       const unsigned words = bytes / 4;
@@ -242,7 +230,8 @@ TEST(TensorModes, Im2colOfSlices) {
         for (unsigned k = 0; k < each.offsets.size(); ++k) point[k] += each.offsets[k];
         const uint32_t slice = word_at(map, point);  // its number + 1
         const unsigned line = i / 32, at = bytes == 32 && line % 2 ? i ^ 4 : i;
-        EXPECT_EQ(copied.tile[at], slice ? (slice - 1) * words + i % words + 1 : 0) << bytes << " " << coordinates;
+        EXPECT_EQ(copied.tile[at], slice ? (slice - 1) * words + i % words + 1 : 0)
+            << bytes << " " << ::testing::PrintToString(each.base);
       }
     }
 }
