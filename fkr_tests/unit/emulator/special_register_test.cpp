@@ -36,5 +36,25 @@ TEST(SpecialRegisters, OfThreadsWarpsAndBlocks) {
     }
 }
 
+// Every instruction of the block is a tick, also within a warp's turn.
+TEST(SpecialRegisters, ClocksCountInstructions) {
+  const std::vector<std::string> reads = {"mov.u32 %r{}, %clock;", "mov.u64 %rd4, %clock64;\n  cvt.u32.u64 %r{}, %rd4;",
+                                          "mov.u32 %r{}, %globaltimer_lo;"};
+  std::string body;
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::string& read = reads[i];
+    body += "  " + fmt::format(fmt::runtime(read), 1) + "\n";
+    for (unsigned k = 0; k < 4; ++k) body += "  add.u32 %r3, %r0, 1;\n";
+    body += "  " + fmt::format(fmt::runtime(read), 2) + "\n" +
+            fmt::format("  sub.u32 %r1, %r2, %r1;\n  st.global.u32 [%rd0+{}], %r1;\n", 4 * i);
+  }
+  // A loop that waits for time to pass ends, in whatever turns.
+  body += "  mov.u32 %r1, %clock;\nwaits:\n  mov.u32 %r2, %clock;\n  sub.u32 %r2, %r2, %r1;\n"
+          "  setp.lt.u32 %p0, %r2, 1000;\n  @%p0 bra waits;\n  st.global.u32 [%rd0+12], %r2;\n";
+  const Ran ran = run_kernel(entry_text(body), {.block = {1}}, 4);
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  EXPECT_EQ(ran.out, (std::vector<uint32_t>{5, 6, 5, 1001}));
+}
+
 }  // namespace
 }  // namespace ptxkit::emulator

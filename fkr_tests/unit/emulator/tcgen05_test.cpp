@@ -351,7 +351,8 @@ TEST(Tcgen05, MistakesAreFound) {
   EXPECT_THAT(fault_of("  add.u32 %r5, %r1, %r21;\n  add.u32 %r5, %r5, 64;\n" + store),
               HasSubstr("columns 64 to 64 of tensor memory are in no allocation"));
   // What nobody wrote decides.
-  EXPECT_THAT(fault_of(kAt + load + "  setp.eq.u32 %p6, %v0, 9;\n  @%p6 bra fill;\n"), HasSubstr("F071"));
+  EXPECT_THAT(fault_of(kAt + load + "  tcgen05.wait::ld.sync.aligned;\n  setp.eq.u32 %p6, %v0, 9;\n  @%p6 bra fill;\n"),
+              HasSubstr("F071"));
   const uint32_t good = descriptor_of(kHalves);
   EXPECT_EQ(fault_of(multiply_text(kHalves, good)), "");
   EXPECT_THAT(fault_of(multiply_text(kHalves, good, "%rd10", "%p5", "  bar.sync 0;\n")),
@@ -369,6 +370,30 @@ TEST(Tcgen05, MistakesAreFound) {
   EXPECT_THAT(fault_of(multiply_text(kHalves, good, "%rd10", "%p5", kCommit + kWait,
                                      "  or.b64 %rd11, %rd11, 0x2000000000000000;\n")),
               HasSubstr("chunks of 32 bytes are not emulated"));
+}
+
+// Registers that a load still writes, each beside the same with its wait.
+TEST(Tcgen05, MissingWaitOfALoad) {
+  const std::string stored = kAt + set(4) + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
+                             ";\n  tcgen05.wait::st.sync.aligned;\n",
+                    load = "  tcgen05.ld.sync.aligned.32x32b.x4.b32 " + registers(4) + ", [%r5];\n",
+                    reduce = "  tcgen05.ld.red.sync.aligned.32x32b.x4.u32.max " + registers(4) + ", %v9, [%r5];\n",
+                    wait = "  tcgen05.wait::ld.sync.aligned;\n";
+  struct Bug {
+    std::string load, use, verb;
+  };
+  const std::vector<Bug> bugs = {{load, "  add.u32 %v8, %v2, 1;\n", "%v2 is used"},
+                                 {load, "  mov.u32 %v3, 1;\n  mov.u32 %v1, %v3;\n", "%v3 is used"},
+                                 {load, "  add.u32 %v0, %r0, 1;\n", "%v0 is written"},
+                                 {load, "  st.global.u32 [%rd2], %v1;\n", "%v1 is used"},
+                                 {reduce, "  add.u32 %v8, %v9, 1;\n", "%v9 is used"}};
+  for (const Bug& each : bugs) {
+    SCOPED_TRACE(each.use);
+    EXPECT_THAT(fault_of(stored + each.load + each.use + wait),
+                HasSubstr(each.verb + " while tcgen05.ld still writes it: tcgen05.wait::ld has not been executed"));
+    EXPECT_EQ(fault_of(stored + each.load + wait + each.use), "");
+  }
+  fmt::print("{} planted bugs found\n{} clean twins untouched\n", bugs.size(), bugs.size());
 }
 
 TEST(Tcgen05, MistakesWithAllocations) {

@@ -17,15 +17,19 @@ using ptx::Type;
 
 }  // namespace
 
-// The registers that products of this function use, as accumulators or for A.
+// The registers that products of this function use, as accumulators or for A, and that tcgen05.ld writes.
 void Decoder::find_watched() {
   watched_.clear();
   for (const ptx::Instruction& instruction : function_->instructions) {
-    if (instruction.op != Op::wgmma || !function_->has(instruction, Mod::mma_async)) continue;
+    const bool product = instruction.op == Op::wgmma && function_->has(instruction, Mod::mma_async);
+    const bool load = instruction.op == Op::tcgen05 && function_->has(instruction, Mod::ld);
+    if (!product && !load) continue;
     instruction_ = &instruction;
     if (!read_operands()) continue;
     for (const ptx::MatchedOperand& operand : operands_) {
-      if (operand.spec.purpose != Purpose::result && operand.spec.purpose != Purpose::a) continue;
+      const Purpose purpose = operand.spec.purpose;
+      if (load && purpose == Purpose::reduction) watched_.insert(operand.operand.id);
+      if (purpose != Purpose::result && purpose != Purpose::a) continue;
       for (const Operand& each : function_->children(operand.operand))
         if (each.kind == OperandKind::reg) watched_.insert(each.id);
     }

@@ -65,11 +65,11 @@ bool Decoder::tensor_memory(Code& code) {
     image_.tensors.push_back(form);
     return true;
   };
-  if (w.has(Mod::fence_before_thread_sync) || w.has(Mod::fence_after_thread_sync) || w.has(Mod::wait_ld)) {
-    // Everything happens in order here; loads have their values at once.
-    code.run = code.checked = [](Warp&, const Code&, uint32_t) {};
+  if (w.has(Mod::fence_before_thread_sync) || w.has(Mod::fence_after_thread_sync)) {
+    code.run = code.checked = [](Warp&, const Code&, uint32_t) {};  // everything happens in order here
     return true;
   }
+  if (w.has(Mod::wait_ld)) return finish(TensorAction::wait_load);
   if (w.has(Mod::wait_st)) return finish(TensorAction::wait_store);
   if (w.has(Mod::relinquish_alloc_permit)) return finish(TensorAction::relinquish);
   if (w.has(Mod::alloc) || w.has(Mod::dealloc)) {

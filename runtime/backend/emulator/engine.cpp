@@ -118,7 +118,7 @@ void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
 }
 
 void refresh_clock(Warp& warp) {
-  uint64_t steps = warp.cta->statistics.warp_instructions;
+  const uint64_t steps = warp.cta->statistics.warp_instructions + warp.turn_steps;
   auto fill32 = [&](SpecialSlot slot, uint64_t value) {
     std::fill_n(reinterpret_cast<uint32_t*>(at<uint8_t>(warp, special_ref(slot))), kLanes,
                 static_cast<uint32_t>(value));
@@ -387,6 +387,10 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       ++warp.fragments[index].pc;
       warp.fragments[index].turn = ++warp.turn;
       return Next::stop;
+    case Kind::clock:
+      refresh_clock(warp);
+      ++warp.fragments[index].pc;
+      return Next::go_on;
     case Kind::simple:
       break;
   }
@@ -471,6 +475,7 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
         continue;
       }
       warp.fragments[index].pc = pc;
+      warp.turn_steps = steps;
       next = control(warp, index, code, exec);
       if (next != Next::go_on) break;
       pc = warp.fragments[index].pc;
@@ -486,8 +491,7 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
 }  // namespace
 
 void add_clock_refresh(Code& code) {
-  code.run = code.checked = [](Warp& warp, const Code&, uint32_t) { refresh_clock(warp); };
-  code.undefined = Undefined::none;
+  code.kind = Kind::clock;
   code.counts = false;
 }
 

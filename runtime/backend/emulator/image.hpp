@@ -67,6 +67,7 @@ enum class Kind : uint8_t {
   mbarrier_wait,  // mbarrier.try_wait
   collective,     // .sync among lanes of a warp
   yield,          // nanosleep: lets other lanes and warps go first
+  clock,          // before an instruction that reads a clock
   unsupported,    // what the emulator cannot run; `target` is its index in ProgramImage::refusals
 };
 

@@ -92,6 +92,7 @@ struct Warp {
   uint32_t exit_pc = 0;  // of the lanes that left last
   uint32_t exit_lane = 0;
   uint64_t turn = 0;
+  uint64_t turn_steps = 0;         // instructions since it was this warp's turn, where control() runs
   uint32_t carry = 0;              // CC.CF, by lane
   uint32_t cluster_arrived = 0;    // lanes that arrived at the cluster's barrier in this phase
   uint32_t cluster_owed = 0;       // lanes that arrived and have not waited

@@ -254,6 +254,10 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
   }
   if constexpr (!kStore) {
     if (form.reduction != TensorReduction::none) reduce_columns(warp, code, form);
+    if (checks(*warp.cta, kCheckRaces)) {
+      start_load(warp, std::span(refs, form.data.count));
+      if (form.reduction != TensorReduction::none) start_load(warp, std::span(&code.dst, 1));
+    }
   } else {
     auto& open = memory.stores[warp.index];
     const auto add = [&](uint64_t column) {
@@ -264,6 +268,8 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
     if (form.shape == TensorShape::halves) add(place.column + form.split);
   }
 }
+
+void wait_load(Warp& warp, const Code&, uint32_t) { warp.warpgroup.wait_loads(); }
 
 void wait_store(Warp& warp, const Code&, uint32_t) {
   if (!warp.cta->tensor_memory) return;
@@ -441,6 +447,9 @@ void select_tensor(Code& code, TensorAction action) {
       break;
     case TensorAction::store:
       code.run = move<true>;
+      break;
+    case TensorAction::wait_load:
+      code.run = wait_load;
       break;
     case TensorAction::wait_store:
       code.run = wait_store;

@@ -48,7 +48,7 @@ struct TensorMemory {
   }
 };
 
-enum class TensorAction : uint8_t { allocate, release, relinquish, load, store, wait_store, copy, multiply, commit };
+enum class TensorAction : uint8_t { allocate, release, relinquish, load, wait_load, store, wait_store, copy, multiply, commit };
 enum class TensorShape : uint8_t { rows_32, rows_16_by_64, rows_16_by_128, rows_16_by_256, halves };
 enum class TensorReduction : uint8_t { none, of_unsigned, of_signed, of_float };
 enum class TensorKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };  // factors: from mxf8f6f4 on

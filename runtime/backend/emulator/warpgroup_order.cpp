@@ -16,11 +16,13 @@ using Pending = WarpgroupOrder::Pending;
 
 void report_pending(Warp& warp, const Pending& use, std::string_view verb) {
   const bool committed = use.group < warp.warpgroup.commits;
-  report(warp, {.kind = FaultKind::wgmma_pending,
-                .message = fmt::format("{} is {} while wgmma.mma_async still {} it: {}", register_name(warp, use.ref),
-                                       verb, use.is_result ? "writes" : "reads",
-                                       committed ? "wgmma.wait_group has not been executed for its group"
-                                                 : "its group has not been committed"),
+  report(warp, {.kind = use.is_load ? FaultKind::async_pending : FaultKind::wgmma_pending,
+                .message = fmt::format("{} is {} while {} still {} it: {}", register_name(warp, use.ref), verb,
+                                       use.is_load ? "tcgen05.ld" : "wgmma.mma_async",
+                                       use.is_result ? "writes" : "reads",
+                                       use.is_load ? "tcgen05.wait::ld has not been executed"
+                                       : committed ? "wgmma.wait_group has not been executed for its group"
+                                                   : "its group has not been committed"),
                 .lane = static_cast<unsigned>(std::countr_zero(warp.active)),
                 .has_other = true,
                 .other_pc = use.pc,
@@ -37,7 +39,11 @@ void WarpgroupOrder::fence() {
 }
 
 void WarpgroupOrder::wait(uint64_t groups_left) {
-  std::erase_if(pending, [&](const Pending& each) { return each.group + groups_left < commits; });
+  std::erase_if(pending, [&](const Pending& each) { return !each.is_load && each.group + groups_left < commits; });
+}
+
+void WarpgroupOrder::wait_loads() {
+  std::erase_if(pending, [](const Pending& each) { return each.is_load; });
 }
 
 void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t count) {
@@ -81,7 +87,12 @@ void start_product(Warp& warp, const MatrixForm& form) {
         report_pending(warp, each, is_result ? "written" : "used");
         break;
       }
-      started.push_back({warp.frame, ref, is_result, warp.pc, form.shape.n, order.commits});
+      started.push_back({.frame = warp.frame,
+                         .ref = ref,
+                         .is_result = is_result,
+                         .pc = warp.pc,
+                         .shape_n = form.shape.n,
+                         .group = order.commits});
     }
   };
   use(form.d, true);
@@ -92,6 +103,12 @@ void start_product(Warp& warp, const MatrixForm& form) {
     });
   });
   order.pending.insert(order.pending.end(), started.begin(), started.end());
+}
+
+void start_load(Warp& warp, std::span<const uint32_t> registers) {
+  for (const uint32_t ref : registers)
+    warp.warpgroup.pending.push_back(
+        {.frame = warp.frame, .ref = ref, .is_result = true, .is_load = true, .pc = warp.pc});
 }
 
 }  // namespace ptxkit::emulator

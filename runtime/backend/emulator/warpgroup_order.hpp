@@ -1,10 +1,12 @@
-// What wgmma's fence, commit_group and wait_group order: which registers a product still uses. PTX ISA 9.0, 9.7.15.7.
+// What wgmma's fence, commit_group and wait_group order: which registers a product still uses; and which of them
+// tcgen05.ld still writes, up to its wait::ld. PTX ISA 9.0, 9.7.15.7 and 9.7.16.8.
 //
-// Products run at once here; that their registers may not be touched yet is a mark on each, as with asynchronous
-// copies. The decoder puts a watch before every instruction that names a register of a product.
+// Both run at once here; that their registers may not be touched yet is a mark on each, as with asynchronous copies.
+// The decoder puts a watch before every instruction that names such a register.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ptxkit::emulator {
@@ -20,11 +22,12 @@ struct WatchedRegister {
 };
 
 struct WarpgroupOrder {
-  // A register of a product that has not been waited for.
+  // A register of a product or a load that has not been waited for.
   struct Pending {
     const Frame* frame = nullptr;
     uint32_t ref = 0;
     bool is_result = false;  // may not even be read
+    bool is_load = false;    // of tcgen05.ld; else of a product
     uint32_t pc = 0;
     uint32_t shape_n = 0;
     uint64_t group = 0;  // number of commits before it
@@ -41,10 +44,12 @@ struct WarpgroupOrder {
   void fence();
   void commit() { ++commits; }
   void wait(uint64_t groups_left);
+  void wait_loads();
 };
 
-// With the sanitizer: an instruction is about to use these registers; a product is about to start.
+// With the sanitizer: an instruction is about to use these registers; a product or a load is about to start.
 void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t count);
 void start_product(Warp& warp, const MatrixForm& form);
+void start_load(Warp& warp, std::span<const uint32_t> registers);
 
 }  // namespace ptxkit::emulator
