@@ -138,8 +138,9 @@ constexpr std::array<uint16_t, 20> kEdges16 = {0,      1,      0xffff, 0x8000, 0
                                                0x7c00, 0xfc00, 0x7e00, 0x03ff, 0x0400, 0x7bff, 0x3800,
                                                0x4200, 0x3f80, 0x7f80, 0x7fc0, 0x007f, 0x0080};
 
-// What a slot holds: half the time an edge of its width, else random bits.
-uint64_t value_for(std::mt19937_64& random, unsigned bytes) {
+}  // namespace
+
+uint64_t edge_value(std::mt19937_64& random, unsigned bytes) {
   const uint64_t bits = random();
   switch (random() % 4) {
     case 0:
@@ -154,8 +155,6 @@ uint64_t value_for(std::mt19937_64& random, unsigned bytes) {
   if (bytes == 4 && random() % 2) return half() << 16 | half();
   return bytes == 4 ? kEdges32[random() % kEdges32.size()] : half();
 }
-
-}  // namespace
 
 std::string_view form_exception(const FormCase& each) {
   if (each.approximate) return "the ISA promises an error bound, no bits";
@@ -245,7 +244,7 @@ std::vector<uint8_t> form_inputs(std::span<const FormCase> cases) {
     std::mt19937_64 random(seed);
     for (size_t slot = 0; slot < each.registers.size() * kFormThreads; ++slot) {
       const unsigned width = width_of(each.registers[slot % each.registers.size()]).bytes;
-      const std::array<uint64_t, 2> value{value_for(random, width), value_for(random, width)};
+      const std::array<uint64_t, 2> value{edge_value(random, width), edge_value(random, width)};
       const auto* raw = reinterpret_cast<const uint8_t*>(value.data());
       bytes.insert(bytes.end(), raw, raw + kSlotBytes);
     }

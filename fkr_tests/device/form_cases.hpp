@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ std::string form_program(std::span<const FormCase> cases);
 
 // Values at the edges of every type, and random bits; the same for a case in whatever program it stands.
 std::vector<uint8_t> form_inputs(std::span<const FormCase> cases);
+
+// A value of so many bytes: half the time an edge of the types that have them, else random bits.
+uint64_t edge_value(std::mt19937_64& random, unsigned bytes);
 
 // Slots of a case: bytes of all threads.
 size_t form_bytes(const FormCase& each);
