@@ -244,6 +244,55 @@ MatrixCase pointer_types_case() {
   return out;
 }
 
+// B of counting halves times a unit matrix: D shows from where each element of B was read. A loop over descriptors of
+// every swizzle and order, start within 1,024 bytes and base offset.
+MatrixCase base_offset_case() {
+  MatrixCase out;
+  out.name = "wgmma reads where base offsets say";
+  out.threads = 128;
+  uint32_t count = 0;
+  for (unsigned swizzle = 1; swizzle < 4; ++swizzle)
+    for (uint64_t columns = 0; columns < 2; ++columns)
+      for (uint32_t line = 0; line < 8; ++line)
+        for (uint64_t base = 0; base < 8; ++base, ++count) {
+          const uint32_t row = 256u >> swizzle;
+          const Descriptor of_b{columns ? 16 * row : 16, 8 * row, swizzle};
+          const std::array<uint64_t, 2> each{of_b.bits(128 * line) | base << 49, columns};
+          const auto* raw = reinterpret_cast<const uint8_t*>(each.data());
+          out.in.insert(out.in.end(), raw, raw + sizeof each);
+        }
+  out.out_bytes = size_t{count} * 1024;
+  const auto multiply = [](int columns) {
+    return fmt::format(
+        "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {}, %da, %db, %keeps, 1, 1, 0, "
+        "{};\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+        registers("d", 8), columns);
+  };
+  out.ptx = std::string(kHeader) +
+            ".shared .align 1024 .b8 tile[16384];\n.visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n"
+            ".reg .pred %more, %one, %columns, %keeps;\n.reg .b64 %in, %out, %at, %base, %da, %db, %rest, %order;\n"
+            ".reg .b32 %thread, %tile, %i, %to, %row;\n.reg .b16 %half;\n.reg .f32 %d<8>;\n"
+            "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\nmov.u32 %tile, tile;\n"
+            "mov.u32 %i, %thread;\nfill:\nshl.b32 %to, %i, 1;\nadd.u32 %to, %to, %tile;\ncvt.rn.f16.u32 %half, %i;\n"
+            "st.shared.b16 [%to], %half;\nmov.b16 %half, 0;\nst.shared.b16 [%to+12288], %half;\nadd.u32 %i, %i, 128;\n"
+            "setp.lt.u32 %more, %i, 2048;\n@%more bra fill;\nbar.sync 0;\n"
+            // Row m of A, element m, in atoms of 8 rows of 16 bytes.
+            "shr.u32 %row, %thread, 3;\nmul.lo.u32 %to, %row, 384;\nand.b32 %row, %thread, 7;\n"
+            "mad.lo.u32 %to, %row, 18, %to;\nadd.u32 %to, %to, %tile;\nmov.b16 %half, 0x3c00;\n"
+            "setp.lt.u32 %one, %thread, 16;\n@%one st.shared.b16 [%to+12288], %half;\nbar.sync 0;\nfence.proxy.async;\n"
+            "bar.sync 0;\ncvt.u64.u32 %base, %tile;\nand.b64 %base, %base, 0x3ffff;\nshr.b64 %base, %base, 4;\n" +
+            fmt::format("add.u64 %da, %base, {:#x};\n", Descriptor{128, 256, 0}.bits(12288)) +
+            "setp.ne.u32 %keeps, 0, 0;\nsetp.lt.u32 %one, %thread, 32;\nmul.wide.u32 %at, %thread, 32;\n"
+            "add.u64 %out, %out, %at;\nmov.u32 %i, 0;\nnext:\nld.global.v2.u64 {%rest, %order}, [%in];\n"
+            "add.u64 %db, %base, %rest;\nsetp.ne.u64 %columns, %order, 0;\n@%columns bra across;\n" +
+            multiply(0) + "bra.uni done;\nacross:\n" + multiply(1) +
+            "done:\n@%one st.global.v4.f32 [%out], {%d0, %d1, %d2, %d3};\n"
+            "@%one st.global.v4.f32 [%out+16], {%d4, %d5, %d6, %d7};\nadd.u64 %out, %out, 1024;\n"
+            "add.u64 %in, %in, 16;\nadd.u32 %i, %i, 1;\n" +
+            fmt::format("setp.lt.u32 %more, %i, {};\n@%more bra next;\nret;\n}}\n", count);
+  return out;
+}
+
 }  // namespace
 
 std::vector<MatrixCase> matrix_cases() {
@@ -304,6 +353,7 @@ std::vector<MatrixCase> matrix_cases() {
       cases.push_back(sparse_case(each.a, each.d, each.depth, each.count, selector, random));
   for (const std::string_view type : {"f16", "bf16"}) cases.push_back(out_of_bounds_case(type));
   cases.push_back(pointer_types_case());
+  cases.push_back(base_offset_case());
   return cases;
 }
 

@@ -37,6 +37,14 @@ inline std::string entry_text(std::string_view body, std::string_view before = "
                      "\n  ret;\n}\n");
 }
 
+// `text` of entry_text for another target, in PTX 8.8, with so many registers %v besides.
+inline std::string for_target(std::string text, std::string_view target, unsigned registers = 0) {
+  text.replace(text.find("sm_90"), 5, target);
+  text.replace(text.find("8.3"), 3, "8.8");
+  if (registers) text.insert(text.find("%r<32>"), "%v<" + std::to_string(registers) + ">, ");
+  return text;
+}
+
 struct Ran {
   std::vector<uint32_t> out;
   Outcome outcome;

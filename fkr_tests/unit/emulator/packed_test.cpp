@@ -61,10 +61,7 @@ void expect(const std::vector<Case>& cases, const std::vector<u32>& values, std:
           "  mov.b32 %f1, %r1;\n  mov.b32 %f2, %r2;\n  mov.b32 %f3, %r3;\n"
           "  mov.b32 {%rs2, %rs3}, %r1;\n  mov.b32 {%rs4, %rs5}, %r2;\n  mov.b32 {%rs6, %rs7}, %r3;\n" +
           std::string(each.text) + "\n  st.global.u32 [%rd2], %r4;\n");
-      if (target != "sm_90") {
-        text.replace(text.find("sm_90"), 5, target);
-        text.replace(text.find("8.3"), 3, "8.8");
-      }
+      if (target != "sm_90") text = for_target(text, target);
       const Ran ran = run_kernel(text, {.block = {32}}, 32, slice);
       ASSERT_TRUE(ran.outcome.ok()) << each.text << "\n" << render(ran.outcome, "test.ptx");
       got.insert(got.end(), ran.out.begin(), ran.out.end());

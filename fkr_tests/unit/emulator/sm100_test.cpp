@@ -14,11 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string sm_100(std::string text) {
-  text.replace(text.find("sm_90"), 5, "sm_100a");
-  text.replace(text.find("8.3"), 3, "8.8");
-  return text;
-}
+std::string sm_100(const std::string& text) { return for_target(text, "sm_100a"); }
 
 std::string fault_of(const Ran& ran) {
   return ran.outcome.faults.empty() ? "" : std::string(name(ran.outcome.faults[0].kind));

@@ -6,93 +6,13 @@
 
 #include <gmock/gmock.h>
 
-#include "fkr_tests/unit/emulator/kernel.hpp"
+#include "fkr_tests/unit/emulator/tcgen05_kernel.hpp"
 #include "fkr_tests/unit/emulator/tcgen05_operands.hpp"
 
 namespace ptxkit::emulator {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr unsigned kTileWords = 2304, kColumns = 64, kCtaWords = kTileWords + 128 * kColumns;
-constexpr unsigned kB = 4096;  // byte of the tile where B begins; A at 0
-// Columns behind D's 64, of which each lane has its own 64 words.
-constexpr unsigned kA = 0, kMetadata = 16, kFactorsA = 24, kFactorsB = 32;
-
-// What one CTA starts with.
-struct Operands {
-  std::vector<uint32_t> words = std::vector<uint32_t>(kCtaWords);
-
-  void set(unsigned bit, unsigned bits, uint32_t value) {
-    for (unsigned i = 0; i < bits; ++i) words[(bit + i) / 32] |= (value >> i & 1) << (bit + i) % 32;
-  }
-  // Atoms of 8 rows of 16 bytes; 16 bytes along K lie `rows` * 16 bytes apart. Elements of 4 and 6 bits lie 16 in such
-  // a row, `packed` ones without gaps.
-  void in_shared(unsigned begin, unsigned rows, unsigned row, unsigned k, unsigned bits, bool packed, uint32_t value) {
-    const unsigned at = bits < 8 && !packed ? k / 16 * 128 + k % 16 * bits : k * bits;
-    set((begin + row / 8 * 128 + row % 8 * 16 + at / 128 * rows * 16) * 8 + at % 128, bits, value);
-  }
-  void in_column(unsigned lane, unsigned column, unsigned bit, unsigned bits, uint32_t value) {
-    set((kTileWords + lane * kColumns + column) * 32 + bit, bits, value);
-  }
-};
-
-// %r1 is the address of D's 64 columns and of the 64 behind; %r20 the warp, %r21 its first lane, %p2 thread 0 of the
-// first CTA, which multiplies.
-std::string kernel_text(bool pair, const std::string& multiply, const std::string& before = "") {
-  const std::string group = fmt::format("cta_group::{}", pair ? 2 : 1);
-  const std::string meet = pair ? "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n" : "";
-  std::string list, from, to;
-  for (unsigned i = 0; i < 32; ++i) {
-    list += fmt::format("{}%v{}", i ? ", " : "", i);
-    from += fmt::format("  ld.global.u32 %v{0}, [%rd7+{1}];\n", i, 4 * i);
-    to += fmt::format("  st.global.u32 [%rd7+{1}], %v{0};\n", i, 4 * i);
-  }
-  std::string fill, give;
-  for (unsigned half = 0; half < 2; ++half) {
-    fill += fmt::format("  add.u64 %rd7, %rd6, {};\n{}  tcgen05.st.sync.aligned.32x32b.x32.b32 [%r5+{}], {{{}}};\n",
-                        128 * half, from, 64 + 32 * half, list);
-    give += fmt::format(
-        "  tcgen05.ld.sync.aligned.32x32b.x32.b32 {{{}}}, [%r5+{}];\n  tcgen05.wait::ld.sync.aligned;\n"
-        "  add.u64 %rd7, %rd8, {};\n{}",
-        list, 32 * half, 128 * half, to);
-  }
-  std::string text = entry_text(
-      "  mov.u32 %r22, %ctaid.x;\n  shr.u32 %r20, %r0, 5;\n  shl.b32 %r21, %r20, 21;\n  setp.ne.u32 %p1, %r20, 0;\n"
-      "  setp.eq.u32 %p3, %r0, 0;\n  setp.eq.and.u32 %p2, %r22, 0, %p3;\n  @%p1 bra allocated;\n"
-      "  tcgen05.alloc." +
-          group +
-          ".sync.aligned.shared::cta.b32 [place], 128;\n"
-          "  tcgen05.relinquish_alloc_permit." +
-          group +
-          ".sync.aligned;\n"
-          "allocated:\n  @%p3 mbarrier.init.shared.b64 [bar], 1;\n  mov.u32 %r6, tile;\n" +
-          fmt::format("  mul.wide.u32 %rd4, %r22, {};\n", kCtaWords * 4) +
-          "  add.u64 %rd4, %rd1, %rd4;\n  mov.u32 %r2, %r0;\n"
-          "fill:\n  mul.wide.u32 %rd5, %r2, 4;\n  add.u64 %rd6, %rd4, %rd5;\n  ld.global.u32 %r3, [%rd6];\n"
-          "  shl.b32 %r4, %r2, 2;\n  add.u32 %r4, %r6, %r4;\n  st.shared.u32 [%r4], %r3;\n  add.u32 %r2, %r2, 128;\n" +
-          fmt::format("  setp.lt.u32 %p4, %r2, {};\n  @%p4 bra fill;\n  fence.proxy.async;\n  bar.sync 0;\n",
-                      kTileWords) +
-          "  ld.shared.u32 %r1, [place];\n  add.u32 %r5, %r1, %r21;\n  mul.wide.u32 %rd5, %r0, 256;\n" +
-          fmt::format("  add.u64 %rd6, %rd4, {};\n  add.u64 %rd6, %rd6, %rd5;\n", kTileWords * 4) + fill +
-          "  tcgen05.wait::st.sync.aligned;\n  tcgen05.fence::before_thread_sync;\n  bar.sync 0;\n" + meet +
-          "  tcgen05.fence::after_thread_sync;\n  setp.ne.u32 %p5, %r0, %r0;\n" + before + multiply +
-          (pair ? "  mov.u16 %rs1, 3;\n  @%p2 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
-                  ".multicast::cluster.b64 [bar], %rs1;\n"
-                : "  @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n") +
-          "w:\n  mbarrier.try_wait.parity.shared.b64 %p4, [bar], 0;\n  @!%p4 bra w;\n"
-          "  tcgen05.fence::after_thread_sync;\n  mul.wide.u32 %rd8, %r22, 32768;\n  add.u64 %rd8, %rd0, %rd8;\n"
-          "  add.u64 %rd8, %rd8, %rd5;\n" +
-          give + "  bar.sync 0;\n" + meet +
-          "  @%p1 bra gone;\n"
-          "  tcgen05.dealloc." +
-          group + ".sync.aligned.b32 %r1, 128;\ngone:\n",
-      ".shared .align 1024 .b8 tile[9216];\n.shared .align 8 .b64 bar;\n.shared .align 4 .b32 place;\n");
-  text.replace(text.find("sm_90"), 5, "sm_100a");
-  text.replace(text.find("8.3"), 3, "8.8");
-  text.replace(text.find(".reg .b32 %r<32>"), 16, ".reg .b32 %r<32>, %v<32>");
-  return text;
-}
 
 struct Case {
   std::string words;  // behind tcgen05.mma
@@ -110,6 +30,7 @@ struct Case {
   bool packed() const { return words.find("kind::mxf4") != std::string::npos; }
   unsigned ctas() const { return pair ? 2 : 1; }
   unsigned rows() const { return m / ctas(); }
+  unsigned b_begin() const { return depth == 96 ? 6144 : 4096; }  // byte of the tile where B begins; A at 0
   // Layouts A and D; C and F, 16 rows a warp; B, E and G, whose D lies in parts.
   bool whole() const { return rows() == 128; }
   bool quarters() const { return !whole() && !stays && (!pair || sparse); }
@@ -131,6 +52,9 @@ Spot spot_of(const Case& c, unsigned m, unsigned n) {
 struct Filled {
   std::vector<Operands> ctas;
   std::vector<double> a, b;  // m x depth, n x depth, with zeros and factors
+  // Of a sparse A its elements, half as many, and where along K they belong.
+  std::vector<double> kept;
+  std::vector<unsigned> places;
 };
 
 Filled fill(const Case& c) {
@@ -184,6 +108,10 @@ Filled fill(const Case& c) {
     for (unsigned k = 0; k < kept; ++k) {
       const int value = pick(c.a);
       out.a[m * c.depth + place[k]] = value;
+      if (c.sparse) {
+        out.kept.push_back(value);
+        out.places.push_back(place[k]);
+      }
       if (!c.a_in_memory) {
         cta.in_shared(0, c.rows(), row, k, c.bits_a, c.packed(), bits_of(c.a, value));
         continue;
@@ -196,8 +124,9 @@ Filled fill(const Case& c) {
     }
     for (unsigned i = 0; i < c.factors; ++i) {
       const Factor f = factor();
+      const unsigned byte = c.first_a + i;
       for (unsigned warp = 0; warp < 4; ++warp)
-        cta.in_column(warp * 32 + row % 32, kFactorsA + row / 32, 8 * (c.first_a + i), 8, f.bits);
+        cta.in_column(warp * 32 + row % 32, kFactorsA + row / 32 + byte / 4 * 4, 8 * (byte % 4), 8, f.bits);
       for (unsigned k = i * c.depth / c.factors; k < (i + 1) * c.depth / c.factors; ++k)
         out.a[m * c.depth + k] *= f.value;
     }
@@ -207,15 +136,16 @@ Filled fill(const Case& c) {
     for (unsigned k = 0; k < c.depth; ++k) {
       const int value = pick(c.b);
       out.b[n * c.depth + k] = value;
-      out.ctas[n / each].in_shared(kB, each, n % each, k, c.bits_b, c.packed(), bits_of(c.b, value));
+      out.ctas[n / each].in_shared(c.b_begin(), each, n % each, k, c.bits_b, c.packed(), bits_of(c.b, value));
     }
     for (unsigned i = 0; i < c.factors; ++i) {
       const Factor f = factor();
-      const unsigned width = c.n / c.parts();
+      const unsigned width = c.n / c.parts(), byte = c.first_b + i;
       for (Operands& cta : out.ctas)
         for (unsigned warp = 0; warp < 4; ++warp)
           if (c.parts() == 1 || warp / 2 == n / width)  // of layout B two warps have a half
-            cta.in_column(warp * 32 + n % width % 32, kFactorsB + n % width / 32, 8 * (c.first_b + i), 8, f.bits);
+            cta.in_column(warp * 32 + n % width % 32, kFactorsB + n % width / 32 + byte / 4 * 4, 8 * (byte % 4), 8,
+                          f.bits);
       for (unsigned k = i * c.depth / c.factors; k < (i + 1) * c.depth / c.factors; ++k)
         out.b[n * c.depth + k] *= f.value;
     }
@@ -226,7 +156,7 @@ Filled fill(const Case& c) {
 uint32_t descriptor_of(const Case& c) {
   const bool scaled = c.factors != 0;
   return c.descriptor | (c.sparse ? 4u : 0u) | c.n / 8 << 17 | (scaled ? c.m / 128 << 27 : c.m / 16 << 24) |
-         c.first_a << 29 | c.first_b << 4 | (scaled && !c.ue4m3 ? 1u << 23 : 0u);
+         c.first_a << 29 | c.first_b << 4 | (scaled && !c.ue4m3 ? 1u << 23 : 0u) | (c.depth == 96 ? 1u << 31 : 0u);
 }
 
 std::string multiply_text(const Case& c, uint32_t descriptor, unsigned metadata_at = kMetadata) {
@@ -237,7 +167,8 @@ std::string multiply_text(const Case& c, uint32_t descriptor, unsigned metadata_
   if (c.factors) operands += column(kFactorsA) + ", " + column(kFactorsB) + ", ";
   operands += "%p5";
   if (c.zero_columns) operands += ", %rd13";
-  return shared_descriptor("%rd10", 0, c.rows() * 16, 128) + shared_descriptor("%rd11", kB, c.n / c.ctas() * 16, 128) +
+  return shared_descriptor("%rd10", 0, c.rows() * 16, 128) +
+         shared_descriptor("%rd11", c.b_begin(), c.n / c.ctas() * 16, 128) +
          fmt::format(
              "  mov.u32 %r8, {:#x};\n  mov.u64 %rd13, {:#x};\n  add.u32 %r9, %r1, {};\n  add.u32 %r10, %r1, {};\n"
              "  add.u32 %r11, %r1, {};\n",
@@ -295,6 +226,50 @@ TEST(Tcgen05Products, OfAPairOfCtas) {
   }
 }
 
+// .ashift: behind the product each warp's lanes of A get the next one's, but the last, for the product that comes then.
+TEST(Tcgen05Products, OfShiftedRows) {
+  for (const bool pair : {false, true})
+    for (const bool sparse : {false, true})
+      for (const unsigned m : {128u, 256u}) {
+        if (m == 256 ? !pair : pair && sparse) continue;
+        Case c{.words = fmt::format("{}.cta_group::{}.kind::f8f6f4", sparse ? ".sp" : "", pair ? 2 : 1),
+               .a = "e4m3",
+               .b = "e5m2",
+               .bits_a = 8,
+               .bits_b = 8,
+               .m = m,
+               .n = 32,
+               .depth = sparse ? 64u : 32u,
+               .descriptor = kToF32 | formats(0, 1),
+               .pair = pair,
+               .sparse = sparse,
+               .a_in_memory = true};
+        const Filled filled = fill(c);
+        // D = A * B, then D += A' * B.
+        std::string multiply = multiply_text(c, descriptor_of(c));
+        const std::string second = multiply.substr(multiply.find("  @%p2 tcgen05.mma"));
+        multiply.insert(multiply.rfind(" [%r1], [%r1+"), ".ashift");
+        multiply += "  setp.eq.u32 %p5, %r0, %r0;\n" + second;
+        const Ran ran = run(c, filled, multiply);
+        ASSERT_TRUE(ran.outcome.ok()) << c.words << render(ran.outcome, "test.ptx");
+        // Metadata stays where it is, so the kept elements of the next row go to the places of this one.
+        const auto shifted = [&](unsigned row) { return row % 32 == 31 ? row : row + 1; };
+        for (unsigned row = 0; row < m; ++row)
+          for (unsigned n = 0; n < c.n; ++n) {
+            double sum = 0;
+            for (unsigned k = 0; k < c.depth; ++k) sum += filled.a[row * c.depth + k] * filled.b[n * c.depth + k];
+            for (unsigned k = 0; k < c.depth && !sparse; ++k)
+              sum += filled.a[shifted(row) * c.depth + k] * filled.b[n * c.depth + k];
+            for (unsigned k = 0; k < c.depth / 2 && sparse; ++k)
+              sum += filled.kept[shifted(row) * c.depth / 2 + k] *
+                     filled.b[n * c.depth + filled.places[row * c.depth / 2 + k]];
+            const Spot spot = spot_of(c, row, n);
+            ASSERT_EQ(std::bit_cast<float>(ran.out[(spot.cta * 128 + spot.lane) * 64 + spot.column]), sum)
+                << c.words << " " << m << ", row " << row << ", column " << n;
+          }
+      }
+}
+
 TEST(Tcgen05Products, WithFactors) {
   for (const bool pair : {false, true})
     for (const unsigned m : {128u, 256u})
@@ -335,6 +310,41 @@ TEST(Tcgen05Products, WithFactors) {
         c.factors = 4;
         c.first_a = 0;
         c.words = group + ".kind::mxf4nvf4.block_scale.scale_vec::4X";
+        expect_product(c);
+        c.ue4m3 = true;
+        expect_product(c);
+      }
+}
+
+// Three or six factors of a row or column; those behind the fourth byte of a word lie four columns on for 128 of them.
+TEST(Tcgen05Products, OfADepthOf96) {
+  for (const bool pair : {false, true})
+    for (const bool a_in_memory : {false, true})
+      for (const unsigned first : {0u, 1u, 2u, 3u}) {
+        const std::string group = fmt::format(".cta_group::{}", pair ? 2 : 1);
+        Case c{.words = group + ".kind::mxf4.block_scale.block32",
+               .a = "e2m1",
+               .b = "e2m1",
+               .bits_a = 4,
+               .bits_b = 4,
+               .m = pair ? 256u : 128u,
+               .n = 64,
+               .depth = 96,
+               .descriptor = formats(1, 1),
+               .pair = pair,
+               .a_in_memory = a_in_memory,
+               .factors = 3,
+               .first_a = first,
+               .first_b = 3 - first};
+        expect_product(c);
+        c.words = group + ".kind::mxf4.block_scale";
+        expect_product(c);
+        c.words = group + ".kind::mxf4nvf4.block_scale.block32";
+        expect_product(c);
+        if (first % 2) continue;
+        c.factors = 6;
+        c.first_b = 2 - first;
+        c.words = group + ".kind::mxf4nvf4.block_scale.block16";
         expect_product(c);
         c.ue4m3 = true;
         expect_product(c);
@@ -388,39 +398,42 @@ TEST(Tcgen05Products, OfSparseMatrices) {
 }
 
 TEST(Tcgen05Products, WhoseBStays) {
-  for (const unsigned m : {32u, 64u, 128u}) {
-    Case c{.words = ".ws.cta_group::1.kind::f16.collector::b1::fill",
-           .a = "bf16",
-           .b = "f16",
-           .bits_a = 16,
-           .bits_b = 16,
-           .m = m,
-           .n = 64,
-           .depth = 16,
-           .descriptor = kToF32 | formats(1, 0),
-           .stays = true};
-    expect_product(c);
-    c.words = ".ws.cta_group::1.kind::i8";
-    c.a = "u8";
-    c.b = "s8";
-    c.bits_a = c.bits_b = 8;
-    c.depth = 32;
-    c.descriptor = kToS32 | formats(0, 1);
-    expect_product(c);
-    c.words = ".ws.sp.cta_group::1.kind::tf32";
-    c.a = c.b = "tf32";
-    c.bits_a = c.bits_b = 32;
-    c.depth = 16;
-    c.descriptor = kToF32 | formats(2, 2);
-    c.sparse = true;
-    expect_product(c);
-    c.words = ".ws.sp.cta_group::1.kind::f8f6f4";
-    c.a = c.b = "e4m3";
-    c.bits_a = c.bits_b = 8;
-    c.depth = 64;
-    c.descriptor = kToF32;
-    expect_product(c);
-  }
+  // A of fewer rows than lanes lies once for each part of D's columns.
+  for (const bool a_in_memory : {false, true})
+    for (const unsigned m : {32u, 64u, 128u}) {
+      Case c{.words = ".ws.cta_group::1.kind::f16.collector::b1::fill",
+             .a = "bf16",
+             .b = "f16",
+             .bits_a = 16,
+             .bits_b = 16,
+             .m = m,
+             .n = 64,
+             .depth = 16,
+             .descriptor = kToF32 | formats(1, 0),
+             .stays = true,
+             .a_in_memory = a_in_memory};
+      expect_product(c);
+      c.words = ".ws.cta_group::1.kind::i8";
+      c.a = "u8";
+      c.b = "s8";
+      c.bits_a = c.bits_b = 8;
+      c.depth = 32;
+      c.descriptor = kToS32 | formats(0, 1);
+      expect_product(c);
+      c.words = ".ws.sp.cta_group::1.kind::tf32";
+      c.a = c.b = "tf32";
+      c.bits_a = c.bits_b = 32;
+      c.depth = 16;
+      c.descriptor = kToF32 | formats(2, 2);
+      c.sparse = true;
+      expect_product(c);
+      c.words = ".ws.sp.cta_group::1.kind::f8f6f4";
+      c.a = c.b = "e4m3";
+      c.bits_a = c.bits_b = 8;
+      c.depth = 64;
+      c.descriptor = kToF32;
+      expect_product(c);
+    }
 }
 
 // The examples of 9.7.16.4.3: masks from column 0 on, 1 for zeros.
@@ -510,7 +523,7 @@ TEST(Tcgen05Products, Mistakes) {
   EXPECT_THAT(fault(pair, (descriptor_of(pair) & ~(31u << 24)) | 4u << 24), HasSubstr("M is 64, expected 128 or 256"));
   EXPECT_THAT(fault(pair, (descriptor_of(pair) & ~(63u << 17)) | 3u << 17), HasSubstr("N is 24, expected 16 to 256"));
   EXPECT_THAT(fault(scaled, (descriptor_of(scaled) & ~(3u << 27)) | 2u << 27), HasSubstr("M is 256, expected 128"));
-  EXPECT_THAT(fault(scaled, descriptor_of(scaled) | 1u << 31), HasSubstr("a depth of 96 is not emulated"));
+  EXPECT_THAT(fault(scaled, descriptor_of(scaled) | 1u << 31), HasSubstr("K is 96, which a product with .block16 or"));
   EXPECT_THAT(fault(scaled, descriptor_of(scaled) | 1u << 29), HasSubstr("2 factors in a row do not begin at byte 1"));
   EXPECT_THAT(fault(scaled, descriptor_of(scaled) & ~(1u << 23)), HasSubstr("factors of ue4m3 belong to"));
   EXPECT_THAT(fault(sparse, descriptor_of(sparse) & ~4u), HasSubstr("that of a product that is not sparse"));
@@ -520,9 +533,6 @@ TEST(Tcgen05Products, Mistakes) {
   Case shifted = stays;
   shifted.zero_columns = uint64_t{33} << 56;
   EXPECT_THAT(fault(shifted, descriptor_of(stays)), HasSubstr("columns of B are shifted by 33"));
-  Case memory = stays;
-  memory.a_in_memory = true;
-  EXPECT_THAT(fault(memory, descriptor_of(stays)), HasSubstr("A of 64 rows in tensor memory is not emulated"));
   Case integers{".cta_group::1.kind::i8", "s8", "s8", 8, 8, 128, 32, 32, kToS32 | formats(1, 1)};
   EXPECT_EQ(fault(integers, descriptor_of(integers)), "");
   EXPECT_THAT(fault(integers, descriptor_of(integers) | 1u << 13), HasSubstr("integers are not negated"));

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 // 128 threads; %r1 is the address of 64 columns, %r20 the warp, %r21 its first lane (<< 16), %p2 thread 0 of the block.
 // `in`'s 2304 words lie in `tile`.
 std::string kernel_text(const std::string& body) {
-  std::string text = entry_text(
+  const std::string text = entry_text(
       "  shr.u32 %r20, %r0, 5;\n  shl.b32 %r21, %r20, 21;\n  setp.ne.u32 %p1, %r20, 0;\n  setp.eq.u32 %p2, %r0, 0;\n"
       "  @%p1 bra allocated;\n"
       "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 64;\n"
@@ -30,11 +30,7 @@ std::string kernel_text(const std::string& body) {
       "  ld.shared.u32 %r1, [place];\n" +
           body + "  bar.sync 0;\n  @%p1 bra gone;\n  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;\ngone:\n",
       ".shared .align 1024 .b8 tile[9216];\n.shared .align 8 .b64 bar;\n.shared .align 4 .b32 place;\n");
-  text.replace(text.find("sm_90"), 5, "sm_100a");
-  text.replace(text.find("8.3"), 3, "8.8");
-  if (body.find("ld.red") != std::string::npos) text.replace(text.find("sm_100a"), 7, "sm_103a");
-  text.replace(text.find(".reg .b32 %r<32>"), 16, ".reg .b32 %r<32>, %v<64>");
-  return text;
+  return for_target(text, body.find("ld.red") != std::string::npos ? "sm_103a" : "sm_100a", 64);
 }
 
 Ran run(const std::string& body, const std::vector<uint32_t>& in = {}, size_t out_words = 128 * 64) {
@@ -115,32 +111,72 @@ TEST(Tcgen05, LoadsAreReduced) {
   };
   const auto magnitude = [](uint32_t word) { return word & 0x7fffffff; };
   const std::vector<Case> cases = {
-      {"x4.u32.min", [](uint32_t a, uint32_t b) { return std::min(a, b); }},
-      {"x4.s32.max",
+      {"u32.min", [](uint32_t a, uint32_t b) { return std::min(a, b); }},
+      {"s32.max",
        [](uint32_t a, uint32_t b) {
          return static_cast<uint32_t>(std::max(static_cast<int32_t>(a), static_cast<int32_t>(b)));
        }},
-      {"x4.f32.min", number(false, false)},
-      {"x4.f32.max.abs.NaN", number(true, true), magnitude},
+      {"f32.min", number(false, false)},
+      {"f32.max.abs.NaN", number(true, true), magnitude},
   };
   // Signs, and a NaN in every fifth register of the warp.
   const std::string set_signed =
       "  mul.lo.u32 %v0, %r0, 0x9e3779b1;\n  mul.lo.u32 %v1, %v0, 0x85ebca6b;\n  xor.b32 %v2, %v1, %v0;\n"
       "  rem.u32 %r8, %r0, 5;\n  setp.eq.u32 %p4, %r8, 0;\n  selp.b32 %v3, 0x7fc00001, %v1, %p4;\n";
-  for (const Case& each : cases) {
-    const Ran ran = run(kAt + set_signed + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
-                        ";\n  tcgen05.wait::st.sync.aligned;\n  tcgen05.ld.red.sync.aligned.32x32b." + each.words +
-                        " " + registers(4) + ", %v4, [%r5];\n  tcgen05.wait::ld.sync.aligned;\n" + give(5));
-    ASSERT_TRUE(ran.outcome.ok()) << each.words << "\n" << render(ran.outcome, "test.ptx");
-    for (uint32_t thread = 0; thread < 128; ++thread) {
-      const uint32_t first = thread * 0x9e3779b1u, second = first * 0x85ebca6bu;
-      const uint32_t words[] = {first, second, second ^ first, thread % 5 ? second : 0x7fc00001u};
-      uint32_t all = each.seen(words[0]);
-      for (unsigned i = 1; i < 4; ++i) all = each.combine(all, each.seen(words[i]));
-      for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(ran.out[thread * 64 + i], words[i]);
-      EXPECT_EQ(ran.out[thread * 64 + 4], all) << each.words << " " << thread;
+  // Of the halves of 16x32bx2 each thread reduces what it has loaded itself: the first 16 columns 0 and 1 of their
+  // lane, the others columns 2 and 3 of the same lanes.
+  for (const Case& each : cases)
+    for (const bool halves : {false, true}) {
+      const unsigned count = halves ? 2 : 4;
+      const Ran ran = run(kAt + set_signed + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
+                          ";\n  tcgen05.wait::st.sync.aligned;\n  tcgen05.ld.red.sync.aligned." +
+                          (halves ? "16x32bx2.x2." : "32x32b.x4.") + each.words + " " + registers(count) +
+                          ", %v4, [%r5]" + (halves ? ", 2" : "") + ";\n  tcgen05.wait::ld.sync.aligned;\n" + give(5));
+      ASSERT_TRUE(ran.outcome.ok()) << each.words << "\n" << render(ran.outcome, "test.ptx");
+      for (uint32_t thread = 0; thread < 128; ++thread) {
+        const uint32_t lane = halves ? thread / 32 * 32 + thread % 16 : thread;
+        const uint32_t first = lane * 0x9e3779b1u, second = first * 0x85ebca6bu;
+        const uint32_t words[] = {first, second, second ^ first, lane % 5 ? second : 0x7fc00001u};
+        const uint32_t* own = halves && thread % 32 >= 16 ? words + 2 : words;
+        uint32_t all = each.seen(own[0]);
+        for (unsigned i = 1; i < count; ++i) all = each.combine(all, each.seen(own[i]));
+        for (unsigned i = 0; i < count; ++i) EXPECT_EQ(ran.out[thread * 64 + i], own[i]);
+        EXPECT_EQ(ran.out[thread * 64 + 4], all) << each.words << " " << halves << " " << thread;
+      }
     }
+}
+
+const std::string kOwnStores =
+    "  tcgen05.wait::st.sync.aligned;\n  tcgen05.fence::before_thread_sync;\n  bar.sync 0;\n"
+    "  tcgen05.fence::after_thread_sync;\n";
+const std::string kWait =
+    "w:\n  mbarrier.try_wait.parity.shared.b64 %p4, [bar], 0;\n  @!%p4 bra w;\n"
+    "  tcgen05.fence::after_thread_sync;\n";
+const std::string kCommit = "  @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n";
+
+// Eight columns of the warp that the address names: each lane gets those of the next, the last keeps its own.
+TEST(Tcgen05, RowsAreShifted) {
+  const auto body = [](unsigned lane, const std::string& wait) {
+    return kAt + set(32) + "  tcgen05.st.sync.aligned.32x32b.x32.b32 [%r5], " + registers(32) + ";\n" + kOwnStores +
+           fmt::format("  add.u32 %r9, %r1, {:#x};\n", lane << 16 | 8) +
+           "  @%p2 tcgen05.shift.cta_group::1.down [%r9];\n" + wait + "  tcgen05.ld.sync.aligned.32x32b.x32.b32 " +
+           registers(32) + ", [%r5];\n  tcgen05.wait::ld.sync.aligned;\n" + give(32);
+  };
+  for (const unsigned lane : {0u, 64u}) {
+    const Ran ran = run(body(lane, kCommit + kWait));
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    for (unsigned thread = 0; thread < 128; ++thread)
+      for (unsigned c = 0; c < 32; ++c) {
+        const bool moves = thread / 32 == lane / 32 && thread % 32 != 31 && c >= 8 && c < 16;
+        EXPECT_EQ(ran.out[thread * 64 + c], set_value(moves ? thread + 1 : thread, c)) << thread << " " << c;
+      }
   }
+  const auto fault = [&](unsigned lane, const std::string& wait) {
+    const Ran ran = run(body(lane, wait));
+    return ran.outcome.ok() ? std::string() : render(ran.outcome.faults[0], "test.ptx");
+  };
+  EXPECT_THAT(fault(16, kCommit + kWait), HasSubstr("tcgen05.shift at lane 16: expected 0, 32, 64 or 96"));
+  EXPECT_THAT(fault(32, "  bar.sync 0;\n"), HasSubstr("before a commit of what writes it has been waited for"));
 }
 
 // The other way round, and with two halves of 16 bits in a register for two columns.
@@ -195,20 +231,16 @@ uint32_t descriptor_of(const Product& p, uint32_t more = 0) {
          (p.m / 16) << 24 | more;
 }
 
-const std::string kWait =
-    "w:\n  mbarrier.try_wait.parity.shared.b64 %p4, [bar], 0;\n  @!%p4 bra w;\n"
-    "  tcgen05.fence::after_thread_sync;\n";
-const std::string kCommit = "  @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n";
-
 std::string multiply_text(const Product& p, uint32_t descriptor, const std::string& a = "%rd10",
                           const std::string& rest = "%p5", const std::string& wait = kCommit + kWait,
-                          const std::string& before = "") {
+                          const std::string& before = "", const std::string& words = "") {
   return shared_descriptor("%rd10", 0, 2048, 128) +
          (p.b_across ? shared_descriptor("%rd11", 4096, 128, 256) : shared_descriptor("%rd11", 4096, p.n * 16, 128)) +
          "  setp.ne.u32 %p5, %r0, %r0;\n  setp.eq.u32 %p6, %r0, %r0;\n" + before +
          fmt::format("  mov.u32 %r8, {:#x};\n", descriptor) + "  @%p2 tcgen05.mma.cta_group::1.kind::" + p.kind +
-         " [%r1], " + a + ", %rd11, %r8, " + rest + ";\n" + wait + kAt + "  tcgen05.ld.sync.aligned.32x32b.x16.b32 " +
-         registers(16) + ", [%r5];\n  tcgen05.wait::ld.sync.aligned;\n" + give(16);
+         words + " [%r1], " + a + ", %rd11, %r8, " + rest + ";\n" + wait + kAt +
+         "  tcgen05.ld.sync.aligned.32x32b.x16.b32 " + registers(16) + ", [%r5];\n  tcgen05.wait::ld.sync.aligned;\n" +
+         give(16);
 }
 
 struct Numbers {
@@ -308,6 +340,76 @@ TEST(Tcgen05, ProductsAddToWhatWasThere) {
     }
 }
 
+// ptxas 13 takes one operand more of integers, a predicate or, behind a mask, a number, and drops it.
+TEST(Tcgen05, IntegersTakeAnOperandThatMeansNothing) {
+  const Product p{"i8", "s8", "u8", 1, 0, 2, 8, 8, 32};
+  const Numbers numbers = numbers_of(p);
+  for (const std::string rest : {"%p5, 1", "%p5, %p6", "{%r10, %r10, %r10, %r10}, %p5, 7"}) {
+    const Ran ran =
+        run(multiply_text(p, descriptor_of(p), "%rd10", rest, kCommit + kWait, "  mov.u32 %r10, 0;\n"), numbers.tile);
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    for (unsigned row = 0; row < 128; ++row)
+      for (unsigned column = 0; column < 16; ++column)
+        EXPECT_EQ(ran.out[row * 64 + column], d_bits(p, static_cast<double>(product_at(p, numbers, row, column))))
+            << rest << " " << row;
+  }
+}
+
+// Elements of 4 and 6 bits, 16 of them in 16 bytes of shared memory, lie in a byte each behind the copy; a product
+// finds them there.
+TEST(Tcgen05, CopiesUnpack) {
+  struct Kind {
+    Product product;
+    std::string format;
+    unsigned shift;  // within a byte
+  };
+  for (const Kind& each : {Kind{{"f8f6f4", "e2m1", "e4m3", 5, 0, 1, 4, 8, 32}, "b4x16_p64", 2},
+                           Kind{{"f8f6f4", "e3m2", "e4m3", 4, 0, 1, 6, 8, 32}, "b6x16_p32", 0},
+                           Kind{{"f8f6f4", "e2m3", "e4m3", 3, 0, 1, 6, 8, 32}, "b6x16_p32", 0}}) {
+    const Product& p = each.product;
+    const Numbers numbers = numbers_of(p);
+    const auto copy = [&](const std::string& shape) {
+      return "  @%p2 tcgen05.cp.cta_group::1." + shape + ".b8x16." + each.format + " [%r9], %rd10;\n";
+    };
+    const Ran product = run(multiply_text(p, descriptor_of(p), "[%r9]", "%p5", kCommit + kWait,
+                                          "  add.u32 %r9, %r1, 40;\n" + copy("128x256b")),
+                            numbers.tile);
+    ASSERT_TRUE(product.outcome.ok()) << render(product.outcome, "test.ptx");
+    for (unsigned row = 0; row < 128; ++row)
+      for (unsigned column = 0; column < 16; ++column)
+        EXPECT_EQ(product.out[row * 64 + column], d_bits(p, static_cast<double>(product_at(p, numbers, row, column))))
+            << p.a << " " << row << " " << column;
+    // The bytes themselves, of every shape: which row a lane gets and how many bytes of it.
+    struct Shape {
+      std::string words;
+      unsigned bytes;
+      unsigned (*row)(unsigned lane);
+    };
+    for (const Shape& shape : {Shape{"128x256b", 32, [](unsigned lane) { return lane; }},
+                               Shape{"128x128b", 16, [](unsigned lane) { return lane; }},
+                               Shape{"64x128b.warpx2::02_13", 16, [](unsigned lane) { return lane % 64; }},
+                               Shape{"32x128b.warpx4", 16, [](unsigned lane) { return lane % 32; }},
+                               Shape{"4x256b", 32, [](unsigned lane) { return lane % 32 ? 1000u : lane / 32; }}}) {
+      const Ran ran =
+          run(shared_descriptor("%rd10", 0, 2048, 128) + kAt +
+                  "  mov.u32 %v0, 0;\n  add.u32 %r9, %r1, 8;\n  tcgen05.st.sync.aligned.32x32b.x8.b32 "
+                  "[%r5+8], {%v0, %v0, %v0, %v0, %v0, %v0, %v0, %v0};\n" +
+                  kOwnStores + copy(shape.words) + kCommit + kWait + "  tcgen05.ld.sync.aligned.32x32b.x8.b32 " +
+                  registers(8) + ", [%r5+8];\n  tcgen05.wait::ld.sync.aligned;\n" + give(8),
+              numbers.tile);
+      ASSERT_TRUE(ran.outcome.ok()) << shape.words << render(ran.outcome, "test.ptx");
+      for (unsigned lane = 0; lane < 128; ++lane)
+        for (unsigned k = 0; k < 32; ++k) {
+          const unsigned row = shape.row(lane);
+          const uint32_t expected =
+              row < 128 && k < shape.bytes ? bits_of(p.a, numbers.a[row * p.depth + k]) << each.shift : 0;
+          EXPECT_EQ(ran.out[lane * 64 + k / 4] >> k % 4 * 8 & 0xff, expected)
+              << p.a << " " << shape.words << " " << lane << " " << k;
+        }
+    }
+  }
+}
+
 // A comes into tensor memory by a copy of 32 bytes a row.
 TEST(Tcgen05, AMayLieInTensorMemory) {
   for (const unsigned rows : {128u, 64u, 32u}) {
@@ -355,6 +457,10 @@ TEST(Tcgen05, MistakesAreFound) {
               HasSubstr("F071"));
   const uint32_t good = descriptor_of(kHalves);
   EXPECT_EQ(fault_of(multiply_text(kHalves, good)), "");
+  EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(31u << 24)) | 4u << 24, "[%r9]", "%p5", kCommit + kWait,
+                                     "  add.u32 %r9, %r1, 40;\n  @%p2 tcgen05.cp.cta_group::1.128x256b [%r9], %rd10;\n",
+                                     ".ashift")),
+              HasSubstr("rows are shifted where M is 128 or 256, not 64"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, good, "%rd10", "%p5", "  bar.sync 0;\n")),
               HasSubstr("before a commit of what writes it has been waited for"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, good, "%rd10", "%p5", kCommit + "  bar.sync 0;\n")),
@@ -369,7 +475,7 @@ TEST(Tcgen05, MistakesAreFound) {
       HasSubstr("a matrix descriptor reaches"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, good, "%rd10", "%p5", kCommit + kWait,
                                      "  or.b64 %rd11, %rd11, 0x2000000000000000;\n")),
-              HasSubstr("chunks of 32 bytes are not emulated"));
+              HasSubstr("chunks of 32 bytes belong to transposed matrices of tf32"));
 }
 
 // Registers that a load still writes, each beside the same with its wait.

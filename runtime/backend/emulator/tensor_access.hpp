@@ -26,6 +26,10 @@ bool reach_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigne
 // Columns of `cta` that mma or cp of this instruction write from now on.
 void open_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns);
 
+// In each 32 of `lanes` lanes from `first` on every one gets the eight cells from `column` on of the next; the last
+// keeps its own.
+void shift_lanes(Warp& warp, Cta& cta, unsigned first, unsigned lanes, unsigned column);
+
 // A word or less of shared memory of `cta` at a matrix descriptor's offset; false after a fault. Clears `defined` where
 // nobody has written it.
 bool fetch_shared(Warp& warp, const Code& code, Cta& cta, unsigned lane, uint64_t offset, unsigned bytes,

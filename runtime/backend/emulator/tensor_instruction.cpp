@@ -75,22 +75,39 @@ std::string misfit(const TensorInstruction& is, const TensorForm& form) {
   const Type a = is.a(), b = is.b();
   if (a == Type::none || b == Type::none || is.d() == Type::none) return "its formats are none of the kind";
   if (std::string shape = misfit_of_shape(is, form); !shape.empty()) return shape;
-  if (is.dense_depth() == 96) return "a depth of 96 is not emulated";
-  const bool narrow = ptx::bit_width(a) < 8 || ptx::bit_width(b) < 8;
-  if ((narrow || is.kind == TensorKind::tf32) && (is.a_columns() || is.b_columns()))
-    return "a transposed matrix of this type is not emulated";
+  if (is.dense_depth() == 96 && (form.is_sparse || form.names_factors || is.m() != (form.of_pair ? 256 : 128)))
+    return fmt::format("K is 96, which a {} with .block16 or .block32 has where M is {}",
+                       form.is_sparse ? "dense product" : "product", form.of_pair ? 256 : 128);
+  if ((ptx::bit_width(a) < 8 && is.a_columns()) || (ptx::bit_width(b) < 8 && is.b_columns()))
+    return "elements of 4 and 6 bits cannot be transposed";
   if (is.kind == TensorKind::i8 && (is.field(13, 1) || is.field(14, 1))) return "integers are not negated";
   if (form.is_sparse && !is.is_scaled()) {
     const bool of_bytes = is.kind == TensorKind::f8f6f4 || is.kind == TensorKind::i8;
-    if (is.selector() > (of_bytes ? 0 : 1))
-      return fmt::format("sparsity selector {} is not emulated for this kind", is.selector());
+    if (of_bytes && is.selector()) return fmt::format("sparsity selector {}: bytes have 0 only", is.selector());
+    if (is.selector() > 1)
+      return fmt::format("sparsity selector {} is not emulated: which columns it means the ISA shows in figures",
+                         is.selector());
   }
   if (!is.is_scaled()) return {};
   for (const unsigned first : {is.a_factors(), is.b_factors()})
-    if (first % form.factor_count)
-      return fmt::format("{} factors in a row do not begin at byte {} of a word", form.factor_count, first);
+    if (const unsigned step = is.dense_depth() == 96 ? form.factor_count / 2 : form.factor_count; first % step)
+      return fmt::format("{} factors in a row do not begin at byte {} of a word",
+                         is.dense_depth() == 96 ? step * 3 : step, first);
   if (!is.has_ue8m0() && !(is.kind == TensorKind::mxf4nvf4 && form.factor_count == 4))
     return "factors of ue4m3 belong to .kind::mxf4nvf4 with blocks of 16";
+  return {};
+}
+
+std::string misfit_of_matrix(uint64_t descriptor, TensorKind kind, bool across_k) {
+  const auto swizzle = static_cast<unsigned>(descriptor >> 61);
+  const bool wide_chunks = swizzle == 1;
+  if (swizzle == 3 || swizzle == 5 || swizzle == 7) return fmt::format("there is no swizzle mode {}", swizzle);
+  if (wide_chunks && !(across_k && kind == TensorKind::tf32))
+    return "chunks of 32 bytes belong to transposed matrices of tf32";
+  if (across_k && kind == TensorKind::tf32 && !wide_chunks)
+    return "transposed matrices of tf32 lie in chunks of 32 bytes";
+  if (descriptor >> 52 & 1 && (swizzle != 2 || across_k || descriptor >> 49 & 7))
+    return "a second address belongs to rows along K that are swizzled in spans of 128 bytes, without a base offset";
   return {};
 }
 

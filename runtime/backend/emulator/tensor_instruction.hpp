@@ -41,6 +41,10 @@ struct TensorInstruction {
 // What of the shapes, formats and factors no tcgen05.mma has: tables 39, 49 and 54. Empty where there is one.
 std::string misfit(const TensorInstruction& is, const TensorForm& form);
 
+// What no matrix descriptor in shared memory has: PTX ISA 9.0, 9.7.16.4.1, and tables 51, 54 and 55. Of a tcgen05.cp
+// the kind does not matter.
+std::string misfit_of_matrix(uint64_t descriptor, TensorKind kind, bool across_k);
+
 // Whether the descriptor of a product whose B stays puts zeros instead of a column of B.
 bool is_zero_column(uint64_t descriptor, unsigned m, unsigned n, unsigned column);
 // Columns of B that are skipped from the first on.

@@ -1,8 +1,12 @@
-// tcgen05 but its products: allocation, loads, stores, copies, commits. PTX ISA 9.0, 9.7.16.
+// tcgen05 but its products: allocation, loads, stores, copies, shifts, commits. PTX ISA 9.0, 9.7.16.
 //
 // Everything happens when the instruction runs; that columns may not be used yet is a mark on each, taken away by
 // wait::st, or by a wait for the mbarrier of a commit. Where a register of tcgen05.ld and .st lies is what CUTLASS has
 // (cute/atom/copy_traits_sm100.hpp); the ISA has figures.
+//
+// Which way a shift goes the text does not say: that it is towards lane 0, 31 rows of each warp's 32, and that .ashift
+// does it behind the product, NVIDIA has seen on a B200 (CUTLASS 7107b05,
+// examples/python/CuTeDSL/experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py). A .shift names the warp.
 #include "runtime/backend/emulator/tensor_memory.hpp"
 
 #include <algorithm>
@@ -15,6 +19,7 @@
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/shared_matrix.hpp"
 #include "runtime/backend/emulator/tensor_access.hpp"
+#include "runtime/backend/emulator/tensor_instruction.hpp"
 
 namespace ptxkit::emulator {
 
@@ -278,6 +283,14 @@ void wait_store(Warp& warp, const Code&, uint32_t) {
   memory.stores[warp.index].clear();
 }
 
+// Four elements in a byte each: of 4 bits in its middle, of 6 in the low ones, where mma looks for them (PTX ISA 9.0,
+// 9.7.16.9.1 and 9.7.16.10.4.3, in figures).
+uint32_t unpacked(uint32_t packed, unsigned bits) {
+  uint32_t word = 0;
+  for (unsigned i = 0; i < 4; ++i) word |= (packed >> i * bits & ((1u << bits) - 1)) << (8 * i + (bits == 4 ? 2 : 0));
+  return word;
+}
+
 // tcgen05.cp: rows of 32 or 16 bytes out of shared memory; each CTA of a pair copies its own.
 bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned lane, Cta& cta) {
   const TensorPlace place = tensor_place(warp, form.d, lane);
@@ -287,7 +300,10 @@ bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned la
                             ? fmt::format("tcgen05.cp to lane {}: expected 0 to 31", place.lane)
                             : fmt::format("tcgen05.cp to lane {}: all lanes are written, from 0 on", place.lane));
   if (!reach_columns(warp, cta, lane, place.column, form.copy_columns, true)) return false;
-  const SharedMatrix source(at<const uint64_t>(warp, form.a_descriptor)[lane]);
+  const uint64_t descriptor = at<const uint64_t>(warp, form.a_descriptor)[lane];
+  if (const std::string why = misfit_of_matrix(descriptor, TensorKind::f16, false); !why.empty())
+    return tensor_fault(warp, lane, fmt::format("matrix descriptor {:#018x}: {}", descriptor, why));
+  const SharedMatrix source(descriptor);
   TensorMemory& memory = *cta.tensor_memory;
   for (unsigned to_warp = 0; to_warp < 4; ++to_warp)
     for (unsigned row = 0; row < form.rows_a_warp; ++row)
@@ -295,9 +311,13 @@ bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned la
         const unsigned from_row = form.rows_of_warp[to_warp] * unsigned{form.rows_a_warp} + row;
         const size_t index = TensorMemory::cell(place.lane + 32 * to_warp + row, place.column + column);
         bool defined = true;
-        if (!fetch_shared(warp, code, cta, lane, source.rows_along_k(from_row, 4 * column), 4, memory.cells[index],
-                          defined))
+        // Of 16 bytes in shared memory the first 8 or 12 are 16 elements, which become 16 bytes.
+        const unsigned bytes = form.packed_bits ? form.packed_bits / 2 : 4;
+        uint32_t word = 0;
+        if (!fetch_shared(warp, code, cta, lane, source.rows_along_k(from_row, column / 4 * 16 + column % 4 * bytes),
+                          bytes, word, defined))
           return false;
+        memory.cells[index] = form.packed_bits ? unpacked(word, form.packed_bits) : word;
         memory.defined[index] = defined;
       }
   open_columns(warp, cta, place.column, form.copy_columns);
@@ -310,6 +330,22 @@ void copy(Warp& warp, const Code& code, uint32_t mask) {
     if (warp.cta->stopped) return;
     for (Cta* cta : ctas_of(warp, lane, form.of_pair))
       if (!copy_rows(warp, code, form, lane, *cta)) return;
+  });
+}
+
+void shift(Warp& warp, const Code& code, uint32_t mask) {
+  const TensorForm& form = form_of(warp, code);
+  for_lanes(mask, [&](unsigned lane) {
+    if (warp.cta->stopped) return;
+    const TensorPlace place = tensor_place(warp, form.d, lane);
+    if (place.lane % kLanes || place.lane >= kTensorLanes) {
+      tensor_fault(warp, lane, fmt::format("tcgen05.shift at lane {}: expected 0, 32, 64 or 96", place.lane));
+      return;
+    }
+    for (Cta* cta : ctas_of(warp, lane, form.of_pair)) {
+      if (!reach_columns(warp, *cta, lane, place.column, 8, true)) return;
+      shift_lanes(warp, *cta, place.lane, kLanes, place.column);
+    }
   });
 }
 
@@ -411,6 +447,16 @@ void open_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns) {
   memory_of(cta).mark(open.back(), false);
 }
 
+void shift_lanes(Warp& warp, Cta& cta, unsigned first, unsigned lanes, unsigned column) {
+  TensorMemory& memory = memory_of(cta);
+  for (unsigned to = first; to < first + lanes; ++to)
+    for (unsigned i = column; i < column + 8 && to % kLanes != kLanes - 1; ++i) {
+      memory.cells[TensorMemory::cell(to, i)] = memory.cells[TensorMemory::cell(to + 1, i)];
+      memory.defined[TensorMemory::cell(to, i)] = memory.defined[TensorMemory::cell(to + 1, i)];
+    }
+  open_columns(warp, cta, column, 8);
+}
+
 bool fetch_shared(Warp& warp, const Code& code, Cta& cta, unsigned lane, uint64_t offset, unsigned bytes,
                   uint32_t& word, bool& defined) {
   if (offset + bytes > cta.shared_bytes) {
@@ -456,6 +502,9 @@ void select_tensor(Code& code, TensorAction action) {
       break;
     case TensorAction::copy:
       code.run = copy;
+      break;
+    case TensorAction::shift:
+      code.run = shift;
       break;
     default:
       code.run = commit;

@@ -48,7 +48,19 @@ struct TensorMemory {
   }
 };
 
-enum class TensorAction : uint8_t { allocate, release, relinquish, load, wait_load, store, wait_store, copy, multiply, commit };
+enum class TensorAction : uint8_t {
+  allocate,
+  release,
+  relinquish,
+  load,
+  wait_load,
+  store,
+  wait_store,
+  copy,
+  shift,
+  multiply,
+  commit,
+};
 enum class TensorShape : uint8_t { rows_32, rows_16_by_64, rows_16_by_128, rows_16_by_256, halves };
 enum class TensorReduction : uint8_t { none, of_unsigned, of_signed, of_float };
 enum class TensorKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };  // factors: from mxf8f6f4 on
@@ -67,17 +79,20 @@ struct TensorForm {
   uint64_t split = 0;        // of 16x32bx2, columns
   bool a_in_memory = false;  // of mma: A in tensor memory
   TensorKind kind = TensorKind::f16;
-  bool of_pair = false;                                          // .cta_group::2
-  bool is_sparse = false;                                        // A; `metadata` says where its elements belong
-  bool is_stationary = false;                                    // .ws
-  AddressOperand metadata, scale_a, scale_b;                     // in tensor memory
-  unsigned factor_count = 0;                                     // along K, of a row of A and a column of B
+  bool of_pair = false;                       // .cta_group::2
+  bool is_sparse = false;                     // A; `metadata` says where its elements belong
+  bool is_stationary = false;                 // .ws
+  AddressOperand metadata, scale_a, scale_b;  // in tensor memory
+  unsigned factor_count = 0;                  // of 64 or, sparse, 128 along K; of 96 half as many more
+  bool names_factors = false;                 // .scale_vec::NX
   uint32_t a_descriptor = 0, b_descriptor = 0, instruction = 0;  // Refs; the first also of cp
   uint32_t keeps_d = 0, keeps_d_flip = 0;                        // Ref: predicate
   RegisterList disabled;                                         // lanes that are not written: 4 words a CTA, or none
   uint32_t zero_columns = 0;                                     // Ref: of B, where `is_stationary`; the zero slot
   uint8_t scale = 0;                                             // D counts 2^-scale
+  bool shifts_a = false;                                         // .ashift: A's rows, behind the product
   uint8_t copy_columns = 8;
+  uint8_t packed_bits = 0;                // of cp: elements of 4 or 6 bits become bytes; 0: as they are
   uint8_t rows_a_warp = 32;               // of cp; 1: of 4 rows one goes to each warp, where its address says
   std::array<uint8_t, 4> rows_of_warp{};  // which of them, in groups of that many
   bool multicasts = false;

@@ -61,6 +61,7 @@ class TensorProduct {
         multiply(i, part, a, b);
       }
       open_columns(warp_, cta, place_.column, columns());
+      if (form_.shifts_a) shift_lanes(warp_, cta, 0, kTensorLanes, tensor_place(warp_, form_.a, lane_).column);
     }
   }
 
@@ -78,8 +79,8 @@ class TensorProduct {
     parts_ = layout_ == RowLayout::parts ? kTensorLanes / rows_ : 1;
     if (place_.lane != 0 && !(layout_ == RowLayout::quarters && place_.lane == 16))
       return refuse(fmt::format("D begins at lane {}", place_.lane));
-    if (form_.is_stationary && form_.a_in_memory && parts_ > 1)
-      return refuse(fmt::format("A of {} rows in tensor memory is not emulated for a B that stays", is_.m()));
+    if (form_.shifts_a && is_.m() < 128)
+      return refuse(fmt::format("rows are shifted where M is 128 or 256, not {}", is_.m()));
     if (!form_.is_stationary || form_.zero_columns == kZeroRef) return true;
     zeros_ = at<const uint64_t>(warp_, form_.zero_columns)[lane_];
     const unsigned most = is_.m() == 32 ? 16 : 32;
@@ -88,6 +89,8 @@ class TensorProduct {
   }
 
   unsigned columns() const { return is_.n() / parts_; }
+  // Of K, with a factor each.
+  unsigned block_count() const { return form_.factor_count * (depth_ == 96 ? 3 : 2) / 2; }
 
   // Where a CTA's row of D lies, and of A for the part of D's columns.
   unsigned lane_of(unsigned row, unsigned part) const {
@@ -144,11 +147,8 @@ class TensorProduct {
   bool from_shared(Cta& cta, uint32_t descriptor, Type type, bool across_k, unsigned depth, unsigned first,
                    unsigned count, Put&& put) {
     const uint64_t bits = at<const uint64_t>(warp_, descriptor)[lane_];
-    if (bits >> 61 & 1 || bits >> 49 & 0xf)
-      return tensor_fault(warp_, lane_,
-                          fmt::format("matrix descriptor {:#018x}: base offsets, absolute distances and chunks of 32 "
-                                      "bytes are not emulated",
-                                      bits));
+    if (const std::string why = misfit_of_matrix(bits, form_.kind, across_k); !why.empty())
+      return tensor_fault(warp_, lane_, fmt::format("matrix descriptor {:#018x}: {}", bits, why));
     const SharedMatrix matrix(bits);
     const unsigned width = ptx::bit_width(type);
     const auto fetch = [&](uint64_t offset, unsigned bytes, uint32_t& word) {
@@ -214,15 +214,18 @@ class TensorProduct {
       const unsigned count = of_b ? columns() : rows_, first = of_b ? is_.b_factors() : is_.a_factors();
       if (place.lane != 0)
         return tensor_fault(warp_, lane_, fmt::format("factors begin at lane {}, expected 0", place.lane));
-      if (!reach_columns(warp_, cta, lane_, place.column, words(count), true)) return false;
+      // Behind the fourth byte of a word go on the words of four columns on for each 128 rows.
+      const unsigned blocks = block_count(), next = (count + 127) / 128 * 4, last = (first + blocks - 1) / 4;
+      if (!reach_columns(warp_, cta, lane_, place.column, last * next + words(count), true)) return false;
       for (unsigned warp = 0; warp < 4; ++warp) {
         if (layout_ == RowLayout::parts && warp * 32 / rows_ != part) continue;
         auto& factors = factors_[of_b][warp];
         factors.clear();
         for (unsigned i = 0; i < count; ++i) {
-          const uint32_t word = cell(cta, warp * 32 + i % 32, place.column + i / 32);
-          for (unsigned k = 0; k < form_.factor_count; ++k)
-            factors.push_back(factor_value(word >> 8 * (first + k) & 0xff, !is_.has_ue8m0()));
+          for (unsigned k = first; k < first + blocks; ++k) {
+            const uint32_t word = cell(cta, warp * 32 + i % 32, place.column + i / 32 + k / 4 * next);
+            factors.push_back(factor_value(word >> k % 4 * 8 & 0xff, !is_.has_ue8m0()));
+          }
         }
       }
     }
@@ -231,7 +234,7 @@ class TensorProduct {
 
   // Column n of B, which is column `n - part * columns()` of this part of D.
   double dot(const Matrix& a, const Matrix& b, unsigned row, unsigned n, unsigned part) const {
-    const unsigned blocks = std::max(1u, form_.factor_count), depth = depth_ / blocks;
+    const unsigned blocks = std::max(1u, block_count()), depth = depth_ / blocks;
     const unsigned warp = lane_of(row, part) / 32;
     double sum = 0;
     for (unsigned i = 0; i < blocks; ++i) {
