@@ -11,13 +11,20 @@ using ptx::Type;
 Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context, const emulator::TensorMap& map) {
   static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32, Type::u64,
                                        Type::s64, Type::f16, Type::f32, Type::f64, Type::bf16};
-  constexpr int kFlushedF32 = 10, kTf32 = 11, kFlushedTf32 = 12;
-  constexpr int kNoPromotion = 0, kChunksOf32Bytes = 4;
+  constexpr int kFlushedF32 = 10, kTf32 = 11, kFlushedTf32 = 12, kNarrow = 13;
+  constexpr int kNoPromotion = 0, kChunksOf32Bytes = 4, kWithFlip = 5, kChunksOf64Bytes = 6;
+  static constexpr Type kNarrowElements[] = {Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
   const auto* const found = std::ranges::find(kElements, map.element);
-  const auto element = map.element == Type::tf32 ? map.flushes ? kFlushedTf32 : kTf32
-                       : map.flushes             ? kFlushedF32
-                                                 : static_cast<int>(found - std::begin(kElements));
-  const int swizzle = map.chunk_bytes == 32 ? kChunksOf32Bytes : static_cast<int>(map.swizzle);
+  const auto* const narrow = std::ranges::find(kNarrowElements, map.element);
+  const auto element = narrow != std::end(kNarrowElements)
+                           ? kNarrow + static_cast<int>(narrow - std::begin(kNarrowElements))
+                       : map.element == Type::tf32 ? map.flushes ? kFlushedTf32 : kTf32
+                       : map.flushes               ? kFlushedF32
+                                                   : static_cast<int>(found - std::begin(kElements));
+  const int swizzle = map.chunk_bytes == 64   ? kChunksOf64Bytes
+                      : map.swaps_halves      ? kWithFlip
+                      : map.chunk_bytes == 32 ? kChunksOf32Bytes
+                                              : static_cast<int>(map.swizzle);
   const int interleave = map.interleave_bytes / 16;
   const std::vector<uint32_t> box(map.box.begin(), map.box.end()),
       element_stride(map.element_stride.begin(), map.element_stride.end());

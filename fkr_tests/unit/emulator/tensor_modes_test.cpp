@@ -33,12 +33,13 @@ std::string copy_text(const std::string& copy, const std::string& before, const 
          "issued:\nbar.sync 0;\n" + after + "ret;\n}\n";
 }
 
+// `counted` bytes of the tensor are expected, and so many words of the tile are read as `bytes` have.
 std::string load_text(const std::string& words, uint32_t bytes, const std::string& before = "",
-                      const std::string& map = "%rd2") {
+                      const std::string& map = "%rd2", uint32_t counted = 0) {
   return copy_text(
       fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar], {};\n"
                   "cp.async.bulk.tensor.{};\n",
-                  bytes, fmt::format(fmt::runtime(words), map)),
+                  counted ? counted : bytes, fmt::format(fmt::runtime(words), map)),
       before,
       "wait:\nmbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;\n@!%p1 bra wait;\n"
       "next:\nshl.b32 %r4, %r0, 2;\nadd.u32 %r6, %r5, %r4;\nld.shared.u32 %r7, [%r6];\ncvt.u64.u32 %rd3, %r4;\n"
@@ -60,15 +61,16 @@ Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32
     ADD_FAILURE() << program.error().message() << text;
     return copied;
   }
-  size_t words = unit_bytes(map) / 4;
-  for (unsigned i = 0; i < map.rank; ++i) words *= map.size[i];
+  size_t words = unit_bytes(map) * map.size[0] / elements_of_a_unit(map) / 4;
+  for (unsigned i = 1; i < map.rank; ++i) words *= map.size[i];
   copied.tensor.resize(words);
   std::iota(copied.tensor.begin(), copied.tensor.end(), 1u);
   if (!given.empty()) copied.tensor = given;
   map.address = *device.allocate(words * 4, "tensor");
   EXPECT_TRUE(device.write(map.address, std::as_bytes(std::span(copied.tensor))));
   uint64_t bytes = unit_bytes(map);
-  for (unsigned i = 0; i + 1 < map.rank; ++i) map.stride_bytes[i] = bytes *= map.size[i];
+  for (unsigned i = 0; i + 1 < map.rank; ++i)
+    map.stride_bytes[i] = bytes = bytes * map.size[i] / (i == 0 ? elements_of_a_unit(map) : 1);
   const auto encoded = encode(map);
   if (!encoded) {
     ADD_FAILURE() << encoded.error().message();
@@ -260,12 +262,6 @@ TEST(TensorModes, Im2colAlongW) {
                     word_at(map, {4 + c, -1 + 2 * int64_t{pixel % 3} + offset, 2, 1 + int64_t{pixel / 3}}))
               << pixel;
     }
-  const Copied halo = run_copy(
-      load_text("4d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes [tile], [{}, {{0, 0, 0, 0}}], [bar], "
-                "{{%rs0, %rs1}}",
-                64 * 16, "mov.u16 %rs0, 2;\nmov.u16 %rs1, 0;\n"),
-      images(4));
-  EXPECT_THAT(first_fault(halo), HasSubstr("wHalo is 2"));
   TensorMap slices = images(4);
   slices.interleave_bytes = 16;
   const Copied interleaved = run_copy(
@@ -273,7 +269,38 @@ TEST(TensorModes, Im2colAlongW) {
                 "{{%rs0, %rs0}}",
                 64 * 16, "mov.u16 %rs0, 0;\n"),
       slices);
-  EXPECT_THAT(first_fault(interleaved), HasSubstr("im2col::w of an interleaved tensor is not emulated"));
+  EXPECT_THAT(first_fault(interleaved), HasSubstr("interleaved tensors have no im2col::w"));
+}
+
+// The example of the ISA (5.5.5.3): 128 pixels of row 2 of each image from pixel 3 of image 7 on, and two behind them.
+TEST(TensorModes, Im2colAlongWWithAHalo) {
+  TensorMap map{.rank = 4, .is_im2col = true};
+  map.size = {4, 7, 9, 128};
+  map.box = {4, 128};
+  const auto run = [&](int w, unsigned halo, const std::string& mode, unsigned bytes) {
+    return run_copy(
+        load_text(fmt::format("4d.shared::cta.global.im2col::w{}.mbarrier::complete_tx::bytes [tile], [{{}}, "
+                              "{{{{0, {}, 2, 7}}}}], [bar], {{{{%rs0, %rs1}}}}",
+                              mode, w),
+                  bytes, fmt::format("mov.u16 %rs0, {};\nmov.u16 %rs1, 0;\n", halo)),
+        map);
+  };
+  for (const unsigned stride : {1u, 2u}) {
+    map.element_stride[1] = static_cast<uint8_t>(stride);
+    const unsigned halo = stride == 1 ? 2 : 1;
+    const Copied copied = run(3, halo, "", (128 + halo) * 16);
+    ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+    int64_t w = 3, n = 7;
+    for (unsigned pixel = 0; pixel < 128 + halo; ++pixel) {
+      for (unsigned c = 0; c < 4; ++c) EXPECT_EQ(copied.tile[pixel * 4 + c], word_at(map, {c, w, 2, n})) << pixel;
+      w += stride;
+      if (w > 6) w = 0, ++n;
+    }
+  }
+  map.element_stride[1] = 1;
+  EXPECT_THAT(first_fault(run(5, 2, "", 130 * 16)), HasSubstr("wHalo is 2, and the row ends 0 pixels behind the last"));
+  EXPECT_THAT(first_fault(run(4, 2, "", 130 * 16)), HasSubstr("wHalo is 2, and the row ends 1 pixels behind the last"));
+  EXPECT_THAT(first_fault(run(3, 2, "::128", 136 * 16)), HasSubstr("where the halos of each 32 pixels lie"));
 }
 
 std::string store_text(const std::string& words) {
@@ -409,18 +436,122 @@ TEST(TensorModes, ElementsThatAreRoundedOrFlushed) {
   EXPECT_FALSE(encode(flushed));
 }
 
-// Chunks of 32 bytes change places within 128: line l has chunk c at c ^ (l mod 4).
-TEST(TensorModes, ChunksOf32BytesMove) {
-  TensorMap map = rows_of(32, 16);
-  map.box = {32, 16};
-  map.swizzle = TensorSwizzle::bytes_128;
-  map.chunk_bytes = 32;
-  const Copied copied = run_copy(load_text(kTiles, 2048, "mov.u32 %r8, 0;\nmov.u32 %r9, 0;\n"), map);
-  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
-  for (unsigned i = 0; i < 512; ++i) {
-    const unsigned line = i / 32, chunk = i % 32 / 8;
-    EXPECT_EQ(copied.tile[line * 32 + (chunk ^ line % 4) * 8 + i % 8], i + 1) << i;
+// Chunks of 32 and 64 bytes change places within 128: line l has chunk c at c ^ (l mod 4) or, of two, at c ^ (l mod 2).
+// With a flip the halves of 16 bytes change places in every second line too.
+TEST(TensorModes, LargerChunksMove) {
+  for (const unsigned chunk_words : {8u, 16u})
+    for (const bool flips : {false, true}) {
+      if (flips && chunk_words == 16) continue;
+      TensorMap map = rows_of(32, 16);
+      map.box = {32, 16};
+      map.swizzle = TensorSwizzle::bytes_128;
+      map.chunk_bytes = static_cast<uint8_t>(4 * chunk_words);
+      map.swaps_halves = flips;
+      const Copied copied = run_copy(load_text(kTiles, 2048, "mov.u32 %r8, 0;\nmov.u32 %r9, 0;\n"), map);
+      ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+      for (unsigned i = 0; i < 512; ++i) {
+        const unsigned line = i / 32, chunk = i % 32 / chunk_words ^ line % (32 / chunk_words);
+        const unsigned half = flips && line % 2 ? 2 : 0;
+        EXPECT_EQ(copied.tile[line * 32 + chunk * chunk_words + (i % chunk_words ^ half)], i + 1) << i;
+      }
+      const std::string store = "2d.global.shared::cta.tile.bulk_group [%rd2, {0, 0}], [tile]";
+      if (flips) EXPECT_THAT(first_fault(run_copy(store_text(store), map)), HasSubstr("cannot be stored"));
+    }
+}
+
+// Elements of 4 and 6 bits are packed in the tensor. In shared memory 16 of them take 16 bytes, whose last 8 or 4
+// nobody writes; or lie as they are.
+TEST(TensorModes, ElementsBelowAByte) {
+  struct Kind {
+    ptx::Type type;
+    unsigned bits, room;  // of 16 elements in shared memory, bytes
+  };
+  for (const Kind& kind :
+       {Kind{ptx::Type::b4x16, 4, 8}, Kind{ptx::Type::b4x16_p64, 4, 16}, Kind{ptx::Type::b6x16_p32, 6, 16}})
+    for (const bool swizzled : {false, true}) {
+      TensorMap map{.rank = 2, .element = kind.type};
+      map.size = {256, 8};
+      map.box = {128, 8};
+      if (swizzled) map.swizzle = TensorSwizzle::bytes_128;
+      const unsigned units = 8, unit = 2 * kind.bits, pitch = swizzled ? 128 : units * kind.room;
+      const Copied copied =
+          run_copy(load_text(kTiles, pitch * 8, "mov.u32 %r8, 128;\nmov.u32 %r9, 2;\n", "%rd2", units * unit * 8), map);
+      ASSERT_TRUE(copied.outcome.ok()) << ptx::text(kind.type) << render(copied.outcome, "tensor.ptx");
+      const auto* const tile = reinterpret_cast<const uint8_t*>(copied.tile.data());
+      const auto* const tensor = reinterpret_cast<const uint8_t*>(copied.tensor.data());
+      for (unsigned row = 0; row < 8; ++row)
+        for (unsigned byte = 0; byte < units * unit; ++byte) {
+          const unsigned at = row * pitch + byte / unit * kind.room + byte % unit;
+          const unsigned place = swizzled ? at ^ (at / 128 % 8) << 4 : at;
+          const unsigned from = (row + 2) * 16 * unit + units * unit + byte;
+          EXPECT_EQ(tile[place], row < 6 ? tensor[from] : 0) << ptx::text(kind.type) << " " << row << " " << byte;
+        }
+    }
+  // What decides in a gap is a fault.
+  TensorMap gaps{.rank = 2, .element = ptx::Type::b4x16_p64};
+  gaps.size = {256, 8};
+  gaps.box = {128, 8};
+  const auto look = [&](unsigned byte) {
+    std::string text = load_text(kTiles, 16, "mov.u32 %r8, 0;\nmov.u32 %r9, 0;\n", "%rd2", 512);
+    text.insert(text.rfind("ret;"), fmt::format("ld.shared.u8 %r7, [tile+{}];\nsetp.eq.u32 %p2, %r7, 1;\n"
+                                                "@%p2 st.global.u32 [%rd1], %r7;\n",
+                                                byte));
+    return first_fault(run_copy(text, gaps));
+  };
+  EXPECT_EQ(look(7), "");
+  EXPECT_THAT(look(8), HasSubstr("F060"));
+}
+
+TEST(TensorModes, ElementsBelowAByteGoOut) {
+  for (const bool six : {false, true}) {
+    TensorMap map{.rank = 2, .element = six ? ptx::Type::b6x16_p32 : ptx::Type::b4x16};
+    map.size = {128, 8};
+    map.box = {128, 8};
+    const Copied copied = run_copy(store_text("2d.global.shared::cta.tile.bulk_group [%rd2, {0, 3}], [tile]"), map);
+    ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+    const auto* const tensor = reinterpret_cast<const uint8_t*>(copied.tensor.data());
+    const unsigned bits = six ? 6 : 4;
+    const auto element = [&](unsigned i) {  // of the box, whose words count from 100000 on
+      const unsigned bit = six ? i * 8 : i * 4;
+      return (100000 + bit / 32) >> bit % 32 & ((1u << bits) - 1);
+    };
+    for (unsigned i = 0; i < 5 * 128; ++i) {
+      unsigned found = 0;
+      for (unsigned bit = 0; bit < bits; ++bit) {
+        const unsigned at = (3 * 128 + i) * bits + bit;
+        found |= (tensor[at / 8] >> at % 8 & 1u) << bit;
+      }
+      EXPECT_EQ(found, element(i)) << bits << " " << i;
+    }
+    EXPECT_EQ(copied.tensor[0], 1u);
+    map.element = ptx::Type::b4x16_p64;
+    EXPECT_THAT(first_fault(run_copy(store_text("2d.global.shared::cta.tile.bulk_group [%rd2, {0, 3}], [tile]"), map)),
+                HasSubstr("elements of type b4x16_p64 cannot be stored"));
   }
+  // What a map of them must be.
+  TensorMap map{.address = 4096, .stride_bytes = {64}, .box = {128, 8}, .rank = 2, .element = ptx::Type::b4x16_p64};
+  map.size = {128, 8};
+  EXPECT_TRUE(encode(map));
+  const auto refused = [&](auto&& change) {
+    TensorMap other = map;
+    change(other);
+    const auto encoded = encode(other);
+    return encoded ? std::string() : encoded.error().message();
+  };
+  EXPECT_THAT(refused([](TensorMap& m) { m.box[0] = 64; }),
+              HasSubstr("a row of a box has 64 elements of type b4x16_p64"));
+  EXPECT_THAT(refused([](TensorMap& m) { m.size[0] = 192; }), HasSubstr("expected a multiple of 128"));
+  EXPECT_THAT(refused([](TensorMap& m) { m.address = 4112; }), HasSubstr("are multiples of 32"));
+  EXPECT_THAT(refused([](TensorMap& m) { m.stride_bytes[0] = 80; }), HasSubstr("are multiples of 32"));
+  EXPECT_THAT(refused([](TensorMap& m) { m.swizzle = TensorSwizzle::bytes_64; }), HasSubstr("in spans of 128, or not"));
+  EXPECT_THAT(refused([](TensorMap& m) { m.fills_with_nan = true; }), HasSubstr("cannot be filled with NaN"));
+  EXPECT_THAT(refused([](TensorMap& m) {
+                m.element = ptx::Type::b4x16;
+                m.size[0] = 129;
+              }),
+              HasSubstr("expected a multiple of 2"));
+  EXPECT_THAT(first_fault(run_copy(load_text(kTiles, 512, "mov.u32 %r8, 64;\nmov.u32 %r9, 0;\n"), map)),
+              HasSubstr("coordinate 64 of the innermost dimension is no multiple of 128"));
 }
 
 // NC/8HWC8 of 7 x 5 places, 3 slices of 8 halves and 2 images: every second place of a box of 6 x 3 in one slice of
@@ -497,10 +628,17 @@ TEST(TensorModes, MistakesWithMaps) {
   EXPECT_EQ(fault("rank.shared::cta.b1024.b32 [%r10], 1"), "");
   EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 7"), HasSubstr("a rank, less one, of 7"));
   EXPECT_THAT(fault("rank.shared::cta.b1024.b32 [%r10], 0"), HasSubstr("2 coordinates for a tensor of rank 1"));
-  EXPECT_THAT(fault("elemtype.shared::cta.b1024.b32 [%r10], 13"), HasSubstr("element type 13 is not emulated"));
+  EXPECT_THAT(fault("elemtype.shared::cta.b1024.b32 [%r10], 14"), HasSubstr("expected a multiple of 128"));
   EXPECT_THAT(fault("interleave_layout.shared::cta.b1024.b32 [%r10], 1"),
               HasSubstr("an interleaved tensor has rank 2"));
-  EXPECT_THAT(fault("swizzle_atomicity.shared::cta.b1024.b32 [%r10], 2"), HasSubstr("swizzle atomicity 2"));
+  EXPECT_THAT(fault("swizzle_atomicity.shared::cta.b1024.b32 [%r10], 2"),
+              HasSubstr("chunks of 32 bytes in spans of 0"));
+  EXPECT_THAT(fault("swizzle_atomicity.shared::cta.b1024.b32 [%r10], 3"),
+              HasSubstr("chunks of 64 bytes in spans of 0"));
+  std::string spans =
+      replace_text("@%p3 tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r10], 4;\n", kPublish, "32");
+  spans.replace(spans.find("sm_100a"), 7, "sm_103a");
+  EXPECT_THAT(first_fault(run_copy(spans, rows_of(16, 20))), HasSubstr("a swizzle mode of 4 is not emulated"));
   EXPECT_THAT(fault("box_dim.shared::cta.b1024.b32 [%r10], 0, 3"), HasSubstr("expected a multiple of 16"));
   EXPECT_THAT(fault("element_stride.shared::cta.b1024.b32 [%r10], 0, %r10"), HasSubstr("not within 1 to 8"));
   EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+64], %rd6"), HasSubstr("F054"));

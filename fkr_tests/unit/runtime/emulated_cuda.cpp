@@ -105,9 +105,10 @@ emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, 
                                const uint64_t* stride_bytes, const uint32_t* element_stride, int interleave,
                                int swizzle, int fill) {
   using ptxkit::ptx::Type;
-  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32,  Type::s32, Type::u64,  Type::s64, Type::f16,
-                                       Type::f32, Type::f64, Type::bf16, Type::f32, Type::tf32, Type::tf32};
-  constexpr int kFlushedF32 = 10, kFlushedTf32 = 12, kChunksOf32Bytes = 4;
+  static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64, Type::s64,
+                                       Type::f16,  Type::f32,   Type::f64,       Type::bf16,     Type::f32, Type::tf32,
+                                       Type::tf32, Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
+  constexpr int kFlushedF32 = 10, kFlushedTf32 = 12, kChunksOf32Bytes = 4, kWithFlip = 5, kChunksOf64Bytes = 6;
   emulator::TensorMap map;
   map.element = element < static_cast<int>(std::size(kElements)) ? kElements[element] : Type::none;
   map.flushes = element == kFlushedF32 || element == kFlushedTf32;
@@ -117,7 +118,8 @@ emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, 
   for (unsigned i = 1; i < rank; ++i) map.stride_bytes[i - 1] = stride_bytes[i - 1];
   std::copy_n(element_stride, rank, map.element_stride.begin());
   map.swizzle = static_cast<emulator::TensorSwizzle>(std::min(swizzle, 3));
-  map.chunk_bytes = swizzle == kChunksOf32Bytes ? 32 : 16;
+  map.chunk_bytes = swizzle == kChunksOf64Bytes ? 64 : swizzle == kChunksOf32Bytes || swizzle == kWithFlip ? 32 : 16;
+  map.swaps_halves = swizzle == kWithFlip;
   map.interleave_bytes = static_cast<uint8_t>(16 * interleave);
   map.fills_with_nan = fill != 0;
   return map;

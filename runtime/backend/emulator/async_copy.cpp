@@ -228,7 +228,7 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
 
 // The mbarrier of a copy into `to`, and its end: bytes that count there, and what may be used after its phase.
 bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace& place, const Side& to,
-                 uint64_t size_bytes) {
+                 uint64_t size_bytes, uint64_t counted_bytes) {
   Mbarrier* barrier = find_mbarrier(warp, lane, place);
   if (!barrier) return false;
   if (to.shared.cta) {
@@ -238,17 +238,18 @@ bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace&
     barrier->ranges.push_back(range);
     barrier->writers.emplace_back(warp.cta->rank, warp.index * kLanes + lane);
   }
-  expect_bytes(warp, lane, place, *barrier, -static_cast<int64_t>(size_bytes));
+  expect_bytes(warp, lane, place, *barrier, -static_cast<int64_t>(counted_bytes));
   settle_mbarrier(place, *barrier);
   return true;
 }
 
 void count_at_barrier(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, uint64_t address,
-                      const Side& to, uint64_t size_bytes) {
+                      const Side& to, uint64_t size_bytes, uint64_t counted_bytes) {
   SharedPlace place;
   Code part = code;
   part.space = form.barrier.space;
-  if (find_shared(warp, part, lane, address, 8, 8, place)) complete_at(warp, code, lane, place, to, size_bytes);
+  if (find_shared(warp, part, lane, address, 8, 8, place))
+    complete_at(warp, code, lane, place, to, size_bytes, counted_bytes);
 }
 
 // Calls visit(in_cta), in_cta(operand) being an address, once. A multicast writes to the same offset in every CTA of
@@ -303,7 +304,7 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       else
         copy_bytes(to, from, size_bytes);
       if (form.has_barrier) {
-        count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes);
+        count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes, size_bytes);
       } else if (from.shared.cta) {
         const AsyncRange range{from.shared.offset, size_bytes, warp.pc, AsyncUse::read};
         mark(*from.shared.cta, range);
@@ -319,15 +320,17 @@ struct BoxPlace {
   Side side;
   uint64_t mask;
   unsigned shift;
+  uint64_t halves;  // 8: those of 16 bytes change places in each second line
 
   BoxPlace(const Side& shared, const TensorMap& map) : side(shared) {
     constexpr uint64_t kMasks[] = {0, 0x10, 0x30, 0x70};
-    mask = map.chunk_bytes == 32 ? 0x60 : kMasks[static_cast<size_t>(map.swizzle)];
-    shift = map.chunk_bytes == 32 ? 2 : 3;
+    mask = map.chunk_bytes == 64 ? 0x40 : map.chunk_bytes == 32 ? 0x60 : kMasks[static_cast<size_t>(map.swizzle)];
+    shift = map.chunk_bytes == 64 ? 1 : map.chunk_bytes == 32 ? 2 : 3;
+    halves = map.swaps_halves ? 8 : 0;
   }
   uint64_t offset_of(uint64_t linear_bytes) const {
     const uint64_t place = side.shared.offset + linear_bytes;
-    return (place ^ (place >> shift & mask)) - side.shared.offset;
+    return (place ^ (place >> shift & mask) ^ (place >> 4 & halves)) - side.shared.offset;
   }
 };
 
@@ -348,6 +351,14 @@ void round_to_tf32(uint8_t* bytes, unsigned size_bytes) {
   }
 }
 
+// 16 elements of 6 bits out of as many bytes.
+void pack_6_bits(const uint8_t* from, uint8_t* to) {
+  std::memset(to, 0, 12);
+  for (unsigned i = 0; i < 16; ++i)
+    for (unsigned bit = 0; bit < 6; ++bit)
+      to[(6 * i + bit) / 8] |= static_cast<uint8_t>((from[i] >> bit & 1) << (6 * i + bit) % 8);
+}
+
 // Moves rows between global and shared memory, an element at a time. What lies outside of the tensor reads as zero or
 // as a NaN and is not written. False after a fault.
 bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, const TensorMap& map,
@@ -355,8 +366,10 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
   const bool loads = form.has_barrier;
   const Update update = update_of(form, map);
   const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
-  const unsigned unit = unit_bytes(map), bytes = std::min(unit, 16u);  // what a swizzle leaves together
+  const unsigned unit = unit_bytes(map), room = unit_room_bytes(map);
+  const unsigned bytes = std::min(unit, map.swaps_halves ? 8u : 16u);  // what a swizzle leaves together
   const uint64_t units = units_of_a_row(map), pieces = unit / bytes;
+  const auto per = static_cast<int64_t>(elements_of_a_unit(map));
   std::array<uint8_t, 16> fill{};
   for (unsigned i = 0; i < fill.size() && map.fills_with_nan; i += 2) {
     const auto half = static_cast<uint16_t>(fill_nan(map.element));
@@ -371,10 +384,11 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
       address += static_cast<uint64_t>(corner[i]) * map.stride_bytes[i - 1];
     }
     const auto most = static_cast<int64_t>(units);
-    const int64_t first = inside ? std::clamp<int64_t>(-corner[0], 0, most) : 0;
-    const int64_t last = inside ? std::clamp<int64_t>(static_cast<int64_t>(map.size[0]) - corner[0], first, most) : 0;
+    const int64_t at = corner[0] / per, size = static_cast<int64_t>(map.size[0]) / per;
+    const int64_t first = inside ? std::clamp<int64_t>(-at, 0, most) : 0;
+    const int64_t last = inside ? std::clamp<int64_t>(size - at, first, most) : 0;
     const uint64_t segment_bytes = static_cast<uint64_t>(last - first) * unit;
-    const uint64_t begin = address + static_cast<uint64_t>(corner[0] + first) * unit;
+    const uint64_t begin = address + static_cast<uint64_t>(at + first) * unit;
     Side segment;
     if (last > first && !find_side(warp, code, global, lane, begin, segment_bytes, bytes,
                                    loads          ? AccessKind::load
@@ -384,21 +398,29 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
       return false;
     if (last > first && !loads) open_global(warp, lane, segment, segment_bytes, update.apply != nullptr);
     for (uint64_t i = 0; i < units * pieces; ++i) {
-      const uint64_t there = box.offset_of(row * row_pitch_bytes(map) + i * bytes);
+      const uint64_t there = box.offset_of(row * row_pitch_bytes(map) + i / pieces * room + i % pieces * bytes);
       Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
       const auto at_unit = static_cast<int64_t>(i / pieces);
       if (at_unit < first || at_unit >= last) {
         if (!loads) continue;
         std::memcpy(in_box.bytes, fill.data(), bytes);
         std::memset(in_box.shadow, 0xff, bytes);
+        std::memset(in_box.shadow + bytes, 0, room - unit);
         continue;
       }
       const uint64_t along = (i - static_cast<uint64_t>(first) * pieces) * bytes;
       Side in_tensor{segment.bytes + along, segment.shadow ? segment.shadow + along : nullptr, {}};
+      std::array<uint8_t, 12> packed, packed_shadow;
+      if (!loads && map.element == ptx::Type::b6x16_p32) {
+        pack_6_bits(in_box.bytes, packed.data());
+        pack_6_bits(in_box.shadow, packed_shadow.data());
+        in_box = {packed.data(), packed_shadow.data(), {}};
+      }
       if (update.apply)
         reduce_bytes(warp, update, in_tensor, in_box, bytes, {lane, Space::global, begin + along});
       else
         loads ? copy_bytes(in_box, in_tensor, bytes) : copy_bytes(in_tensor, in_box, bytes);
+      if (loads) std::memset(in_box.shadow + bytes, 0, room - unit);  // nobody writes the gaps
       if (loads && map.element == ptx::Type::tf32) round_to_tf32(in_box.bytes, bytes);
     }
   }
@@ -425,6 +447,9 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
   if (const auto checked = check_tensor_map(*map); !checked) return refuse(checked.error().message());
   if (form.operation != ptx::Mod::unknown && !update_of(form, *map).apply)
     return refuse(fmt::format("elements of type {} cannot be combined so", ptx::text(map->element)));
+  if (!form.has_barrier && (map->element == ptx::Type::b4x16_p64 || map->swaps_halves))
+    return refuse(fmt::format("{} cannot be stored", map->swaps_halves ? "boxes whose halves of 16 bytes change places"
+                                                                       : "elements of type b4x16_p64"));
   std::array<int32_t, 5> coordinates{};
   std::array<uint16_t, 5> offsets{};
   for (unsigned i = 0; i < form.coordinates.count; ++i)
@@ -435,7 +460,10 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
                           std::span(offsets).first(form.offsets.count));
   if (!rows) return refuse(rows.error().message());
   // An H200 ends both with error 715.
-  if (const int64_t byte = int64_t{coordinates[0]} * unit_bytes(*map); byte % 16) {
+  const auto per = static_cast<int32_t>(elements_of_a_unit(*map));
+  if (per == 16 && coordinates[0] % 128)
+    return refuse(fmt::format("coordinate {} of the innermost dimension is no multiple of 128", coordinates[0]));
+  if (const int64_t byte = int64_t{coordinates[0]} * unit_bytes(*map) / per; byte % 16) {
     report(warp, {.kind = FaultKind::misaligned,
                   .message = fmt::format("coordinate {} of the innermost dimension is byte {}, no multiple of 16",
                                          coordinates[0], byte),
@@ -460,7 +488,7 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
     const auto part = tensor_part(warp, code, form, lane);
     if (!part) return;
     const auto& [map, rows] = *part;
-    const uint64_t size_bytes = rows.size() * units_of_a_row(map) * unit_bytes(map);
+    const uint64_t units = rows.size() * units_of_a_row(map), size_bytes = units * unit_room_bytes(map);
     // A swizzled box takes whole lines of 128 bytes.
     const uint64_t box_bytes = rows.size() * row_pitch_bytes(map);
     const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (box_bytes + 127) / 128 * 128;
@@ -482,7 +510,8 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
           !find_side(warp, code, form.to, lane, in_cta(form.to), room_bytes, 128, AccessKind::store, to) ||
           !move_rows(warp, code, form, lane, map, rows, {to, map}))
         return;
-      count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes);
+      // Bytes of the tensor count, without gaps (CUTLASS, TensorMap.global_tx_bytes).
+      count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes, units * unit_bytes(map));
     });
   });
 }
@@ -556,7 +585,7 @@ void cancel(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
       }
       std::memcpy(to.bytes, answer.data(), sizeof answer);
       std::memset(to.shadow, 0xff, sizeof answer);
-      count_at_barrier(warp, code, form, lane, address(form.barrier), to, sizeof answer);
+      count_at_barrier(warp, code, form, lane, address(form.barrier), to, sizeof answer, sizeof answer);
     }
   });
 }
@@ -589,7 +618,7 @@ void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_
     Code part = code;
     part.space = form.barrier.space;
     if (find_shared(warp, part, lane, address_of(warp, form.barrier, lane), 8, 8, place))
-      complete_at(warp, code, lane, place, to, size_bytes);
+      complete_at(warp, code, lane, place, to, size_bytes, size_bytes);
   });
 }
 

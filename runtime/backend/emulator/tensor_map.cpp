@@ -21,8 +21,9 @@ Result<void> check_tensor(const TensorMap& map) {
   if (map.rank < 1 || map.rank > 5) return fail(fmt::format("rank {} of a tensor map is not within 1 to 5", map.rank));
   if (map.address == 0 || map.address % 16)
     return fail(fmt::format("address {:#x} of a tensor is no multiple of 16", map.address));
-  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64, Type::s64,
-                                       Type::f16, Type::f32, Type::f64, Type::bf16, Type::tf32};
+  static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64,
+                                       Type::s64,  Type::f16,   Type::f32,       Type::f64,      Type::bf16,
+                                       Type::tf32, Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
   if (std::find(std::begin(kElements), std::end(kElements), map.element) == std::end(kElements))
     return fail(fmt::format("a tensor cannot have elements of type {}", ptx::text(map.element)));
   if (map.flushes && map.element != Type::f32 && map.element != Type::tf32)
@@ -38,6 +39,27 @@ Result<void> check_tensor(const TensorMap& map) {
       return fail(
           fmt::format("stride {} of a tensor, {} bytes, is no multiple of 16 below 2^40", i, map.stride_bytes[i - 1]));
   }
+  return {};
+}
+
+bool has_padding(const TensorMap& map) { return map.element == Type::b4x16_p64 || map.element == Type::b6x16_p32; }
+
+// PTX ISA 9.0, 9.7.9.27.1.1; the driver's API has the first for the elements without gaps.
+Result<void> check_narrow(const TensorMap& map) {
+  const unsigned step = has_padding(map) ? 128 : 2;
+  if (map.size[0] % step)
+    return fail(fmt::format("a tensor has rows of {} elements of type {}, expected a multiple of {}", map.size[0],
+                            ptx::text(map.element), step));
+  if (!has_padding(map)) return {};
+  if (map.box[0] != step)
+    return fail(fmt::format("a row of a box has {} elements of type {}, expected {}", map.box[0],
+                            ptx::text(map.element), step));
+  for (unsigned i = 0; i < map.rank; ++i)
+    if (map.address % 32 || (i && map.stride_bytes[i - 1] % 32))
+      return fail(
+          fmt::format("address and strides of elements of type {} are multiples of 32", ptx::text(map.element)));
+  if ((map.swizzle != TensorSwizzle::none && map.swizzle != TensorSwizzle::bytes_128) || map.swaps_halves)
+    return fail(fmt::format("elements of type {} are swizzled in spans of 128, or not at all", ptx::text(map.element)));
   return {};
 }
 
@@ -101,15 +123,32 @@ Result<void> check_interleave(const TensorMap& map) {
 
 }  // namespace
 
+uint32_t elements_of_a_unit(const TensorMap& map) {
+  if (map.interleave_bytes) return 1;
+  return has_padding(map) ? 16 : map.element == Type::b4x16 ? 2 : 1;
+}
 uint32_t unit_bytes(const TensorMap& map) {
-  return map.interleave_bytes ? map.interleave_bytes : ptx::byte_width(map.element);
+  if (map.interleave_bytes) return map.interleave_bytes;
+  switch (map.element) {
+    case Type::b4x16:
+      return 1;
+    case Type::b4x16_p64:
+      return 8;
+    case Type::b6x16_p32:
+      return 12;
+    default:
+      return ptx::byte_width(map.element);
+  }
+}
+uint32_t unit_room_bytes(const TensorMap& map) {
+  return !map.interleave_bytes && has_padding(map) ? 16 : unit_bytes(map);
 }
 uint32_t units_of_a_row(const TensorMap& map) {
   const bool single = map.is_im2col ? map.interleave_bytes != 0 : has_gaps(map);
-  return single ? 1 : map.box[0];
+  return single ? 1 : map.box[0] / elements_of_a_unit(map);
 }
 uint32_t row_pitch_bytes(const TensorMap& map) {
-  if (map.interleave_bytes || map.swizzle == TensorSwizzle::none) return units_of_a_row(map) * unit_bytes(map);
+  if (map.interleave_bytes || map.swizzle == TensorSwizzle::none) return units_of_a_row(map) * unit_room_bytes(map);
   return 16u << static_cast<unsigned>(map.swizzle);
 }
 
@@ -128,16 +167,20 @@ Result<void> check_tensor_map(const TensorMap& map) {
       if (corner < -limit || corner >= limit)
         return fail(fmt::format("corner {} of a bounding box is not within {} to {}", corner, -limit, limit - 1));
   }
-  const unsigned row_bytes = map.box[0] * ptx::byte_width(map.element);
+  const bool is_narrow = has_padding(map) || map.element == Type::b4x16;
+  if (is_narrow)
+    if (auto narrow = check_narrow(map); !narrow) return narrow;
+  const unsigned row_bytes = is_narrow ? map.box[0] / elements_of_a_unit(map) * unit_room_bytes(map)
+                                       : map.box[0] * ptx::byte_width(map.element);
   if (row_bytes % 16) return fail(fmt::format("a row of a box has {} bytes, expected a multiple of 16", row_bytes));
   if (map.interleave_bytes)
     if (auto interleaved = check_interleave(map); !interleaved) return interleaved;
   const unsigned span_bytes = 16u << static_cast<unsigned>(map.swizzle);
   if (map.swizzle != TensorSwizzle::none && row_bytes > span_bytes && !map.interleave_bytes)
     return fail(fmt::format("a row of a box has {} bytes, more than the {} that are swizzled", row_bytes, span_bytes));
-  if (map.chunk_bytes != 16 && (map.swizzle != TensorSwizzle::bytes_128 || map.chunk_bytes != 32))
-    return fail(fmt::format("chunks of {} bytes in spans of {}: expected 16, or 32 in spans of 128", map.chunk_bytes,
-                            map.swizzle == TensorSwizzle::none ? 0 : span_bytes));
+  if (map.chunk_bytes != 16 && map.swizzle != TensorSwizzle::bytes_128)
+    return fail(fmt::format("chunks of {} bytes in spans of {}: expected 16, or 32 and 64 in spans of 128",
+                            map.chunk_bytes, map.swizzle == TensorSwizzle::none ? 0 : span_bytes));
   return {};
 }
 
@@ -163,9 +206,10 @@ Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> by
 }
 
 Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, uint64_t value) {
-  // PTX ISA 9.0, 9.7.9.29, table of new values: 8 and 12 are f32 and tf32 that flush; what is behind is not emulated.
-  static constexpr Type kElements[] = {Type::u8,  Type::u16, Type::u32, Type::s32,  Type::u64,  Type::s64, Type::f16,
-                                       Type::f32, Type::f32, Type::f64, Type::bf16, Type::tf32, Type::tf32};
+  // PTX ISA 9.0, 9.7.9.28, table of new values: 8 and 12 are f32 and tf32 that flush.
+  static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64,  Type::s64,
+                                       Type::f16,  Type::f32,   Type::f32,       Type::f64,      Type::bf16, Type::tf32,
+                                       Type::tf32, Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
   const auto refuse = [&](std::string_view what) {
     return fail(fmt::format("a tensor map with {} {} is not emulated", what, value));
   };
@@ -200,12 +244,13 @@ Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, 
       map.interleave_bytes = static_cast<uint8_t>(16 * value);  // an immediate, 0 to 2
       break;
     case TensorField::swizzle_mode:
-      if (value > 3) return refuse("swizzle mode");
+      if (value > 3) return refuse("a swizzle mode of");
       map.swizzle = static_cast<TensorSwizzle>(value);
       break;
     case TensorField::swizzle_atomicity:
-      if (value > 1) return refuse("swizzle atomicity");
-      map.chunk_bytes = value == 0 ? 16 : 32;
+      if (value > 3) return refuse("swizzle atomicity");
+      map.chunk_bytes = value == 0 ? 16 : value == 3 ? 64 : 32;
+      map.swaps_halves = value == 2;
       break;
     case TensorField::fill_mode:
       map.fills_with_nan = value != 0;
@@ -233,11 +278,11 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
   std::copy(coordinates.begin(), coordinates.end(), corner.begin());
   if (mode == TensorMode::tiled) return tile_rows(map, corner);
   const bool only_w = mode != TensorMode::im2col;
-  if (only_w && map.interleave_bytes) return fail("im2col::w of an interleaved tensor is not emulated");
+  if (only_w && map.interleave_bytes) return fail("interleaved tensors have no im2col::w");
   Pixels pixels{map, corner, only_w ? 1u : map.rank - 2u, only_w && !offsets.empty() ? offsets[1] : 0};
-  if (only_w && !offsets.empty() && offsets[0] != 0)
-    return fail(fmt::format("wHalo is {}: where halos lie the ISA says in figures only, and the emulator knows none",
-                            offsets[0]));
+  const unsigned halo = only_w && !offsets.empty() ? offsets[0] : 0;
+  if (halo && mode == TensorMode::im2col_w_128)
+    return fail(fmt::format("wHalo is {}: where the halos of each 32 pixels lie the ISA says in a figure only", halo));
   pixels.base[pixels.w] += pixels.shift;
   for (unsigned i = pixels.w; i < pixels.end(); ++i)
     if ((pixels.base[i] < pixels.lower(i) && !only_w) || pixels.base[i] > pixels.upper(i))
@@ -247,6 +292,17 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
   for (unsigned i = 0; i < count; ++i, pixels.next()) {
     rows.push_back(pixels.base);
     for (unsigned k = 0; !only_w && k < offsets.size(); ++k) rows.back()[pixels.w + k] += offsets[k];
+  }
+  // Behind the pixels those that follow the last one. Where its row ends before them the text does not say which.
+  for (unsigned i = 0; i < halo; ++i) {
+    TensorPoint next = rows.back();
+    next[pixels.w] += map.element_stride[pixels.w];
+    if (next[pixels.w] > pixels.upper(pixels.w))
+      return fail(
+          fmt::format("wHalo is {}, and the row ends {} pixels behind the last one: which pixels follow the ISA "
+                      "says in a figure only",
+                      halo, i));
+    rows.push_back(next);
   }
   return rows;
 }

@@ -24,9 +24,11 @@ struct TensorMap {
   std::array<uint16_t, 5> box{};           // elements, at most 256 each; im2col: channels, then pixels up to 1024
   std::array<uint8_t, 5> element_stride{1, 1, 1, 1, 1};  // 1 to 8; that of the innermost dimension has no effect
   uint8_t rank = 1;
-  ptx::Type element = ptx::Type::u32;  // copies of tf32 to shared memory round f32 to it
+  // Copies of tf32 to shared memory round f32 to it. b4x16, b4x16_p64 and b6x16_p32 are elements of 4 and 6 bits.
+  ptx::Type element = ptx::Type::u32;
   TensorSwizzle swizzle = TensorSwizzle::none;
   uint8_t chunk_bytes = 16;      // that change places: 16, or 32 and 64 in spans of 128
+  bool swaps_halves = false;     // of every 16 bytes in each second line of 128, with chunks of 32
   uint8_t interleave_bytes = 0;  // 0, 16 or 32; see unit_bytes
   bool flushes = false;          // f32 and tf32: subnormal numbers, where sums are made
   bool fills_with_nan = false;   // outside, of floating point elements; otherwise zeros
@@ -40,7 +42,11 @@ inline constexpr size_t kTensorMapBytes = 128;  // aligned to 64
 // What the innermost dimension counts: elements, or with interleave (NC/8HWC8, NC/16HWC16) slices of 16 or 32 bytes,
 // the channels of one place; then the last dimension but one counts the slices of a place, of which a copy moves one.
 // So W is the innermost dimension of im2col, and the box's channels have no effect.
-uint32_t unit_bytes(const TensorMap& map);
+// Elements below 8 bits are units of 2, and of 16 where shared memory has gaps between them: 8 or 12 bytes in the
+// tensor and 16 there.
+uint32_t elements_of_a_unit(const TensorMap& map);
+uint32_t unit_bytes(const TensorMap& map);       // in the tensor, where `size` and coordinates count elements
+uint32_t unit_room_bytes(const TensorMap& map);  // in shared memory
 // Units that lie side by side: of the innermost dimension that many are moved from each point of tensor_rows.
 uint32_t units_of_a_row(const TensorMap& map);
 // From one row of a box to the next in shared memory: a swizzled row takes a whole span, whatever it fills of it.
