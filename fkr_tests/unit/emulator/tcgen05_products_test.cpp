@@ -176,12 +176,16 @@ std::string multiply_text(const Case& c, uint32_t descriptor, unsigned metadata_
          "  @%p2 tcgen05.mma" + c.words + " " + operands + ";\n";
 }
 
-Ran run(const Case& c, const Filled& filled, const std::string& multiply, const std::string& before = "") {
+Ran run_text(const Case& c, const Filled& filled, const std::string& text) {
   std::vector<uint32_t> in;
   for (const Operands& cta : filled.ctas) in.insert(in.end(), cta.words.begin(), cta.words.end());
   LaunchShape shape{.grid = {c.ctas()}, .block = {128}};
   shape.cluster = {c.ctas()};
-  return run_kernel(kernel_text(c.pair, multiply, before), shape, c.ctas() * 128 * 64, in);
+  return run_kernel(text, shape, c.ctas() * 128 * 64, in);
+}
+
+Ran run(const Case& c, const Filled& filled, const std::string& multiply, const std::string& before = "") {
+  return run_text(c, filled, kernel_text(c.pair, multiply, before));
 }
 
 void expect_product(const Case& c) {
@@ -577,6 +581,16 @@ TEST(Tcgen05Products, MistakesOfPairs) {
               HasSubstr("CTA 1, the other one of the pair, has left"));
 }
 
+// What lies in the columns from 64 on, which are the stored ones, after instructions of one thread.
+Ran run_on_stored(const Case& c, const Filled& filled, const std::string& instructions) {
+  std::string text = kernel_text(c.pair, instructions);
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::string from = fmt::format("[%r5+{}]", 32 * half);
+    text.replace(text.find(from, text.find("tcgen05.ld")), from.size(), fmt::format("[%r5+{}]", 64 + 32 * half));
+  }
+  return run_text(c, filled, text);
+}
+
 // Four rows of 32 bytes, one for each warp, where the address says.
 TEST(Tcgen05Products, CopyOfFourRows) {
   for (const bool pair : {false, true}) {
@@ -599,22 +613,10 @@ TEST(Tcgen05Products, CopyOfFourRows) {
       for (unsigned lane = 0; lane < 128; ++lane)
         for (unsigned column = 0; column < 8; ++column) filled.ctas[i].in_column(lane, column, 0, 32, 7);
     }
-    // What was stored lies 64 columns on: the copy's columns are read from there.
     const std::string copy = shared_descriptor("%rd10", 0, 128, 128) +
                              "  add.u32 %r9, %r1, 0x1d0040;\n  @%p2 tcgen05.cp." +
                              fmt::format("cta_group::{}.4x256b [%r9], %rd10;\n", pair ? 2 : 1);
-    std::string text = kernel_text(pair, copy);
-    for (const std::string from : {"[%r5+0]", "[%r5+32]"}) {
-      const std::string to = from == "[%r5+0]" ? "[%r5+64]" : "[%r5+96]";
-      text.replace(text.find("tcgen05.ld.sync.aligned.32x32b.x32.b32", 0), 0, "");
-      const size_t at = text.find(from, text.find("tcgen05.ld"));
-      text.replace(at, from.size(), to);
-    }
-    std::vector<uint32_t> in;
-    for (const Operands& cta : filled.ctas) in.insert(in.end(), cta.words.begin(), cta.words.end());
-    LaunchShape shape{.grid = {c.ctas()}, .block = {128}};
-    shape.cluster = {c.ctas()};
-    const Ran ran = run_kernel(text, shape, size_t{c.ctas()} * 128 * 64, in);
+    const Ran ran = run_on_stored(c, filled, copy);
     ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
     for (unsigned cta = 0; cta < c.ctas(); ++cta)
       for (unsigned lane = 0; lane < 128; ++lane)
@@ -624,6 +626,28 @@ TEST(Tcgen05Products, CopyOfFourRows) {
               << cta << " " << lane;
         }
   }
+}
+
+// Eight columns of one warp, in both CTAs: each lane gets those of the next.
+TEST(Tcgen05Products, ShiftOfPairs) {
+  const Case c{"", "f16", "f16", 16, 16, 256, 32, 16, 0, true};
+  Filled filled;
+  filled.ctas.resize(c.ctas());
+  const auto value = [](unsigned cta, unsigned lane, unsigned column) { return 10000 * cta + 50 * lane + column + 1; };
+  for (unsigned cta = 0; cta < c.ctas(); ++cta)
+    for (unsigned lane = 0; lane < 128; ++lane)
+      for (unsigned column = 0; column < 32; ++column)
+        filled.ctas[cta].in_column(lane, column, 0, 32, value(cta, lane, column));
+  const Ran ran =
+      run_on_stored(c, filled, "  add.u32 %r9, %r1, 0x400048;\n  @%p2 tcgen05.shift.cta_group::2.down [%r9];\n");
+  ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  for (unsigned cta = 0; cta < c.ctas(); ++cta)
+    for (unsigned lane = 0; lane < 128; ++lane)
+      for (unsigned column = 0; column < 32; ++column) {
+        const bool moves = lane >= 64 && lane < 95 && column >= 8 && column < 16;
+        EXPECT_EQ(ran.out[(cta * 128 + lane) * 64 + column], value(cta, moves ? lane + 1 : lane, column))
+            << cta << " " << lane << " " << column;
+      }
 }
 
 }  // namespace
