@@ -133,16 +133,20 @@ void takes_words(Ptr<Global, const u32>) {}
 [[maybe_unused]] void prefetch_of_shared_memory(Ptr<Shared, u8> table, Ptr<ReadOnly, u8> src) {
 #ifdef MISUSE
   table.prefetch_l2();  // expect: only global memory is prefetched
+  (void)src;
 #else
   src.prefetch_l2();
+  (void)table;
 #endif
 }
 
 [[maybe_unused]] void prefetch_of_local_memory(Ptr<Local, u16> mine, Ptr<Global, u16> theirs) {
 #ifdef MISUSE
   mine.prefetch_l2();  // expect: only global memory is prefetched
+  (void)theirs;
 #else
   theirs.prefetch_l2();
+  (void)mine;
 #endif
 }
 
