@@ -110,6 +110,21 @@ TEST(Lz4Decompress, ASequenceThatTheStagedPartCuts) {
   for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
+// Literals among which no guess finds a token, so that lanes go astray until one of them follows the sequences alone.
+TEST(Lz4Decompress, LongLiteralsThatHideTheTokens) {
+  std::vector<Block> blocks;
+  for (uint32_t step = 1; step <= 8; ++step) {
+    std::vector<ptxkit::testing::Lz4Sequence> sequences;
+    for (uint32_t i = 1; i < 60; ++i) {
+      const uint32_t literal_count = i % 19 == 18 ? 300 : i * step * 37 % 170;
+      sequences.push_back({i == 1 ? 40 : literal_count, 5 + i % 8, 4 + i % 11});
+    }
+    sequences.push_back({20, 0, 0});
+    blocks.push_back(ptxkit::testing::block_of_sequences(sequences));
+  }
+  for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
+}
+
 TEST(Lz4Decompress, EveryStatus) {
   const std::vector<Block> blocks = {
       {{0x00}, 0},

@@ -24,6 +24,7 @@ constexpr u32 kUnit = 16;           // bytes that a lane brings there at a time
 // A sequence with at most one extension byte a length takes no more: token, extension, literals, offset, extension.
 constexpr u32 kLongestBatched = 1 + 1 + (kNibbleMax + 254) + 2 + 1;
 constexpr u32 kSegment = 60;                               // bytes of the block that a lane searches for tokens
+constexpr u32 kSideBySide = 4;                             // turns in which all lanes that are astray search again
 constexpr u32 kMaxTokens = kWarpLanes * kSegment / 3 + 1;  // no sequence with a match is shorter than three bytes
 constexpr u32 kLiteral = 1u << 31;                         // tells a place in `staged` from a position of the output
 
@@ -172,7 +173,9 @@ class Decoder {
   //
   // Each lane follows the sequences through a segment of the block, lane 0 from ip, the others from a guess that is
   // often wrong but soon meets the right sequence of sequences. A lane that did not start where the lane before
-  // arrived starts again there.
+  // arrived is astray, and starts again there. The first of them starts right then; after a few turns it alone goes on,
+  // and over the segments that it passes: where guesses are of no use, among long runs of literals, the others would
+  // follow what are no sequences, for longer than it needs.
   WarpU32 find_tokens() {
     const LaneU32 lane = k_.lane();
     const WarpU32 first = *ip_ - *staged_from_, end = *staged_end_ - *staged_from_;
@@ -181,16 +184,37 @@ class Decoder {
     Var<u32, Rate::Thread> start(k_, segment), arrival(k_, 0), count(k_, 0);
     k_.if_((lane != 0) & (segment + 16 <= end), [&] { start = guess(segment); });
     Var<bool, Rate::Thread> astray(k_, k_.constant(true));
-    k_.warp_loop([&](auto& repairs) {
-      k_.if_(*astray, [&] {
-        count = 0;
-        arrival = start;
-        follow(arrival, segment_end, [&](const LaneU32&) { count += 1; });
-      });
+    WarpVar lanes_astray(k_, 0), turns(k_, 0);
+    const auto search = [&] {
+      count = 0;
+      arrival = start;
+      follow(arrival, segment_end, [&](const LaneU32&) { count += 1; });
+    };
+    // Where the lane before arrived, a lane starts; `lost`: it has not searched from there.
+    const auto compare = [&](const LaneBool& lost) {
       const LaneU32 arrived = shuffle_up(*arrival, 1);
-      astray = (lane != 0) & (arrived != *start);
+      astray = (lane != 0) & ((arrived != *start) | lost);
       start = select(*astray, arrived, *start);
-      repairs.break_if(!any(*astray));
+      lanes_astray = ballot(*astray);
+    };
+    k_.warp_loop([&](auto& repairs) {
+      k_.if_(*astray, search);
+      compare(LaneBool(k_.constant(false)));
+      turns += 1;
+      repairs.break_if((*lanes_astray == 0) | (*turns == kSideBySide));
+    });
+    k_.warp_loop([&](auto& repairs) {
+      repairs.break_if(*lanes_astray == 0);
+      const WarpU32 first_astray = ctz(*lanes_astray);
+      k_.if_(lane == first_astray, search);
+      const WarpU32 reached = shuffle(*arrival, first_astray);
+      const LaneBool passed_over = (lane > first_astray) & (segment_end <= reached);
+      k_.if_(passed_over, [&] {
+        count = 0;
+        start = reached;
+        arrival = reached;
+      });
+      compare(*astray & (lane > first_astray) & !passed_over);
     });
     const LaneU32 sum = inclusive_sum(*count);
     Var<u32, Rate::Thread> next(k_, sum - *count);
