@@ -49,7 +49,7 @@ Section conversion(const SpelledForm& form) {
   return out;
 }
 
-// Of a generic address in each space.
+// Of a generic address in each space; the last is that of the CTA's own memory as mapa gives it.
 Section question(const SpelledForm& form) {
   static constexpr std::array<std::string_view, 6> kSpaces = {"global", "local",  "const",
                                                               "param",  "shared", "shared::cluster"};
@@ -60,7 +60,10 @@ Section question(const SpelledForm& form) {
     if (kSpaces[i] != "global") out.text += fmt::format("cvta.{}.u64 %at, %at;\n", kSpaces[i]);
     out.text += fmt::format("{}\nselp.b32 %r0, 1, 0, %p0;\nst.global.b32 [%to+{}], %r0;\n", out.instruction, 4 * i);
   }
-  out.text += kClusterBarrier;
+  out.text +=
+      "mapa.shared::cluster.u32 %peer, %cell, %rank;\ncvt.u64.u32 %at, %peer;\ncvta.shared::cluster.u64 %at, %at;\n" +
+      fmt::format("{}\nselp.b32 %r0, 1, 0, %p0;\nst.global.b32 [%to+{}], %r0;\n", out.instruction, 4 * kSpaces.size()) +
+      std::string(kClusterBarrier);
   return out;
 }
 

@@ -34,7 +34,7 @@ TEST(UndefinedUpdates, NoBitThatCouldDifferIsTakenForDefined) {
                           Type::f32, Type::f64})
     for (const Mod operation :
          {Mod::add, Mod::inc, Mod::dec, Mod::min, Mod::max, Mod::and_, Mod::or_, Mod::xor_, Mod::exch, Mod::cas}) {
-      const Update update = find_update(operation, type, true);
+      const Update update = find_update(operation, type, Adder::of_memory_flushing);
       if (!update.apply) continue;
       const uint64_t all = update.element_bytes == 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * update.element_bytes) - 1;
       const auto number = [&] {
@@ -96,7 +96,7 @@ TEST(UndefinedUpdates, UsesAndCarries) {
            {Mod::xor_, Type::b32, {0, 1, 0}, 0x80, true, 0x80},
            {Mod::cas, Type::b32, {5, 0, 1}, 0xffff0000, false, 0xffff0000},  // differs in what is defined
            {Mod::cas, Type::b32, {5, 5, 1}, 0xffff0000, true, 0xffffffff}}) {
-    const Update update = find_update(each.operation, each.type, true);
+    const Update update = find_update(each.operation, each.type, Adder::of_memory_flushing);
     const UndefinedUpdate after = undefined_update(update, each.values, {.old = each.undefined_old});
     EXPECT_EQ(after.decides, each.decides) << static_cast<int>(each.operation) << " " << each.values.b;
     EXPECT_EQ(after.bits, each.bits_after) << static_cast<int>(each.operation) << " " << each.values.b;

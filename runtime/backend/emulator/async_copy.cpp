@@ -337,7 +337,8 @@ struct BoxPlace {
 // Of a reduction; sums of tf32 are those of f32.
 Update update_of(const AsyncForm& form, const TensorMap& map) {
   if (form.operation == ptx::Mod::unknown) return {};
-  return find_update(form.operation, map.element == ptx::Type::tf32 ? ptx::Type::f32 : map.element, map.flushes);
+  return find_update(form.operation, map.element == ptx::Type::tf32 ? ptx::Type::f32 : map.element,
+                     map.flushes ? Adder::of_memory_flushing : Adder::of_memory);
 }
 
 // Words of f32 that come into shared memory as tf32: to the nearest of 10 bits, ties to even; one NaN.

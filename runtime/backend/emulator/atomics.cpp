@@ -153,7 +153,8 @@ bool select_atomic(Code& code, ProgramImage& image, Mod operation, Type type) {
     image.updates.push_back({});
     return true;
   }
-  image.updates.push_back({find_update(operation, type, false), find_update(operation, type, true)});
+  image.updates.push_back(
+      {find_update(operation, type, Adder::of_threads), find_update(operation, type, Adder::of_memory_flushing)});
   return image.updates.back()[0].apply != nullptr;
 }
 

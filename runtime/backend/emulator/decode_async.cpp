@@ -83,7 +83,8 @@ bool Decoder::asynchronous_copy(Code& code) {
     form.has_byte_mask = has(Purpose::byte_mask);
     if (form.has_byte_mask) form.byte_mask = source(Purpose::byte_mask);
     if (w.has(Mod::reduce)) {
-      form.update = find_update(update_operation(w.mods), instruction_->type(), instruction_->space == Space::global);
+      form.update = find_update(update_operation(w.mods), instruction_->type(),
+                                instruction_->space == Space::global ? Adder::of_memory : Adder::of_threads);
       known = form.update.apply != nullptr;
     }
   } else {
@@ -190,7 +191,7 @@ bool Decoder::asynchronous_store(Code& code) {
   form.to = address_operand(Purpose::address);
   form.barrier = address_operand(Purpose::barrier);
   if (form.action == AsyncAction::reduce) {
-    form.update = find_update(update_operation(w.mods), type, false);
+    form.update = find_update(update_operation(w.mods), type, Adder::of_threads);
     if (!form.update.apply) return false;
   }
   const RegisterList list = register_list(Purpose::source);

@@ -111,9 +111,14 @@ void test_space(Warp& warp, const Code& code, uint32_t mask) {
   uint32_t bits = 0;
   for_lanes(mask, [&](unsigned i) {
     uint64_t window = (sizeof(T) == 4 ? widen_address(static_cast<uint32_t>(a[i])) : a[i]) >> kWindowShift;
-    bool other = window == kSharedWindow >> kWindowShift || window == kLocalWindow >> kWindowShift ||
-                 window == kConstWindow >> kWindowShift || window == kParamWindow >> kWindowShift;
+    // The parameters' window lies within that of global memory; another CTA's memory is none of .shared::cta.
+    const bool other = window == kSharedWindow >> kWindowShift || window == kLocalWindow >> kWindowShift ||
+                       window == kConstWindow >> kWindowShift;
     bool holds = code.immediate ? window == code.immediate : !other;
+    if (code.space == ptx::Space::shared && holds) {
+      uint64_t offset = a[i] & (sizeof(T) == 4 ? (1u << kNarrowWindowShift) - 1 : kWindowMask);
+      holds = owner_of(*warp.cta, offset) == warp.cta;
+    }
     bits |= uint32_t{holds} << i;
   });
   uint32_t* d = at<uint32_t>(warp, code.dst);
@@ -246,6 +251,7 @@ bool Decoder::address_conversion(Code& code) {
     return true;
   }
   if (instruction_->op == Op::isspacep) {
+    code.space = instruction_->space;
     code.a = source(operand, narrow_ ? Type::u32 : Type::u64);
     switch (instruction_->space) {
       case Space::shared:

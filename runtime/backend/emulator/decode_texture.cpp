@@ -103,7 +103,7 @@ bool Decoder::texture(Code& code) {
     form.data = register_list(writes_memory ? Purpose::source : Purpose::result);
     if (form.data.count != instruction_->vector) return false;
     if (op == Op::sured) {
-      form.update = find_update(update_operation(w.mods), form.type, true);
+      form.update = find_update(update_operation(w.mods), form.type, Adder::of_memory_flushing);
       if (form.update.apply == nullptr) return false;
       code.order = Order::relaxed;
       code.scope = Scope::gpu;

@@ -114,7 +114,16 @@ uint64_t host_exchange(uint8_t* bytes, const Update& update, uint64_t b, uint64_
 
 namespace {
 
-Update operation_of(Mod operation, Type type, bool flushes) {
+template <bool kOfMemory>
+uint64_t add_double(uint64_t a, uint64_t b, uint64_t) {
+  const double x = scalar::to_f64(a), y = scalar::to_f64(b), sum = x + y;
+  if (sum == sum) return scalar::to_bits(sum);
+  if (kOfMemory && y != y) return b;
+  if (kOfMemory && x != x) return a;
+  return scalar::to_bits(nan_of<Math::add>(y, x, 0));
+}
+
+Update operation_of(Mod operation, Type type, Adder adder) {
   switch (type) {
     case Type::b16:
       return integer<uint16_t>(operation);
@@ -138,14 +147,10 @@ Update operation_of(Mod operation, Type type, bool flushes) {
       return halves<Bfloat, true>(operation);
     case Type::f32:
       if (operation != Mod::add) return {};
-      return {.apply = flushes ? add_single<true> : add_single<false>, .element_bytes = 4};
+      return {.apply = adder == Adder::of_memory_flushing ? add_single<true> : add_single<false>, .element_bytes = 4};
     case Type::f64:
       if (operation != Mod::add) return {};
-      return {.apply = [](uint64_t a, uint64_t b, uint64_t) -> uint64_t {
-                const double x = scalar::to_f64(a), y = scalar::to_f64(b), sum = x + y;
-                return scalar::to_bits(sum == sum ? sum : nan_of<Math::add>(x, y, 0));
-              },
-              .element_bytes = 8};
+      return {.apply = adder == Adder::of_threads ? add_double<false> : add_double<true>, .element_bytes = 8};
     default:
       return {};
   }
@@ -153,8 +158,8 @@ Update operation_of(Mod operation, Type type, bool flushes) {
 
 }  // namespace
 
-Update find_update(Mod operation, Type type, bool flushes) {
-  Update out = operation_of(operation, type, flushes);
+Update find_update(Mod operation, Type type, Adder adder) {
+  Update out = operation_of(operation, type, adder);
   out.operation = operation;
   out.is_pair = type == Type::f16x2 || type == Type::bf16x2;
   out.is_floating = out.is_pair || ptx::kind(type) == ptx::TypeKind::floating;

@@ -16,9 +16,13 @@ struct Update {
   bool is_floating = false, is_pair = false;  // is_pair: two halves
 };
 
-// Null `apply` where there is no such operation. `flushes`: subnormal numbers of single precision, as atomics do in
-// global memory and not in shared memory (PTX ISA 9.0, 9.7.13.6), and tensors where their map says so.
-Update find_update(ptx::Mod operation, ptx::Type type, bool flushes);
+// Who adds. Atomics in global memory flush subnormal numbers of single precision, those in shared memory do not (PTX
+// ISA 9.0, 9.7.13.6), tensors where their map says so. What the ISA leaves open, an H200 has so: bulk reductions do not
+// flush; in global memory a NaN of double precision stays as it is, the operand's before the one that lies there.
+enum class Adder : uint8_t { of_threads, of_memory, of_memory_flushing };
+
+// Null `apply` where there is no such operation.
+Update find_update(ptx::Mod operation, ptx::Type type, Adder adder);
 
 // Applies it to the bytes at `place`; returns the old bits. `alone`: no other host thread runs the launch.
 uint64_t apply_update(const Update& update, uint8_t* place, uint64_t b, uint64_t c, bool alone);
