@@ -28,10 +28,23 @@ else()
   set(PTXKIT_FMT fmt::fmt)
 endif()
 
+if(PTXKIT_COVERAGE)
+  add_link_options(--coverage)
+endif()
+
+# Counts the lines of a target that run, where PTXKIT_COVERAGE names its folder and it.
+function(ptxkit_count_lines name)
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(PTXKIT_COVERAGE AND "${folder}/${name}" MATCHES "${PTXKIT_COVERAGE}")
+    target_compile_options(${name} PRIVATE -O0 --coverage -fprofile-update=atomic -fprofile-abs-path)
+  endif()
+endfunction()
+
 function(ptxkit_library name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ptxkit_options ${arg_LINK})
+  ptxkit_count_lines(${name})
 endfunction()
 
 function(ptxkit_program name)
@@ -46,6 +59,7 @@ function(ptxkit_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ptxkit_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  ptxkit_count_lines(${name})
   # The same generated inputs each time; the program itself, run alone, draws others.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 ENVIRONMENT RC_PARAMS=seed=1 LABELS "${arg_LABELS}"

@@ -216,7 +216,9 @@ bool Parser::parse_initializer_symbol(Initializer& element) {
   if (element.kind == Initializer::Kind::function) unexpected("no offset behind a function");
   advance();
   Constant offset;
+  const Offset at = token_.at;
   if (!parse_constant(offset)) return false;
+  if (!offset.is_integer()) report(DiagnosticKind::bad_literal, at, previous_end_, "an offset is an integer");
   element.value = offset.bits;
   return true;
 }

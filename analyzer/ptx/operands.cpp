@@ -69,7 +69,9 @@ bool Parser::parse_offset(Operand& operand) {
   if (minus) unexpected("'+' before an offset, as in [%r1+-4]");
   advance();
   Constant offset;
+  const Offset at = token_.at;
   if (!parse_constant(offset)) return false;
+  if (!offset.is_integer()) report(DiagnosticKind::bad_literal, at, previous_end_, "an offset is an integer");
   operand.value += minus ? 0 - offset.bits : offset.bits;
   operand.has_offset = true;
   return true;

@@ -21,13 +21,6 @@ std::vector<SourcePlace> source_places(const ptx::Module& module, ptx::LocationI
   return places;
 }
 
-ptx::InstructionId instruction_at(const ptx::Function& function, ptx::Offset at) {
-  if (at < function.at || at >= function.end) return ptx::kNone;
-  const auto after = std::ranges::upper_bound(function.instructions, at, {}, &ptx::Instruction::at);
-  if (after == function.instructions.begin()) return ptx::kNone;
-  return static_cast<ptx::InstructionId>(after - function.instructions.begin() - 1);
-}
-
 std::string_view statement_at(const ptx::Module& module, ptx::Offset at) {
   if (at >= module.text.size()) return {};
   const std::string_view rest = module.text.substr(at);

@@ -18,9 +18,6 @@ struct SourcePlace {
 };
 std::vector<SourcePlace> source_places(const ptx::Module& module, ptx::LocationId location);
 
-// The instruction of `function` that starts at or holds `at`; ptx::kNone where there is none.
-ptx::InstructionId instruction_at(const ptx::Function& function, ptx::Offset at);
-
 // The text from `at` to the ';' that ends its statement, or to the end of the line.
 std::string_view statement_at(const ptx::Module& module, ptx::Offset at);
 

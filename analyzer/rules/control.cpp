@@ -109,13 +109,14 @@ RuleResult endless_loop(Context& context) {
   const flow::Graph& graph = analyses.graph();
   const flow::Loops& loops = analyses.loops();
   if (loops.all().empty()) return not_applicable("the kernel has no loop");
-  // The ways out of each loop, collected once over all blocks.
+  // The ways out of each loop, collected once over all blocks. Whoever stays in a loop stays in those around it.
   std::vector<std::vector<BlockId>> exits(loops.all().size());
   for (const BlockId block : graph.reverse_postorder())
     for (flow::LoopId loop = loops.innermost(block); loop != flow::kNone; loop = loops.loop(loop).parent) {
       bool leaves = graph.block(block).exits || graph.block(block).falls_off;
       for (const BlockId next : graph.successors(block)) leaves = leaves || !loops.contains(loop, next);
-      if (leaves) exits[loop].push_back(block);
+      if (!leaves) break;
+      exits[loop].push_back(block);
     }
   std::vector<Finding> findings;
   for (flow::LoopId loop = 0; loop < loops.all().size(); ++loop) {

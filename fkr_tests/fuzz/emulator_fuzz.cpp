@@ -6,6 +6,7 @@
 #include <string>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "fkr_tests/fuzz/ptx_damage.hpp"
 #include "runtime/generated_launch.hpp"
 
 namespace ptxkit {
@@ -37,6 +38,7 @@ std::string run(const ptx::Module& module, const ptx::Function& kernel, const em
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptxkit;
+  if (size > testing::kMaxFuzzedBytes) return -1;
   const ptx::ParseResult parsed = ptx::parse(std::string(reinterpret_cast<const char*>(data), size), "fuzz.ptx");
   if (!parsed.diagnostics.empty()) return 0;
   for (const ptx::Function& function : parsed.module.functions) {

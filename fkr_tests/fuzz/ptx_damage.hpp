@@ -11,6 +11,9 @@
 
 namespace ptxkit::testing {
 
+// Longer texts are not fuzzed: the time that the analyses of one take grows with its length.
+inline constexpr std::size_t kMaxFuzzedBytes = 6000;
+
 // The .ptx files below a folder in the order of their paths, those of `max_bytes` and more left out.
 std::vector<std::string> ptx_files(const std::string& folder, std::size_t max_bytes);
 

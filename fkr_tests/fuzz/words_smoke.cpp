@@ -11,7 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 int main(int argc, char** argv) {
   using namespace ptxkit;
-  constexpr std::size_t kMaxBytes = 6000;
   const auto run = [](const std::string& text) {
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   };
@@ -20,7 +19,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const unsigned count = argc > 2 ? static_cast<unsigned>(std::atoi(argv[1])) : 0;
-  const std::vector<std::string> all = testing::ptx_files(argc > 2 ? argv[2] : ".", kMaxBytes);
+  const std::vector<std::string> all = testing::ptx_files(argc > 2 ? argv[2] : ".", testing::kMaxFuzzedBytes);
   if (count == 0 || all.empty()) {
     std::fprintf(stderr, "expected a count and a folder with .ptx files\n");
     return 1;

@@ -237,6 +237,17 @@ TEST(Races, APairBeyondTheBudgetIsNamed) {
   EXPECT_NE(many.result.basis.find("not decided: budget"), std::string::npos) << many.result.basis;
 }
 
+// No fixture: the assemblers of today take no PTX that knows this directive.
+TEST(DeprecatedOpcode, TheDirectiveOfPtx20Too) {
+  const std::string head = ".version 2.0\n.target sm_20\n.entry k()\n.maxntid 128\n";
+  const Outcome outcome = run("F087", head + ".maxnctapersm 4\n{ ret; }\n", Profile::root_cause);
+  EXPECT_EQ(outcome.result.verdict, Verdict::refuted);
+  ASSERT_EQ(outcome.result.findings.size(), 1u);
+  EXPECT_EQ(outcome.result.findings[0].severity, Severity::medium);
+  EXPECT_EQ(outcome.result.findings[0].message, "expected .minnctapersm, found .maxnctapersm, which is deprecated");
+  EXPECT_EQ(run("F087", head + ".minnctapersm 4\n{ ret; }\n", Profile::root_cause).result.verdict, Verdict::survived);
+}
+
 // What a finding of F051 must name to be acted on.
 TEST(Alignment, AWitnessOfACursorNamesThreadIterationAndAddress) {
   for (const char* name : {"refuted_cursor", "refuted_loaded_cursor", "refuted_cursor_of_steps"}) {

@@ -76,5 +76,19 @@ TEST(ModuleInfo, ProducersAsTheirCommentsName) {
   EXPECT_EQ(producer_of(""), "");
 }
 
+TEST(ModuleInfo, LinkageClustersAndBoundsAreNamed) {
+  const auto result = parsed(
+      ".weak .global .b32 w;\n.common .global .b32 c[4];\n.weak .func f() { ret; }\n"
+      ".entry bounded() .maxntid 8, 4, 2 { ret; }\n"
+      ".entry clustered() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }\n");
+  const std::string text = info_text(result.module);
+  EXPECT_THAT(text, HasSubstr("variable w (weak): global b32"));
+  EXPECT_THAT(text, HasSubstr("variable c (common): global b32[4]"));
+  EXPECT_THAT(text, HasSubstr("function f (weak)"));
+  EXPECT_THAT(text, HasSubstr("launch: block of at most 64 threads"));
+  EXPECT_THAT(text, HasSubstr("launch: cluster of exactly 2, 1, 1 blocks"));
+  EXPECT_EQ(nlohmann::json::parse(info_json(result.module))["functions"][0]["linkage"], "weak");
+}
+
 }  // namespace
 }  // namespace ptxkit::inspect

@@ -193,6 +193,13 @@ TEST(Instrument, TheMapSurvivesJson) {
   std::string json = to_json(map);
   json.replace(json.find("\"store\""), 7, "\"stare\"");
   EXPECT_THAT(parse_marker_map(json, "m.json").error().message(), HasSubstr("unknown kind 'stare'"));
+  json = to_json(map);
+  json.replace(json.find("\"id\": 1"), 7, "\"id\": 7");
+  EXPECT_THAT(parse_marker_map(json, "m.json").error().message(), HasSubstr("field 'id': expected 1, 2, 3 and so on"));
+  MarkerMap odd = map;
+  odd.records = 48;
+  EXPECT_THAT(parse_marker_map(to_json(odd), "m.json").error().message(),
+              HasSubstr("'records': expected a power of two"));
 }
 
 // A kernel in which thread 1 loads a word at an odd address on its second turn.
