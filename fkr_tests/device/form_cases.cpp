@@ -210,7 +210,7 @@ std::vector<FormCase> form_cases() {
 
 std::string form_program(std::span<const FormCase> cases) {
   std::string text =
-      ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry forms(.param .u64 in, .param .u64 out)\n{\n"
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry forms(.param .u64 in, .param .u64 out)\n{\n"
       ".reg .b64 %in, %out, %from, %to, %row;\n.reg .b32 %thread, %one, %carry;\n"
       "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\n";
   size_t begin = 0;

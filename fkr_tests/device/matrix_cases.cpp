@@ -20,33 +20,6 @@ constexpr std::string_view kHeader = ".version 8.6\n.target sm_90a\n.address_siz
 constexpr uint32_t kMatrixBytes = 48 * 1024;  // A in the first third, B from there on
 constexpr uint32_t kBBegin = 16 * 1024;
 
-// Bytes of small numbers: 0, 1, 2 and 0.5 of either sign; of integers and bits anything.
-std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std::mt19937& random) {
-  static constexpr std::array<float, 7> kValues = {0, 1, -1, 2, -2, 0.5F, -0.5F};
-  std::vector<uint8_t> bytes(size_bytes);
-  const auto put = [&](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
-  const size_t step = type == "tf32" || type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
-  for (size_t at = 0; at < size_bytes; at += step) {
-    const float value = kValues[random() % kValues.size()];
-    const auto bits = std::bit_cast<uint32_t>(value);
-    const uint32_t exponent = bits << 1 ? (bits >> 23 & 0xff) - 127 : 0;  // the mantissa is 0
-    const auto eighth = [&](unsigned bias, unsigned mantissa) {
-      return static_cast<uint8_t>(bits << 1 ? (bits >> 31) << 7 | (exponent + bias) << mantissa : 0);
-    };
-    if (type == "f32")
-      put(at, bits);
-    else if (type == "tf32")
-      put(at, bits | (random() & 0x1fff));  // the low bits do not count
-    else if (type == "bf16")
-      put(at, static_cast<uint16_t>(bits >> 16));
-    else if (type == "f16")
-      put(at, std::bit_cast<uint16_t>(static_cast<_Float16>(value)));
-    else
-      bytes[at] = type == "e4m3" ? eighth(7, 3) : type == "e5m2" ? eighth(15, 2) : static_cast<uint8_t>(random());
-  }
-  return bytes;
-}
-
 std::string registers(std::string_view name, unsigned count) {
   std::string list;
   for (unsigned i = 0; i < count; ++i) list += fmt::format("{}%{}{}", i ? ", " : "", name, i);
@@ -290,10 +263,105 @@ MatrixCase base_offset_case() {
             "@%one st.global.v4.f32 [%out+16], {%d4, %d5, %d6, %d7};\nadd.u64 %out, %out, 1024;\n"
             "add.u64 %in, %in, 16;\nadd.u32 %i, %i, 1;\n" +
             fmt::format("setp.lt.u32 %more, %i, {};\n@%more bra next;\nret;\n}}\n", count);
+
+  return out;
+}
+
+// Half of the threads leave early, the others take one of four ways.
+MatrixCase control_case() {
+  MatrixCase out;
+  out.name = "brx.idx and exit";
+  out.in.resize(16);
+  out.out_bytes = 128;
+  out.ptx = std::string(kHeader) + R"(.visible .entry matrix(.param .u64 in, .param .u64 out)
+{
+.reg .pred %p;
+.reg .b64 %out, %at;
+.reg .b32 %thread, %way, %value;
+ld.param.u64 %out, [out];
+mov.u32 %thread, %tid.x;
+mul.wide.u32 %at, %thread, 4;
+add.u64 %at, %out, %at;
+mov.b32 %value, 7;
+st.global.b32 [%at], %value;
+and.b32 %way, %thread, 1;
+setp.ne.u32 %p, %way, 0;
+@%p exit;
+shr.u32 %way, %thread, 1;
+and.b32 %way, %way, 3;
+ways: .branchtargets way0, way1, way2, way3;
+brx.idx %way, ways;
+way0:
+add.u32 %value, %value, 10;
+bra.uni way2;
+way1:
+mul.lo.u32 %value, %thread, 3;
+way2:
+add.u32 %value, %value, 100;
+way3:
+st.global.b32 [%at], %value;
+ret;
+}
+)";
+  return out;
+}
+
+// Registers keep their values while their number falls and rises.
+MatrixCase register_count_case() {
+  MatrixCase out;
+  out.name = "setmaxnreg";
+  out.threads = 128;
+  out.in.resize(16);
+  out.out_bytes = 512;
+  out.ptx = std::string(kHeader) + R"(.visible .entry matrix(.param .u64 in, .param .u64 out) .reqntid 128
+.maxnreg 128
+{
+.reg .b64 %out, %at;
+.reg .b32 %thread, %value;
+ld.param.u64 %out, [out];
+mov.u32 %thread, %tid.x;
+mul.wide.u32 %at, %thread, 4;
+add.u64 %at, %out, %at;
+mul.lo.u32 %value, %thread, 5;
+setmaxnreg.dec.sync.aligned.u32 40;
+add.u32 %value, %value, 1;
+setmaxnreg.inc.sync.aligned.u32 120;
+st.global.b32 [%at], %value;
+ret;
+}
+)";
   return out;
 }
 
 }  // namespace
+
+std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std::mt19937& random) {
+  static constexpr std::array<float, 7> kValues = {0, 1, -1, 2, -2, 0.5F, -0.5F};
+  std::vector<uint8_t> bytes(size_bytes);
+  const auto put = [&](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+  const size_t step = type == "f64" ? 8 : type == "tf32" || type == "f32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
+  for (size_t at = 0; at < size_bytes; at += step) {
+    const float value = kValues[random() % kValues.size()];
+    const auto bits = std::bit_cast<uint32_t>(value);
+    const uint32_t exponent = bits << 1 ? (bits >> 23 & 0xff) - 127 : 0;  // the mantissa is 0
+    const auto eighth = [&](unsigned bias, unsigned mantissa) {
+      return static_cast<uint8_t>(bits << 1 ? (bits >> 31) << 7 | (exponent + bias) << mantissa : 0);
+    };
+    if (type == "f64")
+      put(at, double{value});
+    else if (type == "f32")
+      put(at, bits);
+    else if (type == "tf32")
+      put(at, bits | (random() & 0x1fff));  // the low bits do not count
+    else if (type == "bf16")
+      put(at, static_cast<uint16_t>(bits >> 16));
+    else if (type == "f16")
+      put(at, std::bit_cast<uint16_t>(static_cast<_Float16>(value)));
+    else
+      bytes[at] = type == "e4m3" ? eighth(7, 3) : type == "e5m2" ? eighth(15, 2) : static_cast<uint8_t>(random());
+  }
+  return bytes;
+}
 
 std::vector<MatrixCase> matrix_cases() {
   std::mt19937 random(20);
@@ -354,6 +422,26 @@ std::vector<MatrixCase> matrix_cases() {
   for (const std::string_view type : {"f16", "bf16"}) cases.push_back(out_of_bounds_case(type));
   cases.push_back(pointer_types_case());
   cases.push_back(base_offset_case());
+  // Behind the others, whose bytes are those that were recorded.
+  for (const bool in_registers : {false, true}) {
+    if (in_registers) {
+      add({"f16", "f16", "f16", 64, plain, plain, 0, false, false, true});
+      add({"f32", "bf16", "bf16", 64, plain, plain, 0, false, false, true});
+      add({"f32", "e4m3", "e4m3", 64, plain, plain, 0, false, false, true, true, 1, 1, "", 0});
+    } else {
+      add({"s32", "u8", "u8", 64, plain, plain, 0, false, false, false, true, 1, 1, "", 0});
+    }
+    add({"f16", "f16", "f16", 64, plain, plain, 0, false, false, in_registers, true, 1, 1, "", 1});
+    add({"f32", "bf16", "bf16", 64, plain, plain, 0, false, false, in_registers, true, 1, 1, "", 0});
+    add({"f16", "e5m2", "e5m2", 64, plain, plain, 0, false, false, in_registers, true, 1, 1, "", 0});
+  }
+  for (const Sparse& each :
+       std::initializer_list<Sparse>{{"f16", "f16", 16, 2, 4}, {"f16", "f32", 32, 4, 2}, {"bf16", "f32", 16, 2, 4}})
+    for (unsigned selector = 0; selector < each.selectors; ++selector)
+      cases.push_back(sparse_case(each.a, each.d, each.depth, each.count, selector, random));
+  add_wmma_cases(cases);
+  cases.push_back(control_case());
+  cases.push_back(register_count_case());
   return cases;
 }
 
@@ -364,6 +452,7 @@ Result<std::vector<uint8_t>> emulate_matrix(const MatrixCase& each) {
   auto in = device.allocate(each.in.size(), "in"), out = device.allocate(each.out_bytes, "out");
   if (!in || !out) return fail("no memory for the matrices");
   (void)device.write(*in, std::as_bytes(std::span(each.in)));
+  (void)device.fill(*out, std::byte{0}, each.out_bytes);
   const std::vector<emulator::Argument> arguments{emulator::Argument::of(*in), emulator::Argument::of(*out)};
   auto outcome =
       emulator::launch(*program, "matrix", {.block = {each.threads}}, arguments, {.checks = emulator::kCheckNone});

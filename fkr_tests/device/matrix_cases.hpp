@@ -1,10 +1,12 @@
-// Programs of wgmma and of sparse mma, whose registers are not free: matrices in shared memory, metadata; and of other
-// forms that want values or variables of their own. The numbers are small, so that sums are exact in whatever order
-// they are taken, and a GPU's bits are the emulator's.
+// Programs of wgmma, wmma and of sparse mma, whose registers are not free: matrices in shared memory, metadata; and of
+// other forms that want values or variables of their own. The numbers are small, so that sums are exact in whatever
+// order they are taken, and a GPU's bits are the emulator's.
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/result.hpp"
@@ -20,6 +22,10 @@ struct MatrixCase {
 };
 
 std::vector<MatrixCase> matrix_cases();
+void add_wmma_cases(std::vector<MatrixCase>& cases);
+
+// Bytes of small numbers: 0, 1, 2 and 0.5 of either sign; of integers and bits anything.
+std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std::mt19937& random);
 
 // `out` after the emulator has run it.
 Result<std::vector<uint8_t>> emulate_matrix(const MatrixCase& each);

@@ -443,6 +443,42 @@ void add_rounded(Cases& cases) {
   }
 }
 
+// What differs from the copies above by a word: the CTA's own memory as destination, prefetches, sums by im2col.
+void add_other_words(Cases& cases) {
+  const TensorMap plane = tensor(Type::u16, {64, 20}, {32, 16});
+  const auto tile = [&](std::string name, const std::string& before, std::string_view space) {
+    cases.add(std::move(name), plane,
+              load_program(fmt::format("2d.{}.global.tile.mbarrier::complete_tx::bytes [tile], [{{}}, {{{{48, 13}}}}], "
+                                       "[bar]",
+                                       space),
+                           Cases::box_bytes(plane), before));
+  };
+  tile("tile into .shared::cta", "", "shared::cta");
+  tile("tile after prefetches",
+       "prefetch.tensormap [%map];\nmov.b64 %to, of_tensor;\nprefetch.param.tensormap [%to];\n"
+       "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%map, {48, 13}];\n",
+       "shared::cluster");
+  const auto im2col = [&](std::string name, const std::string& before, std::string_view space) {
+    cases.add(std::move(name), images(4),
+              load_program(fmt::format("4d.{}.global.im2col.mbarrier::complete_tx::bytes [tile], [{{}}, {{{{8, 1, 3, "
+                                       "1}}}}], [bar], {{{{%h0, %h1}}}}",
+                                       space),
+                           Cases::box_bytes(images(4)), "mov.u16 %h0, 1;\nmov.u16 %h1, 2;\n" + before));
+  };
+  im2col("im2col into .shared::cta", "", "shared::cta");
+  im2col("im2col after a prefetch",
+         "cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%map, {8, 1, 3, 1}], {%h0, %h1};\n", "shared::cluster");
+  TensorMap map = within(4);
+  map.element = Type::u32;
+  for (const std::string_view operation : {"and", "xor"})
+    cases.add(
+        fmt::format("reduction {} by im2col", operation), map,
+        store_program(fmt::format("cp.reduce.async.bulk.tensor.4d.global.shared::cta.{}.im2col_no_offs.bulk_group "
+                                  "[%map, {{8, 3, 2, 1}}], [tile]",
+                                  operation),
+                      "mul.lo.u32 %word, %i, 0x9e3779b1;\n"));
+}
+
 }  // namespace
 
 std::vector<TensorCase> tensor_cases() {
@@ -454,6 +490,7 @@ std::vector<TensorCase> tensor_cases() {
   add_replaced(cases);
   add_interleaved_im2col(cases);  // behind the others, whose bytes are those that were recorded
   add_rounded(cases);
+  add_other_words(cases);
   return cases.all;
 }
 

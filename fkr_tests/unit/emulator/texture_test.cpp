@@ -9,6 +9,7 @@
 
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/unit/emulator/kernel.hpp"
+#include "fkr_tests/unit/emulator/texture_programs.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -521,4 +522,11 @@ TEST(Texture, ImagesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
+
+std::vector<std::string> texture_programs() {
+  std::vector<std::string> texts;
+  for (const Recorded& each : read_records().cases) texts.push_back(fetch_text(each));
+  return texts;
+}
+
 }  // namespace ptxkit::emulator
