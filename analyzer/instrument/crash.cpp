@@ -11,6 +11,7 @@
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/report/place.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::instrument {
 namespace {
@@ -39,7 +40,7 @@ Suspect suspect_at(const ptx::Module& module, const ptx::Function& function, ptx
   const ptx::Instruction& instruction = function.instructions[id];
   const auto places = report::source_places(module, instruction.location);
   return {std::move(rule), module.position(instruction.opcode_at).line,
-          report::printable(report::statement_at(module, instruction.at)),
+          printable(report::statement_at(module, instruction.at)),
           places.empty() ? "" : fmt::format("{}:{}", places.front().file, places.front().line), std::move(message)};
 }
 

@@ -13,6 +13,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::instrument {
 namespace {
@@ -230,7 +231,7 @@ Marker describe(const Module& module, const Function& function, MarkerKind kind,
   const ptx::Position position = module.position(instruction.at);
   marker.line = position.line;
   marker.column = position.column;
-  marker.ptx = report::printable(report::statement_at(module, instruction.at));
+  marker.ptx = printable(report::statement_at(module, instruction.at));
   marker.source = source_of(module, instruction);
   return marker;
 }

@@ -5,6 +5,7 @@
 
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::report {
 namespace {

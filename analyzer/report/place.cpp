@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "support/printable.hpp"
+
 namespace ptxkit::report {
 namespace {
 
@@ -25,19 +27,6 @@ std::string_view statement_at(const ptx::Module& module, ptx::Offset at) {
   if (at >= module.text.size()) return {};
   const std::string_view rest = module.text.substr(at);
   return rest.substr(0, std::min(rest.find_first_of(";\n\r"), rest.size()));
-}
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\t') {
-      c = ' ';
-    } else if (byte < 0x20 || byte == 0x7f) {
-      c = '?';
-    }
-  }
-  return result;
 }
 
 std::string rendered(const ptx::ParseResult& parsed) {

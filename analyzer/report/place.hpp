@@ -21,9 +21,6 @@ std::vector<SourcePlace> source_places(const ptx::Module& module, ptx::LocationI
 // The text from `at` to the ';' that ends its statement, or to the end of the line.
 std::string_view statement_at(const ptx::Module& module, ptx::Offset at);
 
-// `text` safe to print on a terminal: control bytes become '?', tabs a space.
-std::string printable(std::string_view text);
-
 // All diagnostics of a text as compilers print them, one after the other, safe for a terminal.
 std::string rendered(const ptx::ParseResult& parsed);
 

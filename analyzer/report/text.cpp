@@ -13,6 +13,7 @@
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::report {
 namespace {

@@ -263,6 +263,13 @@ section_errors() {
   expect 1 "$pack" -f input -o input; says "input: the output is the input"; same input kept
   ln input link; expect 1 "$pack" -f input -o link; says "the output is the input"
   expect 1 "$pack" input -o nowhere/x; says "nowhere/x: cannot create a file beside it: No such file or directory"
+  # Names are others' to choose, and a terminal obeys what it is sent.
+  local odd=$'od\e[31md\nname' escape=$'\e'
+  cp kept "$odd"
+  expect 0 "$pack" -v "$odd"; says "od?[31md?name -> od?[31md?name.lz4: "; ! grep -q "$escape" err || fail "an escape sequence"
+  expect 1 "$pack" "$odd"; says "od?[31md?name.lz4: the output exists already"; ! grep -q "$escape" err || fail "an escape sequence"
+  expect 0 "$pack" --list "$odd.lz4"; prints "  od?[31md?name.lz4"; ! grep -q "$escape" out || fail "an escape sequence"
+  expect 2 "$pack" "--mem$odd"; says "--memod?[31md?name"; ! grep -q "$escape" err || fail "an escape sequence"
   expect 2 "$pack" a b c; says "expected one input, found 3: add -m"
   expect 2 "$pack" -m a b -o c; says "-o takes one input"
   expect 2 "$pack" -c -o x input; says "-c and -o exclude each other"

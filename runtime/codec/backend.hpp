@@ -47,6 +47,7 @@ struct CodecJob {
   std::optional<Encoder> encoder = {};  // of compression; nothing: the default of whoever does it
   std::optional<std::uint64_t> raw_bytes = {};
   bool is_batch = false;
+  const format::ByteSource* source = nullptr;  // of compression: to look ahead in while it is asked who does it
 };
 
 // What became of a chunk; the numbers of kernels::PageFlag.

@@ -10,11 +10,16 @@
 
 namespace ptxkit::codec {
 
-// An input of any length from a small pattern: a third each of text-like bytes, zeros and noise, block by block.
+// `text`: words, which an LZ encoder takes as long for as for English. `plain`: zeros and noise, a block of 64 KiB each
+// in turn. `mixed`: text, zeros and noise.
+enum class Sample : std::uint8_t { plain, text, mixed };
+
+// An input of any length from a small pattern.
 class SampleSource final : public format::ByteSource {
  public:
-  explicit SampleSource(std::uint64_t size_bytes);
+  explicit SampleSource(std::uint64_t size_bytes, Sample sample = Sample::mixed);
   Result<std::size_t> read(MutableBytes into) override;
+  std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
@@ -31,7 +36,8 @@ struct TimedStream {
 // stream knows its length beforehand, as that of a file does. `encoder`: nothing for whatever is usual where it runs.
 Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, format::ByteSource& source,
                                      std::uint64_t raw_bytes);
-Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, std::uint64_t raw_bytes);
+Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, std::uint64_t raw_bytes,
+                                     Sample sample = Sample::mixed);
 // `frame` as `compress_sample` makes it; to nowhere.
 Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes);
 Result<TimedStream> time_decompression(Backend& backend, Bytes frame);
@@ -41,8 +47,9 @@ std::vector<std::uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu
 
 // Of each length the mean of runs, the slowest eighth left out. The two sides take turns, so that what slows the
 // machine down for a while slows both, and all lengths come in each of four rounds, so that it does not last through
-// all runs of one: 4 runs of each side, or up to 24 as far as 40 ms suffice. The first run of a length does not count;
-// where it takes both sides more than 0.4 s, longer lengths are left out.
+// all runs of one: 4 runs of each side, or up to 24 as far as 40 ms suffice. The first run of a length does not count,
+// nor that of each later round where it is short; where it takes both sides more than 0.4 s, longer lengths are left
+// out.
 using SecondsOf = std::function<Result<double>(std::uint64_t raw_bytes)>;
 struct MeasuredCurves {
   Curve cpu, gpu;

@@ -75,6 +75,11 @@ class Compressor {
     constexpr std::size_t kRoom = format::kHistoryBytes;
     // A short stream has its end in the first batch: no memory for a second one.
     if (has_ended_) return false;
+    batch.hashed.wait();
+    // What follows may fail, and then nothing of this batch is written.
+    batch.items.clear();
+    batch.raw = {};
+    if (const auto& announced = options_.header.content_bytes; announced && read_bytes_ == *announced) return at_end();
     if (batch.items.capacity() == 0) {
       auto storage = backend_.host_memory(kRoom + batch_bytes_), output = backend_.host_memory(batch_bytes_);
       if (!storage) return tl::unexpected(storage.error());
@@ -85,10 +90,6 @@ class Compressor {
       batch.items.reserve(batch_bytes_ / block_bytes_);
       batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
-    batch.hashed.wait();
-    // What follows may fail, and then nothing of this batch is written.
-    batch.items.clear();
-    batch.raw = {};
     std::uint8_t* const raw = batch.storage.bytes().data() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
     if (!count) return tl::unexpected(count.error());
@@ -96,9 +97,7 @@ class Compressor {
     read_bytes_ += *count;
     if (const auto& announced = options_.header.content_bytes;
         announced && (read_bytes_ > *announced || (*count < batch_bytes_ && read_bytes_ < *announced))) {
-      return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}{}", *announced,
-                              read_bytes_ > *announced ? "at least " : "", read_bytes_),
-                  source_.name(), "compress it again when nobody writes to it");
+      return changed_meanwhile();
     }
     if (*count == 0) return false;
     batch.raw = Bytes(raw, *count);
@@ -113,6 +112,23 @@ class Compressor {
     }
     split(batch);
     return true;
+  }
+
+  // All that was announced has been read: is there more?
+  Result<bool> at_end() {
+    std::uint8_t more;
+    const auto count = source_.read(MutableBytes(&more, 1));
+    if (!count) return tl::unexpected(count.error());
+    read_bytes_ += *count;
+    if (*count != 0) return changed_meanwhile();
+    return false;
+  }
+
+  tl::unexpected<Error> changed_meanwhile() const {
+    const std::uint64_t announced = *options_.header.content_bytes;
+    return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}{}", announced,
+                            read_bytes_ > announced ? "at least " : "", read_bytes_),
+                source_.name(), "compress it again when nobody writes to it");
   }
 
   void split(Batch& batch) const {
@@ -184,6 +200,7 @@ Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSin
   job.encoder = encoder_asked_for(options, backend);
   job.work = job.encoder.value_or(Encoder::fast) == Encoder::fast ? Work::compress : Work::compress_reproducible;
   job.raw_bytes = options.header.content_bytes;
+  job.source = &source;
   Backend& chosen = backend.chosen_for(job);
   const Encoder encoder = job.encoder.value_or(chosen.default_encoder());
   const Operation encode = encoder == Encoder::fast ? Operation::compress_fast : Operation::compress_reproducible;

@@ -44,17 +44,23 @@ void Executor::for_each(std::size_t count, const std::function<void(std::size_t,
     drain(0);
     return;
   }
+  const std::size_t helpers = std::min(count - 1, threads_.size());
   {
     std::lock_guard lock(mutex_);
     body_ = &body;
     count_ = count;
     next_.store(0, std::memory_order_relaxed);
-    busy_ = static_cast<unsigned>(threads_.size());
-    ++generation_;
+    wanted_ = helpers;
   }
-  start_.notify_all();
+  if (helpers == threads_.size()) {
+    start_.notify_all();
+  } else {
+    for (std::size_t helper = 0; helper < helpers; ++helper) start_.notify_one();
+  }
   drain(0);
   std::unique_lock lock(mutex_);
+  // Who has not woken up yet finds nothing left to do.
+  wanted_ = 0;
   done_.wait(lock, [this] { return busy_ == 0; });
 }
 
@@ -77,13 +83,13 @@ void Executor::work(unsigned worker) {
     // Refused where the mask has shrunk meanwhile: then anywhere.
     ::sched_setaffinity(0, sizeof set, &set);
   }
-  std::size_t seen = 0;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      start_.wait(lock, [this] { return stopping_ || wanted_ > 0; });
       if (stopping_) return;
-      seen = generation_;
+      --wanted_;
+      ++busy_;
     }
     drain(worker);
     std::lock_guard lock(mutex_);

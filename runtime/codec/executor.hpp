@@ -59,8 +59,8 @@ class Executor {
   std::mutex turn_;  // held by the caller whose loop runs
   std::mutex mutex_;
   std::condition_variable start_, done_;
-  std::size_t generation_ = 0;
-  unsigned busy_ = 0;
+  std::size_t wanted_ = 0;  // threads that should take part in the loop and have not begun
+  unsigned busy_ = 0;       // that have begun and not ended
   bool stopping_ = false;
   const std::function<void(std::size_t, unsigned)>* body_ = nullptr;
   std::size_t count_ = 0;

@@ -29,6 +29,14 @@ Result<std::size_t> DescriptorSource::read(MutableBytes into) {
   return done;
 }
 
+// What cannot be looked at is no error here: reading it says what is wrong.
+std::size_t DescriptorSource::look_ahead(std::uint64_t at, MutableBytes into) const {
+  const off_t begin = ::lseek(descriptor_, 0, SEEK_CUR);
+  if (begin < 0) return 0;
+  const ssize_t count = ::pread(descriptor_, into.data(), into.size(), begin + static_cast<off_t>(at));
+  return count < 0 ? 0 : static_cast<std::size_t>(count);
+}
+
 Result<void> DescriptorFile::read_at(std::uint64_t at, MutableBytes into) const {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -55,6 +63,13 @@ Result<std::size_t> MemorySource::read(MutableBytes into) {
   const std::size_t count = std::min(into.size(), rest_.size());
   if (count != 0) std::memcpy(into.data(), rest_.data(), count);
   rest_ = rest_.subspan(count);
+  return count;
+}
+
+std::size_t MemorySource::look_ahead(std::uint64_t at, MutableBytes into) const {
+  const Bytes ahead = at < rest_.size() ? rest_.subspan(at) : Bytes();
+  const std::size_t count = std::min(into.size(), ahead.size());
+  if (count != 0) std::memcpy(into.data(), ahead.data(), count);
   return count;
 }
 

@@ -20,6 +20,9 @@ class ByteSource {
   virtual ~ByteSource() = default;
   // Reads until `into` is full or the input ends; fewer bytes than asked for means the end.
   virtual Result<std::size_t> read(MutableBytes into) = 0;
+  // Bytes that read() will give after `at` more, without taking them: as many as there are, and 0 where nobody can know
+  // yet, as of a pipe.
+  virtual std::size_t look_ahead(std::uint64_t /*at*/, MutableBytes /*into*/) const { return 0; }
   virtual const std::string& name() const = 0;
 };
 
@@ -45,6 +48,7 @@ class DescriptorSource final : public ByteSource {
  public:
   DescriptorSource(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
   Result<std::size_t> read(MutableBytes into) override;
+  std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
@@ -81,6 +85,7 @@ class MemorySource final : public ByteSource {
  public:
   MemorySource(Bytes bytes, std::string name) : rest_(bytes), name_(std::move(name)) {}
   Result<std::size_t> read(MutableBytes into) override;
+  std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:

@@ -1,11 +1,17 @@
-// CPU or GPU for one stream after the other, in a process where both are ready: what a calibration says, corrected by
-// every stream that ran.
+// CPU or GPU for one piece of work after the other, in a process where both are ready.
 //
-// A calibration is of other data and another moment. So each side has, for each kind of work and each length (in steps
-// of four), the factor by which its last runs were off: the median of nine. The side that is believed to be faster
-// runs. The other one is visited now and then, because nothing else would correct what is believed of it. What visits
-// may cost is bounded beforehand: as much as a quarter of a run, 1 % of all runs, and 5 ms
-// for the first one.
+// A stream is what was calibrated, so the calibration decides, and what the data is like: where that matters, it is
+// looked at (codec/effort.hpp). Nothing is tried out. The same stream goes the same way each time, unless a side is in
+// somebody else's hands: one that takes more than twice as long as was measured is believed to be so slow, until a
+// visit says otherwise.
+//
+// A batch of the library is no stream: nobody measured what it takes without reading, checksum and framing. So each
+// side has, for each kind of work and each length (in steps of four), the factor by which its last runs were off: the
+// median of nine. The side that is believed to be faster runs. The other one is visited now and then, because nothing
+// else would correct what is believed of it.
+//
+// What visits may cost is bounded beforehand: as much as a quarter of a run, 1 % of all runs, and 5 ms for the first
+// one.
 #pragma once
 
 #include <array>
@@ -47,8 +53,10 @@ class Choice {
   };
   static constexpr std::size_t kKinds = 2 * (kWorkCount + 1), kLengths = 16;
   static std::size_t place_of(const CodecJob& job);
-  double kept_seconds(const CodecJob& job, Side side) const;
-  double seconds_at(const Place& place, const CodecJob& job, Side side) const;
+  double kept_seconds(const CodecJob& job, Side side, const Effort& effort) const;
+  Side calibrated_side(const CodecJob& job, const Effort& effort) const;
+  Effort effort_that_matters(const CodecJob& job) const;
+  double seconds_at(const Place& place, const CodecJob& job, Side side, const Effort& effort) const;
 
   const Calibration kept_;
   mutable std::mutex mutex_;

@@ -1,12 +1,11 @@
 #include "runtime/scheduler/policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,10 +18,10 @@ namespace {
 
 constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
 constexpr double kLeastGain = 0.04;  // of the CPU's time
-constexpr const char* kHeading = "ptxkit rates 3";
-constexpr std::array<std::string_view, kWorkCount> kWorkNames = {"compress", "compress_reproducible", "decompress"};
-
-constexpr std::size_t index_of(Work work) { return static_cast<std::size_t>(work); }
+constexpr const char* kHeading = "ptxkit rates 4";
+// What a thread takes at a time. The slowest of no more than there are threads decides how long they take; of more,
+// their mean does.
+constexpr std::uint64_t kBlockBytes = 64u << 10;
 
 // A sample, and seconds for each byte beyond it.
 std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Sample>& samples, std::uint64_t raw_bytes) {
@@ -32,10 +31,10 @@ std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Samp
   return {&from, (to.seconds - from.seconds) / static_cast<double>(to.raw_bytes - from.raw_bytes)};
 }
 
-std::optional<Work> work_named(std::string_view name) {
-  const auto found = std::find(kWorkNames.begin(), kWorkNames.end(), name);
-  if (found == kWorkNames.end()) return std::nullopt;
-  return static_cast<Work>(found - kWorkNames.begin());
+const auto* curve_named(std::string_view name) {
+  const auto* const found =
+      std::find_if(kCurves.begin(), kCurves.end(), [&](const auto& curve) { return curve.first == name; });
+  return found == kCurves.end() ? nullptr : found;
 }
 
 }  // namespace
@@ -76,16 +75,23 @@ double Curve::rate() const {
   return each > 0 ? 1 / each : std::numeric_limits<double>::infinity();
 }
 
-double Calibration::cpu_seconds(Work work, std::uint64_t raw_bytes) const {
-  return cpu[index_of(work)].seconds(raw_bytes);
+double Calibration::seconds(const Curves& side, Work work, std::uint64_t raw_bytes, const Effort& effort) const {
+  if (work == Work::compress_reproducible) return side.compress_reproducible.seconds(raw_bytes);
+  if (work == Work::decompress) return side.decompress.seconds(raw_bytes);
+  const double share = raw_bytes <= cpu_threads * kBlockBytes ? effort.most : effort.mean;
+  return std::lerp(side.compress_plain.seconds(raw_bytes), side.compress_text.seconds(raw_bytes), share);
 }
 
-double Calibration::gpu_seconds(Work work, std::uint64_t raw_bytes) const {
-  return gpu_start_seconds + gpu[index_of(work)].seconds(raw_bytes);
+double Calibration::cpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort) const {
+  return seconds(cpu, work, raw_bytes, effort);
 }
 
-bool Calibration::prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes) const {
-  return raw_bytes && gpu_seconds(work, *raw_bytes) < (1 - kLeastGain) * cpu_seconds(work, *raw_bytes);
+double Calibration::gpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort) const {
+  return gpu_start_seconds + seconds(gpu, work, raw_bytes, effort);
+}
+
+bool Calibration::prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes, const Effort& effort) const {
+  return raw_bytes && gpu_seconds(work, *raw_bytes, effort) < (1 - kLeastGain) * cpu_seconds(work, *raw_bytes, effort);
 }
 
 Calibration Calibration::once_started() const {
@@ -96,7 +102,7 @@ Calibration Calibration::once_started() const {
 
 Calibration unmeasured(unsigned cpu_threads) {
   const auto cpu = Curve({{0, 0}, {1'000'000'000, 1e9 / (kUnmeasuredCpuThreadRate * cpu_threads)}});
-  return {{}, cpu_threads, {cpu, cpu, cpu}, {}, kUnmeasuredStartSeconds};
+  return {{}, cpu_threads, {cpu, cpu, cpu, cpu}, {}, kUnmeasuredStartSeconds};
 }
 
 std::string calibration_path(const std::vector<int>& devices) {
@@ -110,7 +116,7 @@ std::string calibration_path(const std::vector<int>& devices) {
   return home != nullptr && *home != '\0' ? fmt::format("{}/.cache/{}", home, name) : std::string();
 }
 
-// "cpu compress 65536 0.000211": a side, a kind of work, raw bytes, seconds; lengths of a curve ascend. The last line
+// "cpu decompress 65536 0.000211": a side, a curve, raw bytes, seconds; lengths of a curve ascend. The last line
 // tells a whole file.
 std::optional<Calibration> load_calibration(const std::string& path) {
   if (path.empty()) return std::nullopt;
@@ -121,22 +127,23 @@ std::optional<Calibration> load_calibration(const std::string& path) {
   std::string heading, side, name;
   if (!std::getline(lines, heading) || heading != kHeading || !std::getline(lines, found.device)) return std::nullopt;
   if (!(lines >> found.cpu_threads >> found.gpu_start_seconds) || found.gpu_start_seconds <= 0) return std::nullopt;
-  std::array<std::vector<Curve::Sample>, kWorkCount> cpu, gpu;
+  std::array<std::vector<Curve::Sample>, kCurves.size()> cpu, gpu;
   while (lines >> side && side != "end") {
     Curve::Sample sample;
     if (!(lines >> name >> sample.raw_bytes >> sample.seconds)) return std::nullopt;
-    const auto work = work_named(name);
-    if (!work || (side != "cpu" && side != "gpu") || sample.raw_bytes == 0 || !(sample.seconds > 0))
+    const auto* const curve = curve_named(name);
+    if (curve == nullptr || (side != "cpu" && side != "gpu") || sample.raw_bytes == 0 || !(sample.seconds > 0)) {
       return std::nullopt;
-    auto& samples = (side == "cpu" ? cpu : gpu)[index_of(*work)];
+    }
+    auto& samples = (side == "cpu" ? cpu : gpu)[static_cast<std::size_t>(curve - kCurves.begin())];
     if (!samples.empty() && sample.raw_bytes <= samples.back().raw_bytes) return std::nullopt;
     samples.push_back(sample);
   }
   if (side != "end" || lines >> side) return std::nullopt;
-  for (std::size_t work = 0; work < kWorkCount; ++work) {
-    if (cpu[work].size() < 2 || gpu[work].size() < 2) return std::nullopt;
-    found.cpu[work] = Curve(std::move(cpu[work]));
-    found.gpu[work] = Curve(std::move(gpu[work]));
+  for (std::size_t i = 0; i < kCurves.size(); ++i) {
+    if (cpu[i].size() < 2 || gpu[i].size() < 2) return std::nullopt;
+    found.cpu.*kCurves[i].second = Curve(std::move(cpu[i]));
+    found.gpu.*kCurves[i].second = Curve(std::move(gpu[i]));
   }
   return found;
 }
@@ -149,9 +156,9 @@ Result<void> save_calibration(const Calibration& calibration, const std::string&
   std::string text = fmt::format("{}\n{}\n{} {:.6g}\n", kHeading, calibration.device, calibration.cpu_threads,
                                  calibration.gpu_start_seconds);
   for (const auto& [side, curves] : {std::pair("cpu", &calibration.cpu), std::pair("gpu", &calibration.gpu)}) {
-    for (std::size_t work = 0; work < kWorkCount; ++work) {
-      for (const Curve::Sample& sample : (*curves)[work].samples()) {
-        text += fmt::format("{} {} {} {:.6g}\n", side, kWorkNames[work], sample.raw_bytes, sample.seconds);
+    for (const auto& [name, curve] : kCurves) {
+      for (const Curve::Sample& sample : (curves->*curve).samples()) {
+        text += fmt::format("{} {} {} {:.6g}\n", side, name, sample.raw_bytes, sample.seconds);
       }
     }
   }

@@ -6,15 +6,22 @@
 // The GPU has the start of CUDA on top, hundreds of milliseconds, which dominates: it is asked about before any driver
 // is opened, so small inputs never wait for it. Curves are measured once for each device, by the first input that is
 // large enough to be worth opening the driver, and kept in a file.
+//
+// The fast encoder takes text several times as long as runs or noise, and the GPU does not. So compression has a curve
+// for each, and what is between them takes a time between them (codec/effort.hpp). The scalar reproducible encoder and
+// decoders differ so much from the GPU, or so little with the data, that a mixed sample tells enough.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/effort.hpp"
 
 namespace ptxkit::codec {
 
@@ -41,19 +48,32 @@ class Curve {
   std::vector<Sample> samples_;
 };
 
+// Of a side. `compress`: whatever encoder is usual there; plain: runs and noise.
+struct Curves {
+  Curve compress_plain, compress_text, compress_reproducible, decompress;
+};
+inline constexpr std::array<std::pair<std::string_view, Curve Curves::*>, 4> kCurves = {
+    {{"compress_plain", &Curves::compress_plain},
+     {"compress_text", &Curves::compress_text},
+     {"compress_reproducible", &Curves::compress_reproducible},
+     {"decompress", &Curves::decompress}}};
+
 struct Calibration {
   std::string device;  // Backend::description() of the GPU: name and driver; another one needs another calibration
   unsigned cpu_threads = 0;
-  std::array<Curve, kWorkCount> cpu, gpu;  // by Work
-  double gpu_start_seconds = 0;            // what a stream of a process that has not used the GPU takes longer
+  Curves cpu, gpu;
+  double gpu_start_seconds = 0;  // what a stream of a process that has not used the GPU takes longer
 
-  double cpu_seconds(Work work, std::uint64_t raw_bytes) const;
-  double gpu_seconds(Work work, std::uint64_t raw_bytes) const;
+  double cpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort = {}) const;
+  double gpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort = {}) const;
   // The GPU only where it is faster by more than 4 %: within that the measurements do not tell them apart, and the
   // CPU's time is the steadier one. Bytes of unknown number (a pipe) may be few: the CPU.
-  bool prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes) const;
+  bool prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes, const Effort& effort = {}) const;
   // The same for a process that has started the GPU already.
   Calibration once_started() const;
+
+ private:
+  double seconds(const Curves& side, Work work, std::uint64_t raw_bytes, const Effort& effort) const;
 };
 
 // What is believed of a GPU that nobody has measured: infinitely fast once it has started, which takes 0.2 s, beside

@@ -66,7 +66,7 @@ def panel(task, sizes, series, files, low, high, left):
 def draw(measured):
     start = next(row["seconds"] for row in measured["rows"] if row["what"] == "start")
     tasks = list(dict.fromkeys(row["input"] for row in measured["rows"]
-                               if row["input"] != "-" and not row["input"].startswith("file ")))
+                               if row["input"] not in ("-", "calibration") and not row["input"].startswith("file ")))
     files = [(row["what"], row["raw_bytes"], row["seconds"])
              for row in measured["rows"] if row["input"].startswith("file ")]
     parts, summary = [], []

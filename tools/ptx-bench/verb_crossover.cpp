@@ -1,8 +1,13 @@
 // From which size on the GPU is faster than the CPU: streams of 4 KiB to --size, and files, through each, both
 // together, and what the policy takes, for a process that has to start CUDA and for one that has started it.
+//
+// Two things are told apart. What a choice costs: the median of the side that was chosen, by that of the better side,
+// both of all rounds, so that no run counts for one and not for the other. And what `auto` itself took in its own runs,
+// which looking at the data is part of, and noise: one side measured again, as if it were another, says how much.
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <random>
@@ -48,6 +53,7 @@ struct Stream {
   std::string name;
   Work work;
   std::uint64_t raw_bytes;
+  std::optional<codec::Effort> effort;  // of what is compressed, whatever encoder is usual
   std::function<Result<codec::TimedStream>(Backend&)> run_on;
 };
 
@@ -62,7 +68,7 @@ class Comparison {
   Result<void> add(const Stream& stream) {
     auto measured = in_turn(stream);
     if (!measured) return tl::unexpected(measured.error());
-    const auto& [seconds, again, on_gpu_count] = *measured;
+    const auto& [seconds, again, of_chosen, on_gpu_count] = *measured;
     const bool is_long = stream.raw_bytes >= kLongBytes;
     const auto mixed = medians_in_turn(
         is_long ? Repetition{0, kRunsOfLongMixed} : Repetition{1, kRunsOfMixed},
@@ -81,28 +87,39 @@ class Comparison {
     const double gpu_after_start = rates_.gpu_start_seconds + gpu;
     add_row("auto, CUDA to be started", starts ? gpu_after_start : cpu);
     add_row("auto, CUDA started", timings[kAuto]);
+    const Timing chosen = timing_of(of_chosen);
+    add_row("chosen, CUDA started", chosen);
     add_row(again == kCpu ? "cpu again" : "gpu again", timings[kAgain]);
-    const bool kept = rates_.once_started().prefers_gpu(stream.work, stream.raw_bytes);
-    to_start_.push_back((starts ? gpu_after_start : cpu) / std::min(cpu, gpu_after_start) - 1);
-    started_.push_back(timings[kAuto] / better - 1);
+    to_start_.push_back((starts ? gpu_after_start : cpu) / std::min(cpu, gpu_after_start));
+    chosen_.push_back(chosen / better);
+    took_.push_back(timings[kAuto] / better);
+    again_.push_back(timings[kAgain] / timings[again]);
     all_.notes.push_back(fmt::format(
-        "{}, {} bytes: CUDA started, auto {:+.1f} % (mean {:+.1f}), {} of {} runs on the GPU, which takes {:.2f} times "
-        "the CPU's time; kept rates alone {:+.1f} %; {} again {:+.1f} %",
-        stream.name, stream.raw_bytes, 100 * started_.back(),
-        100 * (mean(seconds[kAuto]) / std::min(mean(seconds[kCpu]), mean(seconds[kGpu])) - 1), on_gpu_count,
-        seconds[kAuto].size(), gpu / cpu, 100 * ((kept ? gpu : cpu) / better - 1), again == kCpu ? "cpu" : "gpu",
-        100 * (timings[kAgain] / timings[again] - 1)));
+        "{}, {} bytes{}: CUDA started, auto takes the GPU in {} of {} runs, which costs {:+.1f} %; "
+        "took {:+.1f} % (mean {:+.1f}); the GPU takes {:.2f} times the CPU's time; {} again {:+.1f} %",
+        stream.name, stream.raw_bytes,
+        stream.effort ? fmt::format(", effort {:.2f} to {:.2f}", stream.effort->mean, stream.effort->most) : "",
+        on_gpu_count, seconds[kAuto].size(), 100 * (chosen_.back() - 1), 100 * (took_.back() - 1),
+        100 * (mean(seconds[kAuto]) / std::min(mean(seconds[kCpu]), mean(seconds[kGpu])) - 1), gpu / cpu,
+        again == kCpu ? "cpu" : "gpu", 100 * (again_.back() - 1)));
     return {};
   }
 
   // Of the streams since the last call.
   void end_of(const std::string& name) {
-    for (auto& [when, lost] : {std::pair("CUDA to be started", &to_start_), std::pair("CUDA started", &started_)}) {
-      const auto within = std::count_if(lost->begin(), lost->end(), [](double share) { return share <= 0.05; });
-      all_.notes.push_back(fmt::format("{}, {}: auto within 5 % of the better side for {} of {}, at worst {:.1f} % off",
-                                       name, when, within, lost->size(),
-                                       100 * *std::max_element(lost->begin(), lost->end())));
-      lost->clear();
+    for (auto& [what, ratios] :
+         {std::pair("CUDA to be started: the side that auto takes", &to_start_),
+          std::pair("CUDA started: the side that auto takes", &chosen_),
+          std::pair("CUDA started: what auto took", &took_), std::pair("one side measured again", &again_)}) {
+      const auto within = std::count_if(ratios->begin(), ratios->end(), [](double ratio) { return ratio <= 1.05; });
+      double logarithms = 0;
+      for (const double ratio : *ratios) logarithms += std::log(ratio);
+      all_.notes.push_back(
+          fmt::format("{}, {}: within 5 % of {} for {} of {}, at worst {:+.1f} %, in the geometric mean {:+.2f} %",
+                      name, what, ratios == &again_ ? "itself" : "the better side", within, ratios->size(),
+                      100 * (*std::max_element(ratios->begin(), ratios->end()) - 1),
+                      100 * (std::exp(logarithms / static_cast<double>(ratios->size())) - 1)));
+      ratios->clear();
     }
   }
 
@@ -111,7 +128,8 @@ class Comparison {
   struct InTurn {
     std::array<std::vector<double>, kTurns> seconds;
     Turn again;
-    std::size_t on_gpu_count;  // of auto's
+    std::vector<double> of_chosen;  // of each round, what the side took that auto chose in it
+    std::size_t on_gpu_count;       // of auto's
   };
 
   static double mean(const std::vector<double>& all) {
@@ -120,7 +138,7 @@ class Comparison {
 
   Result<InTurn> in_turn(const Stream& stream) {
     const bool is_gpus = rates_.once_started().prefers_gpu(stream.work, stream.raw_bytes);
-    InTurn all{{}, is_gpus ? kGpu : kCpu, 0};
+    InTurn all{{}, is_gpus ? kGpu : kCpu, {}, 0};
     std::array<Turn, kTurns> order = {kCpu, kGpu, kAuto, kAgain};
     double all_seconds = 0;
     unsigned warm_up = stream.raw_bytes < kLongBytes ? settings_.repetition.warm_up : 0;
@@ -133,13 +151,14 @@ class Comparison {
     for (unsigned run = 0; !is_enough(run);) {
       std::shuffle(order.begin(), order.end(), random_);
       std::array<double, kTurns> seconds;
+      bool took_gpu = false;
       for (const Turn turn : order) {
         Backend* const sides[] = {&cpu_, &gpu_, &automatic_, all.again == kCpu ? &cpu_ : &gpu_};
         const auto done = stream.run_on(*sides[turn]);
         if (!done) return tl::unexpected(done.error());
         seconds[turn] = done->seconds;
         all_seconds += done->seconds;
-        if (turn == kAuto && warm_up == 0) all.on_gpu_count += done->totals.by != cpu_.description();
+        if (turn == kAuto) took_gpu = done->totals.by != cpu_.description();
       }
       if (warm_up > 0) {
         if (--warm_up == 0) {
@@ -149,6 +168,8 @@ class Comparison {
         continue;
       }
       for (std::size_t turn = 0; turn < kTurns; ++turn) all.seconds[turn].push_back(seconds[turn]);
+      all.of_chosen.push_back(seconds[took_gpu ? kGpu : kCpu]);
+      all.on_gpu_count += took_gpu;
       ++run;
     }
     return all;
@@ -159,7 +180,7 @@ class Comparison {
   Backend &cpu_, &gpu_, &automatic_, &mixed_;
   Measurements& all_;
   std::minstd_rand random_;
-  std::vector<double> to_start_, started_;  // what auto loses with each stream
+  std::vector<double> to_start_, chosen_, took_, again_;  // of each stream, by the better side; again: by itself
 };
 
 }  // namespace
@@ -184,8 +205,13 @@ Result<Measurements> run_crossover(const Settings& settings) {
   all.cpu = cpu->description();
   all.rows.push_back({"-", "start", 0, 0, 0, rates->gpu_start_seconds});
   for (const auto& [side, of] : {std::pair("cpu", &rates->cpu), std::pair("gpu", &rates->gpu)}) {
-    all.notes.push_back(fmt::format("{}: GB/s compress {:.2f}, reproducible {:.2f}, decompress {:.2f}", side,
-                                    (*of)[0].rate() / 1e9, (*of)[1].rate() / 1e9, (*of)[2].rate() / 1e9));
+    for (const auto& [name, curve] : codec::kCurves) {
+      for (const codec::Curve::Sample& sample : (of->*curve).samples()) {
+        all.rows.push_back({"calibration", fmt::format("{} {}", side, name), 0, sample.raw_bytes, 0, sample.seconds});
+      }
+      all.notes.push_back(
+          fmt::format("{} {}: {:.2f} GB/s beyond the longest sample", side, name, (of->*curve).rate() / 1e9));
+    }
   }
   const auto automatic = codec::choosing(gpu, cpu, rates->once_started(), std::nullopt);
   Comparison comparison{settings, *rates, *cpu, *gpu, *automatic, **mixed, all};
@@ -208,7 +234,9 @@ Result<Measurements> run_crossover(const Settings& settings) {
         return task.work == Work::decompress ? codec::time_decompression(backend, frame)
                                              : codec::time_compression(backend, task.encoder, bytes);
       };
-      if (auto done = comparison.add({task.name, task.work, bytes, run_on}); !done) {
+      std::optional<codec::Effort> effort;
+      if (task.work == Work::compress) effort = codec::effort_of(codec::SampleSource(bytes), bytes);
+      if (auto done = comparison.add({task.name, task.work, bytes, effort, run_on}); !done) {
         return tl::unexpected(done.error());
       }
     }
@@ -223,7 +251,8 @@ Result<Measurements> run_crossover(const Settings& settings) {
       return codec::time_compression(backend, {}, source, raw.size());
     };
     const std::string name = kFilePrefix + std::filesystem::path(path).filename().string();
-    if (auto done = comparison.add({name, Work::compress, raw.size(), run_on}); !done) {
+    const codec::Effort effort = codec::effort_of(format::MemorySource(raw, path), raw.size());
+    if (auto done = comparison.add({name, Work::compress, raw.size(), effort, run_on}); !done) {
       return tl::unexpected(done.error());
     }
   }

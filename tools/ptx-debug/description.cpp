@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/report/place.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 
 namespace ptxkit::tools {
@@ -19,7 +20,7 @@ struct DescriptionOptions {
 };
 
 std::string heading(const ptx::Module& module) {
-  std::string line = fmt::format("{}: PTX {}.{} for {}", report::printable(module.path), module.version_major,
+  std::string line = fmt::format("{}: PTX {}.{} for {}", printable(module.path), module.version_major,
                                  module.version_minor, module.target);
   for (const std::string_view option : module.target_options) line += fmt::format(", {}", option);
   return line + fmt::format(", {}-bit addresses\n", module.address_size);

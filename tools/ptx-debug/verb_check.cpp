@@ -8,6 +8,7 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -15,7 +16,7 @@ namespace ptxkit::tools {
 namespace {
 
 Answer check(container::PtxImage image, const std::string&) {
-  const std::string name = report::printable(image.name);
+  const std::string name = printable(image.name);
   const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
   if (!parsed.diagnostics.empty()) {
     return {rules::Status::unparsable,

@@ -7,6 +7,7 @@
 
 #include "analyzer/report/place.hpp"
 #include "kernels/cost.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -31,9 +32,9 @@ std::string text_of(const kernels::CostExpression& bytes) {
 
 Result<std::string> table(const std::string& name, const kernels::KernelCost& cost,
                           const std::vector<uint64_t>& sizes) {
-  std::string out = fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n",
-                                report::printable(name), cost.threads_per_element, cost.passes,
-                                cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
+  std::string out =
+      fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n", printable(name),
+                  cost.threads_per_element, cost.passes, cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
   if (!cost.note.empty()) out += fmt::format("  {}\n", cost.note);
   out += fmt::format("  {:<16} {:<20}", "", "bytes of N");
   for (const uint64_t size : sizes) out += fmt::format(" {:>16}", size);
@@ -97,7 +98,7 @@ void add_cost(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("cost", "memory and threads that the @pz_cost block of each FILE declares");
   const auto options = std::make_shared<CostOptions>();
   add_inputs(*verb, options->inputs);
-  verb->add_option("--size", options->sizes, "bytes of input, separated by commas; 262144 and 4194304 without")
+  verb->add_option("--n", options->sizes, "bytes of input, separated by commas; 262144 and 4194304 without")
       ->type_name("N")
       ->check(whole_number())
       ->delimiter(',')

@@ -10,6 +10,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -56,8 +57,7 @@ int diff(const std::string& first, const std::string& second) {
   const auto compare = [&](const ptx::Module& old_module, const ptx::Module& new_module) {
     const inspect::Difference difference = inspect::difference(old_module, new_module);
     if (difference.same) return;
-    out += fmt::format("--- {}\n+++ {}\n{}", report::printable(old_module.path), report::printable(new_module.path),
-                       difference.text);
+    out += fmt::format("--- {}\n+++ {}\n{}", printable(old_module.path), printable(new_module.path), difference.text);
   };
   if (before.modules.size() == 1 && after.modules.size() == 1) {
     compare(before.modules.begin()->second.module, after.modules.begin()->second.module);
@@ -65,14 +65,14 @@ int diff(const std::string& first, const std::string& second) {
     for (const auto& [name, parsed] : before.modules) {
       const auto partner = after.modules.find(name);
       if (partner == after.modules.end()) {
-        out += fmt::format("only in the first: {}\n", report::printable(parsed.module.path));
+        out += fmt::format("only in the first: {}\n", printable(parsed.module.path));
       } else {
         compare(parsed.module, partner->second.module);
       }
     }
     for (const auto& [name, parsed] : after.modules) {
       if (!before.modules.contains(name)) {
-        out += fmt::format("only in the second: {}\n", report::printable(parsed.module.path));
+        out += fmt::format("only in the second: {}\n", printable(parsed.module.path));
       }
     }
   }

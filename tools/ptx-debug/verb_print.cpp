@@ -6,6 +6,7 @@
 
 #include "analyzer/ptx/print.hpp"
 #include "analyzer/report/place.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -20,7 +21,7 @@ struct PrintOptions {
 Answer print_image(const PrintOptions& options, container::PtxImage image) {
   // Where there may be several texts, a comment says which one follows.
   const bool is_alone = options.inputs.words.size() == 1 && options.inputs.words.front() == image.name;
-  std::string text = is_alone ? "" : fmt::format("// {}\n", report::printable(image.name));
+  std::string text = is_alone ? "" : fmt::format("// {}\n", printable(image.name));
   if (options.raw) return {rules::Status::good, text + image.text};
   return answer_parsed(std::move(image), [&](const ptx::Module& module) {
     return Answer{rules::Status::good, text + ptx::print(module)};

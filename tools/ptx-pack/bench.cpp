@@ -5,6 +5,7 @@
 
 #include "runtime/codec/stream.hpp"
 #include "support/file.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 
 namespace ptxkit::pack {
@@ -59,9 +60,10 @@ Result<void> bench_file(const std::string& path, codec::Backend& backend, std::o
     return fail("the decompressed bytes differ from the input", path, "keep the input and report this as a bug");
   }
   const double raw_size = static_cast<double>(raw.size());
-  fmt::print("{}: {} -> {} (ratio {:.3f}), compress {:.1f} MB/s, decompress {:.1f} MB/s, {} encoder, {}\n", path,
-             raw.size(), frame.size(), raw_size / static_cast<double>(frame.size()), raw_size / *compress_seconds / 1e6,
-             raw_size / *decompress_seconds / 1e6, codec::name_of(totals.encoder), totals.by);
+  fmt::print("{}: {} -> {} (ratio {:.3f}), compress {:.1f} MB/s, decompress {:.1f} MB/s, {} encoder, {}\n",
+             printable(path), raw.size(), frame.size(), raw_size / static_cast<double>(frame.size()),
+             raw_size / *compress_seconds / 1e6, raw_size / *decompress_seconds / 1e6, codec::name_of(totals.encoder),
+             totals.by);
   return {};
 }
 

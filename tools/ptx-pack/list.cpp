@@ -9,6 +9,7 @@
 #include "runtime/codec/block_codec.hpp"
 #include "runtime/format/lz4_frame_reader.hpp"
 #include "runtime/format/ptz.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/peeked_source.hpp"
@@ -102,7 +103,7 @@ Result<void> list_file(const std::string& path, bool with_heading) {
   fmt::print("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", found->frame_count, found->skippable_count,
              joined(found->kinds), found->block_count, joined(found->checks), found->stored_bytes,
              found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",
-             found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", input->name());
+             found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", printable(input->name()));
   return {};
 }
 

@@ -20,6 +20,7 @@
 #include "runtime/codec/stream.hpp"
 #include "runtime/scheduler/ledger.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 #include "support/program.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
@@ -217,7 +218,8 @@ class Packer {
     const double ratio = static_cast<double>(totals.raw_bytes) / static_cast<double>(totals.stored_bytes);
     const auto [from, to] = options_.mode == Mode::compress ? std::pair(totals.raw_bytes, totals.stored_bytes)
                                                             : std::pair(totals.stored_bytes, totals.raw_bytes);
-    fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", input.name(), output_name, from, to, ratio);
+    fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", printable(input.name()), printable(output_name),
+               from, to, ratio);
     if (options_.verbosity < 3) return;
     if (is_ptz_) {
       fmt::print(stderr, "  {}; {}\n", plural(totals.block_count, "block"),
@@ -347,7 +349,7 @@ int run(int argc, char** argv) {
   if (options.memory_bytes != 0) ::mallopt(M_MMAP_THRESHOLD, kLargeAllocationBytes);
   int exit_code = kOk;
   const auto complain = [&](const Error& error) {
-    if (options.verbosity >= 0) fmt::print(stderr, "ptx-pack: {}\n", error.message());
+    if (options.verbosity >= 0) fmt::print(stderr, "ptx-pack: {}\n", printable(error.message()));
     exit_code = kFailed;
   };
   const auto inputs = expand(options).and_then(
@@ -385,7 +387,7 @@ int run(int argc, char** argv) {
   }
   request.find_image = kernels::find_kernel_image;
   request.notice = [&](const std::string& message, bool matters) {
-    if (options.verbosity >= (matters ? 1 : 2)) fmt::print(stderr, "ptx-pack: {}\n", message);
+    if (options.verbosity >= (matters ? 1 : 2)) fmt::print(stderr, "ptx-pack: {}\n", printable(message));
   };
   // Blocks of .ptz have kernels of their own; the backend is for lz4.
   codec::BackendRequest block_request = request;

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "support/byte_size.hpp"
+#include "support/printable.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::pack {
@@ -43,7 +44,7 @@ bool is_other_level(std::string_view word) {
 }
 
 ExitCode usage(const std::string& message) {
-  fmt::print(stderr, "ptx-pack: {}; see ptx-pack --help\n", message);
+  fmt::print(stderr, "ptx-pack: {}; see ptx-pack --help\n", printable(message));
   return kUsage;
 }
 

@@ -29,6 +29,9 @@ class PeekedSource final : public format::ByteSource {
     const auto more = from_.read(into.subspan(count));
     return more ? Result<std::size_t>(count + *more) : more;
   }
+  std::size_t look_ahead(std::uint64_t at, format::MutableBytes into) const override {
+    return left_.empty() ? from_.look_ahead(at, into) : 0;
+  }
   const std::string& name() const override { return from_.name(); }
 
  private:

@@ -5,13 +5,15 @@
 
 #include <fmt/format.h>
 
+#include "support/printable.hpp"
+
 namespace ptxkit::pack {
 
 std::string progress_text(const std::string& name, std::optional<std::uint64_t> input_bytes, bool compressing,
                           std::uint64_t raw_bytes, std::uint64_t stored_bytes, double seconds) {
   const std::uint64_t done_bytes = compressing ? raw_bytes : stored_bytes;
   const double raw = static_cast<double>(raw_bytes), done = static_cast<double>(done_bytes);
-  std::string line = fmt::format("{}: ", name);
+  std::string line = fmt::format("{}: ", printable(name));
   if (input_bytes && *input_bytes != 0) {
     const double all = static_cast<double>(*input_bytes);
     line += fmt::format("{:.0f} % of {:.1f} MB", 100 * done / all, all / 1e6);

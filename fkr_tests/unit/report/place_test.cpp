@@ -29,8 +29,6 @@ TEST(Place, a_statement_ends_at_its_semicolon_or_line) {
   EXPECT_EQ(statement_at(parsed.module, 1u << 30), "");
 }
 
-TEST(Place, only_printable_text_is_printed) { EXPECT_EQ(printable("a\tb\x1b[0m\x7f\n"), "a b?[0m??"); }
-
 TEST(Place, diagnostics_are_rendered_line_by_line_and_safe_for_a_terminal) {
   const auto parsed = ptx::parse("\x1b[31m;", "a.ptx");
   ASSERT_FALSE(parsed.diagnostics.empty());

@@ -228,6 +228,17 @@ TEST_F(CpuBackend, AnInputThatIsNotAsLongAsAnnouncedIsRefused) {
     EXPECT_THAT(done.error().message(),
                 HasSubstr("growing.log: the input changed while it was read: expected " + std::to_string(announced)));
   }
+  // Where batches end with the announced length, one byte more is asked for, and no memory for it.
+  const ByteVector raw = testing::random_bytes(65537, 1);
+  CompressOptions options;
+  options.header.block_size_id = 4;
+  options.header.content_bytes = 65536;
+  format::MemorySource longer(raw, "growing.log");
+  format::MemorySink sink;
+  const auto done = compress_stream(longer, sink, *backend_, options);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_THAT(done.error().message(), HasSubstr("expected 65536 bytes, found at least 65537"));
+  EXPECT_LT(sink.bytes().size(), 70'000u) << "the block was written twice";
 }
 
 TEST_F(CpuBackend, BytesDoNotDependOnTheNumberOfThreads) {

@@ -1,4 +1,5 @@
-// CPU or GPU where both are ready: what runs correct, what trying costs, and that nothing else changes the choice.
+// CPU or GPU where both are ready. Batches: what runs correct, what trying costs, and that nothing else changes the
+// choice. Streams: the calibration and the data, and what happens when a side is in other hands.
 #include "runtime/scheduler/choice.hpp"
 
 #include <algorithm>
@@ -17,10 +18,12 @@ constexpr std::uint64_t kMiB = 1 << 20;
 Calibration kept(double gpu_part) {
   const auto curve = [](double part) { return Curve({{kMiB, part / 1024}, {1024 * kMiB, part}}); };
   const Curve cpu = curve(1), gpu = curve(gpu_part);
-  return {"", 16, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0};
+  return {"", 16, {cpu, cpu, cpu, cpu}, {gpu, gpu, gpu, gpu}, 0};
 }
 
-CodecJob job_of(std::uint64_t raw_bytes, Work work = Work::compress) { return {.work = work, .raw_bytes = raw_bytes}; }
+CodecJob job_of(std::uint64_t raw_bytes, Work work = Work::compress) {
+  return {.work = work, .raw_bytes = raw_bytes, .is_batch = true};
+}
 
 // How often the GPU is taken in `runs` runs, which take `cpu` and `gpu` times what the CPU's curve says.
 int gpu_runs(Choice& choice, int runs, double cpu, double gpu, std::uint64_t raw_bytes = kMiB) {
@@ -104,8 +107,9 @@ TEST(Choice, LengthsAndKindsOfWorkAreApart) {
   EXPECT_EQ(choice.choose(job_of(4 * kMiB)), Side::gpu);
   EXPECT_EQ(choice.choose(job_of(kMiB - 1)), Side::gpu);
   EXPECT_EQ(choice.choose(job_of(kMiB, Work::decompress)), Side::gpu);
-  EXPECT_EQ(choice.choose({.work = Work::compress, .raw_bytes = kMiB, .is_batch = true}), Side::gpu);
-  const CodecJob reproducible{.work = Work::compress_reproducible, .encoder = Encoder::reproducible, .raw_bytes = kMiB};
+  EXPECT_EQ(choice.choose({.work = Work::compress, .raw_bytes = kMiB}), Side::gpu) << "a stream";
+  const CodecJob reproducible{
+      .work = Work::compress_reproducible, .encoder = Encoder::reproducible, .raw_bytes = kMiB, .is_batch = true};
   CodecJob high = reproducible;
   high.encoder = Encoder::high;
   for (int run = 0; run < 10; ++run) choice.took(high, Side::gpu, 1);
@@ -119,6 +123,41 @@ TEST(Choice, LengthsAndKindsOfWorkAreApart) {
 TEST(Choice, AnUnknownLengthIsTheCpus) {
   Choice choice(kept(0.1));
   EXPECT_EQ(choice.choose({.work = Work::compress}), Side::cpu);
+}
+
+int gpu_streams(Choice& choice, int runs, double cpu, double gpu) {
+  int count = 0;
+  for (int run = 0; run < runs; ++run) {
+    const CodecJob stream{.work = Work::decompress, .raw_bytes = kMiB};
+    const Side side = choice.choose(stream);
+    choice.took(stream, side, (side == Side::cpu ? cpu : gpu) / 1024);
+    count += side == Side::gpu ? 1 : 0;
+  }
+  return count;
+}
+
+// Runs of up to twice as long as was measured are of the same machine. So nothing is ever tried out.
+TEST(Choice, OfStreamsIsTheSameEachTime) {
+  for (const double cpu : {0.2, 0.6, 1.0, 1.9}) {
+    for (const double gpu : {0.2, 0.6, 1.0, 1.9}) {
+      Choice to_cpu(kept(1.05)), to_gpu(kept(0.95));
+      EXPECT_EQ(gpu_streams(to_cpu, 1000, cpu, 1.05 * gpu), 0);
+      EXPECT_EQ(gpu_streams(to_gpu, 1000, cpu, 0.95 * gpu), 1000);
+    }
+  }
+}
+
+TEST(Choice, ASideInOtherHandsLosesTheStreamsUntilItIsBack) {
+  Choice gpu_is_busy(kept(0.5));
+  EXPECT_EQ(gpu_streams(gpu_is_busy, 100, 1, 0.5), 100);
+  EXPECT_LE(gpu_streams(gpu_is_busy, 400, 1, 2), 12);
+  EXPECT_GE(gpu_streams(gpu_is_busy, 400, 1, 0.5), 250) << "a visit finds it back";
+  Choice cpu_is_busy(kept(1.5));
+  EXPECT_GE(gpu_streams(cpu_is_busy, 400, 4, 1.5), 390);
+  EXPECT_LE(gpu_streams(cpu_is_busy, 400, 1, 1.5), 150);
+  // Both: then all is as it was.
+  Choice both_are_busy(kept(0.9));
+  EXPECT_GE(gpu_streams(both_are_busy, 200, 3, 2.7), 180);
 }
 
 TEST(Choice, ThreadsShareIt) {

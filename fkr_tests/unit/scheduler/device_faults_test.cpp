@@ -185,8 +185,8 @@ class PolicyTest : public DeviceFaults {
     const Curve gpu = at_rate(gpu_rate);
     const Calibration rates{"cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8",
                             2,
-                            {at_rate(1e9), at_rate(2e8), at_rate(4e9)},
-                            {gpu, gpu, gpu},
+                            {at_rate(1e9), at_rate(1e9), at_rate(2e8), at_rate(4e9)},
+                            {gpu, gpu, gpu, gpu},
                             0.5};
     ASSERT_TRUE(save_calibration(rates, file()));
   }
@@ -241,7 +241,7 @@ TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
   const auto curve = [](double first, double last) { return Curve({{100'000, first}, {1'000'000'000, last}}); };
   const Curve cpu = curve(1e-4, 1), gpu = curve(1, 1.1);
   const Calibration rates{
-      "cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8", 2, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0.5};
+      "cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8", 2, {cpu, cpu, cpu, cpu}, {gpu, gpu, gpu, gpu}, 0.5};
   ASSERT_TRUE(save_calibration(rates, file()));
   const auto backend = select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value();
   EXPECT_EQ(backend->name(), "cuda");
@@ -270,13 +270,14 @@ TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
   EXPECT_TRUE(notices_.empty());
 }
 
-// No run is as short as these rates say. So the GPU, believed to be the faster one, is known after three runs, the CPU,
-// which had one of them for comparison, is believed as yet, and then known, too.
+// No run is as short as these rates say. So the GPU, believed to be the faster one, is known to be in other hands after
+// three runs, and then the CPU, too.
 TEST_F(PolicyTest, WhatStreamsTookIsRemembered) {
   const auto curve = [](double last) { return Curve({{1, last / 1e9}, {1'000'000'000, last}}); };
   const Curve cpu = curve(1e-8), gpu = curve(1e-9);
-  const auto backend = choosing(select_backend(request("cuda", Policy::gpu), executor_).value(),
-                                make_cpu_backend(executor_), {"", 2, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0}, {});
+  const auto backend =
+      choosing(select_backend(request("cuda", Policy::gpu), executor_).value(), make_cpu_backend(executor_),
+               {"", 2, {cpu, cpu, cpu, cpu}, {gpu, gpu, gpu, gpu}, 0}, {});
   format::FrameHeader header;
   header.content_bytes = raw_.size();
   ByteVector frame;
@@ -289,14 +290,14 @@ TEST_F(PolicyTest, WhatStreamsTookIsRemembered) {
                          .by.substr(0, 2);
     frame = sink.take();
   }
-  EXPECT_EQ(compressed_by, "cucpcucucpcp");
+  EXPECT_EQ(compressed_by, "cucucucpcpcp");
   for (int run = 0; run < 6; ++run) {
     format::MemorySource source(frame, "frame");
     format::MemorySink sink;
     decompressed_by += decompress_stream(source, sink, *backend).value().by.substr(0, 2);
     EXPECT_EQ(sink.take(), raw_);
   }
-  EXPECT_EQ(decompressed_by, "cucpcucucpcp");
+  EXPECT_EQ(decompressed_by, "cucucucpcpcp");
 }
 
 TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
@@ -320,7 +321,9 @@ TEST_F(PolicyTest, SamplesGoFromFourKibibytesToSixteenBatches) {
   EXPECT_EQ(lengths.back(), std::clamp<std::uint64_t>(16 * batch_bytes, 4u << 20, 256u << 20));
   EXPECT_LT(lengths[0], 4u * 4096);
   EXPECT_GE(lengths[0], 4096u);
-  for (std::size_t i = 1; i < lengths.size(); ++i) EXPECT_EQ(lengths[i] / 4, lengths[i - 1]);
+  for (std::size_t i = 1; i < lengths.size(); ++i) {
+    EXPECT_EQ(lengths[i] / (lengths[i] <= 1u << 20 ? 2 : 4), lengths[i - 1]);
+  }
 }
 
 TEST_F(PolicyTest, WithoutAUsableGpuTheCpuDoesItWithOneMessage) {
@@ -352,13 +355,13 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
     return changed;
   };
   std::vector<std::string> broken = {"",
-                                     with("rates 3", "rates 2"),
+                                     with("rates 4", "rates 3"),
                                      content + "x",
                                      with("2 0.5", "2 -1"),
-                                     with("cpu compress 1 ", "cpu expand 1 "),
-                                     with("cpu compress 1 ", "tpu compress 1 "),
-                                     with("cpu compress 1 ", "cpu compress 0 "),
-                                     with("cpu compress 1 ", "cpu compress 1000 "),
+                                     with("cpu compress_text 1 ", "cpu expand 1 "),
+                                     with("cpu compress_text 1 ", "tpu compress_text 1 "),
+                                     with("cpu compress_text 1 ", "cpu compress_text 0 "),
+                                     with("cpu compress_text 1 ", "cpu compress_text 1000 "),
                                      with("1e-06", "0"),
                                      with("gpu decompress 1 5e-11\n", "")};
   for (std::size_t length = 0; length + 4 < content.size(); length += 9) broken.push_back(content.substr(0, length));

@@ -31,7 +31,11 @@ std::vector<std::uint64_t> lengths() {
 }
 
 Calibration of_curves(const MeasuredCurves& curves, double start) {
-  return {"", 16, {curves.cpu, curves.cpu, curves.cpu}, {curves.gpu, curves.gpu, curves.gpu}, start};
+  return {"",
+          16,
+          {curves.cpu, curves.cpu, curves.cpu, curves.cpu},
+          {curves.gpu, curves.gpu, curves.gpu, curves.gpu},
+          start};
 }
 
 TEST(PolicyModel, IsWithinFivePercentOfTheBetterSide) {
@@ -106,19 +110,19 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideAlsoWhereRunsAreUnsteady) {
   }
 }
 
-// In a process where CUDA is started, whatever a calibration of another moment says.
+// Of batches, in a process where CUDA is started, whatever a calibration of streams says.
 TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
   constexpr unsigned kProcesses = 40, kRuns = 300;
   constexpr std::uint64_t kBytes = 1 << 20;
   const auto at = [](double seconds) { return Curve({{kBytes, seconds}, {2 * kBytes, 2 * seconds}}); };
-  const CodecJob job{.work = Work::compress, .raw_bytes = kBytes};
+  const CodecJob job{.work = Work::compress, .raw_bytes = kBytes, .is_batch = true};
   for (const double kept : {0.3, 0.7, 0.95, 1.1, 1.5, 4.0}) {
     for (const double truth : {0.3, 0.7, 0.9, 1.1, 1.4, 3.0}) {
       const Curve cpu = at(1e-3), gpu = at(kept * 1e-3);
       double lost = 0;
       for (unsigned seed = 1; seed <= kProcesses; ++seed) {
         Noise noise(seed);
-        Choice choice({"", 16, {cpu, cpu, cpu}, {gpu, gpu, gpu}, 0});
+        Choice choice({"", 16, {cpu, cpu, cpu, cpu}, {gpu, gpu, gpu, gpu}, 0});
         double taken = 0, on_cpu = 0, on_gpu = 0;
         for (unsigned run = 0; run < kRuns; ++run) {
           const Side side = choice.choose(job);
@@ -133,6 +137,94 @@ TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
       EXPECT_LE(lost, 0.05) << "the GPU takes " << truth << " times as long, kept: " << kept;
     }
   }
+}
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// A sample that counts who looks at it.
+class CountingSource final : public format::ByteSource {
+ public:
+  CountingSource(Sample sample, std::uint64_t raw_bytes) : sample_(raw_bytes, sample) {}
+  Result<std::size_t> read(format::MutableBytes into) override { return sample_.read(into); }
+  std::size_t look_ahead(std::uint64_t at, format::MutableBytes into) const override {
+    ++look_count;
+    return sample_.look_ahead(at, into);
+  }
+  const std::string& name() const override { return sample_.name(); }
+
+  mutable int look_count = 0;
+
+ private:
+  SampleSource sample_;
+};
+
+// Seconds of a GiB: the CPU's of runs and noise and of text, the GPU's of either.
+Calibration of_data(double plain, double text, double gpu) {
+  const auto curve = [](double seconds) { return Curve({{kMiB, seconds / 1024}, {1024 * kMiB, seconds}}); };
+  return {"",
+          16,
+          {curve(plain), curve(text), curve(text), curve(text)},
+          {curve(gpu), curve(gpu), curve(gpu), curve(gpu)},
+          0};
+}
+
+TEST(PolicyModel, AStreamGoesWhereItsDataIsFaster) {
+  for (const std::uint64_t raw_bytes : {kMiB / 8, kMiB, 4 * kMiB, 1024 * kMiB}) {
+    Choice choice(of_data(0.2, 1, 0.7));
+    const CountingSource text(Sample::text, raw_bytes), plain(Sample::plain, raw_bytes),
+        mixed(Sample::mixed, raw_bytes);
+    const auto stream = [&](const CountingSource& source) {
+      return CodecJob{.work = Work::compress, .raw_bytes = raw_bytes, .source = &source};
+    };
+    EXPECT_EQ(choice.choose(stream(text)), Side::gpu) << raw_bytes;
+    EXPECT_EQ(choice.choose(stream(plain)), Side::cpu) << raw_bytes;
+    // Of up to 16 blocks the slowest one, of more their mean.
+    EXPECT_EQ(choice.choose(stream(mixed)), raw_bytes <= kMiB ? Side::gpu : Side::cpu) << raw_bytes;
+    EXPECT_GT(text.look_count, 0);
+    // Other work is not looked at.
+    CodecJob decompression = stream(text);
+    decompression.work = Work::decompress;
+    const int looks = text.look_count;
+    EXPECT_EQ(choice.choose(decompression), Side::gpu);
+    EXPECT_EQ(text.look_count, looks);
+  }
+  EXPECT_NEAR(of_data(0.2, 1, 0.7).cpu_seconds(Work::compress, 1024 * kMiB), 0.2 + 0.8 / 3, 1e-9)
+      << "nobody looks: a third of it is text";
+}
+
+TEST(PolicyModel, AStreamIsNotLookedAtWhereThatChangesNothing) {
+  for (const double gpu : {0.1, 1.5}) {
+    Choice choice(of_data(0.2, 1, gpu));
+    const CountingSource text(Sample::text, kMiB);
+    EXPECT_EQ(choice.choose({.work = Work::compress, .raw_bytes = kMiB, .source = &text}),
+              gpu < 1 ? Side::gpu : Side::cpu);
+    EXPECT_EQ(text.look_count, 0);
+  }
+}
+
+// Whatever a stream is made of, if only its time lies between those of the two samples as its effort does, and no
+// longer stream than was measured.
+TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideForDataBetweenTheSamples) {
+  const SideModel plain{60e-6, 48e6, 0.3e-9, 0.05e-9}, text = kLiblz4;
+  const auto of_plain = measure_curves(lengths(), plain, kFastKernels).value();
+  const auto of_text = measure_curves(lengths(), text, kFastKernels).value();
+  const Calibration measured{"",
+                             16,
+                             {of_plain.cpu, of_text.cpu, of_text.cpu, of_text.cpu},
+                             {of_plain.gpu, of_text.gpu, of_text.gpu, of_text.gpu},
+                             0};
+  int on_gpu = 0, on_cpu = 0;
+  for (double length = 4096; length <= kLongest; length *= 1.07) {
+    const auto bytes = static_cast<std::uint64_t>(length);
+    for (int tenths = 0; tenths <= 10; ++tenths) {
+      const double share = tenths / 10.0;
+      const double cpu = std::lerp(plain(bytes), text(bytes), share), gpu = kFastKernels(bytes);
+      const bool chosen = measured.prefers_gpu(Work::compress, bytes, {share, share});
+      EXPECT_LE(chosen ? gpu : cpu, 1.05 * std::min(cpu, gpu)) << bytes << " bytes, effort " << share;
+      ++(chosen ? on_gpu : on_cpu);
+    }
+  }
+  EXPECT_GT(std::min(on_gpu, on_cpu), 200);
 }
 
 TEST(PolicyModel, MeansOfRunsInTurnCount) {
@@ -157,12 +249,12 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
   int runs = 0;
   const auto quick = [&](std::uint64_t) -> Result<double> { return ++runs, 1e-6; };
   EXPECT_TRUE(measure_curves({1, 2}, quick, quick));
-  EXPECT_EQ(runs, 2 * 2 * (1 + 4 * 6));
-  // Long ones are few: a second is more than enough, of the first two lengths all the same.
+  EXPECT_EQ(runs, 2 * 2 * 4 * (1 + 6));
+  // Long ones are few, and warmed up once: a second is more than enough, of the first two lengths all the same.
   runs = 0;
   const auto slow = [&](std::uint64_t length) -> Result<double> { return ++runs, static_cast<double>(length) / 1000; };
   EXPECT_EQ(measure_curves({5, 300, 2000, 3000}, slow, slow)->cpu.samples().size(), 2u);
-  EXPECT_EQ(runs, 2 * 2 * (1 + 4));
+  EXPECT_EQ(runs, 2 * 4 * (1 + 1) + 2 * (1 + 4));
   const auto lost = [](std::uint64_t) -> Result<double> { return fail("lost"); };
   EXPECT_EQ(measure_curves({1, 2}, quick, lost).error().what, "lost");
 }
@@ -184,8 +276,11 @@ TEST(PolicyModel, ACurveIsLinesBetweenItsSamplesAndBeyond) {
 Curve at_rate(double bytes_a_second) { return Curve({{1, 1 / bytes_a_second}, {1000, 1000 / bytes_a_second}}); }
 
 TEST(PolicyModel, TheGpuHasToBeFasterByMoreThanFourPercent) {
-  const Calibration rates{
-      "", 16, {at_rate(6e9), at_rate(2e9), at_rate(24e9)}, {at_rate(45e9), at_rate(45e9), at_rate(50e9)}, 0.25};
+  const Calibration rates{"",
+                          16,
+                          {at_rate(6e9), at_rate(6e9), at_rate(2e9), at_rate(24e9)},
+                          {at_rate(45e9), at_rate(45e9), at_rate(45e9), at_rate(50e9)},
+                          0.25};
   for (const Work work : {Work::compress, Work::compress_reproducible, Work::decompress}) {
     bool gpu_before = false;
     for (std::uint64_t bytes = 4096; bytes <= std::uint64_t{1} << 36; bytes *= 2) {
