@@ -18,11 +18,10 @@ constexpr std::uint64_t kLeastLongest = 4u << 20, kMostLongest = 256u << 20;
 // Lengths in steps down from there, smaller ones where what a stream takes at the least and what each byte takes are
 // about as much.
 constexpr std::uint64_t kStep = 4, kSmallStep = 2, kSmallStepsFrom = 1u << 20, kShortest = 4096;
-constexpr int kRounds = 4, kMostRuns = 6;  // of a length in a round, of each side
-constexpr double kEnoughSeconds = 0.01;    // of a length in a round, both sides together
-constexpr double kLongSeconds = 0.4;       // of a run of both: no longer ones
-constexpr double kWarmUpSeconds = 0.1;     // of a run of both: up to so much each round has one that does not count
-constexpr std::size_t kSlowestPart = 8;    // of the runs, which does not count
+constexpr int kRounds = 3, kMostRuns = 16;  // of a length in a round, of each side
+constexpr double kEnoughSeconds = 0.02;     // of a length in a round, both sides together
+constexpr double kLongSeconds = 0.4;        // of a run of both: no longer ones
+constexpr std::size_t kSlowestPart = 8;     // of the runs, which does not count
 
 class Random {
  public:
@@ -185,21 +184,20 @@ Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths,
   std::vector<std::vector<double>> runs[2] = {std::vector<std::vector<double>>(lengths.size()),
                                               std::vector<std::vector<double>>(lengths.size())};
   std::size_t count = lengths.size();
-  std::vector<bool> warms_up(count, true);
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < count; ++i) {
-      // Run -1 makes buffers that the others find, and does not count.
-      const int first = warms_up[i] ? -1 : 0;
       double all_seconds = 0;
-      for (int run = first; run <= 0 || (run < kMostRuns && all_seconds < kEnoughSeconds); ++run) {
+      // Run -1 makes buffers that the others find, and does not count.
+      for (int run = -1; run <= 0 || (run < kMostRuns && all_seconds < kEnoughSeconds); ++run) {
         for (int side = 0; side < 2; ++side) {
           const Result<double> seconds = (*sides[side])(lengths[i]);
           if (!seconds) return tl::unexpected(seconds.error());
           all_seconds += *seconds;
           if (run >= 0) runs[side][i].push_back(*seconds);
         }
-        if (run == -1 && all_seconds > kLongSeconds) count = std::max<std::size_t>(2, i + 1);
-        if (run == -1) warms_up[i] = all_seconds <= kWarmUpSeconds;
+        if (run >= 0) continue;
+        if (all_seconds > kLongSeconds) count = std::max<std::size_t>(2, i + 1);
+        all_seconds = 0;
       }
     }
   }

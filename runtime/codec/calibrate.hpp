@@ -46,10 +46,9 @@ Result<TimedStream> time_decompression(Backend& backend, Bytes frame);
 std::vector<std::uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu);
 
 // Of each length the mean of runs, the slowest eighth left out. The two sides take turns, so that what slows the
-// machine down for a while slows both, and all lengths come in each of four rounds, so that it does not last through
-// all runs of one: 4 runs of each side, or up to 24 as far as 40 ms suffice. The first run of a length does not count,
-// nor that of each later round where it is short; where it takes both sides more than 0.4 s, longer lengths are left
-// out.
+// machine down for a while slows both, and all lengths come in each of three rounds, so that it does not last through
+// all runs of one: 3 runs of each side, or up to 48 as far as 60 ms suffice. The first run of a length in a round does
+// not count; where it takes both sides more than 0.4 s, longer lengths are left out.
 using SecondsOf = std::function<Result<double>(std::uint64_t raw_bytes)>;
 struct MeasuredCurves {
   Curve cpu, gpu;

@@ -2,8 +2,8 @@
 //
 // Such an encoder passes over runs and over what never repeats. Where the two take turns, as in text, its branches go
 // the wrong way, and a block takes it thirty times as long. So the turns are counted in a kilobyte here and there:
-// positions whose four bytes stood in that kilobyte before, next to one whose did not. There is no clock in that: the
-// same data gives the same number.
+// positions whose four bytes stood in that kilobyte before, next to one whose did not; and as long matches take few of
+// them, they count by what is new. There is no clock in that: the same data gives the same number.
 #pragma once
 
 #include <cstdint>

@@ -234,27 +234,27 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
       {1000, 2000},
       [&](std::uint64_t length) -> Result<double> {
         order += length == 1000 ? 'c' : 'C';
-        // The first run of each length does not count.
+        // The first run of each length in a round does not count.
         const int at = run++;
-        return static_cast<double>(length) * (at == 0 || at == 2 ? 50 : at < 4 ? 1 : at < 6 ? 7 : at < 8 ? 3 : 1);
+        return static_cast<double>(length) * (at % 2 == 0 ? 50 : at / 4 == 1 ? 7 : 1);
       },
       [&](std::uint64_t length) -> Result<double> {
         order += length == 1000 ? 'g' : 'G';
         return static_cast<double>(length);
       });
-  EXPECT_EQ(order, "cgcgCGCGcgCGcgCGcgCG");
+  EXPECT_EQ(order, "cgcgCGCGcgcgCGCGcgcgCGCG");
   EXPECT_EQ(curves->cpu.samples(), (std::vector<Curve::Sample>{{1000, 3000}, {2000, 6000}}));
   EXPECT_EQ(curves->gpu.samples(), (std::vector<Curve::Sample>{{1000, 1000}, {2000, 2000}}));
   // Short runs are many.
   int runs = 0;
   const auto quick = [&](std::uint64_t) -> Result<double> { return ++runs, 1e-6; };
   EXPECT_TRUE(measure_curves({1, 2}, quick, quick));
-  EXPECT_EQ(runs, 2 * 2 * 4 * (1 + 6));
-  // Long ones are few, and warmed up once: a second is more than enough, of the first two lengths all the same.
+  EXPECT_EQ(runs, 2 * 2 * 3 * (1 + 16));
+  // Long ones are few: a second is more than enough, of the first two lengths all the same.
   runs = 0;
   const auto slow = [&](std::uint64_t length) -> Result<double> { return ++runs, static_cast<double>(length) / 1000; };
   EXPECT_EQ(measure_curves({5, 300, 2000, 3000}, slow, slow)->cpu.samples().size(), 2u);
-  EXPECT_EQ(runs, 2 * 4 * (1 + 1) + 2 * (1 + 4));
+  EXPECT_EQ(runs, 2 * 3 * (1 + 2) + 2 * 3 * (1 + 1));
   const auto lost = [](std::uint64_t) -> Result<double> { return fail("lost"); };
   EXPECT_EQ(measure_curves({1, 2}, quick, lost).error().what, "lost");
 }
