@@ -92,9 +92,11 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   const auto rates =
       calibrate(*cpu_, *cuda, sample_lengths(*cpu_, *cuda), executor_.thread_count(), unmeasured(1).gpu_start_seconds);
   ASSERT_TRUE(rates) << rates.error().message();
-  fmt::print("GB/s: cpu {:.2f} fast, {:.2f} reproducible, {:.2f} decompress; gpu {:.2f}, {:.2f}; start {:.2f} s\n",
-             rates->cpu[0].rate() / 1e9, rates->cpu[1].rate() / 1e9, rates->cpu[2].rate() / 1e9,
-             rates->gpu[0].rate() / 1e9, rates->gpu[2].rate() / 1e9, rates->gpu_start_seconds);
+  for (const auto& [name, curve] : kCurves) {
+    fmt::print("{}, GB/s: cpu {:.2f}, gpu {:.2f}\n", name, (rates->cpu.*curve).rate() / 1e9,
+               (rates->gpu.*curve).rate() / 1e9);
+  }
+  fmt::print("start {:.2f} s\n", rates->gpu_start_seconds);
   const auto seconds_of = [](Backend& backend, std::uint64_t length) {
     return time_compression(backend, backend.default_encoder(), length).value().seconds;
   };

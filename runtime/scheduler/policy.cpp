@@ -20,8 +20,9 @@ constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9
 constexpr double kLeastGain = 0.04;  // of the CPU's time
 constexpr const char* kHeading = "ptxkit rates 4";
 // What a thread takes at a time. The slowest of no more than there are threads decides how long they take; of more,
-// their mean does.
-constexpr std::uint64_t kBlockBytes = 64u << 10;
+// their mean does. And of many batches: reading, checksum and encoder are busy at the same time, and the slowest of
+// them decides, so that a part of text costs nothing as long as the others take longer.
+constexpr std::uint64_t kBlockBytes = 64u << 10, kBlocksOfManyBatches = 64;
 
 // A sample, and seconds for each byte beyond it.
 std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Sample>& samples, std::uint64_t raw_bytes) {
@@ -78,8 +79,10 @@ double Curve::rate() const {
 double Calibration::seconds(const Curves& side, Work work, std::uint64_t raw_bytes, const Effort& effort) const {
   if (work == Work::compress_reproducible) return side.compress_reproducible.seconds(raw_bytes);
   if (work == Work::decompress) return side.decompress.seconds(raw_bytes);
-  const double share = raw_bytes <= cpu_threads * kBlockBytes ? effort.most : effort.mean;
-  return std::lerp(side.compress_plain.seconds(raw_bytes), side.compress_text.seconds(raw_bytes), share);
+  const double plain = side.compress_plain.seconds(raw_bytes), text = side.compress_text.seconds(raw_bytes);
+  const std::uint64_t bytes_of_threads = cpu_threads * kBlockBytes;
+  if (raw_bytes > kBlocksOfManyBatches * bytes_of_threads) return std::max(plain, effort.mean * text);
+  return std::lerp(plain, text, raw_bytes <= bytes_of_threads ? effort.most : effort.mean);
 }
 
 double Calibration::cpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort) const {

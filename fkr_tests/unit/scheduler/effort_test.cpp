@@ -37,7 +37,16 @@ TEST(Effort, IsNoneForRunsAndNoiseAndAllForText) {
   EXPECT_EQ(effort_of_bytes(nothing), Effort());
 }
 
-// Blocks of English text among zeros and noise, at any place.
+// Rows that are mostly like the one before have as many turns as text, and little that is new.
+TEST(Effort, OfRowsIsLittle) {
+  ByteVector rows = testing::random_bytes(kMiB, 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i % 16 >= 3) rows[i] = static_cast<std::uint8_t>(i % 16);
+  }
+  EXPECT_LT(effort_of_bytes(rows).most, 0.2);
+}
+
+// A part of text among zeros, at any place.
 TEST(Effort, FindsTheHardestPlace) {
   for (std::uint64_t at = 0; at < 8; ++at) {
     ByteVector bytes(2 * kMiB);

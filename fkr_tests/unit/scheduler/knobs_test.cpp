@@ -200,6 +200,23 @@ TEST_F(Knobs, AStreamThatEndsInItsFirstBatchTakesMemoryForOne) {
   EXPECT_LT(announced.peak_bytes(), 3 * raw.size() + 200'000);
 }
 
+// No memory either to find that nothing follows a batch that was full.
+TEST_F(Knobs, AStreamAsLongAsABatchTakesMemoryForOne) {
+  auto asked = request("cuda", Policy::gpu);
+  asked.limits = {.memory_bytes = 8 << 20, .queue_count = 2, .slice_bytes = 1 << 20};
+  const auto cuda = select_backend(asked, executor_).value();
+  const std::size_t batch_bytes = cuda->preferred_batch_bytes(65536);
+  const ByteVector raw = testing::mixed_content(batch_bytes);
+  format::MemorySource source(raw, "raw");
+  format::NullSink sink;
+  CompressOptions options{.header = {}, .encoder = Encoder::reproducible, .progress = {}, .limits = {}};
+  options.header.block_size_id = 4;
+  options.header.content_bytes = raw.size();
+  ASSERT_TRUE(compress_stream(source, sink, *cuda, options));
+  EXPECT_GE(state_.pinned_bytes, static_cast<long>(2 * batch_bytes));
+  EXPECT_LT(state_.pinned_bytes, static_cast<long>(3 * batch_bytes));
+}
+
 TEST_F(Knobs, TwentyThreadsShareABackend) {
   for (const auto& [name, policy] : {std::pair("cuda", Policy::gpu), std::pair("auto", Policy::mixed),
                                      std::pair("auto", Policy::gpu), std::pair("cpu", Policy::cpu)}) {

@@ -188,8 +188,18 @@ TEST(PolicyModel, AStreamGoesWhereItsDataIsFaster) {
     EXPECT_EQ(choice.choose(decompression), Side::gpu);
     EXPECT_EQ(text.look_count, looks);
   }
-  EXPECT_NEAR(of_data(0.2, 1, 0.7).cpu_seconds(Work::compress, 1024 * kMiB), 0.2 + 0.8 / 3, 1e-9)
+  EXPECT_NEAR(of_data(0.2, 1, 0.7).cpu_seconds(Work::compress, 32 * kMiB), (0.2 + 0.8 / 3) / 32, 1e-9)
       << "nobody looks: a third of it is text";
+}
+
+// Of more than four batches of the 16 threads.
+TEST(PolicyModel, OfALongStreamTheSlowestStageDecides) {
+  const Calibration rates = of_data(0.2, 1, 0.7);
+  for (const auto& [share, seconds] :
+       {std::pair(0.0, 0.2), std::pair(0.15, 0.2), std::pair(0.3, 0.3), std::pair(1.0, 1.0)}) {
+    EXPECT_NEAR(rates.cpu_seconds(Work::compress, 1024 * kMiB, {share, 1}), seconds, 1e-9) << share;
+  }
+  EXPECT_NEAR(rates.cpu_seconds(Work::compress, 64 * kMiB, {0.15, 1}), (0.2 + 0.15 * 0.8) / 16, 1e-9);
 }
 
 TEST(PolicyModel, AStreamIsNotLookedAtWhereThatChangesNothing) {
@@ -202,8 +212,8 @@ TEST(PolicyModel, AStreamIsNotLookedAtWhereThatChangesNothing) {
   }
 }
 
-// Whatever a stream is made of, if only its time lies between those of the two samples as its effort does, and no
-// longer stream than was measured.
+// Whatever a stream is made of, if only its time depends on its effort as is believed, and no longer stream than was
+// measured.
 TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideForDataBetweenTheSamples) {
   const SideModel plain{60e-6, 48e6, 0.3e-9, 0.05e-9}, text = kLiblz4;
   const auto of_plain = measure_curves(lengths(), plain, kFastKernels).value();
@@ -218,7 +228,10 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideForDataBetweenTheSamples) {
     const auto bytes = static_cast<std::uint64_t>(length);
     for (int tenths = 0; tenths <= 10; ++tenths) {
       const double share = tenths / 10.0;
-      const double cpu = std::lerp(plain(bytes), text(bytes), share), gpu = kFastKernels(bytes);
+      const bool is_long = bytes > 64 * kMiB;
+      const double cpu =
+          is_long ? std::max(plain(bytes), share * text(bytes)) : std::lerp(plain(bytes), text(bytes), share);
+      const double gpu = kFastKernels(bytes);
       const bool chosen = measured.prefers_gpu(Work::compress, bytes, {share, share});
       EXPECT_LE(chosen ? gpu : cpu, 1.05 * std::min(cpu, gpu)) << bytes << " bytes, effort " << share;
       ++(chosen ? on_gpu : on_cpu);
