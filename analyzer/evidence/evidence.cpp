@@ -231,6 +231,9 @@ Result<EvidenceFile> parse_evidence(std::string_view json, const std::string& pa
     return fail(fmt::format("evidence: not JSON: byte {}: expected {}", error.byte,
                             json.empty() ? "an object, found an empty file" : "a JSON value or its continuation"),
                 path, "`docs/ptx-debug.md` describes the format");
+  } catch (const Json::out_of_range&) {
+    return fail("evidence: expected numbers up to 1.8e308, found one beyond", path,
+                "`docs/ptx-debug.md` describes the format");
   }
 }
 

@@ -98,6 +98,7 @@ TEST(Evidence, every_shipped_row_is_a_known_probe_and_every_known_probe_was_run)
 TEST(EvidenceErrors, name_the_field_what_was_expected_and_what_was_found) {
   EXPECT_THAT(error_of(""), HasSubstr("e.json: evidence: not JSON: byte 1: expected an object, found an empty file"));
   EXPECT_THAT(error_of("{\"device\": "), HasSubstr("not JSON: byte 12"));
+  EXPECT_THAT(error_of("{\"device\": 1e999}"), HasSubstr("e.json: evidence: expected numbers up to 1.8e308"));
   EXPECT_THAT(error_of("\x7f"
                        "ELF"),
               HasSubstr("not JSON: byte 1"));

@@ -102,6 +102,20 @@ TEST(Forms, AnInductionVariableIsStartPlusStepTimesIteration) {
   EXPECT_EQ(k.forms.residue(form, 8), (std::pair<unsigned, uint64_t>{2, 0}));
 }
 
+TEST(Uniformity, OfWarpNumbersAndAnswersOfBarriers) {
+  const std::string body =
+      "mov.u32 %r0, %tid.x;\nsetp.lt.u32 %p1, %r0, 9;\nmov.u32 %r1, %warpid;\n"
+      "bar.red.popc.u32 %r2, 0, %p1;\nmov.u32 %r3, %smid;\nmov.u32 %r4, %clock;\nret;";
+  const Kernel two_warps(body), one_warp(body, ".reqntid 32, 1, 1");
+  const UniformityAnalysis of_two(two_warps.domain, two_warps.post_dominators);
+  const UniformityAnalysis of_one(one_warp.domain, one_warp.post_dominators);
+  EXPECT_EQ(of_two.of(two_warps.value("%r1")), Uniformity::warp);
+  EXPECT_EQ(of_one.of(one_warp.value("%r1")), Uniformity::uniform);
+  EXPECT_EQ(of_two.of(two_warps.value("%r2")), Uniformity::uniform);
+  EXPECT_EQ(of_two.of(two_warps.value("%r3")), Uniformity::uniform);
+  EXPECT_EQ(of_two.of(two_warps.value("%r4")), Uniformity::divergent);
+}
+
 TEST(Uniformity, FollowsThreadsMemoryAndJoins) {
   const Kernel k(R"(
     mov.u32 %r1, %tid.x;
