@@ -333,6 +333,26 @@ ret;
   return out;
 }
 
+// All four parts of a special register at once.
+MatrixCase special_parts_case() {
+  MatrixCase out;
+  out.name = "mov.v4 of special registers";
+  out.in.resize(16);
+  out.threads = 64;
+  out.out_bytes = size_t{64} * 64;
+  out.ptx = std::string(kHeader) +
+            ".visible .entry matrix(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %out, %at;\n"
+            ".reg .b32 %thread, %r<4>;\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\n"
+            "mul.wide.u32 %at, %thread, 64;\nadd.u64 %at, %out, %at;\n";
+  unsigned at = 0;
+  for (const char* name : {"tid", "ntid", "ctaid", "nctaid"})
+    out.ptx +=
+        fmt::format("mov.v4.u32 {{%r0, %r1, %r2, %r3}}, %{0};\nst.global.v4.b32 [%at+{1}], {{%r0, %r1, %r2, %r3}};\n",
+                    name, 16 * at++);
+  out.ptx += "ret;\n}\n";
+  return out;
+}
+
 }  // namespace
 
 std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std::mt19937& random) {
@@ -442,6 +462,7 @@ std::vector<MatrixCase> matrix_cases() {
   add_wmma_cases(cases);
   cases.push_back(control_case());
   cases.push_back(register_count_case());
+  cases.push_back(special_parts_case());
   return cases;
 }
 

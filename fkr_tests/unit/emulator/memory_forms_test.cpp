@@ -75,8 +75,6 @@ std::string_view reason(const ptx::Form& form) {
     case Op::suq:
     case Op::txq:
       return "surfaces, and questions to textures: nothing recorded";
-    case Op::mov:
-      return "special registers of four parts";
     case Op::cvt:
       return "`cvt`, all of whose instructions another row has too";
     default:
