@@ -64,8 +64,9 @@ TEST_P(DeviceMemoryForms, TheEmulatorsBitsAreTheDevices) {
     for (size_t i = 0; i < each.instructions.size(); ++i) {
       const std::string found = difference(each, i, *real, *emulated);
       if (memory_exception(each.instructions[i]).empty()) differences += found;
-      if (!memory_exception(each.instructions[i]).empty() && (*device())->info().name != "Emulated GPU")
+      if (!memory_exception(each.instructions[i]).empty() && (*device())->info().name != "Emulated GPU") {
         EXPECT_NE(found, "") << each.instructions[i] << " is no exception any more";
+      }
     }
     EXPECT_EQ(differences, "");
   }

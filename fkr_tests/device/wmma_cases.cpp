@@ -48,7 +48,7 @@ std::vector<uint8_t> values(std::string_view type, std::mt19937& random) {
     return small_numbers(type == "s4" || type == "u4" || type == "b1" ? "s8" : type, kMatrixBytes, random);
   std::vector<uint8_t> bytes(kMatrixBytes);  // a third of them near each limit
   for (size_t at = 0; at < bytes.size(); at += 4) {
-    const uint32_t near = random() % 500, place = random() % 3;
+    const auto near = static_cast<uint32_t>(random() % 500), place = static_cast<uint32_t>(random() % 3);
     const uint32_t value = place == 0 ? near : place == 1 ? 0x7fffffff - near : 0x80000000 + near;
     std::memcpy(&bytes[at], &value, 4);
   }

@@ -455,7 +455,9 @@ TEST(TensorModes, LargerChunksMove) {
         EXPECT_EQ(copied.tile[line * 32 + chunk * chunk_words + (i % chunk_words ^ half)], i + 1) << i;
       }
       const std::string store = "2d.global.shared::cta.tile.bulk_group [%rd2, {0, 0}], [tile]";
-      if (flips) EXPECT_THAT(first_fault(run_copy(store_text(store), map)), HasSubstr("cannot be stored"));
+      if (flips) {
+        EXPECT_THAT(first_fault(run_copy(store_text(store), map)), HasSubstr("cannot be stored"));
+      }
     }
 }
 
