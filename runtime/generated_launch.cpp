@@ -127,7 +127,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   launch.shape = shape_of(kernel, facts, variant);
   if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
   std::optional<std::vector<AggregateMember>> members;
-  unsigned buffer_count = 0;
+  unsigned buffer_count = 0, scalar_count = 0;
   const std::vector<uint64_t> constants = compared_constants(kernel);
   const auto content = static_cast<unsigned>(content_of(kernel, variant));
   uint64_t largest_buffer_bytes = 0;
@@ -137,8 +137,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
     if (size_bytes == 0) size_bytes = given.empty() ? kDefaultBufferBytes : given.size();
     largest_buffer_bytes = std::max(largest_buffer_bytes, size_bytes);
     if (size_bytes > kLargestBufferBytes) return;
-    GeneratedBuffer& buffer = out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), {}});
-    buffer.bytes = given.empty() ? generated_bytes(size_bytes, seed) : repeated_bytes(buffer.hex, size_bytes);
+    resize(out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), {}}), size_bytes);
   };
   for (const ptx::VariableId id : kernel.parameters) {
     const ptx::Variable& parameter = module.variables[id];
@@ -151,12 +150,14 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
     out.name = parameter.name;
     out.is_aggregate = parameter.is_array;
     const auto number = static_cast<unsigned>(launch.parameters.size() - 1);
-    // The same choice of every scalar in every second variant: sizes that belong together.
+    // The same choice of every scalar in every second variant: sizes that belong together. In the others each scalar is
+    // one further, and never by an odd number: it would see the choices again that it has seen in the variants before.
     const auto scalar_of = [&](ptx::Type type) {
+      const unsigned place = scalar_count++;
       if (variant < kSearching) return scalar_value(known, variant);
       const auto values = scalar_values(type, known, constants, launch.shape.grid.count() * launch.shape.block.count());
       const unsigned search = variant - kSearching;
-      return values[(search + (search % 2 == 1 ? number : 0)) % values.size()];
+      return values[(search + (search % 2 == 1 ? 2 * place : 0)) % values.size()];
     };
     const auto take_content = [&] {
       if (known == nullptr) return false;
@@ -196,6 +197,11 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   return launch;
 }
 
+void resize(GeneratedBuffer& buffer, uint64_t size_bytes) {
+  buffer.bytes =
+      buffer.hex.empty() ? generated_bytes(size_bytes, buffer.seed) : repeated_bytes(buffer.hex, size_bytes);
+}
+
 std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,
                                    uint32_t address_bytes) {
   std::vector<std::byte> value = parameter.value;
@@ -205,12 +211,13 @@ std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::spa
 }
 
 Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
-                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options) {
+                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options,
+                               std::span<const uint32_t> watched_lines) {
   // The module outlives the run.
   const auto program =
       emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
   if (!program) return tl::unexpected(program.error());
-  EmulatedLaunch run{*program, {}, {}};
+  EmulatedLaunch run{*program, {}, {}, {}};
   std::vector<emulator::Argument> arguments;
   for (const GeneratedParameter& parameter : launch.parameters) {
     const size_t first = run.addresses.size();
@@ -222,9 +229,10 @@ Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& modu
     }
     arguments.push_back({argument_of(parameter, std::span(run.addresses).subspan(first), launch.address_bytes)});
   }
-  auto outcome = emulator::launch(*program, kernel.name, launch.shape, arguments, options);
-  if (!outcome) return tl::unexpected(outcome.error());
-  run.outcome = std::move(*outcome);
+  auto watched = emulator::launch_watched(*program, kernel.name, launch.shape, arguments, watched_lines, options);
+  if (!watched) return tl::unexpected(watched.error());
+  run.outcome = std::move(watched->outcome);
+  run.visits = std::move(watched->visits);
   return run;
 }
 

@@ -12,7 +12,7 @@
 
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/tree.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/backend/emulator/watch.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit {
@@ -49,6 +49,9 @@ struct GeneratedLaunch {
 Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
                                         const flow::LaunchFacts* facts, unsigned variant);
 
+// Gives a buffer another size; what it holds goes on as it began.
+void resize(GeneratedBuffer& buffer, uint64_t size_bytes);
+
 // A parameter as the kernel takes it: with the addresses of its buffers, one after the other.
 std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,
                                    uint32_t address_bytes);
@@ -58,9 +61,11 @@ struct EmulatedLaunch {
   emulator::Program program;
   std::vector<emulator::Address> addresses;
   emulator::Outcome outcome;
+  std::vector<emulator::Visit> visits;  // of the lines asked for
 };
 // `device` keeps the buffers as the kernel left them.
 Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
-                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options);
+                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options,
+                               std::span<const uint32_t> watched_lines = {});
 
 }  // namespace ptxkit

@@ -1,12 +1,16 @@
 #include "runtime/replay.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/generated_launch.hpp"
+#include "runtime/witness_visit.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit {
 namespace {
@@ -17,6 +21,8 @@ constexpr unsigned kVariants = kSearching + 10;
 constexpr uint64_t kMaxSteps = 500'000;
 constexpr size_t kMaxFaults = 1000;  // the one that is looked for may be behind many
 constexpr uint32_t kLargestBlock = 1024, kWarp = 32;
+constexpr uint64_t kLargestGrownBytes = 64 << 20;
+constexpr unsigned kGrowths = 6;  // of the buffers of one launch
 
 std::string_view dynamic_rule(std::string_view rule) {
   return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
@@ -61,10 +67,7 @@ void take_threads(const Witness& witness, const ptx::Function& kernel, const flo
   if (block.x * block.y * block.z <= limit) shape.block = block;
 }
 
-void take_witness(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
-                  GeneratedLaunch& launch) {
-  take_threads(witness, kernel, facts, launch.shape);
-  if (!witness.loaded_byte) return;
+void take_bytes(const Witness& witness, GeneratedLaunch& launch) {
   for (GeneratedParameter& parameter : launch.parameters)
     for (GeneratedBuffer& buffer : parameter.buffers) std::ranges::fill(buffer.bytes, std::byte{*witness.loaded_byte});
 }
@@ -91,86 +94,176 @@ std::string text_of(const emulator::Fault& fault, const Witness* witness) {
   return text;
 }
 
-// What launches show of a finding: the fault of its rule at its line, and what came in between.
+std::string text_of_other(const emulator::Fault& fault) {
+  return fmt::format("in line {}: {}", fault.site.line, fault.message);
+}
+
+bool names_two(const Witness& witness) {
+  return witness.other_tid[0] || witness.other_tid[1] || witness.other_tid[2];
+}
+
+// What launches show of a finding.
 struct Shown {
-  std::optional<emulator::Fault> fault;
+  std::optional<emulator::Fault> fault;        // the one that is looked for
   std::optional<emulator::Fault> other_first;  // that ended a launch
-  bool has_reached = false;                    // an access in the line was made
+  bool has_reached = false;                    // its line was executed
+  unsigned as_foretold_count = 0;              // launches without a fault that came to it as the witness says
 };
 
-// The launch needs its own device. With `only`, other faults than the rule's are passed over.
-Result<Shown> run(const ptx::Module& module, const ptx::Function& kernel, const GeneratedLaunch& launch,
-                  std::string_view rule, uint32_t line, bool only) {
+// A buffer of a generated launch, by the index of its parameter and its place in it.
+using BufferPlace = std::pair<size_t, uint64_t>;
+
+// The finding that is run, and what was learned of its launches.
+class Replayer {
+ public:
+  Replayer(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+           std::string_view rule, const rules::Finding& finding)
+      : module_(module),
+        kernel_(kernel),
+        facts_(facts),
+        rule_(rule),
+        finding_(finding),
+        lines_(lines_to_watch(module, rule, finding)) {}
+
+  rules::Replay run();
+
+ private:
+  const Witness* witness() const { return finding_.witness ? &*finding_.witness : nullptr; }
+  Result<void> look(GeneratedLaunch launch, bool has_witness_bytes);
+  Result<EmulatedLaunch> emulated(const GeneratedLaunch& launch, bool only) const;
+  void take(const EmulatedLaunch& run);
+  bool grow(const emulator::Fault& fault, const EmulatedLaunch& emulated, GeneratedLaunch& launch);
+  bool is_size_promised(const GeneratedParameter& parameter) const;
+
+  const ptx::Module& module_;
+  const ptx::Function& kernel_;
+  const flow::LaunchFacts* facts_;
+  std::string_view rule_;
+  const rules::Finding& finding_;
+  std::vector<uint32_t> lines_;
+  std::map<BufferPlace, uint64_t> grown_bytes_;
+  Shown shown_;
+};
+
+Result<EmulatedLaunch> Replayer::emulated(const GeneratedLaunch& launch, bool only) const {
   emulator::Device device;
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
   options.max_faults = kMaxFaults;
   if (only) {
-    options.checks = check_of(rule);
-    options.watched_line = line;
+    options.checks = check_of(rule_);
+    options.watched_line = lines_.front();
   }
-  const auto emulated = emulate(device, module, kernel, launch, options);
-  if (!emulated) return tl::unexpected(emulated.error());
-  Shown shown;
-  shown.has_reached = emulated->outcome.has_reached_watched_line;
-  for (const emulator::Fault& fault : emulated->outcome.faults) {
-    const bool is_other_side = fault.has_other && fault.other_site.line == line;
-    if (is_foretold(rule, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
-      shown.fault = fault;
-      return shown;
-    }
-    if (emulator::stops(fault.kind) && !shown.other_first) shown.other_first = fault;
-  }
-  return shown;
+  return emulate(device, module_, kernel_, launch, options, lines_);
 }
 
-// Adds to `all` what a launch shows, past another fault where one comes first.
-Result<void> look(const ptx::Module& module, const ptx::Function& kernel, const GeneratedLaunch& launch,
-                  std::string_view rule, uint32_t line, Shown& all) {
-  for (const bool only : {false, true}) {
-    auto shown = run(module, kernel, launch, rule, line, only);
-    if (!shown) return tl::unexpected(shown.error());
-    all.has_reached |= shown->has_reached;
-    all.fault = std::move(shown->fault);
-    if (all.fault) {
-      if (!only) all.other_first.reset();
+void Replayer::take(const EmulatedLaunch& run) {
+  const uint32_t line = lines_.front();
+  shown_.has_reached |= std::ranges::any_of(run.visits, [&](const auto& visit) { return visit.line == line; });
+  for (const emulator::Fault& fault : run.outcome.faults) {
+    const bool is_other_side = fault.has_other && fault.other_site.line == line;
+    if (is_foretold(rule_, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
+      shown_.fault = fault;
+      return;
+    }
+  }
+  for (const emulator::Fault& fault : run.outcome.faults)
+    if (emulator::stops(fault.kind) && !shown_.other_first) shown_.other_first = fault;
+}
+
+bool Replayer::is_size_promised(const GeneratedParameter& parameter) const {
+  const flow::ParameterFacts* known = nullptr;
+  if (facts_ != nullptr) {
+    const auto found = facts_->parameters.find(parameter.name);
+    if (found != facts_->parameters.end()) known = &found->second;
+  }
+  return known != nullptr && (known->size_bytes != 0 || !known->members.empty() || !known->content.empty());
+}
+
+// Gives the buffer behind whose end the launch left room for it; false where that is not what happened.
+bool Replayer::grow(const emulator::Fault& fault, const EmulatedLaunch& emulated, GeneratedLaunch& launch) {
+  if (fault.kind != emulator::FaultKind::out_of_bounds || !fault.has_address) return false;
+  std::optional<BufferPlace> nearest;
+  uint64_t begin = 0;
+  for (size_t parameter = 0, number = 0; parameter < launch.parameters.size(); ++parameter)
+    for (const GeneratedBuffer& buffer : launch.parameters[parameter].buffers) {
+      const uint64_t address = emulated.addresses[number++];
+      if (address > fault.address || address < begin) continue;
+      begin = address;
+      nearest = {parameter, buffer.offset};
+    }
+  const uint64_t needed_bytes = fault.address - begin + fault.access_bytes;
+  if (!nearest || needed_bytes > kLargestGrownBytes || is_size_promised(launch.parameters[nearest->first])) return false;
+  grown_bytes_[*nearest] = std::bit_ceil(needed_bytes);
+  return true;
+}
+
+// One launch: as it is, with more room as long as that helps, and past another fault where one comes first.
+Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
+  const bool is_about_bounds = check_of(rule_) == emulator::kCheckBounds;
+  for (unsigned growth = 0;; ++growth) {
+    for (const auto& [place, size_bytes] : grown_bytes_)
+      for (GeneratedBuffer& buffer : launch.parameters[place.first].buffers)
+        if (buffer.offset == place.second) resize(buffer, size_bytes);
+    if (has_witness_bytes) take_bytes(*witness(), launch);
+    const auto first = emulated(launch, false);
+    if (!first) return tl::unexpected(first.error());
+    const emulator::Outcome& outcome = first->outcome;
+    const auto before = shown_.other_first;
+    take(*first);
+    if (shown_.fault) {
+      shown_.other_first.reset();
       return {};
     }
-    if (!all.other_first) all.other_first = std::move(shown->other_first);
+    const auto stop = std::ranges::find_if(outcome.faults, emulator::stops, &emulator::Fault::kind);
+    if (stop == outcome.faults.end()) {
+      const bool is_witness_run = has_witness_bytes || (witness() != nullptr && !witness()->loaded_byte);
+      shown_.as_foretold_count +=
+          outcome.ok() && is_witness_run && is_as_foretold(module_, rule_, finding_, first->visits);
+      return {};
+    }
+    if (is_about_bounds || growth == kGrowths || !grow(*stop, *first, launch)) break;
+    shown_.other_first = before;
   }
+  const auto past = emulated(launch, true);
+  if (!past) return tl::unexpected(past.error());
+  take(*past);
   return {};
 }
 
-std::string text_of_other(const emulator::Fault& fault) {
-  return fmt::format("in line {}: {}", fault.site.line, fault.message);
+rules::Replay Replayer::run() {
+  using Outcome = rules::Replay::Outcome;
+  for (unsigned attempt = 0; attempt < 2 * kVariants; ++attempt) {
+    const bool is_witness = attempt % 2 == 0;  // the witness's block and bytes with the variant's scalars
+    if (is_witness && witness() == nullptr) continue;
+    auto launch = generate_launch(module_, kernel_, facts_, attempt / 2);
+    if (!launch) return {Outcome::not_run, launch.error().message()};
+    if (is_witness) take_threads(*witness(), kernel_, facts_, launch->shape);
+    const bool has_witness_bytes = is_witness && witness()->loaded_byte;
+    if (auto looked = look(std::move(*launch), has_witness_bytes); !looked)
+      return {Outcome::not_run, looked.error().message()};
+    if (!shown_.fault) continue;
+    std::string what = text_of(*shown_.fault, witness());
+    if (shown_.other_first) what += fmt::format("; past another fault {}", text_of_other(*shown_.other_first));
+    return {Outcome::confirmed, std::move(what)};
+  }
+  if (shown_.as_foretold_count > 0)
+    return {Outcome::refuted, fmt::format("{} ran clean in which {} came to its line as the witness says",
+                                          plural(shown_.as_foretold_count, "launch", "launches"),
+                                          names_two(*witness()) ? "its threads" : "its thread")};
+  std::string what =
+      fmt::format("{} generated launches did not show it{}; {}", kVariants,
+                  witness() != nullptr ? ", nor as many with the witness's threads" : "",
+                  shown_.has_reached ? "its line was reached, not as the witness says" : "none reached its line");
+  if (shown_.other_first) what += fmt::format("; another fault comes first, {}", text_of_other(*shown_.other_first));
+  return {shown_.has_reached ? Outcome::reached : Outcome::unreached, std::move(what)};
 }
 
 }  // namespace
 
-Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
-                std::string_view rule, const rules::Finding& finding) {
-  const ptx::Function& function = module.functions[kernel];
-  const uint32_t line = module.position(finding.at).line;
-  const Witness* const witness = finding.witness ? &*finding.witness : nullptr;
-  Shown all;
-  for (unsigned attempt = 0; attempt < 2 * kVariants; ++attempt) {
-    const bool is_witness = attempt % 2 == 0;  // the witness's block and bytes with the variant's scalars
-    if (is_witness && witness == nullptr) continue;
-    auto launch = generate_launch(module, function, facts, attempt / 2);
-    if (!launch) return {Replayed::Outcome::not_run, launch.error().message()};
-    if (is_witness) take_witness(*witness, function, facts, *launch);
-    if (auto looked = look(module, function, *launch, rule, line, all); !looked)
-      return {Replayed::Outcome::not_run, looked.error().message()};
-    if (!all.fault) continue;
-    std::string what = text_of(*all.fault, witness);
-    if (all.other_first) what += fmt::format("; past another fault {}", text_of_other(*all.other_first));
-    return {Replayed::Outcome::confirmed, std::move(what)};
-  }
-  std::string what = fmt::format("{} generated launches did not show it{}; {}", kVariants,
-                                 witness != nullptr ? ", nor as many with the witness's threads" : "",
-                                 all.has_reached ? "its line was reached" : "none reached its line");
-  if (all.other_first) what += fmt::format("; another fault comes first, {}", text_of_other(*all.other_first));
-  return {Replayed::Outcome::unseen, std::move(what)};
+rules::Replay replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
+                     std::string_view rule, const rules::Finding& finding) {
+  return Replayer(module, module.functions[kernel], facts, rule, finding).run();
 }
 
 }  // namespace ptxkit

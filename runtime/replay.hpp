@@ -1,7 +1,6 @@
 // Does the emulator see what a rule says? A finding of the analyzer, run.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "analyzer/flow/launch.hpp"
@@ -10,20 +9,13 @@
 
 namespace ptxkit {
 
-struct Replayed {
-  // `unseen`: no launch showed the fault at that place, which disproves nothing: other inputs may.
-  enum class Outcome { confirmed, unseen, not_run } outcome = Outcome::not_run;
-  // The fault with thread and block, and the one that it is behind, or why not; of `unseen` whether an access in the
-  // line was made, and the fault that came first, if one did.
-  std::string what;
-};
-
 // Runs `kernel` until a fault of `rule` appears at the line of `finding`: on generated launches, and on the same with
-// what its witness says, where it has one (a block that has its threads, buffers that hold what it loads). Each runs
-// with all checks on and then, for what lies behind another fault, with the rule's alone, bounds and alignment in that
-// line only. F021, F081 and F082 are seen as the misaligned access (F051) that they are. `facts` may be null; what they
-// promise goes before what the witness says. Requires: the finding has an instruction.
-Replayed replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
-                std::string_view rule, const rules::Finding& finding);
+// what its witness says, where it has one (a block that has its threads, buffers that hold what it loads). A buffer of
+// made-up size that a launch leaves grows, unless bounds are what the rule speaks of. Each launch runs with all checks
+// on and then, for what lies behind another fault, with the rule's alone, bounds and alignment in that line only. F021,
+// F081 and F082 are seen as the misaligned access (F051) that they are. `facts` may be null; what they promise goes
+// before what the witness says. Requires: the finding has an instruction.
+rules::Replay replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
+                     std::string_view rule, const rules::Finding& finding);
 
 }  // namespace ptxkit

@@ -9,6 +9,7 @@
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
+#include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 
 namespace ptxkit::report {
@@ -59,6 +60,8 @@ Json finding_json(const ptx::Module& module, const Finding& finding) {
                        {"note", finding.witness->note}};
   }
   json["evidence"] = finding.evidence;
+  if (finding.replay)
+    json["replay"] = {{"outcome", replay_word(finding.replay->outcome)}, {"what", finding.replay->what}};
   json["remedy"] = finding.remedy;
   return json;
 }

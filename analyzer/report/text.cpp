@@ -129,6 +129,8 @@ class TextDocument : public Document {
     for (const std::string& assumption : finding.assumptions) label("assumes", assumption);
     if (finding.witness) label("witness", witness_text(*finding.witness));
     if (!finding.evidence.empty()) label("evidence", finding.evidence);
+    if (finding.replay)
+      label("replay", fmt::format("{}: {}", replay_word(finding.replay->outcome), finding.replay->what));
     if (!finding.remedy.empty()) label("remedy", finding.remedy);
     out_ += '\n';
   }

@@ -26,4 +26,9 @@ std::string witness_text(const rules::Witness& witness) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string_view replay_word(rules::Replay::Outcome outcome) {
+  static constexpr std::string_view kWords[] = {"confirmed", "refuted", "reached", "unreached", "not run"};
+  return kWords[static_cast<size_t>(outcome)];
+}
+
 }  // namespace ptxkit::report

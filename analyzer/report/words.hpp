@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "analyzer/rules/rule.hpp"
 
@@ -9,5 +10,8 @@ namespace ptxkit::report {
 
 // "thread (5, any, any), against thread (6, any, any), iteration 3, address 9, of buffer"
 std::string witness_text(const rules::Witness& witness);
+
+// "confirmed", "refuted", "reached", "unreached", "not run"
+std::string_view replay_word(rules::Replay::Outcome outcome);
 
 }  // namespace ptxkit::report

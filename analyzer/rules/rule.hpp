@@ -50,6 +50,14 @@ struct Witness {
   std::string note;
 };
 
+// What came of running a finding (runtime/replay.hpp).
+struct Replay {
+  // `refuted`: in runs without a fault the witness's threads came to the finding's line with all that the witness says
+  // of them. `reached`, `unreached`: its line was executed, but not so, or it was not; other inputs may show the fault.
+  enum class Outcome : uint8_t { confirmed, refuted, reached, unreached, not_run } outcome = Outcome::not_run;
+  std::string what;  // the fault, or what happened in its place, or why it was not run
+};
+
 struct Finding {
   Severity severity = Severity::info;
   Tier tier = Tier::possible;
@@ -62,6 +70,7 @@ struct Finding {
   std::optional<Witness> witness;
   std::string remedy;    // "load bytes, or read the aligned words and funnel-shift"
   std::string evidence;  // which evidence decided the site; empty where none was needed
+  std::optional<Replay> replay;  // where it was asked for
 };
 
 struct RuleResult {

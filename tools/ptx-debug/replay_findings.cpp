@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "runtime/replay.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -14,29 +13,49 @@ constexpr std::string_view kRunnable[] = {"F021", "F025", "F026", "F029", "F036"
                                           "F039", "F046", "F049", "F050", "F051", "F054", "F055",
                                           "F060", "F065", "F067", "F071", "F081", "F082", "F085"};
 
-std::string text_of(const Replayed& replayed) {
-  static constexpr std::string_view kWords[] = {"confirmed", "not seen", "not run"};
-  return fmt::format("replay on the emulator: {}: {}", kWords[static_cast<size_t>(replayed.outcome)], replayed.what);
+bool is_refuted(const rules::Finding& finding) {
+  return finding.replay && finding.replay->outcome == rules::Replay::Outcome::refuted;
+}
+
+// A finding whose witness runs clean has no witness: the tier of those is the lowest.
+void settle(report::RuleVerdict& verdict) {
+  auto& findings = verdict.result.findings;
+  const auto refuted_count = static_cast<size_t>(std::ranges::count_if(findings, is_refuted));
+  if (refuted_count == 0) return;
+  for (rules::Finding& finding : findings) {
+    if (!is_refuted(finding)) continue;
+    finding.tier = rules::Tier::possible;
+    finding.severity = std::min(finding.severity, rules::Severity::medium);
+  }
+  const bool is_shown = std::ranges::any_of(findings, [](const rules::Finding& finding) {
+    return finding.severity != rules::Severity::info && !is_refuted(finding);
+  });
+  if (is_shown) return;
+  verdict.result.verdict = rules::Verdict::undecided;
+  verdict.result.loses_points = false;
+  verdict.result.basis = plural(refuted_count, "counter-example") + " ran clean on the emulator, and there is no other";
 }
 
 }  // namespace
 
-void replay_findings(report::FileAnalysis& file, const rules::LaunchSet& launch) {
+void replay_findings(report::FileAnalysis& file, const report::AnalysisOptions& options) {
   const ptx::Module& module = file.parsed.module;
   for (report::KernelAnalysis& kernel : file.kernels) {
     if (kernel.function == ptx::kNone) continue;
     const ptx::Function& function = module.functions[kernel.function];
-    const auto facts = launch.find(std::string(function.name));
+    const rules::LaunchSet& launch = *options.rules.launch;
+    const auto facts = launch.find(function.name);
     for (report::RuleVerdict& verdict : kernel.verdicts) {
       if (std::ranges::find(kRunnable, verdict.rule->id) == std::end(kRunnable)) continue;
       for (rules::Finding& finding : verdict.result.findings) {
         if (finding.severity < rules::Severity::high || finding.instruction == ptx::kNone) continue;
-        const Replayed replayed = replay(module, kernel.function, facts == launch.end() ? nullptr : &facts->second,
-                                         verdict.rule->id, finding);
-        finding.evidence += (finding.evidence.empty() ? "" : "; ") + text_of(replayed);
+        finding.replay = replay(module, kernel.function, facts == launch.end() ? nullptr : &facts->second,
+                                verdict.rule->id, finding);
       }
+      settle(verdict);
     }
   }
+  if (file.score) report::rescore(file, options);
 }
 
 }  // namespace ptxkit::tools

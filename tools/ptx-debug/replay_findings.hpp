@@ -2,12 +2,12 @@
 #pragma once
 
 #include "analyzer/report/analysis.hpp"
-#include "analyzer/rules/launch_file.hpp"
 
 namespace ptxkit::tools {
 
-// Adds to the evidence of each finding of severity high or above, of a rule that the emulator has a fault for, whether
-// a replay confirmed it. Launches are made up from the launch facts.
-void replay_findings(report::FileAnalysis& file, const rules::LaunchSet& launch);
+// Replays each finding of severity high or above, of a rule that the emulator has a fault for. Launches are made up
+// from the launch facts of `options`. A finding whose witness is refuted is `possible` from then on, at most medium,
+// and a rule that has no other is undecided; score and status follow.
+void replay_findings(report::FileAnalysis& file, const report::AnalysisOptions& options);
 
 }  // namespace ptxkit::tools

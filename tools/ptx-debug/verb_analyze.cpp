@@ -256,7 +256,7 @@ int analyze_files(const Arguments& arguments) {
       arguments.inputs,
       [&](container::PtxImage image, const std::string&) {
         report::FileAnalysis file = report::analyze(std::move(image.text), std::move(image.name), options);
-        if (arguments.replay) replay_findings(file, launch);
+        if (arguments.replay) replay_findings(file, options);
         // Only HTML has pictures of the code.
         if (arguments.html.empty()) report::release_statements(file);
         return file;
@@ -340,22 +340,22 @@ void add_analyze(CLI::App& app, Action& action) {
       ->type_name("root-cause|pattern");
   verb->add_option("--evidence", arguments->evidence, "a further evidence file, beside those in the program")
       ->type_name("F")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   verb->add_option("--select", arguments->selection.select, "run only these rules (ids or names, separated by commas)")
       ->type_name("RULES")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->take_all()
       ->delimiter(',');
   verb->add_option("--ignore", arguments->selection.ignore, "do not run these rules")
       ->type_name("RULES")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->take_all()
       ->delimiter(',');
   verb->add_option("--check", arguments->selection.check,
                    fmt::format("run only the rules of a group: {}", fmt::join(check_groups(), ", ")))
       ->type_name("GROUPS")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->take_all()
       ->delimiter(',');
   verb->add_option("--kernel", arguments->kernel,
@@ -367,7 +367,7 @@ void add_analyze(CLI::App& app, Action& action) {
       ->check(whole_number(kLargestAlignmentBytes));
   verb->add_option("--launch", arguments->launch, "a launch file: what the host promises of each entry's launches")
       ->type_name("F")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   verb->add_option("--ptxas", arguments->ptxas, "an assembler to ask for the registers of each kernel (F092)")
       ->type_name("PROGRAM");

@@ -233,6 +233,8 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
     else
       wanted &= ~(kCheckBounds | kCheckAlignment);
   }
+  if (!launch.visited_lines.empty() && launch.visited_lines[warp.pc])
+    note_accesses(warp, mask, code.space, places.address, size_bytes);
   if (uint32_t lanes = undefined_lanes(warp, code.a) & mask; lanes && (wanted & kCheckUninitialised))
     report_undefined(warp, FaultKind::uninitialised_address, code.a, lanes);
   if (!(wanted & kCheckBounds)) locate_at_unchecked(warp, code, mask, size_bytes, places);

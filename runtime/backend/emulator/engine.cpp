@@ -410,6 +410,8 @@ template <bool kChecked>
 uint64_t run_warp(Warp& warp, uint64_t slice) {
   Cta& cta = *warp.cta;
   const Code* codes = cta.launch->image->codes.data();
+  const auto& visited = cta.launch->visited_lines;
+  const uint8_t* const visited_lines = visited.empty() ? nullptr : visited.data();
   const bool random = cta.launch->options.schedule_seed != 0;
   uint64_t steps = 0, threads = 0;
   const Pick usual = cta.launch->options.adversarial ? Pick::furthest : Pick::place;
@@ -443,6 +445,9 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
       if (code.guard != kNoRef) {
         if constexpr (kChecked) check_guard(warp, code, mask);
         exec &= *at<const uint32_t>(warp, code.guard) ^ code.guard_flip;
+      }
+      if constexpr (kChecked) {
+        if (visited_lines && visited_lines[pc]) note_visits(warp, exec);
       }
       if (code.counts) {
         ++steps;

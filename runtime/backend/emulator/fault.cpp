@@ -56,6 +56,22 @@ ptx::Space resolve(ptx::Space space, Address& address) {
   }
 }
 
+const FunctionImage& function_at(const ProgramImage& image, uint32_t pc) {
+  return image.functions[image.sites[pc].function];
+}
+
+std::string register_name(const ProgramImage& image, uint32_t pc, Ref ref) {
+  const FunctionImage& function = function_at(image, pc);
+  auto it = std::upper_bound(function.slots.begin(), function.slots.end(),
+                             std::pair<uint32_t, uint32_t>{ref & kRefIndex, 0xffffffffu});
+  if (it == function.slots.begin()) return "a register";
+  return image.module->functions[image.sites[pc].function].registers[std::prev(it)->second].name();
+}
+
+std::string triple(const std::array<uint32_t, 3>& v) { return fmt::format("({},{},{})", v[0], v[1], v[2]); }
+
+}  // namespace
+
 void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fault) {
   const Launch& launch = *warp.cta->launch;
   Address offset = address;
@@ -87,22 +103,6 @@ void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fau
   fault.object_offset = static_cast<int64_t>(offset - object->begin);
   fault.object_bytes = object->size_bytes;
 }
-
-const FunctionImage& function_at(const ProgramImage& image, uint32_t pc) {
-  return image.functions[image.sites[pc].function];
-}
-
-std::string register_name(const ProgramImage& image, uint32_t pc, Ref ref) {
-  const FunctionImage& function = function_at(image, pc);
-  auto it = std::upper_bound(function.slots.begin(), function.slots.end(),
-                             std::pair<uint32_t, uint32_t>{ref & kRefIndex, 0xffffffffu});
-  if (it == function.slots.begin()) return "a register";
-  return image.module->functions[image.sites[pc].function].registers[std::prev(it)->second].name();
-}
-
-std::string triple(const std::array<uint32_t, 3>& v) { return fmt::format("({},{},{})", v[0], v[1], v[2]); }
-
-}  // namespace
 
 std::string register_name(const Warp& warp, Ref ref) { return register_name(*warp.cta->launch->image, warp.pc, ref); }
 

@@ -181,10 +181,10 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
   return {};
 }
 
-}  // namespace
-
-Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
-                           std::span<const std::byte> parameters, const LaunchOptions& options) {
+// With the visits of `lines`.
+Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                                  std::span<const std::byte> parameters, std::span<const uint32_t> lines,
+                                  const LaunchOptions& options) {
   const ProgramImage& image = *program.image();
   if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
   const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
@@ -212,7 +212,8 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   launch.options = options;
   launch.options.threads = std::max(1u, options.threads);
   if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
-  launch.checked = options.checks != kCheckNone;
+  launch.checked = options.checks != kCheckNone || !lines.empty();
+  if (!lines.empty()) watch(launch, lines);
   if (options.watched_line) {
     launch.watched.resize(image.sites.size());
     for (uint32_t pc = 0; pc < launch.watched.size(); ++pc)
@@ -254,18 +255,21 @@ Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, 
   if (options.checks & kCheckLeaks) note_leaks(launch);
   if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
 
-  Outcome outcome;
+  WatchedOutcome watched;
+  Outcome& outcome = watched.outcome;
   std::stable_sort(launch.faults.begin(), launch.faults.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
   outcome.statistics = launch.statistics;
   outcome.output = std::move(launch.output);
   outcome.has_reached_watched_line = launch.has_reached_watched;
-  return outcome;
+  for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));
+  return watched;
 }
 
-Result<Outcome> launch(const Program& program, std::string_view entry_name, const LaunchShape& shape,
-                       std::span<const Argument> arguments, const LaunchOptions& options) {
+// The parameters as one buffer.
+Result<std::vector<std::byte>> packed(const Program& program, std::string_view entry_name,
+                                      std::span<const Argument> arguments) {
   auto entry = program.entry(entry_name);
   if (!entry) return tl::unexpected(entry.error());
   auto where = fmt::format("launch of '{}'", entry_name);
@@ -280,7 +284,31 @@ Result<Outcome> launch(const Program& program, std::string_view entry_name, cons
                   where);
     std::copy(arguments[i].bytes.begin(), arguments[i].bytes.end(), bytes.begin() + parameter.offset_bytes);
   }
-  return launch_raw(program, entry_name, shape, bytes, options);
+  return bytes;
+}
+
+}  // namespace
+
+Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                           std::span<const std::byte> parameters, const LaunchOptions& options) {
+  auto run = run_launch(program, entry_name, wanted, parameters, {}, options);
+  if (!run) return tl::unexpected(run.error());
+  return std::move(run->outcome);
+}
+
+Result<Outcome> launch(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                       std::span<const Argument> arguments, const LaunchOptions& options) {
+  const auto bytes = packed(program, entry_name, arguments);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return launch_raw(program, entry_name, shape, *bytes, options);
+}
+
+Result<WatchedOutcome> launch_watched(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                                      std::span<const Argument> arguments, std::span<const uint32_t> lines,
+                                      const LaunchOptions& options) {
+  const auto bytes = packed(program, entry_name, arguments);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return run_launch(program, entry_name, shape, *bytes, lines, options);
 }
 
 Result<uint32_t> parse_checks(std::string_view list) {

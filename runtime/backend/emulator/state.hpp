@@ -11,11 +11,13 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "runtime/backend/emulator/image.hpp"
 #include "runtime/backend/emulator/races.hpp"
 #include "runtime/backend/emulator/tensor_memory.hpp"
+#include "runtime/backend/emulator/watch.hpp"
 #include "runtime/backend/emulator/warpgroup_order.hpp"
 
 namespace ptxkit::emulator {
@@ -213,6 +215,9 @@ struct Cta {
   Random random;
 };
 
+// Turn of the CTA, thread, pc, and the address and one bit where there is one.
+using VisitKey = std::tuple<uint64_t, uint32_t, uint32_t, bool, Address>;
+
 // Everything the CTAs of one launch share.
 struct Launch {
   const ProgramImage* image = nullptr;
@@ -225,6 +230,8 @@ struct Launch {
   bool checked = false;
   std::vector<uint8_t> watched;  // by pc: is in the watched line; empty where none is
   std::atomic<bool> has_reached_watched = false;
+  std::vector<uint8_t> visited_lines;  // by pc: 1 + its index in `visitable`, or 0; empty where nobody asks
+  std::span<const uint32_t> visitable;
   std::unique_ptr<LaunchOrder> order;      // with the check for races only
   std::unique_ptr<AccessHistory> history;  // of global memory
   bool explicit_cluster = false;
@@ -240,6 +247,7 @@ struct Launch {
   std::string output;
   Statistics statistics;
   std::map<Address, HeapBlock> heap;  // allocated here and not freed
+  std::map<VisitKey, Visit> visits;
 };
 
 inline constexpr uint64_t kGridWorkspaceBytes = 64, kReservedSharedBytes = 1024;
@@ -271,6 +279,14 @@ ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint3
 std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.sync 0)"
 
 std::string register_name(const Warp& warp, Ref ref);  // at the running instruction
+
+// Names the object nearest to `address`, which is an offset in `space` unless that is global or generic.
+void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fault);
+
+// visits.cpp: who gets to the lines that the options name.
+void watch(Launch& launch, std::span<const uint32_t> lines);
+void note_visits(Warp& warp, uint32_t lanes);
+void note_accesses(Warp& warp, uint32_t lanes, ptx::Space space, const uint64_t* addresses, uint64_t size_bytes);
 
 // A value with undefined bits decides something: `ref` is its slot.
 void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes);
