@@ -81,7 +81,7 @@ bool Intervals::is_separated(ptx::InstructionId first, ptx::InstructionId end) c
 }
 
 // From whose beginning control gets to `id` without a barrier, and without coming through the block `join`.
-std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, BlockId join) const {
+std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, BlockId join) const {
   std::vector<bool> found(graph_->size(), false);
   const BlockId own = graph_->block_of(id);
   if (own == join || is_separated(graph_->block(own).first, id)) return found;
@@ -91,7 +91,8 @@ std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, BlockId join) 
     const BlockId block = work.back();
     work.pop_back();
     for (const BlockId before : graph_->predecessors(block)) {
-      if (found[before] || before == join || is_separated(graph_->block(before).first, graph_->block(before).end))
+      if (found[before] || before == join || closed.contains({before, block}) ||
+          is_separated(graph_->block(before).first, graph_->block(before).end))
         continue;
       found[before] = true;
       work.push_back(before);
@@ -102,21 +103,23 @@ std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, BlockId join) 
 
 // Behind the join both go one way again until they part anew.
 bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
-                         const DominatorTree& post_dominators) const {
+                         const DominatorTree& post_dominators, const std::set<Edge>& closed) const {
   if (first == second) return true;
   const BlockId a = graph_->block_of(first), b = graph_->block_of(second);
   if (a == b && !is_separated(std::min(first, second), std::max(first, second))) return true;
-  const std::vector<bool> to_first = blocks_before(first), to_second = blocks_before(second);
+  const std::vector<bool> to_first = blocks_before(first, closed), to_second = blocks_before(second, closed);
   auto leads = [&](ptx::InstructionId from, const std::vector<bool>& to) {
     const BlockId block = graph_->block_of(from);
     const auto next = graph_->successors(block);
     return !is_separated(from + 1, graph_->block(block).end) &&
-           std::any_of(next.begin(), next.end(), [&](BlockId each) { return to[each]; });
+           std::any_of(next.begin(), next.end(), [&](BlockId each) { return to[each] && !closed.contains({block, each}); });
   };
   if (leads(first, to_second) || leads(second, to_first)) return true;
   for (BlockId block = 0; block < graph_->size(); ++block) {
     if (!parts[block]) continue;
-    const auto sides = graph_->successors(block);
+    const auto ways = graph_->successors(block);
+    std::vector<BlockId> sides(ways.begin(), ways.end());
+    std::erase_if(sides, [&](BlockId side) { return closed.contains({block, side}); });
     const auto part_to = [&](const std::vector<bool>& a_way, const std::vector<bool>& another) {
       for (const BlockId one : sides)
         for (const BlockId other : sides)
@@ -125,7 +128,9 @@ bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, co
     };
     if (!part_to(to_first, to_second)) continue;
     const BlockId join = post_dominators.parent(block);
-    if (part_to(blocks_before(first, join), to_second) || part_to(to_first, blocks_before(second, join))) return true;
+    if (part_to(blocks_before(first, closed, join), to_second) ||
+        part_to(to_first, blocks_before(second, closed, join)))
+      return true;
   }
   return false;
 }

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "analyzer/flow/dominators.hpp"
@@ -30,6 +32,8 @@ struct Concurrency {
   bool any() const { return same_iteration || unbounded || first_is_later != kNone || second_is_later != kNone; }
 };
 
+using Edge = std::pair<BlockId, BlockId>;  // from, to
+
 class Intervals {
  public:
   // `separates[instruction]`: whether the instruction is a barrier. Sets larger than `limit` origins are given up.
@@ -40,13 +44,14 @@ class Intervals {
   Concurrency concurrency(ptx::InstructionId first, ptx::InstructionId second) const;
   // Whether two threads can be at the two in one interval if they part at the end of blocks in `parts` only: on one
   // way, one ahead of the other, or each on another side of such a block, and at most one behind where its sides join.
+  // No thread goes over an edge of `closed`.
   bool can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
-                const DominatorTree& post_dominators) const;
+                const DominatorTree& post_dominators, const std::set<Edge>& closed) const;
 
  private:
   std::vector<Origin> at(ptx::InstructionId id) const;
   bool is_separated(ptx::InstructionId first, ptx::InstructionId end) const;
-  std::vector<bool> blocks_before(ptx::InstructionId id, BlockId join = kNone) const;
+  std::vector<bool> blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, BlockId join = kNone) const;
   const Graph* graph_;
   const std::vector<bool>* separates_;
   std::vector<std::vector<Origin>> in_;     // sorted

@@ -15,6 +15,7 @@
 
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/intervals.hpp"
+#include "analyzer/flow/tested_range.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
@@ -123,6 +124,7 @@ class RaceSearch {
   Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
                   bool has_volatile, uint64_t modulus) const;
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
+  std::set<flow::Edge> closed_edges(const SharedAccess& a, const SharedAccess& b) const;
   flow::Evaluator& evaluator(const SharedAccess& shared, Moment moment);
 
   bool is_volatile(const Access& access) const;
@@ -423,6 +425,46 @@ bool RaceSearch::exclusive(const SharedAccess& a, const SharedAccess& b) const {
   return false;
 }
 
+// Edges that nobody takes who gets to both: what is the same for all threads and all the time was tested before one of
+// the two, and a branch tests it again. `ntid.x > 32` and the signed `ntid.x < 33` do not hold together.
+std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const SharedAccess& b) const {
+  const flow::Ssa& ssa = analyses_->ssa();
+  const flow::Graph& graph = analyses_->graph();
+  const flow::Domain& domain = analyses_->domain();
+  // One number for all threads and iterations.
+  const auto is_single = [&](const flow::Source& source) {
+    if (source.kind == flow::Source::Kind::value)
+      return uniformity().of(source.id) <= Uniformity::loaded &&
+             analyses_->loops().innermost(ssa.value(source.id).block) == flow::kNone;
+    const auto special = static_cast<ptx::SpecialRegister>(source.id);
+    return special == ptx::SpecialRegister::ntid || special == ptx::SpecialRegister::nctaid ||
+           special == ptx::SpecialRegister::ctaid;
+  };
+  const auto is_same = [](const flow::Source& x, const flow::Source& y) {
+    return x.kind == y.kind && x.id == y.id && x.component == y.component;
+  };
+  std::vector<flow::TestedRange> known;
+  for (const SharedAccess* access : {&a, &b})
+    for (const flow::Condition& condition : access->conditions)
+      if (const auto range = flow::tested_range(domain, condition); range && is_single(range->source))
+        known.push_back(*range);
+  std::set<flow::Edge> closed;
+  if (known.empty()) return closed;
+  for (flow::BlockId block = 0; block < graph.size(); ++block) {
+    const auto sides = graph.successors(block);
+    const ptx::Instruction& last = context_->function().instructions[graph.last(block)];
+    if (last.op != Op::bra || !last.guard || sides.size() != 2) continue;
+    for (const bool is_taken : {true, false}) {
+      const auto range = flow::tested_range(domain, {ssa.guard(graph.last(block)), is_taken != last.guard.negated});
+      if (range && std::ranges::any_of(known, [&](const flow::TestedRange& each) {
+            return is_same(each.source, range->source) && std::max(each.low, range->low) > std::min(each.high, range->high);
+          }))
+        closed.insert({block, sides[is_taken ? 0 : 1]});
+    }
+  }
+  return closed;
+}
+
 bool RaceSearch::is_volatile(const Access& access) const {
   return context_->function().has(context_->function().instructions[access.instruction], ptx::Mod::volatile_);
 }
@@ -488,7 +530,9 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   };
   if (extra(x, y) && extra(y, x)) return false;
   if (!is_asked(a.access, b.access)) return false;
-  if (!cta_->can_meet(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators())) return false;
+  if (!cta_->can_meet(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
+                      closed_edges(a, b)))
+    return false;
   // Two stores of one value are no race that anyone sees: lanes often hold the same reduced number.
   if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store) {
     auto data = [&](const SharedAccess& shared, Moment moment, uint32_t thread) -> std::optional<uint64_t> {

@@ -35,8 +35,8 @@ struct Marked {
   bool can_meet(size_t a, size_t b, bool part) const {
     return can_meet(a, b, std::vector<bool>(kernel.graph.size(), part));
   }
-  bool can_meet(size_t a, size_t b, const std::vector<bool>& parts) const {
-    return intervals.can_meet(stores[a], stores[b], parts, DominatorTree::post_dominators(kernel.graph));
+  bool can_meet(size_t a, size_t b, const std::vector<bool>& parts, const std::set<Edge>& closed = {}) const {
+    return intervals.can_meet(stores[a], stores[b], parts, DominatorTree::post_dominators(kernel.graph), closed);
   }
 };
 
