@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -33,7 +34,8 @@ std::string_view page_file(std::string_view name) {
 
 std::string name_of(const KernelAnalysis& kernel) { return kernel.name.empty() ? "module" : kernel.name; }
 
-constexpr size_t kManyKernels = 50;  // of more, code and pictures are made only where there is something to see
+// Of more kernels than this, code is made only where there is something to see, and whole, with pictures, of so many.
+constexpr size_t kManyKernels = 50;
 
 bool has_charge(const KernelAnalysis& kernel) {
   return std::ranges::any_of(kernel.verdicts, [](const RuleVerdict& verdict) {
@@ -47,8 +49,17 @@ class Page {
   Page(std::span<const FileAnalysis> files, const AnalysisOptions& options, const SourceText& source_text)
       : files_(files), options_(options), source_text_(source_text) {
     size_t kernel_count = 0;
-    for (const FileAnalysis& file : files) kernel_count += file.kernels.size();
+    std::vector<const KernelAnalysis*> charged;
+    for (const FileAnalysis& file : files) {
+      kernel_count += file.kernels.size();
+      for (const KernelAnalysis& kernel : file.kernels)
+        if (has_charge(kernel)) charged.push_back(&kernel);
+    }
     is_large_ = kernel_count > kManyKernels;
+    std::ranges::stable_sort(
+        charged, [](const auto* x, const auto* y) { return x->score.worse_than(y->score); });
+    charged.resize(std::min(charged.size(), kManyKernels));
+    whole_.insert(charged.begin(), charged.end());
   }
 
   std::string write() {
@@ -75,7 +86,9 @@ class Page {
                        options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause", totals.ran.count(),
                        kRuleCount, rules::exit_code(totals.status));
     if (options_.minimum_percent) out += fmt::format(", least score {}", *options_.minimum_percent);
-    if (is_large_) out += "; code and pictures only of kernels with a finding above info";
+    if (is_large_)
+      out += fmt::format("; code only of kernels with a finding above info, whole and with pictures of the {} worst",
+                         whole_.size());
     if (options_.rules.evidence) {
       for (const rules::EvidenceFile& file : options_.rules.evidence->files)
         out += "; evidence " + for_html(description(file));
@@ -138,7 +151,8 @@ class Page {
 
   std::string kernel_html(const FileAnalysis& file, const KernelAnalysis& kernel) {
     HtmlKernel at{file, kernel, fmt::format("k{}", next_++),
-                  kernel.function != ptx::kNone && (!is_large_ || has_charge(kernel))};
+                  kernel.function != ptx::kNone && (!is_large_ || has_charge(kernel)),
+                  is_large_ && !whole_.contains(&kernel)};
     if (at.has_code) at.functions = functions_of(at.module(), kernel.function);
     add_to_overview(file, kernel, at.id);
     std::string out = fmt::format(
@@ -147,7 +161,8 @@ class Page {
         at.module().version_minor, for_html(at.module().target));
     out += score_bars_html(kernel) + findings_html(at) + verdicts_html(kernel);
     if (at.has_code) {
-      out += code_html(at, source_text_) + flow_html(at) + shared_memory_html(at, options_);
+      out += code_html(at, source_text_);
+      if (!at.is_excerpt) out += flow_html(at) + shared_memory_html(at, options_);
     }
     return out + "</section>\n";
   }
@@ -185,7 +200,8 @@ class Page {
         text(finding.severity), each.suppressed ? " suppressed" : "", rule.id, for_html(name_of(at.kernel)),
         static_cast<int>(finding.severity), each.fingerprint, for_html(finding.message), for_html(rule.property),
         rule.name, text(finding.tier));
-    out += place_html(at, line, statement_at(module, finding.at), "");
+    const bool is_in_page = at.has_code && (!at.is_excerpt || finding.severity != Severity::info);
+    out += place_html(at, is_in_page, line, statement_at(module, finding.at), "");
     const auto label = [&](std::string_view name, std::string_view what) {
       if (!what.empty()) out += fmt::format("<dt>{}<dd>{}\n", name, for_html(what));
     };
@@ -193,18 +209,21 @@ class Page {
     if (each.suppressed) label("suppressed", each.suppressed->reason);
     for (const rules::Step& step : finding.path) {
       out += fmt::format("<dt>path<dd>{}\n",
-                         place_html(at, module.position(step.at).line, statement_at(module, step.at), step.what));
+                         place_html(at, is_in_page, module.position(step.at).line, statement_at(module, step.at),
+                                    step.what));
     }
     for (const std::string& assumption : finding.assumptions) label("assumes", assumption);
     if (finding.witness) label("witness", witness_text(*finding.witness));
     label("evidence", finding.evidence);
+    if (finding.replay)
+      label("replay", fmt::format("{}: {}", replay_word(finding.replay->outcome), finding.replay->what));
     label("remedy", finding.remedy);
     return out + "</dl></article>\n";
   }
 
-  static std::string place_html(const HtmlKernel& at, uint32_t line, std::string_view statement,
+  static std::string place_html(const HtmlKernel& at, bool is_in_page, uint32_t line, std::string_view statement,
                                 std::string_view what) {
-    const bool is_shown = at.has_code && at.owns(line);
+    const bool is_shown = is_in_page && at.owns(line);
     const std::string number = is_shown ? fmt::format("<a href=\"#{}\">line {}</a>", ptx_line_id(at, line), line)
                                         : fmt::format("line {}", line);
     return fmt::format("<p class=\"place\">{} <code>{}</code> {}</p>\n", number, for_html(statement), for_html(what));
@@ -231,6 +250,7 @@ class Page {
   const AnalysisOptions& options_;
   const SourceText& source_text_;
   bool is_large_ = false;
+  std::set<const KernelAnalysis*> whole_;  // of a large report those whose code is whole
   unsigned next_ = 0;  // number of the next kernel
   size_t finding_count_ = 0;
   std::map<std::string, size_t> rules_, kernels_;  // findings of each

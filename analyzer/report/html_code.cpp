@@ -17,7 +17,7 @@ namespace ptxkit::report {
 namespace {
 
 constexpr uint32_t kWholeFunctionLines = 3000;  // a longer one is shown around its findings
-constexpr uint32_t kPtxContextLines = 20, kSourceContextLines = 3;
+constexpr uint32_t kPtxContextLines = 20, kExcerptContextLines = 5, kSourceContextLines = 3;
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -69,9 +69,22 @@ class Code {
         Mark& mark = marks_[module_.position(each.finding->at).line];
         mark.severity = std::max(mark.severity, each.finding->severity);
         mark.title += fmt::format("{}{}: {}", mark.title.empty() ? "" : "\n", verdict.rule->id, each.finding->message);
-        for (const rules::Step& step : each.finding->path) steps_.insert(module_.position(step.at).line);
+        const bool is_shown = !at_.is_excerpt || each.finding->severity != rules::Severity::info;
+        if (is_shown) shown_.insert(module_.position(each.finding->at).line);
+        for (const rules::Step& step : each.finding->path) {
+          steps_.insert(module_.position(step.at).line);
+          if (is_shown) shown_.insert(module_.position(step.at).line);
+        }
       }
     }
+  }
+
+  bool is_in_page(const ptx::Function& function, uint32_t line) const {
+    const uint32_t first = module_.position(function.at).line, last = module_.position(function.end).line;
+    if (!at_.is_excerpt && last - first < kWholeFunctionLines) return true;
+    const uint32_t context = at_.is_excerpt ? kExcerptContextLines : kPtxContextLines;
+    const auto near = shown_.lower_bound(line > context ? line - context : 0);
+    return near != shown_.end() && *near <= line + context;
   }
 
   // The innermost source place of each line of PTX whose file is at hand.
@@ -81,6 +94,8 @@ class Code {
 
   void collect_sources_of(const ptx::Function& function) {
     for (const ptx::Instruction& instruction : function.instructions) {
+      const uint32_t line = module_.position(instruction.at).line;
+      if (at_.is_excerpt && !is_in_page(function, line)) continue;
       for (const SourcePlace& place : source_places(module_, instruction.location)) {
         const auto [found, is_new] = known_.emplace(place.file, std::string::npos);
         if (is_new) {
@@ -95,7 +110,6 @@ class Code {
         if (found->second == std::string::npos || place.line == 0) continue;
         if (place.line > files_[found->second].line_count) continue;  // the file has changed since
         files_[found->second].lines.insert(place.line);
-        const uint32_t line = module_.position(instruction.at).line;
         source_of_.emplace(line, std::pair(found->second, place.line));
         if (const auto mark = marks_.find(line); mark != marks_.end()) {
           Mark& here = files_[found->second].marks[place.line];
@@ -111,25 +125,21 @@ class Code {
   }
 
   std::string ptx_panel() const {
-    std::set<uint32_t> shown = steps_;
-    for (const auto& [line, mark] : marks_) shown.insert(line);
     std::string out = "<table class=\"lines ptx\">";
     for (const ptx::Function* function : at_.functions) {
       if (function != &at_.function())
         out += fmt::format("<tr class=\"callee\"><td><td>called: {}\n", for_html(function->name));
-      out += rows_of(*function, shown);
+      out += rows_of(*function);
     }
     return out + "</table>\n";
   }
 
-  std::string rows_of(const ptx::Function& function, const std::set<uint32_t>& shown) const {
+  std::string rows_of(const ptx::Function& function) const {
     const uint32_t first = module_.position(function.at).line, last = module_.position(function.end).line;
-    const bool is_whole = last - first < kWholeFunctionLines;
     std::string out;
     uint32_t hidden = 0;
     for (uint32_t line = first; line <= last; ++line) {
-      const auto near = shown.lower_bound(line > kPtxContextLines ? line - kPtxContextLines : 0);
-      if (!is_whole && (near == shown.end() || *near > line + kPtxContextLines)) {
+      if (!is_in_page(function, line)) {
         ++hidden;
         continue;
       }
@@ -187,7 +197,7 @@ class Code {
   const ptx::Module& module_;
   const SourceText& source_text_;
   std::map<uint32_t, Mark> marks_;  // by line of PTX
-  std::set<uint32_t> steps_;
+  std::set<uint32_t> steps_, shown_;  // of paths; around which lines are in the page, where not all are
   std::vector<File> files_;
   std::map<std::string, size_t> known_;  // to files_; npos where absent
   std::vector<std::string> absent_;
@@ -198,7 +208,7 @@ class Code {
 
 bool is_shown_whole(const HtmlKernel& at) {
   const auto line = [&](ptx::Offset offset) { return at.module().position(offset).line; };
-  return line(at.function().end) - line(at.function().at) < kWholeFunctionLines;
+  return !at.is_excerpt && line(at.function().end) - line(at.function().at) < kWholeFunctionLines;
 }
 
 std::vector<const ptx::Function*> functions_of(const ptx::Module& module, ptx::FunctionId kernel) {

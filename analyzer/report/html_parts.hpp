@@ -21,7 +21,8 @@ struct HtmlKernel {
   const FileAnalysis& file;
   const KernelAnalysis& kernel;
   std::string id;
-  bool has_code;                                     // its PTX and pictures are in the page
+  bool has_code;                                     // its PTX is in the page
+  bool is_excerpt;                                   // only what is around findings above info, and no pictures
   std::vector<const ptx::Function*> functions = {};  // shown: the kernel's own and those that it calls
 
   const ptx::Module& module() const { return file.parsed.module; }
@@ -35,7 +36,7 @@ std::vector<const ptx::Function*> functions_of(const ptx::Module& module, ptx::F
 
 // The id of a line of PTX of the kernel.
 std::string ptx_line_id(const HtmlKernel& at, uint32_t line);
-// Whether all lines of the kernel are in the page; of a very long function, only those around findings are.
+// Whether all lines of the kernel are in the page; of a very long function and in an excerpt only some are.
 bool is_shown_whole(const HtmlKernel& at);
 
 std::string score_bars_html(const KernelAnalysis& kernel);
