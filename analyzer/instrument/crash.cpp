@@ -11,6 +11,7 @@
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/report/place.hpp"
+#include "support/plural.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::instrument {
@@ -78,8 +79,9 @@ std::vector<Suspect> from_waiting(const Crash& crash) {
   std::vector<Suspect> suspects;
   for (const Standing& standing : crash.standing) {
     suspects.push_back(suspect_at(*standing.marker, crash.ended_count != 0 ? "F037" : "F039",
-                                  fmt::format("{} thread{} wait here, {} have left", standing.threads.size(),
-                                              standing.threads.size() == 1 ? "" : "s", crash.ended_count)));
+                                  fmt::format("{} here, {} left",
+                                              plural(standing.threads.size(), "thread waits", "threads wait"),
+                                              plural(crash.ended_count, "has", "have"))));
   }
   return suspects;
 }

@@ -14,6 +14,7 @@
 #include "kernels/images.hpp"
 #include "runtime/codec/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -181,7 +182,7 @@ TEST_F(DeviceScheduling, SeveralDevicesAreFasterThanOne) {
       ASSERT_TRUE(cuda->compress(items, Encoder::reproducible));
       seconds = std::min(seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
-    fmt::print("{} GPU{}: {:.1f} GB/s from page-locked memory to page-locked memory\n", count, count == 1 ? "" : "s",
+    fmt::print("{}: {:.1f} GB/s from page-locked memory to page-locked memory\n", plural(count, "GPU"),
                kChunk * kChunks / seconds / 1e9);
     std::vector<std::uint32_t> found;
     for (const CompressItem& item : items) found.push_back(item.compressed_bytes);

@@ -112,6 +112,7 @@ void add_probe(CLI::App& app, Action& action) {
   verb->add_option("--levels", words->levels, "levels of the driver's compiler, 0 to 4 (default: all)")
       ->type_name("LIST")
       ->check(whole_number(kHighestLevel))
+      ->allow_extra_args(false)
       ->delimiter(',');
   verb->add_option("--one", words->one, "run one probe in this process and print its status")
       ->type_name("NAME,OFFSET,LEVEL");

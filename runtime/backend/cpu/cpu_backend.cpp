@@ -14,6 +14,7 @@
 #include "runtime/codec/chunk_plan.hpp"
 #include "runtime/codec/executor.hpp"
 #include "support/check.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -56,8 +57,7 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
-    return fmt::format("cpu, {} thread{}, liblz4 {}", executor_.thread_count(),
-                       executor_.thread_count() == 1 ? "" : "s", LZ4_versionString());
+    return fmt::format("cpu, {}, liblz4 {}", plural(executor_.thread_count(), "thread"), LZ4_versionString());
   }
   bool supports(Operation) const override { return true; }
   Encoder default_encoder() const override { return Encoder::fast; }

@@ -5,6 +5,7 @@
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/async_work.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::emulator {
 
@@ -68,8 +69,7 @@ void expect_bytes(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier&
 void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops) {
   if (count == 0 || count > barrier.pending) {
     misuse(warp, lane, place,
-           fmt::format("{} arrival{} at an mbarrier whose phase waits for {}", count, count == 1 ? "" : "s",
-                       barrier.pending));
+           fmt::format("{} at an mbarrier whose phase waits for {}", plural(count, "arrival"), barrier.pending));
     return;
   }
   if (warp.cta->order)

@@ -11,6 +11,7 @@
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/backend/kernels/locked_memory.hpp"
 #include "support/check.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -128,8 +129,8 @@ class EmulatorMachine final : public Machine {
     const auto outcome = emulator::launch(loaded.program, kernel, shape, values, options_);
     if (!outcome) return tl::unexpected(outcome.error());
     if (!outcome->ok()) {
-      return fail(fmt::format("the emulator found {} fault{}\n{}", outcome->faults.size(),
-                              outcome->faults.size() == 1 ? "" : "s", emulator::render(*outcome, loaded.path)),
+      return fail(fmt::format("the emulator found {}\n{}", plural(outcome->faults.size(), "fault"),
+                              emulator::render(*outcome, loaded.path)),
                   fmt::format("kernel {}", kernel));
     }
     return {};
