@@ -179,8 +179,9 @@ TEST_F(DeviceCrash, AKernelPastItsDeadlineIsLocatedToItsLoop) {
 
 int crash_main(int number) {
   const ptx::ParseResult parsed = ptx::parse(kCases[number].text, "kernel.ptx");
-  const auto outcome =
-      tools::run_on_gpu(launch_of(instrumented(parsed.module), kCases[number].limit), kCases[number].deadline_seconds);
+  const std::atomic<bool> stop = false;
+  const auto outcome = tools::run_on_gpu(launch_of(instrumented(parsed.module), kCases[number].limit),
+                                         kCases[number].deadline_seconds, stop);
   if (!outcome) {
     std::fprintf(stderr, "%s\n", outcome.error().message().c_str());
     return 2;

@@ -49,18 +49,17 @@ Result<std::uint64_t> place(const driver::ContextPointer& context, const driver:
   return address;
 }
 
-// Whether it ended before the deadline.
-Result<bool> wait(const driver::Stream& stream, double deadline_seconds) {
-  if (deadline_seconds == 0) {
-    auto done = stream.wait();
-    if (!done) return tl::unexpected(done.error());
-    return true;
-  }
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_seconds);
+enum class Ending : uint8_t { kernel, deadline, stop };
+
+Result<Ending> wait(const driver::Stream& stream, double deadline_seconds, const std::atomic<bool>& stop) {
+  const auto begin = std::chrono::steady_clock::now();
   while (true) {
-    auto done = stream.is_done();
-    if (!done || *done) return done;
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+    const auto done = stream.is_done();
+    if (!done) return tl::unexpected(done.error());
+    if (*done) return Ending::kernel;
+    if (stop) return Ending::stop;
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (deadline_seconds != 0 && waited.count() >= deadline_seconds) return Ending::deadline;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -114,7 +113,7 @@ Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size
 
 }  // namespace
 
-Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
+Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, const std::atomic<bool>& stop) {
   const auto& parameters = run.entry.parameters;
   if (run.arguments.size() != parameters.size())
     return fail(fmt::format("launch of '{}': {} arguments, expected {}", run.entry.name, run.arguments.size(),
@@ -155,16 +154,17 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds) {
     return tl::unexpected(launched.error());
   GpuOutcome outcome;
   outcome.device = describe(*context);
-  const auto ended = wait(stream, deadline_seconds);
-  outcome.timed_out = ended && !*ended;
+  const auto ended = wait(stream, deadline_seconds, stop);
+  outcome.timed_out = ended && *ended == Ending::deadline;
+  outcome.interrupted = ended && *ended == Ending::stop;
   if (!ended) outcome.status = context->api().stream_synchronize(stream.handle());  // the code: `ended` has a text
   const auto pieces = run.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    auto bytes = content(memory[i], pieces[i]->bytes.size(), stream, outcome.status == 0 && !outcome.timed_out);
+    auto bytes = content(memory[i], pieces[i]->bytes.size(), stream, outcome.status == 0 && !outcome.is_running());
     if (!bytes) return tl::unexpected(bytes.error());
     outcome.buffers.push_back(std::move(*bytes));
   }
-  if (outcome.timed_out) (void)session->release();  // giving anything back would wait for the kernel
+  if (outcome.is_running()) (void)session->release();  // giving anything back would wait for the kernel
   return outcome;
 }
 

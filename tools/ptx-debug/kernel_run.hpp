@@ -1,6 +1,7 @@
 // One launch as a command line asks for it, apart from where it runs.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,13 +34,16 @@ struct GpuOutcome {
   std::string device;      // "NVIDIA H200, sm_90, driver for CUDA 13.0"
   int status = 0;          // CUresult of the wait; 0 where it ended well
   bool timed_out = false;  // still running at the deadline
+  bool interrupted = false;  // still running when it was to stop
+  bool is_running() const { return timed_out || interrupted; }
   // For each piece what its buffer holds now; nothing for scalars, and where the context died with the buffer.
   std::vector<std::optional<std::vector<std::byte>>> buffers;
 };
 
-// Runs it on device $PTXKIT_DEVICE (default 0) and waits for its end, or at most `deadline_seconds` where that is not
-// 0. A kernel that is still running then cannot be stopped: the caller has to leave with std::_Exit. Errors: no driver
-// or device, text that the driver refuses, arguments that do not fit the parameters, a launch that is refused.
-Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds);
+// Runs it on device $PTXKIT_DEVICE (default 0) and waits for its end, until `stop`, or at most `deadline_seconds` where
+// that is not 0. A kernel that is still running then cannot be stopped: the caller has to leave with std::_Exit.
+// Errors: no driver or device, text that the driver refuses, arguments that do not fit the parameters, a launch that is
+// refused.
+Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, const std::atomic<bool>& stop);
 
 }  // namespace ptxkit::tools

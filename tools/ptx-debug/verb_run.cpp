@@ -17,6 +17,7 @@
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/error_catalogue.hpp"
 #include "support/file.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/fault_sarif.hpp"
 #include "tools/ptx-debug/inputs.hpp"
@@ -255,12 +256,10 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
   report.text = outcome->output + emulator::render(*outcome, run.file);
-  report.text += fmt::format(
-      "{}: '{}' {}: {} thread instructions in {} block{}\n", run.file, run.entry.name,
-      outcome->ok() ? "ran clean"
-                    : fmt::format("has {} fault{}", outcome->faults.size(), outcome->faults.size() == 1 ? "" : "s"),
-      outcome->statistics.thread_instructions, outcome->statistics.cta_count,
-      outcome->statistics.cta_count == 1 ? "" : "s");
+  report.text += fmt::format("{}: '{}' {}: {} in {}\n", run.file, run.entry.name,
+                             outcome->ok() ? "ran clean" : "has " + plural(outcome->faults.size(), "fault"),
+                             plural(outcome->statistics.thread_instructions, "thread instruction"),
+                             plural(outcome->statistics.cta_count, "block"));
   report.json = to_json(*outcome, run);
   if (const auto read = read_buffers(run, *placed, device, program, report); !read) return tl::unexpected(read.error());
   report.exit_code = outcome->ok() ? 0 : kFaultsExitCode;
@@ -272,7 +271,7 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
 }
 
 Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, const ptx::Module& module) {
-  auto outcome = run_on_gpu(run, settings.deadline_seconds);
+  auto outcome = run_on_gpu(run, settings.deadline_seconds, *settings.launch.stop);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
   report.json = {{"schema", kSchema},
@@ -282,11 +281,16 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
                  {"device", outcome->device},
                  {"status", outcome->status},
                  {"timed_out", outcome->timed_out},
+                 {"interrupted", outcome->interrupted},
                  {"faults", nlohmann::ordered_json::array()}};
   std::string what = "ran clean", kind;
   if (outcome->timed_out) {
     what = fmt::format("is still running after {} s", settings.deadline_seconds);
     kind = "deadline";
+    report.json["faults"].push_back({{"kind", kind}, {"message", what}});
+  } else if (outcome->interrupted) {
+    what = "was interrupted and is still running";
+    kind = "interrupted";
     report.json["faults"].push_back({{"kind", kind}, {"message", what}});
   } else if (outcome->status != 0) {
     const Error error = driver::driver_error(outcome->status, "the launch ended");
@@ -296,8 +300,8 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
   }
   report.text = fmt::format("{}: '{}' {} on {}\n", run.file, run.entry.name, what, outcome->device);
   report.buffers = std::move(outcome->buffers);
-  report.has_live_kernel = outcome->timed_out;
-  report.exit_code = outcome->timed_out || outcome->status != 0 ? kFaultsExitCode : 0;
+  report.has_live_kernel = outcome->is_running();
+  report.exit_code = outcome->is_running() || outcome->status != 0 ? kFaultsExitCode : 0;
   report.sarif = gpu_fault_sarif(module, run.entry.name, kind, what, report.exit_code);
   return report;
 }
@@ -337,18 +341,18 @@ std::string names_of(const std::vector<emulator::EntryInfo>& entries) {
 std::string wrong_count(const emulator::EntryInfo& entry, size_t count) {
   std::string expected;
   for (const emulator::EntryParameter& parameter : entry.parameters) {
-    expected += fmt::format("{}{} ({} byte{})", expected.empty() ? ": " : ", ", parameter.name, parameter.size_bytes,
-                            parameter.size_bytes == 1 ? "" : "s");
+    expected += fmt::format("{}{} ({})", expected.empty() ? ": " : ", ", parameter.name,
+                            plural(parameter.size_bytes, "byte"));
   }
-  return fmt::format("launch of '{}': {} argument{}, expected {}{}", entry.name, count, count == 1 ? "" : "s",
-                     entry.parameters.size(), expected);
+  return fmt::format("launch of '{}': {}, expected {}{}", entry.name, plural(count, "argument"), entry.parameters.size(),
+                     expected);
 }
 
 int run_kernel(const RunOptions& options) {
   KernelRun run;
   RunSettings settings;
   if (const auto what = read_settings(options, run, settings)) return usage_error("run", *what);
-  if (options.backend == "emulator") settings.launch.stop = &stop_request();  // before anything that takes long
+  settings.launch.stop = &stop_request();  // before anything that takes long
   const Output outputs[] = {{"--json", options.json}, {"--sarif", options.sarif}};
   if (const auto what = fault(outputs, {&options.file, 1})) return usage_error("run", *what);
   if (const auto can = check_all_writable(outputs); !can) return fail_reading(can.error());
@@ -434,14 +438,16 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory (default 0)")
       ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option(
-      "--arg", options->arguments,
+          "--arg", options->arguments,
       "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
       "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
       "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST such "
-      "as f16,64x64,box16x64,swizzle128");
+      "as f16,64x64,box16x64,swizzle128")
+      ->allow_extra_args(false);
   verb->add_option("--bind", options->bindings,
                    "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "
-                   ".samplerref that handle");
+                   ".samplerref that handle")
+      ->allow_extra_args(false);
   verb->add_option("--backend", options->backend, "emulator (default), or cuda: the GPU $PTXKIT_DEVICE (default 0)");
   verb->add_option(
       "--check", options->checks,
