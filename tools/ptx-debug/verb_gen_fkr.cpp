@@ -20,6 +20,7 @@
 #include "runtime/generated_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
+#include "support/plural.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kept_promises.hpp"
 #include "tools/ptx-debug/option_values.hpp"
@@ -78,6 +79,7 @@ Result<Outputs> outputs_of(const ptx::Module& module, const ptx::Function& kerne
                            uint64_t seed) {
   emulator::Device device;
   emulator::LaunchOptions options;
+  options.checks = emulator::kCheckAll | emulator::kCheckUninitialisedStores;  // what is in no buffer is no result
   options.max_steps = kMaxSteps;
   options.schedule_seed = seed;
   const auto emulated = emulate(device, module, kernel, launch, options);
@@ -262,6 +264,28 @@ std::vector<const flow::LaunchFacts*> facts_of(const std::vector<rules::LaunchSe
   return facts;
 }
 
+// The first instruction that takes what no generated launch has: "line 12 (tex.2d.v4.f32.f32) takes a texture, ...".
+std::optional<std::string> use_of_handle(const ptx::Module& module, const ptx::Function& kernel) {
+  using ptx::Op;
+  static constexpr Op kOfTextures[] = {Op::tex, Op::tld4, Op::txq};
+  static constexpr Op kOfSurfaces[] = {Op::suld, Op::sust, Op::sured, Op::suq};
+  for (const ptx::Function& function : module.functions) {
+    if (&function != &kernel && function.is_entry) continue;
+    for (const ptx::Instruction& each : function.instructions) {
+      const std::string_view what = std::ranges::find(kOfTextures, each.op) != std::end(kOfTextures)   ? "texture"
+                                    : std::ranges::find(kOfSurfaces, each.op) != std::end(kOfSurfaces) ? "surface"
+                                    : each.spelling.find(".tensor.") != each.spelling.npos             ? "tensor map"
+                                                                                                       : "";
+      if (what.empty()) continue;
+      return fmt::format(
+          "line {} ({}) takes a {}, and generated launches have no textures, surfaces or tensor maps; 'ptx-debug run' "
+          "has them (--arg tex:, surf:, tensor:)",
+          module.position(each.at).line, each.spelling, what);
+    }
+  }
+  return std::nullopt;
+}
+
 int generate(const GenerateWords& words) {
   const Output output{"-o", words.out};
   if (const auto what = fault({&output, 1}, {&words.file, 1})) return usage_error("gen-fkr", *what);
@@ -332,8 +356,9 @@ int generate(const GenerateWords& words) {
       }
     }
     if (tests.empty()) {
-      complain(fmt::format("{}: no golden outputs of {}: {}; a launch file (--launch) says what it needs", words.file,
-                           function.name, why));
+      const auto handle = use_of_handle(module, function);
+      complain(fmt::format("{}: no golden outputs of {}: {}", words.file, function.name,
+                           handle ? *handle : why + "; a launch file (--launch) says what it needs"));
     } else {
       out += fmt::format(
           "template <class Backend>\nclass Golden{0} : public ptxkit::harness::KernelTest<Backend> {{}};\n"
@@ -346,7 +371,8 @@ int generate(const GenerateWords& words) {
   out += "}  // namespace\n";
   if (const auto written = write_file(words.out, out); !written)
     return fail_with(written.error(), rules::Status::unreadable);
-  fmt::print(stderr, "{}: {} kernel{}, {} golden launches\n", words.file, index, index == 1 ? "" : "s", golden_count);
+  fmt::print(stderr, "{}: {}, {}\n", words.file, plural(index, "kernel"),
+             plural(golden_count, "golden launch", "golden launches"));
   return 0;
 }
 
@@ -362,7 +388,7 @@ void add_gen_fkr(CLI::App& app, Action& action) {
   verb->add_option("--launch", words->launch,
                    "a launch file: block, grid, buffers and scalars of each kernel; again for further launches")
       ->type_name("F")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   verb->callback([words, &action] { action = [words] { return generate(*words); }; });
 }
