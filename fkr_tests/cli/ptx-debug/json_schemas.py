@@ -92,7 +92,8 @@ def main():
             refused += 1
 
     runs = [["--falsify", EXAMPLE], [f"{INPUTS}/broken.ptx", "gone.ptx"], ["--profile", "pattern", EXAMPLE],
-            ["--falsify", "--min-score", "50", "--assume-align", "16", INPUTS], ["--select", "F001", "-"]]
+            ["--falsify", "--min-score", "50", "--assume-align", "16", INPUTS], ["--select", "F001", "-"],
+            ["--replay", "--select", "F036,F051", f"{INPUTS}/handoff.ptx", EXAMPLE]]
     for words in runs:
         accept(report, " ".join(words), json.loads(run("analyze", "--json", *words, text=".version 8.0\n")))
 
