@@ -170,7 +170,10 @@ TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
 { ret; }
 )");
   flow::LaunchFacts facts;
-  for (const char* name : {"a", "b", "c", "d"}) facts.parameters[name] = {.low = 0, .high = 11};
+  for (const char* name : {"a", "b", "c", "d"}) {
+    facts.parameters[name].low = 0;
+    facts.parameters[name].high = 11;
+  }
   std::map<std::string, std::set<uint32_t>> seen;
   std::set<std::vector<uint32_t>> together;
   constexpr unsigned kSearches = 16;
