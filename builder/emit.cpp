@@ -2,7 +2,6 @@
 #include "builder/emit.hpp"
 
 #include <llvm/IR/Module.h>
-#include <llvm/Support/raw_ostream.h>
 
 #include "builder/error.hpp"
 #include "builder/trace_state.hpp"
@@ -49,14 +48,6 @@ Emitted emit(const KernelDefinition& definition, const EmitOptions& options) {
   Trace::State& state = trace->state();
   std::string launch = launch_file(definition, state);
   return {finish_ptx(compile(state.module, options), definition, state), std::move(launch)};
-}
-
-std::string emit_ir(const KernelDefinition& definition, const EmitOptions& options) {
-  const std::unique_ptr<Trace> trace = trace_kernel(definition, options);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  trace->state().module.print(stream, nullptr);
-  return text;
 }
 
 }  // namespace ptxkit::dsl

@@ -26,9 +26,6 @@ inline std::string emit_ptx(const KernelDefinition& definition, const EmitOption
   return emit(definition, options).ptx;
 }
 
-// The LLVM IR before optimisation, for reading and for tests.
-std::string emit_ir(const KernelDefinition& definition, const EmitOptions& options = {});
-
 // The parameters of the variant: debug builds add `debug_buffer` at the end.
 std::vector<Parameter> parameters_of(const KernelDefinition& definition, Variant variant);
 

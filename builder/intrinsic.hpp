@@ -1,7 +1,6 @@
 // The intrinsics of the DSL: one row each in intrinsic.def with its meaning, cost and lowering.
 #pragma once
 
-#include <span>
 
 #include "builder/types.hpp"
 
@@ -25,7 +24,6 @@ struct IntrinsicRow {
   const char* meaning;
 };
 
-std::span<const IntrinsicRow> intrinsic_table();
 const IntrinsicRow& row_of(Intrinsic id);
 
 }  // namespace ptxkit::dsl

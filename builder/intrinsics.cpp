@@ -66,7 +66,6 @@ llvm::Value* combine(Trace::State& s, Intrinsic id, llvm::Value* a, llvm::Value*
 
 }  // namespace
 
-std::span<const IntrinsicRow> intrinsic_table() { return kRows; }
 const IntrinsicRow& row_of(Intrinsic id) { return kRows[static_cast<std::size_t>(id)]; }
 
 llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::vector<llvm::Value*>& arguments) {

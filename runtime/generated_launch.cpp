@@ -198,8 +198,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
 }
 
 void resize(GeneratedBuffer& buffer, uint64_t size_bytes) {
-  buffer.bytes =
-      buffer.hex.empty() ? generated_bytes(size_bytes, buffer.seed) : repeated_bytes(buffer.hex, size_bytes);
+  buffer.bytes = buffer.hex.empty() ? generated_bytes(size_bytes, buffer.seed) : repeated_bytes(buffer.hex, size_bytes);
 }
 
 std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,

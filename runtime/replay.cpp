@@ -98,9 +98,7 @@ std::string text_of_other(const emulator::Fault& fault) {
   return fmt::format("in line {}: {}", fault.site.line, fault.message);
 }
 
-bool names_two(const Witness& witness) {
-  return witness.other_tid[0] || witness.other_tid[1] || witness.other_tid[2];
-}
+bool names_two(const Witness& witness) { return witness.other_tid[0] || witness.other_tid[1] || witness.other_tid[2]; }
 
 // What launches show of a finding.
 struct Shown {
@@ -193,7 +191,8 @@ bool Replayer::grow(const emulator::Fault& fault, const EmulatedLaunch& emulated
       nearest = {parameter, buffer.offset};
     }
   const uint64_t needed_bytes = fault.address - begin + fault.access_bytes;
-  if (!nearest || needed_bytes > kLargestGrownBytes || is_size_promised(launch.parameters[nearest->first])) return false;
+  if (!nearest || needed_bytes > kLargestGrownBytes || is_size_promised(launch.parameters[nearest->first]))
+    return false;
   grown_bytes_[*nearest] = std::bit_ceil(needed_bytes);
   return true;
 }

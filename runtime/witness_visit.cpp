@@ -99,7 +99,8 @@ bool is_as_foretold(const ptx::Module& module, std::string_view rule, const rule
     if (!block.has_come(witness.tid, lines[0], witness.iteration.value_or(0) + 1)) return false;
     switch (kind_of(rule)) {
       case Kind::access:
-        return (!witness.address || block.has_accessed(witness.tid, lines[0], static_cast<int64_t>(*witness.address))) &&
+        return (!witness.address ||
+                block.has_accessed(witness.tid, lines[0], static_cast<int64_t>(*witness.address))) &&
                (!is_named(witness.other_tid) || block.has_come(witness.other_tid, lines[0], 1));
       case Kind::race:
         return is_named(witness.other_tid) && block.have_met(witness, lines[0], lines.back());

@@ -112,7 +112,8 @@ bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, co
     const BlockId block = graph_->block_of(from);
     const auto next = graph_->successors(block);
     return !is_separated(from + 1, graph_->block(block).end) &&
-           std::any_of(next.begin(), next.end(), [&](BlockId each) { return to[each] && !closed.contains({block, each}); });
+           std::any_of(next.begin(), next.end(),
+                       [&](BlockId each) { return to[each] && !closed.contains({block, each}); });
   };
   if (leads(first, to_second) || leads(second, to_first)) return true;
   for (BlockId block = 0; block < graph_->size(); ++block) {

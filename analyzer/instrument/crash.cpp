@@ -78,10 +78,10 @@ std::vector<Suspect> from_rules(const ptx::Module& module, const std::vector<uin
 std::vector<Suspect> from_waiting(const Crash& crash) {
   std::vector<Suspect> suspects;
   for (const Standing& standing : crash.standing) {
-    suspects.push_back(suspect_at(*standing.marker, crash.ended_count != 0 ? "F037" : "F039",
-                                  fmt::format("{} here, {} left",
-                                              plural(standing.threads.size(), "thread waits", "threads wait"),
-                                              plural(crash.ended_count, "has", "have"))));
+    suspects.push_back(
+        suspect_at(*standing.marker, crash.ended_count != 0 ? "F037" : "F039",
+                   fmt::format("{} here, {} left", plural(standing.threads.size(), "thread waits", "threads wait"),
+                               plural(crash.ended_count, "has", "have"))));
   }
   return suspects;
 }

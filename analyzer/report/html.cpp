@@ -56,8 +56,7 @@ class Page {
         if (has_charge(kernel)) charged.push_back(&kernel);
     }
     is_large_ = kernel_count > kManyKernels;
-    std::ranges::stable_sort(
-        charged, [](const auto* x, const auto* y) { return x->score.worse_than(y->score); });
+    std::ranges::stable_sort(charged, [](const auto* x, const auto* y) { return x->score.worse_than(y->score); });
     charged.resize(std::min(charged.size(), kManyKernels));
     whole_.insert(charged.begin(), charged.end());
   }
@@ -208,9 +207,8 @@ class Page {
     out += "<dl>";
     if (each.suppressed) label("suppressed", each.suppressed->reason);
     for (const rules::Step& step : finding.path) {
-      out += fmt::format("<dt>path<dd>{}\n",
-                         place_html(at, is_in_page, module.position(step.at).line, statement_at(module, step.at),
-                                    step.what));
+      out += fmt::format("<dt>path<dd>{}\n", place_html(at, is_in_page, module.position(step.at).line,
+                                                        statement_at(module, step.at), step.what));
     }
     for (const std::string& assumption : finding.assumptions) label("assumes", assumption);
     if (finding.witness) label("witness", witness_text(*finding.witness));
@@ -251,7 +249,7 @@ class Page {
   const SourceText& source_text_;
   bool is_large_ = false;
   std::set<const KernelAnalysis*> whole_;  // of a large report those whose code is whole
-  unsigned next_ = 0;  // number of the next kernel
+  unsigned next_ = 0;                      // number of the next kernel
   size_t finding_count_ = 0;
   std::map<std::string, size_t> rules_, kernels_;  // findings of each
   std::string overview_;

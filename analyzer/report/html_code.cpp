@@ -196,7 +196,7 @@ class Code {
   const HtmlKernel& at_;
   const ptx::Module& module_;
   const SourceText& source_text_;
-  std::map<uint32_t, Mark> marks_;  // by line of PTX
+  std::map<uint32_t, Mark> marks_;    // by line of PTX
   std::set<uint32_t> steps_, shown_;  // of paths; around which lines are in the page, where not all are
   std::vector<File> files_;
   std::map<std::string, size_t> known_;  // to files_; npos where absent

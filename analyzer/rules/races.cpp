@@ -457,7 +457,8 @@ std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const Share
     for (const bool is_taken : {true, false}) {
       const auto range = flow::tested_range(domain, {ssa.guard(graph.last(block)), is_taken != last.guard.negated});
       if (range && std::ranges::any_of(known, [&](const flow::TestedRange& each) {
-            return is_same(each.source, range->source) && std::max(each.low, range->low) > std::min(each.high, range->high);
+            return is_same(each.source, range->source) &&
+                   std::max(each.low, range->low) > std::min(each.high, range->high);
           }))
         closed.insert({block, sides[is_taken ? 0 : 1]});
     }

@@ -68,8 +68,8 @@ struct Finding {
   std::vector<Step> path;                       // how the value came there, in order of flow
   std::vector<std::string> assumptions;  // "parameter 'src' is 4-aligned: a 4-byte access through it at offset 0"
   std::optional<Witness> witness;
-  std::string remedy;    // "load bytes, or read the aligned words and funnel-shift"
-  std::string evidence;  // which evidence decided the site; empty where none was needed
+  std::string remedy;            // "load bytes, or read the aligned words and funnel-shift"
+  std::string evidence;          // which evidence decided the site; empty where none was needed
   std::optional<Replay> replay;  // where it was asked for
 };
 

@@ -70,8 +70,7 @@ TEST_P(DeviceTensors, TheEmulatorsBitsAreTheDevices) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTensors, ::testing::ValuesIn(tensor_cases()), [](const auto& each) {
   std::string name = each.param.name;
-  std::ranges::replace_if(
-      name, [](unsigned char letter) { return !std::isalnum(letter); }, '_');
+  std::ranges::replace_if(name, [](unsigned char letter) { return !std::isalnum(letter); }, '_');
   return fmt::format("{}_{}", each.index, name);
 });
 

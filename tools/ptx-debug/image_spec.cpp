@@ -1,11 +1,12 @@
 // See image_spec.hpp.
 #include "tools/ptx-debug/image_spec.hpp"
-#include "support/plural.hpp"
 
 #include <charconv>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "support/plural.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -109,8 +110,8 @@ Result<ImageSpec> parse_image_spec(ImageUse use, std::string_view list) {
   const bool line = is.shape <= ImageShape::line || is.shape == ImageShape::lines;
   const size_t axes = (line ? 1 : is.shape == ImageShape::volume ? 3 : 2) + (layered ? 1 : 0);
   if (size.size() != axes)
-    return fail(fmt::format("'{}': expected a size of {} for this shape, found {}", list, plural(axes, "number"),
-                            size.size()));
+    return fail(
+        fmt::format("'{}': expected a size of {} for this shape, found {}", list, plural(axes, "number"), size.size()));
   is.width = size[0];
   if (!line) is.height = size[1];
   if (layered)

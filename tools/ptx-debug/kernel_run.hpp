@@ -31,9 +31,9 @@ struct KernelRun {
 
 // What a GPU made of it.
 struct GpuOutcome {
-  std::string device;      // "NVIDIA H200, sm_90, driver for CUDA 13.0"
-  int status = 0;          // CUresult of the wait; 0 where it ended well
-  bool timed_out = false;  // still running at the deadline
+  std::string device;        // "NVIDIA H200, sm_90, driver for CUDA 13.0"
+  int status = 0;            // CUresult of the wait; 0 where it ended well
+  bool timed_out = false;    // still running at the deadline
   bool interrupted = false;  // still running when it was to stop
   bool is_running() const { return timed_out || interrupted; }
   // For each piece what its buffer holds now; nothing for scalars, and where the context died with the buffer.

@@ -165,11 +165,12 @@ int analyze_crash(const CrashWords& words) {
   const auto buffer = instrument::read_debug_buffer(std::as_bytes(std::span(*bytes)), map, words.buffer);
   if (!buffer) return fail_with(buffer.error(), rules::Status::unreadable);
   if (buffer->marker_count == 0)
-    return fail_with({"no marker was written: no thread of the kernel came to one, or these are not the bytes that it left",
-                      words.buffer,
-                      "a launch that was refused writes nothing, and a buffer in device memory goes with its context: "
-                      "give the kernel one of mapped host memory (run --arg mapped:BYTES:OUT)"},
-                     rules::Status::unreadable);
+    return fail_with(
+        {"no marker was written: no thread of the kernel came to one, or these are not the bytes that it left",
+         words.buffer,
+         "a launch that was refused writes nothing, and a buffer in device memory goes with its context: "
+         "give the kernel one of mapped host memory (run --arg mapped:BYTES:OUT)"},
+        rules::Status::unreadable);
 
   const instrument::Crash crash = instrument::locate(map, *buffer);
   std::string out = fmt::format("{}: {} of {}, {} of which ended", words.buffer, plural(buffer->marker_count, "marker"),

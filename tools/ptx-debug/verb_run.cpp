@@ -341,11 +341,11 @@ std::string names_of(const std::vector<emulator::EntryInfo>& entries) {
 std::string wrong_count(const emulator::EntryInfo& entry, size_t count) {
   std::string expected;
   for (const emulator::EntryParameter& parameter : entry.parameters) {
-    expected += fmt::format("{}{} ({})", expected.empty() ? ": " : ", ", parameter.name,
-                            plural(parameter.size_bytes, "byte"));
+    expected +=
+        fmt::format("{}{} ({})", expected.empty() ? ": " : ", ", parameter.name, plural(parameter.size_bytes, "byte"));
   }
-  return fmt::format("launch of '{}': {}, expected {}{}", entry.name, plural(count, "argument"), entry.parameters.size(),
-                     expected);
+  return fmt::format("launch of '{}': {}, expected {}{}", entry.name, plural(count, "argument"),
+                     entry.parameters.size(), expected);
 }
 
 int run_kernel(const RunOptions& options) {
@@ -439,10 +439,11 @@ void add_run(CLI::App& app, Action& action) {
       ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option(
           "--arg", options->arguments,
-      "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
-      "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
-      "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST such "
-      "as f16,64x64,box16x64,swizzle128")
+          "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
+          "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
+          "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST "
+          "such "
+          "as f16,64x64,box16x64,swizzle128")
       ->allow_extra_args(false);
   verb->add_option("--bind", options->bindings,
                    "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "

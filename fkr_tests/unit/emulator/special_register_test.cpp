@@ -49,8 +49,9 @@ TEST(SpecialRegisters, ClocksCountInstructions) {
             fmt::format("  sub.u32 %r1, %r2, %r1;\n  st.global.u32 [%rd0+{}], %r1;\n", 4 * i);
   }
   // A loop that waits for time to pass ends, in whatever turns.
-  body += "  mov.u32 %r1, %clock;\nwaits:\n  mov.u32 %r2, %clock;\n  sub.u32 %r2, %r2, %r1;\n"
-          "  setp.lt.u32 %p0, %r2, 1000;\n  @%p0 bra waits;\n  st.global.u32 [%rd0+12], %r2;\n";
+  body +=
+      "  mov.u32 %r1, %clock;\nwaits:\n  mov.u32 %r2, %clock;\n  sub.u32 %r2, %r2, %r1;\n"
+      "  setp.lt.u32 %p0, %r2, 1000;\n  @%p0 bra waits;\n  st.global.u32 [%rd0+12], %r2;\n";
   const Ran ran = run_kernel(entry_text(body), {.block = {1}}, 4);
   ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
   EXPECT_EQ(ran.out, (std::vector<uint32_t>{5, 6, 5, 1001}));

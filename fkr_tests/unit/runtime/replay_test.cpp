@@ -147,7 +147,8 @@ TEST(Replay, AWaitIsRefutedOnlyWhereTheOtherThreadStaysAway) {
 // Word 20,000 of a buffer that is made up with 64 KiB; and then the fault.
 TEST(Replay, ABufferThatALaunchLeavesGrows) {
   std::string text(kAligned);
-  text.replace(text.find("    st.global.u32"), 4, "    ld.global.u32 %value, [%out+80000]; ld.shared.u32 %value, [%at+2]; ");
+  text.replace(text.find("    st.global.u32"), 4,
+               "    ld.global.u32 %value, [%out+80000]; ld.shared.u32 %value, [%at+2]; ");
   const Kernel kernel(text);
   const auto finding = kernel.finding(16, thread(0));
   const auto replay = kernel.replayed("F051", finding);

@@ -227,12 +227,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
   Launch& launch = *cta.launch;
   Memory& memory = *launch.memory;
   uint32_t wanted = launch.options.checks;
-  if (!launch.watched.empty()) {
-    if (launch.watched[warp.pc])
-      launch.has_reached_watched = true;
-    else
-      wanted &= ~(kCheckBounds | kCheckAlignment);
-  }
+  if (!launch.watched.empty() && !launch.watched[warp.pc]) wanted &= ~(kCheckBounds | kCheckAlignment);
   if (!launch.visited_lines.empty() && launch.visited_lines[warp.pc])
     note_accesses(warp, mask, code.space, places.address, size_bytes);
   if (uint32_t lanes = undefined_lanes(warp, code.a) & mask; lanes && (wanted & kCheckUninitialised))

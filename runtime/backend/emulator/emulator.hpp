@@ -257,8 +257,7 @@ struct Statistics {
 struct Outcome {
   std::vector<Fault> faults;  // in the order found; one per kind and instruction
   Statistics statistics;
-  std::string output;                     // what the kernel printed with vprintf
-  bool has_reached_watched_line = false;  // an access to memory in it was made
+  std::string output;  // what the kernel printed with vprintf
   bool ok() const { return faults.empty(); }
 };
 

@@ -262,7 +262,6 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
   outcome.statistics = launch.statistics;
   outcome.output = std::move(launch.output);
-  outcome.has_reached_watched_line = launch.has_reached_watched;
   for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));
   return watched;
 }

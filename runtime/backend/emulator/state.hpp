@@ -17,8 +17,8 @@
 #include "runtime/backend/emulator/image.hpp"
 #include "runtime/backend/emulator/races.hpp"
 #include "runtime/backend/emulator/tensor_memory.hpp"
-#include "runtime/backend/emulator/watch.hpp"
 #include "runtime/backend/emulator/warpgroup_order.hpp"
+#include "runtime/backend/emulator/watch.hpp"
 
 namespace ptxkit::emulator {
 
@@ -228,8 +228,7 @@ struct Launch {
   LaunchOptions options;
   std::vector<uint8_t> parameters;
   bool checked = false;
-  std::vector<uint8_t> watched;  // by pc: is in the watched line; empty where none is
-  std::atomic<bool> has_reached_watched = false;
+  std::vector<uint8_t> watched;        // by pc: is in the watched line; empty where none is
   std::vector<uint8_t> visited_lines;  // by pc: 1 + its index in `visitable`, or 0; empty where nobody asks
   std::span<const uint32_t> visitable;
   std::unique_ptr<LaunchOrder> order;      // with the check for races only

@@ -16,19 +16,19 @@ using Pending = WarpgroupOrder::Pending;
 
 void report_pending(Warp& warp, const Pending& use, std::string_view verb) {
   const bool committed = use.group < warp.warpgroup.commits;
-  report(warp, {.kind = use.is_load ? FaultKind::async_pending : FaultKind::wgmma_pending,
-                .message = fmt::format("{} is {} while {} still {} it: {}", register_name(warp, use.ref), verb,
-                                       use.is_load ? "tcgen05.ld" : "wgmma.mma_async",
-                                       use.is_result ? "writes" : "reads",
-                                       use.is_load ? "tcgen05.wait::ld has not been executed"
-                                       : committed ? "wgmma.wait_group has not been executed for its group"
-                                                   : "its group has not been committed"),
-                .lane = static_cast<unsigned>(std::countr_zero(warp.active)),
-                .has_other = true,
-                .other_pc = use.pc,
-                .other_warp = warp.index,
-                .other_lane = static_cast<uint32_t>(std::countr_zero(warp.active)),
-                .other_message = "started here"});
+  report(warp,
+         {.kind = use.is_load ? FaultKind::async_pending : FaultKind::wgmma_pending,
+          .message = fmt::format("{} is {} while {} still {} it: {}", register_name(warp, use.ref), verb,
+                                 use.is_load ? "tcgen05.ld" : "wgmma.mma_async", use.is_result ? "writes" : "reads",
+                                 use.is_load ? "tcgen05.wait::ld has not been executed"
+                                 : committed ? "wgmma.wait_group has not been executed for its group"
+                                             : "its group has not been committed"),
+          .lane = static_cast<unsigned>(std::countr_zero(warp.active)),
+          .has_other = true,
+          .other_pc = use.pc,
+          .other_warp = warp.index,
+          .other_lane = static_cast<uint32_t>(std::countr_zero(warp.active)),
+          .other_message = "started here"});
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // The blocks of `.ptz` on Machines: what encode_block and decode_block do as kernels, the bytes the same.
 //
 // As many groups of blocks are under way as there are queues; a queue begins its next group as soon as its last is
-// collected. A group is as many blocks as keep a GPU busy, a block having a warp there where LZ77 decodes and a CTA with
-// bbw, or as many as fit into a queue's memory: encoding takes about 27 bytes for each of theirs. A few blocks are shared
-// out among all queues. Encoding waits once in the middle, since only then is known how long the streams are.
+// collected. A group is as many blocks as keep a GPU busy, a block having a warp there where LZ77 decodes and a CTA
+// with bbw, or as many as fit into a queue's memory: encoding takes about 27 bytes for each of theirs. A few blocks are
+// shared out among all queues. Encoding waits once in the middle, since only then is known how long the streams are.
 #pragma once
 
 #include <map>
