@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -104,6 +105,10 @@ class RaceSearch {
   RuleResult run();
 
  private:
+  struct TestedEdge {
+    flow::Edge edge;
+    flow::TestedRange range;  // of what is tested, where control goes over the edge
+  };
   struct Overlap {
     bool possible = false;
     std::optional<std::pair<Place, Place>> sure;
@@ -124,7 +129,8 @@ class RaceSearch {
   Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
                   bool has_volatile, uint64_t modulus) const;
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
-  std::set<flow::Edge> closed_edges(const SharedAccess& a, const SharedAccess& b) const;
+  const std::vector<TestedEdge>& tested_edges();
+  std::set<flow::Edge> closed_edges(const SharedAccess& a, const SharedAccess& b);
   flow::Evaluator& evaluator(const SharedAccess& shared, Moment moment);
 
   bool is_volatile(const Access& access) const;
@@ -143,7 +149,8 @@ class RaceSearch {
   size_t footprint_places_ = 0;                                // in all of them
   std::optional<flow::Intervals> cta_, warp_;
   std::vector<bool> cta_separates_, warp_separates_;
-  std::vector<bool> parts_;  // per block: threads of the CTA may leave it different ways
+  std::optional<std::vector<TestedEdge>> tested_edges_;  // found when first asked for
+  std::vector<bool> parts_;                              // per block: threads of the CTA may leave it different ways
   std::vector<Finding> findings_;
   std::set<ptx::InstructionId> reported_;
   std::string open_;  // why the rule cannot say "survived"
@@ -425,11 +432,29 @@ bool RaceSearch::exclusive(const SharedAccess& a, const SharedAccess& b) const {
   return false;
 }
 
-// Edges that nobody takes who gets to both: what is the same for all threads and all the time was tested before one of
-// the two, and a branch tests it again. `ntid.x > 32` and the signed `ntid.x < 33` do not hold together.
-std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const SharedAccess& b) const {
+// What each branch on a test leaves of the tested integer, on either side.
+const std::vector<RaceSearch::TestedEdge>& RaceSearch::tested_edges() {
+  if (tested_edges_) return *tested_edges_;
+  tested_edges_.emplace();
   const flow::Ssa& ssa = analyses_->ssa();
   const flow::Graph& graph = analyses_->graph();
+  for (flow::BlockId block = 0; block < graph.size(); ++block) {
+    const auto sides = graph.successors(block);
+    const ptx::Instruction& last = context_->function().instructions[graph.last(block)];
+    if (last.op != Op::bra || !last.guard || sides.size() != 2) continue;
+    for (const bool is_taken : {true, false}) {
+      const auto range =
+          flow::tested_range(analyses_->domain(), {ssa.guard(graph.last(block)), is_taken != last.guard.negated});
+      if (range) tested_edges_->push_back({{block, sides[is_taken ? 0 : 1]}, *range});
+    }
+  }
+  return *tested_edges_;
+}
+
+// Edges that nobody takes who gets to both: what is the same for all threads and all the time was tested before one of
+// the two, and a branch tests it again. `ntid.x > 32` and the signed `ntid.x < 33` do not hold together.
+std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const SharedAccess& b) {
+  const flow::Ssa& ssa = analyses_->ssa();
   const flow::Domain& domain = analyses_->domain();
   // One number for all threads and iterations.
   const auto is_single = [&](const flow::Source& source) {
@@ -450,18 +475,11 @@ std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const Share
         known.push_back(*range);
   std::set<flow::Edge> closed;
   if (known.empty()) return closed;
-  for (flow::BlockId block = 0; block < graph.size(); ++block) {
-    const auto sides = graph.successors(block);
-    const ptx::Instruction& last = context_->function().instructions[graph.last(block)];
-    if (last.op != Op::bra || !last.guard || sides.size() != 2) continue;
-    for (const bool is_taken : {true, false}) {
-      const auto range = flow::tested_range(domain, {ssa.guard(graph.last(block)), is_taken != last.guard.negated});
-      if (range && std::ranges::any_of(known, [&](const flow::TestedRange& each) {
-            return is_same(each.source, range->source) &&
-                   std::max(each.low, range->low) > std::min(each.high, range->high);
-          }))
-        closed.insert({block, sides[is_taken ? 0 : 1]});
-    }
+  for (const auto& [edge, range] : tested_edges()) {
+    if (std::ranges::any_of(known, [&](const flow::TestedRange& each) {
+          return is_same(each.source, range.source) && std::max(each.low, range.low) > std::min(each.high, range.high);
+        }))
+      closed.insert(edge);
   }
   return closed;
 }

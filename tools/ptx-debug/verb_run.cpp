@@ -442,8 +442,7 @@ void add_run(CLI::App& app, Action& action) {
           "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
           "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
           "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST "
-          "such "
-          "as f16,64x64,box16x64,swizzle128")
+          "such as f16,64x64,box16x64,swizzle128")
       ->allow_extra_args(false);
   verb->add_option("--bind", options->bindings,
                    "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "
