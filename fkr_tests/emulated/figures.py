@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Measures what docs/emulator.md says of the emulator and writes it there, between its two marks.
 
-  figures.py BUILD ZLUDA [PEER]
+  figures.py BUILD ZLUDA [ROWS]
 
-BUILD: a build folder with test_emulator, ptx-debug and emulator-speed. ZLUDA: a checkout of ZLUDA (spirv_run.py says what
-of it is run). PEER: a program around another emulator, called with a PTX file, its entry and the instructions of one of its
-threads, that runs one block of 256 and prints lines "..., N million thread instructions a second"; without it the row of the
-peer stays as it is. Exit status 1 when something that is measured fails.
+BUILD: a build folder with test_emulator and ptx-debug. ZLUDA: a checkout of ZLUDA (spirv_run.py says what of it is run).
+ROWS: what speeds.py wrote on a quiet machine; without it the rows of speeds stay as they are. Exit status 1 when something
+that is measured fails.
 """
-import os
 import pathlib
 import re
 import subprocess
@@ -16,7 +14,6 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENT = HERE.parents[1] / "docs" / "emulator.md"
-PEER_ROW = "| a loop on cuemu, in the same minute here unchecked, with all checks: million thread instructions a second"
 BEGIN, END = "<!-- figures.py -->\n", "<!-- end of figures.py -->\n"
 
 
@@ -77,46 +74,15 @@ def textures(build):
     return f"| texture fetches of 256 threads with the bits recorded from an H200 | {count} of {count} |"
 
 
-def speed(build):
-    _, text = output_of(build / "bin/emulator-speed")
-    rows = [line.split() for line in text.splitlines()[1:] if line]
-    return [f"| {name.replace('_', ' ')}: million thread instructions a second of one core, unchecked; with all checks | "
-            f"{plain}; {checked} (1 / {ratio}) |" for name, plain, checked, ratio in (row[:4] for row in rows)]
-
-
-# Peer and emulator in turn on one loop, each by its own processor time; the emulator's start is counted in.
-def beside_peer(build, peer, blocks=64):
-    kernel, instructions = HERE / "peer_loop.ptx", 6 * 20000 + 9
-
-    def own(checks):
-        before = os.times()
-        status, text = output_of(build / "bin/ptx-debug", "run", kernel, "--grid", blocks, "--block", 256, "--arg", "zero:8192",
-                                 "--check", checks)
-        after = os.times()
-        if status:
-            sys.exit(text)
-        seconds = after.children_user + after.children_system - before.children_user - before.children_system
-        return instructions * 256 * blocks / seconds / 1e6
-
-    theirs, plain, checked = [], [], []
-    for _ in range(3):
-        _, text = output_of(peer, kernel, "arithmetic", instructions)
-        theirs += [float(figure) for figure in re.findall(r"([\d.]+) million thread instructions a second", text)]
-        plain.append(own("none"))
-        checked.append(own("all"))
-    return (f"{PEER_ROW} | {max(theirs):.0f}; {max(plain):.0f} ({max(plain) / max(theirs):.0f} times); "
-            f"{max(checked):.0f} ({max(checked) / max(theirs):.0f} times) |")
-
-
 def main():
     build, zluda = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     text = DOCUMENT.read_text()
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    peer = [row for row in rest.splitlines() if row.startswith(PEER_ROW)]
+    speeds = [row for row in rest.splitlines() if re.match(r"\| (.*: million thread instructions a second|speeds of)", row)]
     if len(sys.argv) > 3:
-        peer = [beside_peer(build, sys.argv[3])]
-    rows = [public_suite(build, zluda), *forms(build), *memory_forms(build), textures(build), planted_bugs(build), *speed(build), *peer]
+        speeds = pathlib.Path(sys.argv[3]).read_text().splitlines()
+    rows = [public_suite(build, zluda), *forms(build), *memory_forms(build), textures(build), planted_bugs(build), *speeds]
     table = "| figure | |\n|---|---|\n" + "".join(f"{row}\n" for row in rows)
     DOCUMENT.write_text(before + BEGIN + table + END + after)
     print(table, end="")
