@@ -150,7 +150,7 @@ Result<EmulatedLaunch> Replayer::emulated(const GeneratedLaunch& launch, bool on
   options.max_faults = kMaxFaults;
   if (only) {
     options.checks = check_of(rule_);
-    options.watched_line = lines_.front();
+    options.only_checked_line = lines_.front();
   }
   return emulate(device, module_, kernel_, launch, options, lines_);
 }

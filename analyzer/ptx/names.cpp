@@ -166,7 +166,6 @@ std::string_view text(Space space) { return kSpaceText[static_cast<size_t>(space
 std::string_view text(Op op) { return kOpText[static_cast<size_t>(op)]; }
 Family family(Op op) { return kFamily[static_cast<size_t>(op)]; }
 std::string_view family_name(Op op) { return kFamilyName[static_cast<size_t>(op)]; }
-std::string_view text(Mod mod) { return kModText[static_cast<size_t>(mod)]; }
 std::string_view text(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].text; }
 Type type(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].type; }
 unsigned first_version(SpecialRegister special) { return kSpecial[static_cast<size_t>(special)].version; }

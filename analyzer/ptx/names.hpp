@@ -81,7 +81,6 @@ enum class Mod : uint16_t {
 #undef PTX_MOD
   unknown,
 };
-std::string_view text(Mod mod);
 
 // A matrix shape: m16n8k16, or m8n8 with k == 0.
 struct Shape {

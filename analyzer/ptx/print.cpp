@@ -436,10 +436,6 @@ class Printer {
 
 std::string print(const Module& module) { return Printer(module).module_text(); }
 
-std::string print(const Module& module, const Function& function, const Operand& operand) {
-  return Printer(module).operand_text(function, operand);
-}
-
 std::string print(const Module& module, const Function& function, const Instruction& instruction) {
   return Printer(module).instruction_text(function, instruction);
 }

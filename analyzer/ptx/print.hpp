@@ -12,8 +12,7 @@ namespace ptxkit::ptx {
 // diagnostics; of another one the text is as broken as its source.
 std::string print(const Module& module);
 
-// One operand or instruction of a function, as print() writes it: "[%rd1+-8]", "@!%p1 ld.global.u32 %r1, [%rd1];".
-std::string print(const Module& module, const Function& function, const Operand& operand);
+// One instruction of a function, as print() writes it: "@!%p1 ld.global.u32 %r1, [%rd1];".
 std::string print(const Module& module, const Function& function, const Instruction& instruction);
 
 }  // namespace ptxkit::ptx

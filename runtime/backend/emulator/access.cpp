@@ -227,7 +227,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
   Launch& launch = *cta.launch;
   Memory& memory = *launch.memory;
   uint32_t wanted = launch.options.checks;
-  if (!launch.watched.empty() && !launch.watched[warp.pc]) wanted &= ~(kCheckBounds | kCheckAlignment);
+  if (!launch.checked_places.empty() && !launch.checked_places[warp.pc]) wanted &= ~(kCheckBounds | kCheckAlignment);
   if (!launch.visited_lines.empty() && launch.visited_lines[warp.pc])
     note_accesses(warp, mask, code.space, places.address, size_bytes);
   if (uint32_t lanes = undefined_lanes(warp, code.a) & mask; lanes && (wanted & kCheckUninitialised))

@@ -199,7 +199,7 @@ struct LaunchOptions {
   size_t max_faults = 16;  // launch stops when so many have been found
   // Where it is not 0, bounds and alignment are checked in this line of the PTX alone: elsewhere accesses happen as
   // without these checks. For what lies behind a fault that is known.
-  uint32_t watched_line = 0;
+  uint32_t only_checked_line = 0;
   const std::atomic<bool>* stop = nullptr;  // where it turns true the launch ends, with the fault `interrupted`
 };
 

@@ -214,10 +214,10 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
   launch.checked = options.checks != kCheckNone || !lines.empty();
   if (!lines.empty()) watch(launch, lines);
-  if (options.watched_line) {
-    launch.watched.resize(image.sites.size());
-    for (uint32_t pc = 0; pc < launch.watched.size(); ++pc)
-      launch.watched[pc] = line_of(image, pc) == options.watched_line;
+  if (options.only_checked_line) {
+    launch.checked_places.resize(image.sites.size());
+    for (uint32_t pc = 0; pc < launch.checked_places.size(); ++pc)
+      launch.checked_places[pc] = line_of(image, pc) == options.only_checked_line;
   }
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
