@@ -110,6 +110,10 @@ constexpr Set kSets[] = {
     {"atomspace", "global|shared|shared::cta|shared::cluster"},
     {"ldcop", "ca|cg|cs|lu|cv"},
     {"l1", "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
+    // A cache operator or an eviction priority of L1, never both.
+    {"ldcache", "ca|cg|cs|lu|cv|L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
+    {"nccache", "ca|cg|cs|L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
+    {"stcache", "wb|cg|cs|wt|L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"},
     {"l2", "L2::evict_normal|L2::evict_first|L2::evict_last"},
     {"l2size", "L2::64B|L2::128B|L2::256B"},
     {"ldtype", "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"},

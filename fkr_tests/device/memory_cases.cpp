@@ -80,17 +80,10 @@ Family family_of(Op op, const SpelledForm& form) {
   }
 }
 
-// Words that the ISA table lets stand together and ptxas does not: a cache operator with an eviction priority, a
-// prefetch of what does not lie in global memory. Eight elements of 8 or 16 bits are in no ISA: at most such loads
-// ptxas 13.0 ends with a segmentation fault, and such stores write other bytes.
-bool ptxas_refuses(const SpelledForm& form) {
-  const auto any = [&](std::initializer_list<std::string_view> words) {
-    return std::ranges::any_of(words, [&](std::string_view word) { return form.has(word); });
-  };
-  const bool evicts = std::ranges::any_of(form.words, [](const std::string& word) { return word.starts_with("L1::"); });
-  if ((form.form->op == Op::ld || form.form->op == Op::st) && form.vector == 8) return true;
-  return (evicts && any({"ca", "cg", "cs", "lu", "wb"})) ||
-         (any({"L2::64B", "L2::128B", "L2::256B"}) && form.has_space && form.space != ptx::Space::global);
+// Eight elements of 8 or 16 bits are in no ISA: at most such loads ptxas 13.0 ends with a segmentation fault, and such
+// stores write other bytes.
+bool is_compiled_wrongly(const SpelledForm& form) {
+  return (form.form->op == Op::ld || form.form->op == Op::st) && form.vector == 8;
 }
 
 Section section_of(Family family, const SpelledForm& form, unsigned threads) {
@@ -201,7 +194,7 @@ std::vector<MemoryCase> memory_cases(Op op) {
     };
     for (const SpelledForm& one : spelled) {
       const Family family = family_of(form.op, one);
-      if (family == Family::none || ptxas_refuses(one)) continue;
+      if (family == Family::none || is_compiled_wrongly(one)) continue;
       each.threads = family == Family::barrier ? 64 : 32;
       Section section = section_of(family, one, each.threads);
       append_inputs(one, section.instruction, each.threads, each.in);
