@@ -6,16 +6,25 @@
 namespace ptxkit::dsl {
 
 std::string SizeExpr::text() const {
-  if (times_ == 0) return std::to_string(plus_);
-  if (over_ != 1) {
-    if (times_ != 1 || plus_ != 0) {
-      throw DslError("a buffer size divides N and does more", Where::current(), "use N/int, N*int or N*int+int");
-    }
-    return "N/" + std::to_string(over_);
+  std::string text;
+  const auto add = [&](const std::string& term) { text += text.empty() ? term : "+" + term; };
+  for (const Term& term : terms_) {
+    if (term.times == 0) continue;
+    std::string one(1, term.variable);
+    if (term.over != 1) one += "/" + std::to_string(term.over);
+    if (term.times != 1) one += "*" + std::to_string(term.times);
+    add(one);
   }
-  std::string text = times_ == 1 && plus_ == 0 ? "N" : "N*" + std::to_string(times_);
-  if (plus_ != 0) text += "+" + std::to_string(plus_);
+  if (plus_ != 0 || text.empty()) add(std::to_string(plus_));
   return text;
+}
+
+void SizeExpr::refuse_quotient() {
+  throw DslError("a buffer size divides what is not N or M, or by 0", Where::current(), "use N/int or N/int*int");
+}
+
+void SizeExpr::refuse_sum() {
+  throw DslError("a buffer size is a sum of more than four multiples of N and M", Where::current(), "use fewer");
 }
 
 void detail::check_spec(const KernelSpec& spec, Where where) {

@@ -11,24 +11,50 @@
 
 namespace ptxkit::dsl {
 
-// What a launch over N input bytes allocates: terms of the @pz_cost grammar, `integer`, `N`, `N*int`, `N*int+int`,
-// `N/int`.
+// What an item takes of a buffer, by the @pz_cost grammar: a sum of `integer`, `N`, `N*int`, `N/int` and `N/int*int`,
+// where a division rounds up, and of the same of M. N is the item's bytes, M those of its coded form.
 class SizeExpr {
  public:
   constexpr SizeExpr(u64 bytes) : plus_(bytes) {}  // NOLINT: a number is a size
-  static constexpr SizeExpr of_n() { return SizeExpr(1, 1, 0); }
-  friend constexpr SizeExpr operator*(SizeExpr n, u64 factor) { return {n.times_ * factor, n.over_, n.plus_ * factor}; }
-  friend constexpr SizeExpr operator/(SizeExpr n, u64 divisor) {
-    return {n.times_, n.over_ * divisor, n.plus_ / divisor};
+  static constexpr SizeExpr of(char variable) { return SizeExpr(Term{variable}); }
+  friend constexpr SizeExpr operator*(SizeExpr size, u64 factor) {
+    for (Term& term : size.terms_) term.times *= factor;
+    size.plus_ *= factor;
+    return size;
   }
-  friend constexpr SizeExpr operator+(SizeExpr n, u64 bytes) { return {n.times_, n.over_, n.plus_ + bytes}; }
-  std::string text() const;  // throws DslError if the grammar has no form for it
+  friend constexpr SizeExpr operator/(SizeExpr size, u64 divisor) {
+    const Term& term = size.terms_[0];
+    const bool is_variable = term.times == 1 && term.over == 1 && size.terms_[1].times == 0 && size.plus_ == 0;
+    if (!is_variable || divisor == 0) refuse_quotient();
+    size.terms_[0].over = divisor;
+    return size;
+  }
+  friend constexpr SizeExpr operator+(SizeExpr sum, const SizeExpr& more) {
+    sum.plus_ += more.plus_;
+    Term* at = sum.terms_;
+    for (const Term& term : more.terms_) {
+      if (term.times == 0) continue;
+      while (at != sum.terms_ + kMostTerms && at->times != 0) ++at;
+      if (at == sum.terms_ + kMostTerms) refuse_sum();
+      *at = term;
+    }
+    return sum;
+  }
+  std::string text() const;
 
  private:
-  constexpr SizeExpr(u64 times, u64 over, u64 plus) : times_(times), over_(over), plus_(plus) {}
-  u64 times_ = 0, over_ = 1, plus_ = 0;
+  static constexpr std::size_t kMostTerms = 4;
+  struct Term {
+    char variable = 0;
+    u64 times = variable == 0 ? 0 : 1, over = 1;
+  };
+  constexpr explicit SizeExpr(Term term) : terms_{term} {}
+  [[noreturn]] static void refuse_quotient();
+  [[noreturn]] static void refuse_sum();
+  Term terms_[kMostTerms] = {};
+  u64 plus_ = 0;
 };
-inline constexpr SizeExpr N = SizeExpr::of_n();
+inline constexpr SizeExpr N = SizeExpr::of('N'), M = SizeExpr::of('M');
 
 struct Buffer {
   std::string name;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/corpus.hpp"
+#include "fkr_tests/recording_machine.hpp"
 #include "runtime/backend/kernels/block_kernels.hpp"
 #include "runtime/codec/block_codec.hpp"
 
@@ -35,6 +36,21 @@ inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::Pt
     if (to_encode[i].coded.empty()) continue;
     EXPECT_TRUE(to_decode[block++].good && rooms[i] == raws[i]) << "block of " << raws[i].size();
   }
+}
+
+// Groups of three equal blocks and a group of unequal ones of each size there and back: regions of each launch are what
+// its kernel declares (recording_machine.hpp). `launches` are those of the machine of `kernels`.
+inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCodec codec,
+                                   std::vector<RecordedLaunch>& launches, std::uint32_t major, std::uint32_t minor,
+                                   const std::vector<std::size_t>& sizes) {
+  launches.clear();
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)));
+    expect_blocks_as_on_the_cpu(kernels, codec,
+                                {matchable_bytes(size, 1), random_bytes(size / 2, 1), Bytes(size / 3, 0)});
+  }
+  expect_regions_as_declared(launches, major, minor);
 }
 
 // `count` damaged forms of the coded block of `raw`.

@@ -2,6 +2,7 @@
 // comment; a comma at the end of a line is allowed.
 #include "kernels/cost.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -27,7 +28,9 @@ std::optional<Number> parse_number(std::string_view text) {
 
 tl::unexpected<Error> bad_expression(std::string_view text) {
   return fail(
-      fmt::format("cost expression `{}` is not one of: integer, N, N*integer, N*integer+integer, N/integer", text));
+      fmt::format("cost expression `{}` is no sum of: integer, N, N*integer, N/integer, N/integer*integer, and M "
+                  "for N",
+                  text));
 }
 
 tl::unexpected<Error> bad_line(size_t line, std::string what) {
@@ -85,46 +88,94 @@ bool multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t& result) {
   return !__builtin_mul_overflow(a, b, &result) && !__builtin_add_overflow(result, c, &result);
 }
 
+// integer | V | V*integer | V/integer | V/integer*integer
+std::optional<CostTerm> parse_term(std::string_view text) {
+  if (const auto constant = parse_number<uint64_t>(text)) return CostTerm{0, *constant};
+  if (text.empty() || (text[0] != 'N' && text[0] != 'M')) return std::nullopt;
+  CostTerm term{text[0], 1};
+  text.remove_prefix(1);
+  if (text.starts_with('/')) {
+    const auto divisor = parse_number<uint64_t>(text.substr(1, text.find('*') - 1));
+    if (!divisor || *divisor == 0) return std::nullopt;
+    term.divisor = *divisor;
+    text = text.substr(std::min(text.find('*'), text.size()));
+  }
+  if (text.empty()) return term;
+  const auto times = text[0] == '*' ? parse_number<uint64_t>(text.substr(1)) : std::nullopt;
+  if (!times) return std::nullopt;
+  term.times = *times;
+  return term;
+}
+
 }  // namespace
 
-Result<uint64_t> CostExpression::evaluate(uint64_t input_bytes) const {
-  if (divisor != 0) return input_bytes / divisor + (input_bytes % divisor != 0);
-  uint64_t result = 0;
-  if (!multiply_add(input_bytes, factor, constant, result)) {
-    return fail(fmt::format("{} bytes of input need more than 2^64 bytes of buffer", input_bytes));
+std::string CostExpression::text() const {
+  std::string text;
+  for (const CostTerm& term : terms) {
+    if (!text.empty()) text += '+';
+    if (term.variable == 0) {
+      text += std::to_string(term.times);
+      continue;
+    }
+    text += term.variable;
+    if (term.divisor != 1) text += fmt::format("/{}", term.divisor);
+    if (term.times != 1) text += fmt::format("*{}", term.times);
   }
-  return result;
+  return text;
 }
 
-Result<CostExpression> parse_cost_expression(std::string_view text) {
-  if (const auto constant = parse_number<uint64_t>(text)) return CostExpression{.constant = *constant};
-  if (text.empty() || text[0] != 'N') return bad_expression(text);
-  if (text == "N") return CostExpression{.factor = 1};
-  const std::string_view rest = text.substr(2 <= text.size() ? 2 : text.size());
-  if (text[1] == '/') {
-    const auto divisor = parse_number<uint64_t>(rest);
-    if (!divisor || *divisor == 0) return bad_expression(text);
-    return CostExpression{.divisor = *divisor};
-  }
-  if (text[1] != '*') return bad_expression(text);
-  const size_t plus = rest.find('+');
-  const auto factor = parse_number<uint64_t>(rest.substr(0, plus));
-  const auto constant =
-      plus == std::string_view::npos ? std::optional<uint64_t>(0) : parse_number<uint64_t>(rest.substr(plus + 1));
-  if (!factor || !constant) return bad_expression(text);
-  return CostExpression{.factor = *factor, .constant = *constant};
-}
-
-Result<uint64_t> KernelCost::memory_bytes(uint64_t input_bytes) const {
+Result<uint64_t> CostExpression::evaluate(const LaunchSize& launch) const {
   uint64_t total = 0;
-  for (const CostBuffer& buffer : buffers) {
-    auto bytes = buffer.bytes.evaluate(input_bytes);
-    if (!bytes) return bytes;
-    if (__builtin_add_overflow(total, *bytes, &total)) {
-      return fail(fmt::format("{} bytes of input need more than 2^64 bytes of buffers", input_bytes));
+  for (const CostTerm& term : terms) {
+    uint64_t of = term.variable == 'N'   ? launch.input_bytes
+                  : term.variable == 'M' ? launch.coded_bytes
+                                         : launch.item_count;
+    bool fits = true;
+    if (term.divisor != 1 && of != 0) {
+      if (launch.item_count == 0 || of % launch.item_count != 0) {
+        return fail(fmt::format("{} items of {} bytes are not as large as each other, and {} counts for each",
+                                launch.item_count, of, text()));
+      }
+      const uint64_t item_bytes = of / launch.item_count;
+      const uint64_t quotient = item_bytes / term.divisor + (item_bytes % term.divisor != 0);
+      fits = multiply_add(quotient, launch.item_count, 0, of);
+    }
+    if (!fits || !multiply_add(of, term.times, total, total)) {
+      return fail(fmt::format("{} bytes of input in {} items need more than 2^64 bytes of buffer", launch.input_bytes,
+                              launch.item_count));
     }
   }
   return total;
+}
+
+Result<CostExpression> parse_cost_expression(std::string_view text) {
+  CostExpression sum;
+  for (std::string_view rest = text;;) {
+    const size_t plus = rest.find('+');
+    const auto term = parse_term(rest.substr(0, plus));
+    if (!term) return bad_expression(text);
+    sum.terms.push_back(*term);
+    if (plus == std::string_view::npos) return sum;
+    rest = rest.substr(plus + 1);
+  }
+}
+
+Result<uint64_t> KernelCost::memory_bytes(const LaunchSize& launch) const {
+  uint64_t total = 0;
+  for (const CostBuffer& buffer : buffers) {
+    auto bytes = buffer.bytes.evaluate(launch);
+    if (!bytes) return bytes;
+    if (__builtin_add_overflow(total, *bytes, &total)) {
+      return fail(fmt::format("{} bytes of input need more than 2^64 bytes of buffers", launch.input_bytes));
+    }
+  }
+  return total;
+}
+
+const CostBuffer* KernelCost::find_buffer(std::string_view name) const {
+  const auto found =
+      std::find_if(buffers.begin(), buffers.end(), [&](const CostBuffer& one) { return one.name == name; });
+  return found == buffers.end() ? nullptr : &*found;
 }
 
 Result<uint64_t> KernelCost::thread_count(uint64_t input_bytes) const {

@@ -1,12 +1,12 @@
-// The `@pz_cost` block: what a kernel allocates and how many threads it takes, as a function of the input size.
+// The `@pz_cost` block: what a kernel allocates for an item and how many threads it takes, as a function of the sizes.
 //
-// The DSL writes the block into the PTX as a comment; the scheduler reads it from the PTX it is about to load, so that
-// the two cannot disagree. Form, one kernel:
+// The DSL writes the block into the PTX as a comment; the runtime sizes its buffers by what it reads from the PTX that
+// it is about to load, so that the two cannot disagree. Form, one kernel:
 //
 //   // @pz_cost {
 //   //   threads_per_element: 0.03125,
 //   //   passes: 1,
-//   //   buffers: input=N, output=N, lengths=N/1024, table=131072,
+//   //   buffers: input=N, output=N, lengths=N/1024*4, table=131072,
 //   //   local_mem: 0,
 //   //   note: "one warp a page"
 //   // }
@@ -21,15 +21,26 @@
 
 namespace ptxkit::kernels {
 
-// A byte count as a function of the input's N bytes. Grammar, and nothing else is accepted:
-//   integer | N | N*integer | N*integer+integer | N/integer        (no division by zero; N/k rounds up)
-struct CostExpression {
-  uint64_t factor = 0;    // N * factor
-  uint64_t divisor = 0;   // 0: no division; otherwise ceil(N / divisor), and the other two are 0
-  uint64_t constant = 0;  // + constant
+// What a launch works on. Its items are as large as each other where a buffer divides N or M.
+struct LaunchSize {
+  uint64_t input_bytes = 0;  // N of all items: what an encoder reads and a decoder writes
+  uint64_t item_count = 1;
+  uint64_t coded_bytes = 0;  // M of all items: what a decoder reads, where the data decide how long that is
+};
 
-  // Bytes at `input_bytes`. Fails when the value does not fit 64 bits.
-  Result<uint64_t> evaluate(uint64_t input_bytes) const;
+struct CostTerm {
+  char variable = 0;  // 'N', 'M', or 0: `times` alone
+  uint64_t times = 0, divisor = 1;
+};
+
+// What a buffer has for an item, in bytes. Grammar, and nothing else is accepted: terms joined by `+`, each of
+//   integer | V | V*integer | V/integer | V/integer*integer        V: N or M; no division by zero; V/k rounds up
+struct CostExpression {
+  std::vector<CostTerm> terms;
+
+  std::string text() const;
+  // Bytes for all items of a launch. Fails when the value does not fit 64 bits, or a division finds items that differ.
+  Result<uint64_t> evaluate(const LaunchSize& launch) const;
 };
 
 Result<CostExpression> parse_cost_expression(std::string_view text);
@@ -47,7 +58,9 @@ struct KernelCost {
   std::string note;
 
   // Sum of all buffers.
-  Result<uint64_t> memory_bytes(uint64_t input_bytes) const;
+  Result<uint64_t> memory_bytes(const LaunchSize& launch) const;
+  // Null where there is none of that name.
+  const CostBuffer* find_buffer(std::string_view name) const;
   // ceil(threads_per_element * input_bytes). Fails when that does not fit 64 bits.
   Result<uint64_t> thread_count(uint64_t input_bytes) const;
 };

@@ -119,11 +119,13 @@ struct TransformBody {
   }
 };
 
-// The transform `name`, with `Options` of type Arg<"...", u32>. body(...) as TransformBody says; it sets the item's
-// status and size_bytes. `largest_bytes` counts where Warps = 1.
+// The transform `name`, with `Options` of type Arg<"...", u32>. `src_bytes` is N of an encoder and M of a decoder, of
+// which N is what it decodes to; what an encoder makes larger than N nobody keeps. body(...) as TransformBody says; it
+// sets the item's status and size_bytes. `largest_bytes` counts where Warps = 1.
 template <dsl::u32 Warps, class... Options, class Body>
-dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
-                                           Body body, dsl::u32 largest_bytes = kMaxTransformBytes,
+dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Budget& budget,
+                                           const dsl::SizeExpr& src_bytes, const std::string& note, Body body,
+                                           dsl::u32 largest_bytes = kMaxTransformBytes,
                                            dsl::Where where = dsl::Where::current()) {
   using dsl::N;
   constexpr dsl::u32 kThreads = Warps * dsl::kWarpLanes;
@@ -131,14 +133,14 @@ dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Bud
                                      .block = kThreads,
                                      .budget = budget,
                                      .cost = {.threads_per_element = double{kThreads} / kTransformItemBytes,
-                                              .buffers = {{"src", N},
+                                              .buffers = {{"src", src_bytes},
                                                           {"dst", N},
-                                                          {"src_offsets", N / (kTransformItemBytes / 8)},
-                                                          {"src_sizes", N / (kTransformItemBytes / 4)},
-                                                          {"dst_offsets", N / (kTransformItemBytes / 8)},
-                                                          {"dst_capacities", N / (kTransformItemBytes / 4)},
-                                                          {"dst_sizes", N / (kTransformItemBytes / 4)},
-                                                          {"statuses", N / (kTransformItemBytes / 4)}},
+                                                          {"src_offsets", 8},
+                                                          {"src_sizes", 4},
+                                                          {"dst_offsets", 8},
+                                                          {"dst_capacities", 4},
+                                                          {"dst_sizes", 4},
+                                                          {"statuses", 4}},
                                               .note = note}},
                      TransformBody<Warps, Body, Options...>{std::move(body), largest_bytes}, where);
 }
@@ -158,10 +160,10 @@ void decode_stream(TransformItem& item, Decoder& decoder) {
 }
 
 template <class... Options, class Body>
-dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const std::string& note,
-                                       Body body, dsl::u32 largest_bytes = kMaxTransformBytes,
+dsl::KernelDefinition define_transform(std::string_view name, const dsl::Budget& budget, const dsl::SizeExpr& src_bytes,
+                                       const std::string& note, Body body, dsl::u32 largest_bytes = kMaxTransformBytes,
                                        dsl::Where where = dsl::Where::current()) {
-  return define_cta_transform<1, Options...>(name, budget, note, std::move(body), largest_bytes, where);
+  return define_cta_transform<1, Options...>(name, budget, src_bytes, note, std::move(body), largest_bytes, where);
 }
 
 }  // namespace ptxkit::kernels

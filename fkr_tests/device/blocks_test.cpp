@@ -1,10 +1,12 @@
 // The pipelines lzr, lzf, deflate-like and bbw on a GPU: bytes and verdicts of the CPU's code, over the corpus and over
 // damaged blocks.
 #include <filesystem>
+#include <set>
 
 #include "fkr_tests/block_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "kernels/images.hpp"
+#include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/codec/select_backend.hpp"
 
 namespace ptxkit::codec {
@@ -49,6 +51,25 @@ TEST(DeviceShortBlocks, BwtBlocksOfSegments) {
     raws.emplace_back(size, 'x');
   }
   testing::expect_blocks_as_on_the_cpu(*kernels, format::PtzCodec::bbw, raws);
+}
+
+// From single segments to what a launch of each pipeline carries; little enough for compute-sanitizer.
+TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
+  PTXKIT_REQUIRE_DEVICE();
+  Executor executor;
+  const driver::ContextPointer context = *testing::device();
+  auto machine = make_cuda_machine(context, kernels::find_kernel_image);
+  ASSERT_TRUE(machine.has_value()) << machine.error().message();
+  std::vector<testing::RecordedLaunch> launches;
+  BlockKernels kernels(std::make_unique<testing::RecordingMachine>(std::move(*machine), launches), executor);
+  const auto& info = context->info();
+  std::set<std::string> seen;
+  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+    testing::expect_declared_blocks(kernels, codec, launches, static_cast<std::uint32_t>(info.major),
+                                    static_cast<std::uint32_t>(info.minor), {4096, 4112, 700, 9001});
+    for (const auto& launch : launches) seen.insert(launch.kernel);
+  }
+  EXPECT_EQ(seen.size(), 18u);  // every kernel of the pipelines
 }
 
 class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {

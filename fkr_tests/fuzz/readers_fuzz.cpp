@@ -61,7 +61,8 @@ void read_cost(const std::string& text) {
   const auto cost = kernels::parse_kernel_cost(text);
   if (!read(cost)) return;
   for (const uint64_t input_bytes : {uint64_t{0}, uint64_t{1} << 20, ~uint64_t{0}}) {
-    read(cost->memory_bytes(input_bytes));
+    read(cost->memory_bytes({input_bytes}));
+    read(cost->memory_bytes({input_bytes, 3, ~input_bytes}));
     const auto threads = cost->thread_count(input_bytes);
     require(!read(threads) || *threads > 0 || input_bytes == 0, "a kernel without threads");
   }

@@ -24,23 +24,23 @@ mapfile -t all < <(grep -lE '^KernelDefinition [a-z0-9_]+\(\)' "$kernels"/*/*.cp
 [ ${#all[@]} -ge 20 ] || { echo "expected twenty files of kernels, found ${#all[@]}"; failures=1; }
 expect 0 "${all[@]}"
 
-changed name lz77/demux.cpp 's/{"dst", N \* 2/{"target", N * 2/'
+changed name lz77/demux.cpp 's/{"dst", kLzBlockRoom/{"target", kLzBlockRoom/'
 changed budget lz77/match_finders.cpp 's/shared_bytes = kOwnedBuckets/shared_bytes = 2 * kOwnedBuckets/'
-changed rows bwt/bwt_rank.cpp 's/{"dst_rows", /{"lost_rows", /'
-changed item pages/zero_page.cpp 's/N \/ (kMaxPageBytes \/ 4)/N \/ (kMaxPageBytes \/ 2)/'
-changed elements lz4/lz4_two_phase.cpp 's/{"matches", N \* 2}/{"matches", N * 3}/'
+changed item pages/zero_page.cpp 's/{"src_sizes", 4}/{"src_sizes", 8}/'
+changed elements lz4/lz4_two_phase.cpp 's/{"matches", 2 \* 4 \* kMaxPageMatches}/{"matches", N * 2}/'
 changed whole lz77/match_finders.cpp 's/{"matches", N \* 12}/{"matches", N * 10}/'
+changed parts lz77/demux.cpp 's/N \/ kLzSegmentBytes \* 16/N \/ kLzSegmentBytes * 16 + 2/'
 changed words pages/zero_page.cpp 's/{"src", N}/{"src", SizeExpr(std::string("page").size())}/'
 expect 1 "${mistakes[@]}"
 says "demux_scatter: no buffer of its cost is the parameter dst"
 says "demux_scatter: the buffer target of its cost is no parameter"
 says "lz77_link: its shared arrays take 8192 bytes, its budget has 16384"
-says "bwt_rank: the buffer lost_rows of its cost is no parameter"
-says "zero_page: an item is 8192 bytes of input by the size of the buffer src_sizes, and 4096 by that of flags"
-says "lz4_match_page: the buffer matches of N*3 bytes has not 2048 elements of 4 bytes an item"
+says "zero_page: the buffer src_sizes of 8 bytes has not 1 elements of 4 bytes an item"
+says "lz4_match_page: the buffer matches of N*2 bytes has not 2048 elements of 4 bytes an item"
 says "lz77_hash: the buffer matches of N*10 bytes is no whole number of elements of 4"
+says "demux_count: the buffer counts of N/4096*16+2 bytes is no whole number of elements of 4"
 says "zero_page: the size of the buffer src is none that this tool understands"
-for file in name budget rows item elements whole words; do says "/$file/"; done
+for file in name budget parts item elements whole words; do says "/$file/"; done
 expect 2 "$kernels/bwt/bwt_reference.cpp"
 says "no file holds a kernel"
 exit $failures

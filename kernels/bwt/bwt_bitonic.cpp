@@ -54,7 +54,8 @@ class BitonicDoubling {
     });
     WarpVar rank_of_block(k_, 0);
     k_.if_(n_ != 0, [&] { rank_of_block = shuffle(rank_of(k_.constant<u32>(0)), 0); });
-    write_bwt_block(item_, stretches_, [&](const LaneU32& i) { return suffix_at(i); }, *rank_of_block);
+    write_bwt_block(
+        item_, stretches_, [&](const LaneU32& i) { return suffix_at(i); }, *rank_of_block);
   }
 
  private:
@@ -128,7 +129,7 @@ KernelDefinition bwt_bitonic() {
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = 10 * kMaxBitonicBytes + SuffixStretches::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kMaxBitonicBytes,
-                .buffers = strided_buffers({{"src", N}, {"dst", N + 12}, {"dst_rows", N / 1024}}, kMaxBitonicBytes),
+                .buffers = strided_buffers({{"src", N}, {"dst", kBwtBlockRoom}}),
                 .note = "one CTA an item of at most 4096 bytes"}},
       [](const StridedItem& item) {
         return sort_within_limits(item, item.k.constant(kMaxBitonicBytes),

@@ -125,8 +125,7 @@ KernelDefinition bwt_inverse() {
        .block = kBwtInverseThreads,
        .budget = {.registers = 64, .shared_bytes = List::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtInverseThreads} / kTransformItemBytes,
-                .buffers = strided_buffers(
-                    {{"src", N + 16}, {"src_rows", N / 1024}, {"dst", N}, {"scratch", N * 4 + 8}}, kTransformItemBytes),
+                .buffers = strided_buffers({{"src", kBwtBlockRoom}, {"dst", N}, {"scratch", N * 4 + 8}}),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return (item_bytes + 3) / 2; },
       [](const BwtItem& item) { return Inverse(item).invert(); });

@@ -41,11 +41,13 @@ struct CtaOutcome {
 };
 inline BlockU32 status_value(dsl::Kernel& k, StreamStatus status) { return k.constant(static_cast<dsl::u32>(status)); }
 
-// The buffers of a launch over items of `item_bytes`: these, and what every item has a word of.
-inline std::vector<dsl::Buffer> strided_buffers(std::vector<dsl::Buffer> buffers, uint32_t item_bytes) {
-  for (const char* name : {"src_sizes", "dst_sizes", "statuses"}) buffers.push_back({name, dsl::N / (item_bytes / 4)});
+// These buffers, and what every item has a word of.
+inline std::vector<dsl::Buffer> strided_buffers(std::vector<dsl::Buffer> buffers) {
+  for (const char* name : {"src_sizes", "dst_sizes", "statuses"}) buffers.push_back({name, 4});
   return buffers;
 }
+// Room for bwt_block_bytes(N), a multiple of the strides' unit where N is one: a row for each segment, and the length.
+inline constexpr dsl::SizeExpr kBwtBlockRoom = dsl::N + dsl::N / (4 * kBwtSegmentBytes) * 16 + 16;
 
 namespace detail {
 
@@ -90,10 +92,8 @@ template <class Body>
 dsl::KernelDefinition define_column(std::string_view name, std::vector<dsl::Buffer> buffers, dsl::u32 shared_bytes,
                                     Body body, dsl::Where where = dsl::Where::current()) {
   using namespace dsl;
-  for (const char* offsets : {"src_offsets", "dst_offsets"})
-    buffers.push_back({offsets, N / (kTransformItemBytes / 8)});
-  for (const char* words : {"src_sizes", "dst_capacities", "dst_sizes", "statuses"})
-    buffers.push_back({words, N / (kTransformItemBytes / 4)});
+  for (const char* offsets : {"src_offsets", "dst_offsets"}) buffers.push_back({offsets, 8});
+  for (const char* words : {"src_sizes", "dst_capacities", "dst_sizes", "statuses"}) buffers.push_back({words, 4});
   return define(
       KernelSpec{.name = std::string(name),
                  .block = kColumnThreads,

@@ -160,8 +160,7 @@ KernelDefinition bwt_radix() {
        .min_blocks = 2,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtSortThreads} / kTransformItemBytes,
-                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 16}},
-                                           kTransformItemBytes),
+                .buffers = strided_buffers({{"src", N}, {"dst", kBwtBlockRoom}, {"scratch", N * 16}}),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return item_bytes * 2; },
       [](const BwtItem& item) {

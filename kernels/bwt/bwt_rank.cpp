@@ -359,7 +359,8 @@ class DiscardingDoubling {
   void write_block() {
     WarpVar rank_of_block(k_, 0);
     k_.if_(n_ != 0, [&] { rank_of_block = shuffle(rank_of(k_.constant<u32>(0)), 0); });
-    write_bwt_block(item_, sort_, [&](const LaneU32& i) { return order(i).load(); }, *rank_of_block);
+    write_bwt_block(
+        item_, sort_, [&](const LaneU32& i) { return order(i).load(); }, *rank_of_block);
   }
 
   const BwtItem& item_;
@@ -383,8 +384,7 @@ KernelDefinition bwt_rank() {
        .min_blocks = 1,
        .budget = {.registers = 64, .shared_bytes = SuffixSort::kSharedBytes},
        .cost = {.threads_per_element = double{kBwtRankThreads} / kTransformItemBytes,
-                .buffers = strided_buffers({{"src", N}, {"dst", N + 16}, {"dst_rows", N / 1024}, {"scratch", N * 24}},
-                                           kTransformItemBytes),
+                .buffers = strided_buffers({{"src", N}, {"dst", kBwtBlockRoom}, {"scratch", N * 24}}),
                 .note = "one CTA an item, which is of 64 KiB here"}},
       [](const BlockU32& item_bytes) { return (item_bytes + 1) / 2 + (item_bytes * 5 + 1) / 2; },
       [](const BwtItem& item) {

@@ -146,7 +146,7 @@ KernelDefinition zero_runs_encode() {
   return define_column(kZeroRunsEncode, {{"src", N}, {"dst", N * 2}}, Stretches::kSharedBytes, encode);
 }
 KernelDefinition zero_runs_decode() {
-  return define_column(kZeroRunsDecode, {{"src", N * 2}, {"dst", N}}, Stretches::kSharedBytes, decode);
+  return define_column(kZeroRunsDecode, {{"src", M}, {"dst", N}}, Stretches::kSharedBytes, decode);
 }
 
 }  // namespace ptxkit::kernels

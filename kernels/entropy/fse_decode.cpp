@@ -81,7 +81,7 @@ class Decoder {
 
 KernelDefinition fse_decode() {
   return define_transform<>(kFseDecode,
-                            {.registers = 64, .shared_bytes = (kMaxStates + LaneReader::kRingWords) * sizeof(u32)},
+                            {.registers = 64, .shared_bytes = (kMaxStates + LaneReader::kRingWords) * sizeof(u32)}, M,
                             "one warp a stream", [](TransformItem& item, const auto& fail_if) {
                               const auto places = item.k.shared<u32, kMaxStates, 16>("places");
                               const auto ring = item.k.shared<u32, LaneReader::kRingWords, 16>("ring");

@@ -35,7 +35,7 @@ struct Coder {
 KernelDefinition fse_encode() {
   return define_transform<Arg<"accuracy_bits", u32>>(
       kFseEncode,
-      {.registers = 72, .shared_bytes = 2 * kSymbols * sizeof(u32) + kMaxStates * (sizeof(u8) + sizeof(u16))},
+      {.registers = 72, .shared_bytes = 2 * kSymbols * sizeof(u32) + kMaxStates * (sizeof(u8) + sizeof(u16))}, N,
       "one warp a stream", [](TransformItem& item, const auto& fail_if, const BlockU32& wanted_bits) {
         Kernel& k = item.k;
         const SymbolWords counts = k.shared<u32, kSymbols, 16>("counts").data();

@@ -75,7 +75,8 @@ class Decoder {
   void fill_short_codes() {
     std::array<LaneVar, kTableBits> limits = [&]<u32... L>(std::integer_sequence<u32, L...>) {
       return std::array{LaneVar(k_, codes_.limits.at<L + 1>().load())...};
-    }(std::make_integer_sequence<u32, kTableBits>{});
+    }
+    (std::make_integer_sequence<u32, kTableBits>{});
     k_.range(k_.constant<u32>(0), kTableEntries, kWarpLanes, [&](const auto& first) {
       const LaneU32 entry = first + k_.lane();
       const LaneU32 bits = entry << (kMaxCodeBits - kTableBits);
@@ -150,7 +151,7 @@ KernelDefinition huffman_decode() {
                             {.registers = 64,
                              .shared_bytes = (2 * (kMaxCodeBits + 1) + LaneReader::kRingWords) * sizeof(u32) +
                                              kSymbols + kTableEntries * sizeof(u16) + kLongEntries + kSymbols},
-                            "one warp a stream", [](TransformItem& item, const auto& fail_if) {
+                            M, "one warp a stream", [](TransformItem& item, const auto& fail_if) {
                               const auto limits = item.k.shared<u32, kMaxCodeBits + 1, 16>("limits");
                               const auto ranks = item.k.shared<u32, kMaxCodeBits + 1, 16>("ranks");
                               const auto symbols = item.k.shared<u8, kSymbols, 16>("symbols");

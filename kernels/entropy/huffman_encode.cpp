@@ -188,7 +188,7 @@ struct Coder {
 
 KernelDefinition huffman_encode() {
   return define_transform<>(
-      kHuffmanEncode, {.registers = 72, .shared_bytes = (5 * kSymbols + kMaxCodeBits + 1) * sizeof(u32)},
+      kHuffmanEncode, {.registers = 72, .shared_bytes = (5 * kSymbols + kMaxCodeBits + 1) * sizeof(u32)}, N,
       "one warp a stream", [](TransformItem& item, const auto& fail_if) {
         Kernel& k = item.k;
         const Workspace shared{k.shared<u32, kSymbols, 16>("counts").data(),

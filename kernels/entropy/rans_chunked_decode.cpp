@@ -370,7 +370,7 @@ constexpr u32 kRingWords = WordRing::kWords * kWarpLanes * kWarps;
 KernelDefinition rans_chunked_decode() {
   return define_cta_transform<kWarps>(
       kRansChunkedDecode,
-      {.registers = 72, .shared_bytes = kSlots + (kSymbols + kRingWords + kWarps + 2) * sizeof(u32)},
+      {.registers = 72, .shared_bytes = kSlots + (kSymbols + kRingWords + kWarps + 2) * sizeof(u32)}, M,
       "four warps a stream, each every fourth batch of chunks", [](TransformItem& item) {
         Kernel& k = item.k;
         const auto table = k.shared<u32, kSymbols, 16>("table");

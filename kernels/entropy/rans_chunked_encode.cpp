@@ -133,7 +133,7 @@ class Encoder {
 
 KernelDefinition rans_chunked_encode() {
   return define_transform<Arg<"scale_bits", u32>, Arg<"lanes", u32>, Arg<"chunk_bytes", u32>>(
-      kRansChunkedEncode, {.registers = 72, .shared_bytes = 3 * kSymbols * sizeof(u32)}, "one warp a stream",
+      kRansChunkedEncode, {.registers = 72, .shared_bytes = 3 * kSymbols * sizeof(u32)}, N, "one warp a stream",
       [](TransformItem& item, const auto& fail_if, const Option& scale_bits, const Option& lanes,
          const Option& chunk_bytes) {
         const auto counts = item.k.shared<u32, kSymbols, 16>("counts");

@@ -233,7 +233,7 @@ class Decoder {
 KernelDefinition rans_warp_decode() {
   return define_cta_transform<kWarps>(
       kRansWarpDecode,
-      {.registers = 72, .shared_bytes = (kSlots + kWarps) * sizeof(u32) + kWarps * kRingWords * sizeof(u16)},
+      {.registers = 72, .shared_bytes = (kSlots + kWarps) * sizeof(u32) + kWarps * kRingWords * sizeof(u16)}, M,
       "four warps a stream, each every fourth chunk", [](TransformItem& item) {
         Kernel& k = item.k;
         const auto slots = k.shared<u32, kSlots, 16>("slots");

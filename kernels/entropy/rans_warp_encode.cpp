@@ -191,7 +191,7 @@ class Encoder {
 
 KernelDefinition rans_warp_encode() {
   return define_transform<Arg<"scale_bits", u32>, Arg<"chunk_bits", u32>>(
-      kRansWarpEncode, {.registers = 72, .shared_bytes = 3 * kSymbols * sizeof(u32)}, "one warp a stream",
+      kRansWarpEncode, {.registers = 72, .shared_bytes = 3 * kSymbols * sizeof(u32)}, N, "one warp a stream",
       [](TransformItem& item, const auto& fail_if, const Option& scale_bits, const Option& chunk_bits) {
         const auto counts = item.k.shared<u32, kSymbols, 16>("counts");
         const auto entries = item.k.shared<u32, 2 * kSymbols, 16>("entries");

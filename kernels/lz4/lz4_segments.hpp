@@ -361,8 +361,9 @@ class SegmentedBlock {
     const Left left = this->left();
     writer_.resume(broadcast(left.anchor), *written_);
     k_.if_(broadcast(left.end) != 0, [&] {
-      k_.once_per_warp(
-          [&] { list_from(k_.constant<u32>(0)).store_vector(std::array{left.start | left.end << 16, left.from}); });
+      k_.once_per_warp([&] {
+        list_from(k_.constant<u32>(0)).store_vector(std::array{left.start | left.end << 16, left.from});
+      });
       k_.sync_warp();
       writer_.append(list_from(k_.constant<u32>(0)), k_.constant<u32>(1));
     });
@@ -413,11 +414,7 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
                  .min_blocks = min_blocks,
                  .budget = budget,
                  .cost = {.threads_per_element = double{kChunkThreads} / kMaxChunkBytes,
-                          .buffers = {{"src", N},
-                                      {"dst", N},
-                                      {"src_sizes", N / (kMaxChunkBytes / 4)},
-                                      {"dst_sizes", N / (kMaxChunkBytes / 4)},
-                                      {"flags", N / kMaxChunkBytes}},
+                          .buffers = {{"src", N}, {"dst", N}, {"src_sizes", 4}, {"dst_sizes", 4}, {"flags", 1}},
                           .note = "one CTA an item"}},
       [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
          Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,

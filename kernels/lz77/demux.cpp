@@ -59,6 +59,10 @@ struct Segment : LzItem {
   BlockU32 first_count;
 };
 
+// Room for lz_block_bound(N), a multiple of the strides' unit where N is one.
+constexpr SizeExpr kLzBlockRoom =
+    N + N / 128 * 16 + N / (4 * kLzSegmentBytes) * 16 + (kLzBlockHeaderBytes + kStrideUnitBytes);
+
 KernelSpec spec_of(std::string_view name, std::vector<Buffer> buffers) {
   buffers.push_back({"sizes", 4});
   return {.name = std::string(name),
@@ -73,7 +77,7 @@ KernelSpec spec_of(std::string_view name, std::vector<Buffer> buffers) {
 
 KernelDefinition demux_count() {
   return define(
-      spec_of(kDemuxCount, {{"matches", N * 12}, {"counts", N / (kLzSegmentBytes / 16)}}),
+      spec_of(kDemuxCount, {{"matches", N * 12}, {"counts", N / kLzSegmentBytes * 16}}),
       [](Kernel& k, Arg<"matches", Matches> matches, Arg<"sizes", LzSizes> sizes,
          Arg<"counts", Ptr<Global, u32, 16>> counts, Arg<"item_bytes", u32> item_bytes) {
         const Segment segment(k, sizes, item_bytes);
@@ -94,8 +98,8 @@ KernelDefinition demux_scatter() {
   return define(
       spec_of(kDemuxScatter, {{"src", N},
                               {"matches", N * 12},
-                              {"counts", N / (kLzSegmentBytes / 16)},
-                              {"dst", N * 2 + kLzBlockHeaderBytes},
+                              {"counts", N / kLzSegmentBytes * 16},
+                              {"dst", kLzBlockRoom},
                               {"stream_offsets", kLzStreams * 8},
                               {"stream_sizes", kLzStreams * 4}}),
       [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, 16>> all_bytes, Arg<"sizes", LzSizes> sizes,

@@ -170,7 +170,7 @@ class Decoder {
 
 KernelDefinition lz77_decode() {
   return define_transform<>(
-      kLz77Decode, {.registers = 64, .shared_bytes = Decoder::kListWords * sizeof(u32)}, "one warp a block",
+      kLz77Decode, {.registers = 64, .shared_bytes = Decoder::kListWords * sizeof(u32)}, M, "one warp a block",
       [](TransformItem& item, const auto& fail_if) {
         fail_if(item.src_size < kLzBlockHeaderBytes, StreamStatus::input_overrun);
         const auto list = item.k.shared<u32, Decoder::kListWords, 16>("list");

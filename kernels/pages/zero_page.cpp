@@ -12,7 +12,7 @@ KernelDefinition zero_page() {
                  .block = kZeroPageShape.block_threads,
                  .budget = {.registers = 24},
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
-                          .buffers = {{"src", N}, {"src_sizes", N / (kMaxPageBytes / 4)}, {"flags", N / kMaxPageBytes}},
+                          .buffers = {{"src", N}, {"src_sizes", 4}, {"flags", 1}},
                           .note = "one warp a page"}},
       [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
          Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,

@@ -18,7 +18,6 @@
 namespace ptxkit::lint {
 namespace {
 
-constexpr std::string_view kRest = "_rows";
 constexpr std::string_view kItemCount = "item_count";
 
 bool is_dsl(const clang::NamedDecl* decl, llvm::StringRef name) {
@@ -59,15 +58,23 @@ std::vector<const Kind*> all_below(const clang::Stmt* stmt) {
   return found;
 }
 
-// times * N / over + plus bytes: a dsl::SizeExpr.
+// A dsl::SizeExpr: terms of N and M, and bytes.
 struct Size {
-  std::uint64_t times = 0, over = 1, plus = 0;
+  struct Term {
+    char variable;
+    std::uint64_t times, over;
+  };
+  std::vector<Term> terms;
+  std::uint64_t plus = 0;
 };
 
 std::string text_of(const Size& size) {
-  std::string text = size.times == 0 ? "" : "N";
-  if (size.times > 1) text += "*" + std::to_string(size.times);
-  if (size.over > 1) text += "/" + std::to_string(size.over);
+  std::string text;
+  for (const auto& [variable, times, over] : size.terms) {
+    text += (text.empty() ? "" : "+") + std::string(1, variable);
+    if (over > 1) text += "/" + std::to_string(over);
+    if (times > 1) text += "*" + std::to_string(times);
+  }
   if (size.plus != 0) text += (text.empty() ? "" : "+") + std::to_string(size.plus);
   return text.empty() ? "0" : text;
 }
@@ -102,6 +109,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     } else if (!llvm::StringRef(callee->getQualifiedNameAsString()).starts_with("ptxkit::dsl::")) {
       for (unsigned i = 0; i < std::min(call->getNumArgs(), callee->getNumParams()); ++i) {
         if (const auto value = number(call->getArg(i))) known_[callee->getParamDecl(i)] = *value;
+        if (const auto value = size(call->getArg(i))) known_sizes_[callee->getParamDecl(i)] = *value;
       }
       follow(callee);
     }
@@ -256,34 +264,39 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     }
   }
 
+  // A constant, or what the functions on the way here were called with.
   std::optional<Size> size(const clang::Expr* expression) const {
+    if (!is_dsl(expression->getType().getNonReferenceType()->getAsCXXRecordDecl(), "SizeExpr")) return std::nullopt;
+    for (const auto* name : all_below<clang::DeclRefExpr>(expression)) {
+      const auto found = known_sizes_.find(name->getDecl());
+      if (found != known_sizes_.end()) return found->second;
+    }
     clang::Expr::EvalResult value;
-    if (!expression->isValueDependent() && expression->EvaluateAsRValue(value, context_) && value.Val.isStruct() &&
-        value.Val.getStructNumFields() == 3) {
-      const auto field = [&](unsigned i) { return value.Val.getStructField(i).getInt().getZExtValue(); };
-      return Size{field(0), field(1), field(2)};
+    if (expression->isValueDependent() || !expression->EvaluateAsRValue(value, context_)) return std::nullopt;
+    const clang::APValue* found = &value.Val;
+    // A reference to a constant evaluates to where that lies.
+    if (found->isLValue()) {
+      const auto* variable = found->getLValueBase().dyn_cast<const clang::ValueDecl*>();
+      const auto* constant = llvm::dyn_cast_or_null<clang::VarDecl>(variable);
+      found = constant == nullptr ? nullptr : constant->evaluateValue();
     }
-    const auto operations = all_below<clang::CXXOperatorCallExpr>(expression);
-    if (operations.empty() || operations[0]->getNumArgs() != 2) return std::nullopt;
-    const auto of = size(operations[0]->getArg(0));
-    const auto by = number(operations[0]->getArg(1));
-    if (!of || !by) return std::nullopt;
-    switch (operations[0]->getOperator()) {
-      case clang::OO_Star:
-        return Size{of->times * *by, of->over, of->plus * *by};
-      case clang::OO_Slash:
-        return *by == 0 ? std::nullopt : std::optional(Size{of->times, of->over * *by, of->plus / *by});
-      case clang::OO_Plus:
-        return Size{of->times, of->over, of->plus + *by};
-      default:
-        return std::nullopt;
+    if (found == nullptr || !found->isStruct() || found->getStructNumFields() != 2) return std::nullopt;
+    const clang::APValue& terms = found->getStructField(0);
+    Size size{{}, found->getStructField(1).getInt().getZExtValue()};
+    for (unsigned i = 0; i < terms.getArrayInitializedElts(); ++i) {
+      const clang::APValue& term = terms.getArrayInitializedElt(i);
+      const auto field = [&](unsigned of) { return term.getStructField(of).getInt().getZExtValue(); };
+      if (field(1) != 0) size.terms.push_back({static_cast<char>(field(0)), field(1), field(2)});
     }
+    return size;
   }
 
   clang::ASTContext& context_;
   std::set<const clang::FunctionDecl*> visited_;
   std::map<const clang::ValueDecl*, std::set<std::string>> names_of_;  // what a loop's variable goes through
-  std::map<const clang::ValueDecl*, std::uint64_t> known_;             // parameters of functions that were followed
+  // Parameters of functions that were followed.
+  std::map<const clang::ValueDecl*, std::uint64_t> known_;
+  std::map<const clang::ValueDecl*, Size> known_sizes_;
 };
 
 class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
@@ -309,10 +322,7 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
       if (!memory.buffers.contains(name)) report("no buffer of its cost is the parameter " + name);
     }
     for (const auto& [name, size] : memory.buffers) {
-      // "dst_rows": what dst takes beside the buffer dst, since a size is one term.
-      const bool is_rest =
-          name.ends_with(kRest) && memory.pointers.contains(name.substr(0, name.size() - kRest.size()));
-      if (!is_rest && !memory.pointers.contains(name)) report("the buffer " + name + " of its cost is no parameter");
+      if (!memory.pointers.contains(name)) report("the buffer " + name + " of its cost is no parameter");
     }
     check_sizes(memory, report);
     if (memory.pointers.empty()) report("found no parameter that points to memory");
@@ -326,11 +336,9 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
   }
 
  private:
-  // What has so many elements an item has them for items of the same size as the others; the rest holds whole elements.
+  // What has so many elements an item declares them; the rest holds whole elements.
   template <class Report>
   static void check_sizes(const KernelMemory& memory, const Report& report) {
-    std::optional<std::pair<std::string, std::uint64_t>>
-        first;  // a buffer and the bytes of input that an item is there
     for (const auto& [name, size] : memory.buffers) {
       if (!size) {
         report("the size of the buffer " + name + " is none that this tool understands");
@@ -340,22 +348,19 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
       if (pointer == memory.pointers.end()) continue;
       const std::uint64_t element_bytes = pointer->second;
       const auto count = memory.elements_an_item.find(name);
-      if (count == memory.elements_an_item.end()) {
-        if ((size->over == 1 && size->times % element_bytes != 0) || size->plus % element_bytes != 0) {
-          report("the buffer " + name + " of " + text_of(*size) + " bytes is no whole number of elements of " +
-                 std::to_string(element_bytes));
+      if (count != memory.elements_an_item.end()) {
+        if (!size->terms.empty() || size->plus != count->second * element_bytes) {
+          report("the buffer " + name + " of " + text_of(*size) + " bytes has not " + std::to_string(count->second) +
+                 " elements of " + std::to_string(element_bytes) + " bytes an item");
         }
         continue;
       }
-      const std::uint64_t bytes = count->second * element_bytes * size->over;
-      if (size->times == 0 || size->plus != 0 || bytes % size->times != 0) {
-        report("the buffer " + name + " of " + text_of(*size) + " bytes has not " + std::to_string(count->second) +
-               " elements of " + std::to_string(element_bytes) + " bytes an item");
-      } else if (const std::uint64_t item_bytes = bytes / size->times; !first) {
-        first = {name, item_bytes};
-      } else if (item_bytes != first->second) {
-        report("an item is " + std::to_string(item_bytes) + " bytes of input by the size of the buffer " + name +
-               ", and " + std::to_string(first->second) + " by that of " + first->first);
+      const bool is_whole =
+          size->plus % element_bytes == 0 &&
+          std::ranges::all_of(size->terms, [&](const Size::Term& term) { return term.times % element_bytes == 0; });
+      if (!is_whole) {
+        report("the buffer " + name + " of " + text_of(*size) + " bytes is no whole number of elements of " +
+               std::to_string(element_bytes));
       }
     }
   }

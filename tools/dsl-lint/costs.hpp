@@ -1,7 +1,7 @@
 // What a kernel's declaration says of memory against what its body takes: every pointer parameter is a buffer of the
 // @pz_cost block and the other way round; buffers of which the body says, by within(), how many elements an item has,
-// have them for items of the same size; the others hold whole elements of the parameter's type; and the shared arrays
-// add up to the budget.
+// declare just those; the others hold whole elements of the parameter's type; and the shared arrays add up to the
+// budget.
 #pragma once
 
 namespace clang {

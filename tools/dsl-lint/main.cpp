@@ -2,6 +2,7 @@
 //
 //   dsl-lint -p BUILD --steady NAME… FILE…
 //   dsl-lint -p BUILD --costs [--prelude HEADER] FILE…
+//   dsl-lint -p BUILD --regions FILE…
 //
 // A header that all files include before anything else, and that costs most of the time, is read once as the prelude.
 //
@@ -11,9 +12,10 @@
 // function whose body is elsewhere the name decides.
 //
 // With --costs the files hold kernels, and what each declares of memory is compared with what it takes (costs.hpp).
+// With --regions they launch kernels, and regions of device memory have no size but what those declare (regions.hpp).
 //
-// Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does not compile or holds no kernel, or a name that no
-// file defines.
+// Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does not compile, none that holds a kernel or makes a
+// region, or a name that no file defines.
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include "tools/dsl-lint/costs.hpp"
+#include "tools/dsl-lint/regions.hpp"
 
 namespace {
 
@@ -38,6 +41,8 @@ llvm::cl::list<std::string> steady("steady", llvm::cl::desc("a function of the s
                                    llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
 llvm::cl::opt<bool> costs("costs", llvm::cl::desc("compare the kernels' costs and budgets with their bodies"),
                           llvm::cl::cat(category));
+llvm::cl::opt<bool> regions("regions", llvm::cl::desc("find sizes of regions that no kernel declares"),
+                            llvm::cl::cat(category));
 llvm::cl::opt<std::string> prelude("prelude", llvm::cl::desc("a header that every file begins with, read once"),
                                    llvm::cl::value_desc("HEADER"), llvm::cl::cat(category));
 
@@ -62,6 +67,7 @@ struct Findings {
   std::set<std::string> seen_roots;
   unsigned count = 0;
   ptxkit::lint::CostFindings costs;
+  ptxkit::lint::RegionFindings regions;
 };
 
 // What the body of one function reaches.
@@ -150,6 +156,7 @@ class Consumer : public clang::ASTConsumer {
   void HandleTranslationUnit(clang::ASTContext& context) override {
     if (!steady.empty()) FindRoots(context, findings_).TraverseDecl(context.getTranslationUnitDecl());
     if (costs) ptxkit::lint::check_costs(context, findings_.costs);
+    if (regions) ptxkit::lint::check_regions(context, findings_.regions);
   }
 
  private:
@@ -246,5 +253,9 @@ int main(int argc, const char** argv) {
     llvm::errs() << "dsl-lint: no file holds a kernel\n";
     is_complete = false;
   }
-  return findings.count + findings.costs.count != 0 ? 1 : is_complete ? 0 : 2;
+  if (regions && findings.regions.size_count == 0) {
+    llvm::errs() << "dsl-lint: no file makes a region\n";
+    is_complete = false;
+  }
+  return findings.count + findings.costs.count + findings.regions.count != 0 ? 1 : is_complete ? 0 : 2;
 }

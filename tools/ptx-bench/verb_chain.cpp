@@ -10,6 +10,8 @@
 #include "runtime/backend/cpu/coders/coders.hpp"
 #include "runtime/backend/cuda/cuda_machine.hpp"
 #include "runtime/backend/kernels/block_kernels.hpp"
+#include "runtime/backend/kernels/declared_costs.hpp"
+#include "runtime/backend/kernels/lz_calls.hpp"
 #include "runtime/codec/block_codec.hpp"
 #include "runtime/codec/coded_stream.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
@@ -21,7 +23,6 @@ namespace {
 using codec::BlockToEncode;
 using codec::Bytes;
 using codec::Machine;
-using driver::LaunchArgument;
 using format::PtzCodec;
 
 constexpr unsigned kSplitQueues = 32;  // a block each: what the chain takes in groups
@@ -56,47 +57,26 @@ class SplitEncoder {
 
  private:
   enum Regions : std::size_t { kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes };
+  static constexpr codec::RegionName kRegions[] = {
+      {"raw"},          {"raw size"}, {"matches", true},        {"resolved matches", true},
+      {"counts", true}, {"lz block"}, {"stream offsets", true}, {"stream sizes", true}};
 
   Result<void> submit(unsigned queue, Bytes raw) {
     using namespace kernels;
     const auto size = static_cast<std::uint32_t>(raw.size());
-    const std::uint32_t room = (size + 15) / 16 * 16, segments = (size + kLzSegmentBytes - 1) / kLzSegmentBytes;
-    const std::uint32_t position_blocks = (size + kLzBlockThreads - 1) / kLzBlockThreads;
-    const codec::Region regions[] = {{"raw", room},
-                                     {"raw size", 4},
-                                     {"matches", size * sizeof(LzMatch), nullptr, true},
-                                     {"resolved matches", size * sizeof(LzMatch), nullptr, true},
-                                     {"counts", std::size_t{16} * segments, nullptr, true},
-                                     {"lz block", lz_block_bound(size)},
-                                     {"stream offsets", 8 * kLzStreams, nullptr, true},
-                                     {"stream sizes", 4 * kLzStreams, nullptr, true}};
-    if (auto arranged = machine_->arrange(queue, regions); !arranged) return arranged;
+    const std::vector<codec::KernelCall> calls = codec::lz_block_calls(
+        {kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, 1, (size + 15) / 16 * 16, 0);
+    const auto regions = costs_.regions(kRegions, calls);
+    if (!regions) return tl::unexpected(regions.error());
+    if (auto arranged = machine_->arrange(queue, *regions); !arranged) return arranged;
     std::copy(raw.begin(), raw.end(), machine_->host(queue, kRaw).begin());
     std::memcpy(machine_->host(queue, kRawSize).data(), &size, sizeof size);
-    const auto at = [&](std::size_t region) { return LaunchArgument::of_address(machine_->address(queue, region)); };
-    const LaunchArgument sizes = at(kRawSize), item_bytes = LaunchArgument::of(room);
-    struct Step {
-      std::string_view kernel;
-      std::uint32_t grid_blocks, block_threads;
-      std::vector<LaunchArgument> arguments;
-    };
-    const Step steps[] = {
-        {kLz77Link, kLzLinkBlocks, 32, {at(kRaw), sizes, at(kMatches), item_bytes}},
-        {kLz77Hash, position_blocks, kLzBlockThreads, {at(kRaw), sizes, at(kMatches), item_bytes}},
-        {kLz77Lazy, position_blocks, kLzBlockThreads, {at(kMatches), at(kResolved), sizes, item_bytes}},
-        {kDemuxCount, segments, 32, {at(kResolved), sizes, at(kCounts), item_bytes}},
-        {kDemuxScatter,
-         segments,
-         32,
-         {at(kRaw), sizes, at(kResolved), at(kCounts), at(kLz), at(kStreamAt), at(kStreamSizes), item_bytes,
-          LaunchArgument::of(std::uint32_t{0})}}};
     for (const std::size_t region : {kRaw, kRawSize}) {
       if (auto copied = machine_->upload(queue, region); !copied) return copied;
     }
-    for (const Step& step : steps) {
-      if (auto ready = machine_->prepare(step.kernel); !ready) return ready;
-      auto launched = machine_->launch(queue, step.kernel, step.grid_blocks, step.block_threads, step.arguments);
-      if (!launched) return launched;
+    for (const codec::KernelCall& call : calls) {
+      if (auto ready = machine_->prepare(call.kernel); !ready) return ready;
+      if (auto launched = codec::launch(*machine_, queue, call); !launched) return launched;
     }
     return machine_->download(queue, kLz);
   }
@@ -114,6 +94,7 @@ class SplitEncoder {
   }
 
   std::unique_ptr<Machine> machine_;
+  codec::DeclaredCosts costs_{*machine_};
   codec::Executor& executor_;
 };
 

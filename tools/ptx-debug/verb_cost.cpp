@@ -1,5 +1,6 @@
 // `ptx-debug cost FILE...`: what each text's @pz_cost block says its kernel takes, for inputs of given sizes.
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 
 #include "analyzer/report/place.hpp"
 #include "kernels/cost.hpp"
+#include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
@@ -20,28 +22,26 @@ using Json = nlohmann::ordered_json;
 struct CostOptions {
   Inputs inputs;
   std::vector<uint64_t> sizes = {256 << 10, 4 << 20};
+  uint64_t item_count = 1;
+  std::optional<uint64_t> coded_bytes;  // without: as many as N, since what is not shorter is stored as it is
   bool json = false;
+
+  kernels::LaunchSize launch(uint64_t input_bytes) const {
+    return {input_bytes, item_count, coded_bytes.value_or(input_bytes)};
+  }
 };
 
-std::string text_of(const kernels::CostExpression& bytes) {
-  if (bytes.divisor) return fmt::format("N/{}", bytes.divisor);
-  if (bytes.factor == 0) return std::to_string(bytes.constant);
-  std::string text = bytes.factor == 1 ? "N" : fmt::format("N*{}", bytes.factor);
-  return bytes.constant ? fmt::format("{}+{}", text, bytes.constant) : text;
-}
-
-Result<std::string> table(const std::string& name, const kernels::KernelCost& cost,
-                          const std::vector<uint64_t>& sizes) {
+Result<std::string> table(const std::string& name, const kernels::KernelCost& cost, const CostOptions& options) {
   std::string out =
       fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n", printable(name),
                   cost.threads_per_element, cost.passes, cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
   if (!cost.note.empty()) out += fmt::format("  {}\n", cost.note);
-  out += fmt::format("  {:<16} {:<20}", "", "bytes of N");
-  for (const uint64_t size : sizes) out += fmt::format(" {:>16}", size);
+  out += fmt::format("  {:<16} {:<20}", "", fmt::format("N, in {}", plural(options.item_count, "item")));
+  for (const uint64_t size : options.sizes) out += fmt::format(" {:>16}", size);
   out += '\n';
   const auto row = [&](std::string_view what, std::string_view formula, const auto& value) -> Result<void> {
     out += fmt::format("  {:<16} {:<20}", what, formula);
-    for (const uint64_t size : sizes) {
+    for (const uint64_t size : options.sizes) {
       const Result<uint64_t> at = value(size);
       if (!at) return tl::unexpected(at.error());
       out += fmt::format(" {:>16}", *at);
@@ -50,29 +50,35 @@ Result<std::string> table(const std::string& name, const kernels::KernelCost& co
     return {};
   };
   for (const kernels::CostBuffer& buffer : cost.buffers) {
-    const auto written = row(buffer.name, text_of(buffer.bytes), [&](uint64_t n) { return buffer.bytes.evaluate(n); });
+    const auto written =
+        row(buffer.name, buffer.bytes.text(), [&](uint64_t n) { return buffer.bytes.evaluate(options.launch(n)); });
     if (!written) return tl::unexpected(written.error());
   }
-  auto written = row("memory", "", [&](uint64_t n) { return cost.memory_bytes(n); });
+  auto written = row("memory", "", [&](uint64_t n) { return cost.memory_bytes(options.launch(n)); });
   if (written) written = row("threads", "", [&](uint64_t n) { return cost.thread_count(n); });
   if (!written) return tl::unexpected(written.error());
   return out;
 }
 
-Result<std::string> json(const std::string& name, const kernels::KernelCost& cost, const std::vector<uint64_t>& sizes) {
+Result<std::string> json(const std::string& name, const kernels::KernelCost& cost, const CostOptions& options) {
   Json out = {{"path", name},          {"threads_per_element", cost.threads_per_element},
               {"passes", cost.passes}, {"local_mem_bytes", cost.local_mem_bytes},
               {"note", cost.note},     {"buffers", Json::array()},
               {"sizes", Json::array()}};
   for (const kernels::CostBuffer& buffer : cost.buffers) {
-    out["buffers"].push_back({{"name", buffer.name}, {"bytes", text_of(buffer.bytes)}});
+    out["buffers"].push_back({{"name", buffer.name}, {"bytes", buffer.bytes.text()}});
   }
-  for (const uint64_t size : sizes) {
-    const auto memory = cost.memory_bytes(size);
+  for (const uint64_t size : options.sizes) {
+    const kernels::LaunchSize launch = options.launch(size);
+    const auto memory = cost.memory_bytes(launch);
     if (!memory) return tl::unexpected(memory.error());
     const auto threads = cost.thread_count(size);
     if (!threads) return tl::unexpected(threads.error());
-    out["sizes"].push_back({{"input_bytes", size}, {"memory_bytes", *memory}, {"threads", *threads}});
+    out["sizes"].push_back({{"input_bytes", size},
+                            {"item_count", launch.item_count},
+                            {"coded_bytes", launch.coded_bytes},
+                            {"memory_bytes", *memory},
+                            {"threads", *threads}});
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -81,8 +87,8 @@ int show(const CostOptions& options) {
   const auto work = [&](container::PtxImage image, const std::string&) -> Answer {
     const auto cost = kernels::parse_kernel_cost(image.text);
     const auto text = !cost          ? Result<std::string>(tl::unexpected(cost.error()))
-                      : options.json ? json(image.name, *cost, options.sizes)
-                                     : table(image.name, *cost, options.sizes);
+                      : options.json ? json(image.name, *cost, options)
+                                     : table(image.name, *cost, options);
     if (text) return {rules::Status::good, *text};
     Error error = text.error();
     error.where = error.where.empty() ? image.name : fmt::format("{}: {}", image.name, error.where);
@@ -98,11 +104,18 @@ void add_cost(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("cost", "memory and threads that the @pz_cost block of each FILE declares");
   const auto options = std::make_shared<CostOptions>();
   add_inputs(*verb, options->inputs);
-  verb->add_option("--n", options->sizes, "bytes of input, separated by commas; 262144 and 4194304 without")
+  verb->add_option("--n", options->sizes,
+                   "N, bytes of input of all items, separated by commas; 262144 and 4194304 without")
       ->type_name("N")
       ->check(whole_number())
       ->delimiter(',')
       ->allow_extra_args(false);
+  verb->add_option("--items", options->item_count, "items that these bytes are of, as large as each other; 1 without")
+      ->type_name("COUNT")
+      ->check(whole_number());
+  verb->add_option("--coded", options->coded_bytes, "M, bytes of the coded form of all items; as many as N without")
+      ->type_name("M")
+      ->check(whole_number());
   verb->add_flag("--json", options->json, "as JSON");
   verb->callback([options, &action] { action = [options] { return show(*options); }; });
 }

@@ -273,7 +273,12 @@ TEST(Refusal, OptionsThatDoNotExist) {
   EXPECT_THROW((void)emit_ptx(kernel, {.debug_records = 100}), DslError);
 }
 
-TEST(Refusal, SizesThatTheCostGrammarLacks) { EXPECT_THROW((void)(N / 2 + 16).text(), DslError); }
+TEST(Refusal, SizesThatTheCostGrammarLacks) {
+  EXPECT_EQ((N + N / 4096 * 16 + M * 2 + 3 + 4).text(), "N+N/4096*16+M*2+7");
+  for (const SizeExpr& size : {N * 2, N + 1, N + M, N / 2, SizeExpr(8)}) EXPECT_THROW((void)(size / 2), DslError);
+  EXPECT_THROW((void)(N / 0), DslError);
+  EXPECT_THROW((void)(N + N / 2 + N / 3 + N / 4 + M), DslError);
+}
 
 }  // namespace
 }  // namespace ptxkit::dsl

@@ -18,7 +18,7 @@ uint64_t bytes_of(std::string_view expression, uint64_t input_bytes) {
     ADD_FAILURE() << parsed.error().message();
     return 0;
   }
-  return parsed->evaluate(input_bytes).value();
+  return parsed->evaluate({input_bytes}).value();
 }
 
 TEST(CostExpression, EveryFormOfTheGrammar) {
@@ -28,22 +28,40 @@ TEST(CostExpression, EveryFormOfTheGrammar) {
   EXPECT_EQ(bytes_of("N*2+4096", 9), 4114u);
   EXPECT_EQ(bytes_of("N/4", 9), 3u);
   EXPECT_EQ(bytes_of("N/4", 8), 2u);
+  EXPECT_EQ(bytes_of("N/4*16", 9), 48u);
+  EXPECT_EQ(bytes_of("N+N/4*16+N*2+7", 9), 9u + 48 + 18 + 7);
+}
+
+TEST(CostExpression, ADivisionCountsForEachItem) {
+  const auto bytes = parse_cost_expression("N/4096*16+N*2+8+M").value();
+  EXPECT_EQ(bytes.text(), "N/4096*16+N*2+8+M");
+  EXPECT_EQ(bytes.evaluate({.input_bytes = 3 * 4112, .item_count = 3, .coded_bytes = 100}).value(),
+            3 * 2 * 16 + 2 * 3 * 4112 + 3 * 8 + 100u);
+  EXPECT_EQ(bytes.evaluate({.input_bytes = 0, .item_count = 0}).value(), 0u);
+  for (const uint64_t item_count : {0u, 5u}) {
+    const auto unequal = bytes.evaluate({.input_bytes = 3 * 4112, .item_count = item_count});
+    ASSERT_FALSE(unequal);
+    EXPECT_THAT(unequal.error().message(), HasSubstr("12336 bytes are not as large as each other"));
+  }
 }
 
 TEST(CostExpression, AnythingElseIsAnError) {
   for (const char* text :
-       {"",    "M",     "n",   "N+",  "N*",  "N*x", "N*2+", "N*2+x", "N/0",     "N/",
-        "N/x", "N*2*3", "N-1", "2*N", "N N", "-1",  "1.5",  "0x10",  "N*2 + 1", "18446744073709551616",
-        "N+1"}) {
+       {"",    "L",     "n",     "N+",    "N*",  "N*x", "N*2+", "N*2+x", "N/0",     "N/",
+        "N/x", "N*2*3", "N-1",   "2*N",   "N N", "-1",  "1.5",  "0x10",  "N*2 + 1", "18446744073709551616",
+        "+N",  "N/2*",  "N/2/3", "N*2/3", "NM",  "N++1"}) {
     const auto parsed = parse_cost_expression(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_THAT(parsed.error().message(), HasSubstr("is not one of: integer, N, N*integer"));
+    EXPECT_THAT(parsed.error().message(), HasSubstr("is no sum of: integer, N, N*integer"));
   }
 }
 
 TEST(CostExpression, OverflowIsAnError) {
-  EXPECT_FALSE(parse_cost_expression("N*4")->evaluate(uint64_t{1} << 63));
-  EXPECT_FALSE(parse_cost_expression("N*1+1")->evaluate(~uint64_t{0}));
+  EXPECT_FALSE(parse_cost_expression("N*4")->evaluate({uint64_t{1} << 63}));
+  EXPECT_FALSE(parse_cost_expression("N*1+1")->evaluate({~uint64_t{0}}));
+  EXPECT_FALSE(parse_cost_expression("8")->evaluate({.item_count = uint64_t{1} << 61}));
+  EXPECT_FALSE(parse_cost_expression("M*2")->evaluate({.coded_bytes = uint64_t{1} << 63}));
+  EXPECT_FALSE(parse_cost_expression("N/2*8")->evaluate({~uint64_t{0}}));
 }
 
 std::string block(std::string_view buffers, std::string_view threads = "1") {
@@ -108,8 +126,8 @@ TEST(KernelCost, TheOriginalsFifteenAnnotationsGiveTheGoldenNumbers) {
     text += "// }\n\n__kernel void Encode(__global const unsigned char* input) {}\n";
     const auto cost = parse_kernel_cost(text);
     ASSERT_TRUE(cost) << cost.error().message();
-    EXPECT_EQ(cost->memory_bytes(256 << 10).value(), original.at_256_kib);
-    EXPECT_EQ(cost->memory_bytes(4 << 20).value(), original.at_4_mib);
+    EXPECT_EQ(cost->memory_bytes({256 << 10}).value(), original.at_256_kib);
+    EXPECT_EQ(cost->memory_bytes({4 << 20}).value(), original.at_4_mib);
     EXPECT_EQ(*cost->thread_count(4 << 20) * cost->passes, original.threads_at_4_mib);
     EXPECT_EQ(cost->local_mem_bytes, original.local_mem_bytes);
     EXPECT_EQ(cost->note, original.note == nullptr ? "" : original.note);

@@ -62,6 +62,9 @@ class TwoQueues final : public Machine {
   unsigned queue_count() const override { return 2; }
   std::size_t slice_bytes() const override { return kLaunchBytes; }
   std::size_t queue_memory_bytes() const override { return queues_[0]->queue_memory_bytes(); }
+  Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
+    return queues_[0]->image(kernel);
+  }
   Result<void> prepare(std::string_view kernel) override {
     return queues_[0]->prepare(kernel).and_then([&] { return queues_[1]->prepare(kernel); });
   }
@@ -148,6 +151,18 @@ TEST(BlockKernels, JudgeDamageAsTheCpuDoes) {
   for (const format::PtzCodec codec : testing::kKernelCodecs) {
     testing::expect_damage_as_on_the_cpu(kernels, codec, testing::matchable_bytes(3000, 2), 24);
   }
+}
+
+// Blocks of sizes that are and are not multiples of what strides and segments are.
+TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
+  std::vector<testing::RecordedLaunch> launches;
+  BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30));
+  std::set<std::string> seen;
+  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+    testing::expect_declared_blocks(kernels, codec, launches, 9, 0, {4096, 4112, 700, 9001});
+    for (const auto& launch : launches) seen.insert(launch.kernel);
+  }
+  EXPECT_EQ(seen.size(), 18u);  // every kernel of the pipelines
 }
 
 // From the match finder to the entropy coder: one submission a group of blocks of LZ77, and hardly more memory than the

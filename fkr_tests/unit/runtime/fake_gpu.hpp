@@ -46,20 +46,20 @@ class FakeGpu : public ::testing::Test {
   FakeCuda& state_;
 };
 
-// An image whose "PTX" is its name and whose verdict is good.
+// Images whose "PTX" is what they declare, and their name. Their verdicts are good.
 class FakeImages {
  public:
   FakeImages() {
-    using kernels::KernelParameter, kernels::ParameterType;
-    const KernelParameter pointer{"p", ParameterType::pointer, 1}, scalar{"n", ParameterType::u32, 0};
-    add(kernels::kLz4CompressPage, kernels::kLz4CompressPageShape.block_threads,
-        {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
+    const std::vector<const char*> compressor = {"src=N", "src_sizes=4", "dst=N", "dst_sizes=4", "flags=1"};
+    const std::vector<const char*> strides = {"src_stride_16", "dst_stride_16", "item_count"};
+    add(kernels::kLz4CompressPage, kernels::kLz4CompressPageShape.block_threads, compressor, strides);
     for (const auto name : {kernels::kLz4CompressChunk, kernels::kLz4CompressHigh}) {
-      add(name, kernels::kLz4CompressChunkShape.block_threads,
-          {pointer, pointer, pointer, pointer, pointer, scalar, scalar, scalar});
+      add(name, kernels::kLz4CompressChunkShape.block_threads, compressor, strides);
     }
     add(kernels::kLz4Decompress, kernels::kLz4DecompressShape.block_threads,
-        {pointer, pointer, pointer, pointer, pointer, pointer, pointer, pointer, scalar});
+        {"src=M", "src_offsets=8", "src_sizes=4", "dst=N", "dst_offsets=8", "dst_capacities=4", "dst_sizes=4",
+         "statuses=4"},
+        {"item_count"});
   }
   kernels::KernelImage* find(std::string_view name) {
     for (auto& stored : images_) {
@@ -70,17 +70,29 @@ class FakeImages {
 
  private:
   struct Stored {
-    std::string hash;
+    std::string ptx, hash;
     std::vector<kernels::KernelParameter> parameters;
     kernels::KernelImage image;
   };
-  void add(std::string_view name, std::uint32_t block_threads, std::vector<kernels::KernelParameter> parameters) {
+  void add(std::string_view name, std::uint32_t block_threads, const std::vector<const char*>& buffers,
+           const std::vector<const char*>& numbers) {
+    using kernels::ParameterType;
     Stored& stored = images_.emplace_back();
-    const XXH128_hash_t hash = XXH3_128bits(name.data(), name.size());
+    for (const std::string_view buffer : buffers) {
+      stored.parameters.push_back({buffer.substr(0, buffer.find('=')), ParameterType::pointer, 1});
+    }
+    for (const std::string_view number : numbers) stored.parameters.push_back({number, ParameterType::u32, 0});
+    stored.ptx = fmt::format("// @pz_cost {{\n// threads_per_element: 1\n// buffers: {}\n// }}\n{}\n",
+                             fmt::join(buffers, ", "), name);
+    const XXH128_hash_t hash = XXH3_128bits(stored.ptx.data(), stored.ptx.size());
     stored.hash = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-    stored.parameters = std::move(parameters);
-    stored.image = {
-        name, "sm_90", "release", name, block_threads, stored.parameters, kernels::Verdict{stored.hash, 95, 0, "test"}};
+    stored.image = {name,
+                    "sm_90",
+                    "release",
+                    stored.ptx,
+                    block_threads,
+                    stored.parameters,
+                    kernels::Verdict{stored.hash, 95, 0, "test"}};
   }
   std::list<Stored> images_;
 };

@@ -1,6 +1,7 @@
 // The library as other programs include it, on the fake driver: settings that do what they say, errors that say what to
 // do, several objects side by side, and device memory on the caller's stream.
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -8,6 +9,8 @@
 
 #include "fkr_tests/corpus.hpp"
 #include "fkr_tests/unit/runtime/fake_gpu.hpp"
+#include "kernels/cost.hpp"
+#include "kernels/images.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "runtime/library/device_lz4.hpp"
 #include "runtime/library/lz4.hpp"
@@ -212,6 +215,31 @@ TEST_F(Library, TheCallersAllocatorIsAsked) {
   format::MemorySource source(raw, "raw");
   format::NullSink sink;
   EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
+}
+
+// Callers are asked for what the kernels declare of each parameter, for whatever sizes.
+TEST(DeviceRequirements, AreWhatTheKernelsDeclare) {
+  for (const std::uint32_t item_bytes : {1u, 4095u, 4096u, 65536u}) {
+    const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, 7);
+    const std::map<std::string, std::size_t> bytes_of = {{"src", needed.items_bytes},
+                                                         {"src_offsets", needed.offsets_bytes},
+                                                         {"src_sizes", needed.sizes_bytes},
+                                                         {"dst", needed.items_bytes},
+                                                         {"dst_offsets", needed.offsets_bytes},
+                                                         {"dst_sizes", needed.sizes_bytes},
+                                                         {"dst_capacities", needed.sizes_bytes},
+                                                         {"statuses", needed.sizes_bytes},
+                                                         {"flags", needed.flags_bytes}};
+    const std::size_t all = 7 * needed.stride_bytes;
+    for (const auto kernel : {kernels::kLz4CompressPage, kernels::kLz4CompressChunk, kernels::kLz4Decompress}) {
+      const auto cost = kernels::parse_kernel_cost(kernels::find_kernel_image(kernel, 9, 0)->ptx).value();
+      for (const kernels::CostBuffer& buffer : cost.buffers) {
+        EXPECT_EQ(bytes_of.at(buffer.name), buffer.bytes.evaluate({all, 7, all}).value())
+            << kernel << " " << buffer.name;
+      }
+    }
+    EXPECT_EQ(needed.scratch_bytes, 0u);
+  }
 }
 
 TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {

@@ -71,15 +71,18 @@ class CudaMachine final : public Machine {
   std::size_t slice_bytes() const override { return std::min(slice_bytes_, queue_memory_bytes() / 2); }
   std::size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
 
+  Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
+    const auto& info = context_->info();
+    const kernels::KernelImage* const found = find_image_(kernel, info.major, info.minor);
+    if (found != nullptr) return found;
+    return fail(fmt::format("there is no image of kernel {} for sm_{}{}", kernel, info.major, info.minor),
+                description(), "use --backend cpu");
+  }
   Result<void> prepare(std::string_view kernel) override {
     if (kernels_.contains(kernel)) return {};
-    const auto& info = context_->info();
-    const kernels::KernelImage* const image = find_image_(kernel, info.major, info.minor);
-    if (image == nullptr) {
-      return fail(fmt::format("there is no image of kernel {} for sm_{}{}", kernel, info.major, info.minor),
-                  description(), "use --backend cpu");
-    }
-    auto loaded = Kernel::load(context_, *image);
+    const auto found = image(kernel);
+    if (!found) return tl::unexpected(found.error());
+    auto loaded = Kernel::load(context_, **found);
     if (!loaded) return tl::unexpected(loaded.error());
     kernels_.emplace(std::string(kernel), std::move(*loaded));
     return {};

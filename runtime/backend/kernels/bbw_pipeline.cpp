@@ -6,7 +6,7 @@
 #include "kernels/bwt/zero_runs_reference.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "runtime/backend/kernels/block_pipeline.hpp"
-#include "runtime/backend/kernels/kernel_call.hpp"
+#include "runtime/backend/kernels/declared_costs.hpp"
 #include "runtime/codec/bbw_block.hpp"
 #include "runtime/codec/coded_stream.hpp"
 
@@ -30,13 +30,9 @@ std::uint32_t in_units(std::size_t stride_bytes) {
 }
 std::size_t sections_of(std::size_t run_bytes) { return (run_bytes + kBbwSectionBytes - 1) / kBbwSectionBytes; }
 
-// What every item of a launch has room for.
+// What every block has room for: raw, as a BWT block, as zero runs.
 struct Strides {
-  std::uint32_t raw_bytes;  // of the largest block
-
-  std::size_t raw() const { return round_up(raw_bytes); }
-  std::size_t block() const { return round_up(kernels::bwt_block_bytes(raw_bytes)); }
-  std::size_t runs() const { return kernels::zero_runs_bound(raw_bytes); }
+  std::size_t raw, block, runs;
 };
 
 // Regions of an encoding, in the order of the arrangement.
@@ -64,32 +60,12 @@ enum EncodeRegion : std::size_t {
   kCodedSizes,
   kCodedStatuses
 };
-std::vector<Region> encode_regions(std::size_t count, Strides strides) {
-  const std::size_t n = strides.raw_bytes, words = 4 * count, offsets = 8 * count;
-  const std::size_t sections = count * sections_of(strides.runs());
-  return {{"raw", count * strides.raw(), nullptr, true},
-          {"raw sizes", words},
-          {"bwt blocks", count * strides.block(), nullptr, true},
-          {"bwt block sizes", words},
-          {"bwt statuses", words},
-          {"sort scratch", words * kernels::bwt_rank_scratch_words(n), nullptr, true},
-          {"column offsets", offsets},
-          {"places", count * n, nullptr, true},
-          {"place offsets", offsets},
-          {"place sizes", words},
-          {"place statuses", words},
-          {"zero runs", count * strides.runs(), nullptr, true},
-          {"zero run offsets", offsets},
-          {"zero run rooms", words},
-          {"zero run sizes", words},
-          {"zero run statuses", words},
-          {"section offsets", 8 * sections},
-          {"section sizes", 4 * sections},
-          {"coded sections", count * strides.runs(), nullptr, true},
-          {"coded offsets", 8 * sections},
-          {"coded sizes", 4 * sections},
-          {"coded statuses", 4 * sections}};
-}
+constexpr RegionName kEncodeRegions[] = {
+    {"raw", true},          {"raw sizes"},       {"bwt blocks", true}, {"bwt block sizes"},      {"bwt statuses"},
+    {"sort scratch", true}, {"column offsets"},  {"places", true},     {"place offsets"},        {"place sizes"},
+    {"place statuses"},     {"zero runs", true}, {"zero run offsets"}, {"zero run rooms"},       {"zero run sizes"},
+    {"zero run statuses"},  {"section offsets"}, {"section sizes"},    {"coded sections", true}, {"coded offsets"},
+    {"coded sizes"},        {"coded statuses"}};
 
 enum DecodeRegion : std::size_t {
   kFromCoded,
@@ -117,34 +93,35 @@ enum DecodeRegion : std::size_t {
   kToRawStatuses,
   kInverseScratch
 };
-std::vector<Region> decode_regions(std::size_t count, Strides strides, std::size_t coded_bytes, std::size_t run_bytes,
-                                   std::size_t sections) {
-  const std::size_t n = strides.raw_bytes, words = 4 * count, offsets = 8 * count;
-  return {{"coded blocks", coded_bytes},
-          {"coded offsets", 8 * sections},
-          {"coded sizes", 4 * sections},
-          {"zero runs", run_bytes, nullptr, true},
-          {"section offsets", 8 * sections},
-          {"section rooms", 4 * sections},
-          {"section sizes", 4 * sections},
-          {"section statuses", 4 * sections},
-          {"zero run offsets", offsets},
-          {"zero run sizes", words},
-          {"places", count * n, nullptr, true},
-          {"place offsets", offsets},
-          {"rooms", words},
-          {"place sizes", words},
-          {"place statuses", words},
-          {"bwt blocks", count * strides.block(), nullptr, true},
-          {"column offsets", offsets},
-          {"column sizes", words},
-          {"column statuses", words},
-          {"bwt block sizes", words},
-          {"raw", count * strides.raw()},
-          {"raw sizes", words},
-          {"raw statuses", words},
-          {"inverse scratch", words * kernels::bwt_inverse_scratch_words(n), nullptr, true}};
-}
+constexpr RegionName kDecodeRegions[] = {{"coded blocks"},
+                                         {"coded offsets"},
+                                         {"coded sizes"},
+                                         {"zero runs", true},
+                                         {"section offsets"},
+                                         {"section rooms"},
+                                         {"section sizes"},
+                                         {"section statuses"},
+                                         {"zero run offsets"},
+                                         {"zero run sizes"},
+                                         {"places", true},
+                                         {"place offsets"},
+                                         {"rooms"},
+                                         {"place sizes"},
+                                         {"place statuses"},
+                                         {"bwt blocks", true},
+                                         {"column offsets"},
+                                         {"column sizes"},
+                                         {"column statuses"},
+                                         {"bwt block sizes"},
+                                         {"raw"},
+                                         {"raw sizes"},
+                                         {"raw statuses"},
+                                         {"inverse scratch", true}};
+
+// What a decoding takes: of its blocks, and of those of their sections that are coded.
+struct DecodeSizes {
+  std::size_t blocks = 0, largest_bytes = 0, coded_sections = 0, coded_bytes = 0, run_bytes = 0;
+};
 
 // A coded block, taken apart: the sections of its zero runs, one after another.
 struct CodedBlock {
@@ -180,14 +157,18 @@ bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
 class BbwPipeline final : public BlockPipeline {
  public:
   BbwPipeline(Machine& machine, Executor& executor)
-      : machine_(machine), executor_(executor), apart_(machine.queue_count()), fetched_(machine.queue_count()) {}
+      : machine_(machine), executor_(executor), apart_(machine.queue_count()), groups_(machine.queue_count()) {}
 
-  std::size_t encoded_at_once(std::size_t block_bytes) const override {
-    const std::size_t of_one = memory_bytes_of(encode_regions(1, {static_cast<std::uint32_t>(block_bytes)}));
-    return std::clamp<std::size_t>(machine_.queue_memory_bytes() / of_one, 1, kGroupBlocks);
+  // Without regions nothing is begun, and beginning says why.
+  std::size_t encoded_at_once(std::size_t block_bytes) override {
+    const auto of_one = strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.regions(kEncodeRegions, encode_calls(1, strides));
+    });
+    if (!of_one) return 1;
+    return std::clamp<std::size_t>(machine_.queue_memory_bytes() / memory_bytes_of(*of_one), 1, kGroupBlocks);
   }
   // It takes less.
-  std::size_t decoded_at_once(std::size_t block_bytes) const override { return encoded_at_once(block_bytes); }
+  std::size_t decoded_at_once(std::size_t block_bytes) override { return encoded_at_once(block_bytes); }
 
   Steps<BlockToEncode> encoding() override {
     return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
@@ -201,78 +182,107 @@ class BbwPipeline final : public BlockPipeline {
   }
 
  private:
+  Result<Strides> strides_of(std::size_t largest_bytes) {
+    const std::size_t raw = round_up(largest_bytes);
+    const auto block = costs_.bytes(kernels::kBwtRank, "dst", {raw});
+    const auto runs = costs_.bytes(kernels::kZeroRunsEncode, "dst", {raw});
+    for (const auto* bytes : {&block, &runs}) {
+      if (!*bytes) return tl::unexpected(bytes->error());
+    }
+    return Strides{raw, *block, *runs};
+  }
+
+  // From the sort to the zero runs, and the coding of as many sections as those can have.
+  static std::vector<KernelCall> encode_calls(std::uint32_t count, const Strides& strides) {
+    using namespace kernels;
+    const LaunchSize size{count * strides.raw, count};
+    std::vector<KernelCall> calls;
+    calls.push_back({kBwtRank,
+                     size,
+                     count,
+                     kBwtRankThreads,
+                     {kRawSizes},
+                     {buffer(kRaw), buffer(kRawSizes), buffer(kBlocks), buffer(kBlockSizes), buffer(kBlockStatuses),
+                      buffer(kSortScratch), number(in_units(strides.raw)), number(in_units(strides.block)),
+                      number(static_cast<std::uint32_t>(strides.raw))},
+                     {kBlockStatuses}});
+    calls.push_back(
+        transform_call(kMtfEncode, size, kColumnThreads,
+                       {kBlocks, kColumnsAt, kRawSizes, kPlaces, kPlacesAt, kRawSizes, kPlacesSizes, kPlacesStatuses}));
+    calls.back().uploads = {kColumnsAt, kPlacesAt};
+    calls.push_back(
+        transform_call(kZeroRunsEncode, size, kColumnThreads,
+                       {kPlaces, kPlacesAt, kPlacesSizes, kRuns, kRunsAt, kRunsRooms, kRunsSizes, kRunsStatuses}));
+    calls.back().uploads = {kRunsAt, kRunsRooms};
+    calls.back().downloads = {kRunsSizes, kRunsStatuses};
+    calls.push_back(code_call(count * sections_of(strides.runs), count * strides.runs));
+    return calls;
+  }
+  static KernelCall code_call(std::size_t sections, std::size_t run_bytes) {
+    const std::uint32_t options[] = {kBbwSectionOptions.scale_bits, kBbwSectionOptions.chunk_bits};
+    KernelCall call = transform_call(
+        kernels::kRansWarpEncode, {run_bytes, sections}, 32,
+        {kRuns, kSectionsAt, kSectionSizes, kCoded, kCodedAt, kSectionSizes, kCodedSizes, kCodedStatuses}, options);
+    call.uploads = {kSectionsAt, kSectionSizes, kCodedAt};
+    call.downloads = {kCodedSizes, kCodedStatuses};
+    return call;
+  }
+
   Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
     using namespace kernels;
-    const Strides strides = strides_of(blocks);
+    std::size_t largest = 0;
+    for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
+    const auto found = strides_of(largest);
+    if (!found) return tl::unexpected(found.error());
+    const Strides& strides = *found;
+    groups_[queue] = {strides};
     const auto count = static_cast<std::uint32_t>(blocks.size());
-    if (auto arranged = arrange_blocks(machine_, queue, encode_regions(count, strides)); !arranged) return arranged;
+    const std::vector<KernelCall> calls = encode_calls(count, strides);
+    const auto regions = costs_.regions(kEncodeRegions, calls);
+    if (!regions) return tl::unexpected(regions.error());
+    if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
     // From where they lie: to page-lock as much would take longer than everything else.
     std::vector<PartUp> parts;
     for (std::size_t i = 0; i < count; ++i) {
       const auto n = static_cast<std::uint32_t>(blocks[i].raw.size());
-      parts.push_back({kRaw, i * strides.raw(), blocks[i].raw});
-      parts.push_back({kRaw, i * strides.raw() + n, Bytes(kZeros).first(round_up(n) - n)});
+      parts.push_back({kRaw, i * strides.raw, blocks[i].raw});
+      parts.push_back({kRaw, i * strides.raw + n, Bytes(kZeros).first(round_up(n) - n)});
       words(queue, kRawSizes)[i] = n;
-      offsets(queue, kColumnsAt)[i] = i * strides.block() + bwt_column_at(n);
-      offsets(queue, kPlacesAt)[i] = i * strides.raw_bytes;
-      offsets(queue, kRunsAt)[i] = i * strides.runs();
+      offsets(queue, kColumnsAt)[i] = i * strides.block + bwt_column_at(n);
+      offsets(queue, kPlacesAt)[i] = i * strides.raw;
+      offsets(queue, kRunsAt)[i] = i * strides.runs;
       words(queue, kRunsRooms)[i] = zero_runs_bound(n);
     }
     if (auto copied = machine_.upload_parts(queue, parts); !copied) return copied;
-    KernelCall sort = {kBwtRank,
-                       count,
-                       kBwtRankThreads,
-                       {kRawSizes},
-                       {buffer(kRaw), buffer(kRawSizes), buffer(kBlocks), buffer(kBlockSizes), buffer(kBlockStatuses),
-                        buffer(kSortScratch), number(in_units(strides.raw())), number(in_units(strides.block())),
-                        number(strides.raw_bytes)},
-                       {kBlockStatuses}};
-    KernelCall move =
-        transform_call(kMtfEncode, count, kColumnThreads,
-                       {kBlocks, kColumnsAt, kRawSizes, kPlaces, kPlacesAt, kRawSizes, kPlacesSizes, kPlacesStatuses});
-    move.uploads = {kColumnsAt, kPlacesAt};
-    KernelCall runs =
-        transform_call(kZeroRunsEncode, count, kColumnThreads,
-                       {kPlaces, kPlacesAt, kPlacesSizes, kRuns, kRunsAt, kRunsRooms, kRunsSizes, kRunsStatuses});
-    runs.uploads = {kRunsAt, kRunsRooms};
-    runs.downloads = {kRunsSizes, kRunsStatuses};
-    const KernelCall calls[] = {std::move(sort), std::move(move), std::move(runs)};
-    return codec::run(machine_, queue, calls);
+    return codec::run(machine_, queue, std::span(calls).first(calls.size() - 1));
   }
 
   // Now that it is known how long the zero runs are.
   Result<void> code_sections(unsigned queue, std::span<const BlockToEncode> blocks) {
-    const Strides strides = strides_of(blocks);
-    std::uint32_t sections = 0;
-    std::size_t run_bytes = 0;
+    const Strides& strides = groups_[queue].strides;
+    std::size_t sections = 0, run_bytes = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const std::size_t size = words(queue, kRunsSizes)[i];
-      if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs()) {
+      if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs) {
         return fail("a kernel refused a block that is within its limits", machine_.description(),
                     "use --backend cpu, and report this as a bug");
       }
       for (std::size_t at = 0; at < size; at += kBbwSectionBytes, ++sections) {
         const std::size_t bytes = std::min(kBbwSectionBytes, size - at);
-        offsets(queue, kSectionsAt)[sections] = i * strides.runs() + at;
+        offsets(queue, kSectionsAt)[sections] = i * strides.runs + at;
         offsets(queue, kCodedAt)[sections] = run_bytes;
         // A section that grows is stored raw: it needs no more room.
         words(queue, kSectionSizes)[sections] = static_cast<std::uint32_t>(bytes);
         run_bytes += bytes;
       }
     }
-    const std::uint32_t options[] = {kBbwSectionOptions.scale_bits, kBbwSectionOptions.chunk_bits};
-    KernelCall call = transform_call(
-        kernels::kRansWarpEncode, sections, 32,
-        {kRuns, kSectionsAt, kSectionSizes, kCoded, kCodedAt, kSectionSizes, kCodedSizes, kCodedStatuses}, options);
-    call.uploads = {kSectionsAt, kSectionSizes, kCodedAt};
-    call.downloads = {kCodedSizes, kCodedStatuses};
+    const KernelCall call = code_call(sections, blocks.size() * strides.runs);
     return codec::run(machine_, queue, {&call, 1});
   }
 
   // Asks for as much as will be stored, and for nothing of a block that does not shrink.
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
-    const Strides strides = strides_of(blocks);
-    auto& [fetched, begins, first_sections] = fetched_[queue] = {};
+    auto& [strides, fetched, begins, first_sections] = groups_[queue];
     std::size_t first_section = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
@@ -285,7 +295,7 @@ class BbwPipeline final : public BlockPipeline {
       first_sections.push_back(first_section);
       blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
       if (!blocks[i].coded.empty()) {
-        fetched.add(kBlocks, i * strides.block(), column_at);
+        fetched.add(kBlocks, i * strides.block, column_at);
         for (std::size_t section = first_section; section < first_section + count; ++section) {
           const StoredSection of = stored_section(queue, section);
           fetched.add(of.is_coded ? kCoded : kRuns, offsets(queue, of.is_coded ? kCodedAt : kSectionsAt)[section],
@@ -298,7 +308,7 @@ class BbwPipeline final : public BlockPipeline {
   }
 
   Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
-    const auto& [fetched, begins, first_sections] = fetched_[queue];
+    const auto& [strides, fetched, begins, first_sections] = groups_[queue];
     executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
       std::vector<std::uint8_t>& coded = blocks[i].coded;
       if (coded.empty()) return;
@@ -318,64 +328,76 @@ class BbwPipeline final : public BlockPipeline {
         append_stored(coded, take(of.size_bytes), of.is_coded);
       }
     });
-    fetched_[queue] = {};
+    groups_[queue] = {};
     return {};
   }
 
-  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {
+  static std::vector<KernelCall> decode_calls(const DecodeSizes& sizes, std::size_t raw_stride,
+                                              std::size_t block_stride) {
     using namespace kernels;
-    std::vector<CodedBlock>& apart = apart_[queue];
-    apart.clear();
-    Strides strides{0};
-    std::size_t coded_bytes = 0, run_bytes = 0;
-    std::uint32_t sections = 0;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      CodedBlock block{i};
-      if (!take_apart(blocks[i], block)) continue;
-      strides.raw_bytes = std::max(strides.raw_bytes, static_cast<std::uint32_t>(blocks[i].raw.size()));
-      block.first_coded_section = sections;
-      block.coded_at = coded_bytes;
-      block.runs_at = run_bytes;
-      run_bytes += block.run_bytes;
-      for (const auto& section : block.sections) {
-        coded_bytes += section.is_coded ? section.content.size() : 0;
-        sections += section.is_coded ? 1 : 0;
-      }
-      apart.push_back(std::move(block));
-    }
-    if (apart.empty()) return {};
-    const auto count = static_cast<std::uint32_t>(apart.size());
-    const auto regions = decode_regions(count, strides, coded_bytes, run_bytes, sections);
-    if (auto arranged = arrange_blocks(machine_, queue, regions); !arranged) return arranged;
-    if (auto laid_out = lay_out(queue, blocks, strides); !laid_out) return laid_out;
-
+    const auto count = static_cast<std::uint32_t>(sizes.blocks);
+    const std::size_t raw_bytes = count * raw_stride;
     std::vector<KernelCall> calls;
-    if (sections != 0) {
-      calls.push_back(transform_call(kRansWarpDecode, sections, 32 * kRansDecodeWarps,
+    if (sizes.coded_sections != 0) {
+      calls.push_back(transform_call(kRansWarpDecode, {sizes.run_bytes, sizes.coded_sections, sizes.coded_bytes},
+                                     32 * kRansDecodeWarps,
                                      {kFromCoded, kFromAt, kFromSizes, kToRuns, kToSectionsAt, kToSectionRooms,
                                       kToSectionSizes, kToSectionStatuses}));
       calls.back().uploads = {kFromCoded, kFromAt, kFromSizes, kToSectionsAt, kToSectionRooms};
       calls.back().downloads = {kToSectionSizes, kToSectionStatuses};
     }
     calls.push_back(transform_call(
-        kZeroRunsDecode, count, kColumnThreads,
+        kZeroRunsDecode, {raw_bytes, count, sizes.run_bytes}, kColumnThreads,
         {kToRuns, kToRunsAt, kToRunsSizes, kToPlaces, kToPlacesAt, kToRooms, kToPlacesSizes, kToPlacesStatuses}));
     calls.back().uploads = {kToRunsAt, kToRunsSizes, kToPlacesAt, kToRooms};
     calls.back().downloads = {kToPlacesSizes};
     // Of a block whose zero runs are damaged, no places.
-    calls.push_back(transform_call(kMtfDecode, count, kColumnThreads,
+    calls.push_back(transform_call(kMtfDecode, {raw_bytes, count}, kColumnThreads,
                                    {kToPlaces, kToPlacesAt, kToPlacesSizes, kToBlocks, kToColumnsAt, kToRooms,
                                     kToColumnSizes, kToColumnStatuses}));
     calls.back().uploads = {kToColumnsAt};
     calls.push_back({kBwtInverse,
+                     {raw_bytes, count},
                      count,
                      kBwtInverseThreads,
                      {kToBlockSizes},
                      {buffer(kToBlocks), buffer(kToBlockSizes), buffer(kToRaw), buffer(kToRawSizes),
-                      buffer(kToRawStatuses), buffer(kInverseScratch), number(in_units(strides.block())),
-                      number(in_units(strides.raw())), number(strides.raw_bytes)},
+                      buffer(kToRawStatuses), buffer(kInverseScratch), number(in_units(block_stride)),
+                      number(in_units(raw_stride)), number(static_cast<std::uint32_t>(raw_stride))},
                      {kToRaw, kToRawSizes, kToRawStatuses}});
-    return codec::run(machine_, queue, calls);
+    return calls;
+  }
+
+  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {
+    std::vector<CodedBlock>& apart = apart_[queue];
+    apart.clear();
+    DecodeSizes sizes;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      CodedBlock block{i};
+      if (!take_apart(blocks[i], block)) continue;
+      sizes.largest_bytes = std::max(sizes.largest_bytes, blocks[i].raw.size());
+      block.first_coded_section = sizes.coded_sections;
+      block.coded_at = sizes.coded_bytes;
+      block.runs_at = sizes.run_bytes;
+      sizes.run_bytes += block.run_bytes;
+      for (const auto& section : block.sections) {
+        sizes.coded_bytes += section.is_coded ? section.content.size() : 0;
+        sizes.coded_sections += section.is_coded ? 1 : 0;
+      }
+      apart.push_back(std::move(block));
+    }
+    if (apart.empty()) return {};
+    sizes.blocks = apart.size();
+    const std::size_t raw_stride = round_up(sizes.largest_bytes);
+    const auto block_stride = costs_.bytes(kernels::kBwtInverse, "src", {raw_stride});
+    if (!block_stride) return tl::unexpected(block_stride.error());
+    const std::vector<KernelCall> calls = decode_calls(sizes, raw_stride, *block_stride);
+    const auto regions = costs_.regions(kDecodeRegions, calls);
+    if (!regions) return tl::unexpected(regions.error());
+    if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+    return lay_out(queue, blocks, raw_stride, *block_stride).and_then([&] {
+      return codec::run(machine_, queue, calls);
+    });
   }
 
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) {
@@ -398,11 +420,6 @@ class BbwPipeline final : public BlockPipeline {
     return {};
   }
 
-  static Strides strides_of(std::span<const BlockToEncode> blocks) {
-    std::size_t largest = 0;
-    for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
-    return {static_cast<std::uint32_t>(largest)};
-  }
   std::uint32_t* words(unsigned queue, std::size_t region) {
     return host_array<std::uint32_t>(machine_, queue, region);
   }
@@ -425,7 +442,8 @@ class BbwPipeline final : public BlockPipeline {
 
   // What a decoding begins with: coded sections into the host side of their region, rows of blocks and sections that
   // are stored raw from where they lie.
-  Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, Strides strides) {
+  Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, std::size_t raw_stride,
+                       std::size_t block_stride) {
     const MutableBytes coded_sections = machine_.host(queue, kFromCoded);
     std::vector<PartUp> parts;
     for (std::size_t i = 0; i < apart_[queue].size(); ++i) {
@@ -436,9 +454,9 @@ class BbwPipeline final : public BlockPipeline {
       words(queue, kToRunsSizes)[i] = static_cast<std::uint32_t>(block.run_bytes);
       words(queue, kToBlockSizes)[i] = kernels::bwt_block_bytes(n);
       offsets(queue, kToRunsAt)[i] = runs_at;
-      offsets(queue, kToPlacesAt)[i] = i * strides.raw_bytes;
-      offsets(queue, kToColumnsAt)[i] = i * strides.block() + kernels::bwt_column_at(n);
-      parts.push_back({kToBlocks, i * strides.block(), blocks[block.index].coded.first(kernels::bwt_column_at(n))});
+      offsets(queue, kToPlacesAt)[i] = i * raw_stride;
+      offsets(queue, kToColumnsAt)[i] = i * block_stride + kernels::bwt_column_at(n);
+      parts.push_back({kToBlocks, i * block_stride, blocks[block.index].coded.first(kernels::bwt_column_at(n))});
       for (const auto& part : block.sections) {
         if (part.is_coded) {
           offsets(queue, kFromAt)[section] = coded_at;
@@ -464,12 +482,14 @@ class BbwPipeline final : public BlockPipeline {
 
   Machine& machine_;
   Executor& executor_;
+  DeclaredCosts costs_{machine_};
   std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
-  struct FetchedBlocks {
-    Fetched blocks;
-    std::vector<std::size_t> begins, first_sections;  // of each block
+  struct EncodedGroup {
+    Strides strides = {};
+    Fetched blocks = {};
+    std::vector<std::size_t> begins = {}, first_sections = {};  // of each block
   };
-  std::vector<FetchedBlocks> fetched_;  // what each queue has encoded
+  std::vector<EncodedGroup> groups_;  // what each queue encodes
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
 }
 
 std::size_t BlockKernels::Device::batch_blocks(PtzCodec codec, std::size_t raw_bytes) {
-  const BlockPipeline& way = pipeline(codec);
+  BlockPipeline& way = pipeline(codec);
   const std::size_t at_once = std::max(way.encoded_at_once(raw_bytes), way.decoded_at_once(raw_bytes));
   return std::max<std::size_t>(2, at_once) * machine->queue_count();
 }

@@ -32,8 +32,8 @@ class BlockPipeline {
  public:
   virtual ~BlockPipeline() = default;
   // How many blocks a queue encodes and decodes at a time, neither form of any with more than `block_bytes`.
-  virtual std::size_t encoded_at_once(std::size_t block_bytes) const = 0;
-  virtual std::size_t decoded_at_once(std::size_t block_bytes) const = 0;
+  virtual std::size_t encoded_at_once(std::size_t block_bytes) = 0;
+  virtual std::size_t decoded_at_once(std::size_t block_bytes) = 0;
 
   // Of a pipeline that outlives them.
   virtual Steps<BlockToEncode> encoding() = 0;

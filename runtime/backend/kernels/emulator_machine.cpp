@@ -37,17 +37,21 @@ class EmulatorMachine final : public Machine {
   std::size_t slice_bytes() const override { return kSliceBytes; }
   std::size_t queue_memory_bytes() const override { return std::numeric_limits<std::size_t>::max(); }
 
+  Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
+    const kernels::KernelImage* const found = find_image_(kernel, kMajor, kMinor);
+    if (found != nullptr) return found;
+    return fail(fmt::format("there is no image of kernel {} for sm_{}{}", kernel, kMajor, kMinor), description());
+  }
   Result<void> prepare(std::string_view kernel) override {
     if (loaded_.contains(kernel)) return {};
-    const kernels::KernelImage* const image = find_image_(kernel, kMajor, kMinor);
-    if (image == nullptr) {
-      return fail(fmt::format("there is no image of kernel {} for sm_{}{}", kernel, kMajor, kMinor), description());
-    }
-    if (auto checked = driver::check_verdict(*image); !checked) return checked;
-    const std::string path = fmt::format("{}.{}.ptx", image->name, image->target);
-    auto program = emulator::Program::load_text(device_, std::string(image->ptx), path);
+    const auto found = image(kernel);
+    if (!found) return tl::unexpected(found.error());
+    const kernels::KernelImage& image = **found;
+    if (auto checked = driver::check_verdict(image); !checked) return checked;
+    const std::string path = fmt::format("{}.{}.ptx", image.name, image.target);
+    auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
     if (!program) return tl::unexpected(program.error());
-    loaded_.emplace(std::string(kernel), Loaded{std::move(*program), driver::contract_of(*image), path});
+    loaded_.emplace(std::string(kernel), Loaded{std::move(*program), driver::contract_of(image), path});
     return {};
   }
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "kernels/lz4/abi.hpp"
+#include "runtime/backend/kernels/declared_costs.hpp"
 #include "runtime/backend/kernels/slice_window.hpp"
 #include "runtime/codec/chunk_plan.hpp"
 #include "support/check.hpp"
@@ -22,10 +23,9 @@
 namespace ptxkit::codec {
 namespace {
 
-using driver::LaunchArgument;
-
 // Regions of a compression and of a decompression, in the order of the arrangement.
 enum CompressRegion : std::size_t { kRaw, kRawSizes, kPacked, kPackedSizes, kFlags };
+constexpr RegionName kCompressRegions[] = {{"raw"}, {"raw sizes"}, {"packed"}, {"packed sizes"}, {"flags"}};
 enum DecompressRegion : std::size_t {
   kBlocks,
   kBlockOffsets,
@@ -36,6 +36,8 @@ enum DecompressRegion : std::size_t {
   kOutputSizes,
   kStatuses
 };
+constexpr RegionName kDecompressRegions[] = {{"blocks"},         {"block offsets"}, {"block sizes"},  {"output"},
+                                             {"output offsets"}, {"capacities"},    {"output sizes"}, {"statuses"}};
 
 std::size_t round_up_to_stride(std::size_t size) {
   constexpr std::size_t kUnit = kernels::kStrideUnitBytes;
@@ -48,31 +50,36 @@ std::span<T> array(MutableBytes bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// What the regions of a slice take, item by item; each region starts at a multiple of 256 bytes.
-constexpr std::size_t kRegionRoundingBytes = 8 * 256;
-
-class CompressCost {
+// What a launch over a slice works on, item by item.
+class CompressSize {
  public:
   static std::size_t raw_bytes(const Chunk* chunk) { return chunk->raw.size(); }
   void add(const Chunk* chunk) {
     largest_ = std::max<std::size_t>(largest_, chunk->raw.size());
     ++count_;
   }
-  std::size_t memory_bytes() const { return count_ * (2 * round_up_to_stride(largest_) + 9) + kRegionRoundingBytes; }
+  kernels::LaunchSize launch() const { return {count_ * round_up_to_stride(largest_), count_}; }
 
  private:
   std::size_t largest_ = 1, count_ = 0;
 };
 
-class DecompressCost {
+class DecompressSize {
  public:
   static std::size_t raw_bytes(const DecompressItem& item) { return item.output.size(); }
-  void add(const DecompressItem& item) { memory_bytes_ += item.block.size() + item.output.size() + 32; }
-  std::size_t memory_bytes() const { return memory_bytes_ + kRegionRoundingBytes; }
+  void add(const DecompressItem& item) {
+    launch_.input_bytes += item.output.size();
+    launch_.coded_bytes += item.block.size();
+    ++launch_.item_count;
+  }
+  const kernels::LaunchSize& launch() const { return launch_; }
 
  private:
-  std::size_t memory_bytes_ = 0;
+  kernels::LaunchSize launch_ = {0, 0, 0};
 };
+
+// Each region starts at a multiple of 256 bytes.
+constexpr std::size_t kRegionRoundingBytes = 8 * 256;
 
 // Copying one more run of rows costs about as much as copying so many bytes.
 constexpr std::size_t kRunBytes = 64u << 10;
@@ -146,9 +153,9 @@ class KernelBackend final : public Backend {
     auto begun = std::make_unique<Begun>(*this);
     SliceWindow::Lock lock(mutex_);
     if (!items.empty()) begun->batch.outcome = machine_->prepare(kernels::kLz4Decompress);
-    in_slices<DecompressCost>(lock, begun->batch, items, [this](unsigned queue, std::span<DecompressItem> slice) {
-      return submit_decompression(queue, slice);
-    });
+    in_slices<DecompressSize>(
+        lock, begun->batch, items, kernels::kLz4Decompress,
+        [this](unsigned queue, std::span<DecompressItem> slice) { return submit_decompression(queue, slice); });
     lock.unlock();
     return begun;
   }
@@ -189,16 +196,17 @@ class KernelBackend final : public Backend {
 
   // Cuts `all` into slices of about slice_bytes that fit a queue's memory and adds each to the window. An item that
   // fits no queue is an error, and is not submitted.
-  template <class Cost, class Item, class Submit>
-  void in_slices(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Item> all, Submit submit) {
+  template <class Size, class Item, class Submit>
+  void in_slices(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Item> all, std::string_view kernel,
+                 Submit submit) {
     for (std::size_t begin = 0; batch.outcome && begin < all.size();) {
-      const std::size_t end = end_of_slice<Cost, Item>(all, begin);
-      if (end == begin) {
-        batch.outcome = no_room_for<Cost>(all[begin]);
+      const auto end = end_of_slice<Size, Item>(all, begin, kernel);
+      if (!end) {
+        batch.outcome = tl::unexpected(end.error());
         return;
       }
-      window_.add(lock, batch, [&](unsigned queue) { return submit(queue, all.subspan(begin, end - begin)); });
-      begin = end;
+      window_.add(lock, batch, [&](unsigned queue) { return submit(queue, all.subspan(begin, *end - begin)); });
+      begin = *end;
     }
   }
 
@@ -209,34 +217,42 @@ class KernelBackend final : public Backend {
     executor_.for_each(count, copy);
   }
 
-  // One past the last item of the slice that starts at `begin`; `begin` when that item fits no queue.
-  template <class Cost, class Item>
-  std::size_t end_of_slice(std::span<Item> all, std::size_t begin) const {
-    Cost cost;
+  // One past the last item of the slice that starts at `begin`, which is not the first; fails when that fits no queue.
+  template <class Size, class Item>
+  Result<std::size_t> end_of_slice(std::span<Item> all, std::size_t begin, std::string_view kernel) {
+    Size whole;
     std::size_t end = begin, bytes = 0;
     for (; end < all.size(); ++end) {
-      bytes += Cost::raw_bytes(all[end]);
-      cost.add(all[end]);
-      const bool full = end != begin && bytes > machine_->slice_bytes();
-      if (full || cost.memory_bytes() > machine_->queue_memory_bytes()) break;
+      bytes += Size::raw_bytes(all[end]);
+      if (end != begin && bytes > machine_->slice_bytes()) break;
+      whole.add(all[end]);
+    }
+    auto needed = memory_bytes(kernel, whole.launch());
+    if (!needed || *needed <= machine_->queue_memory_bytes()) return needed.transform([&](std::size_t) { return end; });
+    Size fitting;
+    for (std::size_t next = begin; next < end; ++next) {
+      fitting.add(all[next]);
+      needed = memory_bytes(kernel, fitting.launch());
+      if (!needed) return needed;
+      if (*needed <= machine_->queue_memory_bytes()) continue;
+      if (next != begin) return next;
+      return fail(fmt::format("an item of {} bytes needs {} bytes of device memory, a queue may take {}",
+                              Size::raw_bytes(all[begin]), *needed, machine_->queue_memory_bytes()),
+                  description(), "raise the budget, use smaller blocks, or use --backend cpu");
     }
     return end;
   }
-
-  template <class Cost, class Item>
-  Result<void> no_room_for(const Item& item) const {
-    Cost cost;
-    cost.add(item);
-    return fail(fmt::format("an item of {} bytes needs {} bytes of device memory, a queue may take {}",
-                            Cost::raw_bytes(item), cost.memory_bytes(), machine_->queue_memory_bytes()),
-                description(), "raise the budget, use smaller blocks, or use --backend cpu");
+  Result<std::size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch) {
+    return costs_.memory_bytes(kernel, launch).transform([](std::size_t bytes) {
+      return bytes + kRegionRoundingBytes;
+    });
   }
 
   void compress_chunks(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Chunk*> chunks,
                        std::string_view kernel, const kernels::LaunchShape& shape) {
     if (chunks.empty() || !batch.outcome) return;
     batch.outcome = machine_->prepare(kernel);
-    in_slices<CompressCost>(lock, batch, chunks, [&](unsigned queue, std::span<Chunk*> slice) {
+    in_slices<CompressSize>(lock, batch, chunks, kernel, [&](unsigned queue, std::span<Chunk*> slice) {
       return submit_compression(queue, slice, kernel, shape);
     });
   }
@@ -261,12 +277,18 @@ class KernelBackend final : public Backend {
     std::uint8_t* const raw_at = page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return chunk.raw; });
     std::uint8_t* const packed_at =
         page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return Bytes(chunk.output); });
-    const Region regions[] = {{"raw", size_bytes, raw_at},
-                              {"raw sizes", count * 4},
-                              {"packed", size_bytes, packed_at},
-                              {"packed sizes", count * 4},
-                              {"flags", count}};
-    if (auto arranged = machine_->arrange(queue, regions); !arranged) return tl::unexpected(arranged.error());
+    const auto items = static_cast<std::uint32_t>(count);
+    const CallArgument stride_units = number(static_cast<std::uint32_t>(stride / kernels::kStrideUnitBytes));
+    const KernelCall call = {kernel,
+                             {size_bytes, count},
+                             shape.grid_blocks(items),
+                             shape.block_threads,
+                             {kRaw, kRawSizes},
+                             {buffer(kRaw), buffer(kRawSizes), buffer(kPacked), buffer(kPackedSizes), buffer(kFlags),
+                              stride_units, stride_units, number(items)},
+                             {kPackedSizes, kFlags}};
+    if (auto arranged = arrange(queue, kCompressRegions, call, {{kRaw, raw_at}, {kPacked, packed_at}}); !arranged)
+      return tl::unexpected(arranged.error());
     const MutableBytes raw = machine_->host(queue, kRaw);
     const auto sizes = array<std::uint32_t>(machine_->host(queue, kRawSizes));
     for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<std::uint32_t>(slice[i]->raw.size());
@@ -279,18 +301,7 @@ class KernelBackend final : public Backend {
         std::memset(at + from.size(), 0, round_up_to_stride(from.size()) - from.size());
       });
     }
-    const auto stride_units = static_cast<std::uint32_t>(stride / kernels::kStrideUnitBytes);
-    const LaunchArgument arguments[] = {address(queue, kRaw),
-                                        address(queue, kRawSizes),
-                                        address(queue, kPacked),
-                                        address(queue, kPackedSizes),
-                                        address(queue, kFlags),
-                                        LaunchArgument::of(stride_units),
-                                        LaunchArgument::of(stride_units),
-                                        LaunchArgument::of(static_cast<std::uint32_t>(count))};
-    if (auto done = run(queue, {kRaw, kRawSizes}, kernel, shape, count, arguments, {kPackedSizes, kFlags}); !done) {
-      return tl::unexpected(done.error());
-    }
+    if (auto done = codec::run(*machine_, queue, {&call, 1}); !done) return tl::unexpected(done.error());
     return SliceWindow::Steps{
         [=, this] { return fetch_compression(queue, slice, stride); },
         [=, this] { return collect_compression(queue, slice, stride, packed_at != nullptr); },
@@ -345,11 +356,15 @@ class KernelBackend final : public Backend {
     std::uint8_t* const output_at = is_adjacent && machine_->is_page_locked({slice[0].output.data(), output_bytes})
                                         ? slice[0].output.data()
                                         : nullptr;
-    const Region regions[] = {{"blocks", block_bytes},       {"block offsets", count * 8},
-                              {"block sizes", count * 4},    {"output", output_bytes, output_at},
-                              {"output offsets", count * 8}, {"capacities", count * 4},
-                              {"output sizes", count * 4},   {"statuses", count * 4}};
-    if (auto arranged = machine_->arrange(queue, regions); !arranged) return tl::unexpected(arranged.error());
+    const auto items = static_cast<std::uint32_t>(count);
+    KernelCall call = transform_call(
+        kernels::kLz4Decompress, {output_bytes, count, block_bytes}, kernels::kLz4DecompressShape.block_threads,
+        {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses});
+    call.grid_blocks = kernels::kLz4DecompressShape.grid_blocks(items);
+    call.uploads = {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
+    call.downloads = {kOutputSizes, kStatuses};
+    if (auto arranged = arrange(queue, kDecompressRegions, call, {{kOutput, output_at}}); !arranged)
+      return tl::unexpected(arranged.error());
     const auto block_offsets = array<std::uint64_t>(machine_->host(queue, kBlockOffsets));
     const auto block_sizes = array<std::uint32_t>(machine_->host(queue, kBlockSizes));
     const auto output_offsets = array<std::uint64_t>(machine_->host(queue, kOutputOffsets));
@@ -368,17 +383,7 @@ class KernelBackend final : public Backend {
       if (!slice[i].block.empty())
         std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
     });
-    const LaunchArgument arguments[] = {address(queue, kBlocks),
-                                        address(queue, kBlockOffsets),
-                                        address(queue, kBlockSizes),
-                                        address(queue, kOutput),
-                                        address(queue, kOutputOffsets),
-                                        address(queue, kCapacities),
-                                        address(queue, kOutputSizes),
-                                        address(queue, kStatuses),
-                                        LaunchArgument::of(static_cast<std::uint32_t>(count))};
-    auto done = run(queue, {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities}, kernels::kLz4Decompress,
-                    kernels::kLz4DecompressShape, count, arguments, {kOutputSizes, kStatuses});
+    auto done = codec::run(*machine_, queue, {&call, 1});
     const driver::Rows whole{0, output_bytes, output_bytes, 1};
     if (done) done = machine_->download_rows(queue, kOutput, {&whole, 1});
     if (!done) return tl::unexpected(done.error());
@@ -408,26 +413,17 @@ class KernelBackend final : public Backend {
     return {};
   }
 
-  LaunchArgument address(unsigned queue, std::size_t region) {
-    return LaunchArgument::of_address(machine_->address(queue, region));
-  }
-
-  Result<void> run(unsigned queue, std::initializer_list<std::size_t> inputs, std::string_view kernel,
-                   const kernels::LaunchShape& shape, std::size_t item_count, std::span<const LaunchArgument> arguments,
-                   std::initializer_list<std::size_t> outputs) {
-    for (const std::size_t region : inputs) {
-      if (auto copied = machine_->upload(queue, region); !copied) return copied;
-    }
-    const std::uint32_t grid_blocks = shape.grid_blocks(static_cast<std::uint32_t>(item_count));
-    if (auto launched = machine_->launch(queue, kernel, grid_blocks, shape.block_threads, arguments); !launched)
-      return launched;
-    for (const std::size_t region : outputs) {
-      if (auto copied = machine_->download(queue, region); !copied) return copied;
-    }
-    return {};
+  // Regions of the call; some have memory of the caller as their host side.
+  Result<void> arrange(unsigned queue, std::span<const RegionName> names, const KernelCall& call,
+                       std::initializer_list<std::pair<std::size_t, std::uint8_t*>> in_place) {
+    auto regions = costs_.regions(names, {&call, 1});
+    if (!regions) return tl::unexpected(regions.error());
+    for (const auto& [region, host] : in_place) (*regions)[region].host = host;
+    return machine_->arrange(queue, *regions);
   }
 
   std::unique_ptr<Machine> machine_;
+  DeclaredCosts costs_{*machine_};
   Executor& executor_;
   scheduler::Throttle* throttle_;
   std::mutex mutex_;  // of the machine and the window, which batches of several threads share

@@ -35,9 +35,11 @@ Result<void> run(Machine& machine, unsigned queue, std::span<const KernelCall> c
   return {};
 }
 
-KernelCall transform_call(std::string_view kernel, std::uint32_t item_count, std::uint32_t block_threads,
+KernelCall transform_call(std::string_view kernel, const kernels::LaunchSize& size, std::uint32_t block_threads,
                           const TransformRegions& regions, std::span<const std::uint32_t> options) {
+  const auto item_count = static_cast<std::uint32_t>(size.item_count);
   KernelCall call{kernel,
+                  size,
                   item_count,
                   block_threads,
                   {},

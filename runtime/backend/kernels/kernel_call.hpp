@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/cost.hpp"
 #include "runtime/backend/kernels/machine.hpp"
 
 namespace ptxkit::codec {
@@ -19,6 +20,7 @@ inline CallArgument number(std::uint32_t value) { return {false, value}; }
 
 struct KernelCall {
   std::string_view kernel;
+  kernels::LaunchSize size;
   std::uint32_t grid_blocks, block_threads;
   std::vector<std::size_t> uploads;
   std::vector<CallArgument> arguments;
@@ -36,7 +38,7 @@ struct TransformRegions {
   std::size_t src, src_offsets, src_sizes, dst, dst_offsets, dst_capacities, dst_sizes, statuses;
 };
 // All items of a transform.
-KernelCall transform_call(std::string_view kernel, std::uint32_t item_count, std::uint32_t block_threads,
+KernelCall transform_call(std::string_view kernel, const kernels::LaunchSize& size, std::uint32_t block_threads,
                           const TransformRegions& regions, std::span<const std::uint32_t> options = {});
 
 // Parts of regions on their way down, one behind another in page-locked memory of just their size: what a coder made

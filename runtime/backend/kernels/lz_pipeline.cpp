@@ -5,7 +5,8 @@
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "runtime/backend/kernels/block_pipeline.hpp"
-#include "runtime/backend/kernels/kernel_call.hpp"
+#include "runtime/backend/kernels/declared_costs.hpp"
+#include "runtime/backend/kernels/lz_calls.hpp"
 #include "runtime/codec/coded_stream.hpp"
 
 namespace ptxkit::codec {
@@ -19,16 +20,10 @@ constexpr std::size_t kStreams = kernels::kLzStreams;
 static_assert(1u << format::kPtzMaxBlockBits <= kernels::kLzDecodeMaxBytes);
 
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-constexpr std::uint32_t parts_of(std::size_t bytes, std::uint32_t part_bytes) {
-  return static_cast<std::uint32_t>((bytes + part_bytes - 1) / part_bytes);
-}
 
 // What every block of an encoding has room for.
 struct Strides {
-  std::size_t largest_bytes;  // raw
-
-  std::size_t raw() const { return round_up(largest_bytes); }
-  std::size_t lz() const { return round_up(kernels::lz_block_bound(largest_bytes)); }
+  std::size_t raw, lz;
 };
 
 // Regions of an encoding, in the order of the arrangement.
@@ -45,21 +40,17 @@ enum EncodeRegion : std::size_t {
   kCodedSizes,
   kStatuses
 };
-std::vector<Region> encode_regions(std::size_t count, Strides strides) {
-  const std::size_t raw_bytes = count * strides.raw(), match_bytes = raw_bytes * sizeof(kernels::LzMatch);
-  const std::size_t streams = count * kStreams;
-  return {{"raw", raw_bytes},
-          {"matches", match_bytes, nullptr, true},
-          {"resolved matches", match_bytes, nullptr, true},
-          {"block sizes", 4 * count},
-          {"counts", count * 16 * parts_of(strides.raw(), kernels::kLzSegmentBytes), nullptr, true},
-          {"lz blocks", count * strides.lz(), nullptr, true},
-          {"coded streams", count * strides.lz(), nullptr, true},
-          {"stream offsets", 8 * streams, nullptr, true},
-          {"stream sizes", 4 * streams},
-          {"coded sizes", 4 * streams},
-          {"statuses", 4 * streams}};
-}
+constexpr RegionName kEncodeRegions[] = {{"raw"},
+                                         {"matches", true},
+                                         {"resolved matches", true},
+                                         {"block sizes"},
+                                         {"counts", true},
+                                         {"lz blocks", true},
+                                         {"coded streams", true},
+                                         {"stream offsets", true},
+                                         {"stream sizes"},
+                                         {"coded sizes"},
+                                         {"statuses"}};
 
 enum DecodeRegion : std::size_t {
   kFromCoded,
@@ -78,30 +69,15 @@ enum DecodeRegion : std::size_t {
   kRawSizes,
   kRawStatuses
 };
+constexpr RegionName kDecodeRegions[] = {{"coded streams"},  {"coded offsets"}, {"coded sizes"},  {"lz blocks"},
+                                         {"stream offsets"}, {"stream rooms"},  {"stream sizes"}, {"stream statuses"},
+                                         {"lz offsets"},     {"lz sizes"},      {"raw"},          {"raw offsets"},
+                                         {"raw rooms"},      {"raw sizes"},     {"raw statuses"}};
 
 // What a decoding takes: of its blocks, and of those of their streams that are coded.
 struct DecodeSizes {
   std::size_t blocks = 0, coded_streams = 0, coded_bytes = 0, lz_bytes = 0, raw_bytes = 0;
 };
-std::vector<Region> decode_regions(const DecodeSizes& of) {
-  const std::size_t stream_offsets = 8 * of.coded_streams, stream_words = 4 * of.coded_streams;
-  const std::size_t offsets = 8 * of.blocks, words = 4 * of.blocks;
-  return {{"coded streams", of.coded_bytes},
-          {"coded offsets", stream_offsets},
-          {"coded sizes", stream_words},
-          {"lz blocks", of.lz_bytes},
-          {"stream offsets", stream_offsets},
-          {"stream rooms", stream_words},
-          {"stream sizes", stream_words},
-          {"stream statuses", stream_words},
-          {"lz offsets", offsets},
-          {"lz sizes", words},
-          {"raw", of.raw_bytes},
-          {"raw offsets", offsets},
-          {"raw rooms", words},
-          {"raw sizes", words},
-          {"raw statuses", words}};
-}
 
 // A coded block, taken apart, and where its parts lie in the regions of its group.
 struct CodedBlock {
@@ -168,15 +144,17 @@ class LzPipeline final : public BlockPipeline {
         executor_(executor),
         coder_(kernels_of(codec)),
         apart_(machine.queue_count()),
-        fetched_(machine.queue_count()) {}
+        groups_(machine.queue_count()) {}
 
-  std::size_t encoded_at_once(std::size_t block_bytes) const override {
-    return at_once(block_bytes, encode_regions(1, {block_bytes}));
+  std::size_t encoded_at_once(std::size_t block_bytes) override {
+    return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.regions(kEncodeRegions, encode_calls(1, strides));
+    }));
   }
-  std::size_t decoded_at_once(std::size_t block_bytes) const override {
-    return at_once(block_bytes,
-                   decode_regions({1, kStreams, block_bytes, round_up(kernels::lz_block_bound(block_bytes)),
-                                   round_up(block_bytes)}));
+  std::size_t decoded_at_once(std::size_t block_bytes) override {
+    return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.regions(kDecodeRegions, decode_calls({1, kStreams, block_bytes, strides.lz, strides.raw}));
+    }));
   }
   Steps<BlockToEncode> encoding() override {
     return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
@@ -195,73 +173,71 @@ class LzPipeline final : public BlockPipeline {
   Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks);
 
-  // What one launch should carry, or a queue can hold, where a block takes these regions.
-  std::size_t at_once(std::size_t block_bytes, std::span<const Region> of_one) const {
+  // What one launch should carry, or a queue can hold, where a block takes these regions. Without them nothing is
+  // begun, and beginning says why.
+  std::size_t at_once(std::size_t block_bytes, const Result<std::vector<Region>>& of_one) const {
     const std::size_t wanted = machine_.slice_bytes() / std::max<std::size_t>(block_bytes, 1);
-    return std::max<std::size_t>(1, std::min(wanted, machine_.queue_memory_bytes() / memory_bytes_of(of_one)));
+    const std::size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(*of_one) : 1;
+    return std::max<std::size_t>(1, std::min(wanted, fitting));
   }
-  static Strides strides_of(std::span<const BlockToEncode> blocks) {
-    std::size_t largest = 0;
-    for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
-    return {largest};
+  Result<Strides> strides_of(std::size_t largest_bytes) {
+    const std::size_t raw = round_up(largest_bytes);
+    return costs_.bytes(kernels::kDemuxScatter, "dst", {raw}).transform([&](std::size_t lz) {
+      return Strides{raw, lz};
+    });
   }
+  std::vector<KernelCall> encode_calls(std::uint32_t count, const Strides& strides) const;
+  std::vector<KernelCall> decode_calls(const DecodeSizes& sizes) const;
   template <class T>
   T* array(unsigned queue, std::size_t region) {
     return host_array<T>(machine_, queue, region);
   }
-  std::array<EncodedStream, kStreams> encoded_streams(unsigned queue, std::size_t block, Strides strides);
+  std::array<EncodedStream, kStreams> encoded_streams(unsigned queue, std::size_t block);
   void lay_out(unsigned queue, std::span<const BlockToDecode> blocks);
 
   Machine& machine_;
   Executor& executor_;
+  DeclaredCosts costs_{machine_};
   EntropyKernels coder_;
   std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
-  struct FetchedStreams {
-    Fetched streams;
-    std::vector<std::size_t> begins;  // of each block's
+  struct EncodedGroup {
+    Strides strides = {};
+    Fetched streams = {};
+    std::vector<std::size_t> begins = {};  // of each block's
   };
-  std::vector<FetchedStreams> fetched_;  // what each queue has encoded
+  std::vector<EncodedGroup> groups_;  // what each queue encodes
 };
+
+std::vector<KernelCall> LzPipeline::encode_calls(std::uint32_t count, const Strides& strides) const {
+  std::vector<KernelCall> calls = lz_block_calls(
+      {kRaw, kBlockSizes, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, count, strides.raw, strides.lz);
+  // Coded streams go where the streams lie in the LZ blocks: one that grows is stored raw and needs no more room.
+  calls.push_back(transform_call(
+      coder_.encoder, {count * strides.lz, count * kStreams}, 32,
+      {kLz, kStreamAt, kStreamSizes, kCoded, kStreamAt, kStreamSizes, kCodedSizes, kStatuses}, coder_.encoder_options));
+  return calls;
+}
 
 // Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
 // the coder, and only what tells of the results comes back.
 Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
-  using namespace kernels;
-  const Strides strides = strides_of(blocks);
-  const auto count = static_cast<std::uint32_t>(blocks.size()), streams = count * std::uint32_t{kLzStreams};
-  if (auto arranged = arrange_blocks(machine_, queue, encode_regions(count, strides)); !arranged) return arranged;
+  std::size_t largest = 0;
+  for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
+  const auto found = strides_of(largest);
+  if (!found) return tl::unexpected(found.error());
+  const Strides& strides = *found;
+  groups_[queue] = {strides};
+  const auto count = static_cast<std::uint32_t>(blocks.size());
+  const std::vector<KernelCall> calls = encode_calls(count, strides);
+  const auto regions = costs_.regions(kEncodeRegions, calls);
+  if (!regions) return tl::unexpected(regions.error());
+  if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
   const MutableBytes all_raw = machine_.host(queue, kRaw);
   executor_.for_each(count, [&](std::size_t i, unsigned) {
-    const MutableBytes room = all_raw.subspan(i * strides.raw(), strides.raw());
+    const MutableBytes room = all_raw.subspan(i * strides.raw, strides.raw);
     std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), room.begin()), room.end(), std::uint8_t{0});
     array<std::uint32_t>(queue, kBlockSizes)[i] = static_cast<std::uint32_t>(blocks[i].raw.size());
   });
-  const std::uint32_t positions = count * parts_of(strides.raw(), kLzBlockThreads),
-                      segments = count * parts_of(strides.raw(), kLzSegmentBytes);
-  const CallArgument item_bytes = number(static_cast<std::uint32_t>(strides.raw()));
-  const CallArgument lz_stride_16 = number(static_cast<std::uint32_t>(strides.lz() / kStrideUnitBytes));
-  const std::vector<CallArgument> finding = {buffer(kRaw), buffer(kBlockSizes), buffer(kMatches), item_bytes};
-  const KernelCall calls[] = {
-      {kLz77Link, count * kLzLinkBlocks, 32, {}, finding, {}},
-      {kLz77Hash, positions, kLzBlockThreads, {}, finding, {}},
-      {kLz77Lazy,
-       positions,
-       kLzBlockThreads,
-       {},
-       {buffer(kMatches), buffer(kResolved), buffer(kBlockSizes), item_bytes},
-       {}},
-      {kDemuxCount, segments, 32, {}, {buffer(kResolved), buffer(kBlockSizes), buffer(kCounts), item_bytes}, {}},
-      {kDemuxScatter,
-       segments,
-       32,
-       {},
-       {buffer(kRaw), buffer(kBlockSizes), buffer(kResolved), buffer(kCounts), buffer(kLz), buffer(kStreamAt),
-        buffer(kStreamSizes), item_bytes, lz_stride_16},
-       {}},
-      // Coded streams go where the streams lie in the LZ blocks: one that grows is stored raw and needs no more room.
-      transform_call(coder_.encoder, streams, 32,
-                     {kLz, kStreamAt, kStreamSizes, kCoded, kStreamAt, kStreamSizes, kCodedSizes, kStatuses},
-                     coder_.encoder_options)};
   for (const KernelCall& call : calls) {
     if (auto ready = machine_.prepare(call.kernel); !ready) return ready;
   }
@@ -279,9 +255,9 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
   return {};
 }
 
-std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, std::size_t block, Strides strides) {
+std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, std::size_t block) {
   std::array<EncodedStream, kStreams> streams;
-  std::size_t at = block * strides.lz() + kernels::kLzBlockHeaderBytes, index = block * kStreams;
+  std::size_t at = block * groups_[queue].strides.lz + kernels::kLzBlockHeaderBytes, index = block * kStreams;
   for (EncodedStream& stream : streams) {
     stream.at = at;
     stream.size = array<std::uint32_t>(queue, kStreamSizes)[index];
@@ -295,11 +271,10 @@ std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, 
 
 // Asks for as much as will be stored, and for nothing of a block that does not shrink.
 Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
-  const Strides strides = strides_of(blocks);
-  auto& [fetched, begins] = fetched_[queue] = {};
+  auto& [strides, fetched, begins] = groups_[queue];
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const auto streams = encoded_streams(queue, i, strides);
-    if (streams.back().at + streams.back().size > (i + 1) * strides.lz()) {
+    const auto streams = encoded_streams(queue, i);
+    if (streams.back().at + streams.back().size > (i + 1) * strides.lz) {
       return fail("demux reported more bytes than its block can have", machine_.description(),
                   "use --backend cpu, and report this as a bug");
     }
@@ -316,13 +291,12 @@ Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> bl
 }
 
 Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
-  const Strides strides = strides_of(blocks);
-  const auto& [fetched, begins] = fetched_[queue];
+  const auto& [strides, fetched, begins] = groups_[queue];
   executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
     BlockToEncode& block = blocks[i];
     if (block.coded.empty()) return;
     block.coded.clear();
-    const auto streams = encoded_streams(queue, i, strides);
+    const auto streams = encoded_streams(queue, i);
     for (const std::size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
       append_u32(block.coded, static_cast<std::uint32_t>(count));
     }
@@ -332,8 +306,24 @@ Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> 
       left = left.subspan(stream.stored_bytes());
     }
   });
-  fetched_[queue] = {};
+  groups_[queue] = {};
   return {};
+}
+
+std::vector<KernelCall> LzPipeline::decode_calls(const DecodeSizes& sizes) const {
+  std::vector<KernelCall> calls;
+  if (sizes.coded_streams != 0) {
+    calls.push_back(transform_call(coder_.decoder, {sizes.lz_bytes, sizes.coded_streams, sizes.coded_bytes},
+                                   coder_.decoder_threads,
+                                   {kFromCoded, kFromAt, kFromSizes, kToLz, kToAt, kToRooms, kToSizes, kToStatuses}));
+    calls.back().uploads = {kFromCoded, kFromAt, kFromSizes, kToAt, kToRooms};
+    calls.back().downloads = {kToSizes, kToStatuses};
+  }
+  calls.push_back(transform_call(kernels::kLz77Decode, {sizes.raw_bytes, sizes.blocks, sizes.lz_bytes}, 32,
+                                 {kToLz, kLzAt, kLzSizes, kToRaw, kRawAt, kRawRooms, kRawSizes, kRawStatuses}));
+  calls.back().uploads = {kToLz, kLzAt, kLzSizes, kRawAt, kRawRooms};
+  calls.back().downloads = {kRawSizes, kRawStatuses};
+  return calls;
 }
 
 Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {
@@ -358,21 +348,11 @@ Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToD
     apart.push_back(block);
   }
   if (apart.empty()) return {};
-  if (auto arranged = arrange_blocks(machine_, queue, decode_regions(sizes)); !arranged) return arranged;
+  const std::vector<KernelCall> calls = decode_calls(sizes);
+  const auto regions = costs_.regions(kDecodeRegions, calls);
+  if (!regions) return tl::unexpected(regions.error());
+  if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
   lay_out(queue, blocks);
-
-  std::vector<KernelCall> calls;
-  if (sizes.coded_streams != 0) {
-    calls.push_back(transform_call(coder_.decoder, static_cast<std::uint32_t>(sizes.coded_streams),
-                                   coder_.decoder_threads,
-                                   {kFromCoded, kFromAt, kFromSizes, kToLz, kToAt, kToRooms, kToSizes, kToStatuses}));
-    calls.back().uploads = {kFromCoded, kFromAt, kFromSizes, kToAt, kToRooms};
-    calls.back().downloads = {kToSizes, kToStatuses};
-  }
-  calls.push_back(transform_call(kernels::kLz77Decode, static_cast<std::uint32_t>(sizes.blocks), 32,
-                                 {kToLz, kLzAt, kLzSizes, kToRaw, kRawAt, kRawRooms, kRawSizes, kRawStatuses}));
-  calls.back().uploads = {kToLz, kLzAt, kLzSizes, kRawAt, kRawRooms};
-  calls.back().downloads = {kRawSizes, kRawStatuses};
   return run(machine_, queue, calls).and_then([&] {
     const driver::Rows all{0, sizes.raw_bytes, sizes.raw_bytes, 1};
     return machine_.download_rows(queue, kToRaw, {&all, 1});

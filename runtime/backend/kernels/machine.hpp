@@ -23,7 +23,7 @@ namespace ptxkit::codec {
 
 struct Region {
   const char* name;
-  std::size_t size_bytes;
+  std::size_t size_bytes = 0;  // DeclaredCosts gives it
   // The host side of the region, where the caller has page-locked memory for it; null: staging memory of the machine.
   std::uint8_t* host = nullptr;
   bool stays_on_device = false;  // it has no host side
@@ -54,6 +54,8 @@ class Machine {
   // The most that the regions of one queue may take together.
   virtual std::size_t queue_memory_bytes() const = 0;
 
+  // What it launches as the kernel of that name. Fails without an image.
+  virtual Result<const kernels::KernelImage*> image(std::string_view kernel) const = 0;
   // Makes a kernel ready by its name; again is free. Fails without an image or without its verdict.
   virtual Result<void> prepare(std::string_view kernel) = 0;
   // Memory that regions can have as their host side, and that is found again by is_page_locked as long as it lives.
