@@ -17,8 +17,12 @@ bool is_integer(ptx::Type type) {
 }  // namespace
 
 Delta::Delta(const Forms& forms, const UniformityAnalysis& row, const Thread& first, const Thread& second,
-             const std::map<LoopId, int64_t>& iterations)
-    : forms_(&forms), row_(&row), first_(forms, first, iterations), second_(forms, second, iterations) {}
+             std::map<LoopId, int64_t> iterations)
+    : forms_(&forms),
+      row_(&row),
+      first_(forms, first, iterations),
+      second_(forms, second, iterations),
+      iterations_(std::move(iterations)) {}
 
 std::optional<uint64_t> Delta::of_atom(AtomId id) {
   const Atom& atom = forms_->atom(id);
@@ -60,13 +64,37 @@ std::optional<uint64_t> Delta::product(const Operation& operation, unsigned widt
   return std::nullopt;
 }
 
+// What a loop's phi is in iteration 0, where that is one value.
+ValueId Delta::first_argument(ValueId phi) const {
+  const Ssa& ssa = forms_->domain().ssa();
+  const Loops& loops = forms_->loops();
+  const BlockId header = ssa.value(phi).block;
+  const LoopId loop = loops.innermost(header);
+  const auto iteration = iterations_.find(loop);
+  if (loop == kNone || loops.loop(loop).header != header || iteration == iterations_.end() || iteration->second != 0)
+    return kNone;
+  ValueId entering = kNone;
+  const auto predecessors = ssa.graph().predecessors(header);
+  for (uint32_t edge = 0; edge < predecessors.size(); ++edge) {
+    if (loops.is_back_edge(predecessors[edge], header)) continue;
+    if (entering != kNone) return kNone;
+    entering = ssa.arguments(phi)[edge];
+  }
+  return entering;
+}
+
 std::optional<uint64_t> Delta::of(ValueId id, unsigned depth) {
   if (row_->of(id) <= Uniformity::loaded) return 0;
   const auto a = first_.value(id), b = second_.value(id);
   if (a && b && forms_->domain().fact(id).base == kNoBase) return (*b - *a) & 0xff;
   const Ssa& ssa = forms_->domain().ssa();
   const Value& value = ssa.value(id);
-  if (depth > kMaxDepth || value.kind != Value::Kind::result || value.old != kNone) return std::nullopt;
+  if (depth > kMaxDepth) return std::nullopt;
+  if (value.kind == Value::Kind::phi) {
+    const ValueId entering = first_argument(id);
+    return entering == kNone ? std::nullopt : of(entering, depth + 1);
+  }
+  if (value.kind != Value::Kind::result || value.old != kNone) return std::nullopt;
   const Operation operation = operation_of(ssa, id);
   const ptx::Instruction& instruction = *operation.instruction;
   const ptx::Function& function = ssa.graph().function();

@@ -11,7 +11,7 @@ class Delta {
  public:
   // The two threads differ in the component of %tid alone that `row` was made for.
   Delta(const Forms& forms, const UniformityAnalysis& row, const Thread& first, const Thread& second,
-        const std::map<LoopId, int64_t>& iterations);
+        std::map<LoopId, int64_t> iterations);
 
   // Second less first, modulo 256, bases included. Nothing where it cannot be known.
   std::optional<uint64_t> of(ValueId id) { return of(id, 0); }
@@ -23,10 +23,12 @@ class Delta {
   std::optional<uint64_t> of(ValueId id, unsigned depth);
   std::optional<uint64_t> of(const Source& source, unsigned width, unsigned depth);
   std::optional<uint64_t> product(const Operation& operation, unsigned width, unsigned depth);
+  ValueId first_argument(ValueId phi) const;
 
   const Forms* forms_;
   const UniformityAnalysis* row_;
   Evaluator first_, second_;
+  std::map<LoopId, int64_t> iterations_;
 };
 
 }  // namespace ptxkit::flow

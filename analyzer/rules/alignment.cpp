@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <set>
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ namespace {
 // least.
 constexpr uint32_t kDynamicSharedAlign = 16;
 constexpr unsigned kTestDepth = 6;
+constexpr size_t kMaxNeighbours = 16;
 
 unsigned log2_of(uint32_t width) { return static_cast<unsigned>(std::bit_width(width)) - 1; }
 
@@ -38,6 +40,7 @@ Alignment::Alignment(Context& context) : context_(&context), analyses_(&context.
     judge(i);
     by_instruction_.emplace_back(accesses[i].instruction, i);
   }
+  refute_by_neighbours();
 }
 
 const AccessAlignment* Alignment::of_instruction(ptx::InstructionId id) const {
@@ -115,13 +118,21 @@ bool Alignment::proved_by_test(const flow::Access& access, const Form& form) {
   return known >= wanted && residue == 0;
 }
 
-// Whether some condition on the way looks at low bits of a pointer into the same object, or of what is added to it.
-bool Alignment::is_tested(const flow::Access& access, flow::BaseId base) {
+// Predicates on the way that look at low bits of a pointer into the same object, or of what is added to it.
+std::vector<flow::ValueId> Alignment::tests_of_low_bits(const flow::Access& access, flow::BaseId base, Tested what) {
   const flow::Ssa& ssa = analyses_->ssa();
   const flow::Domain& domain = analyses_->domain();
   const Form form = analyses_->forms().address(access);
-  for (const flow::Condition& condition : analyses_->conditions().of_instruction(access.instruction)) {
-    std::vector<std::pair<flow::ValueId, unsigned>> work{{condition.predicate, 0}};
+  const auto is_of_address = [&](flow::ValueId id) {
+    if (base != flow::kNoBase && domain.fact(id).base == base) return true;
+    if (what == Tested::base) return false;
+    const Form tested = analyses_->forms().of(id);
+    return std::ranges::any_of(tested.terms, [&](const flow::Term& term) {
+      return std::ranges::any_of(form.terms, [&](const flow::Term& own) { return term.atom == own.atom; });
+    });
+  };
+  const auto looks_at_low_bits = [&](flow::ValueId predicate) {
+    std::vector<std::pair<flow::ValueId, unsigned>> work{{predicate, 0}};
     std::set<flow::ValueId> seen;
     while (!work.empty()) {
       const auto [id, depth] = work.back();
@@ -135,15 +146,15 @@ bool Alignment::is_tested(const flow::Access& access, flow::BaseId base) {
         const flow::Source source = flow::source_of(ssa, operation.first_source + i);
         if (source.kind != flow::Source::Kind::value) continue;
         work.emplace_back(source.id, depth + 1);
-        if (!selects_bits) continue;
-        if (base != flow::kNoBase && domain.fact(source.id).base == base) return true;
-        for (const flow::Term& term : analyses_->forms().of(source.id).terms)
-          for (const flow::Term& own : form.terms)
-            if (term.atom == own.atom) return true;
+        if (selects_bits && is_of_address(source.id)) return true;
       }
     }
-  }
-  return false;
+    return false;
+  };
+  std::vector<flow::ValueId> found;
+  for (const flow::Condition& condition : analyses_->conditions().of_instruction(access.instruction))
+    if (looks_at_low_bits(condition.predicate)) found.push_back(condition.predicate);
+  return found;
 }
 
 void Alignment::judge(size_t index) {
@@ -201,8 +212,8 @@ void Alignment::judge(size_t index) {
         result.checked_at_run_time = true;
         return;
       }
-      const bool is_tested_here = is_tested(access, form.base);
-      if (contract.is_declared || residue == 0 || is_tested_here) {
+      const bool is_tested = !tests_of_low_bits(access, form.base, Tested::base_or_terms).empty();
+      if (contract.is_declared || residue == 0 || is_tested) {
         result.status = AlignmentStatus::undecided;
         const Base& base = domain.base(form.base);
         const bool is_whole = base.kind == Base::Kind::variable &&
@@ -216,7 +227,10 @@ void Alignment::judge(size_t index) {
       result.assumptions.push_back(fmt::format("{} is {}-aligned, as allocations are", name, width));
     }
     if (residue == 0) return;
-    if (has_base && contract.bytes >= width && (proved_by_test(access, form) || is_tested(access, form.base))) {
+    // Only a test of the pointer itself can: what is added leaves the same residue whatever it is, and where a variable
+    // lies is known.
+    if (has_base && contract.bytes >= width && domain.base(form.base).kind != Base::Kind::variable &&
+        (proved_by_test(access, form) || !tests_of_low_bits(access, form.base, Tested::base).empty())) {
       result.status = AlignmentStatus::undecided;
       result.tier = Tier::possible;
       result.origin = Origin::constant;
@@ -253,7 +267,8 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
   flow::Forms& forms = analyses_->forms();
   const uint32_t width = access.width_bytes;
   const unsigned wanted = log2_of(width);
-  const bool tested = is_tested(access, form.base);
+  const std::vector<flow::ValueId> tests = tests_of_low_bits(access, form.base, Tested::base_or_terms);
+  const bool tested = !tests.empty();
   result.status = AlignmentStatus::undecided;
   result.tier = Tier::possible;
   result.origin = Origin::unknown;
@@ -364,24 +379,40 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
   if ((thread && !worst) || (worst && worst->origin == Origin::thread)) {
     result.origin = Origin::thread;
     if (!worst) result.reason = fmt::format("the thread's place is added with factor {}", thread->coefficient);
-    const flow::LaunchShape& shape = analyses_->shape();
-    const auto conditions = analyses_->conditions().of_instruction(access.instruction);
-    const uint32_t limit = std::min(shape.is_exact ? shape.threads[0] : shape.max_threads, 64u);
-    for (uint32_t n = 0; n < 3 * limit && !tested; ++n) {
+    refute_by_thread(access, left, rest, left.size() == expanded.terms.size(), tests, result);
+  }
+}
+
+// A thread that is misaligned, of block (0, 0, 0), or of the next one in some dimension. `rest` is what is known of the
+// address, `is_whole` if nothing else is added to it than that and `left`.
+bool Alignment::refute_by_thread(const flow::Access& access, std::span<const flow::Term> left, uint64_t rest,
+                                 bool is_whole, std::span<const flow::ValueId> tests, AccessAlignment& result) {
+  flow::Forms& forms = analyses_->forms();
+  const uint32_t width = access.width_bytes;
+  const flow::LaunchShape& shape = analyses_->shape();
+  const auto conditions = analyses_->conditions().of_instruction(access.instruction);
+  const auto iterations = flow::first_iterations(analyses_->loops(), analyses_->graph().block_of(access.instruction));
+  const uint32_t limit = std::min(shape.is_exact ? shape.threads[0] : shape.max_threads, 64u);
+  for (unsigned block = 0; block <= 3; ++block)
+    for (uint32_t n = 0; n < 3 * limit; ++n) {
       const unsigned dimension = n / limit;
       flow::Thread at{{0, 0, 0}, {0, 0, 0}};
       at.tid[dimension] = n % limit;
       if (at.tid[dimension] > shape.max_tid(dimension)) continue;
       for (unsigned d = 0; d < 3; ++d) at.ntid[d] = shape.is_exact ? shape.threads[d] : 0;
-      std::fill_n(at.nctaid, 3, 1);  // of block (0, 0, 0)
-      flow::Evaluator evaluator(forms, at, flow::first_iterations(analyses_->loops(), block));
+      std::fill_n(at.nctaid, 3, 1);
+      if (block > 0) {
+        const uint32_t blocks = shape.grid[block - 1];
+        if (blocks == 1) break;
+        at.ctaid[block - 1] = 1;
+        at.nctaid[block - 1] = blocks ? blocks : 2;
+      }
+      flow::Evaluator evaluator(forms, at, iterations);
       uint64_t address = rest;
       bool known = true;
       for (const flow::Term& term : left) {
         std::optional<uint64_t> value = evaluator.atom(term.atom);
         const Atom& atom = forms.atom(term.atom);
-        if (!value && atom.kind == Atom::Kind::special && atom.id == static_cast<uint32_t>(ptx::SpecialRegister::ctaid))
-          value = thread == &term ? 1 : 0;
         if (!value && atom.kind == Atom::Kind::special &&
             atom.id == static_cast<uint32_t>(ptx::SpecialRegister::laneid))
           value = at.tid[0] % 32;
@@ -392,10 +423,11 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
         address += static_cast<uint64_t>(term.coefficient) * *value;
       }
       if (!known || address % width == 0) continue;
-      bool possible = true, certain = shape.is_exact;
+      bool possible = true, certain = shape.is_exact && block == 0;
       for (const flow::Condition& condition : conditions) {
         const auto holds = evaluator.value(condition.predicate);
         if (holds && (*holds != 0) != condition.expected) possible = false;
+        if (!holds && std::ranges::find(tests, condition.predicate) != tests.end()) possible = false;
         if (!holds) certain = false;
       }
       if (!possible) continue;
@@ -403,13 +435,70 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
       result.tier = certain ? Tier::proved : Tier::likely;
       if (!certain) result.assumptions.push_back("a thread of that place gets here");
       Witness witness;
-      for (unsigned d = 0; d < 3; ++d) witness.tid[d] = at.tid[d];
       witness.note = fmt::format("the address is {} modulo {}", address % width, width);
-      if (left.size() == expanded.terms.size()) witness.address = address;
+      if (block == 0) {
+        for (unsigned d = 0; d < 3; ++d) witness.tid[d] = at.tid[d];
+        if (is_whole) witness.address = address;
+      } else {
+        witness.note += fmt::format(" in thread ({}, {}, {}) of block ({}, {}, {})", at.tid[0], at.tid[1], at.tid[2],
+                                    at.ctaid[0], at.ctaid[1], at.ctaid[2]);
+        result.assumptions.push_back("the grid has that block");
+      }
       result.witness = witness;
-      return;
+      return true;
     }
+  return false;
+}
+
+// Two accesses of one thread whose addresses differ by a constant that is no multiple of either width: whatever the
+// rest of the address is, one of them is misaligned.
+void Alignment::refute_by_neighbours() {
+  const auto& accesses = analyses_->accesses();
+  const ptx::Function& function = context_->function();
+  flow::Forms& forms = analyses_->forms();
+  using Place = std::tuple<flow::BaseId, flow::LoopId, std::vector<flow::Term>>;
+  std::map<Place, std::vector<std::pair<size_t, uint64_t>>> places;  // with the displacement
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const flow::Access& access = accesses[i];
+    if (results_[i].status != AlignmentStatus::undecided || function.instructions[access.instruction].guard) continue;
+    const Form form = forms.expand(forms.address(access));
+    const flow::LoopId loop = analyses_->loops().innermost(analyses_->graph().block_of(access.instruction));
+    places[{form.base, loop, form.terms}].emplace_back(i, static_cast<uint64_t>(form.constant));
   }
+  for (const auto& [place, members] : places)
+    for (const auto& [index, displacement] : members) {
+      const flow::Access& access = accesses[index];
+      if (results_[index].status != AlignmentStatus::undecided ||
+          !tests_of_low_bits(access, std::get<0>(place), Tested::base_or_terms).empty())
+        continue;
+      // Of many a few neighbours tell.
+      size_t looked_at = 0;
+      for (const auto& [other, other_displacement] : members) {
+        const flow::Access& earlier = accesses[other];
+        if (other >= index || ++looked_at > kMaxNeighbours) break;
+        const uint64_t width = std::min(access.width_bytes, earlier.width_bytes);
+        const uint64_t apart = displacement - other_displacement;
+        const flow::Graph& graph = analyses_->graph();
+        const bool is_on_the_way =
+            analyses_->dominators().dominates(graph.block_of(earlier.instruction), graph.block_of(access.instruction));
+        if (apart % width == 0 || !is_on_the_way) continue;
+        AccessAlignment& result = results_[index];
+        result.status = AlignmentStatus::refuted;
+        result.origin = Origin::constant;
+        result.tier = Tier::proved;
+        const auto signed_apart = static_cast<int64_t>(apart);
+        result.reason =
+            fmt::format("it lies {} bytes {} the {}-byte access in line {}, so one of the two is misaligned",
+                        std::abs(signed_apart), signed_apart < 0 ? "before" : "behind", earlier.width_bytes,
+                        context_->module.position(function.instructions[earlier.instruction].at).line);
+        result.assumptions.clear();
+        result.path = {{function.instructions[earlier.instruction].at, "the other access"}};
+        Witness witness;
+        witness.note = "of the two addresses one is no multiple of its width, whatever the thread and iteration";
+        result.witness = witness;
+        break;
+      }
+    }
 }
 
 // Where two threads stand to each other is known though neither address is: one of them is misaligned.

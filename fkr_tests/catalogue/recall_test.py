@@ -10,6 +10,7 @@ import tempfile
 
 program, root = sys.argv[1], pathlib.Path(sys.argv[2])
 sys.path.insert(0, str(root / "tools/catalogue"))
+import planting  # noqa: E402
 import recall  # noqa: E402
 
 KERNEL = """.version 8.0
@@ -47,27 +48,38 @@ assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//barrier divergence\n") == "
 assert recall.defect_of("//xfail:BUGLE_ERROR\n") == ["the verifier cannot read it"]
 assert recall.dimensions("//--blockDim=[64,64] --gridDim=2", "blockDim") == [64, 64]
 assert recall.within_limits([64, 64]) == [32, 32]
-for plant, _ in recall.PLANTS:
+for plant, _ in planting.PLANTS:
     assert plant(KERNEL, lambda places: places[0]) != KERNEL, plant.__doc__
 
 # Six times a multiple of 32, and six bytes eight times over, are words all the same: no defect.
 for made_even in ("mul.wide.u32 %rd2, %r1, 4;\n  shl.b64 %rd2, %rd2, 3;", "shl.b32 %r1, %r1, 5;\n  mul.wide.u32 %rd2, %r1, 4;"):
-    assert recall.plant_stride(KERNEL.replace("mul.wide.u32 %rd2, %r1, 4;", made_even), lambda places: places[0]) is None
+    assert planting.plant_stride(KERNEL.replace("mul.wide.u32 %rd2, %r1, 4;", made_even), lambda places: places[0]) is None
 
 if not shutil.which("ptxas"):
     print("SKIPPED: ptxas is not installed; only labels and places for defects were looked at")
     sys.exit(77)
-with tempfile.TemporaryDirectory() as folder:
-    number, held_out = 0, []
-    while not held_out:
-        text = f"// {number}\n{KERNEL}"
+
+
+def report_on(kernel, is_held_out):
+    """What recall.py says of a file with this kernel, in the half asked for."""
+    number = 0
+    while hashlib.sha256(f"// {number}\n{kernel}".encode()).digest()[0] % 2 != is_held_out:
         number += 1
-        if hashlib.sha256(text.encode()).digest()[0] % 2:
-            held_out.append(text)
-    (pathlib.Path(folder) / "reverse.ptx").write_text(held_out[0])
-    run = subprocess.run([sys.executable, root / "tools/catalogue/recall.py", program, "--good", folder, "--misses"],
-                         capture_output=True, text=True)
-print(run.stdout, run.stderr)
-assert run.returncode == 0
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "reverse.ptx").write_text(f"// {number}\n{kernel}")
+        half = [] if is_held_out else ["--looked-at"]
+        run = subprocess.run([sys.executable, root / "tools/catalogue/recall.py", program, "--good", folder, "--misses", *half],
+                             capture_output=True, text=True)
+    print(run.stdout, run.stderr)
+    assert run.returncode == 0
+    return run
+
+
+# Each thread loads what it has stored itself, and the barrier orders nothing: without it there is no race to be found.
+own = report_on(KERNEL.replace("sub.u32 %r6, %r4, %r3;", "mov.u32 %r6, %r5;").replace("[%r6+252]", "[%r6]")
+                .replace("ld.shared.u32 %r2, [words];", ""), False)
+assert "1 of race: no run shows the defect; found of these: 0" in own.stdout
+
+run = report_on(KERNEL, True)
 assert "planted defects: 5 with a defect, 1 without" in run.stdout
 assert "all           100.0 %    100.0 %      5      0     0" in run.stdout

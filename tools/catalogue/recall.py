@@ -10,11 +10,12 @@ Three sets of kernels with labels, of which none is part of this project:
                       file. Races on global memory, assertions and null pointers from the host are left out: no rule of
                       the catalogue speaks of them. So are tests that rely on lockstep (--warp-sync).
 --good FOLDER         defects planted, one at a time, into PTX that ptxas accepts, from the half that is held out (see
-                      budget.py): pairs of a kernel as it was and as it is with the defect. A barrier that is taken out
-                      may have been redundant, so the recall of races is a lower bound.
+                      budget.py): pairs of a kernel as it was and as it is with the defect. What no run on the emulator
+                      shows to be a defect (planting.py) does not count; how many those are, and how many of them are
+                      found, is said beside.
 
-A kernel counts as found where a rule of the defect's class has a finding of high or critical severity, and as a false
-alarm where a class fires on a kernel without defects. Prints recall and precision for each set and class, and in all.
+A kernel counts as found where a rule of the defect's class has a finding of high or critical severity, or of medium where
+the catalogue gives the rule no higher one, and as a false alarm where a class fires on a kernel without defects. Prints recall and precision for each set and class, and in all.
 --misses lists what was not found and what was wrong.
 """
 import argparse
@@ -29,6 +30,7 @@ import sys
 import tempfile
 
 import budget
+import planting
 
 CLASSES = {
     "alignment": ("F051", "F074"),
@@ -39,6 +41,7 @@ CLASSES = {
     "read-only": ("F026", "F029"),
 }
 CLASS_OF = {rule: name for name, rules in CLASSES.items() for rule in rules}
+MEDIUM = ("F050", "F058")  # their severity in the catalogue
 ARCHITECTURE = "sm_75"
 
 # File, part of the kernel's name, threads of its block, class.
@@ -86,6 +89,8 @@ class Tally:
         self.false = collections.Counter()
         self.clean = 0
         self.left_out = collections.Counter()
+        self.not_shown = collections.Counter()
+        self.not_shown_found = collections.Counter()
         self.notes = []
 
     def judge(self, what, defect, fired):
@@ -110,6 +115,8 @@ class Tally:
         print(f"== {self.name}: {self.found.total() + self.missed.total()} with a defect, {self.clean} without")
         for what, count in self.left_out.most_common():
             print(f"  left out: {count}: {what}")
+        for name, count in self.not_shown.items():
+            print(f"  left out: {count} of {name}: no run shows the defect; found of these: {self.not_shown_found[name]}")
         ratio = lambda part, rest: f"{100 * part / (part + rest):6.1f} %" if part + rest else "       -"
         print(f"  {'':12} {'recall':>8}  {'precision':>9}  found missed false")
         for name in (*CLASSES, None):
@@ -119,7 +126,7 @@ class Tally:
 
 
 def fired_on(program, path, launch=None, kernel=None):
-    """For each kernel, the classes that have a finding of high or critical severity."""
+    """For each kernel, the classes that have a finding which counts."""
     command = [program, "analyze", "--no-config", "--json=-", "--select", ",".join(CLASS_OF), str(path)]
     if launch:
         command[2:2] = ["--launch", str(launch)]
@@ -130,7 +137,8 @@ def fired_on(program, path, launch=None, kernel=None):
         sys.exit(f"recall.py: {' '.join(command)}: {run.stderr.strip()}")
     report = json.loads(run.stdout)["files"][0]
     return {each["name"]: {CLASS_OF[verdict["rule"]] for verdict in each["verdicts"]
-                           if any(finding["severity"] in ("high", "critical") for finding in verdict["findings"])}
+                           if any(finding["severity"] in ("high", "critical", *(["medium"] if verdict["rule"] in MEDIUM else []))
+                                  for finding in verdict["findings"])}
             for each in report.get("kernels", ()) if each["name"]}
 
 
@@ -227,91 +235,18 @@ def judge_gpuverify(arguments, scratch):
     return tally
 
 
-# Each plants one defect into the body of a kernel, or returns None where there is no place for it.
-def plant_displacement(body, pick):
-    """A word is reached two bytes further on."""
-    places = list(re.finditer(r"\b(?:ld|st)\.(?:global|shared)\.[\w.]*[usbf](?:32|64)\b[^;\[]*\[(%\w+)(\+\d+)?\]", body))
-    if not places:
-        return None
-    place = pick(places)
-    displacement = int((place[2] or "+0")[1:]) + 2
-    return body[:place.start(1)] + f"{place[1]}+{displacement}" + body[place.end(2) if place[2] else place.end(1):]
-
-
-def plant_stride(body, pick):
-    """Threads stand 6 bytes apart, not 4."""
-    def misaligns(place):
-        """The product is added as it is, and of a number that nothing has made even: else 6 times it may be aligned."""
-        use = re.search(rf"(?m)^.*{place[1]}\b.*$", body[place.end():])
-        sources = re.findall(rf"(?m)^\s*(\w+)\.[\w.]+\s+{place[2]},", body[:place.start()])
-        return use and use[0].lstrip().startswith("add.") and sources and sources[-1] not in ("shl", "and", "mul", "or")
-
-    places = [place for place in re.finditer(r"mul\.wide\.[us]32\s+(%rd\d+),\s*(%r\d+),\s*(4);", body)
-              if misaligns(place)]
-    if not places:
-        return None
-    place = pick(places)
-    return body[:place.start(3)] + "6" + body[place.end(3):]
-
-
-def plant_bounds(body, pick):
-    """A shared array is reached just behind its end."""
-    sizes = {name: int(size) for name, size in re.findall(r"\.shared\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d+)\]", body)}
-    places = [place for place in re.finditer(r"\b(?:ld|st)\.shared\.[^;\[]*\[([\w$]+)(\+\d+)?\]", body) if place[1] in sizes]
-    if not places:
-        return None
-    place = pick(places)
-    return body[:place.start(1)] + f"{place[1]}+{sizes[place[1]]}" + body[place.end(2) if place[2] else place.end(1):]
-
-
-def barriers(body):
-    return list(re.finditer(r"(?m)^\s*(bar\.sync|barrier\.sync)\s+0;", body))
-
-
-def plant_race(body, pick):
-    """A barrier between a store and a load of shared memory is gone."""
-    places = [place for place in barriers(body)
-              if "st.shared" in body[:place.start()] and "ld.shared" in body[place.end():]]
-    if not places:
-        return None
-    place = pick(places)
-    return body[:place.start()] + body[place.end():]
-
-
-def plant_divergence(body, pick):
-    """Seven threads wait at a barrier, the others go on."""
-    places = barriers(body)
-    if not places:
-        return None
-    place = pick(places)
-    return (body[:place.start()] + "\n{ .reg .pred planted; .reg .b32 planted_thread; mov.u32 planted_thread, %tid.x;\n"
-            f"setp.lt.u32 planted, planted_thread, 7; @planted {place[1]} 0; }}" + body[place.end():])
-
-
-PLANTS = ((plant_displacement, "alignment"), (plant_stride, "alignment"), (plant_bounds, "bounds"), (plant_race, "race"),
-          (plant_divergence, "barrier"))
-
-
-def kernels_of(text):
-    """Name, begin and end of each kernel's body; what nvcc and Triton write has its braces at the line's start."""
-    for entry in re.finditer(r"\.entry\s+([\w$]+)", text):
-        begin, end = text.find("\n{", entry.end()), text.find("\n}", entry.end())
-        if 0 <= begin < end:
-            yield entry[1], begin, end
-
-
 def judge_planted(arguments, scratch):
     tally = Tally("planted defects")
     files = sorted(path for path in arguments.good.rglob("*.ptx") if path.stat().st_size < arguments.largest)
-    files = [path for path in files if budget.is_held_out(path)][:: arguments.every]
+    files = [path for path in files if budget.is_held_out(path) != arguments.looked_at][:: arguments.every]
     planted = scratch / "planted.ptx"
     for path in files:
         text = path.read_text(errors="replace")
         chance = random.Random(hashlib.sha256(text.encode()).digest())
-        spans = list(kernels_of(text))
+        spans = list(planting.kernels_of(text))
         chance.shuffle(spans)
         before = None
-        for plant, defect in PLANTS:
+        for plant, defect in planting.PLANTS:
             for name, begin, end in spans:
                 body = plant(text[begin:end], chance.choice)
                 if body is None:
@@ -322,7 +257,11 @@ def judge_planted(arguments, scratch):
                     tally.left_out["ptxas refuses it, or the class fires without the defect already"] += 1
                     break
                 fired = fired_on(arguments.program, planted, kernel=name)[name] - before[name]
-                tally.judge(f"{path} {name}: {plant.__doc__}", defect, fired & {defect})
+                if planting.is_shown(arguments.program, path, planted, name, set(CLASSES[defect])):
+                    tally.judge(f"{path} {name}: {plant.__doc__}", defect, fired & {defect})
+                else:
+                    tally.not_shown[defect] += 1
+                    tally.not_shown_found[defect] += defect in fired
                 break
         for name, fired in (before or {}).items():
             tally.judge(f"{path} {name}", None, fired)
@@ -338,6 +277,7 @@ def main():
     parser.add_argument("--good", type=pathlib.Path)
     parser.add_argument("--every", type=int, default=1, help="of --good, only each N-th file")
     parser.add_argument("--largest", type=int, default=400_000, help="of --good, only files of fewer bytes")
+    parser.add_argument("--looked-at", action="store_true", help="of --good, the half that is not held out: the one to learn from")
     parser.add_argument("--misses", action="store_true")
     arguments = parser.parse_args()
 
