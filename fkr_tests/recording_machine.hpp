@@ -111,6 +111,23 @@ class RecordingMachine : public codec::Machine {
   unsigned arrangement_count_ = 0, chain_count_ = 0;
 };
 
+// A machine whose kernels say nonsense: what comes down of one region is all ones.
+class LyingMachine : public RecordingMachine {
+ public:
+  LyingMachine(std::unique_ptr<codec::Machine> machine, std::size_t region)
+      : RecordingMachine(std::move(machine), launches_), region_(region) {}
+  Result<void> download(unsigned queue, std::size_t region) override {
+    auto done = RecordingMachine::download(queue, region);
+    const codec::MutableBytes bytes = host(queue, region);
+    if (region == region_) std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
+    return done;
+  }
+
+ private:
+  std::vector<RecordedLaunch> launches_;
+  std::size_t region_;
+};
+
 // An LZ4 block of 4096 bytes that decodes to 4096: 18 bytes that the lengths of 4070 literals take are what a match of
 // 21 bytes saves.
 inline std::vector<std::uint8_t> block_as_long_as_its_page() {

@@ -165,6 +165,32 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
   EXPECT_EQ(seen.size(), 18u);  // every kernel of the pipelines
 }
 
+// Regions in the order of the arrangement: stream sizes of the demux; sort's statuses, run statuses and run sizes.
+TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
+  const auto message_of = [](format::PtzCodec codec, std::size_t region) {
+    BlockKernels kernels = kernels_on(std::make_unique<testing::LyingMachine>(emulator(), region));
+    const Bytes raw(1000, 'x');
+    BlockToEncode blocks[] = {{raw}};
+    const auto done = kernels.encode(codec, blocks);
+    return done ? "encoded" : done.error().message();
+  };
+  EXPECT_THAT(message_of(format::PtzCodec::lzr, 8),
+              ::testing::HasSubstr("demux reported more bytes than its block can have"));
+  for (const std::size_t region : {4u, 14u, 15u}) {
+    EXPECT_THAT(message_of(format::PtzCodec::bbw, region),
+                ::testing::HasSubstr("a kernel refused a block that is within its limits"))
+        << region;
+  }
+}
+
+TEST(BlockKernels, NameEveryMachine) {
+  EXPECT_EQ(emulated().description(), "PTX emulator, sm_90, every access checked");
+  std::vector<std::unique_ptr<Machine>> machines;
+  for (int i = 0; i < 2; ++i) machines.push_back(emulator());
+  EXPECT_EQ(BlockKernels(std::move(machines), executor()).description(),
+            "PTX emulator, sm_90, every access checked; PTX emulator, sm_90, every access checked");
+}
+
 // From the match finder to the entropy coder: one submission a group of blocks of LZ77, and hardly more memory than the
 // match finder's.
 TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {

@@ -91,6 +91,29 @@ TEST_F(EmulatorBackend, BadBlocksHaveTheirStatus) {
   EXPECT_EQ(items[2].status, ItemStatus::input_overrun);
 }
 
+// Regions in the order of the arrangement: sizes and flags of a compression, sizes and statuses of a decompression.
+TEST_F(EmulatorBackend, SizesThatCannotBeAreNotBelieved) {
+  const auto lying_about = [&](std::size_t region) {
+    return make_kernel_backend(
+        std::make_unique<testing::LyingMachine>(make_emulator_machine(kernels::find_kernel_image, 2), region),
+        executor_);
+  };
+  const ByteVector raw(100, 'x'), frame = testing::compress_frame(*cpu_, raw).value();
+  for (const auto& [region, found] : {std::pair(3u, "flag 0 and 4294967295 bytes"), std::pair(4u, "flag 255 and")}) {
+    const auto done = testing::compress_frame(*lying_about(region), raw);
+    ASSERT_FALSE(done.has_value()) << region;
+    EXPECT_THAT(done.error().message(), HasSubstr("the compressor reported " + std::string(found)));
+    EXPECT_THAT(done.error().message(), HasSubstr("for a chunk of 100 bytes"));
+    EXPECT_THAT(done.error().message(), HasSubstr("use --backend cpu, and report this as a bug"));
+  }
+  for (const auto& [region, found] : {std::pair(6u, "status 0 and 4294967295 bytes for room of"),
+                                      std::pair(7u, "status 4294967295 and 100 bytes for room of")}) {
+    const auto done = testing::decompress_frame(*lying_about(region), frame);
+    ASSERT_FALSE(done.has_value()) << region;
+    EXPECT_THAT(done.error().message(), HasSubstr("the decompressor reported " + std::string(found)));
+  }
+}
+
 TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
   std::string text;
   kernels::KernelImage changed;

@@ -217,6 +217,14 @@ TEST_F(Library, TheCallersAllocatorIsAsked) {
   EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
 }
 
+TEST_F(Library, ADeviceWithoutAnImageIsRefused) {
+  state_.major = 5;
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA);
+  ASSERT_FALSE(lz4.has_value());
+  EXPECT_THAT(lz4.error().message(), HasSubstr("there is no image of kernel lz4_compress_page for sm_50"));
+  EXPECT_THAT(lz4.error().message(), HasSubstr("Fake GPU"));
+}
+
 // Callers are asked for what the kernels declare of each parameter, for whatever sizes.
 TEST(DeviceRequirements, AreWhatTheKernelsDeclare) {
   for (const std::uint32_t item_bytes : {1u, 4095u, 4096u, 65536u}) {
