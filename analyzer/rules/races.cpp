@@ -20,6 +20,7 @@
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/analyses.hpp"
 #include "analyzer/rules/result.hpp"
+#include "analyzer/rules/thread_sample.hpp"
 #include "analyzer/rules/walk.hpp"
 
 namespace ptxkit::rules {
@@ -39,11 +40,6 @@ constexpr size_t kMaxOrigins = 64;  // of one block
 constexpr size_t kMaxPairs = 20'000;
 constexpr size_t kMaxComparisons = 6'400'000;  // pair and thread
 constexpr size_t kMaxPlaces = 1'000'000;       // remembered at a time
-// Where the block is not known, code written for one of a certain width would look racy in a wider one. What two
-// neighbouring threads do to each other counts; what those of two warps do, only where a barrier of the CTA says that
-// there are several, blocks have one dimension, and as far as they stay within the shared objects.
-constexpr uint32_t kThreadsWithoutShape = 2, kThreadsWithBarrier = 64;
-
 struct SharedAccess {
   Access access;
   bool is_global = false;
@@ -89,17 +85,7 @@ class RaceSearch {
  public:
   RaceSearch(Context& context, Question question)
       : context_(&context), analyses_(&context.analyses()), question_(question) {
-    const flow::LaunchShape& shape = analyses_->shape();
-    const bool is_wide = question == Question::race && is_for_several_warps();
-    const uint32_t count = shape.is_exact
-                               ? std::min(shape.block_threads(), 1024u)
-                               : std::min(shape.max_threads, is_wide ? kThreadsWithBarrier : kThreadsWithoutShape);
-    row_ = shape.is_exact ? 0 : row_dimension();
-    for (uint32_t n = 0; n < count; ++n) {
-      flow::Thread thread = flow::thread_of(shape, n);
-      std::swap(thread.tid[0], thread.tid[row_]);
-      threads_.push_back(thread);
-    }
+    take_threads(Sample::row);
   }
 
   RuleResult run();
@@ -113,8 +99,8 @@ class RaceSearch {
     bool possible = false;
     std::optional<std::pair<Place, Place>> sure;
   };
-  bool is_for_several_warps() const;
-  unsigned row_dimension() const;
+  void take_threads(Sample sample);
+  bool tells_threads_apart(const SharedAccess& shared);
   bool tells_threads_apart() const;
   void collect();
   bool is_in_shared(const Access& access) const;
@@ -137,10 +123,12 @@ class RaceSearch {
   bool is_asked(const Access& a, const Access& b) const;
   void leave_open_across_blocks(const std::vector<size_t>& members);
   bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
+  void look_at_two_rows(std::map<ObjectKey, std::vector<size_t>> groups);
 
   Context* context_;
   Analyses* analyses_;
   Question question_;
+  Sample sample_ = Sample::row;
   std::vector<flow::Thread> threads_;
   unsigned row_ = 0;  // of %tid, in which threads of a block without a shape differ
   std::vector<SharedAccess> accesses_;
@@ -165,30 +153,6 @@ flow::Evaluator& RaceSearch::evaluator(const SharedAccess& shared, Moment moment
   return evaluators_.try_emplace(moment, analyses_->forms(), threads_, std::move(iterations)).first->second;
 }
 
-bool RaceSearch::is_for_several_warps() const {
-  const ptx::Function& function = context_->function();
-  auto is_other_dimension = [](const ptx::Operand& operand) {
-    return operand.kind == ptx::OperandKind::special && operand.component != 'x' &&
-           (static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid ||
-            static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::ntid);
-  };
-  return std::any_of(function.instructions.begin(), function.instructions.end(),
-                     [&](const ptx::Instruction& each) { return flow::is_whole_cta_barrier(function, each); }) &&
-         std::none_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension);
-}
-
-// A kernel that tells its threads apart by %tid.y or %tid.z alone is for blocks that are one thread wide in the others.
-unsigned RaceSearch::row_dimension() const {
-  const std::vector<ptx::Operand>& operands = context_->function().operand_pool;
-  for (const unsigned dimension : {0u, 1u, 2u})
-    if (std::any_of(operands.begin(), operands.end(), [&](const ptx::Operand& operand) {
-          return operand.kind == ptx::OperandKind::special && operand.component == 'x' + dimension &&
-                 static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid;
-        }))
-      return dimension;
-  return 0;
-}
-
 bool RaceSearch::tells_threads_apart() const {
   const std::vector<ptx::Operand>& operands = context_->function().operand_pool;
   return std::any_of(operands.begin(), operands.end(), [](const ptx::Operand& operand) {
@@ -198,9 +162,27 @@ bool RaceSearch::tells_threads_apart() const {
   });
 }
 
+void RaceSearch::take_threads(Sample sample) {
+  ThreadSample of = sample_threads(*context_, sample, question_ == Question::race);
+  sample_ = sample;
+  threads_ = std::move(of.threads);
+  row_ = of.row;
+  evaluators_.clear();
+  footprints_.clear();
+  footprint_places_ = 0;
+}
+
+// Whether the address is known to differ between the threads looked at.
+bool RaceSearch::tells_threads_apart(const SharedAccess& shared) {
+  flow::Evaluator& of_threads = evaluator(shared, {analyses_->loops().innermost(shared.block)});
+  return std::any_of(shared.form.terms.begin(), shared.form.terms.end(),
+                     [&](const flow::Term& term) { return !of_threads.column_of_atom(term.atom).is_same(); });
+}
+
 // Without a shape the threads looked at are of one row, where values that %tid.y and %tid.z make are the same.
 const flow::UniformityAnalysis& RaceSearch::uniformity() const {
-  return analyses_->shape().is_exact ? analyses_->uniformity() : analyses_->uniformity_of_row(row_);
+  return analyses_->shape().is_exact || sample_ != Sample::row ? analyses_->uniformity()
+                                                               : analyses_->uniformity_of_row(row_);
 }
 
 // Threads that would leave a shared object are in no block that the kernel is meant for.
@@ -596,9 +578,10 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
   if (!balance.empty()) witness.note += ", less what is the same for all threads";
   finding.witness = witness;
   finding.path.push_back({context_->function().instructions[b.access.instruction].at, "the other access"});
-  if (!analyses_->shape().is_exact)
-    finding.assumptions.push_back(fmt::format("the block has at least {} threads in {}",
-                                              std::max(one.tid[row_], other.tid[row_]) + 1, "xyz"[row_]));
+  for (unsigned d = 0; d < 3 && !analyses_->shape().is_exact; ++d)
+    if (one.tid[d] != other.tid[d])
+      finding.assumptions.push_back(
+          fmt::format("the block has at least {} threads in {}", std::max(one.tid[d], other.tid[d]) + 1, "xyz"[d]));
   if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
   if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
     finding.assumptions.push_back("control gets to both accesses");
@@ -671,6 +654,20 @@ bool RaceSearch::judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& gro
   return true;
 }
 
+// A block of unknown shape may have several rows, where the kernel asks for both numbers of a thread.
+void RaceSearch::look_at_two_rows(std::map<ObjectKey, std::vector<size_t>> groups) {
+  if (question_ != Question::race || analyses_->shape().is_exact || analyses_->shape().max_tid(1) == 0 ||
+      !reads_thread_number(context_->function(), 0) || !reads_thread_number(context_->function(), 1))
+    return;
+  take_threads(Sample::diagonal);
+  if (!judge_pairs(groups) || !findings_.empty()) return;
+  take_threads(Sample::column);
+  // What does not tell rows apart may be for blocks of one.
+  for (auto& [object, members] : groups)
+    std::erase_if(members, [&](size_t member) { return !tells_threads_apart(accesses_[member]); });
+  judge_pairs(groups);
+}
+
 // A barrier orders the threads of one block only, and which blocks run at a time the text does not say.
 void RaceSearch::leave_open_across_blocks(const std::vector<size_t>& members) {
   const uint32_t* grid = analyses_->shape().grid;
@@ -741,6 +738,7 @@ RuleResult RaceSearch::run() {
   const bool is_complete = judge_pairs(groups);
   for (const auto& [key, members] : groups)
     if (key.first && open_.empty()) leave_open_across_blocks(members);
+  if (is_complete && findings_.empty()) look_at_two_rows(groups);
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
   if (is_complete && findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)

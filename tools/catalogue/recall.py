@@ -41,7 +41,7 @@ CLASSES = {
     "read-only": ("F026", "F029"),
 }
 CLASS_OF = {rule: name for name, rules in CLASSES.items() for rule in rules}
-MEDIUM = ("F050", "F058")  # their severity in the catalogue
+MEDIUM = ("F058",)  # whose severity in the catalogue that is
 ARCHITECTURE = "sm_75"
 
 # File, part of the kernel's name, threads of its block, class.
