@@ -14,7 +14,6 @@ namespace ptxkit::codec {
 namespace {
 
 using kernels::StreamStatus;
-using kernels::TransformOutcome;
 
 // Six queues of so many blocks are twice what an H200 holds of a sort's CTAs, so that one half is sorted while the
 // other is coded.
