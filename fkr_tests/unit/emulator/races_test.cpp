@@ -78,6 +78,21 @@ const std::vector<Pair>& pairs() {
            "  add.u32 %r3, %r0, 1;\n  st.shared.u32 [%r1], %r3;\n  bra end;\n"
            "read:\n  bar.sync 1, 64;\n  ld.shared.u32 %r4, [%r1+-128];\n  bar.arrive 2, 64;\nend:\n";
   };
+  // Three warps read a word and arrive where warp 3 waits, which then writes it.
+  static const auto three_readers = [](const std::string& leaves, const std::string& threads) {
+    return "  .shared .align 4 .b32 word;\n  setp.ge.u32 %p1, %r0, 96;\n  @%p1 bra write;\n  ld.shared.u32 %r4, [word];\n" +
+           leaves + "  bar.arrive 1, " + threads + ";\n  bra end;\nwrite:\n  bar.sync 1, " + threads +
+           ";\n  st.shared.u32 [word], 7;\nend:\n";
+  };
+  // Blocks 0 to 2 read a word and count themselves at %rd5, where block 3 waits, which then writes it.
+  static const auto three_blocks = [](const std::string& leaves, const std::string& count) {
+    return "  mov.u32 %r1, %ctaid.x;\n  add.u64 %rd5, %rd1, 128;\n  setp.eq.u32 %p1, %r1, 3;\n  @%p1 bra spin;\n"
+           "  ld.global.u32 %r4, [%rd0];\n" +
+           leaves +
+           "  red.release.gpu.global.add.u32 [%rd5], 1;\n  bra end;\n"
+           "spin:\n  ld.acquire.gpu.global.u32 %r2, [%rd5];\n  setp.lt.u32 %p3, %r2, " +
+           count + ";\n  @%p3 bra spin;\n  st.global.u32 [%rd0], 7;\nend:\n";
+  };
   static const auto in_cluster = [](const std::string& barrier) {
     return "  .shared .align 4 .b32 word;\n  mov.u32 %r1, %cluster_ctarank;\n  setp.eq.u32 %p1, %r1, 0;\n"
            "  st.shared.u32 [word], %r1;\n" +
@@ -180,6 +195,20 @@ const std::vector<Pair>& pairs() {
        "ld.acquire.gpu.global.u32 %r4, [%rd5];"},
       {"who arrives only waits for nobody", FaultKind::shared_race, kWarps, refill(""), refill("  bar.sync 2, 64;\n"),
        "st.shared.u32 [%r1], %r3;", "ld.shared.u32 %r4, [%r1+-128];"},
+      {"a third warp reads that is not waited for",
+       FaultKind::shared_race,
+       {.block = {128}},
+       three_readers("  setp.lt.u32 %p2, %r0, 32;\n  @%p2 bra end;\n", "96"),
+       three_readers("", "128"),
+       "st.shared.u32 [word], 7;",
+       "ld.shared.u32 %r4, [word];"},
+      {"a third block reads that is not waited for",
+       FaultKind::grid_race,
+       {.grid = {4}},
+       three_blocks("  setp.eq.u32 %p2, %r1, 0;\n  @%p2 bra end;\n", "2"),
+       three_blocks("", "3"),
+       "st.global.u32 [%rd0], 7;",
+       "ld.global.u32 %r4, [%rd0];"},
       {"another block's shared memory too early",
        FaultKind::grid_race,
        {.grid = {2}, .cluster = {2}},

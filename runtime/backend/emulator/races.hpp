@@ -1,9 +1,10 @@
 // Races: two threads touch one byte, one of them writes, nothing orders them, and they are not both strong with scopes
 // that reach the other. Who is ordered says order.hpp.
 //
-// A byte remembers its last write and two reads by different threads. A third reader replaces the older of the two: a
-// race against it can be missed, never invented. A store that does not change the bytes is no write here: threads that
-// all store the same value do no harm.
+// A byte remembers its last write and two reads by different threads; the reads of other warps that these two replace are
+// kept beside the cells, one for each warp and kMostDisplaced at most. With more readers, or where of a warp's lanes only some
+// are waited for, a race can be missed, never invented. A store that does not change the bytes is no write here: threads
+// that all store the same value do no harm.
 #pragma once
 
 #include <cstdint>
@@ -59,21 +60,31 @@ class AccessHistory {
   struct Cell {
     Access write, first_read, second_read;
   };
+  struct Displaced {
+    Access read;
+    uint64_t warp = 0;  // CTA << 5 | warp
+  };
   // Both of one thread in one epoch, and equally strong.
   static bool same(Access a, Access b) { return (a.bits ^ b.bits) >> 20 == 0; }
   // A page has a cell for each word until somebody touches less than a word of it.
   struct Page {
     std::vector<Cell> cells;
+    // Reads that a cell has no room for: one list for each cell that ever had any, by its number less 1; 0: none.
+    std::vector<uint16_t> list_of_cell;
+    std::vector<std::vector<Displaced>> displaced;
     bool by_byte = false;
   };
 
   static bool conflicts(const Toucher& toucher, Access access, Epoch oldest);
   static bool write_conflicts(const Toucher& toucher, const Cell& cell, Epoch oldest);
+  // A read of another warp that has left the cell.
+  static void displace(const Toucher& toucher, Page& page, uint32_t cell, Access read, Access stays);
   static void note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict);
   template <class Visit>
   void visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_cell);
 
   static constexpr unsigned kPageShift = 10, kLocks = 64;
+  static constexpr size_t kMostDisplaced = 30;  // of a block's 32 warps two are in the cell
   const bool parallel_;
   std::vector<std::unique_ptr<Page>> pages_;
   std::unique_ptr<std::mutex[]> locks_;  // by page, modulo their number
