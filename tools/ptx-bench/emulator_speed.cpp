@@ -1,6 +1,6 @@
-// emulator-speed FILE: thread instructions a second of processor time on the emulator, without checks and with all of them,
-// of each kernel in FILE (fkr_tests/emulated/speed.ptx), whose one parameter points to 8 KiB. The figures depend on the machine;
-// the ratio hardly does.
+// emulator-speed FILE: thread instructions a second of processor time on the emulator, without checks and with all of
+// them, of each kernel in FILE (fkr_tests/emulated/speed.ptx), whose one parameter points to 8 KiB. The figures depend
+// on the machine; the ratio hardly does.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -30,14 +30,16 @@ Speed speed_of(const Program& program, std::string_view entry, Address data, uin
   Speed best;
   for (int round = 0; round < 3; ++round) {
     const std::clock_t start = std::clock();
-    const auto outcome = launch(program, entry, {.grid = {kBlocks}, .block = {kThreads}}, arguments, {.checks = checks});
+    const auto outcome =
+        launch(program, entry, {.grid = {kBlocks}, .block = {kThreads}}, arguments, {.checks = checks});
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     if (!outcome || !outcome->ok()) {
       fmt::print(stderr, "emulator-speed: {}\n", outcome ? render(*outcome, "speed.ptx") : outcome.error().message());
       return {};
     }
     const uint64_t instructions = outcome->statistics.thread_instructions;
-    best = {std::max(best.million_per_second, static_cast<double>(instructions) / seconds / 1e6), instructions / kBlocks};
+    best = {std::max(best.million_per_second, static_cast<double>(instructions) / seconds / 1e6),
+            instructions / kBlocks};
   }
   return best;
 }
@@ -55,14 +57,14 @@ int measure(const std::string& file) {
     fmt::print(stderr, "emulator-speed: {}\n", program ? "no memory" : program.error().message());
     return 10;
   }
-  fmt::print("{:<18}{:>12}{:>12}{:>8}{:>14}   million thread instructions a second of processor time\n", "kernel", "no checks",
-             "all checks", "ratio", "in a block");
+  fmt::print("{:<18}{:>12}{:>12}{:>8}{:>14}   million thread instructions a second of processor time\n", "kernel",
+             "no checks", "all checks", "ratio", "in a block");
   for (const EntryInfo& entry : program->entries()) {
     const Speed plain = speed_of(*program, entry.name, *data, kCheckNone);
     const Speed checked = speed_of(*program, entry.name, *data, kCheckAll);
     if (plain.instructions == 0 || checked.instructions == 0) return 3;
-    fmt::print("{:<18}{:>12.0f}{:>12.0f}{:>8.1f}{:>14}\n", entry.name, plain.million_per_second, checked.million_per_second,
-               plain.million_per_second / checked.million_per_second, plain.instructions);
+    fmt::print("{:<18}{:>12.0f}{:>12.0f}{:>8.1f}{:>14}\n", entry.name, plain.million_per_second,
+               checked.million_per_second, plain.million_per_second / checked.million_per_second, plain.instructions);
   }
   return 0;
 }

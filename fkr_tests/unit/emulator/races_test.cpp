@@ -80,7 +80,8 @@ const std::vector<Pair>& pairs() {
   };
   // Three warps read a word and arrive where warp 3 waits, which then writes it.
   static const auto three_readers = [](const std::string& leaves, const std::string& threads) {
-    return "  .shared .align 4 .b32 word;\n  setp.ge.u32 %p1, %r0, 96;\n  @%p1 bra write;\n  ld.shared.u32 %r4, [word];\n" +
+    return "  .shared .align 4 .b32 word;\n  setp.ge.u32 %p1, %r0, 96;\n  @%p1 bra write;\n  ld.shared.u32 %r4, "
+           "[word];\n" +
            leaves + "  bar.arrive 1, " + threads + ";\n  bra end;\nwrite:\n  bar.sync 1, " + threads +
            ";\n  st.shared.u32 [word], 7;\nend:\n";
   };

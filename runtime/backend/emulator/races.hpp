@@ -1,10 +1,10 @@
 // Races: two threads touch one byte, one of them writes, nothing orders them, and they are not both strong with scopes
 // that reach the other. Who is ordered says order.hpp.
 //
-// A byte remembers its last write and two reads by different threads; the reads of other warps that these two replace are
-// kept beside the cells, one for each warp and kMostDisplaced at most. With more readers, or where of a warp's lanes only some
-// are waited for, a race can be missed, never invented. A store that does not change the bytes is no write here: threads
-// that all store the same value do no harm.
+// A byte remembers its last write and two reads by different threads; the reads of other warps that these two replace
+// are kept beside the cells, one for each warp and kMostDisplaced at most. With more readers, or where of a warp's
+// lanes only some are waited for, a race can be missed, never invented. A store that does not change the bytes is no
+// write here: threads that all store the same value do no harm.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,12 @@
+// What ggml's sources refer to of cuBLAS and the driver: no operation of ggml_operations.cu calls it.
+#include <stdlib.h>
+#define NEVER_CALLED(name) \
+  void name(void) { abort(); }
+NEVER_CALLED(cuGetErrorString)
+NEVER_CALLED(cublasGetStatusString)
+NEVER_CALLED(cublasCreate_v2)
+NEVER_CALLED(cublasGemmStridedBatchedEx)
+NEVER_CALLED(cublasSetMathMode)
+NEVER_CALLED(cublasSetStream_v2)
+NEVER_CALLED(cublasSetWorkspace_v2)
+NEVER_CALLED(cublasSgemm_v2)
