@@ -16,15 +16,16 @@ inline constexpr format::PtzCodec kKernelCodecs[] = {format::PtzCodec::lzr, form
                                                      format::PtzCodec::deflate_like, format::PtzCodec::bbw};
 
 inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::PtzCodec codec,
-                                        const std::vector<Bytes>& raws) {
+                                        const std::vector<Bytes>& raws,
+                                        codec::MatchSearch search = codec::MatchSearch::chains) {
   std::vector<codec::BlockToEncode> to_encode;
   for (const Bytes& raw : raws) to_encode.push_back({raw});
-  const auto encoded = kernels.encode(codec, to_encode);
+  const auto encoded = kernels.encode(codec, to_encode, search);
   ASSERT_TRUE(encoded.has_value()) << encoded.error().message();
   std::vector<Bytes> rooms;
   std::vector<codec::BlockToDecode> to_decode;
   for (size_t i = 0; i < raws.size(); ++i) {
-    EXPECT_TRUE(to_encode[i].coded == codec::encode_block(codec, raws[i])) << "block of " << raws[i].size();
+    EXPECT_TRUE(to_encode[i].coded == codec::encode_block(codec, raws[i], search)) << "block of " << raws[i].size();
     rooms.emplace_back(raws[i].size());
   }
   for (size_t i = 0; i < raws.size(); ++i) {

@@ -64,6 +64,11 @@ class Lz77OnDevice {
                                  {src(), sizes(), KernelArgument::input(links), item_bytes()});
     return buffers.empty() ? Bytes() : buffers[2];
   }
+  Bytes table() {
+    const auto buffers = launch_(kernels::kLz77Table, ctas(kernels::kLzTablePart), kernels::kLzTableStep,
+                                 {src(), sizes(), KernelArgument::output(match_bytes()), item_bytes()});
+    return buffers.empty() ? Bytes() : buffers[2];
+  }
   Bytes lazy(const Bytes& matches) {
     const auto buffers =
         launch_(kernels::kLz77Lazy, ctas(kernels::kLzBlockThreads), kernels::kLzBlockThreads,
@@ -146,6 +151,7 @@ inline void expect_lz77_as_reference(const Launch& launch, const Bytes& raw, uin
   const Bytes lazy = device.lazy(hash);
   EXPECT_TRUE(matches_of(lazy) == lz77_lazy_reference(lz77_hash_reference(raw)));
   EXPECT_TRUE(matches_of(device.topk(links)) == lz77_topk_reference(raw));
+  EXPECT_TRUE(matches_of(device.table()) == lz77_table_reference(raw));
   if (window != 0) {
     EXPECT_TRUE(matches_of(device.per_position(window)) == lz77_per_position_reference(raw, window));
   }
@@ -200,6 +206,8 @@ inline void expect_finders_take_blocks(const Launch& launch, const Bytes& first,
          launch(kLz77TopK, ctas(kLzBlockThreads), kLzBlockThreads,
                 {src, both, linked, KernelArgument::output(kLzTopK * match_bytes), stride})[3],
          lz77_topk_reference, kLzTopK);
+  expect(kLz77Table, launch(kLz77Table, ctas(kLzTablePart), kLzTableStep, {src, both, room, stride})[2],
+         lz77_table_reference);
   expect(kLz77PerPosition,
          launch(kLz77PerPosition, ctas(kLzBlockThreads), kLzBlockThreads,
                 {src, both, room, stride, KernelArgument::number(window)})[2],

@@ -29,6 +29,7 @@ dsl::KernelDefinition lz77_hash();
 dsl::KernelDefinition lz77_lazy();
 dsl::KernelDefinition lz77_link();
 dsl::KernelDefinition lz77_per_position();
+dsl::KernelDefinition lz77_table();
 dsl::KernelDefinition lz77_topk();
 dsl::KernelDefinition mtf_decode();  // bwt/
 dsl::KernelDefinition mtf_encode();

@@ -57,6 +57,18 @@ section_ptz() {
     expect 0 "$pack" --codec $codec -c part; same out part.ptz
     expect 0 "$pack" -dc --backend emulator part.ptz; same out part
   done
+  # -1 is another search for matches, the same on every backend, and the same format.
+  for codec in lzr lzf deflate-like; do
+    expect 0 "$pack" --codec $codec -c input; mv out usual
+    expect 0 "$pack" --codec $codec -2 -c input; same out usual
+    expect 0 "$pack" --codec $codec -1 -c input; mv out fast
+    [ "$(stat -c %s fast)" -gt "$(stat -c %s usual)" ] || fail "$codec -1 should be larger than $codec"
+    [ "$(stat -c %s fast)" -lt "$(stat -c %s input.lz4)" ] || fail "$codec -1 should be smaller than lz4"
+    expect 0 "$pack" -dc <fast; same out input
+    expect 0 "$pack" --codec $codec -1 -c part; mv out fast
+    expect 0 "$pack" --codec $codec -1 --backend emulator -c part; same out fast
+  done
+  expect 2 "$pack" --codec bbw -1 -c input; says "-1 is not for bbw, which has one speed"
   # --list says what is in them: of names, of a pipe, beside LZ4; and what is wrong with them.
   for codec in lzr lzf deflate-like bbw; do
     expect 0 "$pack" --codec $codec -f input; expect 0 "$pack" --list input.ptz; silent
@@ -287,7 +299,8 @@ section_errors() {
   if [ -w /dev/full ]; then "$pack" --help >/dev/full 2>err && fail "--help wrote nothing and says it did"; says "cannot write"; fi
   expect 2 "$pack" --best input; says "--best is refused: -3 is the highest level"
   expect 2 "$pack" -3 -BD input; says "-3 and -BD exclude each other: the high-ratio encoder has no linked blocks"
-  expect 2 "$pack" -3 -1 input; says "-3 and -1 or -2 exclude each other"
+  for level in -1 -2; do expect 2 "$pack" -3 $level input; says "-3 and -1 or -2 exclude each other"; done
+  expect 2 "$pack" -1 -2 input; says "-1 and -2 exclude each other"
   expect 2 "$pack" -3 --codec lzr input; says "-3"
   expect 2 "$pack" -l input; says "legacy frames are read but not written"
   expect 2 "$pack" --content-size --no-content-size input; says "exclude each other"

@@ -61,6 +61,16 @@ TEST(Lz77, TwoBlocksOfOneLaunch) {
   }
 }
 
+// Parts of a block, each with what lies before it; long runs, whose lengths lanes take from each other.
+TEST(Lz77, PartsOfATable) {
+  Bytes mixed = ptxkit::testing::matchable_bytes(kLzTablePart + 3000, 5);
+  std::fill_n(mixed.begin() + kLzTablePart - 1000, 2000, 'x');
+  for (const Bytes& raw : {mixed, ptxkit::testing::matchable_bytes(2 * kLzTablePart + 9, 6)}) {
+    ptxkit::testing::Lz77OnDevice device(emulator_launch("release"), raw);
+    EXPECT_TRUE(ptxkit::testing::matches_of(device.table()) == lz77_table_reference(raw));
+  }
+}
+
 // Longer by one, and by two, at each of the two positions that a match may give way to.
 TEST(Lz77, WhatAMatchGivesWayTo) {
   for (const LzMatches& matches :

@@ -36,6 +36,13 @@ const Pair kDecoders[] = {{cpu::rans_warp_decode, kernels::rans_warp_decode_refe
                           {cpu::fse_decode, kernels::fse_decode_reference},
                           {cpu::lz77_decode, kernels::lz77_decode_reference}};
 
+TransformOutcome parsed(Bytes raw, const kernels::LzMatches& matches, MutableBytes room) {
+  const auto block = kernels::demux_reference(raw, kernels::lz77_lazy_reference(matches));
+  if (block.size() > room.size()) return {kernels::StreamStatus::output_overrun, 0};
+  std::copy(block.begin(), block.end(), room.begin());
+  return {kernels::StreamStatus::ok, static_cast<uint32_t>(block.size())};
+}
+
 const Pair kEncoders[] = {
     {[](Bytes raw, MutableBytes room) { return cpu::rans_warp_encode(raw, room, kWarp); },
      [](Bytes raw, MutableBytes room) { return kernels::rans_warp_encode_reference(raw, room, kWarp); }},
@@ -44,13 +51,10 @@ const Pair kEncoders[] = {
     {cpu::huffman_encode, kernels::huffman_encode_reference},
     {[](Bytes raw, MutableBytes room) { return cpu::fse_encode(raw, room, {}); },
      [](Bytes raw, MutableBytes room) { return kernels::fse_encode_reference(raw, room, {}); }},
-    {cpu::lz77_encode, [](Bytes raw, MutableBytes room) {
-       const auto block =
-           kernels::demux_reference(raw, kernels::lz77_lazy_reference(kernels::lz77_hash_reference(raw)));
-       if (block.size() > room.size()) return TransformOutcome{kernels::StreamStatus::output_overrun, 0};
-       std::copy(block.begin(), block.end(), room.begin());
-       return TransformOutcome{kernels::StreamStatus::ok, static_cast<uint32_t>(block.size())};
-     }}};
+    {cpu::lz77_encode,
+     [](Bytes raw, MutableBytes room) { return parsed(raw, kernels::lz77_hash_reference(raw), room); }},
+    {cpu::lz77_encode_fast,
+     [](Bytes raw, MutableBytes room) { return parsed(raw, kernels::lz77_table_reference(raw), room); }}};
 
 void expect_same(const Pair& pair, Bytes src, size_t room_bytes) {
   std::vector<uint8_t> fast(room_bytes), reference(room_bytes);

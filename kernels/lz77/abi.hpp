@@ -17,6 +17,7 @@ inline constexpr std::string_view kLz77Lazy = "lz77_lazy";
 inline constexpr std::string_view kLz77PerPosition = "lz77_per_position";
 inline constexpr std::string_view kLz77Batch = "lz77_batch";
 inline constexpr std::string_view kLz77TopK = "lz77_topk";
+inline constexpr std::string_view kLz77Table = "lz77_table";
 inline constexpr std::string_view kDemuxCount = "demux_count";
 inline constexpr std::string_view kDemuxScatter = "demux_scatter";
 inline constexpr std::string_view kLz77Decode = "lz77_decode";
@@ -50,6 +51,16 @@ inline constexpr uint32_t kLzBlockThreads = 128;
 // lz77_link: a warp, and a CTA, for each of kLzLinkBlocks parts of the hash values of a block.
 inline constexpr uint32_t kLzLinkBlocks = 16;
 
+// lz77_table: a CTA for each part of a block, a thread for each position of a step. Steps count from the block's start;
+// before the part's own come those of as many bytes before it. Entries of the tables by the hash of four bytes and of
+// seven are positions modulo 65536, and those that nothing entered are 0; a step's first position by the upper bits of
+// either hash enters.
+inline constexpr uint32_t kLzTableStep = 256;
+inline constexpr uint32_t kLzTablePart = 65536;
+inline constexpr uint32_t kLzTableBefore = 32768;
+inline constexpr uint32_t kLzTableShortBits = 12, kLzTableLongBits = 14;
+inline constexpr uint32_t kLzTableNamesBits = 10;
+
 // demux: a warp, and a CTA, for each segment. No token crosses the end of one.
 inline constexpr uint32_t kLzSegmentBytes = 4096;
 
@@ -62,6 +73,9 @@ inline constexpr uint32_t kLzSegmentBytes = 4096;
 //   lz77_link          src, sizes, matches*, item_bytes        writes `next`; the others keep it
 //   lz77_hash          src, sizes, matches*, item_bytes        the longest of kLzMaxLinks candidates, the nearest of
 //                                                              equals
+//   lz77_table         src, sizes, matches*, item_bytes        the longest by eight bytes of five candidates: the
+//   position
+//                                                              before and those of the tables; the nearest of equals
 //   lz77_batch         src, sizes, matches*, item_bytes        the same of kLzBatchMaxLinks within kLzBatchMaxOffset
 //   lz77_lazy          matches, resolved*, sizes, item_bytes   drops a match where a better one starts one or two later
 //   lz77_per_position  src, sizes, matches*, item_bytes,       the longest within the window, which is cut so that

@@ -64,6 +64,54 @@ LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32
   return matches;
 }
 
+constexpr size_t kComparedAtOnce = 8;
+
+// What lz77_table has of one hash: the last position that entered each place, modulo 65536, and this step's first.
+struct HashTable {
+  explicit HashTable(uint32_t bits) : hash_bits(bits), last(size_t{1} << bits), firsts(1u << kLzTableNamesBits) {}
+  uint16_t& last_of(uint32_t hash) { return last[hash >> (32 - hash_bits)]; }
+  size_t& first_of(uint32_t hash) { return firsts[hash >> (32 - kLzTableNamesBits)]; }
+
+  uint32_t hash_bits;
+  std::vector<uint16_t> last;
+  std::vector<size_t> firsts;
+};
+
+// The part of lz77_table that begins there.
+void find_by_tables(std::span<const uint8_t> src, size_t begin, LzMatches& matches) {
+  HashTable of_four(kLzTableShortBits), of_seven(kLzTableLongBits);
+  const auto hashes_at = [&](size_t i) {
+    const uint32_t four = read_u32(&src[i]) * kHashMultiplier;
+    return std::array{four, (four + (read_u32(&src[i + 4]) & 0xFFFFFF)) * kLongHashMultiplier};
+  };
+  const size_t end = std::min(src.size() - std::min(src.size(), kComparedAtOnce - 1), begin + kLzTablePart);
+  for (size_t step = begin - std::min<size_t>(begin, kLzTableBefore); step < end; step += kLzTableStep) {
+    const size_t step_end = std::min(end, step + kLzTableStep);
+    for (size_t i = step_end; i-- > step;) {  // the first is left
+      const auto [four, seven] = hashes_at(i);
+      of_four.first_of(four) = of_seven.first_of(seven) = i;
+    }
+    for (size_t i = std::max(begin, step); i < step_end; ++i) {
+      const auto [four, seven] = hashes_at(i);
+      const size_t backs[] = {1, i - of_four.first_of(four), i - of_seven.first_of(seven),
+                              (i - of_four.last_of(four)) & kLzMaxOffset, (i - of_seven.last_of(seven)) & kLzMaxOffset};
+      uint32_t longest = 0;
+      for (const size_t back : backs) {
+        if (back == 0 || back > i) continue;
+        const uint32_t agree = std::min<uint32_t>(kComparedAtOnce, match_length(src, i, i - back));
+        if (agree < kLzMinMatch || agree < longest || (agree == longest && back >= matches[i].offset)) continue;
+        longest = agree;
+        matches[i] = {static_cast<uint32_t>(back), match_length(src, i, i - back), 0};
+      }
+    }
+    for (size_t i = step; i < step_end; ++i) {
+      const auto [four, seven] = hashes_at(i);
+      if (of_four.first_of(four) == i) of_four.last_of(four) = static_cast<uint16_t>(i);
+      if (of_seven.first_of(seven) == i) of_seven.last_of(seven) = static_cast<uint16_t>(i);
+    }
+  }
+}
+
 }  // namespace
 
 LzMatches lz77_link_reference(std::span<const uint8_t> src) {
@@ -78,6 +126,12 @@ LzMatches lz77_link_reference(std::span<const uint8_t> src) {
 }
 
 LzMatches lz77_hash_reference(std::span<const uint8_t> src) { return find_longest(src, kLzMaxOffset, kLzMaxLinks); }
+
+LzMatches lz77_table_reference(std::span<const uint8_t> src) {
+  LzMatches matches(src.size());
+  for (size_t begin = 0; begin < src.size(); begin += kLzTablePart) find_by_tables(src, begin, matches);
+  return matches;
+}
 
 LzMatches lz77_batch_reference(std::span<const uint8_t> src) {
   return find_longest(src, kLzBatchMaxOffset, kLzBatchMaxLinks);

@@ -12,6 +12,7 @@ using LzMatches = std::vector<LzMatch>;
 
 LzMatches lz77_link_reference(std::span<const uint8_t> src);
 LzMatches lz77_hash_reference(std::span<const uint8_t> src);  // with lz77_link
+LzMatches lz77_table_reference(std::span<const uint8_t> src);
 LzMatches lz77_batch_reference(std::span<const uint8_t> src);
 LzMatches lz77_lazy_reference(const LzMatches& matches);
 LzMatches lz77_per_position_reference(std::span<const uint8_t> src, uint32_t window);

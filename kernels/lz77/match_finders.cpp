@@ -3,32 +3,20 @@
 // longest match of it, the nearest of equals, does not either.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
-#include "kernels/lz77/lz_item.hpp"
+#include "kernels/lz77/lz_source.hpp"
 
 namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
 using LaneVar = Var<u32, Rate::Thread>;
-using Bytes = Ptr<ReadOnly, u8, kStrideUnitBytes>;
+using Bytes = LzBytes;
+using Source = LzSource;
 using Matches = LzMatchWords;
 using FixedMatches = FixedLzMatchWords;
 
 constexpr u32 kWords = kLzMatchWords;
 constexpr u32 kOwnedBuckets = (1u << kLzHashBits) / kLzLinkBlocks;  // of a warp of lz77_link
-
-// The block. Aligned words are read up to the next multiple of 16 bytes behind it.
-struct Source {
-  Source(const Bytes& src, const LzItem& item) : bytes(item.bytes_of(src)), size(item.size) {}
-  Bytes bytes;
-  BlockU32 size;
-
-  // The four bytes at `i`, from the one or two aligned words that hold them.
-  LaneU32 word_at(const LaneU32& i) const {
-    const auto words = bytes.as<u32>();
-    return funnel_right(words.at(i / 4).load(), words.at((i + 3) / 4).load(), i * 8);
-  }
-};
 
 // The item of a CTA whose threads have so many positions each.
 template <u32 Positions = 1>
@@ -42,27 +30,6 @@ LaneU32 position_of_thread(Kernel& k, const LzItem& item) {
   const LaneU32 position = (item.part * kLzBlockThreads + k.thread()) * Positions;
   k.return_if(position >= item.size);
   return position;
-}
-
-// The longest that a match at `position` can be.
-LaneU32 longest_match(const Source& src, const LaneU32& position) { return min(src.size - position, kLzMaxMatch); }
-
-// Bytes that agree at `a` and `b` < `a`, at most kLzMaxMatch and never past the end.
-LaneU32 match_length(Kernel& k, const Source& src, const LaneU32& a, const LaneU32& b) {
-  const LaneU32 limit = longest_match(src, a);
-  LaneVar length(k, 0);
-  k.thread_loop([&](auto& words) {
-    words.break_if(*length + 4 > limit);
-    const LaneU32 differs = src.word_at(a + *length) ^ src.word_at(b + *length);
-    length += ctz(differs) / 8;  // 4 where nothing differs
-    words.break_if(differs != 0);
-  });
-  k.thread_loop([&](auto& bytes) {  // what a word would go past the end for; the first that differs ends this too
-    bytes.break_if(*length >= limit);
-    bytes.break_if(src.bytes.at(a + *length).load() != src.bytes.at(b + *length).load());
-    length += 1;
-  });
-  return *length;
 }
 
 // body(candidate, loop) for the links of `position`, near to far, at most `Links` of them and up to `MaxOffset` back.

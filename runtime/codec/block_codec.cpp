@@ -63,11 +63,12 @@ std::string_view name_of(PtzCodec codec) {
 
 unsigned usual_block_bits(PtzCodec codec) { return codec == PtzCodec::bbw ? format::kPtzMaxBlockBits : 18; }
 
-ByteVector encode_block(PtzCodec codec, Bytes raw) {
+ByteVector encode_block(PtzCodec codec, Bytes raw, MatchSearch search) {
   if (codec == PtzCodec::bbw) return encode_bbw_block(raw);
   const EntropyCoder coder = coder_of(codec);
   ByteVector lz(kernels::lz_block_bound(raw.size()));
-  lz.resize(cpu::lz77_encode(raw, lz).size_bytes);
+  const auto parse = search == MatchSearch::tables ? cpu::lz77_encode_fast : cpu::lz77_encode;
+  lz.resize(parse(raw, lz).size_bytes);
   ByteVector coded(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
   std::size_t at = kernels::kLzBlockHeaderBytes;
   for (const std::size_t size : lz_stream_sizes(lz.data())) {

@@ -17,9 +17,14 @@ std::string_view name_of(format::PtzCodec codec);
 // log2 of the block size that suits a codec: a BWT gains from all that it sees at once.
 unsigned usual_block_bits(format::PtzCodec codec);
 
+// How the codecs of LZ77 look for matches; bbw has none. chains: the longest of 64 candidates. tables: the longest of
+// five: several times as fast on a GPU, for blocks that are some 8 % larger (docs/lz77.md).
+enum class MatchSearch { chains, tables };
+
 // The coded form of `raw`, at most 2^kPtzMaxBlockBits bytes and not empty; empty when it would not be shorter. The same
 // bytes on every run and machine.
-std::vector<std::uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw);
+std::vector<std::uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw,
+                                       MatchSearch search = MatchSearch::chains);
 
 // Decodes into exactly `raw`. False where `coded` is damaged; nothing outside the two is touched.
 bool decode_block(format::PtzCodec codec, format::Bytes coded, format::MutableBytes raw);

@@ -98,15 +98,15 @@ Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const Pt
               {}, "raise the budget, or take a codec with smaller blocks");
 }
 
-Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
-  if (kernels != nullptr) {
+Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, const PtzOptions& options) {
+  if (options.kernels != nullptr) {
     std::vector<BlockToEncode> blocks;
     for (const Job& job : jobs) blocks.push_back({job.raw});
-    if (auto done = kernels->encode(header.codec, blocks); !done) return done;
+    if (auto done = options.kernels->encode(header.codec, blocks, options.search); !done) return done;
     for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].stored = std::move(blocks[i].coded);
   }
   executor.for_each(jobs.size(), [&](std::size_t i, unsigned) {
-    if (kernels == nullptr) jobs[i].stored = encode_block(header.codec, jobs[i].raw);
+    if (options.kernels == nullptr) jobs[i].stored = encode_block(header.codec, jobs[i].raw, options.search);
     finish_encoding(jobs[i]);
   });
   return {};
@@ -160,9 +160,7 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
     }
     return batch.count != 0;
   };
-  const auto work = [&](Batch& batch) {
-    return finished_batch(encode_all(batch.filled(), header, executor, options.kernels));
-  };
+  const auto work = [&](Batch& batch) { return finished_batch(encode_all(batch.filled(), header, executor, options)); };
   const auto write = [&](Batch& batch) -> Result<void> {
     for (const Job& job : batch.filled()) {
       if (auto done = writer.write(job.block, job.block.is_raw ? job.raw : job.stored); !done) return done;

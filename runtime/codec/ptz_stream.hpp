@@ -9,7 +9,8 @@
 namespace ptxkit::codec {
 
 struct PtzOptions {
-  BlockKernels* kernels = nullptr;  // what codes the blocks; null: the executor
+  BlockKernels* kernels = nullptr;           // what codes the blocks; null: the executor
+  MatchSearch search = MatchSearch::chains;  // of compress_ptz
   Progress progress = {};
   // A budget bounds blocks and what coding them takes; of it a sixteenth is for the table, 16 bytes a block, which only
   // the end of the file has. `prefetch` counts batches of blocks.

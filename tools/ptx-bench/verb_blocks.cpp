@@ -18,7 +18,19 @@ using codec::BlockToDecode;
 using codec::BlockToEncode;
 using format::PtzCodec;
 
-constexpr std::string_view kCodecs[] = {"lzr", "lzf", "deflate-like", "bbw"};
+using codec::MatchSearch;
+
+struct Codec {
+  std::string_view label, name;
+  MatchSearch search;
+};
+constexpr Codec kCodecs[] = {{"lzr", "lzr", MatchSearch::chains},
+                             {"lzr -1", "lzr", MatchSearch::tables},
+                             {"lzf", "lzf", MatchSearch::chains},
+                             {"lzf -1", "lzf", MatchSearch::tables},
+                             {"deflate-like", "deflate-like", MatchSearch::chains},
+                             {"deflate-like -1", "deflate-like", MatchSearch::tables},
+                             {"bbw", "bbw", MatchSearch::chains}};
 
 Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, codec::Executor& executor) {
   codec::BackendRequest request;
@@ -32,10 +44,11 @@ Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, cod
 // One codec over one input; the rows go to `rows`.
 class Run {
  public:
-  Run(std::string_view name, const Input& input, const Settings& settings, codec::Executor& executor,
+  Run(const Codec& codec, const Input& input, const Settings& settings, codec::Executor& executor,
       std::vector<Row>& rows)
-      : name_(name),
-        codec_(*codec::block_codec_named(name)),
+      : name_(codec.label),
+        codec_(*codec::block_codec_named(codec.name)),
+        search_(codec.search),
         input_(input),
         settings_(settings),
         executor_(executor),
@@ -45,8 +58,9 @@ class Run {
 
   Result<void> on_the_cpu() {
     auto done = measure("cpu", "compress", [&]() -> Result<void> {
-      executor_.for_each(coded_.size(),
-                         [&](std::size_t i, unsigned) { coded_[i] = codec::encode_block(codec_, input_.chunk(i)); });
+      executor_.for_each(coded_.size(), [&](std::size_t i, unsigned) {
+        coded_[i] = codec::encode_block(codec_, input_.chunk(i), search_);
+      });
       return {};
     });
     if (!done) return done;
@@ -66,7 +80,7 @@ class Run {
   Result<void> on_the_gpu(BlockKernels& kernels) {
     std::vector<BlockToEncode> blocks;
     for (std::size_t i = 0; i < coded_.size(); ++i) blocks.push_back({input_.chunk(i)});
-    auto done = measure("gpu", "compress", [&] { return kernels.encode(codec_, blocks); });
+    auto done = measure("gpu", "compress", [&] { return kernels.encode(codec_, blocks, search_); });
     if (!done) return done;
     for (std::size_t i = 0; i < coded_.size(); ++i) {
       if (blocks[i].coded != coded_[i]) {
@@ -109,6 +123,7 @@ class Run {
 
   std::string_view name_;
   PtzCodec codec_;
+  MatchSearch search_;
   const Input& input_;
   const Settings& settings_;
   codec::Executor& executor_;
@@ -133,10 +148,10 @@ Result<Measurements> run_blocks(const Settings& settings) {
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
     if (!input) return tl::unexpected(input.error());
-    for (const std::string_view name : kCodecs) {
-      if (!settings.only.empty() && !name.starts_with(settings.only)) continue;
-      input->chunk_bytes = std::size_t{1} << codec::usual_block_bits(*codec::block_codec_named(name));
-      Run run(name, *input, settings, executor, all.rows);
+    for (const Codec& codec : kCodecs) {
+      if (!settings.only.empty() && !codec.label.starts_with(settings.only)) continue;
+      input->chunk_bytes = std::size_t{1} << codec::usual_block_bits(*codec::block_codec_named(codec.name));
+      Run run(codec, *input, settings, executor, all.rows);
       auto done = run.on_the_cpu();
       if (done && kernels) done = run.on_the_gpu(*kernels);
       if (!done) return tl::unexpected(done.error());

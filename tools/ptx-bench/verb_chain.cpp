@@ -65,7 +65,8 @@ class SplitEncoder {
     using namespace kernels;
     const auto size = static_cast<std::uint32_t>(raw.size());
     const std::vector<codec::KernelCall> calls = codec::lz_block_calls(
-        {kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, 1, (size + 15) / 16 * 16, 0);
+        codec::MatchSearch::chains, {kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, 1,
+        (size + 15) / 16 * 16, 0);
     const auto regions = costs_.regions(kRegions, calls);
     if (!regions) return tl::unexpected(regions.error());
     if (auto arranged = machine_->arrange(queue, *regions); !arranged) return arranged;

@@ -201,7 +201,10 @@ class Packer {
         if (!selected) return tl::unexpected(selected.error());
         kernels_ = std::move(*selected);
       }
-      const codec::PtzOptions options{.kernels = kernels_.get(), .progress = progress, .limits = limits};
+      const codec::PtzOptions options{.kernels = kernels_.get(),
+                                      .search = options_.fast ? codec::MatchSearch::tables : codec::MatchSearch::chains,
+                                      .progress = progress,
+                                      .limits = limits};
       if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, options);
       const format::PtzCodec codec = *codec::block_codec_named(options_.codec);
       return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, options);

@@ -54,6 +54,7 @@ struct Options {
   codec::Policy policy = codec::Policy::automatic;
   std::vector<int> devices = {0};  // empty: all there are
   bool reproducible = false, high_ratio = false;
+  bool fast = false;          // of the codecs of LZ77 in .ptz
   std::string codec = "lz4";  // or a codec of .ptz: block_codec_named
 };
 

@@ -34,6 +34,7 @@ TEST(Lz77Reference, EveryMatchIsTrue) {
     const Bytes raw = ptxkit::testing::matchable_bytes(size, 3);
     expect_true_matches(raw, lz77_hash_reference(raw), 1, kLzMaxOffset);
     expect_true_matches(raw, lz77_batch_reference(raw), 1, kLzBatchMaxOffset);
+    expect_true_matches(raw, lz77_table_reference(raw), 1, kLzMaxOffset);
     expect_true_matches(raw, lz77_lazy_reference(lz77_hash_reference(raw)), 1, kLzMaxOffset);
     expect_true_matches(raw, lz77_per_position_reference(raw, 100), 1, 100);
     expect_true_matches(raw, lz77_topk_reference(raw), kLzTopK, kLzMaxOffset);
@@ -69,6 +70,11 @@ TEST(Lz77Reference, TheLastCandidateAndTheFarthest) {
     EXPECT_EQ(length_of(lz77_batch_reference(raw), distance), distance <= kLzBatchMaxOffset ? 8u : 0u) << distance;
     EXPECT_EQ(length_of(lz77_hash_reference(raw), distance), distance <= kLzMaxOffset ? 8u : 0u) << distance;
     EXPECT_EQ(length_of(lz77_topk_reference(raw), distance * kLzTopK), distance <= kLzMaxOffset ? 8u : 0u) << distance;
+  }
+  // As far as positions modulo 65536 tell apart; and in another part as far before its beginning as enters the tables.
+  for (const uint32_t distance : {300u, kLzTableStep, kLzMaxOffset, kLzMaxOffset + 1}) {
+    const Bytes raw = ptxkit::testing::far_match(distance);
+    EXPECT_EQ(length_of(lz77_table_reference(raw), distance), distance < kLzTableBefore ? 8u : 0u) << distance;
   }
   // Of a window as long as the distance, and of one a byte shorter.
   const Bytes raw = ptxkit::testing::far_match(300);
@@ -116,6 +122,7 @@ void expect_quality(const Bytes& raw) {
   };
   expect("lz77_hash", lz77_hash_reference(raw), 0.998, 0.985);
   expect("lz77_topk", first_of_each(lz77_topk_reference(raw)), 0.998, 0.985);
+  expect("lz77_table", lz77_table_reference(raw), 0.93, 0.83);
   expect("lz77_batch", lz77_batch_reference(raw), 0.994, 0.98);
 }
 

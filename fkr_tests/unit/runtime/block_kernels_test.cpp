@@ -125,9 +125,12 @@ std::vector<Bytes> coded_blocks(format::PtzCodec codec, std::size_t count, std::
 TEST(BlockKernels, GiveTheBytesOfTheCpu) {
   BlockKernels kernels = emulated();
   for (const format::PtzCodec codec : testing::kKernelCodecs) {
-    testing::expect_blocks_as_on_the_cpu(
-        kernels, codec,
-        {{7}, Bytes(33, 'x'), testing::matchable_bytes(4097, 1), testing::random_bytes(3000, 1), Bytes(9000, 0)});
+    for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
+      testing::expect_blocks_as_on_the_cpu(
+          kernels, codec,
+          {{7}, Bytes(33, 'x'), testing::matchable_bytes(4097, 1), testing::random_bytes(3000, 1), Bytes(9000, 0)},
+          search);
+    }
   }
 }
 

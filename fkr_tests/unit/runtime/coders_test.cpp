@@ -125,6 +125,49 @@ TEST_P(Coders, LargeItems) {
   }
 }
 
+TransformOutcome encode_by_tables(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  if (src.size() > kernels::kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
+  const ByteVector block =
+      kernels::demux_reference(src, kernels::lz77_lazy_reference(kernels::lz77_table_reference(src)));
+  if (block.size() > dst.size()) return {StreamStatus::output_overrun, 0};
+  std::copy(block.begin(), block.end(), dst.begin());
+  return {StreamStatus::ok, static_cast<uint32_t>(block.size())};
+}
+
+void expect_tables_as_reference(const ByteVector& raw) {
+  SCOPED_TRACE(raw.size());
+  const size_t bound = kernels::lz_block_bound(raw.size());
+  for (const size_t room : {bound, bound / 3}) expect_same(encode_by_tables, lz77_encode_fast, raw, room);
+}
+
+TEST(FastLz77, IsThatOfTheTables) {
+  for (const size_t size : {0u, 1u, 3u, 4u, 7u, 8u, 9u, 31u, 255u, 256u, 257u, 4097u, 65535u, 65543u, 200000u}) {
+    expect_tables_as_reference(testing::matchable_bytes(size, 3));
+    expect_tables_as_reference(testing::random_bytes(size, 5));
+  }
+  for (const ByteVector& raw : testing::transform_inputs(30000)) expect_tables_as_reference(raw);
+  EXPECT_EQ(lz77_encode_fast(ByteVector(kernels::kMaxTransformBytes + 1), {}).status, StreamStatus::item_too_large);
+}
+
+// Far matches: what the tables of a part do not know, and what positions modulo 65536 take for another.
+TEST(FastLz77, ForgetsWhatAPartOfTheKernelDoes) {
+  for (const uint32_t period : {1u, 7u, 257u, 20000u, 32768u, 40000u, 65535u, 65536u, 65793u}) {
+    ByteVector raw = testing::random_bytes(period, period);
+    while (raw.size() < 270000) raw.push_back(raw[raw.size() - period]);
+    expect_tables_as_reference(raw);
+    for (size_t i = 50; i < raw.size(); i += 97) raw[i] ^= 1;
+    expect_tables_as_reference(raw);
+  }
+}
+
+TEST(FastLz77, TheCorpus) {
+  PTXKIT_REQUIRE_CORPUS();
+  for (const auto& path : testing::corpus_files()) {
+    SCOPED_TRACE(path);
+    expect_tables_as_reference(testing::read_prefix(path, 300000));
+  }
+}
+
 TEST_P(Coders, LzBlocksAbove16Mebibytes) {
   const testing::LargeLzBlock large((16 << 20) + 4099);
   for (const TransformPair& pair : testing::transform_pairs()) {

@@ -169,7 +169,7 @@ class BbwPipeline final : public BlockPipeline {
   // It takes less.
   std::size_t decoded_at_once(std::size_t block_bytes) override { return encoded_at_once(block_bytes); }
 
-  Steps<BlockToEncode> encoding() override {
+  Steps<BlockToEncode> encoding(MatchSearch) override {
     return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
             [this](unsigned queue, auto blocks) { return code_sections(queue, blocks); },
             [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },

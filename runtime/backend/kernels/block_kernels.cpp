@@ -117,11 +117,11 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
   return outcome;
 }
 
-Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks) {
+Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) {
   const std::size_t raw_bytes = largest(blocks, [](const BlockToEncode& block) { return block.raw.size(); });
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
-    return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), way.encoding());
+    return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), way.encoding(search));
   });
 }
 

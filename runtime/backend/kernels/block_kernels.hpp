@@ -28,7 +28,8 @@ class BlockKernels {
   std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
 
   // An error is one of the machine; a damaged block is none.
-  Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks);
+  Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks,
+                      MatchSearch search = MatchSearch::chains);
   Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks);
 
  private:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/backend/kernels/machine.hpp"
+#include "runtime/codec/block_codec.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/format/ptz.hpp"
 
@@ -36,7 +37,7 @@ class BlockPipeline {
   virtual std::size_t decoded_at_once(std::size_t block_bytes) = 0;
 
   // Of a pipeline that outlives them.
-  virtual Steps<BlockToEncode> encoding() = 0;
+  virtual Steps<BlockToEncode> encoding(MatchSearch search) = 0;
   virtual Steps<BlockToDecode> decoding() = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/backend/kernels/kernel_call.hpp"
+#include "runtime/codec/block_codec.hpp"
 
 namespace ptxkit::codec {
 
@@ -12,7 +13,7 @@ struct LzBlockRegions {
 };
 // Match finder and demux over `count` blocks at strides of so many bytes, both multiples of 16, in this order; nothing
 // goes up or comes down.
-std::vector<KernelCall> lz_block_calls(const LzBlockRegions& regions, std::uint32_t count, std::size_t raw_stride_bytes,
-                                       std::size_t lz_stride_bytes);
+std::vector<KernelCall> lz_block_calls(MatchSearch search, const LzBlockRegions& regions, std::uint32_t count,
+                                       std::size_t raw_stride_bytes, std::size_t lz_stride_bytes);
 
 }  // namespace ptxkit::codec

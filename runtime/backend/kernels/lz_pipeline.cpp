@@ -148,7 +148,7 @@ class LzPipeline final : public BlockPipeline {
 
   std::size_t encoded_at_once(std::size_t block_bytes) override {
     return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
-      return costs_.regions(kEncodeRegions, encode_calls(1, strides));
+      return costs_.regions(kEncodeRegions, encode_calls(MatchSearch::chains, 1, strides));
     }));
   }
   std::size_t decoded_at_once(std::size_t block_bytes) override {
@@ -156,8 +156,8 @@ class LzPipeline final : public BlockPipeline {
       return costs_.regions(kDecodeRegions, decode_calls({1, kStreams, block_bytes, strides.lz, strides.raw}));
     }));
   }
-  Steps<BlockToEncode> encoding() override {
-    return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
+  Steps<BlockToEncode> encoding(MatchSearch search) override {
+    return {[this, search](unsigned queue, auto blocks) { return begin_encoding(queue, blocks, search); },
             [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },
             [this](unsigned queue, auto blocks) { return collect_coded(queue, blocks); }};
   }
@@ -167,7 +167,7 @@ class LzPipeline final : public BlockPipeline {
   }
 
  private:
-  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks);
+  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks, MatchSearch search);
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks);
   Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks);
   Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
@@ -186,7 +186,7 @@ class LzPipeline final : public BlockPipeline {
       return Strides{raw, lz};
     });
   }
-  std::vector<KernelCall> encode_calls(std::uint32_t count, const Strides& strides) const;
+  std::vector<KernelCall> encode_calls(MatchSearch search, std::uint32_t count, const Strides& strides) const;
   std::vector<KernelCall> decode_calls(const DecodeSizes& sizes) const;
   template <class T>
   T* array(unsigned queue, std::size_t region) {
@@ -208,9 +208,11 @@ class LzPipeline final : public BlockPipeline {
   std::vector<EncodedGroup> groups_;  // what each queue encodes
 };
 
-std::vector<KernelCall> LzPipeline::encode_calls(std::uint32_t count, const Strides& strides) const {
-  std::vector<KernelCall> calls = lz_block_calls(
-      {kRaw, kBlockSizes, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, count, strides.raw, strides.lz);
+std::vector<KernelCall> LzPipeline::encode_calls(MatchSearch search, std::uint32_t count,
+                                                 const Strides& strides) const {
+  std::vector<KernelCall> calls =
+      lz_block_calls(search, {kRaw, kBlockSizes, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, count,
+                     strides.raw, strides.lz);
   // Coded streams go where the streams lie in the LZ blocks: one that grows is stored raw and needs no more room.
   calls.push_back(transform_call(
       coder_.encoder, {count * strides.lz, count * kStreams}, 32,
@@ -220,7 +222,7 @@ std::vector<KernelCall> LzPipeline::encode_calls(std::uint32_t count, const Stri
 
 // Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
 // the coder, and only what tells of the results comes back.
-Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
+Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks, MatchSearch search) {
   std::size_t largest = 0;
   for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
   const auto found = strides_of(largest);
@@ -228,7 +230,7 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
   const Strides& strides = *found;
   groups_[queue] = {strides};
   const auto count = static_cast<std::uint32_t>(blocks.size());
-  const std::vector<KernelCall> calls = encode_calls(count, strides);
+  const std::vector<KernelCall> calls = encode_calls(search, count, strides);
   const auto regions = costs_.regions(kEncodeRegions, calls);
   if (!regions) return tl::unexpected(regions.error());
   if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;

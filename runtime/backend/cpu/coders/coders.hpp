@@ -30,6 +30,8 @@ TransformOutcome fse_decode(Bytes src, MutableBytes dst);
 
 // The LZ block that demux_reference makes of the matches that lz77_lazy_reference keeps of lz77_hash_reference's.
 TransformOutcome lz77_encode(Bytes src, MutableBytes dst);
+// The same of lz77_table_reference's.
+TransformOutcome lz77_encode_fast(Bytes src, MutableBytes dst);
 TransformOutcome lz77_decode(Bytes src, MutableBytes dst);
 
 }  // namespace ptxkit::cpu

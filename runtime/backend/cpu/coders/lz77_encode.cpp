@@ -1,8 +1,9 @@
-// The parse of lz77_hash, lz77_lazy and demux without what it does not use. A token needs the matches of at most three
-// positions, and none inside a match; of the two after a position only whether they are longer than its own.
+// The parse of lz77_hash or lz77_table, lz77_lazy and demux without what it does not use. A token needs the matches of
+// at most three positions, and none inside a match; of the two after a position only whether they are longer than its
+// own.
 //
-// All positions of a hash value stand one behind the other, the last first, so that the 64 nearest candidates of a
-// position are the 64 entries behind its own. What an entry says of the first eight bytes from its position on is
+// Chains: all positions of a hash value stand one behind the other, the last first, so that the 64 nearest candidates
+// of a position are the 64 entries behind its own. What an entry says of the first eight bytes from its position on is
 // spread over planes, a byte in each, so that a plane of all 64 candidates is compared at once: most are settled
 // without a look at where they point to.
 #include <algorithm>
@@ -79,7 +80,18 @@ struct Match {
   uint32_t offset = 0, length = 0;
 };
 
-class MatchFinder {
+// Bytes that agree at `a` and `b` < `a`, of `limit` that are there.
+uint32_t match_length(Bytes src, size_t a, size_t b, uint32_t limit) {
+  uint32_t length = 0;
+  for (; length + 8 <= limit; length += 8) {
+    const uint64_t differing = load<uint64_t>(&src[a + length]) ^ load<uint64_t>(&src[b + length]);
+    if (differing != 0) return length + static_cast<uint32_t>(std::countr_zero(differing)) / 8;
+  }
+  while (length < limit && src[a + length] == src[b + length]) ++length;
+  return length;
+}
+
+class ChainFinder {
  public:
   static size_t workspace_bytes(size_t raw_bytes) {
     return Workspace::bytes_of<Entry>(raw_bytes) + Workspace::bytes_of<uint32_t>(raw_bytes) +
@@ -87,7 +99,7 @@ class MatchFinder {
   }
 
   // `src` has at least kLzMinMatch bytes.
-  MatchFinder(Bytes src, Workspace& workspace)
+  ChainFinder(Bytes src, Workspace& workspace)
       : src_(src),
         hashed_(src.size() - kLzMinMatch + 1),
         stride_(hashed_ + 1 + kLzMaxLinks),
@@ -143,7 +155,7 @@ class MatchFinder {
       // Only a match that has the byte behind the longest, and those before it, is longer.
       if (best.length >= kCompared && eight_bytes_to(candidate + best.length) != eight_bytes_to(at + best.length))
         continue;
-      const uint32_t length = match_length(at, candidate, limit);
+      const uint32_t length = match_length(src_, at, candidate, limit);
       if (length > best.length) best = {static_cast<uint32_t>(at - candidate), length};
     }
     for (uint32_t length = kCompared - 1; best.offset == 0 && length > floor; --length) {
@@ -175,22 +187,12 @@ class MatchFinder {
 
   uint64_t eight_bytes_to(size_t last) const { return load<uint64_t>(&src_[last - 7]); }
 
-  uint32_t match_length(size_t a, size_t b, uint32_t limit) const {
-    uint32_t length = 0;
-    for (; length + 8 <= limit; length += 8) {
-      const uint64_t differing = load<uint64_t>(&src_[a + length]) ^ load<uint64_t>(&src_[b + length]);
-      if (differing != 0) return length + static_cast<uint32_t>(std::countr_zero(differing)) / 8;
-    }
-    while (length < limit && src_[a + length] == src_[b + length]) ++length;
-    return length;
-  }
-
   // Where eight bytes are not there to compare.
   Match find_near_the_end(size_t at, uint32_t floor, uint32_t limit, std::span<const uint32_t> candidates) const {
     Match best{0, floor};
     for (const uint32_t candidate : candidates) {
       if (at - candidate > kernels::kLzMaxOffset) break;
-      const uint32_t length = match_length(at, candidate, limit);
+      const uint32_t length = match_length(src_, at, candidate, limit);
       if (length > best.length) best = {static_cast<uint32_t>(at - candidate), length};
     }
     return best.offset == 0 ? Match{} : best;
@@ -201,6 +203,102 @@ class MatchFinder {
   Entry* entries_;
   uint32_t* positions_;  // by rank, as the planes
   uint8_t* planes_;
+};
+
+// The matches of lz77_table. Tables go on through all parts of a block: what a part's own would not have is too far
+// back.
+class TableFinder {
+ public:
+  static size_t workspace_bytes(size_t) {
+    return Workspace::bytes_of<uint32_t>(kShortSlots) + Workspace::bytes_of<uint32_t>(kLongSlots) +
+           2 * Workspace::bytes_of<uint32_t>(kNames) + Workspace::bytes_of<Distances>(kKept);
+  }
+
+  TableFinder(Bytes src, Workspace& workspace)
+      : src_(src),
+        hashed_(src.size() - std::min(src.size(), kCompared - 1)),
+        short_{32 - kernels::kLzTableShortBits, workspace.array<uint32_t>(kShortSlots),
+               workspace.array<uint32_t>(kNames)},
+        long_{32 - kernels::kLzTableLongBits, workspace.array<uint32_t>(kLongSlots), workspace.array<uint32_t>(kNames)},
+        found_(workspace.array<Distances>(kKept)) {
+    std::fill_n(short_.last, kShortSlots, 0u);
+    std::fill_n(long_.last, kLongSlots, 0u);
+  }
+
+  // The match there, if it is longer than `floor`. Positions come in order, but for the two behind each.
+  Match find(size_t at, uint32_t floor) {
+    if (at >= hashed_) return {};
+    while (looked_up_ <= at) look_up_step();
+    const auto wanted = load<uint64_t>(&src_[at]);
+    uint32_t best = 0;
+    const auto offer = [&](uint32_t distance) {
+      const bool is_before = distance - 1 < at;
+      const uint64_t differing = wanted ^ load<uint64_t>(&src_[is_before ? at - distance : at]);
+      const auto agree = std::min<uint32_t>(static_cast<uint32_t>(std::countr_zero(differing)) / 8, kCompared);
+      const uint32_t offered = agree << 16 | (kernels::kLzMaxOffset - distance);
+      best = std::max(best, is_before && agree >= kLzMinMatch ? offered : 0);
+    };
+    offer(1);
+    for (const uint32_t distance : found_[at % kKept]) offer(distance);
+    if (best == 0) return {};
+    Match match{kernels::kLzMaxOffset - (best & kernels::kLzMaxOffset), best >> 16};
+    if (match.length == kCompared) {
+      const auto limit = static_cast<uint32_t>(std::min<size_t>(src_.size() - at, kernels::kLzMaxMatch));
+      match.length = match_length(src_, at, at - match.offset, limit);
+    }
+    return match.length > floor ? match : Match{};
+  }
+
+ private:
+  static constexpr size_t kShortSlots = size_t{1} << kernels::kLzTableShortBits,
+                          kLongSlots = size_t{1} << kernels::kLzTableLongBits,
+                          kNames = size_t{1} << kernels::kLzTableNamesBits, kStep = kernels::kLzTableStep;
+  static constexpr size_t kKept = 2 * kStep;  // a step is looked up while one before it is still asked for
+
+  // To the first of the step by either hash, and to the last of the steps before. 0: none.
+  using Distances = std::array<uint16_t, 4>;
+
+  // Of one hash: the last position that entered each slot, and the step's first.
+  struct Table {
+    uint32_t shift;
+    uint32_t *last, *first;
+
+    uint32_t& last_of(uint32_t hash) const { return last[hash >> shift]; }
+    uint32_t& first_of(uint32_t hash) const { return first[hash >> (32 - kernels::kLzTableNamesBits)]; }
+  };
+
+  void look_up_step() {
+    const auto begin = static_cast<uint32_t>(looked_up_), end = static_cast<uint32_t>(std::min(hashed_, begin + kStep));
+    const uint32_t part = begin - begin % kernels::kLzTablePart,
+                   oldest = part - std::min(part, kernels::kLzTableBefore);
+    uint32_t four[kStep], seven[kStep];
+    for (uint32_t i = end; i-- > begin;) {  // the first is left
+      const auto bytes = load<uint64_t>(&src_[i]);
+      four[i - begin] = static_cast<uint32_t>(bytes) * kernels::kHashMultiplier;
+      seven[i - begin] =
+          (four[i - begin] + (static_cast<uint32_t>(bytes >> 32) & 0xFFFFFF)) * kernels::kLongHashMultiplier;
+      short_.first_of(four[i - begin]) = long_.first_of(seven[i - begin]) = i;
+    }
+    // What the part's own tables have not is 0 there.
+    const auto back = [&](uint32_t i, uint32_t last) { return static_cast<uint16_t>(last < oldest ? i : i - last); };
+    for (uint32_t i = begin; i < end; ++i) {
+      const uint32_t by_four = four[i - begin], by_seven = seven[i - begin];
+      found_[i % kKept] = {static_cast<uint16_t>(i - short_.first_of(by_four)),
+                           static_cast<uint16_t>(i - long_.first_of(by_seven)), back(i, short_.last_of(by_four)),
+                           back(i, long_.last_of(by_seven))};
+    }
+    for (uint32_t i = begin; i < end; ++i) {
+      if (short_.first_of(four[i - begin]) == i) short_.last_of(four[i - begin]) = i;
+      if (long_.first_of(seven[i - begin]) == i) long_.last_of(seven[i - begin]) = i;
+    }
+    looked_up_ = begin + kStep;
+  }
+
+  Bytes src_;
+  size_t hashed_;  // positions with eight bytes
+  Table short_, long_;
+  Distances* found_;  // of the last kKept positions that were looked up
+  size_t looked_up_ = 0;
 };
 
 // The streams of an LZ block.
@@ -266,6 +364,7 @@ class Streams {
 };
 
 // Whether a token at a position is a match, and which.
+template <class Finder>
 class LazyParser {
  public:
   LazyParser(Bytes src, Workspace& workspace) : finder_(src, workspace) {}
@@ -278,9 +377,7 @@ class LazyParser {
   }
 
  private:
-  Match found(size_t position) const {
-    return position == known_at_ ? known_ : finder_.find(position, kLzMinMatch - 1);
-  }
+  Match found(size_t position) { return position == known_at_ ? known_ : finder_.find(position, kLzMinMatch - 1); }
   // Whether a position has a match longer than `floor`, which is then known in whole.
   bool gives_way(size_t position, uint32_t floor) {
     if (position == known_at_) return known_.length > floor;
@@ -291,23 +388,22 @@ class LazyParser {
     return true;
   }
 
-  MatchFinder finder_;
+  Finder finder_;
   size_t known_at_ = ~size_t{0};
   Match known_;
 };
 
-}  // namespace
-
-TransformOutcome lz77_encode(Bytes src, MutableBytes dst) {
+template <class Finder>
+TransformOutcome encode(Bytes src, MutableBytes dst) {
   if (std::max(src.size(), dst.size()) > kernels::kMaxTransformBytes) return {StreamStatus::item_too_large, 0};
-  Workspace workspace(Streams::workspace_bytes(src.size()) + MatchFinder::workspace_bytes(src.size()));
+  Workspace workspace(Streams::workspace_bytes(src.size()) + Finder::workspace_bytes(src.size()));
   Streams streams(src.size(), workspace);
   if (src.size() < kLzMinMatch) {
     streams.begin_segment();
     for (const uint8_t byte : src) streams.literal(byte);
     return streams.write(src.size(), dst);
   }
-  LazyParser parser(src, workspace);
+  LazyParser<Finder> parser(src, workspace);
   for (size_t segment = 0; segment < src.size(); segment += kernels::kLzSegmentBytes) {
     const size_t end = std::min<size_t>(src.size(), segment + kernels::kLzSegmentBytes);
     streams.begin_segment();
@@ -324,5 +420,10 @@ TransformOutcome lz77_encode(Bytes src, MutableBytes dst) {
   }
   return streams.write(src.size(), dst);
 }
+
+}  // namespace
+
+TransformOutcome lz77_encode(Bytes src, MutableBytes dst) { return encode<ChainFinder>(src, dst); }
+TransformOutcome lz77_encode_fast(Bytes src, MutableBytes dst) { return encode<TableFinder>(src, dst); }
 
 }  // namespace ptxkit::cpu

@@ -1,0 +1,164 @@
+// The fast match finder: what came last with the same hash, from tables in shared memory, in place of chains.
+//
+// A CTA has a part of a block, and a thread a position of each step. A step looks its positions up in two tables, by
+// the hashes of four and of seven bytes, and names them in two smaller tables, where an atomic maximum keeps the first
+// of the step. After a barrier each position compares eight bytes at the position before and at what it found in all
+// four tables, and keeps the longest match, the nearest of equals; those that found themselves to be the first enter
+// the tables. What lies before the part has entered them first, unless it is too far back.
+#include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/lz_source.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using namespace dsl;
+using LaneVar = Var<u32, Rate::Thread>;
+
+constexpr u32 kLastInStep = kLzTableStep - 1;
+constexpr u32 kCompared = 8;
+constexpr u32 kByLane = 24;  // bytes of a match that its lane compares; beyond them the warp does
+
+// Last positions of earlier steps, modulo 65536; what names itself in this one, the first position the largest.
+template <u32 HashBits>
+class HashTable {
+ public:
+  HashTable(Kernel& k, const char* last, const char* names)
+      : last_(k.shared<u16, 1u << HashBits, 16>(last)), names_(k.shared<u32, 1u << kLzTableNamesBits, 16>(names)) {}
+
+  void clear(Kernel& k) const {
+    clear(k, last_.data().template as<u32>(), 1u << HashBits >> 1);
+    clear(k, names_.data(), 1u << kLzTableNamesBits);
+  }
+  // How far back the last position with the hash is, modulo 65536.
+  LaneU32 distance(const LaneU32& hash, const LaneU32& position) const {
+    return (position - zext<u32>(last_.load(hash >> (32 - HashBits)))) & kLzMaxOffset;
+  }
+  void name(const LaneU32& hash, const LaneU32& position) const {
+    atomic_max(slot(hash), position ^ kLastInStep, Order::Relaxed, Scope::Cta);
+  }
+  LaneU32 first_named(const LaneU32& hash) const { return slot(hash).load() ^ kLastInStep; }
+  void enter(const LaneU32& hash, const LaneU32& position) const {
+    last_.store(hash >> (32 - HashBits), trunc<u16>(position));
+  }
+
+ private:
+  auto slot(const LaneU32& hash) const { return names_.data().at(hash >> (32 - kLzTableNamesBits)); }
+
+  static void clear(Kernel& k, const Ptr<Shared, u32, 16>& words, u32 count) {
+    k.range(k.constant<u32>(0), count / 4, kLzTableStep, [&](const auto& first) {
+      const LaneU32 zero(k.constant<u32>(0));
+      words.at(times<4>(first + k.thread())).store_vector(std::array{zero, zero, zero, zero});
+    });
+  }
+
+  Span<Shared, u16, 16> last_;
+  Span<Shared, u32, 16> names_;
+};
+
+// The length of the match that a lane has, given that `Known` bytes agree, by the whole warp: eight bytes a lane, the
+// last of them as far back as the match can end.
+template <u32 Known>
+WarpU32 length_by_warp(Kernel& k, const LzSource& src, const LaneU32& its_position, const LaneU32& its_offset,
+                       const WarpU32& its_lane) {
+  static_assert(Known + kCompared * kWarpLanes >= kLzMaxMatch && Known >= kCompared);
+  const WarpU32 position = shuffle(its_position, its_lane), offset = shuffle(its_offset, its_lane);
+  const LaneU32 limit = longest_match(src, position);
+  const LaneU32 from = min(Known + kCompared * k.lane(), limit - kCompared);
+  const auto [low, high] = src.words_at(position + from);
+  const auto [low_before, high_before] = src.words_at(position - offset + from);
+  const LaneU32 in_low = low ^ low_before, in_high = high ^ high_before;
+  const LaneU32 agree = select(in_low != 0, ctz(in_low), 32 + ctz(in_high)) / 8;
+  return reduce_min(select(agree == kCompared, limit, from + agree));
+}
+
+// Whole lengths, of which matches of kCompared bytes know that they have at least so many. Where the next lane's match
+// goes on with the same offset, its length says this one's.
+LaneU32 lengths_of(Kernel& k, const LzSource& src, const LaneU32& position, const LaneU32& offset,
+                   const LaneU32& compared) {
+  const LaneU32 lane = k.lane();
+  const LaneBool goes_on = compared == kCompared;
+  const LaneU32 of_next = shuffle_down(select(goes_on, offset, 0), 1);
+  const LaneBool follows = goes_on & (lane != kWarpLanes - 1) & (of_next == offset);
+  LaneVar length(k, compared);
+  k.if_(goes_on & !follows, [&] { length = match_length<kCompared, kByLane>(k, src, position, position - offset); });
+  WarpVar longer(k, ballot(*length == kByLane));
+  k.warp_loop([&](auto& matches) {
+    matches.break_if(*longer == 0);
+    const WarpU32 its_lane = ctz(*longer);
+    length = select(lane == its_lane, length_by_warp<kByLane>(k, src, position, offset, its_lane), *length);
+    longer &= *longer - 1;
+  });
+  const LaneU32 last = ctz(ballot(!follows) & shift_left(~0u, lane));
+  return min(shuffle(*length, last) + (last - lane), kLzMaxMatch);
+}
+
+}  // namespace
+
+KernelDefinition lz77_table() {
+  return define(KernelSpec{.name = std::string(kLz77Table),
+                           .block = kLzTableStep,
+                           .min_blocks = 4,
+                           .budget = {.registers = 64,
+                                      .shared_bytes = (2u << kLzTableShortBits) + (2u << kLzTableLongBits) +
+                                                      2 * (4u << kLzTableNamesBits)},
+                           .cost = {.threads_per_element = double{kLzTableStep} / kLzTablePart,
+                                    .buffers = {{"src", N}, {"matches", N * 12}, {"sizes", 4}},
+                                    .note = "a CTA for 64 KiB, which enters the 32 KiB before too"}},
+                [](Kernel& k, Arg<"src", LzBytes> bytes, Arg<"sizes", LzSizes> sizes,
+                   Arg<"matches", LzMatchWords> all_matches, Arg<"item_bytes", u32> item_bytes) {
+                  const HashTable<kLzTableShortBits> of_four(k, "last_of_four", "names_of_four");
+                  const HashTable<kLzTableLongBits> of_seven(k, "last_of_seven", "names_of_seven");
+                  const LzItem item(k, sizes, item_bytes, lz_parts<kLzTablePart>(item_bytes));
+                  const BlockU32 begin = item.part * kLzTablePart;
+                  k.return_if(begin >= item.size);
+                  const LzSource src(bytes, item);
+                  const auto matches = item.matches_of(all_matches);
+                  const BlockU32 hashed_end = item.size - min(item.size, kCompared - 1);
+                  of_four.clear(k);
+                  of_seven.clear(k);
+                  k.barrier();
+                  k.range(begin - min(begin, kLzTableBefore), min(begin + kLzTablePart, item.size), kLzTableStep,
+                          [&](const auto& step) {
+                            const LaneU32 position = step + k.thread();
+                            const LaneBool hashed = position < hashed_end;
+                            const auto [first, second] = src.words_at(select(hashed, position, 0));
+                            const LaneU32 four = first * kHashMultiplier;
+                            const LaneU32 seven = (four + (second & 0xFFFFFF)) * kLongHashMultiplier;
+                            const LaneU32 four_back = of_four.distance(four, position),
+                                          seven_back = of_seven.distance(seven, position);
+                            k.if_(hashed, [&] {
+                              of_four.name(four, position);
+                              of_seven.name(seven, position);
+                            });
+                            k.barrier();  // all have looked up, and are named
+                            const LaneU32 four_first = of_four.first_named(four),
+                                          seven_first = of_seven.first_named(seven);
+                            k.if_(step >= begin, [&] {
+                              LaneVar best(k, 0);
+                              for (const LaneU32& back : {LaneU32(k.constant<u32>(1)), position - four_first,
+                                                          position - seven_first, four_back, seven_back}) {
+                                const LaneBool is_before = hashed & (back - 1 < min(position, kLzMaxOffset));
+                                const auto [there, behind] = src.words_at(select(is_before, position - back, 0));
+                                const LaneU32 agree = 4 + ctz(second ^ behind) / 8;
+                                const LaneU32 score = select(is_before & (first == there), agree, 0);
+                                best = max(*best, score << 16 | ((kLzMaxOffset - back) & kLzMaxOffset));
+                              }
+                              const LaneU32 compared = *best >> 16;
+                              const LaneU32 offset = select(compared == 0, 0, kLzMaxOffset - (*best & kLzMaxOffset));
+                              const LaneU32 length = lengths_of(k, src, position, offset, compared);
+                              k.if_(position < item.size, [&] {
+                                const auto to = matches.at(position * kLzMatchWords);
+                                to.store(offset);
+                                to.template at<1>().store(length);
+                                to.template at<2>().store(k.constant<u32>(0));
+                              });
+                            });
+                            k.if_(hashed & (four_first == position), [&] { of_four.enter(four, position); });
+                            k.if_(hashed & (seven_first == position), [&] { of_seven.enter(seven, position); });
+                            k.barrier();  // the step has been entered
+                          });
+                });
+}
+
+}  // namespace ptxkit::kernels
