@@ -196,6 +196,9 @@ void KernelCosts::match_finders_and_demux() {
   const auto linked = KernelArgument::input(links);
   const Bytes matches = run(kLz77Hash, ctas(kLzBlockThreads), {size}, {src, sizes, linked, item_bytes}).at("matches");
   const auto matched = KernelArgument::input(matches);
+  const Bytes part = ptxkit::testing::matchable_bytes(kLzTablePart, 1);
+  run(kLz77Table, 1, {kLzTablePart},
+      {KernelArgument::input(part), words({kLzTablePart}), room(), KernelArgument::number(kLzTablePart)});
   run(kLz77Batch, ctas(kLzBatchPositions * kLzBlockThreads), {size}, {src, sizes, linked, item_bytes});
   run(kLz77Lazy, ctas(kLzBlockThreads), {size}, {matched, room(), sizes, item_bytes});
   run(kLz77TopK, ctas(kLzBlockThreads), {size}, {src, sizes, linked, room(), item_bytes});

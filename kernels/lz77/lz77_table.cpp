@@ -23,8 +23,7 @@ constexpr u32 kByLane = 24;  // bytes of a match that its lane compares; beyond 
 template <u32 HashBits>
 class HashTable {
  public:
-  HashTable(Kernel& k, const char* last, const char* names)
-      : last_(k.shared<u16, 1u << HashBits, 16>(last)), names_(k.shared<u32, 1u << kLzTableNamesBits, 16>(names)) {}
+  HashTable(const Span<Shared, u16, 16>& last, const Span<Shared, u32, 16>& names) : last_(last), names_(names) {}
 
   void clear(Kernel& k) const {
     clear(k, last_.data().template as<u32>(), 1u << HashBits >> 1);
@@ -107,8 +106,12 @@ KernelDefinition lz77_table() {
                                     .note = "a CTA for 64 KiB, which enters the 32 KiB before too"}},
                 [](Kernel& k, Arg<"src", LzBytes> bytes, Arg<"sizes", LzSizes> sizes,
                    Arg<"matches", LzMatchWords> all_matches, Arg<"item_bytes", u32> item_bytes) {
-                  const HashTable<kLzTableShortBits> of_four(k, "last_of_four", "names_of_four");
-                  const HashTable<kLzTableLongBits> of_seven(k, "last_of_seven", "names_of_seven");
+                  const auto last_of_four = k.shared<u16, 1u << kLzTableShortBits, 16>("last_of_four");
+                  const auto names_of_four = k.shared<u32, 1u << kLzTableNamesBits, 16>("names_of_four");
+                  const auto last_of_seven = k.shared<u16, 1u << kLzTableLongBits, 16>("last_of_seven");
+                  const auto names_of_seven = k.shared<u32, 1u << kLzTableNamesBits, 16>("names_of_seven");
+                  const HashTable<kLzTableShortBits> of_four(last_of_four, names_of_four);
+                  const HashTable<kLzTableLongBits> of_seven(last_of_seven, names_of_seven);
                   const LzItem item(k, sizes, item_bytes, lz_parts<kLzTablePart>(item_bytes));
                   const BlockU32 begin = item.part * kLzTablePart;
                   k.return_if(begin >= item.size);

@@ -122,8 +122,8 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
 
 bool works_as_cta(const KernelImage& image) {
   return image.name == kLz4CompressChunk || image.name == kLz4CompressHigh || image.name == kRansChunkedDecode ||
-         image.name == kRansWarpDecode || image.name.starts_with("bwt_") || image.name.starts_with("mtf_") ||
-         image.name.starts_with("zero_runs_");
+         image.name == kRansWarpDecode || image.name == kLz77Table || image.name.starts_with("bwt_") ||
+         image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
 }
 
 // Warps of a CTA work apart, so nothing waits for the CTA but in the kernels that give one to an item; what waits for
