@@ -50,6 +50,9 @@ inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCode
     expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)));
     expect_blocks_as_on_the_cpu(kernels, codec,
                                 {matchable_bytes(size, 1), random_bytes(size / 2, 1), Bytes(size / 3, 0)});
+    if (codec == format::PtzCodec::bbw) continue;
+    expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)),
+                                codec::MatchSearch::tables);
   }
   expect_regions_as_declared(launches, major, minor);
 }

@@ -190,7 +190,9 @@ class NamedLaunch {
   std::uint64_t ctas_of_item(std::uint64_t item_bytes) const {
     if (launch_.kernel == kernels::kLz77Link) return kernels::kLzLinkBlocks;
     const bool is_demux = launch_.kernel.starts_with("demux_");
-    const std::uint64_t positions = is_demux ? kernels::kLzSegmentBytes : kernels::kLzBlockThreads;
+    const std::uint64_t positions = is_demux                                ? kernels::kLzSegmentBytes
+                                    : launch_.kernel == kernels::kLz77Table ? kernels::kLzTablePart
+                                                                            : kernels::kLzBlockThreads;
     return (item_bytes + positions - 1) / positions;
   }
   std::uint64_t smallest_declared_as(std::string_view text) const {

@@ -72,7 +72,7 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
                                     static_cast<std::uint32_t>(info.minor), {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 18u);  // every kernel of the pipelines
+  EXPECT_EQ(seen.size(), 19u);  // every kernel of the pipelines
 }
 
 class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {

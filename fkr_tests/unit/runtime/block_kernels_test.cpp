@@ -165,7 +165,7 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
     testing::expect_declared_blocks(kernels, codec, launches, 9, 0, {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 18u);  // every kernel of the pipelines
+  EXPECT_EQ(seen.size(), 19u);  // every kernel of the pipelines
 }
 
 // Regions in the order of the arrangement: stream sizes of the demux; sort's statuses, run statuses and run sizes.
