@@ -692,6 +692,12 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
       const auto both = function.children(*operand);
       if (both[0].kind == OperandKind::reg && both[1].kind == OperandKind::sink) operand = &both[0];
     }
+    // A register of untyped bits behind the coordinates is a depth and no list of one offset, as ptxas has it.
+    const bool may_be_depth = spec.purpose == Purpose::offsets && i + 1 < candidate.spec_count &&
+                              specs_[candidate.first_spec + i + 1].purpose == Purpose::depth;
+    if (may_be_depth && operand->kind == OperandKind::reg && instruction.types[1] == Type::f32 &&
+        is_bits(function.registers[operand->id].type))
+      continue;
     if (match(function, instruction, spec, *operand, failure)) {
       if (spec.is_late && !knows_late_operand(*operand, failure)) return false;
       if (matches != nullptr) take_apart(function, instruction, spec, *operand, *matches);

@@ -9,7 +9,7 @@
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/tensor_cases.hpp"
-#include "tools/ptx-debug/gpu_tensor_map.hpp"
+#include "runtime/objects/gpu_tensor_map.hpp"
 
 namespace ptxkit::testing {
 namespace {
@@ -24,7 +24,7 @@ Result<std::vector<uint8_t>> run_tensor(const TensorCase& each) {
   if (!stream || !data || !out) return fail("no memory for the launch");
   emulator::TensorMap map = each.map;
   map.address = data->handle();
-  const auto encoded = tools::driver_tensor_map(**device(), map);
+  const auto encoded = driver_tensor_map(**device(), map);
   if (!encoded) return tl::unexpected(encoded.error());
   const auto argument = [](uint64_t address) {
     const auto bytes = std::as_bytes(std::span(&address, 1));

@@ -113,11 +113,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_argument(text);
       break;
     case testing::Reader::tensor:
-      read(tools::parse_tensor_spec(text));
+      read(parse_tensor_spec(text));
       break;
     case testing::Reader::image:
       for (const auto use : {emulator::ImageUse::texture, emulator::ImageUse::surface, emulator::ImageUse::sampler})
-        read(tools::parse_image_spec(use, text));
+        read(parse_image_spec(use, text));
       break;
     case testing::Reader::cost:
       read_cost(text);

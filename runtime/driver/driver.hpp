@@ -25,6 +25,11 @@ using CuEvent = struct CuEventOpaque*;
 using CuGraph = struct CuGraphOpaque*;
 using CuGraphExec = struct CuGraphExecOpaque*;
 using CuGraphNode = struct CuGraphNodeOpaque*;
+using CuArray = struct CuArrayOpaque*;
+using CuTextureObject = std::uint64_t;
+using CuSurfaceObject = std::uint64_t;
+using CuTextureReference = struct CuTextureReferenceOpaque*;
+using CuSurfaceReference = struct CuSurfaceReferenceOpaque*;
 
 // CUDA_MEMCPY2D of cuda.h: rows of some width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
 struct CuRowsSide {
@@ -38,6 +43,48 @@ struct CuRowsSide {
 struct CuRowsCopy {
   CuRowsSide from, to;
   std::size_t width_bytes, height;
+};
+
+// CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC and CUDA_TEXTURE_DESC of cuda.h.
+struct CuArrayDescriptor {
+  std::size_t width, height, depth;
+  int format;
+  unsigned channels, flags;
+};
+struct CuBoxSide {
+  std::size_t x_bytes, y, z, level;
+  int memory_type;
+  void* host;
+  CuDevicePointer device;
+  CuArray array;
+  void* reserved;
+  std::size_t pitch_bytes, height;
+};
+struct CuBoxCopy {
+  CuBoxSide from, to;
+  std::size_t width_bytes, height, depth;
+};
+struct CuLinearMemory {
+  CuDevicePointer pointer;
+  int format;
+  unsigned channels;
+  std::size_t size_bytes;
+};
+struct CuResourceDescriptor {
+  int kind;
+  union {
+    CuArray array;
+    CuLinearMemory linear;
+    int reserved[32];
+  };
+  unsigned flags;
+};
+struct CuTextureDescriptor {
+  int address_mode[3], filter_mode;
+  unsigned flags, max_anisotropy;
+  int level_filter_mode;
+  float level_bias, least_level, last_level, border[4];
+  int reserved[12];
 };
 
 // CUlaunchAttribute and CUlaunchConfig of cuda.h.

@@ -117,51 +117,34 @@ Result<ArgumentSpec> buffer(std::string_view spec, std::string_view kind, std::s
   return argument;
 }
 
-// tex:LIST:FILE, surf:LIST:FILE:OUT, sampler:LIST
-Result<ArgumentSpec> image(std::string_view spec, std::string_view kind, std::string_view rest) {
+// tex:LIST:FILE, surf:LIST:FILE:OUT, sampler:LIST, tensor:LIST:FILE, tensor:LIST:FILE:OUT
+Result<ArgumentSpec> object(std::string_view spec, std::string_view kind, std::string_view rest) {
   ArgumentSpec argument;
-  const auto use = kind == "tex"    ? emulator::ImageUse::texture
-                   : kind == "surf" ? emulator::ImageUse::surface
-                                    : emulator::ImageUse::sampler;
-  argument.is_buffer = use != emulator::ImageUse::sampler;
-  if (use == emulator::ImageUse::surface) {
-    const size_t colon = rest.rfind(':');
-    if (colon == std::string_view::npos || colon + 1 == rest.size())
-      return fail(fmt::format("'{}': expected surf:LIST:FILE:OUT", spec));
-    argument.output = std::string(rest.substr(colon + 1));
-    rest = rest.substr(0, colon);
-  }
-  const size_t colon = rest.find(':');
-  if (argument.is_buffer && (colon == std::string_view::npos || colon + 1 == rest.size()))
-    return fail(fmt::format("'{}': expected {}:LIST:FILE{}", spec, kind, argument.output.empty() ? "" : ":OUT"));
-  auto parsed = parse_image_spec(use, rest.substr(0, argument.is_buffer ? colon : rest.size()));
+  argument.is_buffer = kind != "sampler";
+  const size_t list_end = argument.is_buffer ? rest.find(':') : rest.size();
+  const std::string_view list = rest.substr(0, list_end);
+  std::string_view file = list_end < rest.size() ? rest.substr(list_end + 1) : std::string_view();
+  const size_t colon = kind == "surf" ? file.rfind(':') : kind == "tensor" ? file.find(':') : file.npos;
+  const bool lacks_output = kind == "surf" && (colon == file.npos || colon + 1 == file.size());
+  if (argument.is_buffer && (file.empty() || lacks_output))
+    return fail(fmt::format("'{}': expected {}", spec,
+                            kind == "tex"    ? "tex:LIST:FILE"
+                            : kind == "surf" ? "surf:LIST:FILE:OUT"
+                                             : "tensor:LIST:FILE or tensor:LIST:FILE:OUT"));
+  auto parsed = parse_object_spec(fmt::format("{}:{}", kind, list));
   if (!parsed) return tl::unexpected(parsed.error());
-  argument.image = *parsed;
+  argument.object = *parsed;
   if (!argument.is_buffer) return argument;
-  auto bytes = file_bytes(rest.substr(colon + 1));
+  if (colon != file.npos) {
+    argument.output = std::string(file.substr(colon + 1));
+    file = file.substr(0, colon);
+  }
+  auto bytes = file_bytes(file);
   if (!bytes) return tl::unexpected(bytes.error());
-  argument.bytes = std::move(*bytes);
-  return argument;
-}
-
-// tensor:LIST:FILE, tensor:LIST:FILE:OUT
-Result<ArgumentSpec> tensor(std::string_view spec, std::string_view rest) {
-  const size_t first = rest.find(':');
-  if (first == std::string_view::npos || first + 1 == rest.size())
-    return fail(fmt::format("'{}': expected tensor:LIST:FILE or tensor:LIST:FILE:OUT", spec));
-  const size_t second = rest.find(':', first + 1);
-  ArgumentSpec argument;
-  argument.is_buffer = true;
-  if (second != std::string_view::npos) argument.output = std::string(rest.substr(second + 1));
-  auto map = parse_tensor_spec(rest.substr(0, first));
-  if (!map) return tl::unexpected(map.error());
-  argument.tensor = *map;
-  auto bytes = file_bytes(rest.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
-  if (!bytes) return tl::unexpected(bytes.error());
-  uint64_t tensor_bytes = ptx::byte_width(map->element);
-  for (unsigned i = 0; i < map->rank; ++i) tensor_bytes *= map->size[i];
-  if (bytes->size() != tensor_bytes)
-    return fail(fmt::format("'{}': the tensor has {} bytes, the file {}", spec, tensor_bytes, bytes->size()));
+  if (bytes->size() != parsed->size_bytes())
+    return fail(fmt::format("'{}': {} {} bytes, the file {}", spec,
+                            kind == "tensor" ? "the tensor has" : "the texels are", parsed->size_bytes(),
+                            bytes->size()));
   argument.bytes = std::move(*bytes);
   return argument;
 }
@@ -173,7 +156,7 @@ Result<ArgumentSpec> structure(std::string_view spec, std::string_view rest) {
     const size_t end = std::min(rest.find(',', begin), rest.size());
     auto member = parse_argument_spec(rest.substr(begin, end - begin));
     if (!member) return member;
-    if (member->image || member->tensor || !member->members.empty())
+    if (member->object || !member->members.empty())
       return fail(fmt::format("'{}': a struct has scalars, bytes and buffers, found '{}'", spec,
                               rest.substr(begin, end - begin)));
     argument.members.push_back(std::move(*member));
@@ -209,8 +192,9 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
     for (const std::string_view each : {"in", "inout", "out", "mapped", "uninit", "zero", "hex"}) {
       if (kind == each) return buffer(spec, kind, rest);
     }
-    if (kind == "tex" || kind == "surf" || kind == "sampler") return image(spec, kind, rest);
-    if (kind == "tensor") return tensor(spec, rest);
+    for (const std::string_view each : {"tex", "surf", "sampler", "tensor"}) {
+      if (kind == each) return object(spec, kind, rest);
+    }
     if (kind == "struct") return structure(spec, rest);
     if (kind == "bytes") {
       ArgumentSpec argument;

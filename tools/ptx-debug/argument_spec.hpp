@@ -8,27 +8,25 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/objects/object_spec.hpp"
 #include "support/result.hpp"
-#include "tools/ptx-debug/image_spec.hpp"
-#include "tools/ptx-debug/tensor_spec.hpp"
 
 namespace ptxkit::tools {
 
-// A scalar gives its bytes; a buffer gives device memory whose address is the argument; a tensor a map of such memory.
+// A scalar gives its bytes; a buffer gives device memory whose address is the argument; an object a handle or map of
+// it.
 struct ArgumentSpec {
   bool is_buffer = false;
-  bool is_packed = false;        // of a struct's member: it lies at the next byte, whatever its size
-  bool initialised = true;       // buffers: false for `uninit`
-  bool mapped = false;           // buffers: host memory that a GPU writes to, readable after its context died
-  std::vector<std::byte> bytes;  // the scalar, or what the buffer holds at the start; its size is the buffer's
-  std::optional<ImageSpec>
-      image;  // the buffer's bytes are texels, and its handle is the argument; of a sampler without
-  std::optional<emulator::TensorMap> tensor;  // the buffer's bytes are its elements, and the map is the argument
+  bool is_packed = false;             // of a struct's member: it lies at the next byte, whatever its size
+  bool initialised = true;            // buffers: false for `uninit`
+  bool mapped = false;                // buffers: host memory that a GPU writes to, readable after its context died
+  std::vector<std::byte> bytes;       // the scalar, or what the buffer holds at the start; its size is the buffer's
+  std::optional<ObjectSpec> object;   // the buffer's bytes are its texels or elements; of a sampler without a buffer
   std::string output;                 // where to write the buffer afterwards; empty for nowhere, "-" standard output
   std::vector<ArgumentSpec> members;  // of a struct, and then nothing else of this
 
   // Whether the bytes are what a variable of the module is to hold, and not something that it points to.
-  bool is_content() const { return !image && !tensor && members.empty(); }
+  bool is_content() const { return !object && members.empty(); }
 };
 
 // Visits the argument, or the members of a struct in order: all that has a place in memory of its own.

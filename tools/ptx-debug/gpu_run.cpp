@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/driver/context.hpp"
-#include "tools/ptx-debug/gpu_tensor_map.hpp"
+#include "runtime/objects/object_spec.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 
 namespace ptxkit::tools {
@@ -21,7 +21,7 @@ using driver::DeviceMemory;
 using driver::PinnedMemory;
 
 // Device memory, or host memory that kernels write to and that survives them.
-using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory>;
+using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory, GpuObject>;
 
 template <class T>
 std::span<const std::uint8_t> byte_view(const T& bytes) {
@@ -102,9 +102,12 @@ Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size
   if (const auto* pinned = std::get_if<PinnedMemory>(&memory)) {
     const auto view = std::as_bytes(pinned->bytes()).first(size_bytes);
     bytes.emplace(view.begin(), view.end());
-  } else if (const auto* device = std::get_if<DeviceMemory>(&memory); device != nullptr && context_lives) {
+  } else if (!std::holds_alternative<std::monostate>(memory) && context_lives) {
     bytes.emplace(size_bytes);
-    auto read = device->download({reinterpret_cast<std::uint8_t*>(bytes->data()), size_bytes}, stream);
+    const auto* const object = std::get_if<GpuObject>(&memory);
+    auto read = object != nullptr ? object->download(*bytes, stream)
+                                  : std::get<DeviceMemory>(memory).download(
+                                        {reinterpret_cast<std::uint8_t*>(bytes->data()), size_bytes}, stream);
     if (read) read = stream.wait();
     if (!read) return tl::unexpected(read.error());
   }
@@ -124,14 +127,16 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
 
   const auto value_of = [&](const ArgumentSpec& piece) -> Result<std::vector<std::byte>> {
     memory.emplace_back();
+    if (piece.object) {
+      auto object = GpuObject::create(context, *piece.object, piece.bytes, stream);
+      if (!object) return tl::unexpected(object.error());
+      const auto value = object->value();
+      memory.back().emplace<GpuObject>(std::move(*object));
+      return value;
+    }
     if (!piece.is_buffer) return piece.bytes;
     const auto address = place(context, stream, piece, memory.back());
     if (!address) return tl::unexpected(address.error());
-    if (piece.tensor) {
-      emulator::TensorMap map = *piece.tensor;
-      map.address = *address;
-      return driver_tensor_map(*context, map);
-    }
     std::vector<std::byte> value(run.address_bits / 8);
     std::memcpy(value.data(), &*address, value.size());
     return value;

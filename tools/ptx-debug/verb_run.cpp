@@ -153,17 +153,6 @@ struct RunReport {
   bool has_live_kernel = false;  // that nothing can be waited for any more
 };
 
-Result<uint64_t> image_handle(emulator::Device& device, const ImageSpec& image, emulator::Address texels) {
-  switch (image.use) {
-    case emulator::ImageUse::texture:
-      return device.make_texture(texels, image.description, image.sampling);
-    case emulator::ImageUse::surface:
-      return device.make_surface(texels, image.description);
-    default:
-      return device.make_sampler(image.sampling);
-  }
-}
-
 std::vector<std::byte> bytes_of(uint64_t value, size_t size_bytes) {
   std::vector<std::byte> bytes(size_bytes);
   std::memcpy(bytes.data(), &value, size_bytes);
@@ -179,18 +168,7 @@ struct PlacedArguments {
 // The value of a piece whose buffer, if it has one, lies at `address`.
 Result<std::vector<std::byte>> piece_value(emulator::Device& device, const ArgumentSpec& piece,
                                            emulator::Address address, uint32_t address_bits) {
-  if (piece.image) {
-    const auto handle = image_handle(device, *piece.image, address);
-    if (!handle) return tl::unexpected(handle.error());
-    return bytes_of(*handle, sizeof *handle);
-  }
-  if (piece.tensor) {
-    emulator::TensorMap map = *piece.tensor;
-    map.address = address;
-    const auto encoded = emulator::encode(map);
-    if (!encoded) return tl::unexpected(encoded.error());
-    return std::vector<std::byte>(encoded->begin(), encoded->end());
-  }
+  if (piece.object) return object_value(device, *piece.object, address);
   return piece.is_buffer ? bytes_of(address, address_bits / 8) : piece.bytes;
 }
 
@@ -403,9 +381,6 @@ int run_kernel(const RunOptions& options) {
   const bool on_gpu = options.backend == "cuda";
   if (on_gpu && !run.bindings.empty())
     return usage_error("run", "variables of the module are bound on the emulator only; leave --backend out");
-  for (const ArgumentSpec& argument : run.arguments)
-    if (on_gpu && argument.image)
-      return usage_error("run", "textures, surfaces and samplers are given to the emulator only; leave --backend out");
   if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
     return usage_error("run", wrong_count(run.entry, count));
   for (const ArgumentSpec* piece : run.pieces()) {

@@ -150,14 +150,15 @@ TEST(Launch, MisuseIsRefused) {
 TEST(Load, WhatCannotRunIsNamedWhenItIsReached) {
   const std::string body =
       "  ld.global.u32 %r1, [%rd1];\n  setp.eq.u32 %p1, %r1, 1;\n"
-      "  @%p1 tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd0, {%f0, %f1}], %f2;\n";
-  Ran spared = run_kernel(entry_text(body), {}, 4, {0});
+      "  @%p1 call foo;\n";
+  const std::string text = entry_text(body, ".extern .func foo();\n");
+  Ran spared = run_kernel(text, {}, 4, {0});
   EXPECT_TRUE(spared.outcome.ok()) << render(spared.outcome, "test.ptx");
-  Ran reached = run_kernel(entry_text(body), {}, 4, {1});
+  Ran reached = run_kernel(text, {}, 4, {1});
   ASSERT_EQ(reached.outcome.faults.size(), 1u);
   EXPECT_EQ(reached.outcome.faults[0].kind, FaultKind::unsupported);
-  EXPECT_THAT(reached.outcome.faults[0].message, HasSubstr("cannot run 'tex.2d.v4.f32.f32'"));
-  EXPECT_THAT(reached.outcome.faults[0].site.text, HasSubstr("@%p1 tex.2d"));
+  EXPECT_THAT(reached.outcome.faults[0].message, HasSubstr("cannot run 'call': 'foo' has no body"));
+  EXPECT_THAT(reached.outcome.faults[0].site.text, HasSubstr("@%p1 call foo"));
 }
 
 TEST(Load, OtherReasons) {

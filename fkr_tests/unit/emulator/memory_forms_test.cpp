@@ -10,6 +10,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/isa.hpp"
 #include "fkr_tests/device/form_cases.hpp"
+#include "fkr_tests/device/image_cases.hpp"
 #include "fkr_tests/device/matrix_cases.hpp"
 #include "fkr_tests/device/memory_cases.hpp"
 #include "fkr_tests/device/spelled_form.hpp"
@@ -66,15 +67,8 @@ std::string_view reason(const ptx::Form& form) {
     case Op::ld:
     case Op::st:
       return "eight elements of 8 or 16 bits, which ptxas 13.0 compiles wrongly";
-    case Op::tex:
-    case Op::tld4:
-      return "textures of a kind without recorded fetches, comparisons of depths, multisampled ones";
-    case Op::suld:
-    case Op::sust:
-    case Op::sured:
-    case Op::suq:
     case Op::txq:
-      return "surfaces, and questions to textures: nothing recorded";
+      return "questions to a sampler, with which a driver loads no kernel";
     case Op::cvt:
       return "`cvt`, all of whose instructions another row has too";
     default:
@@ -94,6 +88,8 @@ TEST(MemoryForms, FormsThatWereComparedWithAnH200) {
   for (const auto& each : ptxkit::testing::matrix_cases()) note(each.ptx);
   for (const auto& each : ptxkit::testing::tensor_cases()) note(each.ptx);
   for (const std::string& each : texture_programs()) note(each);
+  for (const ptx::Op op : ptxkit::testing::image_ops())
+    for (const auto& each : ptxkit::testing::image_cases(op)) note(each.ptx);
   for (const ptx::Op op : ptxkit::testing::memory_ops())
     for (const MemoryCase& each : ptxkit::testing::memory_cases(op)) note(each.ptx);
   size_t count = 0, later = 0;

@@ -356,7 +356,7 @@ TEST(Texture, QueriesSayWhatItIs) {
   std::string body;
   const std::vector<std::pair<std::string, uint32_t>> queries{{"width", 4},
                                                               {"height", 2},
-                                                              {"depth", 1},
+                                                              {"depth", 0},
                                                               {"channel_data_type", 0x10dc},
                                                               {"channel_order", 0x10b0},
                                                               {"normalized_coords", 1},

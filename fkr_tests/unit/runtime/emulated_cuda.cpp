@@ -56,9 +56,16 @@ struct Function {
   const emulator::Program* program;
   emulator::EntryInfo entry;
 };
+// A .texref or .surfref, and how a texture that is bound to it is read.
+struct Reference {
+  const emulator::Program* program;
+  std::string name;
+  ptxkit::driver::CuTextureDescriptor how;
+};
 struct Module {
   emulator::Program program;
   std::vector<std::unique_ptr<Function>> functions;
+  std::vector<std::unique_ptr<Reference>> references;
 };
 
 std::span<const std::byte> bytes(const void* from, size_t count) {
@@ -125,6 +132,43 @@ emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, 
   return map;
 }
 
+// A CUDA array: texels without gaps in memory of the device. Numbers are those of cuda.h.
+struct Array {
+  emulator::Address texels = 0;
+  emulator::ImageDescription description;
+};
+
+emulator::TexelFormat texel_format(int format) {
+  using enum emulator::TexelFormat;
+  return format == 0x01   ? u8
+         : format == 0x02 ? u16
+         : format == 0x03 ? u32
+         : format == 0x08 ? s8
+         : format == 0x09 ? s16
+         : format == 0x0a ? s32
+         : format == 0x10 ? f16
+                          : f32;
+}
+
+emulator::ImageDescription array_description(const ptxkit::driver::CuArrayDescriptor& array) {
+  using emulator::ImageShape;
+  constexpr unsigned kLayered = 1, kCubes = 4;
+  emulator::ImageDescription out;
+  const bool layered = (array.flags & kLayered) != 0;
+  out.shape = (array.flags & kCubes) != 0 ? layered ? ImageShape::cubes : ImageShape::cube
+              : array.height == 0         ? layered ? ImageShape::lines : ImageShape::line
+              : layered                   ? ImageShape::planes
+              : array.depth != 0          ? ImageShape::volume
+                                          : ImageShape::plane;
+  const auto at_least_one = [](size_t size) { return static_cast<uint32_t>(std::max<size_t>(size, 1)); };
+  out.width = at_least_one(array.width);
+  out.height = at_least_one(array.height);
+  (out.shape == ImageShape::volume ? out.depth : out.layers) = at_least_one(array.depth);
+  out.format = texel_format(array.format);
+  out.channels = array.channels;
+  return out;
+}
+
 int store_map(void* to, const emulator::TensorMap& map) {
   const auto encoded = emulator::encode(map);
   if (!encoded) return kInvalidValue;
@@ -167,7 +211,7 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, 
     }
     return kInvalidPtx;
   }
-  *module = new Module{std::move(*program), {}};
+  *module = new Module{std::move(*program), {}, {}};
   return 0;
 }
 // PTX, or a fat binary, with the C structure around it or without: the first PTX in it is compiled.
@@ -304,6 +348,111 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
     if (held->dead_with == 0 && !held->is_busy) held->dead_with = code_of(fault);
   }
   return 0;
+}
+
+int cuArray3DCreate_v2(void** made, const ptxkit::driver::CuArrayDescriptor* given) {
+  const Locked held = gpu();
+  auto array = std::make_unique<Array>();
+  array->description = array_description(*given);
+  const auto texels = held->device.allocate(array->description.size_bytes(), "CUDA array");
+  if (!texels) return kInvalidValue;
+  array->texels = *texels;
+  *made = array.release();
+  return done(true);
+}
+int cuArrayDestroy(void* array) {
+  const std::unique_ptr<Array> dying(static_cast<Array*>(array));
+  return done(gpu()->device.release(dying->texels).has_value());
+}
+// Whole arrays from and to the host.
+int cuMemcpy3DAsync_v2(const ptxkit::driver::CuBoxCopy* copy, void*) {
+  const Locked held = gpu();
+  if (held->dead_with != 0) return held->dead_with;
+  if ((copy->from.array == nullptr) == (copy->to.array == nullptr)) return kInvalidValue;
+  const bool to_array = copy->to.array != nullptr;
+  const auto& array = *reinterpret_cast<const Array*>(to_array ? copy->to.array : copy->from.array);
+  const size_t size = array.description.size_bytes();
+  if (copy->width_bytes * copy->height * copy->depth != size) return kInvalidValue;
+  if (to_array) return done(held->device.write(array.texels, bytes(copy->from.host, size)).has_value());
+  return done(held->device.read(array.texels, {static_cast<std::byte*>(copy->to.host), size}).has_value());
+}
+int cuTexObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDescriptor* resource,
+                      const ptxkit::driver::CuTextureDescriptor* how, const void*) {
+  using emulator::AddressMode;
+  const Locked held = gpu();
+  constexpr int kArray = 0, kLinear = 2;
+  constexpr unsigned kReadsInteger = 1, kNormalised = 2;
+  static constexpr AddressMode kModes[] = {AddressMode::wrap, AddressMode::clamp, AddressMode::mirror,
+                                           AddressMode::border};
+  if (how->address_mode[0] < 0 || how->address_mode[0] > 3) return kInvalidValue;
+  emulator::Sampling sampling{.address = kModes[how->address_mode[0]],
+                              .linear = how->filter_mode != 0,
+                              .normalised = (how->flags & kNormalised) != 0,
+                              .reads_integer = (how->flags & kReadsInteger) != 0};
+  std::copy_n(how->border, 4, sampling.border.begin());
+  Array from;
+  if (resource->kind == kArray) {
+    from = *reinterpret_cast<const Array*>(resource->array);
+  } else if (resource->kind == kLinear) {
+    const auto& linear = resource->linear;
+    from.texels = linear.pointer;
+    from.description = {
+        .shape = emulator::ImageShape::buffer, .format = texel_format(linear.format), .channels = linear.channels};
+    from.description.width = static_cast<uint32_t>(linear.size_bytes / from.description.texel_bytes());
+  } else {
+    return kInvalidValue;
+  }
+  const auto texture = held->device.make_texture(from.texels, from.description, sampling);
+  if (texture) *made = *texture;
+  return done(texture.has_value());
+}
+int cuTexObjectDestroy(std::uint64_t) { return done(true); }
+int cuSurfObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDescriptor* resource) {
+  const Locked held = gpu();
+  if (resource->kind != 0) return kInvalidValue;
+  const auto& array = *reinterpret_cast<const Array*>(resource->array);
+  const auto surface = held->device.make_surface(array.texels, array.description);
+  if (surface) *made = *surface;
+  return done(surface.has_value());
+}
+int cuSurfObjectDestroy(std::uint64_t) { return done(true); }
+
+int cuModuleGetTexRef(void** made, void* module, const char* name) {
+  auto& from = *static_cast<Module*>(module);
+  if (!from.program.global(name)) return kNotFound;
+  from.references.push_back(std::make_unique<Reference>(Reference{&from.program, name, {}}));
+  *made = from.references.back().get();
+  return done(true);
+}
+int cuModuleGetSurfRef(void** made, void* module, const char* name) { return cuModuleGetTexRef(made, module, name); }
+int cuTexRefSetAddressMode(void* texture, int axis, int mode) {
+  return static_cast<Reference*>(texture)->how.address_mode[axis] = mode, done(true);
+}
+int cuTexRefSetFilterMode(void* texture, int mode) {
+  return static_cast<Reference*>(texture)->how.filter_mode = mode, done(true);
+}
+int cuTexRefSetFlags(void* texture, unsigned flags) {
+  return static_cast<Reference*>(texture)->how.flags = flags, done(true);
+}
+int cuTexRefSetBorderColor(void* texture, float* border) {
+  std::copy_n(border, 4, static_cast<Reference*>(texture)->how.border);
+  return done(true);
+}
+int cuTexRefSetArray(void* texture, void* array, unsigned) {
+  const auto& to = *static_cast<Reference*>(texture);
+  ptxkit::driver::CuResourceDescriptor resource{};
+  resource.array = static_cast<ptxkit::driver::CuArray>(array);
+  std::uint64_t handle = 0;
+  if (const int status = cuTexObjectCreate(&handle, &resource, &to.how, nullptr); status != 0) return status;
+  return done(to.program->write(to.name, bytes(&handle, sizeof handle)).has_value());
+}
+int cuSurfRefSetArray(void* surface, void* array, unsigned) {
+  const auto& to = *static_cast<Reference*>(surface);
+  ptxkit::driver::CuResourceDescriptor resource{};
+  resource.array = static_cast<ptxkit::driver::CuArray>(array);
+  std::uint64_t handle = 0;
+  if (const int status = cuSurfObjectCreate(&handle, &resource); status != 0) return status;
+  return done(to.program->write(to.name, bytes(&handle, sizeof handle)).has_value());
 }
 
 int cuTensorMapEncodeTiled(void* to, int element, unsigned rank, void* address, const uint64_t* size,

@@ -22,10 +22,11 @@ struct Geometry {
   bool layered;
 };
 constexpr Geometry kGeometries[] = {
-    {Mod::_1d, ImageShape::line, 1, false},   {Mod::_2d, ImageShape::plane, 2, false},
-    {Mod::_3d, ImageShape::volume, 3, false}, {Mod::a1d, ImageShape::lines, 1, true},
-    {Mod::a2d, ImageShape::planes, 2, true},  {Mod::cube, ImageShape::cube, 3, false},
-    {Mod::acube, ImageShape::cubes, 3, true},
+    {Mod::_1d, ImageShape::line, 1, false},    {Mod::_2d, ImageShape::plane, 2, false},
+    {Mod::_3d, ImageShape::volume, 3, false},  {Mod::a1d, ImageShape::lines, 1, true},
+    {Mod::a2d, ImageShape::planes, 2, true},   {Mod::cube, ImageShape::cube, 3, false},
+    {Mod::acube, ImageShape::cubes, 3, true},  {Mod::_2dms, ImageShape::plane, 2, false},
+    {Mod::a2dms, ImageShape::planes, 2, true},
 };
 
 }  // namespace
@@ -74,7 +75,7 @@ bool Decoder::texture(Code& code) {
     const auto& options = module_.target_options;
     form.of_sampler = asks_sampler && std::find(options.begin(), options.end(), "texmode_independent") != options.end();
     form.data = register_list(Purpose::result);
-    leave(Purpose::level);  // there is one
+    if (has(Purpose::level)) form.level = source(Purpose::level);
     return finish();
   }
   const Geometry* geometry = nullptr;
@@ -84,11 +85,13 @@ bool Decoder::texture(Code& code) {
   if (!geometry || place == nullptr) return false;
   form.shape = geometry->shape;
   if (has(Purpose::sampler) && !image_handle(form.sampler, Purpose::sampler)) return false;
-  // The layer, then the coordinates; what is more only fills the vector.
-  const unsigned first = geometry->layered ? 1 : 0;
+  // The sample, the layer, then the coordinates; what is more only fills the vector.
+  const bool is_sampled = w.has(Mod::_2dms) || w.has(Mod::a2dms);
+  const unsigned first = (geometry->layered ? 1 : 0) + (is_sampled ? 1 : 0);
   if (element_count(place->operand) < first + geometry->axes) return false;
   form.integer_coordinates = place->spec.type == Type::s32;
-  if (geometry->layered) form.layer = source(element(place->operand, 0), Type::u32);
+  if (is_sampled) form.sample = source(element(place->operand, 0), Type::u32);
+  if (geometry->layered) form.layer = source(element(place->operand, first - 1), Type::u32);
   auto list_of = [&](const ptx::MatchedOperand& list, unsigned from, unsigned count) {
     std::vector<Ref> refs;
     for (unsigned i = from; i < from + count; ++i) refs.push_back(source(element(list.operand, i), list.spec.type));
@@ -103,15 +106,18 @@ bool Decoder::texture(Code& code) {
     form.data = register_list(writes_memory ? Purpose::source : Purpose::result);
     if (form.data.count != instruction_->vector) return false;
     if (op == Op::sured) {
-      form.update = find_update(update_operation(w.mods), form.type, Adder::of_memory_flushing);
-      if (form.update.apply == nullptr) return false;
+      const Mod operation = update_operation(w.mods);
+      form.update = find_update(operation, form.type, Adder::of_memory_flushing);
+      form.signed_update = form.formatted ? find_update(operation, Type::s32, Adder::of_memory_flushing) : form.update;
+      if (form.update.apply == nullptr || form.signed_update.apply == nullptr) return false;
       code.order = Order::relaxed;
       code.scope = Scope::gpu;
     }
     return finish();
   }
-  // There is one level, which every level of detail and gradient ends at.
-  for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y}) leave(each);
+  // There is one level, which every level of detail and gradient ends at, and no texture whose depths are compared.
+  if (form.integer_coordinates && has(Purpose::level)) form.level = source(Purpose::level);
+  for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y, Purpose::depth}) leave(each);
   if (has(Purpose::offsets)) {
     const ptx::MatchedOperand* offsets = take(Purpose::offsets);
     form.offsets = list_of(*offsets, 0, std::min(element_count(offsets->operand), geometry->axes));

@@ -170,10 +170,9 @@ const Image* Memory::image(uint64_t handle) const {
                                                                            : nullptr;
 }
 
-namespace {
-
-Result<uint64_t> make_image(Memory& memory, Address data, ImageUse use, const ImageDescription& description,
-                            const Sampling& sampling) {
+Result<void> check_image(ImageUse use, const ImageDescription& description) {
+  if (use == ImageUse::surface && (description.shape == ImageShape::buffer || description.shape >= ImageShape::cube))
+    return fail("a surface has the shape of a line, a plane, a volume, or layers of lines or planes");
   const bool layered = description.shape >= ImageShape::lines;
   const bool line = description.shape <= ImageShape::line || description.shape == ImageShape::lines;
   const bool cube = description.shape >= ImageShape::cube;
@@ -192,6 +191,14 @@ Result<uint64_t> make_image(Memory& memory, Address data, ImageUse use, const Im
   if (description.width > 1u << 27 || rows > 1u << 27 || description.layers > 2048 * 6)
     return fail(
         fmt::format("an image of {} x {} rows in {} layers is too large", description.width, rows, description.layers));
+  return {};
+}
+
+namespace {
+
+Result<uint64_t> make_image(Memory& memory, Address data, ImageUse use, const ImageDescription& description,
+                            const Sampling& sampling) {
+  if (auto fits = check_image(use, description); !fits) return tl::unexpected(fits.error());
   const auto offset = memory.locate(data, description.size_bytes());
   if (!offset) return tl::unexpected(offset.error());
   return memory.add_image({use, description, sampling, *offset});
@@ -203,8 +210,6 @@ Result<uint64_t> Device::make_texture(Address data, const ImageDescription& desc
   return make_image(*memory_, data, ImageUse::texture, description, sampling);
 }
 Result<uint64_t> Device::make_surface(Address data, const ImageDescription& description) {
-  if (description.shape == ImageShape::buffer || description.shape >= ImageShape::cube)
-    return fail("a surface has the shape of a line, a plane, a volume, or layers of lines or planes");
   return make_image(*memory_, data, ImageUse::surface, description, {});
 }
 uint64_t Device::make_sampler(const Sampling& sampling) {

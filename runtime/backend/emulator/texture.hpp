@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/result.hpp"
+
 namespace ptxkit::emulator {
 
 enum class ImageShape : uint8_t { buffer, line, plane, volume, lines, planes, cube, cubes };
@@ -39,6 +41,9 @@ struct Sampling {
 
 enum class ImageUse : uint8_t { texture, surface, sampler };
 
+// Whether there are such textures or surfaces.
+Result<void> check_image(ImageUse use, const ImageDescription& description);
+
 // What a handle names.
 struct Image {
   ImageUse use = ImageUse::texture;
@@ -56,7 +61,7 @@ struct Footprint {
 struct FetchPoint {
   std::array<float, 3> coordinate{};
   std::array<int32_t, 3> offset{};  // in texels, added after filtering has chosen them
-  uint32_t layer = 0;               // cut to the last one
+  uint32_t layer = 0;               // cut to the last one; of cubes, the number of one
 };
 
 using Channels = std::array<uint32_t, 4>;  // f32 bits, or integers
@@ -66,9 +71,9 @@ Channels fetch(const Image& image, const Sampling& sampling, const uint8_t* texe
 // The texels of one channel that linear filtering would read, anticlockwise from the lower left one.
 Channels gather(const Image& image, const Sampling& sampling, const uint8_t* texels, const FetchPoint& point,
                 unsigned channel, Footprint& touched);
-// By integer coordinates: no filter, zeros outside.
+// By integer coordinates: no filter, and outside zeros, or the nearest texel.
 Channels fetch_texel(const Image& image, const Sampling& sampling, const uint8_t* texels,
-                     const std::array<int32_t, 3>& coordinate, uint32_t layer, Footprint& touched);
+                     const std::array<int32_t, 3>& coordinate, uint32_t layer, bool clamps, Footprint& touched);
 
 // The channel values of a surface's texel as .p writes them: cut to the range of the format.
 void write_texel(const ImageDescription& description, uint8_t* texel, const Channels& values, unsigned count);

@@ -86,11 +86,19 @@ class Access {
     };
     for (const RegisterList& list : {form_.coordinates, form_.offsets})
       for (unsigned i = 0; i < list.count; ++i) look(refs_[list.first + i]);
-    look(form_.layer);
+    for (const Ref ref : {form_.layer, form_.level, form_.sample})
+      if (ref != kNoRef) look(ref);
     for (const HandleOperand& each : {form_.image, form_.sampler})
       if (each.from == HandleOperand::From::reg) look(each.ref);
   }
 
+  // Of a texture: whether the lane asks for what there is, the first level and the first sample. Buffers have no
+  // levels.
+  bool exists(unsigned lane, bool of_buffer) const {
+    for (const Ref ref : {of_buffer ? kNoRef : form_.level, form_.sample})
+      if (ref != kNoRef && at<const uint32_t>(warp_, ref)[lane] != 0) return false;
+    return true;
+  }
   uint32_t layer(unsigned lane) const { return at<const uint32_t>(warp_, form_.layer)[lane]; }
   int32_t integer(unsigned i, unsigned lane) const {
     return at<const int32_t>(warp_, refs_[form_.coordinates.first + i])[lane];
@@ -102,14 +110,18 @@ class Access {
       out.coordinate[i] = at<const float>(warp_, refs_[form_.coordinates.first + i])[lane];
     for (unsigned i = 0; i < std::min(form_.offsets.count, 3u); ++i)
       out.offset[i] = at<const int32_t>(warp_, refs_[form_.offsets.first + i])[lane];
+    if (form_.shape == ImageShape::line && out.offset[0] < 0) out.offset[1] = -1;  // the sign counts for the row too
     out.layer = layer(lane);
     return out;
   }
-  std::array<int32_t, 3> texel(unsigned lane) const {
+  // Offsets mean nothing to a buffer.
+  std::array<int32_t, 3> texel(unsigned lane, bool of_buffer) const {
     std::array<int32_t, 3> out{};
-    for (unsigned i = 0; i < std::min(form_.coordinates.count, 3u); ++i)
-      out[i] = integer(i, lane) +
-               (i < form_.offsets.count ? at<const int32_t>(warp_, refs_[form_.offsets.first + i])[lane] : 0);
+    for (unsigned i = 0; i < std::min(form_.coordinates.count, 3u); ++i) {
+      out[i] = integer(i, lane);
+      if (!of_buffer && i < form_.offsets.count)
+        out[i] += at<const int32_t>(warp_, refs_[form_.offsets.first + i])[lane];
+    }
     return out;
   }
 
@@ -212,8 +224,9 @@ void sample(Warp& warp, const Code& code, uint32_t mask) {
       values = gather(*image, sampling, texels, access.point(lane), form.channel, touched);
     else if (!form.integer_coordinates)
       values = fetch(*image, sampling, texels, access.point(lane), touched);
-    else if (form.shape != ImageShape::line || from_buffer)
-      values = fetch_texel(*image, sampling, texels, access.texel(lane), access.layer(lane), touched);
+    else if ((form.shape != ImageShape::line || from_buffer) && access.exists(lane, from_buffer))
+      values = fetch_texel(*image, sampling, texels, access.texel(lane, from_buffer), access.layer(lane),
+                           form.level != kNoRef, touched);
     const bool undefined = checked && access.note(lane, *image, touched);
     if (undefined) first = kGlobalBase + image->offset + touched.texels[0];
     access.write(lane, values, undefined);
@@ -247,17 +260,21 @@ uint32_t channel_type(const Image& image) {
 
 uint32_t answer(const Image& image, Mod query) {
   const ImageDescription& is = image.description;
+  const uint32_t layers = is.shape == ImageShape::cubes ? is.layers / 6 : is.layers;
   static constexpr uint32_t kAddressModes[] = {0, 1, 3,
                                                4};  // of wrap, mirror, clamp_ogl, clamp_to_edge, clamp_to_border
   switch (query) {
     case Mod::width:
       return is.width;
+    // What lies behind the width: of lines, planes and cubes how many there are, as on an H200.
     case Mod::height:
-      return is.height;
+      if (is.shape == ImageShape::line && image.use == ImageUse::surface) return 0;
+      return is.shape == ImageShape::lines ? layers : is.shape == ImageShape::buffer ? 0 : is.height;
     case Mod::depth:
-      return is.depth;
+      if (is.shape == ImageShape::planes || is.shape == ImageShape::cubes) return layers;
+      return is.shape == ImageShape::volume ? is.depth : 0;
     case Mod::array_size:
-      return is.shape == ImageShape::cubes ? is.layers / 6 : is.layers;
+      return layers;
     case Mod::channel_data_type:
       return channel_type(image);
     case Mod::channel_order:
@@ -291,7 +308,7 @@ void query(Warp& warp, const Code& code, uint32_t mask) {
     // In unified mode a texture is its own sampler.
     const Image* image = access.image(form.image, lane, form.of_sampler ? ImageUse::sampler : use);
     if (!image) return;
-    at<uint32_t>(warp, access.data(0))[lane] = answer(*image, form.query);
+    at<uint32_t>(warp, access.data(0))[lane] = access.exists(lane, false) ? answer(*image, form.query) : 0;
   }
   if (checked) undefined_lanes(warp, access.data(0)) &= ~mask;
 }
@@ -404,9 +421,12 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
     } else {
       uint64_t operand = 0;
       std::memcpy(&operand, value_of(0), bytes);
-      const uint64_t old = apply_update(form.update, texel, operand, 0, alone);
+      const bool is_signed =
+          image->description.format >= TexelFormat::s8 && image->description.format <= TexelFormat::s32;
+      const Update& update = is_signed ? form.signed_update : form.update;
+      const uint64_t old = apply_update(update, texel, operand, 0, alone);
       if (!checked) continue;
-      note_undefined_update(warp, form.update, {old, operand}, {.b = is_undefined(0) ? ~uint64_t{0} : 0}, shadow,
+      note_undefined_update(warp, update, {old, operand}, {.b = is_undefined(0) ? ~uint64_t{0} : 0}, shadow,
                             {lane, ptx::Space::global, kGlobalBase + element.offset});
       if (warp.cta->order) note_update(warp, code, lane, places, bytes);
     }

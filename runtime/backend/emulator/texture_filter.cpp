@@ -171,9 +171,9 @@ class Sampler {
       const bool flat = axis == 2 ? size_[2] == 1 && is_.shape != ImageShape::volume : false;
       if (flat) continue;
       // A line is a plane of one row whose other coordinate is 0.
-      int64_t at = fixed(axis == 1 && is_line() ? 0.0 : place(point, axis));
+      int64_t at = fixed(axis == 1 && is_line() ? 0.0 : place(point, axis)) + point.offset[axis] * kOne;
       if (mode_ == AddressMode::clamp) at = std::clamp<int64_t>(at, 0, (size_[axis] - 1) * kOne);
-      first[axis] = (at >> 8) + point.offset[axis];
+      first[axis] = at >> 8;
       way[axis] = at & (kOne - 1);
     }
     std::array<Tap, 8> out;
@@ -274,40 +274,47 @@ class Sampler {
   AddressMode mode_;
 };
 
-bool is_cube(const ImageDescription& description) { return description.shape >= ImageShape::cube; }
-
-// A direction becomes a face and a place on it (CUDA programming guide, cubemap textures). Edges of a face are clamped.
-FetchPoint on_face(const FetchPoint& point) {
+// A direction becomes a face and a place on it (CUDA programming guide, cubemap textures); of two axes as long as each
+// other the later one decides. Beyond the edge of a face its texture's address mode counts.
+FetchPoint on_face(const FetchPoint& point, uint32_t cubes) {
   const auto [x, y, z] = point.coordinate;
   const float ax = std::abs(x), ay = std::abs(y), az = std::abs(z);
   unsigned face = 0;
   float major = 1, s = 0, t = 0;
-  if (ax >= ay && ax >= az) {
-    face = x >= 0 ? 0 : 1;
-    major = ax;
-    s = x >= 0 ? -z : z;
+  if (az >= ax && az >= ay) {
+    face = z >= 0 ? 4 : 5;
+    major = az;
+    s = z >= 0 ? x : -x;
     t = -y;
-  } else if (ay >= az) {
+  } else if (ay >= ax) {
     face = y >= 0 ? 2 : 3;
     major = ay;
     s = x;
     t = y >= 0 ? z : -z;
   } else {
-    face = z >= 0 ? 4 : 5;
-    major = az;
-    s = z >= 0 ? x : -x;
+    face = x >= 0 ? 0 : 1;
+    major = ax;
+    s = x >= 0 ? -z : z;
     t = -y;
   }
   FetchPoint out = point;
-  out.coordinate = {(s / major + 1) / 2, (t / major + 1) / 2, 0};
-  out.layer = point.layer * 6 + face;
+  const float reciprocal = 1 / major;
+  out.coordinate = {(s * reciprocal + 1) / 2, (t * reciprocal + 1) / 2, 0};
+  out.layer = std::min(point.layer, cubes - 1) * 6 + face;
   return out;
 }
 
-Sampling on_face(Sampling sampling) {
-  sampling.normalised = true;
-  sampling.address = AddressMode::clamp;
-  return sampling;
+// What a fetch by numbers sees of an image: of a cube its faces, by coordinates from 0 to 1.
+struct Plane {
+  FetchPoint point;
+  Sampling sampling;
+};
+Plane plane_of(const Image& image, const Sampling& sampling, const FetchPoint& point) {
+  Plane out{point, sampling};
+  if (image.description.shape < ImageShape::cube) return out;
+  out.point = on_face(point, image.description.layers / 6);
+  out.sampling.normalised = true;
+  return out;
 }
 
 }  // namespace
@@ -328,9 +335,7 @@ unsigned ImageDescription::channel_bytes() const {
 
 Channels fetch(const Image& image, const Sampling& sampling, const uint8_t* texels, const FetchPoint& point,
                Footprint& touched) {
-  const bool cube = is_cube(image.description);
-  const FetchPoint at = cube ? on_face(point) : point;
-  const Sampling how = cube ? on_face(sampling) : sampling;
+  const auto [at, how] = plane_of(image, sampling, point);
   Sampler sampler(image, how, texels, touched);
   Channels out{};
   if (how.linear && !sampler.stays_integer()) {
@@ -348,9 +353,7 @@ Channels fetch(const Image& image, const Sampling& sampling, const uint8_t* texe
 
 Channels gather(const Image& image, const Sampling& sampling, const uint8_t* texels, const FetchPoint& point,
                 unsigned channel, Footprint& touched) {
-  const bool cube = is_cube(image.description);
-  const FetchPoint at = cube ? on_face(point) : point;
-  const Sampling how = cube ? on_face(sampling) : sampling;
+  const auto [at, how] = plane_of(image, sampling, point);
   Sampler sampler(image, how, texels, touched);
   const int64_t x = (sampler.fixed(sampler.place(at, 0)) >> 8) + at.offset[0];
   const int64_t y = (sampler.fixed(sampler.place(at, 1)) >> 8) + at.offset[1];
@@ -369,14 +372,16 @@ Channels gather(const Image& image, const Sampling& sampling, const uint8_t* tex
 }
 
 Channels fetch_texel(const Image& image, const Sampling& sampling, const uint8_t* texels,
-                     const std::array<int32_t, 3>& coordinate, uint32_t layer, Footprint& touched) {
+                     const std::array<int32_t, 3>& coordinate, uint32_t layer, bool clamps, Footprint& touched) {
   Channels out{};
   const ImageDescription& is = image.description;
   const uint32_t size[] = {is.width, is.height, is.depth};
   std::array<uint64_t, 3> i{};
+  if (!clamps && layer >= is.layers) return out;
   for (unsigned axis = 0; axis < 3; ++axis) {
-    if (coordinate[axis] < 0 || static_cast<uint32_t>(coordinate[axis]) >= size[axis]) return out;
-    i[axis] = static_cast<uint64_t>(coordinate[axis]);
+    const int64_t at = coordinate[axis], nearest = std::clamp<int64_t>(at, 0, int64_t{size[axis]} - 1);
+    if (!clamps && at != nearest) return out;
+    i[axis] = static_cast<uint64_t>(nearest);
   }
   Sampler sampler(image, sampling, texels, touched);
   const uint64_t texel = sampler.offset(i, layer);

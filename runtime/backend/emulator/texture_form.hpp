@@ -25,6 +25,8 @@ struct TextureForm {
   HandleOperand image, sampler;
   RegisterList coordinates, offsets, data;  // without the layer
   uint32_t layer = 0;                       // Ref
+  // Refs, where the instruction has them: the level of integer coordinates or a question, the sample of .2dms.
+  uint32_t level = 0xffffffff, sample = 0xffffffff;
   bool integer_coordinates = false;
   ptx::Type type = ptx::Type::none;  // of the data
   uint32_t resident = 0xffffffff;    // Ref: predicate that is always true here
@@ -35,7 +37,7 @@ struct TextureForm {
   OutOfRange out_of_range = OutOfRange::trap;
   bool formatted = false;  // .p: x in texels; otherwise in bytes
   uint8_t element_bytes = 0;
-  Update update;
+  Update update, signed_update;  // .p takes that of the format
 };
 
 }  // namespace ptxkit::emulator

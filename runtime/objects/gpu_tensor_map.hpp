@@ -7,9 +7,9 @@
 #include "runtime/backend/emulator/tensor_map.hpp"
 #include "runtime/driver/context.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit {
 
 // The 128 bytes that a kernel takes for `map`. Errors: a driver before CUDA 12, a map that it refuses.
 Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context, const emulator::TensorMap& map);
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit

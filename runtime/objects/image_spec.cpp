@@ -1,5 +1,5 @@
 // See image_spec.hpp.
-#include "tools/ptx-debug/image_spec.hpp"
+#include "runtime/objects/image_spec.hpp"
 
 #include <charconv>
 #include <vector>
@@ -8,7 +8,7 @@
 
 #include "support/plural.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit {
 namespace {
 
 using emulator::AddressMode;
@@ -121,4 +121,4 @@ Result<ImageSpec> parse_image_spec(ImageUse use, std::string_view list) {
   return spec;
 }
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit

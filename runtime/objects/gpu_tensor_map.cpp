@@ -1,10 +1,10 @@
 // See gpu_tensor_map.hpp. The numbers are those of cuda.h: CUtensorMapDataType, CUtensorMapSwizzle.
-#include "tools/ptx-debug/gpu_tensor_map.hpp"
+#include "runtime/objects/gpu_tensor_map.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace ptxkit::tools {
+namespace ptxkit {
 
 using ptx::Type;
 
@@ -50,4 +50,4 @@ Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context,
   return std::vector<std::byte>(std::begin(bytes), std::end(bytes));
 }
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit

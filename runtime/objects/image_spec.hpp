@@ -6,7 +6,7 @@
 #include "runtime/backend/emulator/texture.hpp"
 #include "support/result.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit {
 
 struct ImageSpec {
   emulator::ImageUse use = emulator::ImageUse::texture;
@@ -20,4 +20,4 @@ struct ImageSpec {
 // the word.
 Result<ImageSpec> parse_image_spec(emulator::ImageUse use, std::string_view list);
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit

@@ -1,12 +1,12 @@
 // See tensor_spec.hpp.
-#include "tools/ptx-debug/tensor_spec.hpp"
+#include "runtime/objects/tensor_spec.hpp"
 
 #include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
 
-namespace ptxkit::tools {
+namespace ptxkit {
 namespace {
 
 using emulator::TensorMap;
@@ -72,4 +72,4 @@ Result<TensorMap> parse_tensor_spec(std::string_view list) {
   return map;
 }
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit
