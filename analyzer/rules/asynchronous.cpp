@@ -31,18 +31,14 @@ ptx::InstructionId early_read(Context& context, const Access& copy) {
   const flow::Form target = forms.address(copy);
   std::set<std::pair<BlockId, unsigned>> seen;
   struct Place {
+    BlockId block;
     ptx::InstructionId at;
     unsigned groups;
   };
-  std::vector<Place> work{{copy.instruction + 1, 0}};
-  const BlockId first = graph.block_of(copy.instruction);
+  std::vector<Place> work{{graph.block_of(copy.instruction), copy.instruction + 1, 0}};
   while (!work.empty()) {
-    auto [at, groups] = work.back();
+    auto [block, at, groups] = work.back();
     work.pop_back();
-    const BlockId block = at < function.instructions.size() && at > graph.block(first).first &&
-                                  at <= graph.block(first).end && at == copy.instruction + 1
-                              ? first
-                              : graph.block_of(at);
     bool done = false;
     for (ptx::InstructionId id = at; id < graph.block(block).end && !done; ++id) {
       const ptx::Instruction& instruction = function.instructions[id];
@@ -73,7 +69,7 @@ ptx::InstructionId early_read(Context& context, const Access& copy) {
     if (done) continue;
     for (const BlockId next : graph.successors(block))
       if (!analyses.loops().is_back_edge(block, next) && seen.insert({next, groups}).second)
-        work.push_back({graph.block(next).first, groups});
+        work.push_back({next, graph.block(next).first, groups});
   }
   return ptx::kNone;
 }

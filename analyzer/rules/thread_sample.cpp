@@ -27,7 +27,7 @@ bool makes_warp_number(Context& context) {
     const Form form = forms.of(source.id);
     if (form.terms.size() != 1 || form.constant != 0 || form.terms[0].coefficient != 1) return false;
     const Atom& atom = forms.atom(form.terms[0].atom);
-    return atom.kind == Atom::Kind::special && is_thread(atom.id, atom.detail);
+    return atom.kind == Atom::Kind::special && is_thread(atom.id, static_cast<uint32_t>(atom.detail));
   };
   const auto& instructions = context.function().instructions;
   return std::any_of(instructions.begin(), instructions.end(), [&](const ptx::Instruction& each) {
