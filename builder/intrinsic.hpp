@@ -1,7 +1,6 @@
 // The intrinsics of the DSL: one row each in intrinsic.def with its meaning, cost and lowering.
 #pragma once
 
-
 #include "builder/types.hpp"
 
 namespace ptxkit::dsl {

@@ -296,13 +296,14 @@ bool Validator::match_address(const Function& function, const Instruction& instr
       return std::find(list.begin(), list.end(), operand.id) != list.end();
     };
     if (have == Space::param && instruction.op == Op::st && is_among(function.parameters)) {
-      return failure.set(DiagnosticKind::parameter_write, operand.at,
-                         fmt::format("expected a store to writable memory, found one to parameter '{}'", variable.name));
+      return failure.set(
+          DiagnosticKind::parameter_write, operand.at,
+          fmt::format("expected a store to writable memory, found one to parameter '{}'", variable.name));
     }
     if (have == Space::param && instruction.op == Op::ld && is_among(function.results)) {
-      return failure.set(DiagnosticKind::operand_kind, operand.at,
-                         fmt::format("expected memory that can be read, found '{}', a result, which is only written",
-                                     variable.name));
+      return failure.set(
+          DiagnosticKind::operand_kind, operand.at,
+          fmt::format("expected memory that can be read, found '{}', a result, which is only written", variable.name));
     }
     if (want == Space::generic ? reaches(instruction.op, have) : want == have) return true;
     return failure.set(

@@ -8,6 +8,7 @@
 // (lz4_segments.hpp).
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_segments.hpp"
+#include "kernels/step_table.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -58,26 +59,12 @@ class HighCompressor {
  private:
   using Parser = SegmentedBlock::Parser;
 
-  // The last position that entered with each hash, and the first of the step that named itself there.
-  struct Tables {
-    Ptr<Shared, u16, 16> last;
-    Ptr<Shared, u32, 16> names;
-  };
-
-  static auto last_slot(const Tables& tables, const LaneU32& hash) {
-    return tables.last.at(hash >> (32 - kHighHashBits));
-  }
-  template <u32 Bits>
-  static auto name_slot(const Tables& tables, const LaneU32& hash) {
-    return tables.names.at(hash >> (32 - Bits));
-  }
-
   // Stores a candidate and a score for each position of the step, and enters the step. A barrier stands in it, and one
   // at its end.
   void find_candidates(const BlockU32& tile, const BlockU32& step, const WarpBool& needless) {
     const LaneU32 position = step + k_.thread(), at = min(position, start_end_ - 1);
     const LaneBool active = position < start_end_;
-    const LaneU32 name = position ^ (kHighStep - 1);
+    const LaneU32 name = short_.name_of(position);
     LaneVar first(k_, 0), second(k_, 0), short_hash(k_, 0), long_hash(k_, 0), short_last(k_, 0), long_last(k_, 0);
     k_.if_(!needless, [&] {
       const auto [low, high] = Parser::load_eight(src_, at);
@@ -85,18 +72,18 @@ class HighCompressor {
       second = high;
       short_hash = low * kHashMultiplier;
       long_hash = (*short_hash + (high & 0xFFFF)) * kLongHashMultiplier;
-      short_last = zext<u32>(last_slot(short_, *short_hash).load());
-      long_last = zext<u32>(last_slot(long_, *long_hash).load());
+      short_last = short_.last(*short_hash);
+      long_last = long_.last(*long_hash);
       k_.if_(active, [&] {
-        atomic_max(name_slot<kHighShortNamesBits>(short_, *short_hash), name, Order::Relaxed, Scope::Cta);
-        atomic_max(name_slot<kHighLongNamesBits>(long_, *long_hash), name, Order::Relaxed, Scope::Cta);
+        short_.enter_name(*short_hash, name);
+        long_.enter_name(*long_hash, name);
       });
     });
     k_.barrier();  // all have looked up, and are named
     k_.if_(!needless, [&] {
       const LaneU32 offset = position - tile, segment_place = offset & (kChunkSegment - 1);
-      const LaneU32 short_first = name_slot<kHighShortNamesBits>(short_, *short_hash).load() ^ (kHighStep - 1);
-      const LaneU32 long_first = name_slot<kHighLongNamesBits>(long_, *long_hash).load() ^ (kHighStep - 1);
+      const LaneU32 short_first = short_.first_named(*short_hash);
+      const LaneU32 long_first = long_.first_named(*long_hash);
       const LaneBool may_start = active & (segment_place < kChunkSegment - (kMinMatch - 1));
       LaneVar found(k_, 0);
       for (const LaneU32& candidate :
@@ -116,8 +103,8 @@ class HighCompressor {
       });
       workspace_.candidates(offset / kChunkSegment).at(segment_place).store(trunc<u16>(candidate));
       workspace_.scores.at(offset).store(trunc<u8>(*score));
-      k_.if_(active & (short_first == position), [&] { last_slot(short_, *short_hash).store(trunc<u16>(position)); });
-      k_.if_(active & (long_first == position), [&] { last_slot(long_, *long_hash).store(trunc<u16>(position)); });
+      k_.if_(active & (short_first == position), [&] { short_.enter(*short_hash, position); });
+      k_.if_(active & (long_first == position), [&] { long_.enter(*long_hash, position); });
     });
     k_.barrier();  // the step has been entered
   }
@@ -147,7 +134,8 @@ class HighCompressor {
   BlockU32 start_end_;  // no match starts here or later
   SegmentedBlock& block_;
   ChunkWorkspace workspace_;
-  Tables short_, long_;
+  StepTable<kHighStep, kHighHashBits, kHighShortNamesBits> short_;
+  StepTable<kHighStep, kHighHashBits, kHighLongNamesBits> long_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz77/lz_source.hpp"
+#include "kernels/step_table.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -15,45 +16,18 @@ namespace {
 using namespace dsl;
 using LaneVar = Var<u32, Rate::Thread>;
 
-constexpr u32 kLastInStep = kLzTableStep - 1;
 constexpr u32 kCompared = 8;
 constexpr u32 kByLane = 24;  // bytes of a match that its lane compares; beyond them the warp does
 
-// Last positions of earlier steps, modulo 65536; what names itself in this one, the first position the largest.
-template <u32 HashBits>
-class HashTable {
- public:
-  HashTable(const Span<Shared, u16, 16>& last, const Span<Shared, u32, 16>& names) : last_(last), names_(names) {}
+void clear(Kernel& k, const Ptr<Shared, u32, 16>& words, u32 count) {
+  k.range(k.constant<u32>(0), count / 4, kLzTableStep, [&](const auto& first) {
+    const LaneU32 zero(k.constant<u32>(0));
+    words.at(times<4>(first + k.thread())).store_vector(std::array{zero, zero, zero, zero});
+  });
+}
 
-  void clear(Kernel& k) const {
-    clear(k, last_.data().template as<u32>(), 1u << HashBits >> 1);
-    clear(k, names_.data(), 1u << kLzTableNamesBits);
-  }
-  // How far back the last position with the hash is, modulo 65536.
-  LaneU32 distance(const LaneU32& hash, const LaneU32& position) const {
-    return (position - zext<u32>(last_.load(hash >> (32 - HashBits)))) & kLzMaxOffset;
-  }
-  void name(const LaneU32& hash, const LaneU32& position) const {
-    atomic_max(slot(hash), position ^ kLastInStep, Order::Relaxed, Scope::Cta);
-  }
-  LaneU32 first_named(const LaneU32& hash) const { return slot(hash).load() ^ kLastInStep; }
-  void enter(const LaneU32& hash, const LaneU32& position) const {
-    last_.store(hash >> (32 - HashBits), trunc<u16>(position));
-  }
-
- private:
-  auto slot(const LaneU32& hash) const { return names_.data().at(hash >> (32 - kLzTableNamesBits)); }
-
-  static void clear(Kernel& k, const Ptr<Shared, u32, 16>& words, u32 count) {
-    k.range(k.constant<u32>(0), count / 4, kLzTableStep, [&](const auto& first) {
-      const LaneU32 zero(k.constant<u32>(0));
-      words.at(times<4>(first + k.thread())).store_vector(std::array{zero, zero, zero, zero});
-    });
-  }
-
-  Span<Shared, u16, 16> last_;
-  Span<Shared, u32, 16> names_;
-};
+// How far back a table's last position is, modulo 65536.
+LaneU32 back_to(const LaneU32& last, const LaneU32& position) { return (position - last) & kLzMaxOffset; }
 
 // The length of the match that a lane has, given that `Known` bytes agree, by the whole warp: eight bytes a lane, the
 // last of them as far back as the match can end.
@@ -110,16 +84,20 @@ KernelDefinition lz77_table() {
                   const auto names_of_four = k.shared<u32, 1u << kLzTableNamesBits, 16>("names_of_four");
                   const auto last_of_seven = k.shared<u16, 1u << kLzTableLongBits, 16>("last_of_seven");
                   const auto names_of_seven = k.shared<u32, 1u << kLzTableNamesBits, 16>("names_of_seven");
-                  const HashTable<kLzTableShortBits> of_four(last_of_four, names_of_four);
-                  const HashTable<kLzTableLongBits> of_seven(last_of_seven, names_of_seven);
+                  const StepTable<kLzTableStep, kLzTableShortBits, kLzTableNamesBits> of_four{last_of_four.data(),
+                                                                                              names_of_four.data()};
+                  const StepTable<kLzTableStep, kLzTableLongBits, kLzTableNamesBits> of_seven{last_of_seven.data(),
+                                                                                              names_of_seven.data()};
                   const LzItem item(k, sizes, item_bytes, lz_parts<kLzTablePart>(item_bytes));
                   const BlockU32 begin = item.part * kLzTablePart;
                   k.return_if(begin >= item.size);
                   const LzSource src(bytes, item);
                   const auto matches = item.matches_of(all_matches);
                   const BlockU32 hashed_end = item.size - min(item.size, kCompared - 1);
-                  of_four.clear(k);
-                  of_seven.clear(k);
+                  clear(k, last_of_four.data().as<u32>(), (1u << kLzTableShortBits) / 2);
+                  clear(k, names_of_four.data(), 1u << kLzTableNamesBits);
+                  clear(k, last_of_seven.data().as<u32>(), (1u << kLzTableLongBits) / 2);
+                  clear(k, names_of_seven.data(), 1u << kLzTableNamesBits);
                   k.barrier();
                   k.range(begin - min(begin, kLzTableBefore), min(begin + kLzTablePart, item.size), kLzTableStep,
                           [&](const auto& step) {
@@ -128,11 +106,11 @@ KernelDefinition lz77_table() {
                             const auto [first, second] = src.words_at(select(hashed, position, 0));
                             const LaneU32 four = first * kHashMultiplier;
                             const LaneU32 seven = (four + (second & 0xFFFFFF)) * kLongHashMultiplier;
-                            const LaneU32 four_back = of_four.distance(four, position),
-                                          seven_back = of_seven.distance(seven, position);
+                            const LaneU32 four_back = back_to(of_four.last(four), position),
+                                          seven_back = back_to(of_seven.last(seven), position);
                             k.if_(hashed, [&] {
-                              of_four.name(four, position);
-                              of_seven.name(seven, position);
+                              of_four.enter_name(four, of_four.name_of(position));
+                              of_seven.enter_name(seven, of_seven.name_of(position));
                             });
                             k.barrier();  // all have looked up, and are named
                             const LaneU32 four_first = of_four.first_named(four),

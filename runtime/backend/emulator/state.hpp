@@ -229,7 +229,7 @@ struct Launch {
   std::vector<uint8_t> parameters;
   bool checked = false;
   std::vector<uint8_t> checked_places;  // by pc: is in LaunchOptions::only_checked_line; empty where that is 0
-  std::vector<uint8_t> visited_lines;  // by pc: 1 + its index in `visitable`, or 0; empty where nobody asks
+  std::vector<uint8_t> visited_lines;   // by pc: 1 + its index in `visitable`, or 0; empty where nobody asks
   std::span<const uint32_t> visitable;
   std::unique_ptr<LaunchOrder> order;      // with the check for races only
   std::unique_ptr<AccessHistory> history;  // of global memory

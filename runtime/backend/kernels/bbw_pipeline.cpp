@@ -229,9 +229,7 @@ class BbwPipeline final : public BlockPipeline {
 
   Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
     using namespace kernels;
-    std::size_t largest = 0;
-    for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
-    const auto found = strides_of(largest);
+    const auto found = strides_of(largest_raw_bytes(blocks));
     if (!found) return tl::unexpected(found.error());
     const Strides& strides = *found;
     groups_[queue] = {strides};

@@ -45,10 +45,10 @@ Result<void> in_groups(Machine& machine, std::span<Block> blocks, std::size_t mo
   return outcome;
 }
 
-template <class Block, class BytesOf>
-std::size_t largest(std::span<Block> blocks, const BytesOf& bytes_of) {
+// Of either form of any block.
+std::size_t largest_bytes(std::span<const BlockToDecode> blocks) {
   std::size_t bytes = 0;
-  for (const Block& block : blocks) bytes = std::max<std::size_t>(bytes, bytes_of(block));
+  for (const BlockToDecode& block : blocks) bytes = std::max({bytes, block.raw.size(), block.coded.size()});
   return bytes;
 }
 
@@ -118,7 +118,7 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
 }
 
 Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) {
-  const std::size_t raw_bytes = largest(blocks, [](const BlockToEncode& block) { return block.raw.size(); });
+  const std::size_t raw_bytes = largest_raw_bytes(blocks);
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
     return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), way.encoding(search));
@@ -126,8 +126,7 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
 }
 
 Result<void> BlockKernels::decode(PtzCodec codec, std::span<BlockToDecode> blocks) {
-  const std::size_t block_bytes =
-      largest(blocks, [](const BlockToDecode& block) { return std::max(block.raw.size(), block.coded.size()); });
+  const std::size_t block_bytes = largest_bytes(blocks);
   return on_devices(codec, blocks, block_bytes, [&](Device& device, std::span<BlockToDecode> part) {
     BlockPipeline& way = device.pipeline(codec);
     return in_groups(*device.machine, part, way.decoded_at_once(block_bytes), way.decoding());

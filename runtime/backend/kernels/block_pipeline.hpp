@@ -1,6 +1,7 @@
 // The way of a codec's blocks through a queue of a Machine.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -17,6 +18,12 @@ struct BlockToEncode {
   Bytes raw;                             // not empty
   std::vector<std::uint8_t> coded = {};  // result; empty where it would not be shorter
 };
+
+inline std::size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
+  std::size_t bytes = 0;
+  for (const BlockToEncode& block : blocks) bytes = std::max(bytes, block.raw.size());
+  return bytes;
+}
 
 struct BlockToDecode {
   Bytes coded;

@@ -223,9 +223,7 @@ std::vector<KernelCall> LzPipeline::encode_calls(MatchSearch search, std::uint32
 // Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
 // the coder, and only what tells of the results comes back.
 Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks, MatchSearch search) {
-  std::size_t largest = 0;
-  for (const BlockToEncode& block : blocks) largest = std::max(largest, block.raw.size());
-  const auto found = strides_of(largest);
+  const auto found = strides_of(largest_raw_bytes(blocks));
   if (!found) return tl::unexpected(found.error());
   const Strides& strides = *found;
   groups_[queue] = {strides};
