@@ -5,8 +5,10 @@ both versions are run, in a few launches that are made up, by `ptx-debug run` wi
 some launch of the planted kernel has a fault of the defect's class and the same launch of the kernel as it was has none.
 One that is not shown may be a defect all the same: no launch got there.
 """
+import hashlib
 import json
 import pathlib
+import random
 import re
 import subprocess
 
@@ -92,6 +94,20 @@ def kernels_of(text):
         begin, end = text.find("\n{", entry.end()), text.find("\n}", entry.end())
         if 0 <= begin < end:
             yield entry[1], begin, end
+
+
+def planted_in(text):
+    """Plant, class, kernel and the text with the defect: of each kind one, in the first kernel with a place for it. The
+    order of kernels, and the place, are by chance, which is the text's own."""
+    chance = random.Random(hashlib.sha256(text.encode()).digest())
+    spans = list(kernels_of(text))
+    chance.shuffle(spans)
+    for plant, defect in PLANTS:
+        for name, begin, end in spans:
+            body = plant(text[begin:end], chance.choice)
+            if body is not None:
+                yield plant, defect, name, text[:begin] + body + text[end:]
+                break
 
 
 def arguments_of(text, kernel, number, buffer):

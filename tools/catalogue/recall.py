@@ -23,7 +23,6 @@ import collections
 import hashlib
 import json
 import pathlib
-import random
 import re
 import subprocess
 import sys
@@ -241,28 +240,19 @@ def judge_planted(arguments, scratch):
     files = [path for path in files if budget.is_held_out(path) != arguments.looked_at][:: arguments.every]
     planted = scratch / "planted.ptx"
     for path in files:
-        text = path.read_text(errors="replace")
-        chance = random.Random(hashlib.sha256(text.encode()).digest())
-        spans = list(planting.kernels_of(text))
-        chance.shuffle(spans)
         before = None
-        for plant, defect in planting.PLANTS:
-            for name, begin, end in spans:
-                body = plant(text[begin:end], chance.choice)
-                if body is None:
-                    continue
-                planted.write_text(text[:begin] + body + text[end:])
-                before = before or budget.is_accepted(path) and fired_on(arguments.program, path)
-                if not before or not budget.is_accepted(planted) or defect in before.get(name, ()):
-                    tally.left_out["ptxas refuses it, or the class fires without the defect already"] += 1
-                    break
-                fired = fired_on(arguments.program, planted, kernel=name)[name] - before[name]
-                if planting.is_shown(arguments.program, path, planted, name, set(CLASSES[defect])):
-                    tally.judge(f"{path} {name}: {plant.__doc__}", defect, fired & {defect})
-                else:
-                    tally.not_shown[defect] += 1
-                    tally.not_shown_found[defect] += defect in fired
-                break
+        for plant, defect, name, text in planting.planted_in(path.read_text(errors="replace")):
+            planted.write_text(text)
+            before = before or budget.is_accepted(path) and fired_on(arguments.program, path)
+            if not before or not budget.is_accepted(planted) or defect in before.get(name, ()):
+                tally.left_out["ptxas refuses it, or the class fires without the defect already"] += 1
+                continue
+            fired = fired_on(arguments.program, planted, kernel=name)[name] - before[name]
+            if planting.is_shown(arguments.program, path, planted, name, set(CLASSES[defect])):
+                tally.judge(f"{path} {name}: {plant.__doc__}", defect, fired & {defect})
+            else:
+                tally.not_shown[defect] += 1
+                tally.not_shown_found[defect] += defect in fired
         for name, fired in (before or {}).items():
             tally.judge(f"{path} {name}", None, fired)
     return tally
