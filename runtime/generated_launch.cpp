@@ -150,14 +150,11 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
     out.name = parameter.name;
     out.is_aggregate = parameter.is_array;
     const auto number = static_cast<unsigned>(launch.parameters.size() - 1);
-    // The same choice of every scalar in every second variant: sizes that belong together. In the others each scalar is
-    // one further, and never by an odd number: it would see the choices again that it has seen in the variants before.
     const auto scalar_of = [&](ptx::Type type) {
       const unsigned place = scalar_count++;
       if (variant < kSearching) return scalar_value(known, variant);
       const auto values = scalar_values(type, known, constants, launch.shape.grid.count() * launch.shape.block.count());
-      const unsigned search = variant - kSearching;
-      return values[(search + (search % 2 == 1 ? 2 * place : 0)) % values.size()];
+      return values[scalar_choice(variant - kSearching, place, values.size())];
     };
     const auto take_content = [&] {
       if (known == nullptr) return false;

@@ -1,15 +1,10 @@
 // Launches made up, and findings run on them: what a replay says where a witness is right, wrong, or not met.
 #include "runtime/replay.hpp"
 
-#include <cstring>
-#include <set>
-
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
-#include "runtime/generated_launch.hpp"
 
 namespace ptxkit {
 namespace {
@@ -161,35 +156,6 @@ TEST(Replay, ABufferThatALaunchLeavesGrows) {
   const auto promised = ptxkit::replay(kernel.parsed.module, kernel.id(), &facts, "F051", finding);
   EXPECT_EQ(promised.outcome, Outcome::confirmed);
   EXPECT_THAT(promised.what, HasSubstr("past another fault in line 16: 4-byte load"));
-}
-
-TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
-  const Kernel kernel(R"(.version 8.0
-.target sm_75
-.address_size 64
-.visible .entry kernel(.param .u32 a, .param .u32 b, .param .u64 .ptr .global .align 16 out, .param .u32 c, .param .u32 d)
-{ ret; }
-)");
-  constexpr unsigned kSearches = 16;
-  for (const uint32_t high : {9u, 15u}) {
-    flow::LaunchFacts facts;
-    for (const char* name : {"a", "b", "c", "d"}) {
-      facts.parameters[name].low = 0;
-      facts.parameters[name].high = high;
-    }
-    std::map<std::string, std::set<uint32_t>> seen;
-    for (unsigned variant = kSearching; variant < kSearching + kSearches; ++variant) {
-      const auto launch = generate_launch(kernel.parsed.module, kernel.function(), &facts, variant);
-      ASSERT_TRUE(launch);
-      for (const GeneratedParameter& parameter : launch->parameters) {
-        if (!parameter.buffers.empty()) continue;
-        uint32_t value = 0;
-        std::memcpy(&value, parameter.value.data(), 4);
-        seen[parameter.name].insert(value);
-      }
-    }
-    for (const auto& [name, values] : seen) EXPECT_EQ(values.size(), seen["a"].size()) << name << " up to " << high;
-  }
 }
 
 }  // namespace
