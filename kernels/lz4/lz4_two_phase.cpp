@@ -90,6 +90,7 @@ KernelDefinition lz4_encode_page() {
         mark_warp(k, Mark::item, size);
 
         WarpVar flag(k, broadcast(zext<u32>(flags.within(item_count).at(item).load()))), length(k, 0);
+        k.sync_warp();  // all have read the flag, which one of them writes in the end
         k.if_(!fits_stride(size, dst_stride_16), [&] { flag = static_cast<u32>(PageFlag::refused); });
         k.if_(*flag == static_cast<u32>(PageFlag::compressed), [&] {
           static_cast<void>(stage(k, item_src, size, page));  // not all zero, or it would be flagged

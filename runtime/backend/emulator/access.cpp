@@ -360,8 +360,8 @@ struct Note {
       report_conflict(conflict, false);
   }
 
-  void write() const {
-    if (const Conflict conflict = history.write(toucher(), offset, size_bytes, oldest()); conflict.found)
+  void write(bool unchanged = false) const {
+    if (const Conflict conflict = history.write(toucher(), offset, size_bytes, oldest(), unchanged); conflict.found)
       report_conflict(conflict, true);
     if (code.order != Order::weak)
       for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
@@ -410,9 +410,11 @@ void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places
     Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.read();
 }
 
-void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
+void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes,
+                bool unchanged) {
   if (AccessHistory* history = places.history[lane])
-    Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.write();
+    Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.write(
+        unchanged && code.order == Order::weak);
 }
 
 void note_update(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
@@ -598,7 +600,7 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
         }
         std::memcpy(places.bytes[i] + offset, value, code.element_bytes);
       }
-      if (changes || code.order != Order::weak) note_write(warp, code, i, places, size_bytes);
+      note_write(warp, code, i, places, size_bytes, !changes);
     });
     return;
   }

@@ -50,7 +50,8 @@ bool check_alignment(Warp& warp, const Code& code, uint32_t mask, const uint64_t
 
 // Race detection for `lane` only, after locate_checked: nothing where `places` has no history.
 void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
-void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);
+void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes,
+                bool unchanged = false);  // the bytes are what they were
 void note_update(Warp& warp, const Code& code, unsigned lane, const Places& places,
                  uint64_t size_bytes);  // both at once
 // The same for shared memory of `owner`.

@@ -125,7 +125,8 @@ Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t s
   return conflict;
 }
 
-Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest) {
+Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest,
+                              bool unchanged) {
   Conflict conflict;
   const CtaOrder& order = *toucher.order;
   if (order.launch().full()) return conflict;
@@ -136,6 +137,7 @@ Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t 
     if (same(cell.write, mine) && (cell.first_read.bits == 0 || same(cell.first_read, mine)) &&
         cell.second_read.bits == 0)
       return;
+    if (unchanged && write_conflicts(toucher, cell, oldest)) return;
     if (!conflict.found) {
       if (write_conflicts(toucher, cell, oldest))
         note(toucher, cell.write, true, place, conflict);

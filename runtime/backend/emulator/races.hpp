@@ -3,8 +3,9 @@
 //
 // A byte remembers its last write and two reads by different threads; the reads of other warps that these two replace
 // are kept beside the cells, one for each warp and kMostDisplaced at most. With more readers, or where of a warp's
-// lanes only some are waited for, a race can be missed, never invented. A store that does not change the bytes is no
-// write here: threads that all store the same value do no harm.
+// lanes only some are waited for, a race can be missed, never invented. A store that leaves the bytes as they are is no
+// write beside one that nothing orders before it: threads that all store the same value do no harm. Else it is one:
+// that memory happened to hold this value before does not tell what it holds on another run.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,9 @@ class AccessHistory {
 
   // Accesses before the epoch `oldest` are of an earlier CTA and count for nothing.
   Conflict read(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);
-  Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);  // or read and write
+  // Or read and write. `unchanged`: the bytes are what they were.
+  Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0,
+                 bool unchanged = false);
 
   static constexpr uint32_t kMostCodes = 1u << 19;  // later instructions are confused with earlier ones
 

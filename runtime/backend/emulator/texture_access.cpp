@@ -417,7 +417,7 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
         changes |= shadow[i * step] != defined;
         std::memset(shadow + size_t{i} * step, defined, step);
       }
-      if (changes && warp.cta->order) note_write(warp, code, lane, places, touched);
+      if (warp.cta->order) note_write(warp, code, lane, places, touched, !changes);
     } else {
       uint64_t operand = 0;
       std::memcpy(&operand, value_of(0), bytes);
