@@ -1,11 +1,11 @@
-// See aggregate_members.hpp. Moves, sums and selections are followed, backwards from addresses and forwards from the
-// parameters' own addresses; products are offsets.
+// See aggregate_members.hpp. Moves and sums are followed forwards from the parameters' own addresses.
 #include "runtime/aggregate_members.hpp"
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
+
+#include "runtime/address_parts.hpp"
 
 namespace ptxkit {
 namespace {
@@ -17,35 +17,6 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::RegId;
 
-bool is_of_memory(ptx::Space space) { return space == ptx::Space::global || space == ptx::Space::generic; }
-
-// Registers whose value is part of an address.
-std::set<RegId> address_parts(const ptx::Function& kernel) {
-  std::set<RegId> parts;
-  const auto add = [&](const Operand& operand) {
-    return operand.kind == OperandKind::reg && parts.insert(operand.id).second;
-  };
-  for (const Instruction& each : kernel.instructions) {
-    if (!is_of_memory(each.space) && !is_of_memory(each.second_space)) continue;
-    for (const Operand& operand : kernel.operands(each))
-      if (operand.kind == OperandKind::address && operand.base == AddressBase::reg) parts.insert(operand.id);
-  }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const Instruction& each : kernel.instructions) {
-      const auto operands = kernel.operands(each);
-      if (operands.size() < 2 || operands[0].kind != OperandKind::reg || !parts.contains(operands[0].id)) continue;
-      if (each.op == Op::mov || each.op == Op::cvta || each.op == Op::sub) changed |= add(operands[1]);
-      if ((each.op == Op::add || each.op == Op::selp) && operands.size() > 2) {
-        changed |= add(operands[1]);
-        changed |= add(operands[2]);
-      }
-      if (each.op == Op::mad && operands.size() > 3) changed |= add(operands[3]);
-    }
-  }
-  return parts;
-}
-
 struct Place {
   ptx::VariableId parameter = ptx::kNone;
   uint64_t offset = 0;
@@ -53,8 +24,8 @@ struct Place {
 
 }  // namespace
 
-std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel) {
-  const std::set<RegId> parts = address_parts(kernel);
+std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel,
+                                               const std::set<RegId>& address_parts) {
   std::map<RegId, Place> places;  // of the parameters' addresses
   const auto is_aggregate = [&](uint32_t id) {
     return std::ranges::find(kernel.parameters, id) != kernel.parameters.end() && module.variables[id].is_array;
@@ -63,7 +34,7 @@ std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const 
   const auto note = [&](const Place& place, ptx::Type type, const Operand& into) {
     const uint32_t size_bytes = ptx::byte_width(type);
     const bool is_address =
-        size_bytes == module.address_size / 8 && into.kind == OperandKind::reg && parts.contains(into.id);
+        size_bytes == module.address_size / 8 && into.kind == OperandKind::reg && address_parts.contains(into.id);
     members.push_back({place.parameter, place.offset, size_bytes, type, is_address});
   };
   for (const Instruction& each : kernel.instructions) {

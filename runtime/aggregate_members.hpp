@@ -1,6 +1,7 @@
 // What a kernel loads of parameters that are aggregates.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "analyzer/ptx/tree.hpp"
@@ -15,7 +16,8 @@ struct AggregateMember {
   bool is_address = false;           // what is loaded, or a sum with it, is the address of an access to global memory
 };
 
-// In the order of offsets, each once.
-std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel);
+// In the order of offsets, each once. `address_parts` are those of the kernel.
+std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel,
+                                               const std::set<ptx::RegId>& address_parts);
 
 }  // namespace ptxkit

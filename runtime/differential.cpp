@@ -9,7 +9,7 @@
 
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/context.hpp"
-#include "runtime/generated_launch.hpp"
+#include "runtime/roomy_launch.hpp"
 
 namespace ptxkit {
 
@@ -28,6 +28,7 @@ constexpr Schedule kSchedules[] = {{0, false, "with the warps in order"},
                                    {1, true, "in schedule adversarial:1"},
                                    {2, true, "in schedule adversarial:2"}};
 constexpr uint64_t kMaxSteps = 2'000'000;
+constexpr uint64_t kMaxGrownBytes = 4 << 20;
 constexpr int kHighestLevel = 4;  // of the driver's compiler
 
 Differential not_run(std::string why) { return {Differential::Outcome::not_run, std::move(why)}; }
@@ -42,7 +43,7 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
              const Schedule& schedule) {
   Run run;
   emulator::Device device;
-  const auto generated = generate_launch(module, kernel, facts, 0);
+  const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
   if (!generated) return {{}, generated.error().message()};
   const auto emulated = emulate(device, module, kernel, *generated,
                                 {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
@@ -74,7 +75,7 @@ bool is_approximate(const ptx::Function& kernel) {
 
 Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
                const flow::LaunchFacts* facts, int level) {
-  const auto generated = generate_launch(module, kernel, facts, 0);
+  const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
   if (!generated) return {{}, generated.error().message()};
   auto stream = driver::Stream::create(context);
   if (!stream) return {{}, stream.error().message()};

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/address_parts.hpp"
 #include "runtime/aggregate_members.hpp"
 #include "runtime/generated_bytes.hpp"
 #include "runtime/generated_scalars.hpp"
@@ -29,6 +30,11 @@ constexpr std::array<uint32_t, 4> kBlocks = {2, 1, 3, 2}, kThreads = {64, 64, 32
 bool is_scalar(const ptx::Variable& parameter, const flow::ParameterFacts* known, uint32_t address_bits) {
   return (known != nullptr && known->low) || ptx::byte_width(parameter.type) != address_bits / 8 ||
          ptx::kind(parameter.type) == ptx::TypeKind::floating;
+}
+
+// Whether the launch file says that it has a buffer.
+bool is_buffer(const flow::ParameterFacts* known) {
+  return known != nullptr && (known->size_bytes != 0 || !known->content.empty());
 }
 
 uint64_t default_scalar(unsigned variant) {
@@ -126,6 +132,8 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   launch.address_bytes = module.address_size / 8;
   launch.shape = shape_of(kernel, facts, variant);
   if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
+  const std::set<ptx::RegId> parts = address_parts(kernel);
+  const std::set<ptx::VariableId> numbers = numbers_of_address_size(module, kernel, parts);
   std::optional<std::vector<AggregateMember>> members;
   unsigned buffer_count = 0, scalar_count = 0;
   const std::vector<uint64_t> constants = compared_constants(kernel);
@@ -169,7 +177,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
         for (const flow::MemberFacts& member : known->members)
           if (member.offset + launch.address_bytes <= out.value.size())
             add_buffer(out, member.offset, member.size_bytes, member.content);
-      if (!members) members = aggregate_members(module, kernel);
+      if (!members) members = aggregate_members(module, kernel, parts);
       for (const AggregateMember& member : *members) {
         if (member.parameter != id || member.offset + member.size_bytes > out.value.size()) continue;
         if (member.is_address && !has_members) add_buffer(out, member.offset, 0, {});
@@ -177,7 +185,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
         const uint64_t scalar = scalar_of(member.type);
         std::memcpy(&out.value[member.offset], &scalar, std::min<size_t>(member.size_bytes, sizeof scalar));
       }
-    } else if (is_scalar(parameter, known, module.address_size)) {
+    } else if (is_scalar(parameter, known, module.address_size) || (numbers.contains(id) && !is_buffer(known))) {
       const uint64_t value = scalar_of(parameter.type);
       out.value.resize(ptx::byte_width(parameter.type));
       if (!take_content()) std::memcpy(out.value.data(), &value, std::min(out.value.size(), sizeof value));

@@ -1,6 +1,7 @@
 // A launch of any kernel, made up from its launch facts: for comparing runs, replaying findings, golden tests.
 //
-// Buffers, block, grid and scalars come from the facts; what they leave out is chosen small. What a kernel loads of an
+// Buffers, block, grid and scalars come from the facts; what they leave out is chosen small. A parameter of the size of
+// an address gets a buffer, unless the kernel computes with it and makes no address of it. What a kernel loads of an
 // aggregate and uses as an address gets a buffer; what it loads else is a scalar, and the rest zeros. A kernel of a
 // module with shared memory of no size gets what 48 KiB have left. Variants differ in what buffers hold and in scalars;
 // those from kSearching on also in the grid and the block, where nothing fixes them.

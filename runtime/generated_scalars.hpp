@@ -19,9 +19,9 @@ std::vector<uint64_t> compared_constants(const ptx::Function& kernel);
 std::vector<uint64_t> scalar_values(ptx::Type type, const flow::ParameterFacts* known,
                                     const std::vector<uint64_t>& constants, uint64_t threads);
 
-// Which of `count` values the scalar at `place` among the kernel's has in the searching launch `search`. In every second
-// launch all scalars have the same choice: sizes that belong together; between these each goes its own way. 16 launches
-// give every scalar each of up to 16 values, and of more 16. Requires: count > 0.
+// Which of `count` values the scalar at `place` among the kernel's has in the searching launch `search`. In every
+// second launch all scalars have the same choice: sizes that belong together; between these each goes its own way. 16
+// launches give every scalar each of up to 16 values, and of more 16. Requires: count > 0.
 size_t scalar_choice(unsigned search, unsigned place, size_t count);
 
 }  // namespace ptxkit

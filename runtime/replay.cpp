@@ -1,14 +1,12 @@
 #include "runtime/replay.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <map>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
-#include "runtime/generated_launch.hpp"
+#include "runtime/roomy_launch.hpp"
 #include "runtime/witness_visit.hpp"
 #include "support/plural.hpp"
 
@@ -108,9 +106,6 @@ struct Shown {
   unsigned as_foretold_count = 0;              // launches without a fault that came to it as the witness says
 };
 
-// A buffer of a generated launch, by the index of its parameter and its place in it.
-using BufferPlace = std::pair<size_t, uint64_t>;
-
 // The finding that is run, and what was learned of its launches.
 class Replayer {
  public:
@@ -130,8 +125,6 @@ class Replayer {
   Result<void> look(GeneratedLaunch launch, bool has_witness_bytes);
   Result<EmulatedLaunch> emulated(const GeneratedLaunch& launch, bool only) const;
   void take(const EmulatedLaunch& run);
-  bool grow(const emulator::Fault& fault, const EmulatedLaunch& emulated, GeneratedLaunch& launch);
-  bool is_size_promised(const GeneratedParameter& parameter) const;
 
   const ptx::Module& module_;
   const ptx::Function& kernel_;
@@ -139,7 +132,7 @@ class Replayer {
   std::string_view rule_;
   const rules::Finding& finding_;
   std::vector<uint32_t> lines_;
-  std::map<BufferPlace, uint64_t> grown_bytes_;
+  std::vector<Growth> growths_;
   Shown shown_;
 };
 
@@ -169,41 +162,11 @@ void Replayer::take(const EmulatedLaunch& run) {
     if (emulator::stops(fault.kind) && !shown_.other_first) shown_.other_first = fault;
 }
 
-bool Replayer::is_size_promised(const GeneratedParameter& parameter) const {
-  const flow::ParameterFacts* known = nullptr;
-  if (facts_ != nullptr) {
-    const auto found = facts_->parameters.find(parameter.name);
-    if (found != facts_->parameters.end()) known = &found->second;
-  }
-  return known != nullptr && (known->size_bytes != 0 || !known->members.empty() || !known->content.empty());
-}
-
-// Gives the buffer behind whose end the launch left room for it; false where that is not what happened.
-bool Replayer::grow(const emulator::Fault& fault, const EmulatedLaunch& emulated, GeneratedLaunch& launch) {
-  if (fault.kind != emulator::FaultKind::out_of_bounds || !fault.has_address) return false;
-  std::optional<BufferPlace> nearest;
-  uint64_t begin = 0;
-  for (size_t parameter = 0, number = 0; parameter < launch.parameters.size(); ++parameter)
-    for (const GeneratedBuffer& buffer : launch.parameters[parameter].buffers) {
-      const uint64_t address = emulated.addresses[number++];
-      if (address > fault.address || address < begin) continue;
-      begin = address;
-      nearest = {parameter, buffer.offset};
-    }
-  const uint64_t needed_bytes = fault.address - begin + fault.access_bytes;
-  if (!nearest || needed_bytes > kLargestGrownBytes || is_size_promised(launch.parameters[nearest->first]))
-    return false;
-  grown_bytes_[*nearest] = std::bit_ceil(needed_bytes);
-  return true;
-}
-
 // One launch: as it is, with more room as long as that helps, and past another fault where one comes first.
 Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
   const bool is_about_bounds = check_of(rule_) == emulator::kCheckBounds;
   for (unsigned growth = 0;; ++growth) {
-    for (const auto& [place, size_bytes] : grown_bytes_)
-      for (GeneratedBuffer& buffer : launch.parameters[place.first].buffers)
-        if (buffer.offset == place.second) resize(buffer, size_bytes);
+    for (const Growth& each : growths_) grow(launch, each);
     if (has_witness_bytes) take_bytes(*witness(), launch);
     const auto first = emulated(launch, false);
     if (!first) return tl::unexpected(first.error());
@@ -221,7 +184,13 @@ Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
           outcome.ok() && is_witness_run && is_as_foretold(module_, rule_, finding_, first->visits);
       return {};
     }
-    if (is_about_bounds || growth == kGrowths || !grow(*stop, *first, launch)) break;
+    if (is_about_bounds || growth == kGrowths) break;
+    const auto wanted = growth_for(*stop, *first, launch, facts_, kLargestGrownBytes);
+    if (!wanted) break;
+    std::erase_if(growths_, [&](const Growth& each) {
+      return each.parameter == wanted->parameter && each.offset == wanted->offset;
+    });
+    growths_.push_back(*wanted);
     shown_.other_first = before;
   }
   const auto past = emulated(launch, true);

@@ -17,7 +17,7 @@
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/launch_file.hpp"
-#include "runtime/generated_launch.hpp"
+#include "runtime/roomy_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/plural.hpp"
@@ -32,6 +32,7 @@ namespace {
 
 constexpr unsigned kVariants = kSearching + 16;
 constexpr uint64_t kMaxSteps = 2'000'000;
+constexpr uint64_t kMaxGrownBytes = 4 << 20;
 constexpr uint64_t kOtherSchedule = 1;
 
 struct GenerateWords {
@@ -162,7 +163,7 @@ std::string emulated_checks(const ptx::Module& module, const Outputs& outputs) {
 // The body of a test of one launch; empty, with `why`, where it shows nothing that can be held to.
 std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                         unsigned variant, std::string& why) {
-  const auto made = generate_launch(module, kernel, facts, variant);
+  const auto made = generate_roomy_launch(module, kernel, facts, variant, kMaxGrownBytes);
   if (!made) return why = made.error().message(), "";
   const GeneratedLaunch& launch = *made;
   const auto outputs = outputs_of(module, kernel, launch, 0);

@@ -1,6 +1,4 @@
 // Launches made up: what scalars and buffers are given.
-#include "runtime/generated_launch.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -10,6 +8,7 @@
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "runtime/generated_scalars.hpp"
+#include "runtime/roomy_launch.hpp"
 
 namespace ptxkit {
 namespace {
@@ -54,15 +53,63 @@ TEST(GeneratedScalars, InEverySecondLaunchAllHaveTheSameChoice) {
       EXPECT_EQ(scalar_choice(search, place, 9), scalar_choice(search, 0, 9));
 }
 
+ptx::ParseResult kernel_of(std::string_view parameters, std::string_view body) {
+  auto parsed = ptx::parse(".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry kernel(" +
+                               std::string(parameters) + ")\n{\n.reg .pred %p; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n" +
+                               ".local .align 8 .b8 spilled[8];\n" + std::string(body) + "ret; }\n",
+                           "kernel.ptx");
+  EXPECT_TRUE(parsed.diagnostics.empty());
+  return parsed;
+}
+
+// Whether each parameter of a kernel of the pointer `p` and of `n`, both of 64 bits, has a buffer.
+std::vector<bool> has_buffers(std::string_view body, const flow::LaunchFacts* facts = nullptr) {
+  const auto parsed = kernel_of(".param .u64 p, .param .u64 n",
+                                "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [n];\n" + std::string(body));
+  const auto launch = generate_launch(parsed.module, parsed.module.functions.back(), facts, kSearching);
+  EXPECT_TRUE(launch);
+  std::vector<bool> has;
+  for (const GeneratedParameter& parameter : launch->parameters) has.push_back(!parameter.buffers.empty());
+  return has;
+}
+
+TEST(GeneratedLaunch, AParameterThatNoAddressIsMadeOfIsANumber) {
+  const std::vector<bool> number = {true, false}, pointer = {true, true};
+  const std::string_view counted =
+      "cvta.to.global.u64 %rd3, %rd1; setp.lt.u64 %p, %rd2, 9; @%p ld.global.u32 %r1, [%rd3];";
+  EXPECT_EQ(has_buffers(counted), number);
+  EXPECT_EQ(has_buffers("mad.lo.s64 %rd3, %rd2, 4, %rd1; ld.global.u32 %r1, [%rd3];"), number) << "a product";
+  EXPECT_EQ(has_buffers("add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r1, [%rd3];"), pointer)
+      << "either may be the pointer";
+  EXPECT_EQ(has_buffers("cvta.to.global.u64 %rd4, %rd1; add.s64 %rd3, %rd4, %rd2; ld.global.u32 %r1, [%rd3];"), number);
+  EXPECT_EQ(has_buffers("ld.global.u32 %r1, [%rd1]; st.global.u64 [%rd1], %rd2;"), number) << "stored as a result";
+  EXPECT_EQ(has_buffers("ld.global.u32 %r1, [%rd1]; st.local.u64 [spilled], %rd2;"), pointer)
+      << "what loads it is not known";
+  EXPECT_EQ(has_buffers("ld.global.u32 %r1, [%rd1]; add.s64 %rd3, %rd2, 8; st.local.u64 [spilled], %rd3;"), pointer);
+  flow::LaunchFacts facts;
+  facts.parameters["n"].size_bytes = 64;
+  EXPECT_EQ(has_buffers(counted, &facts), pointer) << "the launch file says so";
+}
+
+// Word 20,000 of a buffer that is made up with 64 KiB.
+TEST(RoomyLaunch, ABufferGrowsUntilTheKernelStaysInside) {
+  const auto parsed = kernel_of(".param .u64 p", "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1+80000];\n");
+  const ptx::Function& kernel = parsed.module.functions.back();
+  const auto size_up_to = [&](uint64_t most_bytes, const flow::LaunchFacts* facts) {
+    const auto launch = generate_roomy_launch(parsed.module, kernel, facts, 0, most_bytes);
+    EXPECT_TRUE(launch);
+    return launch->parameters[0].buffers[0].bytes.size();
+  };
+  EXPECT_EQ(size_up_to(1 << 20, nullptr), 131072u);
+  EXPECT_EQ(size_up_to(80003, nullptr), 65536u) << "more than it may have";
+  flow::LaunchFacts facts;
+  facts.parameters["p"].size_bytes = 256;
+  EXPECT_EQ(size_up_to(1 << 20, &facts), 256u) << "what a launch file promises stays";
+}
+
 TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
-  const auto parsed = ptx::parse(R"(.version 8.0
-.target sm_75
-.address_size 64
-.visible .entry kernel(.param .u32 a, .param .u32 b, .param .u64 .ptr .global .align 16 out, .param .u32 c, .param .u32 d)
-{ ret; }
-)",
-                                 "kernel.ptx");
-  ASSERT_TRUE(parsed.diagnostics.empty());
+  const auto parsed = kernel_of(
+      ".param .u32 a, .param .u32 b, .param .u64 .ptr .global .align 16 out, .param .u32 c, .param .u32 d", "");
   for (const uint32_t high : {9u, 15u}) {
     flow::LaunchFacts facts;
     for (const char* name : {"a", "b", "c", "d"}) {
