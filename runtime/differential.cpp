@@ -4,11 +4,15 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/generated_bytes.hpp"
+#include "runtime/objects/object_spec.hpp"
 #include "runtime/roomy_launch.hpp"
 
 namespace ptxkit {
@@ -54,13 +58,13 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   const emulator::Outcome& outcome = emulated->outcome;
   if (!outcome.ok()) return {{}, "the kernel faults on the generated inputs: " + outcome.faults.front().message};
   size_t number = 0;
-  for (const GeneratedParameter& parameter : generated->parameters)
-    for (const GeneratedBuffer& buffer : parameter.buffers) {
-      const size_t at = run.memory.size();
-      run.memory.resize(at + buffer.bytes.size());
-      if (auto read = device.read(emulated->addresses[number++], std::span(run.memory).subspan(at)); !read)
-        return {{}, read.error().message()};
-    }
+  for (const GeneratedBuffer* buffer : all_buffers(*generated)) {
+    const emulator::Address address = emulated->addresses[number++];
+    if (buffer->bytes.empty()) continue;
+    const size_t at = run.memory.size();
+    run.memory.resize(at + buffer->bytes.size());
+    if (auto read = device.read(address, std::span(run.memory).subspan(at)); !read) return {{}, read.error().message()};
+  }
   return run;
 }
 
@@ -73,6 +77,73 @@ bool is_approximate(const ptx::Function& kernel) {
   });
 }
 
+// What lies behind the buffers of a launch on a GPU.
+class GpuBuffers {
+ public:
+  GpuBuffers(const driver::ContextPointer& context, const driver::Stream& stream, uint32_t address_bytes)
+      : context_(context), stream_(stream), address_bytes_(address_bytes) {}
+
+  // PlaceBuffer of argument_of().
+  Result<std::vector<std::byte>> operator()(const GeneratedBuffer& buffer) {
+    if (!buffer.object.empty()) {
+      const auto spec = parse_object_spec(buffer.object);
+      if (!spec) return tl::unexpected(spec.error());
+      auto object = GpuObject::create(context_, *spec, buffer.bytes, stream_);
+      if (!object) return tl::unexpected(object.error());
+      auto value = object->value();
+      placed_.push_back({std::move(*object), buffer.bytes.size()});
+      return value;
+    }
+    auto memory = driver::DeviceMemory::allocate(context_, buffer.bytes.size());
+    if (!memory) return tl::unexpected(memory.error());
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(buffer.bytes.data());
+    if (auto done = memory->upload({bytes, buffer.bytes.size()}, stream_); !done) return tl::unexpected(done.error());
+    const uint64_t address = memory->handle();
+    placed_.push_back({std::move(*memory), buffer.bytes.size()});
+    return address_value(address, address_bytes_);
+  }
+
+  // A variable of the kernel's module that is given bytes, or stands for an object.
+  Result<void> set(const driver::Kernel& kernel, const GeneratedParameter& variable) {
+    const auto value = argument_of(variable, std::ref(*this));
+    if (!value) return tl::unexpected(value.error());
+    if (!variable.buffers.empty())
+      return std::get<GpuObject>(placed_.back().memory).bind(kernel.handle(), variable.name);
+    auto done = kernel.write_variable(stream_, variable.name, *value);
+    return done ? stream_.wait() : done;  // `value` is read until then
+  }
+
+  // What they hold, one after the other; done once the stream has been waited for.
+  Result<void> download(std::vector<std::byte>& into) const {
+    size_t size_bytes = 0;
+    for (const Placed& each : placed_) size_bytes += each.size_bytes;
+    into.resize(size_bytes);
+    size_t at = 0;
+    Result<void> done;
+    for (const Placed& each : placed_) {
+      const std::span bytes = std::span(into).subspan(at, each.size_bytes);
+      at += each.size_bytes;
+      if (bytes.empty() || !done) continue;
+      if (const auto* object = std::get_if<GpuObject>(&each.memory))
+        done = object->download(bytes, stream_);
+      else
+        done = std::get<driver::DeviceMemory>(each.memory)
+                   .download({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}, stream_);
+    }
+    return done;
+  }
+
+ private:
+  struct Placed {
+    std::variant<driver::DeviceMemory, GpuObject> memory;
+    size_t size_bytes;
+  };
+  const driver::ContextPointer& context_;
+  const driver::Stream& stream_;
+  uint32_t address_bytes_;
+  std::vector<Placed> placed_;
+};
+
 Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
                const flow::LaunchFacts* facts, int level) {
   const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
@@ -82,32 +153,22 @@ Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module,
   auto loaded =
       driver::Kernel::load_unverified(context, std::string(module.text), {std::string(kernel.name), 0, {}}, level);
   if (!loaded) return {{}, loaded.error().message()};
-  std::vector<driver::DeviceMemory> buffers;
+  GpuBuffers buffers(context, *stream, generated->address_bytes);
   std::vector<std::vector<std::byte>> arguments;
   for (const GeneratedParameter& parameter : generated->parameters) {
-    std::vector<uint64_t> addresses;
-    for (const GeneratedBuffer& buffer : parameter.buffers) {
-      auto memory = driver::DeviceMemory::allocate(context, buffer.bytes.size());
-      if (!memory) return {{}, memory.error().message()};
-      const auto* const bytes = reinterpret_cast<const uint8_t*>(buffer.bytes.data());
-      if (auto done = memory->upload({bytes, buffer.bytes.size()}, *stream); !done) return {{}, done.error().message()};
-      addresses.push_back(memory->handle());
-      buffers.push_back(std::move(*memory));
-    }
-    arguments.push_back(argument_of(parameter, addresses, generated->address_bytes));
+    auto value = argument_of(parameter, std::ref(buffers));
+    if (!value) return {{}, value.error().message()};
+    arguments.push_back(std::move(*value));
   }
+  for (const GeneratedParameter& variable : generated->variables)
+    if (auto set = buffers.set(*loaded, variable); !set) return {{}, set.error().message()};
   const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
   const emulator::LaunchShape& shape = generated->shape;
   auto done = loaded->launch_unchecked(
       *stream, {axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes, axes(shape.cluster)}, arguments);
   if (done) done = stream->wait();
   Run run;
-  for (const driver::DeviceMemory& buffer : buffers) {
-    const size_t at = run.memory.size();
-    run.memory.resize(at + buffer.size_bytes());
-    if (done)
-      done = buffer.download({reinterpret_cast<uint8_t*>(run.memory.data()) + at, buffer.size_bytes()}, *stream);
-  }
+  if (done) done = buffers.download(run.memory);
   if (done) done = stream->wait();
   if (!done) {
     run.trouble = done.error().message();

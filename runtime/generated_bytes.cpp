@@ -97,4 +97,10 @@ std::vector<std::byte> repeated_bytes(std::string_view hex, size_t size_bytes) {
   return bytes;
 }
 
+std::vector<std::byte> address_value(uint64_t address, uint32_t address_bytes) {
+  std::vector<std::byte> bytes(address_bytes);
+  std::memcpy(bytes.data(), &address, address_bytes);
+  return bytes;
+}
+
 }  // namespace ptxkit

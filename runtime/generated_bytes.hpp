@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -29,5 +30,8 @@ std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed);
 
 // The bytes that `hex` spells, again and again; zeros where it spells none.
 std::vector<std::byte> repeated_bytes(std::string_view hex, size_t size_bytes);
+
+// An address as a parameter holds it.
+std::vector<std::byte> address_value(uint64_t address, uint32_t address_bytes);
 
 }  // namespace ptxkit

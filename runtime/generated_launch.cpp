@@ -12,6 +12,7 @@
 #include "runtime/aggregate_members.hpp"
 #include "runtime/generated_bytes.hpp"
 #include "runtime/generated_scalars.hpp"
+#include "runtime/objects/object_spec.hpp"
 #include "support/hex.hpp"
 
 namespace ptxkit {
@@ -138,14 +139,33 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   unsigned buffer_count = 0, scalar_count = 0;
   const std::vector<uint64_t> constants = compared_constants(kernel);
   const auto content = static_cast<unsigned>(content_of(kernel, variant));
-  uint64_t largest_buffer_bytes = 0;
+  std::optional<Error> refused;
   const auto add_buffer = [&](GeneratedParameter& out, uint64_t offset, uint64_t size_bytes,
-                              std::span<const std::byte> given) {
+                              std::span<const std::byte> given, const std::string& object) {
+    if (refused) return;
     const unsigned seed = content + kContents * buffer_count++;
-    if (size_bytes == 0) size_bytes = given.empty() ? kDefaultBufferBytes : given.size();
-    largest_buffer_bytes = std::max(largest_buffer_bytes, size_bytes);
-    if (size_bytes > kLargestBufferBytes) return;
-    resize(out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), {}}), size_bytes);
+    uint64_t value_bytes = launch.address_bytes;
+    if (!object.empty()) {
+      const auto spec = parse_object_spec(object);
+      if (!spec) return void(refused = spec.error());
+      size_bytes = spec->size_bytes();
+      value_bytes = spec->value_bytes();
+    } else if (size_bytes == 0) {
+      size_bytes = given.empty() ? kDefaultBufferBytes : given.size();
+    }
+    if (offset + value_bytes > out.value.size()) {
+      refused = Error{fmt::format("'{}' has {} bytes, and what is to lie at {} of it {}", out.name, out.value.size(),
+                                  offset, value_bytes),
+                      {},
+                      {}};
+    } else if (size_bytes > kLargestBufferBytes) {
+      refused = Error{fmt::format("a buffer of {} bytes is more than a launch is made up with, {}", size_bytes,
+                                  kLargestBufferBytes),
+                      {},
+                      {}};
+    } else {
+      resize(out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), object, {}}), size_bytes);
+    }
   };
   for (const ptx::VariableId id : kernel.parameters) {
     const ptx::Variable& parameter = module.variables[id];
@@ -169,18 +189,22 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
       std::ranges::copy_n(known->content.begin(), std::min(known->content.size(), out.value.size()), out.value.begin());
       return !known->content.empty();
     };
-    if (parameter.is_array) {
+    if (known != nullptr && !known->object.empty()) {
+      out.value.resize(parameter.is_array ? parameter.size_bytes : ptx::byte_width(parameter.type));
+      buffer_count = std::max(buffer_count, number);
+      add_buffer(out, 0, 0, known->content, known->object);
+    } else if (parameter.is_array) {
       out.value.resize(parameter.size_bytes);
       const bool is_given = take_content();
       const bool has_members = known != nullptr && !known->members.empty();
       if (has_members)
         for (const flow::MemberFacts& member : known->members)
           if (member.offset + launch.address_bytes <= out.value.size())
-            add_buffer(out, member.offset, member.size_bytes, member.content);
+            add_buffer(out, member.offset, member.size_bytes, member.content, member.object);
       if (!members) members = aggregate_members(module, kernel, parts);
       for (const AggregateMember& member : *members) {
         if (member.parameter != id || member.offset + member.size_bytes > out.value.size()) continue;
-        if (member.is_address && !has_members) add_buffer(out, member.offset, 0, {});
+        if (member.is_address && !has_members) add_buffer(out, member.offset, 0, {}, {});
         if (member.is_address || is_given) continue;
         const uint64_t scalar = scalar_of(member.type);
         std::memcpy(&out.value[member.offset], &scalar, std::min<size_t>(member.size_bytes, sizeof scalar));
@@ -193,24 +217,41 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
       out.value.resize(launch.address_bytes);
       buffer_count = std::max(buffer_count, number);
       add_buffer(out, 0, known != nullptr ? known->size_bytes : 0,
-                 known != nullptr ? std::span(known->content) : std::span<const std::byte>());
+                 known != nullptr ? std::span(known->content) : std::span<const std::byte>(), {});
     }
   }
-  if (largest_buffer_bytes > kLargestBufferBytes)
-    return fail(fmt::format("a buffer of {} bytes is more than a launch is made up with, {}", largest_buffer_bytes,
-                            kLargestBufferBytes));
+  for (const ptx::Variable& variable : module.variables) {
+    if (facts == nullptr || variable.function != ptx::kNone) continue;
+    const auto known = facts->variables.find(variable.name);
+    if (known == facts->variables.end()) continue;
+    GeneratedParameter& out = launch.variables.emplace_back();
+    out.name = variable.name;
+    out.value = repeated_bytes(hex_of(known->second.content), variable.size_bytes);
+    if (!known->second.object.empty()) add_buffer(out, 0, 0, known->second.content, known->second.object);
+  }
+  if (refused) return tl::unexpected(std::move(*refused));
   return launch;
+}
+
+std::vector<const GeneratedBuffer*> all_buffers(const GeneratedLaunch& launch) {
+  std::vector<const GeneratedBuffer*> buffers;
+  for (const auto* list : {&launch.parameters, &launch.variables})
+    for (const GeneratedParameter& each : *list)
+      for (const GeneratedBuffer& buffer : each.buffers) buffers.push_back(&buffer);
+  return buffers;
 }
 
 void resize(GeneratedBuffer& buffer, uint64_t size_bytes) {
   buffer.bytes = buffer.hex.empty() ? generated_bytes(size_bytes, buffer.seed) : repeated_bytes(buffer.hex, size_bytes);
 }
 
-std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,
-                                   uint32_t address_bytes) {
+Result<std::vector<std::byte>> argument_of(const GeneratedParameter& parameter, const PlaceBuffer& place) {
   std::vector<std::byte> value = parameter.value;
-  for (size_t i = 0; i < parameter.buffers.size(); ++i)
-    std::memcpy(&value[parameter.buffers[i].offset], &addresses[i], address_bytes);
+  for (const GeneratedBuffer& buffer : parameter.buffers) {
+    const auto placed = place(buffer);
+    if (!placed) return placed;
+    std::ranges::copy(*placed, value.begin() + static_cast<std::ptrdiff_t>(buffer.offset));
+  }
   return value;
 }
 
@@ -223,15 +264,30 @@ Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& modu
   if (!program) return tl::unexpected(program.error());
   EmulatedLaunch run{*program, {}, {}, {}};
   std::vector<emulator::Argument> arguments;
+  const auto value_of = [&](const GeneratedParameter& parameter) {
+    return argument_of(parameter, [&](const GeneratedBuffer& buffer) -> Result<std::vector<std::byte>> {
+      emulator::Address& address = run.addresses.emplace_back(0);
+      if (!buffer.bytes.empty()) {
+        const auto allocated = device.allocate(buffer.bytes.size(), parameter.name);
+        if (!allocated) return tl::unexpected(allocated.error());
+        address = *allocated;
+        if (auto written = device.write(address, buffer.bytes); !written) return tl::unexpected(written.error());
+      }
+      if (buffer.object.empty()) return address_value(address, launch.address_bytes);
+      const auto spec = parse_object_spec(buffer.object);
+      if (!spec) return tl::unexpected(spec.error());
+      return object_value(device, *spec, address);
+    });
+  };
   for (const GeneratedParameter& parameter : launch.parameters) {
-    const size_t first = run.addresses.size();
-    for (const GeneratedBuffer& buffer : parameter.buffers) {
-      const auto allocated = device.allocate(buffer.bytes.size(), parameter.name);
-      if (!allocated) return tl::unexpected(allocated.error());
-      run.addresses.push_back(*allocated);
-      if (auto written = device.write(*allocated, buffer.bytes); !written) return tl::unexpected(written.error());
-    }
-    arguments.push_back({argument_of(parameter, std::span(run.addresses).subspan(first), launch.address_bytes)});
+    auto value = value_of(parameter);
+    if (!value) return tl::unexpected(value.error());
+    arguments.push_back({std::move(*value)});
+  }
+  for (const GeneratedParameter& variable : launch.variables) {
+    const auto value = value_of(variable);
+    if (!value) return tl::unexpected(value.error());
+    if (auto written = program->write(variable.name, *value); !written) return tl::unexpected(written.error());
   }
   auto watched = emulator::launch_watched(*program, kernel.name, launch.shape, arguments, watched_lines, options);
   if (!watched) return tl::unexpected(watched.error());

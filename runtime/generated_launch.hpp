@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,18 +24,19 @@ namespace ptxkit {
 // what it compares with.
 inline constexpr unsigned kSearching = 5;
 
-// A buffer whose address is a parameter or lies in one.
+// A buffer whose address is a parameter or lies in one, or the memory behind an object whose handle or map does.
 struct GeneratedBuffer {
-  uint64_t offset = 0;  // of the address in the parameter
+  uint64_t offset = 0;  // of the address, handle or map in the parameter
   unsigned seed = 0;    // of generated_bytes
   std::string hex;      // what the facts say that it holds, again and again; empty: what the seed makes
+  std::string object;   // as parse_object_spec reads it; empty: it is the buffer's address
   std::vector<std::byte> bytes;
 };
 
 struct GeneratedParameter {
   std::string name;
   bool is_aggregate = false;
-  std::vector<std::byte> value;  // zeros where addresses go
+  std::vector<std::byte> value;  // zeros where addresses, handles and maps go
   std::vector<GeneratedBuffer> buffers;
 };
 
@@ -43,21 +45,25 @@ struct GeneratedLaunch {
   uint32_t address_bytes = 8;
   emulator::LaunchShape shape;
   std::vector<GeneratedParameter> parameters;
+  std::vector<GeneratedParameter> variables;  // of the module, and what the facts say that they hold
 };
 
-// `facts` may be null. What they say of an aggregate beyond its end is left out. Error: they ask for a buffer of more
-// than 1 GiB.
+// `facts` may be null. What they say of an aggregate beyond its end, and of variables that the module does not have, is
+// left out. Error: they ask for a buffer of more than 1 GiB; an object is spelled as none.
 Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
                                         const flow::LaunchFacts* facts, unsigned variant);
+
+// Those of all parameters and then of all variables.
+std::vector<const GeneratedBuffer*> all_buffers(const GeneratedLaunch& launch);
 
 // Gives a buffer another size; what it holds goes on as it began.
 void resize(GeneratedBuffer& buffer, uint64_t size_bytes);
 
-// A parameter as the kernel takes it: with the addresses of its buffers, one after the other.
-std::vector<std::byte> argument_of(const GeneratedParameter& parameter, std::span<const uint64_t> addresses,
-                                   uint32_t address_bytes);
+// A parameter as the kernel takes it. `place` makes each of its buffers and gives its address, handle or map.
+using PlaceBuffer = std::function<Result<std::vector<std::byte>>(const GeneratedBuffer& buffer)>;
+Result<std::vector<std::byte>> argument_of(const GeneratedParameter& parameter, const PlaceBuffer& place);
 
-// One run on the emulator. `addresses` are those of all buffers of all parameters, in their order.
+// One run on the emulator. `addresses` are those of all_buffers(); 0 where one has no bytes.
 struct EmulatedLaunch {
   emulator::Program program;
   std::vector<emulator::Address> addresses;

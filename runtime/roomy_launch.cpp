@@ -13,8 +13,8 @@ constexpr uint64_t kMaxSteps = 500'000;
 bool is_size_promised(const GeneratedParameter& parameter, const flow::LaunchFacts* facts) {
   if (facts == nullptr) return false;
   const auto known = facts->parameters.find(parameter.name);
-  return known != facts->parameters.end() &&
-         (known->second.size_bytes != 0 || !known->second.members.empty() || !known->second.content.empty());
+  return known != facts->parameters.end() && (known->second.size_bytes != 0 || !known->second.members.empty() ||
+                                              !known->second.content.empty() || !known->second.object.empty());
 }
 
 }  // namespace

@@ -11,11 +11,18 @@
 
 namespace ptxkit::flow {
 
-// A buffer whose address lies in a parameter that is an aggregate.
+// A buffer or an object whose address, handle or map lies in a parameter that is an aggregate.
 struct MemberFacts {
-  uint64_t offset = 0;      // of the address in the parameter
+  uint64_t offset = 0;      // of it in the parameter
   uint64_t size_bytes = 0;  // 0: nothing is promised
   std::vector<std::byte> content;
+  std::string object;
+};
+
+// What a run gives a variable of the module.
+struct VariableFacts {
+  std::vector<std::byte> content;  // again and again
+  std::string object;
 };
 
 // What the host promises of one parameter.
@@ -24,8 +31,10 @@ struct ParameterFacts {
   uint64_t size_bytes = 0;            // of the buffer; 0: nothing is promised
   bool is_read_only = false;          // of a pointer or handle: nothing writes its memory while the kernel runs
   std::optional<uint64_t> low, high;  // of a scalar, inclusive
-  // For runs: what a buffer holds, again and again; of a parameter that is no pointer its bytes.
+  // For runs: what a buffer or an object's memory holds, again and again; of a parameter that is neither its bytes.
   std::vector<std::byte> content;
+  // For runs: the texture, surface, sampler or tensor map, as runtime/objects/object_spec.hpp spells it. Empty: none.
+  std::string object;
   std::vector<MemberFacts> members;
 };
 
@@ -34,6 +43,7 @@ struct LaunchFacts {
   uint32_t block[3] = {0, 0, 0}, grid[3] = {0, 0, 0};  // 0: nothing is promised
   uint64_t dynamic_shared_bytes = 0;
   std::map<std::string, ParameterFacts, std::less<>> parameters;
+  std::map<std::string, VariableFacts, std::less<>> variables;
 };
 
 struct LaunchShape {

@@ -46,6 +46,11 @@ class Reader {
         for (const Json& each : *found)
           if (auto done = parameter(name, each, facts); !done) return done;
       }
+      if (const auto found = entry.find("variables"); found != entry.end()) {
+        if (!found->is_array()) return refuse(fmt::format("'variables' of '{}'", name), "an array", *found);
+        for (const Json& each : *found)
+          if (auto done = variable(name, each, facts); !done) return done;
+      }
       into.insert_or_assign(name, std::move(facts));
     }
     return {};
@@ -100,27 +105,51 @@ class Reader {
     if (known.low && !known.high) known.low.reset();  // only a lower bound: nothing that the analyses use
     if (known.low && *known.low > *known.high)
       return refuse(fmt::format("'max' of parameter '{}'", name), "at least 'min'", each["max"]);
-    if (auto done = content(name, each, known.content); !done) return done;
-    if (auto done = members(name, each, known.members); !done) return done;
+    const std::string what = fmt::format("parameter '{}'", name);
+    if (auto done = content(what, each, known.content); !done) return done;
+    if (auto done = object(what, each, known.object); !done) return done;
+    if (auto done = members(what, each, known.members); !done) return done;
     facts.parameters.insert_or_assign(name, std::move(known));
     return {};
   }
 
-  // 'hex' of a parameter or member.
-  Result<void> content(const std::string& name, const Json& each, std::vector<std::byte>& into) const {
+  Result<void> variable(const std::string& entry, const Json& each, flow::LaunchFacts& facts) const {
+    if (!each.is_object() || !each.contains("name") || !each["name"].is_string())
+      return refuse(fmt::format("a variable of '{}'", entry), "an object with a 'name'", each);
+    flow::VariableFacts known;
+    const std::string name = each["name"], what = fmt::format("variable '{}'", name);
+    if (auto done = content(what, each, known.content); !done) return done;
+    if (auto done = object(what, each, known.object); !done) return done;
+    if (known.content.empty() && known.object.empty()) return refuse(what, "'hex' or 'object'", each);
+    facts.variables.insert_or_assign(name, std::move(known));
+    return {};
+  }
+
+  // 'hex' of a parameter, member or variable.
+  Result<void> content(const std::string& whose, const Json& each, std::vector<std::byte>& into) const {
     const auto found = each.find("hex");
     if (found == each.end()) return {};
     auto bytes = found->is_string() ? bytes_of_hex(found->get<std::string>()) : std::nullopt;
     if (!bytes || bytes->empty())
-      return refuse(fmt::format("'hex' of parameter '{}'", name), "pairs of hexadecimal digits", *found);
+      return refuse(fmt::format("'hex' of {}", whose), "pairs of hexadecimal digits", *found);
     into = std::move(*bytes);
     return {};
   }
 
-  Result<void> members(const std::string& name, const Json& each, std::vector<flow::MemberFacts>& into) const {
+  // 'object' of the same. Its words are read where it is made.
+  Result<void> object(const std::string& whose, const Json& each, std::string& into) const {
+    const auto found = each.find("object");
+    if (found == each.end()) return {};
+    if (!found->is_string() || found->get<std::string>().empty())
+      return refuse(fmt::format("'object' of {}", whose), "tex:LIST, surf:LIST, sampler:LIST or tensor:LIST", *found);
+    into = *found;
+    return {};
+  }
+
+  Result<void> members(const std::string& whose, const Json& each, std::vector<flow::MemberFacts>& into) const {
     const auto found = each.find("members");
     if (found == each.end()) return {};
-    const std::string what = fmt::format("'members' of parameter '{}'", name);
+    const std::string what = fmt::format("'members' of {}", whose);
     if (!found->is_array()) return refuse(what, "an array", *found);
     for (const Json& member : *found) {
       const auto is_number = [&](const char* key, bool is_needed) {
@@ -129,8 +158,9 @@ class Reader {
       };
       if (!member.is_object() || !is_number("offset", true) || !is_number("bytes", false))
         return refuse(what, "objects with numbers 'offset' and 'bytes'", member);
-      flow::MemberFacts known{member["offset"], member.value("bytes", uint64_t{0}), {}};
-      if (auto done = content(name, member, known.content); !done) return done;
+      flow::MemberFacts known{member["offset"], member.value("bytes", uint64_t{0}), {}, {}};
+      if (auto done = content(whose, member, known.content); !done) return done;
+      if (auto done = object(whose, member, known.object); !done) return done;
       into.push_back(std::move(known));
     }
     return {};

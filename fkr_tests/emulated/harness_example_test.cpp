@@ -67,4 +67,76 @@ TEST_F(AdditionOnTheEmulator, TooLargeACountIsCaught) {
       << failed.error().message();
 }
 
+// What is not in a buffer: a texture by its handle and one by its name, a surface, and variables of the module.
+constexpr std::string_view kImagesPtx = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+
+.const .align 4 .u32 step = 1;
+.global .align 4 .u32 runs;
+.global .texref mask;
+
+.visible .entry count() { .reg .b32 %old; .reg .b32 %step;
+  ld.const.u32 %step, [step];
+  atom.global.add.u32 %old, [runs], %step;
+  ret;
+}
+.visible .entry draw(.param .u64 picture, .param .u64 canvas)
+{
+  .reg .b16 %low;
+  .reg .b32 %x, %y, %a<4>, %b<4>;
+  .reg .b64 %picture, %canvas;
+  ld.param.u64 %picture, [picture];
+  ld.param.u64 %canvas, [canvas];
+  mov.u32 %x, %tid.x;
+  mov.u32 %y, 0;
+  tex.2d.v4.u32.s32 {%a0, %a1, %a2, %a3}, [%picture, {%x, %y}];
+  tex.2d.v4.u32.s32 {%b0, %b1, %b2, %b3}, [mask, {%x, %y}];
+  and.b32 %a0, %a0, %b0;
+  cvt.u16.u32 %low, %a0;
+  sust.b.1d.b8.trap [%canvas, {%x}], {%low};
+  ret;
+}
+)";
+
+template <class Backend>
+class Images : public ptxkit::harness::KernelTest<Backend> {};
+TYPED_TEST_SUITE(Images, ptxkit::harness::Backends);
+
+TYPED_TEST(Images, AreArgumentsOrHaveNames) {
+  this->load(kImagesPtx, "images.ptx");
+  const auto picture = this->object("picture", "tex:4x1,u8,integer", std::vector<uint8_t>{1, 2, 3, 255});
+  const auto mask = this->object("mask", "tex:4x1,u8,integer", std::vector<uint8_t>{255, 0, 1, 15});
+  const auto canvas = this->object("canvas", "surf:1d,4,u8", std::vector<uint8_t>(4, 9));
+  this->bind("mask", mask);
+  this->launch("draw", {.block = {4}}, picture, canvas);
+  EXPECT_EQ(this->template download<uint8_t>(canvas), (std::vector<uint8_t>{1, 0, 1, 15}));
+  EXPECT_EQ(this->template download<uint8_t>(picture), (std::vector<uint8_t>{1, 2, 3, 255}));
+}
+
+// A module stays loaded from one launch to the next.
+TYPED_TEST(Images, VariablesOfTheModuleAreKept) {
+  this->load(kImagesPtx, "images.ptx");
+  const auto word = [](uint8_t value) {
+    return std::vector<std::byte>{std::byte{value}, std::byte{0}, std::byte{0}, std::byte{0}};
+  };
+  EXPECT_EQ(this->read_variable("runs"), word(0));
+  this->launch("count", {.grid = {2}});
+  EXPECT_EQ(this->read_variable("runs"), word(2));
+  this->write_variable("step", std::vector<uint32_t>{10});
+  this->launch("count", {});
+  EXPECT_EQ(this->read_variable("runs"), word(12));
+  EXPECT_EQ(this->read_variable("step"), word(10));
+}
+
+TYPED_TEST(Images, WhatTheModuleDoesNotHaveIsSaid) {
+  this->load(kImagesPtx, "images.ptx");
+  std::vector<std::byte> bytes(5);
+  EXPECT_FALSE(this->backend().write_variable("steps", bytes));
+  EXPECT_FALSE(this->backend().read_variable("step", bytes));
+  const auto canvas = this->object("canvas", "surf:1d,4,u8", std::vector<uint8_t>(4));
+  EXPECT_FALSE(this->backend().bind("masks", canvas));
+}
+
 }  // namespace

@@ -28,6 +28,7 @@
 
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/objects/object_spec.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::harness {
@@ -42,6 +43,13 @@ struct Buffer {
   size_t count = 0;
 };
 
+// A texture, surface, sampler or tensor map. As an argument it is its handle or map.
+struct Object {
+  std::vector<std::byte> value;
+  uint64_t memory = 0;    // of the emulator its address, of a GPU its number
+  size_t size_bytes = 0;  // of its texels or elements
+};
+
 class EmulatorBackend {
  public:
   static constexpr std::string_view kName = "emulator";
@@ -52,6 +60,27 @@ class EmulatorBackend {
   }
   Result<void> write(uint64_t address, std::span<const std::byte> bytes) { return device_.write(address, bytes); }
   Result<void> read(uint64_t address, std::span<std::byte> bytes) { return device_.read(address, bytes); }
+
+  Result<Object> make(const ObjectSpec& spec, std::span<const std::byte> bytes, const std::string& name) {
+    Object object{{}, 0, bytes.size()};
+    if (!bytes.empty()) {
+      auto allocated = device_.allocate(bytes.size(), name);
+      if (!allocated) return tl::unexpected(allocated.error());
+      object.memory = *allocated;
+      if (auto done = device_.write(object.memory, bytes); !done) return tl::unexpected(done.error());
+    }
+    auto value = object_value(device_, spec, object.memory);
+    if (!value) return tl::unexpected(value.error());
+    object.value = std::move(*value);
+    return object;
+  }
+  Result<void> read(const Object& object, std::span<std::byte> bytes) {
+    return bytes.empty() ? Result<void>() : device_.read(object.memory, bytes);
+  }
+  Result<void> bind(const std::string& name, const Object& object) { return program_->write(name, object.value); }
+  Result<void> write_variable(const std::string& name, std::span<const std::byte> bytes) {
+    return program_->write(name, bytes);
+  }
 
   Result<void> load(std::string text, std::string path) {
     auto program = emulator::Program::load_text(device_, std::move(text), path);
@@ -70,14 +99,10 @@ class EmulatorBackend {
     return {};
   }
 
-  // What a module-scope .global variable holds now.
-  Result<std::vector<std::byte>> read_variable(std::string_view name) {
-    auto variable = program_->global(name);
-    if (!variable) return tl::unexpected(variable.error());
-    std::vector<std::byte> bytes(variable->size_bytes);
-    if (auto done = program_->read(name, bytes); !done) return tl::unexpected(done.error());
-    return bytes;
+  Result<void> read_variable(const std::string& name, std::span<std::byte> bytes) {
+    return program_->read(name, bytes);
   }
+  const emulator::Program& program() const { return *program_; }
 
   emulator::LaunchOptions options{.max_steps = 200'000'000};
   emulator::Outcome last;  // `output` is what the kernel printed
@@ -117,14 +142,50 @@ class CudaBackend {
     return done ? stream->wait() : done;
   }
 
-  // Through the emulator's loader first: it knows the parameters of every entry.
+  Result<Object> make(const ObjectSpec& spec, std::span<const std::byte> bytes, const std::string&) {
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    auto object = GpuObject::create(*device(), spec, bytes, *stream);
+    if (!object) return tl::unexpected(object.error());
+    if (auto done = stream->wait(); !done) return tl::unexpected(done.error());
+    objects_.push_back(std::move(*object));
+    return Object{objects_.back().value(), objects_.size() - 1, bytes.size()};
+  }
+  Result<void> read(const Object& object, std::span<std::byte> bytes) {
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    auto done = objects_[object.memory].download(bytes, *stream);
+    return done ? stream->wait() : done;
+  }
+  Result<void> bind(const std::string& name, const Object& object) {
+    return objects_[object.memory].bind(kernel_->handle(), name);
+  }
+  Result<void> write_variable(const std::string& name, std::span<const std::byte> bytes) {
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    auto done = kernel_->write_variable(*stream, name, bytes);
+    return done ? stream->wait() : done;
+  }
+  Result<void> read_variable(const std::string& name, std::span<std::byte> bytes) {
+    auto stream = driver::Stream::create(*device());
+    if (!stream) return tl::unexpected(stream.error());
+    auto done = kernel_->read_variable(*stream, name, bytes);
+    return done ? stream->wait() : done;
+  }
+
+  // Through the emulator's loader first: it knows the parameters of every entry, and every variable.
   Result<void> load(std::string text, std::string path) {
     auto program = emulator::Program::load_text(shapes_, text, std::move(path));
     if (!program) return tl::unexpected(program.error());
     program_.emplace(std::move(*program));
-    text_ = std::move(text);
+    if (program_->entries().empty()) return fail("the module has no entries", path);
+    auto kernel =
+        driver::Kernel::load_unverified(*device(), std::move(text), {program_->entries().front().name, 0, {}});
+    if (!kernel) return tl::unexpected(kernel.error());
+    kernel_.emplace(std::move(*kernel));
     return {};
   }
+  const emulator::Program& program() const { return *program_; }
 
   Result<void> launch(std::string_view entry, const LaunchShape& shape, std::span<const Argument> arguments) {
     auto info = program_->entry(entry);
@@ -140,14 +201,13 @@ class CudaBackend {
                     std::to_string(values[i].size()) + " bytes, the parameter has " +
                     std::to_string(info->parameters[i].size_bytes));
     }
-    auto kernel = driver::Kernel::load_unverified(*device(), text_, {info->name, 0, {}});
-    if (!kernel) return tl::unexpected(kernel.error());
+    if (auto done = kernel_->select({info->name, 0, {}}); !done) return done;
     auto stream = driver::Stream::create(*device());
     if (!stream) return tl::unexpected(stream.error());
     const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
     const driver::LaunchGeometry geometry{axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes,
                                           axes(shape.cluster)};
-    auto done = kernel->launch_unchecked(*stream, geometry, values);
+    auto done = kernel_->launch_unchecked(*stream, geometry, values);
     return done ? stream->wait() : done;
   }
 
@@ -168,8 +228,9 @@ class CudaBackend {
 
   emulator::Device shapes_;
   std::optional<emulator::Program> program_;
-  std::string text_;
+  std::optional<driver::Kernel> kernel_;
   std::vector<driver::DeviceMemory> memory_;
+  std::vector<GpuObject> objects_;
 };
 
 using Backends = ::testing::Types<EmulatorBackend, CudaBackend>;
@@ -217,6 +278,53 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
+  // A texture, surface, sampler or tensor map as `ptx-debug run --arg` spells it (tex:2d,8x8,f32), with its texels or
+  // elements: exactly their bytes.
+  template <class T>
+  Object object(const std::string& name, std::string_view spelling, const std::vector<T>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    auto spec = parse_object_spec(spelling);
+    EXPECT_TRUE(spec) << spec.error().message();
+    if (!spec) return {};
+    EXPECT_EQ(spec->size_bytes(), bytes.size()) << spelling;
+    if (spec->size_bytes() != bytes.size()) return {};
+    auto made = backend_.make(*spec, bytes, name);
+    EXPECT_TRUE(made) << made.error().message();
+    return made ? std::move(*made) : Object{};
+  }
+
+  // What its memory holds now.
+  template <class T = std::byte>
+  std::vector<T> download(const Object& object) {
+    std::vector<T> values(object.size_bytes / sizeof(T));
+    auto done = backend_.read(object, std::as_writable_bytes(std::span(values)));
+    EXPECT_TRUE(done) << done.error().message();
+    return values;
+  }
+
+  // Makes a .texref, .surfref or .samplerref of the module stand for it.
+  void bind(const std::string& name, const Object& object) {
+    auto done = backend_.bind(name, object);
+    ASSERT_TRUE(done) << done.error().message();
+  }
+
+  // The first bytes of a .global or .const variable of the module.
+  template <class T>
+  void write_variable(const std::string& name, const std::vector<T>& values) {
+    auto done = backend_.write_variable(name, std::as_bytes(std::span(values)));
+    ASSERT_TRUE(done) << done.error().message();
+  }
+
+  // What a .global or .const variable holds now, all of it.
+  std::vector<std::byte> read_variable(const std::string& name) {
+    auto variable = backend_.program().global(name);
+    EXPECT_TRUE(variable) << variable.error().message();
+    std::vector<std::byte> bytes(variable ? variable->size_bytes : 0);
+    auto done = backend_.read_variable(name, bytes);
+    EXPECT_TRUE(done) << done.error().message();
+    return bytes;
+  }
+
   // Arguments: buffers, scalars and structures of exactly the parameter's size (uint32_t{3}, not 3u in doubt), or an
   // Argument that holds its bytes.
   template <class... Values>
@@ -244,6 +352,7 @@ class KernelTest : public ::testing::Test {
     return Argument::of(value);
   }
   static Argument argument(const Argument& bytes) { return bytes; }
+  static Argument argument(const Object& object) { return {object.value}; }
 
   Backend backend_;
 };

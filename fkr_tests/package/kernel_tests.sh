@@ -18,8 +18,16 @@ cd "$scratch/tests"
 build/saxpy_test
 build/saxpy_fkr_test
 
-# What it writes notices every change: of the example, and of a kernel that takes an aggregate.
-cp "$here/gather.ptx" .
+# What it writes notices every change: of the example, of a kernel that takes an aggregate, and of kernels that take
+# textures, surfaces and tensor maps.
+cp "$here/gather.ptx" "$here/images.ptx" .
 "$here/planted_changes.py" "$ptx_debug" "$here/planted_changes_here.json" . "$scratch/planted" "$scratch/prefix" >"$scratch/planted.log" 2>&1 \
   || { cat "$scratch/planted.log"; exit 1; }
 tail -1 "$scratch/planted.log"
+
+# The same launches through the driver API, by a driver that has the emulator for a GPU.
+for test in saxpy gather images; do
+  PTXKIT_LIBCUDA="$build/tests/libemulatedcuda.so" "$scratch/planted/build/${test}_fkr_test" >"$scratch/driver.log" 2>&1 \
+    || { cat "$scratch/driver.log"; exit 1; }
+  if grep SKIPPED "$scratch/driver.log"; then exit 1; fi
+done

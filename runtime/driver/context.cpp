@@ -325,4 +325,47 @@ Result<void> Kernel::launch_unchecked(const Stream& stream, const LaunchGeometry
   return done;
 }
 
+Result<void> Kernel::select(LaunchContract contract) {
+  CuFunction function = nullptr;
+  auto done = on(context(), "cuModuleGetFunction",
+                 [&] { return context().api().module_get_function(&function, handle(), contract.name.c_str()); });
+  if (!done) {
+    done.error().where = fmt::format("{}, kernel {}", done.error().where, contract.name);
+    return done;
+  }
+  function_ = function;
+  contract_ = std::move(contract);
+  return {};
+}
+
+Result<CuDevicePointer> Kernel::variable(const std::string& name, std::size_t size_bytes) const {
+  if (context().api().module_get_global == nullptr)
+    return fail("the driver gives no addresses of variables", name, "install a newer NVIDIA driver");
+  CuDevicePointer address = 0;
+  std::size_t has_bytes = 0;
+  auto done = on(context(), "cuModuleGetGlobal",
+                 [&] { return context().api().module_get_global(&address, &has_bytes, handle(), name.c_str()); });
+  if (done && has_bytes < size_bytes)
+    done = fail(fmt::format("it has {} bytes, not {}", has_bytes, size_bytes), context().info().name);
+  if (done) return address;
+  done.error().where = fmt::format("{}, variable {}", done.error().where, name);
+  return tl::unexpected(done.error());
+}
+
+Result<void> Kernel::write_variable(const Stream& stream, const std::string& name,
+                                    std::span<const std::byte> from) const {
+  const auto address = variable(name, from.size());
+  if (!address) return tl::unexpected(address.error());
+  return on(context(), "cuMemcpyHtoDAsync", [&] {
+    return context().api().memcpy_to_device_async(*address, from.data(), from.size(), stream.handle());
+  });
+}
+
+Result<void> Kernel::read_variable(const Stream& stream, const std::string& name, std::span<std::byte> into) const {
+  const auto address = variable(name, into.size());
+  if (!address) return tl::unexpected(address.error());
+  return on(context(), "cuMemcpyDtoHAsync",
+            [&] { return context().api().memcpy_to_host_async(into.data(), *address, into.size(), stream.handle()); });
+}
+
 }  // namespace ptxkit::driver

@@ -182,6 +182,8 @@ class Kernel : public Owner<CuModule, &Api::module_unload> {
                                         int optimisation_level = 4);
 
   const LaunchContract& contract() const { return contract_; }
+  // Takes another entry of the same module.
+  Result<void> select(LaunchContract contract);
   Result<KernelResources> resources() const;
   // Asynchronous. The arguments are checked against the contract and copied before this returns.
   Result<void> launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
@@ -194,7 +196,13 @@ class Kernel : public Owner<CuModule, &Api::module_unload> {
   Result<void> launch_unchecked(const Stream& stream, const LaunchGeometry& geometry,
                                 std::span<const std::vector<std::byte>> arguments) const;
 
+  // The first bytes of a .global or .const variable of the module. Done once the stream has been waited for; error: the
+  // module has no such variable, or one of fewer bytes.
+  Result<void> write_variable(const Stream& stream, const std::string& name, std::span<const std::byte> from) const;
+  Result<void> read_variable(const Stream& stream, const std::string& name, std::span<std::byte> into) const;
+
  private:
+  Result<CuDevicePointer> variable(const std::string& name, std::size_t size_bytes) const;
   Kernel(ContextPointer context, CuModule module, CuFunction function, LaunchContract contract)
       : Owner(std::move(context), module), function_(function), contract_(std::move(contract)) {}
   CuFunction function_;

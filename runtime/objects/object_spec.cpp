@@ -35,6 +35,10 @@ uint64_t ObjectSpec::size_bytes() const {
   return bytes;
 }
 
+uint64_t ObjectSpec::value_bytes() const {
+  return std::holds_alternative<ImageSpec>(what) ? sizeof(uint64_t) : emulator::kTensorMapBytes;
+}
+
 Result<ObjectSpec> parse_object_spec(std::string_view text) {
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view kind = text.substr(0, colon), list = text.substr(std::min(colon + 1, text.size()));
@@ -90,6 +94,11 @@ Result<GpuObject> GpuObject::create(const driver::ContextPointer& context, const
   auto value = driver_tensor_map(*context, map);
   if (!value) return tl::unexpected(value.error());
   return GpuObject(std::move(*memory), std::move(*value), size_bytes);
+}
+
+Result<void> GpuObject::bind(driver::CuModule module, const std::string& name) const {
+  if (const auto* image = std::get_if<GpuImage>(&storage_)) return image->bind(module, name);
+  return fail("a tensor map has no name in a module", name, "pass it as a parameter");
 }
 
 Result<void> GpuObject::download(std::span<std::byte> bytes, const driver::Stream& stream) const {

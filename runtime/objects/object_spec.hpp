@@ -19,7 +19,8 @@ struct ObjectSpec {
   std::variant<ImageSpec, emulator::TensorMap> what;
 
   bool is_sampler() const;
-  uint64_t size_bytes() const;  // of its texels or elements
+  uint64_t size_bytes() const;   // of its texels or elements
+  uint64_t value_bytes() const;  // of the handle or map
 };
 
 // Errors name the word that is none.
@@ -36,6 +37,8 @@ class GpuObject {
                                   std::span<const std::byte> bytes, const driver::Stream& stream);
 
   const std::vector<std::byte>& value() const { return value_; }
+  // Makes a .texref or .surfref of a module stand for it. Error: it is neither texture nor surface.
+  Result<void> bind(driver::CuModule module, const std::string& name) const;
   // What the memory holds: as many of `bytes` as there are; done once the stream has been waited for.
   Result<void> download(std::span<std::byte> bytes, const driver::Stream& stream) const;
 

@@ -20,8 +20,12 @@ namespace {
 using driver::DeviceMemory;
 using driver::PinnedMemory;
 
-// Device memory, or host memory that kernels write to and that survives them.
-using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory, GpuObject>;
+struct ModuleVariable {
+  std::string name;
+};
+
+// Device memory, host memory that kernels write to and that survives them, or a variable of the kernel's module.
+using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory, GpuObject, ModuleVariable>;
 
 template <class T>
 std::span<const std::uint8_t> byte_view(const T& bytes) {
@@ -97,17 +101,22 @@ std::string describe(const driver::Context& context) {
 
 // What a buffer holds after the run; nothing where it went with its context.
 Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size_t size_bytes,
-                                                      const driver::Stream& stream, bool context_lives) {
+                                                      const driver::Kernel& kernel, const driver::Stream& stream,
+                                                      bool context_lives) {
   std::optional<std::vector<std::byte>> bytes;
   if (const auto* pinned = std::get_if<PinnedMemory>(&memory)) {
     const auto view = std::as_bytes(pinned->bytes()).first(size_bytes);
     bytes.emplace(view.begin(), view.end());
   } else if (!std::holds_alternative<std::monostate>(memory) && context_lives) {
     bytes.emplace(size_bytes);
-    const auto* const object = std::get_if<GpuObject>(&memory);
-    auto read = object != nullptr ? object->download(*bytes, stream)
-                                  : std::get<DeviceMemory>(memory).download(
-                                        {reinterpret_cast<std::uint8_t*>(bytes->data()), size_bytes}, stream);
+    Result<void> read;
+    if (const auto* object = std::get_if<GpuObject>(&memory))
+      read = object->download(*bytes, stream);
+    else if (const auto* variable = std::get_if<ModuleVariable>(&memory))
+      read = kernel.read_variable(stream, variable->name, *bytes);
+    else
+      read =
+          std::get<DeviceMemory>(memory).download({reinterpret_cast<std::uint8_t*>(bytes->data()), size_bytes}, stream);
     if (read) read = stream.wait();
     if (!read) return tl::unexpected(read.error());
   }
@@ -118,9 +127,10 @@ Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size
 
 Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, const std::atomic<bool>& stop) {
   const auto& parameters = run.entry.parameters;
-  if (run.arguments.size() != parameters.size())
-    return fail(fmt::format("launch of '{}': {} arguments, expected {}", run.entry.name, run.arguments.size(),
-                            parameters.size()));
+  const size_t argument_count = run.arguments.size() - run.bindings.size();
+  if (argument_count != parameters.size())
+    return fail(
+        fmt::format("launch of '{}': {} arguments, expected {}", run.entry.name, argument_count, parameters.size()));
   auto session = open_session(run);
   if (!session) return tl::unexpected(session.error());
   auto& [context, stream, kernel, memory] = **session;
@@ -150,6 +160,22 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
       return fail(fmt::format("launch of '{}': argument {} has {} bytes, parameter '{}' has {}", run.entry.name, i,
                               values.back().size(), parameters[i].name, parameters[i].size_bytes));
   }
+  for (size_t i = 0; i < run.bindings.size(); ++i) {
+    const ArgumentSpec& argument = run.arguments[argument_count + i];
+    const std::string& name = run.bindings[i];
+    Result<void> set;
+    if (argument.is_content()) {
+      memory.emplace_back(ModuleVariable{name});
+      set = kernel.write_variable(stream, name, argument.bytes);
+    } else {
+      const auto value = argument_bytes(argument, value_of);
+      if (!value) return tl::unexpected(value.error());
+      const auto* const object = std::get_if<GpuObject>(&memory.back());
+      set = object != nullptr ? object->bind(kernel.handle(), name) : kernel.write_variable(stream, name, *value);
+      if (set) set = stream.wait();  // `value` is read until then
+    }
+    if (!set) return tl::unexpected(set.error());
+  }
 
   const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
   const emulator::LaunchShape& shape = run.shape;
@@ -165,7 +191,8 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
   if (!ended) outcome.status = context->api().stream_synchronize(stream.handle());  // the code: `ended` has a text
   const auto pieces = run.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    auto bytes = content(memory[i], pieces[i]->bytes.size(), stream, outcome.status == 0 && !outcome.is_running());
+    auto bytes =
+        content(memory[i], pieces[i]->bytes.size(), kernel, stream, outcome.status == 0 && !outcome.is_running());
     if (!bytes) return tl::unexpected(bytes.error());
     outcome.buffers.push_back(std::move(*bytes));
   }

@@ -1,9 +1,11 @@
 #include "tools/ptx-debug/kept_promises.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "runtime/objects/object_spec.hpp"
 #include "support/plural.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -11,16 +13,26 @@
 namespace ptxkit::tools {
 namespace {
 
+// Of the handle or map; 0 of none. Its words have been looked at when the file was read.
+uint64_t bytes_of_object(const std::string& spelling) {
+  const auto spec = spelling.empty() ? std::nullopt : std::optional(parse_object_spec(spelling));
+  return spec && *spec ? (*spec)->value_bytes() : 0;
+}
+
 // Why what a launch file says a parameter holds is not what it can hold; empty where it is.
 std::string misfit(const ptx::Variable& parameter, const flow::ParameterFacts& facts, uint32_t address_bits) {
   const uint64_t size_bytes = parameter.is_array ? parameter.size_bytes : ptx::byte_width(parameter.type);
   const bool is_pointer = !parameter.is_array && size_bytes == address_bits / 8;
-  if (!facts.content.empty() && !is_pointer && facts.content.size() != size_bytes)
+  if (!facts.content.empty() && !is_pointer && facts.object.empty() && facts.content.size() != size_bytes)
     return fmt::format("'hex' of {}, the parameter has {}", plural(facts.content.size(), "byte"), size_bytes);
+  if (const uint64_t value_bytes = bytes_of_object(facts.object); value_bytes > size_bytes)
+    return fmt::format("'object' of {}, the parameter has {}", plural(value_bytes, "byte"), size_bytes);
   if (!facts.members.empty() && !parameter.is_array) return "'members', and is no aggregate";
-  for (const flow::MemberFacts& member : facts.members)
-    if (member.offset + address_bits / 8 > size_bytes)
+  for (const flow::MemberFacts& member : facts.members) {
+    const uint64_t value_bytes = member.object.empty() ? address_bits / 8 : bytes_of_object(member.object);
+    if (member.offset + value_bytes > size_bytes)
       return fmt::format("a member at {} that is not within its {}", member.offset, plural(size_bytes, "byte"));
+  }
   return {};
 }
 
@@ -45,6 +57,28 @@ void KeptPromises::look_at(const ptx::Module& module) {
       const ptx::Variable& parameter = module.variables[function.parameters[found - known.begin()]];
       if (const std::string why = misfit(parameter, facts, module.address_size); !why.empty())
         complain(fmt::format("launch file: '{}' of '{}' has {}", name, function.name, why));
+    }
+    look_at_variables(module, promised->second);
+  }
+}
+
+void KeptPromises::look_at_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const {
+  std::vector<std::string> known;
+  for (const ptx::Variable& variable : module.variables)
+    if (variable.function == ptx::kNone) known.emplace_back(variable.name);
+  for (const auto& [name, promised] : facts.variables) {
+    const auto found = std::ranges::find_if(module.variables, [&](const ptx::Variable& variable) {
+      return variable.function == ptx::kNone && variable.name == name;
+    });
+    if (found == module.variables.end()) {
+      complain(fmt::format("launch file: {} has no variable '{}'{}", module.path, name, did_you_mean(name, known)));
+    } else if (const bool is_opaque = ptx::kind(found->type) == ptx::TypeKind::opaque;
+               is_opaque == promised.object.empty()) {
+      complain(
+          fmt::format("launch file: variable '{}' wants {}", name, is_opaque ? "an 'object'" : "'hex', no 'object'"));
+    } else if (promised.content.size() > found->size_bytes && promised.object.empty()) {
+      complain(fmt::format("launch file: variable '{}' has 'hex' of {}, and is of {}", name,
+                           plural(promised.content.size(), "byte"), found->size_bytes));
     }
   }
 }

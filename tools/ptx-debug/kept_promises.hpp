@@ -14,13 +14,15 @@ class KeptPromises {
  public:
   explicit KeptPromises(const rules::LaunchSet& launch) : launch_(launch) {}
 
-  // Of parameters that the module's kernels do not have, and of bytes that do not fit the ones they have.
+  // Of parameters and variables that the module does not have, and of what does not fit those that it has.
   void look_at(const ptx::Module& module);
 
   // Entries of one file may be of kernels that are not looked at today; none at all is a mistake.
   void complain_of_none() const;
 
  private:
+  void look_at_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const;
+
   const rules::LaunchSet& launch_;
   std::set<std::string, std::less<>> entries_;
   std::vector<std::string> names_;  // of all kernels

@@ -15,7 +15,6 @@
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/suppression.hpp"
 #include "analyzer/report/text.hpp"
-#include "analyzer/rules/launch_file.hpp"
 #include "runtime/differential.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
@@ -23,6 +22,7 @@
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kept_promises.hpp"
+#include "tools/ptx-debug/launch_files.hpp"
 #include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
@@ -210,7 +210,7 @@ int analyze_files(const Arguments& arguments) {
 
   rules::LaunchSet launch;
   for (const std::string& path : arguments.launch) {
-    if (const auto read = rules::load_launch_file(path, launch); !read) {
+    if (const auto read = read_launch_file(path, launch); !read) {
       complain(read.error().message());
       return rules::exit_code(rules::Status::unreadable);
     }

@@ -16,13 +16,13 @@
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/report/identity.hpp"
 #include "analyzer/report/place.hpp"
-#include "analyzer/rules/launch_file.hpp"
 #include "runtime/roomy_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/plural.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kept_promises.hpp"
+#include "tools/ptx-debug/launch_files.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -70,7 +70,8 @@ std::vector<std::string_view> writable_variables(const ptx::Module& module) {
   std::vector<std::string_view> names;
   for (const ptx::Variable& variable : module.variables)
     if (variable.function == ptx::kNone && variable.space == ptx::Space::global && variable.size_bytes > 0 &&
-        ptx::byte_width(variable.type) > 0 && variable.linkage != ptx::Linkage::external)
+        ptx::byte_width(variable.type) > 0 && ptx::kind(variable.type) != ptx::TypeKind::opaque &&
+        variable.linkage != ptx::Linkage::external)
       names.push_back(variable.name);
   return names;
 }
@@ -88,13 +89,14 @@ Result<Outputs> outputs_of(const ptx::Module& module, const ptx::Function& kerne
   if (!emulated->outcome.ok()) return fail(emulated->outcome.faults.front().message);
   Outputs outputs;
   std::vector<std::byte> bytes;
-  for (const GeneratedParameter& parameter : launch.parameters)
-    for (const GeneratedBuffer& buffer : parameter.buffers) {
-      bytes.resize(buffer.bytes.size());
-      if (auto read = device.read(emulated->addresses[outputs.buffers.size()], bytes); !read)
-        return tl::unexpected(read.error());
-      outputs.buffers.push_back(hash_of(bytes));
+  for (const GeneratedBuffer* buffer : all_buffers(launch)) {
+    const emulator::Address address = emulated->addresses[outputs.buffers.size()];
+    bytes.resize(buffer->bytes.size());
+    if (!bytes.empty()) {
+      if (auto read = device.read(address, bytes); !read) return tl::unexpected(read.error());
     }
+    outputs.buffers.push_back(hash_of(bytes));
+  }
   for (const std::string_view name : writable_variables(module)) {
     const auto variable = emulated->program.global(name);
     if (!variable) return tl::unexpected(variable.error());
@@ -119,45 +121,70 @@ struct GoldenText {
   std::string uploads, arguments, checks;
 };
 
-// A parameter with buffers: the pointer itself, or bytes in which addresses lie.
-void add_buffers(const GeneratedParameter& parameter, size_t number, uint32_t address_bytes,
-                 std::span<const std::string> hashes, GoldenText& text) {
-  std::string addresses;
+// Makes a buffer or object called `name` in the test, and looks at it after the launch.
+void add_buffer(std::string_view of, const GeneratedBuffer& buffer, std::string_view name, std::string_view hash,
+                GoldenText& text) {
+  const std::string content = buffer.hex.empty()
+                                  ? fmt::format("ptxkit::generated_bytes({}, {})", buffer.bytes.size(), buffer.seed)
+                                  : fmt::format("ptxkit::repeated_bytes(\"{}\", {})", buffer.hex, buffer.bytes.size());
+  if (buffer.object.empty())
+    text.uploads += fmt::format("  const auto {} = this->upload({}, {});\n", name, string_literal(of), content);
+  else
+    text.uploads += fmt::format("  const auto {} = this->object({}, {}, {});\n", name, string_literal(of),
+                                string_literal(buffer.object), content);
+  if (!buffer.bytes.empty())
+    text.checks += fmt::format("  EXPECT_EQ(hash(this->download({})), {}) << {};\n", name, string_literal(hash),
+                               string_literal(of));
+}
+
+// A parameter with buffers: the pointer, handle or map itself, or bytes in which such lie.
+void add_parameter(const GeneratedParameter& parameter, size_t number, uint32_t address_bytes,
+                   std::span<const std::string> hashes, GoldenText& text) {
+  std::string pieces;
   for (size_t i = 0; i < parameter.buffers.size(); ++i) {
     const GeneratedBuffer& buffer = parameter.buffers[i];
     const std::string name =
         parameter.is_aggregate ? fmt::format("buffer{}_{}", number, i) : fmt::format("buffer{}", number);
-    const std::string content = buffer.hex.empty()
-                                    ? fmt::format("generated_bytes({}, {})", buffer.bytes.size(), buffer.seed)
-                                    : fmt::format("repeated_bytes(\"{}\", {})", buffer.hex, buffer.bytes.size());
-    text.uploads +=
-        fmt::format("  const auto {} = this->upload({}, ptxkit::{});\n", name, string_literal(parameter.name), content);
-    text.checks += fmt::format("  EXPECT_EQ(hash(this->download({})), {}) << {};\n", name, string_literal(hashes[i]),
-                               string_literal(parameter.name));
-    addresses += fmt::format("{}{{{}, {}.address}}", i ? ", " : "", buffer.offset, name);
+    add_buffer(parameter.name, buffer, name, hashes[i], text);
+    pieces +=
+        fmt::format("{}{{{}, {}}}", i ? ", " : "", buffer.offset,
+                    buffer.object.empty() ? fmt::format("ptxkit::address_value({}.address, {})", name, address_bytes)
+                                          : name + ".value");
   }
-  if (!parameter.is_aggregate && address_bytes == 8) {
+  if (!parameter.is_aggregate && parameter.value.size() == sizeof(uint64_t)) {
     text.arguments += fmt::format(", buffer{}", number);
   } else {
-    text.arguments += fmt::format(", argument(\"{}\", {}, {{{}}})", hex_of(parameter.value), address_bytes, addresses);
+    text.arguments += fmt::format(", argument(\"{}\", {{{}}})", hex_of(parameter.value), pieces);
   }
 }
 
-// What only the emulator shows of a launch.
-std::string emulated_checks(const ptx::Module& module, const Outputs& outputs) {
+void add_variable(const GeneratedParameter& variable, size_t number, std::span<const std::string> hashes,
+                  GoldenText& text) {
+  if (variable.buffers.empty()) {
+    text.uploads += fmt::format("  this->write_variable({}, *ptxkit::bytes_of_hex(\"{}\"));\n",
+                                string_literal(variable.name), hex_of(variable.value));
+    return;
+  }
+  const std::string name = fmt::format("object{}", number);
+  add_buffer(variable.name, variable.buffers.front(), name, hashes.front(), text);
+  text.uploads += fmt::format("  this->bind({}, {});\n", string_literal(variable.name), name);
+}
+
+// Variables of the module, and, which only the emulator shows, what the kernel prints.
+std::string module_checks(const ptx::Module& module, const Outputs& outputs) {
   std::string checks;
   const auto names = writable_variables(module);
   for (size_t i = 0; i < names.size(); ++i)
-    checks += fmt::format("    EXPECT_EQ(hash(*this->backend().read_variable({0})), {1}) << {0};\n",
-                          string_literal(names[i]), string_literal(outputs.variables[i]));
+    checks += fmt::format("  EXPECT_EQ(hash(this->read_variable({0})), {1}) << {0};\n", string_literal(names[i]),
+                          string_literal(outputs.variables[i]));
   if (std::ranges::find(module.functions, "vprintf", &ptx::Function::name) != module.functions.end()) {
     const std::string text = fmt::format("{}", fmt::join(outputs.lines, "\n"));
-    checks += fmt::format("    EXPECT_EQ(hash_of_lines(this->backend().last.output), {});\n",
-                          string_literal(hash_of(std::as_bytes(std::span(text)))));
+    checks += fmt::format(
+        "  if constexpr (std::is_same_v<TypeParam, ptxkit::harness::EmulatorBackend>) {{\n    "
+        "EXPECT_EQ(hash_of_lines(this->backend().last.output), {});\n  }}\n",
+        string_literal(hash_of(std::as_bytes(std::span(text)))));
   }
-  if (checks.empty()) return checks;
-  return fmt::format("  if constexpr (std::is_same_v<TypeParam, ptxkit::harness::EmulatorBackend>) {{\n{}  }}\n",
-                     checks);
+  return checks;
 }
 
 // The body of a test of one launch; empty, with `why`, where it shows nothing that can be held to.
@@ -177,10 +204,14 @@ std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, 
     const GeneratedParameter& parameter = launch.parameters[i];
     const size_t count = parameter.buffers.size();
     if (count > 0 || parameter.is_aggregate)
-      add_buffers(parameter, i, launch.address_bytes, hashes.first(count), text);
+      add_parameter(parameter, i, launch.address_bytes, hashes.first(count), text);
     else
       text.arguments += ", " + scalar_literal(parameter);
     hashes = hashes.subspan(count);
+  }
+  for (size_t i = 0; i < launch.variables.size(); ++i) {
+    add_variable(launch.variables[i], i, hashes, text);
+    hashes = hashes.subspan(launch.variables[i].buffers.size());
   }
   const emulator::LaunchShape& shape = launch.shape;
   return fmt::format(
@@ -188,7 +219,7 @@ std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, 
       "= "
       "{}, .dynamic_shared_bytes = {}}}{});\n{}{}}}\n\n",
       text.uploads, string_literal(kernel.name), axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes,
-      text.arguments, text.checks, emulated_checks(module, *outputs));
+      text.arguments, text.checks, module_checks(module, *outputs));
 }
 
 std::string static_test(const emulator::EntryInfo& entry, size_t index) {
@@ -241,16 +272,15 @@ template <class Backend>
 void limit_steps(Backend& backend) {
   if constexpr (std::is_same_v<Backend, ptxkit::harness::EmulatorBackend>) backend.options.max_steps = kMaxSteps;
 }
-// The bytes of a parameter with addresses in it.
-struct AddressAt {
+// The bytes of a parameter with addresses, handles and tensor maps in it.
+struct Piece {
   size_t offset;
-  uint64_t address;
+  std::vector<std::byte> bytes;
 };
-[[maybe_unused]] ptxkit::emulator::Argument argument(std::string_view hex, size_t address_bytes,
-                                                     std::initializer_list<AddressAt> addresses) {
+[[maybe_unused]] ptxkit::emulator::Argument argument(std::string_view hex, std::initializer_list<Piece> pieces) {
   ptxkit::emulator::Argument argument{*ptxkit::bytes_of_hex(hex)};
-  for (const auto& [offset, address] : addresses)
-    std::memcpy(&argument.bytes.at(offset), &address, address_bytes);
+  for (const auto& [offset, bytes] : pieces)
+    for (size_t i = 0; i < bytes.size(); ++i) argument.bytes.at(offset + i) = bytes[i];
   return argument;
 }
 
@@ -265,23 +295,25 @@ std::vector<const flow::LaunchFacts*> facts_of(const std::vector<rules::LaunchSe
   return facts;
 }
 
-// The first instruction that takes what no generated launch has: "line 12 (tex.2d.v4.f32.f32) takes a texture, ...".
-std::optional<std::string> use_of_handle(const ptx::Module& module, const ptx::Function& kernel) {
+// The first instruction that takes what a launch without launch file does not have: "line 12 (tex.2d.v4.f32.f32) takes
+// a texture, ...".
+std::optional<std::string> use_of_object(const ptx::Module& module, const ptx::Function& kernel) {
   using ptx::Op;
   static constexpr Op kOfTextures[] = {Op::tex, Op::tld4, Op::txq};
   static constexpr Op kOfSurfaces[] = {Op::suld, Op::sust, Op::sured, Op::suq};
   for (const ptx::Function& function : module.functions) {
     if (&function != &kernel && function.is_entry) continue;
     for (const ptx::Instruction& each : function.instructions) {
-      const std::string_view what = std::ranges::find(kOfTextures, each.op) != std::end(kOfTextures)   ? "texture"
-                                    : std::ranges::find(kOfSurfaces, each.op) != std::end(kOfSurfaces) ? "surface"
-                                    : each.spelling.find(".tensor.") != each.spelling.npos             ? "tensor map"
-                                                                                                       : "";
-      if (what.empty()) continue;
+      const auto [what, kind] =
+          std::ranges::find(kOfTextures, each.op) != std::end(kOfTextures)   ? std::pair{"texture", "tex"}
+          : std::ranges::find(kOfSurfaces, each.op) != std::end(kOfSurfaces) ? std::pair{"surface", "surf"}
+          : each.spelling.find(".tensor.") != each.spelling.npos             ? std::pair{"tensor map", "tensor"}
+                                                                             : std::pair{"", ""};
+      if (*what == '\0') continue;
       return fmt::format(
-          "line {} ({}) takes a {}, and generated launches have no textures, surfaces or tensor maps; 'ptx-debug run' "
-          "has them (--arg tex:, surf:, tensor:)",
-          module.position(each.at).line, each.spelling, what);
+          "line {} ({}) takes a {}, which a launch file (--launch) gives a parameter or variable: \"object\": "
+          "\"{}:LIST\"",
+          module.position(each.at).line, each.spelling, what, kind);
     }
   }
   return std::nullopt;
@@ -299,7 +331,7 @@ int generate(const GenerateWords& words) {
                      rules::Status::unreadable);
   std::vector<rules::LaunchSet> launches;
   for (const std::string& path : words.launch) {
-    if (const auto read = rules::load_launch_file(path, launches.emplace_back()); !read)
+    if (const auto read = read_launch_file(path, launches.emplace_back()); !read)
       return fail_with(read.error(), rules::Status::unreadable);
   }
   report::AnalysisOptions options;
@@ -357,9 +389,9 @@ int generate(const GenerateWords& words) {
       }
     }
     if (tests.empty()) {
-      const auto handle = use_of_handle(module, function);
+      const auto object = all_facts.front() == nullptr ? use_of_object(module, function) : std::nullopt;
       complain(fmt::format("{}: no golden outputs of {}: {}", words.file, function.name,
-                           handle ? *handle : why + "; a launch file (--launch) says what it needs"));
+                           object ? *object : why + "; a launch file (--launch) says what it needs"));
     } else {
       out += fmt::format(
           "template <class Backend>\nclass Golden{0} : public ptxkit::harness::KernelTest<Backend> {{}};\n"

@@ -379,8 +379,6 @@ int run_kernel(const RunOptions& options) {
   }
 
   const bool on_gpu = options.backend == "cuda";
-  if (on_gpu && !run.bindings.empty())
-    return usage_error("run", "variables of the module are bound on the emulator only; leave --backend out");
   if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
     return usage_error("run", wrong_count(run.entry, count));
   for (const ArgumentSpec* piece : run.pieces()) {

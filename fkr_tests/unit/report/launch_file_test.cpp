@@ -45,6 +45,13 @@ TEST(LaunchFile, SaysWhatItExpected) {
       {parameter(R"("members": [{"bytes": 4}])"), "expected objects with numbers 'offset' and 'bytes'"},
       {parameter(R"("members": [{"offset": 4, "bytes": "x"}])"), "expected objects with numbers 'offset' and 'bytes'"},
       {parameter(R"("members": [{"offset": 4, "hex": "zz"}])"), "expected pairs of hexadecimal digits, found \"zz\""},
+      {parameter(R"("object": 1)"), "'object' of parameter 'p': expected tex:LIST, surf:LIST, sampler:LIST or tensor:"},
+      {parameter(R"("object": "")"), "'object' of parameter 'p': expected tex:LIST"},
+      {parameter(R"("members": [{"offset": 4, "object": 1}])"), "'object' of parameter 'p': expected tex:LIST"},
+      {entry(R"("variables": {})"), "'variables' of 'k': expected an array, found {}"},
+      {entry(R"("variables": [3])"), "a variable of 'k': expected an object with a 'name', found 3"},
+      {entry(R"("variables": [{"name": "v"}])"), "variable 'v': expected 'hex' or 'object', found {\"name\":\"v\"}"},
+      {entry(R"("variables": [{"name": "v", "hex": "0"}])"), "'hex' of variable 'v': expected pairs of hexadecimal"},
   };
   for (const auto& [json, message] : mistakes) {
     EXPECT_THAT(error_of(json), HasSubstr("launch.json: launch file: ")) << json.substr(0, 99);
@@ -57,8 +64,10 @@ TEST(LaunchFile, FieldsAreRead) {
   LaunchSet set;
   const std::string json = entry(
       R"("block": [32, 2], "grid": [7], "dynamic_shared_bytes": 64, "other": 1, "parameters": [)"
-      R"({"name": "p", "align": 16, "bytes": 99, "access": "read_only", "hex": "0aff", "members": [{"offset": 8, "bytes": 4}]},)"
-      R"({"name": "n", "value": 5}, {"name": "m", "max": 9}, {"name": "l", "min": 3}])");
+      R"({"name": "p", "align": 16, "bytes": 99, "access": "read_only", "hex": "0aff", "members": [{"offset": 8, "bytes": 4},)"
+      R"( {"offset": 16, "object": "tex:8x8,u8"}]}, {"name": "t", "object": "surf:4x4,f32"},)"
+      R"({"name": "n", "value": 5}, {"name": "m", "max": 9}, {"name": "l", "min": 3}],)"
+      R"("variables": [{"name": "v", "hex": "01"}, {"name": "w", "object": "sampler:clamp"}])");
   ASSERT_EQ(parse_launch_file(json, "launch.json", set).has_value(), true) << error_of(json);
   const flow::LaunchFacts& facts = set.at("k");
   EXPECT_THAT(facts.block, ::testing::ElementsAre(32u, 2u, 1u));
@@ -69,8 +78,14 @@ TEST(LaunchFile, FieldsAreRead) {
   EXPECT_EQ(p.size_bytes, 99u);
   EXPECT_TRUE(p.is_read_only);
   EXPECT_EQ(p.content, (std::vector{std::byte{0x0a}, std::byte{0xff}}));
-  ASSERT_EQ(p.members.size(), 1u);
+  EXPECT_EQ(p.object, "");
+  ASSERT_EQ(p.members.size(), 2u);
   EXPECT_EQ(p.members[0].offset, 8u);
+  EXPECT_EQ(p.members[0].object, "");
+  EXPECT_EQ(p.members[1].object, "tex:8x8,u8");
+  EXPECT_EQ(facts.parameters.at("t").object, "surf:4x4,f32");
+  EXPECT_EQ(facts.variables.at("v").content, std::vector{std::byte{1}});
+  EXPECT_EQ(facts.variables.at("w").object, "sampler:clamp");
   EXPECT_EQ(facts.parameters.at("n").low, 5u);
   EXPECT_EQ(facts.parameters.at("n").high, 5u);
   EXPECT_EQ(facts.parameters.at("m").low, 0u);

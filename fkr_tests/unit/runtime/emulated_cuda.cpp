@@ -28,11 +28,16 @@ constexpr int kInvalidValue = 1, kNoBinaryForGpu = 209, kInvalidPtx = 218, kNotF
 constexpr uint64_t kBusySteps = 5'000'000;
 constexpr int kErrorLog = 5, kOptimisationLevel = 7;  // CUjit_option
 
+struct NamedVariable {
+  const emulator::Program* program;
+  std::string name;
+};
 struct Gpu {
   emulator::Device device;
   int dead_with = 0;  // every call fails with this code from now on
   bool is_busy = false;
   std::map<void*, std::pair<emulator::Address, size_t>> mapped;  // host memory, and what kernels see of it
+  std::map<emulator::Address, NamedVariable> constants;          // by the address that the program has been given
 };
 // One thread at a time has it: a driver takes calls from any.
 class Locked {
@@ -247,7 +252,11 @@ int cuGetProcAddress_v2(const char* symbol, void** function, int, uint64_t, int*
   if (std::strcmp(symbol, "cuModuleLoadData") != 0) return kNotFound;
   return *function = reinterpret_cast<void*>(&cuModuleLoadData), 0;
 }
-int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), done(true); }
+int cuModuleUnload(void* module) {
+  const auto* const leaving = static_cast<Module*>(module);
+  std::erase_if(gpu()->constants, [&](const auto& each) { return each.second.program == &leaving->program; });
+  return delete leaving, done(true);
+}
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   auto& from = *static_cast<Module*>(module);
   auto entry = from.program.entry(name);
@@ -288,7 +297,11 @@ int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
   return done(found != held->mapped.end());
 }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, size_t size, void*) {
-  return done(gpu()->device.write(to, bytes(from, size)).has_value());
+  const Locked held = gpu();
+  const auto constant = held->constants.find(to);
+  if (constant != held->constants.end() && !constant->second.program->write(constant->second.name, bytes(from, size)))
+    return kInvalidValue;
+  return done(held->device.write(to, bytes(from, size)).has_value());
 }
 int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, size_t size, void*) {
   return done(gpu()->dead_with == 0 && gpu()->device.read(from, {static_cast<std::byte*>(to), size}).has_value());
@@ -416,6 +429,22 @@ int cuSurfObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDesc
   return done(surface.has_value());
 }
 int cuSurfObjectDestroy(std::uint64_t) { return done(true); }
+
+// Of a constant a copy, which writes go through.
+int cuModuleGetGlobal_v2(std::uint64_t* address, size_t* size, void* module, const char* name) {
+  const Locked held = gpu();
+  const emulator::Program& program = static_cast<Module*>(module)->program;
+  const auto variable = program.global(name);
+  if (!variable) return kNotFound;
+  *size = variable->size_bytes;
+  std::byte probe;
+  if (held->device.read(variable->address, {&probe, 1})) return *address = variable->address, done(true);
+  const auto copy = held->device.allocate(*size, name);
+  std::vector<std::byte> content(*size);
+  if (!copy || !program.read(name, content) || !held->device.write(*copy, content)) return kInvalidValue;
+  held->constants[*copy] = {&program, name};
+  return *address = *copy, done(true);
+}
 
 int cuModuleGetTexRef(void** made, void* module, const char* name) {
   auto& from = *static_cast<Module*>(module);

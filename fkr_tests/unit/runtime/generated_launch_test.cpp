@@ -4,14 +4,18 @@
 #include <map>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "runtime/generated_bytes.hpp"
 #include "runtime/generated_scalars.hpp"
 #include "runtime/roomy_launch.hpp"
 
 namespace ptxkit {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr unsigned kSearches = 16;  // searching variants of gen-fkr
 constexpr unsigned kPlaces = 9;     // scalars of a kernel
@@ -129,6 +133,51 @@ TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
     }
     for (const auto& [name, values] : seen) EXPECT_EQ(values.size(), seen["a"].size()) << name << " up to " << high;
   }
+}
+
+// Of the launch file's objects and variables; the memory behind them is made up like that of buffers.
+TEST(GeneratedLaunch, ObjectsAndVariablesOfTheFacts) {
+  const auto parsed = ptx::parse(R"(.version 8.0
+.target sm_90
+.address_size 64
+.const .align 4 .b8 table[12];
+.global .texref named;
+.visible .entry kernel(.param .u64 picture, .param .align 64 .b8 both[192])
+{ ret; }
+)",
+                                 "kernel.ptx");
+  const ptx::Module& module = parsed.module;
+  const ptx::Function& kernel = module.functions.back();
+  flow::LaunchFacts facts;
+  facts.parameters["picture"].object = "tex:2d,8x4,f32x2";
+  facts.parameters["both"].members = {
+      {0, 0, {}, "tensor:u8,32x16,box16x4"}, {128, 0, {}, "sampler:clamp"}, {136, 64, {}, {}}};
+  facts.variables["table"].content = {std::byte{1}, std::byte{2}};
+  facts.variables["named"].object = "tex:1d,4,u8";
+  const auto made = [&] { return generate_launch(module, kernel, &facts, 0); };
+  const auto launch = made();
+  ASSERT_TRUE(launch) << launch.error().message();
+  std::vector<size_t> sizes;
+  for (const GeneratedBuffer* buffer : all_buffers(*launch)) sizes.push_back(buffer->bytes.size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{8 * 4 * 8, 32 * 16, 0, 64, 4})) << "a sampler has no memory";
+  ASSERT_EQ(launch->variables.size(), 2u);
+  EXPECT_EQ(launch->variables[0].value, repeated_bytes("0102", 12));
+  emulator::Device device;
+  const auto run = emulate(device, module, kernel, *launch, {});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_TRUE(run->outcome.ok());
+  std::vector<std::byte> table(12), named(8);
+  ASSERT_TRUE(run->program.read("table", table));
+  EXPECT_EQ(table, repeated_bytes("0102", 12));
+  ASSERT_TRUE(run->program.read("named", named));
+  EXPECT_NE(named, std::vector<std::byte>(8)) << "a handle";
+
+  facts.parameters["picture"].object = "tensor:u8,32x16,box16x4";
+  EXPECT_THAT(made().error().message(), HasSubstr("'picture' has 8 bytes, and what is to lie at 0 of it 128"));
+  facts.parameters["picture"].object = "tex:2d,8x4,f31";
+  EXPECT_THAT(made().error().message(), HasSubstr("'f31' is no word of a texture"));
+  facts.parameters["picture"].object = "tex:2d,65536x65536,f32";
+  EXPECT_THAT(made().error().message(), HasSubstr("a buffer of 17179869184 bytes is more than"));
 }
 
 }  // namespace
