@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ struct ImageCase {
 
   size_t out_bytes() const { return instructions.size() * kImageThreads * kImageOutBytes; }
 };
+// How GoogleTest names one.
+inline void PrintTo(const ImageCase& each, std::ostream* out) { *out << each.name; }
 
 // What a run leaves: the rows of `out`, then the texels of each image.
 struct ImageResult {

@@ -340,12 +340,13 @@ TEST_F(Chains, AreOneSubmission) {
     EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
     EXPECT_EQ(state_.calls["cuGraphLaunch"], i + 1);
   }
-  // Made once, and brought up to date by the later ones; another chain is another graph.
+  // Made once, and brought up to date by the later ones; another chain is another graph, which no update is asked for.
   EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 1);
   EXPECT_EQ(state_.calls["cuGraphExecUpdate"], 2);
   const ByteVector raw = testing::matchable_bytes(kBytes, 9);
   EXPECT_EQ(there_and_back(*cuda, raw, true).value(), raw);
   EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 2);
+  EXPECT_EQ(state_.calls["cuGraphExecUpdate"], 2);
   EXPECT_EQ(state_.graphs, 1);
 }
 

@@ -43,7 +43,9 @@ class CudaMachine final : public Machine {
     };
     std::vector<Placed> placed = {};
     bool is_chaining = false;
-    std::optional<Graph> chain = {};  // the last one
+    std::vector<const Kernel*> chained = {};        // launches of the present one
+    std::optional<Graph> chain = {};                // the last one, and
+    std::vector<const Kernel*> chain_kernels = {};  // its launches
   };
 
   CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
@@ -166,6 +168,7 @@ class CudaMachine final : public Machine {
     const Stream& kernels = queues_[queue].kernels;
     const auto launch = [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); };
     if (!queues_[queue].is_chaining) return in_order(queues_[queue], kernels, launch);
+    queues_[queue].chained.push_back(&found->second);
     const Result<void> launched = launch(queues_[queue]);
     if (!launched) (void)take_chain(queues_[queue]);
     return launched;
@@ -207,7 +210,11 @@ class CudaMachine final : public Machine {
 
   Result<void> take_chain(Queue& queue) {
     queue.is_chaining = false;
-    auto graph = Graph::end(context_, queue.kernels, std::exchange(queue.chain, std::nullopt));
+    std::optional<Graph> before = std::exchange(queue.chain, std::nullopt);
+    // A driver would refuse to make the one of the other, and say so to whoever listens.
+    if (queue.chained != queue.chain_kernels) before.reset();
+    queue.chain_kernels = std::exchange(queue.chained, {});
+    auto graph = Graph::end(context_, queue.kernels, std::move(before));
     if (!graph) return tl::unexpected(graph.error());
     queue.chain = std::move(*graph);
     return {};
