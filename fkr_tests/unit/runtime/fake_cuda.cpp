@@ -47,6 +47,7 @@ int sticky_code() {
 // Launches that were captured: of each the kernel and the work.
 struct Graph {
   std::vector<std::pair<std::string, std::function<int()>>> launches;
+  bool is_void = false;  // something else was asked for while it was captured
 };
 
 struct Stream {
@@ -65,6 +66,7 @@ struct Stream {
     return 0;
   }
 };
+thread_local Stream* capturing_here = nullptr;  // no graph may go meanwhile
 // What a stream had been given when the event was recorded.
 struct Event {
   Stream* stream = nullptr;
@@ -466,15 +468,18 @@ int cuStreamBeginCapture_v2(void* stream, int mode) {
   ENTER();
   // Globally nobody else could allocate meanwhile.
   if (mode != 1 || static_cast<Stream*>(stream)->capture) return 1;
-  static_cast<Stream*>(stream)->capture.emplace();
+  capturing_here = static_cast<Stream*>(stream);
+  capturing_here->capture.emplace();
   return 0;
 }
 int cuStreamEndCapture(void* stream, void** graph) {
   std::lock_guard guard(lock_of_everything);
   auto& capture = static_cast<Stream*>(stream)->capture;
   if (!capture) return 1;
+  capturing_here = nullptr;
   const Graph captured = *std::exchange(capture, std::nullopt);
   if (const int code = enter(__func__); code != 0) return code;
+  if (captured.is_void) return 901;
   ++fake_cuda_state()->graphs;
   *graph = new Graph(captured);
   return 0;
@@ -509,6 +514,7 @@ int cuGraphDestroy(void* graph) {
 }
 int cuGraphExecDestroy(void* made) {
   std::lock_guard guard(lock_of_everything);
+  if (capturing_here != nullptr) return capturing_here->capture->is_void = true, 900;
   --fake_cuda_state()->graphs;
   delete static_cast<Graph*>(made);
   return enter(__func__);

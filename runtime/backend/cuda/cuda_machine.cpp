@@ -210,11 +210,12 @@ class CudaMachine final : public Machine {
 
   Result<void> take_chain(Queue& queue) {
     queue.is_chaining = false;
-    std::optional<Graph> before = std::exchange(queue.chain, std::nullopt);
-    // A driver would refuse to make the one of the other, and say so to whoever listens.
-    if (queue.chained != queue.chain_kernels) before.reset();
+    // Of other kernels a driver would refuse to make the one of the other, and say so to whoever listens. It is kept
+    // until the stream captures no more: no graph may go before.
+    std::optional<Graph> last = std::exchange(queue.chain, std::nullopt);
+    const bool is_same = queue.chained == queue.chain_kernels;
     queue.chain_kernels = std::exchange(queue.chained, {});
-    auto graph = Graph::end(context_, queue.kernels, std::move(before));
+    auto graph = Graph::end(context_, queue.kernels, is_same ? std::exchange(last, std::nullopt) : std::nullopt);
     if (!graph) return tl::unexpected(graph.error());
     queue.chain = std::move(*graph);
     return {};
