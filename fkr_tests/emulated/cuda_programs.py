@@ -25,7 +25,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEDULES = ["in-order", "random:1", "adversarial:1"]
 NVCC = ["-arch=compute_80", "-std=c++17", "-w", "--extended-lambda", "-cudart", "none"]
-SAMPLES = "Samples/0_Introduction/simpleCooperativeGroups Samples/2_Concepts_and_Techniques/shfl_scan " \
+SAMPLES = "Samples/0_Introduction/simpleAWBarrier Samples/0_Introduction/simpleCooperativeGroups Samples/2_Concepts_and_Techniques/shfl_scan " \
           "Samples/2_Concepts_and_Techniques/reductionMultiBlockCG Samples/2_Concepts_and_Techniques/threadFenceReduction " \
           "Samples/3_CUDA_Features/binaryPartitionCG Samples/3_CUDA_Features/warpAggregatedAtomicsCG"
 SMALLER = {"NUM_ELEMS             10000000": "NUM_ELEMS             100000"}

@@ -101,6 +101,32 @@ const std::vector<Pair>& pairs() {
            "  mov.u32 %r2, word;\n  xor.b32 %r3, %r1, 1;\n  mapa.shared::cluster.u32 %r4, %r2, %r3;\n"
            "  ld.shared::cluster.u32 %r5, [%r4];\n  barrier.cluster.arrive;\n  barrier.cluster.wait;\n";
   };
+  // Threads meet at an mbarrier for `count`; %p1 is that of thread 0.
+  static const auto with_mbarrier = [](const std::string& count) {
+    return "  .shared .align 8 .b64 bar;\n  mov.u32 %r10, bar;\n  setp.eq.u32 %p1, %r0, 0;\n"
+           "  @%p1 mbarrier.init.shared.b64 [%r10], " +
+           count + ";\n  bar.sync 0;\n";
+  };
+  static const std::string arrive = "  mbarrier.arrive.shared.b64 %rd4, [%r10];\n";
+  static const std::string wait_there =
+      "spin:\n  mbarrier.try_wait.parity.shared.b64 %p3, [%r10], 0;\n  @!%p3 bra spin;\n";
+  // Of each warp of two blocks all lanes but the last arrive; the first block has stored, the second loads.
+  static const auto crowds = [](const std::string& store, const std::string& load) {
+    return with_mbarrier("992") +
+           "  mov.u32 %r1, %ctaid.x;\n  setp.eq.and.u32 %p2, %r1, 0, %p1;\n  setp.eq.and.u32 %p4, %r1, 1, %p1;\n  "
+           "@%p2 " +
+           store + "\n  and.b32 %r2, %r0, 31;\n  setp.eq.u32 %p5, %r2, 31;\n  @%p5 bra end;\n" + arrive + wait_there +
+           "  @%p4 " + load + "\nend:\n";
+  };
+  // Warp 0 stores, and of it so many lanes arrive; warp 1 waits for them and loads.
+  static const auto handed_over = [](const std::string& lanes, const std::string& behind, const std::string& whose) {
+    return tile_at + with_mbarrier(lanes) +
+           "  setp.ge.u32 %p2, %r0, 32;\n  @%p2 bra wait;\n  st.shared.u32 [%r1], %r0;\n  setp.ge.u32 %p4, %r0, " +
+           lanes + ";\n  @%p4 bra end;\n" + arrive + behind + "  bra end;\nwait:\n" + wait_there +
+           "  and.b32 %r2, %r0, " + whose +
+           ";\n  shl.b32 %r2, %r2, 2;\n  mov.u32 %r1, tile;\n  add.u32 %r1, %r1, %r2;\n  ld.shared.u32 %r4, "
+           "[%r1];\nend:\n";
+  };
   static const std::string met = "  barrier.cluster.arrive;\n  barrier.cluster.wait;\n";
   static const std::vector<Pair> list{
       {"no barrier between warps", FaultKind::global_race, kWarps, neighbour + put + get,
@@ -217,6 +243,19 @@ const std::vector<Pair>& pairs() {
        three_blocks("", "3"),
        "st.global.u32 [%rd0], 7;",
        "ld.global.u32 %r4, [%rd0];"},
+      {"crowds at an mbarrier of each block, which hand nothing over",
+       FaultKind::grid_race,
+       {.grid = {2}, .block = {1024}},
+       crowds("st.global.u32 [%rd0], 7;", "ld.global.u32 %r5, [%rd0];"),
+       crowds("st.relaxed.gpu.global.u32 [%rd0], 7;", "ld.relaxed.gpu.global.u32 %r5, [%rd0];"),
+       "@%p4 ld.global.u32 %r5, [%rd0];",
+       "@%p2 st.global.u32 [%rd0], 7;"},
+      {"stored after the arrival at an mbarrier", FaultKind::shared_race, kWarps,
+       handed_over("32", "  st.shared.u32 [%r1], 7;\n", "31"), handed_over("32", "", "31"), "ld.shared.u32 %r4, [%r1];",
+       "st.shared.u32 [%r1], 7;"},
+      {"stored by lanes that do not arrive at the mbarrier", FaultKind::shared_race, kWarps,
+       handed_over("16", "", "31"), handed_over("16", "", "15"), "ld.shared.u32 %r4, [%r1];",
+       "st.shared.u32 [%r1], %r0;"},
       {"another block's shared memory too early",
        FaultKind::grid_race,
        {.grid = {2}, .cluster = {2}},

@@ -550,6 +550,27 @@ void check_stored(Warp& warp, Ref source, uint32_t lanes) {
   if (!copied) report_undefined(warp, FaultKind::uninitialised_store, source, lanes);
 }
 
+// Stores an element of one lane with its undefined bits, null where it has none. Whether that changes anything.
+template <class T>
+bool store_element(uint8_t* place, uint8_t* shadow, const uint8_t* value, const uint8_t* undefined) {
+  T bits, defined;
+  std::memcpy(&bits, value, sizeof bits);
+  std::memset(&defined, 0xff, sizeof defined);
+  if (undefined)
+    for (size_t byte = 0; byte < sizeof defined; ++byte)
+      reinterpret_cast<uint8_t*>(&defined)[byte] = static_cast<uint8_t>(~undefined[byte]);
+  bool changes = false;
+  if (shadow) {
+    T bits_before, defined_before;
+    std::memcpy(&bits_before, place, sizeof bits_before);
+    std::memcpy(&defined_before, shadow, sizeof defined_before);
+    changes = bits_before != bits || defined_before != defined;
+    std::memcpy(shadow, &defined, sizeof defined);
+  }
+  std::memcpy(place, &bits, sizeof bits);
+  return changes;
+}
+
 template <bool kChecked>
 void store(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
@@ -557,21 +578,6 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
   const Ref* list = warp.cta->launch->image->refs.data() + code.list;
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::store, places)) return;
-  } else {
-    locate_unchecked(warp, code, mask, size_bytes, places);
-  }
-  // Lane after lane: where two lanes store to one address the highest wins, on every run.
-  auto put = [&](auto element_type, unsigned register_bytes) {
-    using T = decltype(element_type);
-    for (unsigned element = 0; element < code.count; ++element) {
-      Ref source = code.count == 1 ? code.b : list[element];
-      const uint8_t* values = at<const uint8_t>(warp, source);
-      for_lanes(mask, [&](unsigned i) {
-        std::memcpy(places.bytes[i] + element * sizeof(T), values + size_t{i} * register_bytes, sizeof(T));
-      });
-    }
-  };
-  if constexpr (kChecked) {
     if (checks(*warp.cta, kCheckUninitialisedStores)) {
       const Memory& memory = *warp.cta->launch->memory;
       uint32_t global = 0;
@@ -581,44 +587,50 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
         check_stored(warp, source, undefined_lanes(warp, source) & global);
       }
     }
-    for_lanes(mask, [&](unsigned i) {
-      bool changes = false;
-      for (unsigned element = 0; element < code.count; ++element) {
-        Ref source = code.count == 1 ? code.b : list[element];
-        unsigned offset = element * code.element_bytes;
-        const uint8_t* value = at<const uint8_t>(warp, source) + size_t{i} * code.register_bytes;
-        uint8_t defined[16];
-        std::memset(defined, 0xff, sizeof defined);
-        if (undefined_lanes(warp, source) >> i & 1) {
-          const uint8_t* bits = shadow_at<const uint8_t>(warp, source) + size_t{i} * code.register_bytes;
-          for (unsigned byte = 0; byte < code.element_bytes; ++byte) defined[byte] = static_cast<uint8_t>(~bits[byte]);
-        }
-        if (uint8_t* shadow = places.shadow[i]) {
-          changes |= std::memcmp(places.bytes[i] + offset, value, code.element_bytes) != 0 ||
-                     std::memcmp(shadow + offset, defined, code.element_bytes) != 0;
-          std::memcpy(shadow + offset, defined, code.element_bytes);
-        }
-        std::memcpy(places.bytes[i] + offset, value, code.element_bytes);
-      }
-      note_write(warp, code, i, places, size_bytes, !changes);
-    });
-    return;
+  } else {
+    locate_unchecked(warp, code, mask, size_bytes, places);
   }
+  // Lane after lane: where two lanes store to one address the highest wins, on every run.
+  auto put = [&](auto element_type) {
+    using T = decltype(element_type);
+    if constexpr (kChecked) {
+      for_lanes(mask, [&](unsigned i) {
+        const size_t in_register = size_t{i} * code.register_bytes;
+        bool changes = false;
+        for (unsigned element = 0; element < code.count; ++element) {
+          const Ref source = code.count == 1 ? code.b : list[element];
+          const bool is_undefined = undefined_lanes(warp, source) >> i & 1;
+          changes |= store_element<T>(places.bytes[i] + element * sizeof(T),
+                                      places.shadow[i] ? places.shadow[i] + element * sizeof(T) : nullptr,
+                                      at<const uint8_t>(warp, source) + in_register,
+                                      is_undefined ? shadow_at<const uint8_t>(warp, source) + in_register : nullptr);
+        }
+        note_write(warp, code, i, places, size_bytes, !changes);
+      });
+    } else {
+      for (unsigned element = 0; element < code.count; ++element) {
+        const uint8_t* values = at<const uint8_t>(warp, code.count == 1 ? code.b : list[element]);
+        for_lanes(mask, [&](unsigned i) {
+          std::memcpy(places.bytes[i] + element * sizeof(T), values + size_t{i} * code.register_bytes, sizeof(T));
+        });
+      }
+    }
+  };
   switch (code.element_bytes) {
     case 1:
-      put(uint8_t{}, code.register_bytes);
+      put(uint8_t{});
       break;
     case 2:
-      put(uint16_t{}, code.register_bytes);
+      put(uint16_t{});
       break;
     case 4:
-      put(uint32_t{}, code.register_bytes);
+      put(uint32_t{});
       break;
     case 8:
-      put(uint64_t{}, code.register_bytes);
+      put(uint64_t{});
       break;
     default:
-      put(std::array<uint64_t, 2>{}, code.register_bytes);
+      put(std::array<uint64_t, 2>{});
   }
 }
 

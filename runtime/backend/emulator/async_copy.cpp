@@ -222,7 +222,7 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     for (auto& group : copies.groups) hand_over(group);
     hand_over(copies.open);
     if (form.increments) ++barrier->pending;
-    arrive_at(warp, lane, place, *barrier, 1, false);
+    arrive_at(warp, lane, place, *barrier, 1, false, 1u << lane);
   });
 }
 

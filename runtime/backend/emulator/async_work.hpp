@@ -20,7 +20,9 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
 // The mbarrier there; null after a fault.
 Mbarrier* find_mbarrier(Warp& warp, unsigned lane, const SharedPlace& place);
 void expect_bytes(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, int64_t bytes);
-void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops);
+// `released`: whose accesses so far are ordered before what follows the phase.
+void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops,
+               uint32_t released);
 // Begins the next phase where this one is complete.
 void settle_mbarrier(const SharedPlace& place, Mbarrier& barrier);
 

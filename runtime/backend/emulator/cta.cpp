@@ -80,7 +80,7 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn) {
   cta->shared = reinterpret_cast<uint8_t*>(begin);
   cta->shared_shadow.resize(cta->shared_bytes);
   if (launch.order) {
-    cta->order = std::make_unique<CtaOrder>(*launch.order, warp_count);
+    cta->order = std::make_unique<CtaOrder>(*launch.order, static_cast<uint32_t>(threads));
     cta->history = std::make_unique<AccessHistory>(cta->shared_bytes, false);
   }
   for (uint32_t index = 0; index < warp_count; ++index) {

@@ -66,15 +66,15 @@ void expect_bytes(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier&
            fmt::format("the mbarrier expects {} bytes, at most {} are possible", barrier.bytes, kMaxBytes));
 }
 
-void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops) {
+void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops,
+               uint32_t released) {
   if (count == 0 || count > barrier.pending) {
     misuse(warp, lane, place,
            fmt::format("{} at an mbarrier whose phase waits for {}", plural(count, "arrival"), barrier.pending));
     return;
   }
-  if (warp.cta->order)
-    warp.cta->order->write(warp.index * kLanes + lane, location_of(place.cta, place.offset), Order::release,
-                           Scope::cluster);
+  if (warp.cta->order && released)
+    warp.cta->order->release(warp.index, released, location_of(place.cta, place.offset), Scope::cluster);
   barrier.pending -= count;
   if (drops) barrier.expected -= count;
   settle_mbarrier(place, barrier);
@@ -86,6 +86,7 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
   const MbarrierForm& form = warp.cta->launch->image->mbarriers[code.target];
   uint64_t address[kLanes];
   compute_addresses(warp, code, address);
+  uint32_t released = 0;  // lanes that have arrived together with one before them
   for_lanes(mask, [&](unsigned lane) {
     if (warp.cta->stopped) return;
     SharedPlace place;
@@ -123,7 +124,10 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
         const uint32_t count = form.expects ? 1 : operand;
         if (form.no_complete && count >= barrier->pending && barrier->bytes == 0)
           return misuse(warp, lane, place, "arrive.noComplete completes the phase");
-        return arrive_at(warp, lane, place, *barrier, count, form.action == MbarrierAction::drop);
+        uint32_t together = 0;
+        for_lanes(mask & ~released, [&](unsigned i) { together |= uint32_t{address[i] == address[lane]} << i; });
+        released |= together;
+        return arrive_at(warp, lane, place, *barrier, count, form.action == MbarrierAction::drop, together);
       }
       default:
         return;

@@ -23,9 +23,20 @@ void raise(std::vector<Epoch>& known, const std::vector<Epoch>& epochs) {
   for (size_t i = 0; i < epochs.size(); ++i) raise(known[i], epochs[i]);
 }
 
-// A View of many CTAs (a look-back over thousands) becomes "everything up to its latest".
+// Of a View of many threads, what the whole warp is known of goes first, then threads stand for their warps. A View of
+// many CTAs (a look-back over thousands) becomes "everything up to its latest".
 void fold(View& view) {
-  if (view.warps.size() <= kMostEntries && view.threads.size() <= kMostEntries) return;
+  // Of the CTA of every thread there is what its warps did.
+  const auto warp_of = [&](uint64_t key) -> Epoch& {
+    return view.warps.at(static_cast<uint32_t>(key >> 10))[key % 1024 / 32];
+  };
+  if (view.threads.size() > kMostEntries)
+    std::erase_if(view.threads, [&](const auto& each) { return each.second <= warp_of(each.first); });
+  if (view.threads.size() > kMostEntries) {
+    for (const auto& [thread, epoch] : view.threads) raise(warp_of(thread), epoch);
+    view.threads.clear();
+  }
+  if (view.warps.size() <= kMostEntries) return;
   for (const auto& [cta, warps] : view.warps)
     for (Epoch epoch : warps) raise(view.floor, epoch);
   for (const auto& [thread, epoch] : view.threads) raise(view.floor, epoch);
@@ -107,7 +118,8 @@ SharedView LaunchOrder::published(uint64_t location, Scope scope, uint32_t cta) 
   return view == at->second.end() ? nullptr : view->second;
 }
 
-CtaOrder::CtaOrder(LaunchOrder& launch, uint32_t warp_count) : launch_(launch), warp_count_(warp_count) {}
+CtaOrder::CtaOrder(LaunchOrder& launch, uint32_t thread_count)
+    : launch_(launch), thread_count_(thread_count), warp_count_((thread_count + 31) / 32) {}
 
 void CtaOrder::restart(uint32_t cta) {
   cta_ = cta;
@@ -219,7 +231,10 @@ SharedView CtaOrder::view_of(uint32_t warp, uint32_t lanes) const {
   for (uint32_t other = 0; other < warp_count_; ++other)
     raise(own[other],
           std::max(all_, other == warp ? whole_warp_[warp] : warp_clock_[size_t{warp} * warp_count_ + other]));
-  for (unsigned lane = 0; lane < 32; ++lane) {
+  const uint32_t in_warp = std::min(thread_count_ - warp * 32, 32u);
+  const bool whole = (lanes | ~uint64_t{0} << in_warp) == ~uint64_t{0};  // no lane is missing or has left
+  if (whole) own[warp] = now_;
+  for (unsigned lane = 0; lane < 32 && !whole; ++lane) {
     if (!(lanes >> lane & 1)) continue;
     view->threads[thread_key(cta_, warp * 32 + lane)] = now_;
     if (lane_clock_.empty()) continue;
@@ -246,18 +261,32 @@ void CtaOrder::read(uint32_t thread, uint64_t location, Order order, Scope scope
   for (uint8_t each = 1; each <= static_cast<uint8_t>(scope); ++each) {
     const SharedView view = launch_.published(location, Scope{each}, cta_);
     if (!view) continue;
-    if (order == Order::acquire || order == Order::acq_rel) learn(warp, view);
-    fences_[warp].seen[each] = join(fences_[warp].seen[each], view);
+    Fences& fences = fences_[warp];
+    if ((order == Order::acquire || order == Order::acq_rel) && fences.last_learnt[each] != view) {
+      learn(warp, view);
+      fences.last_learnt[each] = view;
+    }
+    if (fences.last_seen[each] == view) continue;
+    fences.seen[each] = join(fences.seen[each], view);
+    fences.last_seen[each] = view;
   }
 }
 
 void CtaOrder::write(uint32_t thread, uint64_t location, Order order, Scope scope) {
   const uint32_t warp = thread / 32;
+  if (order == Order::release || order == Order::acq_rel) return release(warp, 1u << thread % 32, location, scope);
+  publish_fenced(warp, location, scope);
+}
+
+void CtaOrder::release(uint32_t warp, uint32_t lanes, uint64_t location, Scope scope) {
+  publish_fenced(warp, location, scope);
+  launch_.publish(location, scope, cta_, view_of(warp, lanes));
+  advance();
+}
+
+void CtaOrder::publish_fenced(uint32_t warp, uint64_t location, Scope scope) {
   for (uint8_t each = 1; each <= static_cast<uint8_t>(scope); ++each)
     if (const SharedView& view = fences_[warp].released[each]) launch_.publish(location, Scope{each}, cta_, view);
-  if (order != Order::release && order != Order::acq_rel) return;
-  launch_.publish(location, scope, cta_, view_of(warp, 1u << thread % 32));
-  advance();
 }
 
 void CtaOrder::fence(uint32_t warp, uint32_t lanes, Order order, Scope scope) {

@@ -79,7 +79,7 @@ class LaunchOrder {
 // The clocks of one CTA. A thread is warp * 32 + lane.
 class CtaOrder {
  public:
-  CtaOrder(LaunchOrder& launch, uint32_t warp_count);
+  CtaOrder(LaunchOrder& launch, uint32_t thread_count);
   void restart(uint32_t cta);
 
   Epoch now() const { return now_; }
@@ -104,21 +104,24 @@ class CtaOrder {
   // Strong accesses of `thread` to `location`: read() after the value has been found, write() before others see it.
   void read(uint32_t thread, uint64_t location, Order order, Scope scope);
   void write(uint32_t thread, uint64_t location, Order order, Scope scope);
+  void release(uint32_t warp, uint32_t lanes, uint64_t location, Scope scope);  // writes of one instruction
   void fence(uint32_t warp, uint32_t lanes, Order order, Scope scope);
 
  private:
   bool has_seen(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thread) const;
   void advance();
   SharedView view_of(uint32_t warp, uint32_t lanes) const;
+  void publish_fenced(uint32_t warp, uint64_t location, Scope scope);
   void learn(uint32_t warp, const SharedView& view);
 
   // By the weakest scope that it holds for.
   struct Fences {
     std::array<SharedView, kScopes> released, seen;
+    std::array<SharedView, kScopes> last_seen, last_learnt;  // what polls find again and again, and joined already
   };
 
   LaunchOrder& launch_;
-  const uint32_t warp_count_;
+  const uint32_t thread_count_, warp_count_;
   uint32_t cta_ = 0;
   Epoch first_ = 0, now_ = 0;
   Epoch all_ = 0;                                       // last barrier of all threads

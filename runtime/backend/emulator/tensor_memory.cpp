@@ -376,7 +376,7 @@ void commit(Warp& warp, const Code& code, uint32_t mask) {
                                     [&](const auto& each) { return each.first.cta->rank == range.rank; });
       (own == reached.end() ? reached.front() : *own).second->ranges.push_back(range);
     }
-    for (const auto& [place, barrier] : reached) arrive_at(warp, lane, place, *barrier, 1, false);
+    for (const auto& [place, barrier] : reached) arrive_at(warp, lane, place, *barrier, 1, false, 1u << lane);
   });
 }
 
