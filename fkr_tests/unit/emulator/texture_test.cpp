@@ -488,6 +488,34 @@ TEST(Surface, StoresReductionsAndFormats) {
   EXPECT_EQ(run.out[0], 4u);
 }
 
+// Bytes of an H200 (driver 580.159.04): what is loaded is padded with zeros, what is stored has the low bytes.
+TEST(Surface, RegistersMayBeWiderThanTheData) {
+  const ImageDescription bytes{.shape = ImageShape::line, .width = 32, .format = TexelFormat::u8};
+  std::vector<std::byte> texels(32);
+  for (unsigned i = 0; i < 32; ++i) texels[i] = std::byte(0x80 + i);
+  const std::string body =
+      "  mov.b32 %r2, 4;\n  mov.b32 %r4, 0xAABBCCDD;\n  mov.b32 %r5, %r4;\n  mov.b64 %rd5, 0x1122334455667788;\n"
+      "  mov.b64 %rd6, %rd5;\n  mov.b32 %r6, %r4;\n  mov.b32 %r7, %r4;\n  mov.b32 %r8, 0x55667788;\n"
+      "  suld.b.1d.b8.trap {%r4}, [%rd4, {%r2}];\n  suld.b.1d.b16.trap {%rd5}, [%rd4, {%r2}];\n"
+      "  suld.b.1d.b32.trap {%rd6}, [%rd4, {%r2}];\n  suld.b.1d.v2.b8.trap {%r5, %r6}, [%rd4, {%r2}];\n"
+      "  st.global.u32 [%rd2], %r4;\n  st.global.u64 [%rd2+8], %rd5;\n  st.global.u64 [%rd2+16], %rd6;\n"
+      "  st.global.v2.u32 [%rd2+24], {%r5, %r6};\n"
+      "  mov.b64 %rd5, 0x1122334455667788;\n  mov.b32 %r2, 8;\n  sust.b.1d.b8.trap [%rd4, {%r2}], {%r7};\n"
+      "  mov.b32 %r2, 14;\n  sust.b.1d.b16.trap [%rd4, {%r2}], {%rd5};\n"
+      "  mov.b32 %r2, 16;\n  sust.b.1d.b32.trap [%rd4, {%r2}], {%rd5};\n"
+      "  mov.b32 %r2, 20;\n  sust.b.1d.v2.b8.trap [%rd4, {%r2}], {%r7, %r8};\n";
+  const ImageRun run = run_image(body, {.description = bytes, .texels = texels, .surface = true});
+  EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
+  EXPECT_EQ((std::vector<uint32_t>{run.out.begin(), run.out.begin() + 8}),
+            (std::vector<uint32_t>{0x84, 0, 0x8584, 0, 0x87868584, 0, 0x84, 0x85}));
+  const auto put = [&](unsigned at, std::initializer_list<unsigned> values) {
+    for (const unsigned value : values) texels[at++] = std::byte(value);
+  };
+  put(8, {0xdd});
+  put(14, {0x88, 0x77, 0x88, 0x77, 0x66, 0x55, 0xdd, 0x88});
+  EXPECT_EQ(run.texels, texels);
+}
+
 // Two threads and one texel: a race, but for reductions.
 TEST(Surface, RacesAreFound) {
   const std::string place = "  mov.b32 %r2, 0;\n  mov.b32 %r3, 0;\n";

@@ -60,6 +60,7 @@ class Decoder {
   bool warpgroup(Code& code, MatrixForm& form);
   bool stack(Code& code);
   bool video(Code& code);
+  bool surface_data(TextureForm& form, ptx::Purpose purpose);
   bool texture(Code& code);
   bool image_handle(HandleOperand& out, ptx::Purpose purpose);
 

@@ -51,6 +51,24 @@ bool Decoder::image_handle(HandleOperand& out, Purpose purpose) {
   return variable.space == Space::param || variable.space == Space::global;
 }
 
+// The validator sees to it that registers of one list are of one width.
+bool Decoder::surface_data(TextureForm& form, Purpose purpose) {
+  const ptx::MatchedOperand* given = take(purpose);
+  if (given == nullptr || element_count(given->operand) != instruction_->vector) return false;
+  form.register_bytes = std::max<uint8_t>(2, form.element_bytes);
+  for (unsigned i = 0; i < instruction_->vector; ++i)
+    if (const Operand each = element(given->operand, i); each.kind == OperandKind::reg)
+      form.register_bytes = static_cast<uint8_t>(register_bytes(each.id));
+  const Type type = form.register_bytes == 8 ? Type::b64 : form.register_bytes == 4 ? Type::b32 : Type::b16;
+  std::vector<Ref> refs;
+  for (unsigned i = 0; i < instruction_->vector; ++i) {
+    const Operand each = element(given->operand, i);
+    refs.push_back(purpose == Purpose::source ? source(each, type) : destination(each, form.register_bytes));
+  }
+  form.data = add_refs(refs);
+  return form.register_bytes >= form.element_bytes;
+}
+
 bool Decoder::texture(Code& code) {
   const Words w = words();
   const Op op = instruction_->op;
@@ -103,8 +121,7 @@ bool Decoder::texture(Code& code) {
     form.formatted = w.has(Mod::p);
     form.out_of_range = w.has(Mod::clamp) ? OutOfRange::clamp : w.has(Mod::zero) ? OutOfRange::zero : OutOfRange::trap;
     form.element_bytes = static_cast<uint8_t>(ptx::byte_width(form.type));
-    form.data = register_list(writes_memory ? Purpose::source : Purpose::result);
-    if (form.data.count != instruction_->vector) return false;
+    if (!surface_data(form, writes_memory ? Purpose::source : Purpose::result)) return false;
     if (op == Op::sured) {
       const Mod operation = update_operation(w.mods);
       form.update = find_update(operation, form.type, Adder::of_memory_flushing);

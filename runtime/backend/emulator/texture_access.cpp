@@ -364,7 +364,7 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
   const TextureForm& form = access.form();
   const bool checked = warp.undefined[0] != nullptr;
   if (checked) access.check_places();
-  const unsigned count = form.data.count, bytes = form.element_bytes, register_bytes = std::max(2u, bytes);
+  const unsigned count = form.data.count, bytes = form.element_bytes;
   const unsigned size_bytes = bytes * count;
   const bool alone = warp.cta->launch->options.threads <= 1;
   Memory& memory = access.memory();
@@ -383,11 +383,15 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
     uint8_t* texel = memory.bytes + element.offset;
     uint8_t* shadow = memory.shadow + element.offset;
     const unsigned touched = form.formatted ? image->description.texel_bytes() : size_bytes;
-    auto value_of = [&](unsigned i) { return at<uint8_t>(warp, access.data(i)) + size_t{lane} * register_bytes; };
-    auto is_undefined = [&](unsigned i) { return checked && (undefined_lanes(warp, access.data(i)) >> lane & 1); };
+    auto value_of = [&](unsigned i) { return at<uint8_t>(warp, access.data(i)) + size_t{lane} * form.register_bytes; };
+    auto is_undefined = [&](unsigned i) {
+      if (!checked || !(undefined_lanes(warp, access.data(i)) >> lane & 1)) return false;
+      const auto* const undefined_bits = shadow_at<uint8_t>(warp, access.data(i)) + size_t{lane} * form.register_bytes;
+      return std::any_of(undefined_bits, undefined_bits + bytes, [](uint8_t bits) { return bits != 0; });
+    };
     if constexpr (kAction == SurfaceAction::load) {
       for (unsigned i = 0; i < count; ++i) {
-        std::memset(value_of(i), 0, register_bytes);
+        std::memset(value_of(i), 0, form.register_bytes);
         if (!element.exists) continue;
         std::memcpy(value_of(i), texel + size_t{i} * bytes, bytes);
         if (!checked) continue;
@@ -437,7 +441,9 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
       undefined_lanes(warp, access.data(i)) = (undefined_lanes(warp, access.data(i)) & ~mask) | undefined[i];
       if (!undefined[i]) continue;
       for_lanes(undefined[i], [&](unsigned lane) {
-        std::memset(shadow_at<uint8_t>(warp, access.data(i)) + size_t{lane} * register_bytes, 0xff, register_bytes);
+        auto* const undefined_bits = shadow_at<uint8_t>(warp, access.data(i)) + size_t{lane} * form.register_bytes;
+        std::memset(undefined_bits, 0, form.register_bytes);
+        std::memset(undefined_bits, 0xff, bytes);
       });
       warp.cta->origins.push_back({warp.pc, static_cast<uint8_t>(std::countr_zero(undefined[i])),
                                    static_cast<uint16_t>(warp.index), Space::global, first_undefined});

@@ -37,6 +37,7 @@ struct TextureForm {
   OutOfRange out_of_range = OutOfRange::trap;
   bool formatted = false;  // .p: x in texels; otherwise in bytes
   uint8_t element_bytes = 0;
+  uint8_t register_bytes = 0;  // at least those: a load pads with zeros, a store takes the low bytes (as an H200 does)
   Update update, signed_update;  // .p takes that of the format
 };
 
