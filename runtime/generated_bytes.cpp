@@ -89,6 +89,32 @@ std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed) {
   return bytes;
 }
 
+std::vector<std::byte> generated_offsets(size_t size_bytes, Offsets offsets, unsigned word_bytes, unsigned seed) {
+  constexpr unsigned kGroup = 64, kFew = 16;
+  std::vector<std::byte> bytes(size_bytes);
+  Random random(seed);
+  const uint64_t factor = random() >> 8 | 1, first = random() >> 8;
+  const unsigned below = random() >> 31 ? kGroup : kFew;
+  uint64_t sum = 0;
+  for (size_t at = 0, index = 0; at + word_bytes <= bytes.size(); at += word_bytes, ++index) {
+    uint64_t word = 0;
+    switch (offsets) {
+      case Offsets::anywhere:
+        word = (random() >> 8) % below;
+        break;
+      case Offsets::each_once:
+        word = index / kGroup * kGroup + (index * factor + first) % kGroup;
+        break;
+      case Offsets::rising:
+        word = sum;
+        sum += random() >> 30;
+        break;
+    }
+    std::memcpy(&bytes[at], &word, word_bytes);
+  }
+  return bytes;
+}
+
 std::vector<std::byte> repeated_bytes(std::string_view hex, size_t size_bytes) {
   std::vector<std::byte> bytes(size_bytes);
   const auto unit = bytes_of_hex(hex);

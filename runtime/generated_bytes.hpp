@@ -28,6 +28,15 @@ enum class Content : unsigned {
 
 std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed);
 
+// Words that stay near where they are used as offsets.
+enum class Offsets : unsigned {
+  anywhere,   // pseudo-random numbers below 64 or, by the seed, 16: what is gathered
+  each_once,  // each 64 words are a permutation of themselves: where is stored, by one thread each
+  rising,     // from 0 in steps of 0 to 3: where rows begin and end
+};
+// `word_bytes` is 2, 4 or 8. The same promise: the same arguments, the same bytes.
+std::vector<std::byte> generated_offsets(size_t size_bytes, Offsets offsets, unsigned word_bytes, unsigned seed);
+
 // The bytes that `hex` spells, again and again; zeros where it spells none.
 std::vector<std::byte> repeated_bytes(std::string_view hex, size_t size_bytes);
 

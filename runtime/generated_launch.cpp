@@ -10,9 +10,9 @@
 
 #include "runtime/address_parts.hpp"
 #include "runtime/aggregate_members.hpp"
-#include "runtime/generated_bytes.hpp"
 #include "runtime/generated_scalars.hpp"
 #include "runtime/objects/object_spec.hpp"
+#include "runtime/offset_words.hpp"
 #include "support/hex.hpp"
 
 namespace ptxkit {
@@ -135,6 +135,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
   const std::set<ptx::RegId> parts = address_parts(kernel);
   const std::set<ptx::VariableId> numbers = numbers_of_address_size(module, kernel, parts);
+  const std::vector<OffsetWords> offsets = offset_words(module, kernel, parts);
   std::optional<std::vector<AggregateMember>> members;
   unsigned buffer_count = 0, scalar_count = 0;
   const std::vector<uint64_t> constants = compared_constants(kernel);
@@ -164,7 +165,19 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
                       {},
                       {}};
     } else {
-      resize(out.buffers.emplace_back(GeneratedBuffer{offset, seed, hex_of(given), object, {}}), size_bytes);
+      GeneratedBuffer& buffer = out.buffers.emplace_back();
+      buffer.offset = offset;
+      buffer.seed = seed;
+      buffer.hex = hex_of(given);
+      buffer.object = object;
+      const auto words = std::ranges::find_if(offsets, [&](const OffsetWords& each) {
+        return module.variables[each.parameter].name == out.name && each.offset == offset;
+      });
+      if (words != offsets.end() && object.empty() && static_cast<Content>(content) != Content::zeros) {
+        buffer.offsets = words->offsets;
+        buffer.word_bytes = words->word_bytes;
+      }
+      resize(buffer, size_bytes);
     }
   };
   for (const ptx::VariableId id : kernel.parameters) {
@@ -242,7 +255,12 @@ std::vector<const GeneratedBuffer*> all_buffers(const GeneratedLaunch& launch) {
 }
 
 void resize(GeneratedBuffer& buffer, uint64_t size_bytes) {
-  buffer.bytes = buffer.hex.empty() ? generated_bytes(size_bytes, buffer.seed) : repeated_bytes(buffer.hex, size_bytes);
+  if (!buffer.hex.empty())
+    buffer.bytes = repeated_bytes(buffer.hex, size_bytes);
+  else if (buffer.offsets)
+    buffer.bytes = generated_offsets(size_bytes, *buffer.offsets, buffer.word_bytes, buffer.seed);
+  else
+    buffer.bytes = generated_bytes(size_bytes, buffer.seed);
 }
 
 Result<std::vector<std::byte>> argument_of(const GeneratedParameter& parameter, const PlaceBuffer& place) {

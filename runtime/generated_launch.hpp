@@ -1,7 +1,8 @@
 // A launch of any kernel, made up from its launch facts: for comparing runs, replaying findings, golden tests.
 //
 // Buffers, block, grid and scalars come from the facts; what they leave out is chosen small. A parameter of the size of
-// an address gets a buffer, unless the kernel computes with it and makes no address of it. What a kernel loads of an
+// an address gets a buffer, unless the kernel computes with it and makes no address of it; words that become offsets
+// stay near (offset_words.hpp). What a kernel loads of an
 // aggregate and uses as an address gets a buffer; what it loads else is a scalar, and the rest zeros. A kernel of a
 // module with shared memory of no size gets what 48 KiB have left. Variants differ in what buffers hold and in scalars;
 // those from kSearching on also in the grid and the block, where nothing fixes them.
@@ -9,12 +10,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "runtime/backend/emulator/watch.hpp"
+#include "runtime/generated_bytes.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit {
@@ -30,6 +33,9 @@ struct GeneratedBuffer {
   unsigned seed = 0;    // of generated_bytes
   std::string hex;      // what the facts say that it holds, again and again; empty: what the seed makes
   std::string object;   // as parse_object_spec reads it; empty: it is the buffer's address
+  // Where it holds offsets (generated_offsets) and no generated_bytes.
+  std::optional<Offsets> offsets;
+  unsigned word_bytes = 0;
   std::vector<std::byte> bytes;
 };
 

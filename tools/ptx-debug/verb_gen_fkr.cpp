@@ -121,17 +121,24 @@ struct GoldenText {
   std::string uploads, arguments, checks;
 };
 
+// The call that makes what a buffer holds.
+std::string spelled_content(const GeneratedBuffer& buffer) {
+  if (!buffer.hex.empty()) return fmt::format("ptxkit::repeated_bytes(\"{}\", {})", buffer.hex, buffer.bytes.size());
+  if (!buffer.offsets) return fmt::format("ptxkit::generated_bytes({}, {})", buffer.bytes.size(), buffer.seed);
+  static constexpr std::string_view kNames[] = {"anywhere", "each_once", "rising"};
+  return fmt::format("ptxkit::generated_offsets({}, ptxkit::Offsets::{}, {}, {})", buffer.bytes.size(),
+                     kNames[static_cast<size_t>(*buffer.offsets)], buffer.word_bytes, buffer.seed);
+}
+
 // Makes a buffer or object called `name` in the test, and looks at it after the launch.
 void add_buffer(std::string_view of, const GeneratedBuffer& buffer, std::string_view name, std::string_view hash,
                 GoldenText& text) {
-  const std::string content = buffer.hex.empty()
-                                  ? fmt::format("ptxkit::generated_bytes({}, {})", buffer.bytes.size(), buffer.seed)
-                                  : fmt::format("ptxkit::repeated_bytes(\"{}\", {})", buffer.hex, buffer.bytes.size());
   if (buffer.object.empty())
-    text.uploads += fmt::format("  const auto {} = this->upload({}, {});\n", name, string_literal(of), content);
+    text.uploads +=
+        fmt::format("  const auto {} = this->upload({}, {});\n", name, string_literal(of), spelled_content(buffer));
   else
     text.uploads += fmt::format("  const auto {} = this->object({}, {}, {});\n", name, string_literal(of),
-                                string_literal(buffer.object), content);
+                                string_literal(buffer.object), spelled_content(buffer));
   if (!buffer.bytes.empty())
     text.checks += fmt::format("  EXPECT_EQ(hash(this->download({})), {}) << {};\n", name, string_literal(hash),
                                string_literal(of));
