@@ -57,6 +57,18 @@ std::optional<Span> span_of(Context& context, const Access& access, const ptx::V
 
 }  // namespace
 
+// An exchange whose old value nothing reads: a store.
+bool is_store_alone(const Context& context, ptx::InstructionId id) {
+  const ptx::Instruction& exchange = context.function().instructions[id];
+  if (exchange.op != Op::atom || !spelled(exchange, ".exch")) return false;
+  const ptx::Operand& old = context.function().operands(exchange)[0];
+  if (old.kind != ptx::OperandKind::reg) return old.kind == ptx::OperandKind::sink;
+  return std::ranges::count_if(context.function().operand_pool, [&](const ptx::Operand& operand) {
+           const bool is_base = operand.kind == ptx::OperandKind::address && operand.base == ptx::AddressBase::reg;
+           return (operand.kind == ptx::OperandKind::reg || is_base) && operand.id == old.id;
+         }) == 1;
+}
+
 // F060. By object: a shared variable that is read, and that nothing wrote on any way to the read, or nothing where it
 // is read. Where an address whose object is not known is written, or the variable's address goes where it is not
 // followed, nothing is claimed.
@@ -83,7 +95,7 @@ RuleResult uninitialised_shared(Context& context) {
     if (context.module.variables[object].space != Space::shared) continue;
     any = true;
     const std::optional<Span> span = span_of(context, access, context.module.variables[object]);
-    if (access.kind != AccessKind::store) {
+    if (access.kind != AccessKind::store && !is_store_alone(context, access.instruction)) {
       objects[object].reads.push_back(access.instruction);
       objects[object].read_spans.push_back(span);
     }
