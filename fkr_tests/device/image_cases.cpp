@@ -550,8 +550,6 @@ std::string_view image_exception(const ImageCase& each, size_t i) {
   if (each.name.starts_with("tex .base .cube .v4 .{") && i == 15)
     return "ptxas 13.0 divides a direction by an approximate reciprocal: one thread's place is 1/256 of a texel "
            "further";
-  if (each.name.starts_with("tex .level .3d .v4 .{") && !each.is_named && i == 31)
-    return "one thread's last bit, where the texels of one z are much smaller than those of the next";
   const std::string_view spelling = instruction.substr(0, instruction.find(' '));
   if (spelling.starts_with("tex.grad.") && spelling.ends_with(".s32"))
     return "ptxas 13.0 takes the bits of integer coordinates for a number beside gradients (`TXD`)";

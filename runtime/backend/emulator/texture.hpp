@@ -3,7 +3,8 @@
 // The texels lie without gaps: x first, then y, then z or the layer. What PTX ISA 9.0 (9.7.10, 9.7.11) and the CUDA
 // programming guide (texture fetching) leave open is what an H200 does, measured: coordinates are rounded to 1/256 of a
 // texel; weights are quarters of 1/256 split along z, x and y with a rounding each; texels are cut to four bits more
-// than they have, relative to the largest; sums are rounded once, away from zero at a tie. docs/emulator.md.
+// than they have, relative to the largest of their z; of the sums of two z each is cut downwards to what the larger
+// one's exponent, in blocks of four, leaves; sums are rounded once, away from zero at a tie. docs/emulator.md.
 #pragma once
 
 #include <array>

@@ -13,7 +13,10 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr int64_t kOne = 256;  // weights and coordinates have 8 fractional bits
-constexpr unsigned kGuardBits = 4;
+constexpr int kGuardBits = 4;
+constexpr int kSumGuardBits = 3;    // and so many more where the sums of two z meet,
+constexpr int kExponentBlock = 3;   // which exponents of four to a block align
+constexpr int kNoExponent = -1000;  // of a sum of nothing
 
 constexpr bool is_integer(TexelFormat format) { return format < TexelFormat::f16; }
 constexpr bool is_signed(TexelFormat format) { return format >= TexelFormat::s8 && format <= TexelFormat::s32; }
@@ -22,19 +25,16 @@ constexpr bool is_signed(TexelFormat format) { return format >= TexelFormat::s8 
 constexpr int64_t rounded(int64_t v) { return (v + kOne / 2) >> 8; }
 
 // `value` * 2^exponent rounded to `digits` significant bits, a tie away from zero.
-float round_away(__int128 value, int exponent, int digits, int least_exponent) {
-  const bool negative = value < 0;
-  unsigned __int128 rest = negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
+float round_away(int64_t value, int exponent, int digits, int least_exponent) {
+  auto rest = static_cast<uint64_t>(std::abs(value));
   if (rest == 0) return 0.0F;
-  const auto high = static_cast<uint64_t>(rest >> 64);
-  const int width = high ? 128 - std::countl_zero(high) : 64 - std::countl_zero(static_cast<uint64_t>(rest));
-  const int cut = std::max(width - digits, least_exponent - exponent);
+  const int cut = std::max(static_cast<int>(std::bit_width(rest)) - digits, least_exponent - exponent);
   if (cut > 0) {
-    rest = cut > 126 ? 0 : (rest + (static_cast<unsigned __int128>(1) << (cut - 1))) >> cut;
+    rest = cut > 62 ? 0 : (rest + (uint64_t{1} << (cut - 1))) >> cut;
     exponent += cut;
   }
-  const auto number = static_cast<float>(std::ldexp(static_cast<double>(static_cast<uint64_t>(rest)), exponent));
-  return negative ? -number : number;
+  const auto number = static_cast<float>(std::ldexp(static_cast<double>(rest), exponent));
+  return value < 0 ? -number : number;
 }
 
 // A finite floating point number as mantissa * 2^exponent with `digits` bits of mantissa.
@@ -214,20 +214,15 @@ class Sampler {
     if (!finite) return std::bit_cast<uint32_t>(scalar::canonical(static_cast<float>(plain)));
     Slab sums[2];
     for (unsigned z = 0; z < 2; ++z) sums[z] = sum_slab(taps, values, z, digits);
-    if (sums[0].sum == 0 || (sums[1].sum != 0 && sums[1].exponent < sums[0].exponent)) std::swap(sums[0], sums[1]);
-    // The finer one is first, or the other is nothing.
-    __int128 total = sums[0].sum;
-    int exponent = sums[0].exponent;
-    if (sums[1].sum != 0) {
-      int distance = sums[1].exponent - exponent;
-      if (distance > 80) {  // only the sign of the finer one still counts
-        total = sums[0].sum > 0 ? 1 : -1;
-        exponent = sums[1].exponent - 80;
-        distance = 80;
-      }
-      total += static_cast<__int128>(sums[1].sum) << distance;
+    // Both are cut downwards to what the larger texels leave.
+    const int largest = std::max(sums[0].exponent, sums[1].exponent) + kGuardBits, bias = 126 + digits;
+    const int unit = ((largest + bias) | kExponentBlock) - bias - kGuardBits - kSumGuardBits;
+    int64_t total = 0;
+    for (const Slab& each : sums) {
+      const int up = each.exponent - unit;
+      total += up >= 0 ? each.sum << up : each.sum >> std::min(-up, 63);
     }
-    return std::bit_cast<uint32_t>(round_away(total, exponent - 8, digits, digits == 11 ? -24 : -149));
+    return std::bit_cast<uint32_t>(round_away(total, unit - 8, digits, digits == 11 ? -24 : -149));
   }
 
  private:
@@ -247,12 +242,12 @@ class Sampler {
 
   // Weighted sum of the texels of one z, each cut to kGuardBits below the last digit of the largest.
   Slab sum_slab(const std::array<Tap, 8>& taps, const std::array<float, 8>& values, unsigned z, int digits) const {
-    int top = -1000;
+    int top = kNoExponent;
     for (unsigned k = 0; k < 8; ++k)
       if (taps[k].weight && taps[k].slab == z && values[k] != 0)
         top = std::max(top, parts_of(values[k], digits).exponent);
-    Slab out{0, top - static_cast<int>(kGuardBits)};
-    if (top == -1000) return {};
+    Slab out{0, top - kGuardBits};
+    if (top == kNoExponent) return out;
     for (unsigned k = 0; k < 8; ++k) {
       if (!taps[k].weight || taps[k].slab != z) continue;
       const Parts parts = parts_of(values[k], digits);
