@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/replay.hpp"
+#include "runtime/launches/replay.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::tools {

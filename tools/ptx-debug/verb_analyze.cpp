@@ -15,7 +15,7 @@
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/suppression.hpp"
 #include "analyzer/report/text.hpp"
-#include "runtime/differential.hpp"
+#include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/assembler.hpp"

@@ -11,7 +11,7 @@
 #include "analyzer/report/analysis.hpp"
 #include "analyzer/report/text.hpp"
 #include "analyzer/rules/table.hpp"
-#include "runtime/differential.hpp"
+#include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit {

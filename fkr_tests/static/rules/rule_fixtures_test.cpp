@@ -22,7 +22,7 @@
 #include "analyzer/rules/diagnostics.hpp"
 #include "analyzer/rules/result.hpp"
 #include "analyzer/rules/table.hpp"
-#include "runtime/differential.hpp"
+#include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::rules {

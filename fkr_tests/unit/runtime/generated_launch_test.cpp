@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
-#include "runtime/generated_bytes.hpp"
-#include "runtime/generated_scalars.hpp"
-#include "runtime/roomy_launch.hpp"
+#include "runtime/launches/generated_bytes.hpp"
+#include "runtime/launches/generated_scalars.hpp"
+#include "runtime/launches/roomy_launch.hpp"
 
 namespace ptxkit {
 namespace {

@@ -1,5 +1,5 @@
 // Which buffers hold offsets, and what launches put into them.
-#include "runtime/offset_words.hpp"
+#include "runtime/launches/offset_words.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
-#include "runtime/address_parts.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
-#include "runtime/roomy_launch.hpp"
+#include "runtime/launches/address_parts.hpp"
+#include "runtime/launches/roomy_launch.hpp"
 
 namespace ptxkit {
 namespace {

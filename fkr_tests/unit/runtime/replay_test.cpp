@@ -1,5 +1,5 @@
 // Launches made up, and findings run on them: what a replay says where a witness is right, wrong, or not met.
-#include "runtime/replay.hpp"
+#include "runtime/launches/replay.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/address_parts.hpp"
+#include "runtime/launches/address_parts.hpp"
 
 #include <algorithm>
 #include <map>
@@ -17,8 +17,6 @@ using ptx::RegId;
 constexpr Op kArithmetic[] = {Op::abs,  Op::add, Op::and_, Op::cvt, Op::cvta, Op::div,  Op::ld,  Op::mad,
                               Op::max,  Op::min, Op::mov,  Op::mul, Op::neg,  Op::not_, Op::or_, Op::rem,
                               Op::selp, Op::set, Op::setp, Op::shl, Op::shr,  Op::sub,  Op::xor_};
-
-bool is_of_memory(ptx::Space space) { return space == ptx::Space::global || space == ptx::Space::generic; }
 
 bool is_move(const Instruction& each) { return each.op == Op::mov || each.op == Op::cvta; }
 

@@ -1,4 +1,4 @@
-#include "runtime/replay.hpp"
+#include "runtime/launches/replay.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/emulator.hpp"
-#include "runtime/roomy_launch.hpp"
-#include "runtime/witness_visit.hpp"
+#include "runtime/launches/roomy_launch.hpp"
+#include "runtime/launches/witness_visit.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit {

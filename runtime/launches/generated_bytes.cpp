@@ -1,4 +1,4 @@
-#include "runtime/generated_bytes.hpp"
+#include "runtime/launches/generated_bytes.hpp"
 
 #include <cstdint>
 #include <cstring>

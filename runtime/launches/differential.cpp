@@ -1,4 +1,4 @@
-#include "runtime/differential.hpp"
+#include "runtime/launches/differential.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +11,9 @@
 
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/context.hpp"
-#include "runtime/generated_bytes.hpp"
+#include "runtime/launches/generated_bytes.hpp"
+#include "runtime/launches/roomy_launch.hpp"
 #include "runtime/objects/object_spec.hpp"
-#include "runtime/roomy_launch.hpp"
 
 namespace ptxkit {
 

@@ -7,6 +7,9 @@
 
 namespace ptxkit {
 
+// Where buffers can be.
+inline bool is_of_memory(ptx::Space space) { return space == ptx::Space::global || space == ptx::Space::generic; }
+
 // Registers whose value is an address of global memory or is added to one. Moves, sums and selections are followed,
 // backwards from accesses; products are offsets, and so is what is added to what cvta has made.
 std::set<ptx::RegId> address_parts(const ptx::Function& kernel);

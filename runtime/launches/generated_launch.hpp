@@ -17,7 +17,7 @@
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "runtime/backend/emulator/watch.hpp"
-#include "runtime/generated_bytes.hpp"
+#include "runtime/launches/generated_bytes.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analyzer/ptx/tree.hpp"
-#include "runtime/generated_bytes.hpp"
+#include "runtime/launches/generated_bytes.hpp"
 
 namespace ptxkit {
 

@@ -1,4 +1,4 @@
-#include "runtime/witness_visit.hpp"
+#include "runtime/launches/witness_visit.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "runtime/generated_launch.hpp"
+#include "runtime/launches/generated_launch.hpp"
 
 namespace ptxkit {
 

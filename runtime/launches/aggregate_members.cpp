@@ -1,11 +1,11 @@
 // See aggregate_members.hpp. Moves and sums are followed forwards from the parameters' own addresses.
-#include "runtime/aggregate_members.hpp"
+#include "runtime/launches/aggregate_members.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "runtime/address_parts.hpp"
+#include "runtime/launches/address_parts.hpp"
 
 namespace ptxkit {
 namespace {

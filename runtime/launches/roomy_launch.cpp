@@ -1,4 +1,4 @@
-#include "runtime/roomy_launch.hpp"
+#include "runtime/launches/roomy_launch.hpp"
 
 #include <bit>
 

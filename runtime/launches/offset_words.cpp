@@ -1,9 +1,10 @@
 // See offset_words.hpp. Two sets for each register, by a bit for each buffer: the buffers into which its value points,
 // and the buffers a word of which it was computed from. Nothing depends on the order of instructions.
-#include "runtime/offset_words.hpp"
+#include "runtime/launches/offset_words.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include "runtime/launches/address_parts.hpp"
 
 namespace ptxkit {
 namespace {
@@ -16,8 +17,6 @@ using ptx::OperandKind;
 
 using Buffers = uint64_t;  // a bit each
 constexpr size_t kMostBuffers = 64;
-
-bool is_of_memory(ptx::Space space) { return space == ptx::Space::global || space == ptx::Space::generic; }
 
 bool is_floating(const Instruction& each) {
   return std::ranges::any_of(std::span(each.types, each.type_count),

@@ -1,4 +1,4 @@
-#include "runtime/generated_scalars.hpp"
+#include "runtime/launches/generated_scalars.hpp"
 
 #include <algorithm>
 #include <bit>

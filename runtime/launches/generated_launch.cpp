@@ -1,4 +1,4 @@
-#include "runtime/generated_launch.hpp"
+#include "runtime/launches/generated_launch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "runtime/address_parts.hpp"
-#include "runtime/aggregate_members.hpp"
-#include "runtime/generated_scalars.hpp"
+#include "runtime/launches/address_parts.hpp"
+#include "runtime/launches/aggregate_members.hpp"
+#include "runtime/launches/generated_scalars.hpp"
+#include "runtime/launches/offset_words.hpp"
 #include "runtime/objects/object_spec.hpp"
-#include "runtime/offset_words.hpp"
 #include "support/hex.hpp"
 
 namespace ptxkit {
