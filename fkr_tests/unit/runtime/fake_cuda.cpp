@@ -66,7 +66,6 @@ struct Stream {
     return 0;
   }
 };
-thread_local Stream* capturing_here = nullptr;  // no graph may go meanwhile
 // What a stream had been given when the event was recorded.
 struct Event {
   Stream* stream = nullptr;
@@ -464,6 +463,8 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   }
   return 0;
 }
+// The stream that this thread captures: no graph may go meanwhile.
+static thread_local Stream* capturing_here = nullptr;
 int cuStreamBeginCapture_v2(void* stream, int mode) {
   ENTER();
   // Globally nobody else could allocate meanwhile.
@@ -514,7 +515,7 @@ int cuGraphDestroy(void* graph) {
 }
 int cuGraphExecDestroy(void* made) {
   std::lock_guard guard(lock_of_everything);
-  if (capturing_here != nullptr) return capturing_here->capture->is_void = true, 900;
+  if (Stream* here = capturing_here) return here->capture->is_void = true, 900;
   --fake_cuda_state()->graphs;
   delete static_cast<Graph*>(made);
   return enter(__func__);
