@@ -53,6 +53,7 @@ struct Object {
 class EmulatorBackend {
  public:
   static constexpr std::string_view kName = "emulator";
+  static constexpr bool kHasSamplers = true;  // apart from textures
   static std::optional<std::string> unavailable() { return std::nullopt; }
 
   Result<uint64_t> allocate(size_t size_bytes, const std::string& name, size_t align_bytes) {
@@ -118,6 +119,7 @@ class EmulatorBackend {
 class CudaBackend {
  public:
   static constexpr std::string_view kName = "cuda";
+  static constexpr bool kHasSamplers = false;
   static std::optional<std::string> unavailable() {
     if (device()) return std::nullopt;
     return device().error().message();

@@ -19,8 +19,8 @@ build/saxpy_test
 build/saxpy_fkr_test
 
 # What it writes notices every change: of the example, of a kernel that takes an aggregate, and of kernels that take
-# textures, surfaces and tensor maps.
-cp "$here/gather.ptx" "$here/images.ptx" .
+# textures, surfaces, samplers and tensor maps.
+cp "$here/gather.ptx" "$here/images.ptx" "$here/../cli/ptx-debug/inputs/named_images.ptx" .
 "$here/planted_changes.py" "$ptx_debug" "$here/planted_changes_here.json" . "$scratch/planted" "$scratch/prefix" >"$scratch/planted.log" 2>&1 \
   || { cat "$scratch/planted.log"; exit 1; }
 tail -1 "$scratch/planted.log"
@@ -31,3 +31,5 @@ for test in saxpy gather images; do
     || { cat "$scratch/driver.log"; exit 1; }
   if grep SKIPPED "$scratch/driver.log"; then exit 1; fi
 done
+PTXKIT_LIBCUDA="$build/tests/libemulatedcuda.so" "$scratch/planted/build/named_images_fkr_test" >"$scratch/driver.log" 2>&1
+grep -q 'cuda: a driver makes no samplers apart from textures' "$scratch/driver.log" || { cat "$scratch/driver.log"; exit 1; }

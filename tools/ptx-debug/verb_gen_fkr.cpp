@@ -194,6 +194,10 @@ std::string module_checks(const ptx::Module& module, const Outputs& outputs) {
   return checks;
 }
 
+constexpr std::string_view kSkipWithoutSamplers =
+    "  if constexpr (!TypeParam::kHasSamplers)\n    GTEST_SKIP() << TypeParam::kName << "
+    "\": a driver makes no samplers apart from textures\";\n";
+
 // The body of a test of one launch; empty, with `why`, where it shows nothing that can be held to.
 std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                         unsigned variant, std::string& why) {
@@ -220,13 +224,16 @@ std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, 
     add_variable(launch.variables[i], i, hashes, text);
     hashes = hashes.subspan(launch.variables[i].buffers.size());
   }
+  const bool has_sampler = std::ranges::any_of(
+      all_buffers(launch), [](const GeneratedBuffer* buffer) { return buffer->object.starts_with("sampler:"); });
   const emulator::LaunchShape& shape = launch.shape;
   return fmt::format(
-      "{{\n  limit_steps(this->backend());\n  this->load_file(ptx_path());\n{}  this->launch({}, {{.grid = {}, .block "
+      "{{\n{}  limit_steps(this->backend());\n  this->load_file(ptx_path());\n{}  this->launch({}, {{.grid = {}, "
+      ".block "
       "= "
       "{}, .dynamic_shared_bytes = {}}}{});\n{}{}}}\n\n",
-      text.uploads, string_literal(kernel.name), axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes,
-      text.arguments, text.checks, module_checks(module, *outputs));
+      has_sampler ? kSkipWithoutSamplers : "", text.uploads, string_literal(kernel.name), axes(shape.grid),
+      axes(shape.block), shape.dynamic_shared_bytes, text.arguments, text.checks, module_checks(module, *outputs));
 }
 
 std::string static_test(const emulator::EntryInfo& entry, size_t index) {
