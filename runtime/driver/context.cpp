@@ -243,14 +243,9 @@ Result<Kernel> Kernel::load_unverified(ContextPointer context, std::string ptx, 
     if (log[0] != '\0') done.error().what += fmt::format("; the compiler's log: {}", log.data());
     return tl::unexpected(done.error());
   }
-  CuFunction function = nullptr;
-  done = context->check(api.module_get_function(&function, module, contract.name.c_str()), "cuModuleGetFunction");
-  if (!done) {
-    api.module_unload(module);
-    done.error().where = fmt::format("{}, kernel {}", done.error().where, contract.name);
-    return tl::unexpected(done.error());
-  }
-  return Kernel(std::move(context), module, function, std::move(contract));
+  Kernel kernel(std::move(context), module, nullptr, {});
+  if (auto selected = kernel.select(std::move(contract)); !selected) return tl::unexpected(selected.error());
+  return kernel;
 }
 
 Result<KernelResources> Kernel::resources() const {

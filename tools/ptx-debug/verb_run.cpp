@@ -16,6 +16,7 @@
 #include "analyzer/rules/score.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/error_catalogue.hpp"
+#include "runtime/launches/generated_bytes.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
@@ -153,12 +154,6 @@ struct RunReport {
   bool has_live_kernel = false;  // that nothing can be waited for any more
 };
 
-std::vector<std::byte> bytes_of(uint64_t value, size_t size_bytes) {
-  std::vector<std::byte> bytes(size_bytes);
-  std::memcpy(bytes.data(), &value, size_bytes);
-  return bytes;
-}
-
 // The launch's arguments in device memory, and where each piece's buffer is; 0 where it has none.
 struct PlacedArguments {
   std::vector<emulator::Address> addresses;
@@ -169,7 +164,7 @@ struct PlacedArguments {
 Result<std::vector<std::byte>> piece_value(emulator::Device& device, const ArgumentSpec& piece,
                                            emulator::Address address, uint32_t address_bits) {
   if (piece.object) return object_value(device, *piece.object, address);
-  return piece.is_buffer ? bytes_of(address, address_bits / 8) : piece.bytes;
+  return piece.is_buffer ? address_value(address, address_bits / 8) : piece.bytes;
 }
 
 Result<PlacedArguments> place_arguments(const KernelRun& run, emulator::Device& device,
