@@ -1,5 +1,6 @@
 // The last step: the backend's text becomes the project's PTX. Parameters get their names, state spaces and alignments,
 // which the backend prints for OpenCL only; the @pz_cost block is put before the entry; comments of the backend go.
+#include <algorithm>
 #include <string>
 #include <string_view>
 

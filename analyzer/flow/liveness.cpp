@@ -1,6 +1,8 @@
 // Liveness of registers by blocks, backwards to a fixed point over bit sets, then one walk through each block.
 #include "analyzer/flow/liveness.hpp"
 
+#include <algorithm>
+
 #include "analyzer/flow/effects.hpp"
 
 namespace ptxkit::flow {

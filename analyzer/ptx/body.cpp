@@ -1,5 +1,7 @@
 // Function bodies: statements, scopes, labels, tables, instructions.
 // PTX ISA 9.0, 4.3 (statements), 9.7.12 (control flow), 11.5 (debugging directives).
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "analyzer/ptx/parser.hpp"

@@ -1,5 +1,6 @@
 // Declarations: functions with their parameters and directives, variables with their initialisers, registers.
 // PTX ISA 9.0, 5.4 (variables), 7.1 (function declarations), 11.2-11.4 and 11.6 (directives).
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>

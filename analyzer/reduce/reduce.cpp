@@ -1,5 +1,6 @@
 #include "analyzer/reduce/reduce.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 

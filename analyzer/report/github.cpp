@@ -1,6 +1,8 @@
 // Workflow commands as GitHub documents them: properties escape '%', CR, LF, ':' and ',', the message the first three.
 #include "analyzer/report/github.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "analyzer/report/place.hpp"

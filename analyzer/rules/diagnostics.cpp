@@ -1,5 +1,7 @@
 #include "analyzer/rules/diagnostics.hpp"
 
+#include <algorithm>
+
 namespace ptxkit::rules {
 
 namespace {

@@ -1,4 +1,6 @@
 // The BWT kernels on a GPU: the blocks of the reference, the order of the suffixes, the way back, and how fast.
+#include <cstdio>
+
 #include <gtest/gtest.h>
 
 #include "fkr_tests/bwt_cases.hpp"

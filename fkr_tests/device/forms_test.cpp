@@ -1,4 +1,5 @@
 // Every instruction form that computes on registers: the emulator's bits are the GPU's bits.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -2,6 +2,7 @@
 // and nothing written outside its room. $PTXKIT_MUTATIONS is how many (default 1048576); under memcheck nothing is read
 // outside either.
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <random>

@@ -1,6 +1,8 @@
 // See tensor_cases.hpp.
 #include "fkr_tests/device/tensor_cases.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <random>

@@ -1,6 +1,7 @@
 // Any bytes as each of the small files and words that the programs read. The first byte chooses the reader: it returns
 // what it read or an error with words, and what it read is within the bounds that its users rely on.
 // With clang: -fsanitize=fuzzer,address; with any compiler: readers_smoke.cpp runs it on seeded mutations.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // A bounded run of the readers' fuzz target in every test run: what each of them takes, damaged by a seeded generator,
 // and texts made to exhaust a careless reader. The same seeds give the same inputs everywhere. usage: readers_smoke
 // [COUNT]
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>

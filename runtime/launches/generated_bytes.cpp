@@ -1,5 +1,6 @@
 #include "runtime/launches/generated_bytes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <iterator>

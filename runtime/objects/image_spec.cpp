@@ -1,6 +1,7 @@
 // See image_spec.hpp.
 #include "runtime/objects/image_spec.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 

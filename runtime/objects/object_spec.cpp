@@ -1,6 +1,7 @@
 // See object_spec.hpp.
 #include "runtime/objects/object_spec.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>

@@ -16,6 +16,7 @@
 //
 // Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does not compile, none that holds a kernel or makes a
 // region, or a name that no file defines.
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>

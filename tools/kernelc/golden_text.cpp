@@ -1,6 +1,8 @@
 // Normalising works on lines, not on a syntax tree: what is kept is our own compiler's text, byte for byte.
 #include "tools/kernelc/golden_text.hpp"
 
+#include <algorithm>
+
 #include "analyzer/inspect/difference.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 

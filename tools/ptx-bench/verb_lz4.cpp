@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <malloc.h>

@@ -1,6 +1,7 @@
 // See assembler.hpp.
 #include "tools/ptx-debug/assembler.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <functional>

@@ -1,6 +1,7 @@
 // See config.hpp.
 #include "tools/ptx-debug/config.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <vector>

@@ -1,4 +1,5 @@
 // `run --backend cuda`: see kernel_run.hpp.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 #include "tools/ptx-debug/stop_request.hpp"
 
 #include <cmath>
+#include <initializer_list>
 
 #include <signal.h>
 #include <sys/time.h>

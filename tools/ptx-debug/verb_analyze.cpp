@@ -1,4 +1,5 @@
 // `ptx-debug analyze FILE...`: the catalogue against every kernel of every file, a report, an exit code.
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <memory>

@@ -1,4 +1,5 @@
 // `ptx-debug check FILE...`: the front end alone; does this text parse, and if not, what is wrong where.
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>

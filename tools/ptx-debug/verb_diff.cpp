@@ -1,5 +1,6 @@
 // `ptx-debug diff A B`: what two PTX files, or all that two binaries or folders hold, do differently.
 // Exit codes as diff(1) has them: 0 the same, 1 different; trouble is 10, 11 or 64.
+#include <algorithm>
 #include <map>
 #include <memory>
 

@@ -1,6 +1,7 @@
 // `ptx-debug instrument FILE -o OUT` and `ptx-debug crash-analyze --debug-buffer F --ptx F`: markers into PTX, and from
 // the markers to the place. Exit codes: 0 done, or every thread ended; 3 some threads did not end; 10 the text does not
 // parse or cannot be instrumented; 11 a file cannot be read, written or used; 64 wrong usage.
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <memory>

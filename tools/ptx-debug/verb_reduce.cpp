@@ -1,6 +1,7 @@
 // `ptx-debug reduce FILE --when COMMAND`: the smallest PTX for which the command still fails. Exit codes: 0 reduced,
 // 10 the text does not parse, 11 a file cannot be read or written, 64 wrong usage, which a command that does not fail
 // on FILE is.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,7 @@
 // `ptx-debug run FILE --entry E --grid X --block X --arg SPEC...`: one launch on the emulator, with the sanitizer, or
 // on a GPU. Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or reached what cannot be run, 11 a
 // file cannot be read or written or there is no GPU, 64 wrong usage, which a launch that does not fit the kernel is.
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>

@@ -5,6 +5,7 @@
 // The file's name gives the verdict. A line that ends in `//! critical` (or another severity) must have a finding of
 // that severity; no other line may have one above info. Where ptxas is installed every program is also assembled, so
 // that no rule is tested on text that is not PTX.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

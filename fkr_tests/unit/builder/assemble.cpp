@@ -1,6 +1,7 @@
 // Runs ptxas on a temporary file. It is looked for on the path and where the toolkit's packages put it.
 #include "fkr_tests/unit/builder/assemble.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,5 @@
 // What the operations of the DSL compute, on the emulator, compared with the same expression in C++.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>

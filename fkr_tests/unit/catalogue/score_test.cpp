@@ -1,6 +1,8 @@
 // The catalogue's formula and precedence of exit codes.
 #include "analyzer/rules/score.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace ptxkit::rules {

@@ -1,6 +1,7 @@
 // The errors of the approximate instructions, which the PTX ISA bounds: largest over a dense sweep of arguments,
 // against the function in long double. PTX ISA 9.0, 9.7.3 and 9.7.4: div, rcp, sqrt, rsqrt (2^-22.9), sin and cos
 // (2^-20.5 up to 2 pi, 2^-14.7 up to 100 pi), lg2, ex2 (of halves 2^-9.9), tanh (of halves 2^-10.987).
+#include <algorithm>
 #include <bit>
 #include <cmath>
 

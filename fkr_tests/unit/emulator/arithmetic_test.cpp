@@ -1,5 +1,6 @@
 // Every integer, logic and comparison form on edge values against the same thing in C++: with all lanes active, and
 // with half of them, which takes the other path of every handler.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

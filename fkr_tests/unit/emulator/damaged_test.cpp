@@ -1,4 +1,5 @@
 // PTX with random damage: it is refused, or it runs into faults, or it happens to work; the host never suffers.
+#include <algorithm>
 #include <cstring>
 #include <random>
 

@@ -1,4 +1,5 @@
 // Every form of the ISA table is decoded, but for those that the table itself names as missing.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>

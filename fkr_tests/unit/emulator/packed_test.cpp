@@ -1,5 +1,6 @@
 // Video instructions, packed and mixed floating point, narrow formats, atomics on vectors, 32-bit addresses: each form
 // against values computed here another way, from the text of the PTX ISA.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>

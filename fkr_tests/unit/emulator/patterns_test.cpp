@@ -1,4 +1,5 @@
 // Correct kernels, in the ways that libraries write them, run clean under every check and in every schedule.
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>

@@ -1,8 +1,11 @@
 // tcgen05.mma of a pair of CTAs, with factors, sparse, and with a B that stays. Operands are put where the layouts of
 // PTX ISA 9.0, 9.7.16.10.5 to 8, have them (A to G, as CUTLASS spells the figures out), element by element from the
 // side of the matrix; D is looked up the same way.
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <random>
+#include <tuple>
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,6 @@
 // tcgen05: tensor memory in and out, products of small numbers, and every misuse beside a twin that does it right.
 // Layouts are written here from the side of the matrix: which thread has an element, not which element a thread has.
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <random>

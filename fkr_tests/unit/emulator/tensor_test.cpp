@@ -1,5 +1,6 @@
 // Tensor copies: boxes in and out, at the edges, swizzled; and what is wrong with a map.
 #include <numeric>
+#include <tuple>
 
 #include <gmock/gmock.h>
 

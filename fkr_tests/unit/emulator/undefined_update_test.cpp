@@ -2,6 +2,7 @@
 #include "runtime/backend/emulator/undefined_update.hpp"
 
 #include <bit>
+#include <initializer_list>
 #include <random>
 
 #include <gtest/gtest.h>

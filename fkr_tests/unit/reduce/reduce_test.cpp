@@ -1,6 +1,8 @@
 // What may go, goes; what the test asks for stays; nothing that the front end refuses is ever asked about.
 #include "analyzer/reduce/reduce.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "analyzer/ptx/diagnostic.hpp"

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <gmock/gmock.h>
 

@@ -2,6 +2,7 @@
 // back.
 #include <atomic>
 #include <numeric>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // Opening the driver, owning what it hands out, and refusing what must not be loaded or launched.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <random>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

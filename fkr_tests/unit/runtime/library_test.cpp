@@ -1,8 +1,10 @@
 // The library as other programs include it, on the fake driver: settings that do what they say, errors that say what to
 // do, several objects side by side, and device memory on the caller's stream.
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <thread>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 #include "runtime/scheduler/ledger.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <thread>
 #include <vector>

@@ -3,6 +3,7 @@
 // docs/testing.md.
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <random>
 #include <thread>
 #include <vector>

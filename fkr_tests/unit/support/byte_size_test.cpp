@@ -1,6 +1,8 @@
 // Sizes with and without a unit, and what is none.
 #include "support/byte_size.hpp"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace ptxkit {

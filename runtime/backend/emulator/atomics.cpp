@@ -1,5 +1,7 @@
 // atom and red. Lanes go one after the other, lowest first, so results are the same on every run; between CTAs on
 // several threads each operation on one element is one atomic exchange of the host.
+#include <algorithm>
+
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
 #include "runtime/backend/emulator/undefined_update.hpp"

@@ -3,6 +3,7 @@
 // "Formatted output").
 #include "runtime/backend/emulator/builtins.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>

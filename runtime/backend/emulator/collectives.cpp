@@ -1,6 +1,7 @@
 // What the lanes of a warp compute together: shfl, vote, match, redux, elect, bar.warp. PTX ISA 9.0, 9.7.9 and 9.7.13.
 // The lanes may come from several fragments (different instructions, even different calls): operands are gathered from
 // each lane's own frame, results go back there.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,6 @@
 // ldmatrix, stmatrix, movmatrix, and the loads and stores of wmma. PTX ISA 9.0, 9.7.14.5.15 to 9.7.14.5.17, 9.7.14.4.
+#include <algorithm>
+
 #include "runtime/backend/emulator/access.hpp"
 #include "runtime/backend/emulator/handlers.hpp"
 

@@ -2,6 +2,7 @@
 // objects are given out again, oldest first. So a pointer to freed memory finds the dead object and not a new one.
 #include "runtime/backend/emulator/memory.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 

@@ -4,6 +4,8 @@
 //
 // Bits matter because compilers read more than they need: an aligned word at the end of a buffer, then a shift and a
 // mask. Only what decides something (an address, a branch) is reported, by report_undefined.
+#include <algorithm>
+
 #include "runtime/backend/emulator/logic.hpp"
 #include "runtime/backend/emulator/state.hpp"
 

@@ -1,5 +1,6 @@
 // Video instructions: arithmetic on bytes, halves or words chosen from the sources, with saturation, a second operation
 // or a merge; and their forms on two halves or four bytes at once. PTX ISA 9.0, 9.7.18, whose pseudo-code this is.
+#include <algorithm>
 #include <string>
 
 #include "runtime/backend/emulator/decode.hpp"

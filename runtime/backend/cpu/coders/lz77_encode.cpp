@@ -7,6 +7,7 @@
 // spread over planes, a byte in each, so that a plane of all 64 candidates is compared at once: most are settled
 // without a look at where they point to.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 
