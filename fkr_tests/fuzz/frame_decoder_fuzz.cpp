@@ -1,25 +1,75 @@
-// Any bytes as an LZ4 stream: decoding ends with raw bytes or with an error that names the place, and never otherwise.
-// With clang: -fsanitize=fuzzer,address; with any compiler: smoke_main.cpp runs it on seeded mutations.
+// Any bytes as an LZ4 stream. Decoding ends with raw bytes or with an error that names the place. liblz4 is the oracle:
+// what both take has the same bytes, and neither takes what the other refuses; may_differ() lists the exceptions.
+// With clang: -fsanitize=fuzzer,address; with any compiler: frame_decoder_smoke.cpp runs it on seeded mutations.
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <lz4frame.h>
 
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/stream.hpp"
 
 namespace {
 
-// Keeps nothing but stops a stream that decodes to gigabytes.
+using ByteVector = std::vector<std::uint8_t>;
+
+constexpr std::size_t kMostRawBytes = 16u << 20;  // a stream that decodes to more is not compared
+
 class LimitedSink final : public ptxkit::format::ByteSink {
  public:
   ptxkit::Result<void> write(ptxkit::format::Bytes bytes) override {
-    written_ += bytes.size();
-    if (written_ > (64u << 20)) return ptxkit::fail("enough");
+    if (raw.size() + bytes.size() > kMostRawBytes) return ptxkit::fail("enough");
+    raw.insert(raw.end(), bytes.begin(), bytes.end());
     return {};
   }
 
- private:
-  std::size_t written_ = 0;
+  ByteVector raw;
 };
+
+struct OracleAnswer {
+  bool is_complete = false;  // every byte was read, and the last frame has ended
+  bool is_too_long = false;
+  std::string error;
+  ByteVector raw;
+};
+
+OracleAnswer decode_with_liblz4(const std::uint8_t* data, std::size_t size) {
+  OracleAnswer answer;
+  LZ4F_dctx* context = nullptr;
+  if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION))) std::abort();
+  ByteVector room(1 << 16);
+  std::size_t position = 0;
+  for (;;) {
+    std::size_t written = room.size(), read = size - position;
+    const std::size_t expected = LZ4F_decompress(context, room.data(), &written, data + position, &read, nullptr);
+    if (LZ4F_isError(expected)) {
+      answer.error = LZ4F_getErrorName(expected);
+      break;
+    }
+    answer.raw.insert(answer.raw.end(), room.begin(), room.begin() + static_cast<std::ptrdiff_t>(written));
+    position += read;
+    answer.is_too_long = answer.raw.size() > kMostRawBytes;
+    answer.is_complete = position == size && expected == 0;
+    if (answer.is_complete || answer.is_too_long || (read == 0 && written == 0)) break;
+  }
+  LZ4F_freeDecompressionContext(context);
+  return answer;
+}
+
+bool contains(const std::uint8_t* data, std::size_t size, std::initializer_list<std::uint8_t> bytes) {
+  return std::search(data, data + size, bytes.begin(), bytes.end()) != data + size;
+}
+
+// lz4_block_fuzz.cpp looks closer at the two that concern blocks.
+bool may_differ(const std::string& ours, const OracleAnswer& oracle) {
+  return ours.find("a match has offset 0") != std::string::npos ||     // liblz4 lets it pass, against the format
+         (ours.empty() && oracle.error == "ERROR_decompressionFailed");  // it refuses blocks that ignore encoders' rules
+}
 
 }  // namespace
 
@@ -30,5 +80,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   LimitedSink sink;
   const auto decoded = ptxkit::codec::decompress_stream(source, sink, *backend);
   if (!decoded && decoded.error().what != "enough" && decoded.error().where.empty()) std::abort();
-  return 0;
+
+  const OracleAnswer oracle = decode_with_liblz4(data, size);
+  const bool is_legacy = contains(data, size, {0x02, 0x21, 0x4c, 0x18});  // a format of the program lz4, not of liblz4
+  if (is_legacy || oracle.is_too_long || (!decoded && decoded.error().what == "enough")) return 0;
+  if (decoded.has_value() == oracle.is_complete && (!decoded || sink.raw == oracle.raw)) return 0;
+  if (decoded.has_value() != oracle.is_complete && may_differ(decoded ? "" : decoded.error().what, oracle)) return 0;
+  std::fprintf(stderr, "ours: %s, %zu bytes; liblz4: %s, %zu bytes\n",
+               decoded ? "decoded" : (decoded.error().what + " at " + decoded.error().where).c_str(), sink.raw.size(),
+               oracle.is_complete ? "decoded" : ("refused: " + oracle.error).c_str(), oracle.raw.size());
+  std::abort();
 }
