@@ -126,9 +126,9 @@ size_t KernelAnalysis::count(Severity severity) const {
   return total;
 }
 
-size_t FileAnalysis::critical_count() const {
+size_t FileAnalysis::count(Severity severity) const {
   size_t total = 0;
-  for (const KernelAnalysis& kernel : kernels) total += kernel.count(Severity::critical);
+  for (const KernelAnalysis& kernel : kernels) total += kernel.count(severity);
   return total;
 }
 
@@ -159,6 +159,20 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
   return file;
 }
 
+namespace {
+
+rules::Status status_of(const FileAnalysis& file, const AnalysisOptions& options) {
+  const rules::Score score = file.score.value_or(rules::Score{});
+  if (!options.fail_on) return rules::status_of(score, file.critical_count() > 0, options.minimum_percent);
+  std::vector<const rules::Finding*> findings;
+  for (const KernelAnalysis& kernel : file.kernels)
+    for (const RuleVerdict& entry : kernel.verdicts)
+      for (const rules::Finding& finding : entry.result.findings) findings.push_back(&finding);
+  return rules::status_of(*options.fail_on, findings, score, options.minimum_percent);
+}
+
+}  // namespace
+
 void rescore(FileAnalysis& file, const AnalysisOptions& options) {
   std::vector<rules::Score> scores;
   scores.reserve(file.kernels.size());
@@ -168,8 +182,7 @@ void rescore(FileAnalysis& file, const AnalysisOptions& options) {
     scores.push_back(kernel.score);
   }
   file.score = rules::worst(scores);
-  file.status =
-      rules::status_of(file.score.value_or(rules::Score{}), file.critical_count() > 0, options.minimum_percent);
+  file.status = status_of(file, options);
 }
 
 FileAnalysis unreadable(std::string path, Error error) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/rules/fail_on.hpp"
 #include "analyzer/rules/rule.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/result.hpp"
@@ -39,6 +40,7 @@ struct AnalysisOptions {
   RuleSet wanted = all_rules();
   std::function<bool(std::string_view kernel)> wants_kernel;  // empty: every kernel
   std::optional<double> minimum_percent;                      // --min-score
+  std::optional<rules::FailOn> fail_on;                       // --fail-on
 };
 
 // A finding that does not count, and why: a comment in the text or its source, or an entry of the baseline file.
@@ -76,7 +78,8 @@ struct FileAnalysis {
   std::vector<std::string> remarks;     // on comments that suppress nothing, "k.ptx:12: ..."
   rules::Status status = rules::Status::good;
 
-  size_t critical_count() const;
+  size_t count(rules::Severity severity) const;  // findings of all kernels
+  size_t critical_count() const { return count(rules::Severity::critical); }
 };
 
 FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options);

@@ -11,6 +11,7 @@
 #include "analyzer/inspect/statistics.hpp"
 #include "analyzer/report/html_parts.hpp"
 #include "analyzer/rules/context.hpp"
+#include "analyzer/report/words.hpp"
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "analyzer/rules/warp_access.hpp"
@@ -183,9 +184,9 @@ std::string score_bars_html(const KernelAnalysis& kernel) {
   const double percent = kernel.score.percent();
   std::string out = fmt::format(
       "<p class=\"score\"><strong class=\"{0}\">{1:.1f}</strong> <span class=\"bar\"><span class=\"{0}\" "
-      "style=\"width:{1:.1f}%\"></span></span> {2} of {3} points</p>\n<table class=\"categories\">\n",
+      "style=\"width:{1:.1f}%\"></span></span> {2} of {3} points{4}</p>\n<table class=\"categories\">\n",
       grade_of(percent, kernel.count(rules::Severity::critical) > 0), percent, kernel.score.earned,
-      kernel.score.earned + kernel.score.lost);
+      kernel.score.earned + kernel.score.lost, cap_text(kernel.score));
   for (const Category& category : categories) {
     const uint32_t total = category.score.earned + category.score.lost;
     std::string words = total ? fmt::format("{} of {}", category.score.earned, total) : "no points at stake";

@@ -92,6 +92,7 @@ Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
   json["score"] = kernel.score.percent();
   json["earned"] = kernel.score.earned;
   json["lost"] = kernel.score.lost;
+  json["cap"] = kernel.score.cap_percent;
   json["critical_count"] = kernel.count(Severity::critical);
   for (const Verdict verdict : {Verdict::survived, Verdict::refuted, Verdict::undecided, Verdict::not_applicable}) {
     json["counts"][std::string(text(verdict))] = kernel.count(verdict);
@@ -141,6 +142,7 @@ class JsonDocument : public Document {
     json["profile"] = options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause";
     json["assume_align_bytes"] = options_.rules.assume_align_bytes;
     json["min_score"] = optional_json(options_.minimum_percent);
+    json["fail_on"] = options_.fail_on ? Json(options_.fail_on->words()) : Json(nullptr);
     json["evidence"] = Json::array();
     if (options_.rules.evidence) {
       for (const rules::EvidenceFile& file : options_.rules.evidence->files)

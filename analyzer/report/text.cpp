@@ -90,9 +90,10 @@ class TextDocument : public Document {
            rules::exit_code(file.status));
       return;
     }
-    line("{}: score {:.1f}, {}, {} of {} rules ran (exit {})", path, file.score->percent(),
-         plural(file.critical_count(), "critical finding"), file.kernels.front().verdicts.size(), kRuleCount,
-         rules::exit_code(file.status));
+    const size_t high_count = file.count(Severity::high);
+    line("{}: score {:.1f}, {}{}, {} of {} rules ran (exit {})", path, file.score->percent(),
+         plural(file.critical_count(), "critical finding"), high_count ? fmt::format(", {} high", high_count) : "",
+         file.kernels.front().verdicts.size(), kRuleCount, rules::exit_code(file.status));
   }
 
   void write_kernel(const FileAnalysis& file, const KernelAnalysis& kernel) {
@@ -168,9 +169,9 @@ class TextDocument : public Document {
 
   void write_summary(const KernelAnalysis& kernel, size_t hidden_info_count) {
     const rules::Score& score = kernel.score;
-    line("{}: score {:.1f} ({} of {} points): {} survived, {} refuted, {} undecided, {} n/a",
+    line("{}: score {:.1f} ({} of {} points{}): {} survived, {} refuted, {} undecided, {} n/a",
          paint("1", kernel.name.empty() ? "module" : "kernel " + printable(kernel.name)), score.percent(), score.earned,
-         score.earned + score.lost, kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
+         score.earned + score.lost, cap_text(score), kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
          kernel.count(Verdict::undecided), kernel.count(Verdict::not_applicable));
     for (const RuleVerdict& entry : kernel.verdicts) {
       const Verdict verdict = entry.result.verdict;

@@ -31,4 +31,12 @@ std::string_view replay_word(rules::Replay::Outcome outcome) {
   return kWords[static_cast<size_t>(outcome)];
 }
 
+std::string cap_text(const rules::Score& score) {
+  if (!score.is_capped()) return "";
+  const std::string_view finding = score.cap_percent == rules::kCriticalCapPercent ? "critical finding"
+                                   : score.cap_percent == rules::kHighCapPercent   ? "high finding that is proved"
+                                                                                   : "high finding that is likely";
+  return fmt::format("; at most {} with a {}", score.cap_percent, finding);
+}
+
 }  // namespace ptxkit::report

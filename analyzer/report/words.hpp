@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/score.hpp"
 
 namespace ptxkit::report {
 
@@ -13,5 +14,8 @@ std::string witness_text(const rules::Witness& witness);
 
 // "confirmed", "refuted", "reached", "unreached", "not run"
 std::string_view replay_word(rules::Replay::Outcome outcome);
+
+// "; at most 69 with a high finding that is proved"; empty where the cap takes nothing from the points.
+std::string cap_text(const rules::Score& score);
 
 }  // namespace ptxkit::report

@@ -149,7 +149,7 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
           add(ssa.at(data.first_child + child));
     }
   }
-  const Taint taint(context, std::move(sinks), root_cause);
+  const Taint taint(context, std::move(sinks));
 
   std::vector<Finding> findings;
   bool all_proved = true;

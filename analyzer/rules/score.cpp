@@ -1,7 +1,26 @@
 // Integer points all the way; a percentage is formed only to be shown or compared with a limit.
 #include "analyzer/rules/score.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace ptxkit::rules {
+
+Tier tier_of(const Finding& finding) {
+  const bool is_confirmed = finding.replay && finding.replay->outcome == Replay::Outcome::confirmed;
+  return is_confirmed ? Tier::proved : finding.tier;
+}
+
+uint32_t cap_percent_of(const Finding& finding) {
+  if (finding.severity == Severity::critical) return kCriticalCapPercent;
+  if (finding.severity != Severity::high) return 100;
+  switch (tier_of(finding)) {
+    case Tier::proved: return kHighCapPercent;
+    case Tier::likely: return kLikelyHighCapPercent;
+    case Tier::possible: break;
+  }
+  return 100;
+}
 
 void Score::add(const RuleInfo& rule, const RuleResult& result) {
   const bool unproved = result.verdict == Verdict::undecided && rule.must_prove;
@@ -10,18 +29,33 @@ void Score::add(const RuleInfo& rule, const RuleResult& result) {
   } else if (result.verdict == Verdict::survived) {
     earned += rule.points;
   }
+  for (const Finding& finding : result.findings) cap_percent = std::min(cap_percent, cap_percent_of(finding));
 }
 
-double Score::percent() const { return empty() ? 100.0 : 100.0 * earned / (earned + lost); }
+double Score::points_percent() const { return empty() ? 100.0 : 100.0 * earned / (earned + lost); }
+
+double Score::percent() const { return std::min(points_percent(), double{cap_percent}); }
+
+bool Score::is_capped() const { return points_percent() > cap_percent; }
 
 bool Score::at_least(double limit_percent) const {
-  return empty() || 100.0 * earned >= limit_percent * (earned + lost);
+  return cap_percent >= limit_percent && (empty() || 100.0 * earned >= limit_percent * (earned + lost));
 }
 
 bool Score::worse_than(const Score& other) const {
-  if (empty()) return false;
-  if (other.empty()) return lost > 0;
-  return uint64_t{earned} * (other.earned + other.lost) < uint64_t{other.earned} * (earned + lost);
+  // Points as a fraction, the cap as one: the smaller of both counts, and the points of equal ones.
+  const auto fraction = [](const Score& score) {
+    return score.empty() ? std::pair<uint64_t, uint64_t>{1, 1} : std::pair<uint64_t, uint64_t>{score.earned, score.earned + score.lost};
+  };
+  const auto is_less = [](std::pair<uint64_t, uint64_t> a, std::pair<uint64_t, uint64_t> b) {
+    return a.first * b.second < b.first * a.second;
+  };
+  const auto capped = [&](const Score& score) {
+    const std::pair<uint64_t, uint64_t> cap{score.cap_percent, 100};
+    return is_less(cap, fraction(score)) ? cap : fraction(score);
+  };
+  const auto mine = capped(*this), others = capped(other);
+  return is_less(mine, others) || (!is_less(others, mine) && is_less(fraction(*this), fraction(other)));
 }
 
 std::optional<Score> worst(std::span<const Score> kernels) {

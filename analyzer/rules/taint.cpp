@@ -34,10 +34,11 @@ std::optional<std::pair<flow::BaseId, int64_t>> slot_of(Analyses& analyses, cons
 
 }  // namespace
 
-Taint::Taint(Context& context, std::vector<Sink> sinks, bool through_shuffles) : ssa_(&context.analyses().ssa()) {
+Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses().ssa()) {
   Analyses& analyses = context.analyses();
   const flow::Ssa& ssa = *ssa_;
   const ptx::Function& function = context.function();
+  const bool is_pattern = context.options.profile == Profile::pattern;
   next_.resize(ssa.size());
   badness_.assign(ssa.size(), 0);
 
@@ -76,13 +77,14 @@ Taint::Taint(Context& context, std::vector<Sink> sinks, bool through_shuffles) :
       if (value.kind != Value::Kind::result) continue;
       reach(value.old, here);
       const ptx::Instruction& instruction = function.instructions[value.instruction];
-      const bool reads_memory = flow::memory_accesses(function, value.instruction).count > 0;
-      if (reads_memory) {
+      const flow::Accesses accesses = flow::memory_accesses(function, value.instruction);
+      const bool is_global_load = instruction.op == Op::ld && accesses.items[0].space == ptx::Space::global;
+      if (accesses.count > 0 && !(is_pattern && is_global_load)) {
         if (const auto slot = loaded_slot.find(value.instruction); slot != loaded_slot.end())
           for (const ValueId source : stored[slot->second]) reach(source, here);
         continue;
       }
-      if (instruction.op == Op::shfl && !through_shuffles) continue;
+      if (instruction.op == Op::shfl && is_pattern) continue;
       flow::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
         if (!written) reach(ssa.at(index), here);
       });

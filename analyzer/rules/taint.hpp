@@ -19,8 +19,9 @@ struct Sink {
 
 class Taint {
  public:
-  // With `through_shuffles` false a shuffle ends the way.
-  Taint(Context& context, std::vector<Sink> sinks, bool through_shuffles);
+  // In the profile `pattern` a shuffle ends the way, and a value that forms the address of `ld.global` goes into what
+  // that load gives.
+  Taint(Context& context, std::vector<Sink> sinks);
 
   bool reaches(flow::ValueId id) const { return next_[id].kind != Next::Kind::nowhere; }
   unsigned badness(flow::ValueId id) const { return badness_[id]; }

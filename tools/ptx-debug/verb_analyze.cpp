@@ -43,6 +43,7 @@ struct Arguments {
   Inputs inputs;
   SelectionWords selection;
   std::optional<double> minimum_percent;
+  std::string fail_on;
   std::string format = "text";    // of standard output
   std::string html, json, sarif;  // where to; empty: none
   std::string baseline, write_baseline;
@@ -182,6 +183,11 @@ int analyze_files(const Arguments& arguments) {
   report::AnalysisOptions options;
   options.wanted = *wanted;
   options.minimum_percent = arguments.minimum_percent;
+  if (!arguments.fail_on.empty()) {
+    const auto fail_on = rules::FailOn::read(arguments.fail_on);
+    if (!fail_on) return usage_error("analyze", "--fail-on: " + fail_on.error().what);
+    options.fail_on = *fail_on;
+  }
   if (!arguments.kernel.empty()) {
     auto pattern = NamePattern::parse("--kernel", arguments.kernel);
     if (!pattern) return usage_error("analyze", pattern.error().message());
@@ -316,6 +322,9 @@ void add_analyze(CLI::App& app, Action& action) {
   verb->add_option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")
       ->type_name("N")
       ->check(number(100));
+  verb->add_option("--fail-on", arguments->fail_on,
+                   "exit 2, or 3 where it is critical, on a finding at least this severe and this sure, and on nothing else but --min-score; none: on no finding")
+      ->type_name("SEVERITY[:TIER]");
   verb->add_option("--json", arguments->json,
                    "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
       ->type_name("[F]")

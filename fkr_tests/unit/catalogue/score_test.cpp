@@ -68,5 +68,61 @@ TEST(Status, the_strongest_condition_wins_over_files) {
   EXPECT_EQ(exit_code(std::max(Status::critical, Status::unparsable)), 10);
 }
 
+Finding finding(Severity severity, Tier tier) {
+  Finding made;
+  made.severity = severity;
+  made.tier = tier;
+  return made;
+}
+
+RuleResult with(const Finding& made) { return {Verdict::refuted, true, {}, {made}}; }
+
+// 99 points earned by other rules: what is left is what the finding caps it at.
+int code_with(const Finding& made) {
+  Score score{99, 0};
+  score.add(kMustProve, with(made));
+  return exit_code(status_of(score, made.severity == Severity::critical, {}));
+}
+
+TEST(Cap, the_worst_finding_caps_the_score_whatever_the_points) {
+  EXPECT_EQ(code_with(finding(Severity::critical, Tier::likely)), 3);
+  EXPECT_EQ(code_with(finding(Severity::high, Tier::proved)), 2);
+  EXPECT_EQ(code_with(finding(Severity::high, Tier::likely)), 1);
+  EXPECT_EQ(code_with(finding(Severity::high, Tier::possible)), 0);
+  EXPECT_EQ(code_with(finding(Severity::medium, Tier::proved)), 0);
+
+  Score score{100, 0};
+  score.add(kTwoPoints, with(finding(Severity::high, Tier::likely)));
+  EXPECT_EQ(score.percent(), 89);
+  EXPECT_TRUE(score.is_capped());
+  score.add(kTwoPoints, with(finding(Severity::critical, Tier::likely)));
+  score.add(kTwoPoints, with(finding(Severity::high, Tier::proved)));
+  EXPECT_EQ(score.percent(), 39);
+  EXPECT_FALSE(score.at_least(39.5));
+  EXPECT_TRUE(score.at_least(39));
+}
+
+TEST(Cap, a_confirmed_replay_makes_a_likely_finding_a_proved_one) {
+  Finding likely = finding(Severity::high, Tier::likely);
+  likely.replay = Replay{Replay::Outcome::confirmed, ""};
+  EXPECT_EQ(code_with(likely), 2);
+  likely.replay->outcome = Replay::Outcome::unreached;
+  EXPECT_EQ(code_with(likely), 1);
+}
+
+TEST(Cap, a_kernel_whose_every_rule_is_refuted_scores_nothing) {
+  Score score;
+  for (int rule = 0; rule < 101; ++rule) score.add(kTwoPoints, with(finding(Severity::low, Tier::possible)));
+  EXPECT_EQ(score.percent(), 0);
+}
+
+TEST(Cap, the_worst_kernel_is_the_one_that_is_capped_lower_and_then_the_one_with_fewer_points) {
+  EXPECT_TRUE((Score{99, 1, 69}).worse_than(Score{70, 30}));
+  EXPECT_FALSE((Score{70, 30}).worse_than(Score{99, 1, 69}));
+  EXPECT_TRUE((Score{98, 2, 69}).worse_than(Score{99, 1, 69}));
+  EXPECT_TRUE((Score{1, 9, 69}).worse_than(Score{99, 1, 39}));
+  EXPECT_TRUE((Score{0, 0, 69}).worse_than(Score{}));
+}
+
 }  // namespace
 }  // namespace ptxkit::rules

@@ -30,7 +30,7 @@ TEST(Json, holds_what_was_judged_and_the_outcome) {
   EXPECT_EQ(file["xxh128"], "00112233445566778899aabbccddeeff");
   EXPECT_EQ(file["version"], "8.0");
   EXPECT_EQ(file["target"], "sm_75");
-  EXPECT_EQ(file["score"], 50.0);
+  EXPECT_EQ(file["score"], 39.0);
   EXPECT_EQ(file["critical_count"], 1);
   const Json& kernel = file["kernels"][0];
   EXPECT_EQ(kernel["name"], "compress");

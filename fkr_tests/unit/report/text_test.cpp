@@ -27,12 +27,12 @@ TEST(Text, shows_everything_that_a_finding_has) {
             "  evidence: h200-r580: something\n"
             "  remedy: load bytes\n"
             "\n"
-            "kernel compress: score 50.0 (3 of 6 points): 2 survived, 1 refuted, 1 undecided, 1 n/a\n"
+            "kernel compress: score 39.0 (3 of 6 points; at most 39 with a critical finding): 2 survived, 1 refuted, 1 undecided, 1 n/a\n"
             "  undecided    F036 MissingBarrierSync: the size of the CTA is unknown\n"
             "  refuted   -3 F051 UnalignedMemoryAccess: one access is misaligned\n"
             "  1 note, shown with --verbose\n"
             "\n"
-            "lz4.ptx: score 50.0, 1 critical finding, 5 of 101 rules ran (exit 3)\n");
+            "lz4.ptx: score 39.0, 1 critical finding, 5 of 101 rules ran (exit 3)\n");
 }
 
 TEST(Text, verbose_adds_notes_and_every_verdict_in_the_order_of_the_file) {

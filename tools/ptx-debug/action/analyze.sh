@@ -6,6 +6,7 @@ program=${PTX_DEBUG:-$GITHUB_ACTION_PATH/../../../build/bin/ptx-debug}
 words=(analyze --format github)
 [ "$PTX_FALSIFY" != true ] || words+=(--falsify)
 [ -z "$PTX_MIN_SCORE" ] || words+=("--min-score=$PTX_MIN_SCORE")
+[ -z "$PTX_FAIL_ON" ] || words+=("--fail-on=$PTX_FAIL_ON")
 [ -z "$PTX_BASELINE" ] || words+=("--baseline=$PTX_BASELINE")
 [ -z "$PTX_SARIF" ] || words+=("--sarif=$PTX_SARIF")
 [ -z "$PTX_HTML" ] || words+=("--html=$PTX_HTML")
