@@ -1,12 +1,36 @@
-// Text of others, as file names are, safe to print on a terminal.
+// Text of others, as file names, kernel names and messages are, safe to show: on a terminal, in a log, in JSON.
+//
+// Unsafe are control characters (C0, DEL and C1, with which escape sequences begin), what turns the direction of text
+// around (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), the line ends U+2028 and U+2029, and bytes that
+// are no UTF-8, because a terminal may take each of them for a control character.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace ptxkit {
 
-// `text` with '?' for control bytes and a space for tabs.
+// The first character of a text, which is not empty.
+struct Utf8Character {
+  uint32_t code = 0;
+  size_t byte_count = 1;
+  bool is_valid = false;  // false: one byte that is part of no character
+};
+Utf8Character utf8_character(std::string_view text);
+
+// Whether the character may be shown as it is.
+bool is_printable(const Utf8Character& character);
+
+// One line: `text` with '?' for each unsafe character and a space for tabs.
 std::string printable(std::string_view text);
+
+// Several lines: as printable, but line ends and tabs stay.
+std::string printable_lines(std::string_view text);
+
+// A JSON text whose strings hold no unsafe character as such: each becomes its \u escape, so that what a reader gets
+// from it is the same. Line ends between values stay; a byte that is no UTF-8 becomes \ufffd.
+std::string printable_json(std::string text);
 
 }  // namespace ptxkit
