@@ -30,6 +30,7 @@ endif()
 
 if(PTXKIT_COVERAGE)
   add_link_options(--coverage)
+  add_compile_definitions(PTXKIT_COUNTS_LINES)  # see support/sandbox.hpp
 endif()
 
 # Counts the lines of a target that run, where PTXKIT_COVERAGE names its folder and it.

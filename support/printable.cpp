@@ -56,16 +56,33 @@ bool is_printable(const Utf8Character& character) {
 
 std::string printable(std::string_view text) { return shown(text, false); }
 
+std::string printable_path(std::string_view path) {
+  return without_commands((path.starts_with("::") ? "./" : "") + printable(path));
+}
+
 std::string printable_lines(std::string_view text) { return shown(text, true); }
+
+std::string without_commands(std::string lines) {
+  for (size_t at = lines.find("##["); at != lines.npos; at = lines.find("##[", at)) lines[at + 1] = '?';
+  for (size_t at = lines.find("::"); at != lines.npos; at = lines.find("::", at + 1)) {
+    // Runners leave out blanks before it.
+    const size_t before = at == 0 ? lines.npos : lines.find_last_not_of(" \t", at - 1);
+    if (before == lines.npos || lines[before] == '\n') lines[at] = '?';
+  }
+  return lines;
+}
 
 std::string printable_json(std::string text) {
   const auto is_as_it_is = [](char c) { return is_plain(c) || c == '\n' || c == '\t' || c == '\r'; };
-  if (std::ranges::all_of(text, is_as_it_is)) return text;
+  const bool has_command = text.find("##[") != text.npos;
+  if (!has_command && std::ranges::all_of(text, is_as_it_is)) return text;
   std::string result;
   result.reserve(text.size() + 16);
   for (std::string_view rest = text; !rest.empty();) {
     const Utf8Character character = utf8_character(rest);
-    if (is_as_it_is(rest.front()) || is_printable(character)) {
+    if (has_command && rest.front() == '[' && result.ends_with("##")) {
+      result += "\\u005b";
+    } else if (is_as_it_is(rest.front()) || is_printable(character)) {
       result += rest.substr(0, character.byte_count);
     } else {
       // Every unsafe character is in the basic plane: four digits suffice.

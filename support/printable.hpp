@@ -26,11 +26,20 @@ bool is_printable(const Utf8Character& character);
 // One line: `text` with '?' for each unsafe character and a space for tabs.
 std::string printable(std::string_view text);
 
+// A path as printable has it, at the beginning of a line: one that begins with "::" has "./" in front, because runners
+// of CI jobs take such a line for a command.
+std::string printable_path(std::string_view path);
+
 // Several lines: as printable, but line ends and tabs stay.
 std::string printable_lines(std::string_view text);
 
+// Lines of a log in which nothing is a command to the runner of a CI job, as "::error::what" is at the beginning of a
+// line and "##[error]what" anywhere: '?' stands for a character of either.
+std::string without_commands(std::string lines);
+
 // A JSON text whose strings hold no unsafe character as such: each becomes its \u escape, so that what a reader gets
-// from it is the same. Line ends between values stay; a byte that is no UTF-8 becomes \ufffd.
+// from it is the same. Line ends between values stay; a byte that is no UTF-8 becomes \ufffd. No line of it is a
+// command to a runner either.
 std::string printable_json(std::string text);
 
 }  // namespace ptxkit

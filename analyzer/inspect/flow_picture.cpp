@@ -11,6 +11,7 @@
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/inspect/layers.hpp"
 #include "analyzer/ptx/print.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::inspect {
 namespace {
@@ -44,7 +45,7 @@ constexpr std::string_view kStyle = R"(
 
 std::string escaped(std::string_view text, std::string_view special) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (special.find(c) == special.npos) {
       out += c;
     } else if (c == '&') {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/inspect/statistics.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::inspect {
 namespace {
@@ -185,7 +186,7 @@ std::string producer_of(std::string_view text) {
 std::string info_text(const Module& module) {
   std::string out;
   const std::string producer = producer_of(module.text);
-  if (!producer.empty()) out += fmt::format("produced by {}\n", producer);
+  if (!producer.empty()) out += fmt::format("produced by {}\n", printable(producer));
   for (const Function& function : module.functions) {
     if (function.is_entry && function.has_body) write_kernel(module, function, out);
   }
@@ -201,7 +202,8 @@ std::string info_text(const Module& module) {
                        ptx::text(variable.space), type_text(variable), variable.size_bytes, variable.align,
                        variable.initializer.empty() ? "" : ", initialised");
   }
-  for (const ptx::SourceFile& file : module.files) out += fmt::format("source {} {}\n", file.number, file.path);
+  for (const ptx::SourceFile& file : module.files)
+    out += fmt::format("source {} {}\n", file.number, printable(file.path));
   return out;
 }
 
@@ -220,7 +222,7 @@ std::string info_json(const Module& module) {
     if (is_global(variable)) json["variables"].push_back(variable_json(variable));
   }
   for (const ptx::SourceFile& file : module.files) json["sources"].push_back(file.path);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace ptxkit::inspect

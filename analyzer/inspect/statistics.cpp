@@ -12,6 +12,7 @@
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/inspect/module_info.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::inspect {
 namespace {
@@ -216,7 +217,7 @@ std::string statistics_text(const ptx::Module& module) {
 std::string statistics_json(const ptx::Module& module) {
   nlohmann::ordered_json json = {{"path", module.path}, {"functions", nlohmann::ordered_json::array()}};
   for (const FunctionStatistics& statistics : statistics_of(module)) json["functions"].push_back(json_of(statistics));
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace ptxkit::inspect

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/instrument/instrument.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::instrument {
 namespace {
@@ -31,7 +32,7 @@ std::string to_json(const MarkerMap& map) {
                                    {"records", map.records},
                                    {"buffer_bytes", map.buffer_bytes()},
                                    {"markers", std::move(markers)}};
-  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return printable_json(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
 
 Result<MarkerMap> parse_marker_map(std::string_view json, const std::string& path) {

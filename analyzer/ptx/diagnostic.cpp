@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "support/printable.hpp"
+
 namespace ptxkit::ptx {
 namespace {
 
@@ -36,15 +38,13 @@ std::string render(const Module& module, const Diagnostic& diagnostic) {
   // would act on are shown as '?'.
   std::string marker;
   for (size_t i = 0; first + i < column && i < line.size(); ++i) marker += line[i] == '\t' ? '\t' : ' ';
-  for (char& c : line) {
-    if ((static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f) c = '?';
-  }
+  line = printable_lines(line);
   const size_t length = diagnostic.end > diagnostic.at ? diagnostic.end - diagnostic.at : 1;
   const size_t visible = std::max<size_t>(1, line.size() - std::min(line.size(), column - first));
   marker += '^';
   marker.append(std::min(length, visible) - 1, '~');
-  return fmt::format("{}:{}:{}: error: {} [{}]\n{}\n{}\n", module.path, position.line, position.column,
-                     diagnostic.message, rule(diagnostic.kind), line, marker);
+  return fmt::format("{}:{}:{}: error: {} [{}]\n{}\n{}\n", printable_path(module.path), position.line, position.column,
+                     printable(diagnostic.message), rule(diagnostic.kind), line, marker);
 }
 
 }  // namespace ptxkit::ptx

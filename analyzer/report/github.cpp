@@ -1,4 +1,5 @@
 // Workflow commands as GitHub documents them: properties escape '%', CR, LF, ':' and ',', the message the first three.
+// No CR is left to be escaped; a path with unsafe characters in it does not match the file, and hides nothing.
 #include "analyzer/report/github.hpp"
 
 #include <algorithm>
@@ -23,7 +24,9 @@ std::string escaped(std::string_view text, std::string_view special) {
   return out;
 }
 
-std::string property(std::string_view text) { return escaped(text, "%\r\n:,"); }
+std::string property(std::string_view text) { return escaped(without_commands(printable(text)), "%:,"); }
+
+std::string message_text(std::string_view text) { return escaped(without_commands(printable_lines(text)), "%\n"); }
 
 std::string_view command_of(Severity severity) {
   if (severity >= Severity::high) return "error";
@@ -45,7 +48,7 @@ std::string annotation(const FileAnalysis& file, const rules::RuleInfo& rule, co
   if (!finding.remedy.empty()) message += "; " + finding.remedy;
   return fmt::format("::{} file={},line={},col={},title={}::{}\n", command_of(finding.severity), property(place.file),
                      place.line, std::max(place.column, 1u), property(fmt::format("{} {}", rule.id, rule.name)),
-                     escaped(message, "%\r\n"));
+                     message_text(message));
 }
 
 class AnnotationDocument : public Document {
@@ -53,9 +56,9 @@ class AnnotationDocument : public Document {
   explicit AnnotationDocument(SourceLine source_line) : source_line_(std::move(source_line)) {}
 
   std::string add(const FileAnalysis& file) override {
-    if (file.error) return fmt::format("::error::{}\n", escaped(file.error->message(), "%\r\n"));
+    if (file.error) return fmt::format("::error::{}\n", message_text(file.error->message()));
     std::string out;
-    for (const std::string& remark : file.remarks) out += fmt::format("::notice::{}\n", escaped(remark, "%\r\n"));
+    for (const std::string& remark : file.remarks) out += fmt::format("::notice::{}\n", message_text(remark));
     for (const KernelAnalysis& kernel : file.kernels) {
       for (const RuleVerdict& verdict : kernel.verdicts) {
         for (const Finding& finding : verdict.result.findings) {
@@ -63,7 +66,7 @@ class AnnotationDocument : public Document {
         }
       }
     }
-    const std::string path = printable(file.path);
+    const std::string path = without_commands(printable_path(file.path));
     const std::string outcome = !file.parsed.diagnostics.empty() ? "does not parse"
                                 : file.score                     ? fmt::format("score {:.1f}", file.score->percent())
                                                                  : "no kernel examined";

@@ -16,6 +16,7 @@
 #include "analyzer/rules/table.hpp"
 #include "support/embedded.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::report {
 
@@ -260,7 +261,7 @@ class Page {
 std::string for_html(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -278,7 +279,7 @@ std::string for_html(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        out += (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7f ? '?' : c;
+        out += c;
     }
   }
   return out;

@@ -10,7 +10,7 @@
 
 namespace ptxkit::report {
 
-// `text` as HTML text or attribute value; control bytes other than line ends and tabs become '?'.
+// `text` as HTML text or attribute value; what printable_lines (support/printable.hpp) calls unsafe becomes '?'.
 std::string for_html(std::string_view text);
 
 // "good", "fair", "poor": the class of a score; a critical finding makes any score poor.

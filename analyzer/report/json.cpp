@@ -11,6 +11,7 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::report {
 namespace {
@@ -129,7 +130,9 @@ Json file_json(const FileAnalysis& file) {
 }
 
 // A path or a name in the text may hold bytes that are no UTF-8; JSON cannot, so they become U+FFFD.
-std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const Json& json) {
+  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
 
 Json tool_json() { return {{"name", "ptx-debug"}, {"version", tool_version()}}; }
 

@@ -2,6 +2,7 @@
 #include "analyzer/report/place.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/printable.hpp"
 
@@ -31,15 +32,8 @@ std::string_view statement_at(const ptx::Module& module, ptx::Offset at) {
 
 std::string rendered(const ptx::ParseResult& parsed) {
   std::string out;
-  for (const ptx::Diagnostic& diagnostic : parsed.diagnostics) {
-    const std::string text = ptx::render(parsed.module, diagnostic);
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      out += printable(std::string_view(text).substr(at, end - at)) + '\n';
-      at = end + 1;
-    }
-  }
-  return out;
+  for (const ptx::Diagnostic& diagnostic : parsed.diagnostics) out += ptx::render(parsed.module, diagnostic);
+  return without_commands(std::move(out));
 }
 
 }  // namespace ptxkit::report

@@ -12,6 +12,7 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/printable.hpp"
 
 namespace ptxkit::report {
 namespace {
@@ -47,7 +48,19 @@ std::string uri_of(std::string_view path) {
   return uri;
 }
 
-Json message(std::string_view text) { return {{"text", text}}; }
+// 3.11.6: "[text](target)" in a message is a link, and what a text or a file name brings along is none.
+Json message(std::string_view text) {
+  std::string shown = printable_lines(text);
+  if (shown.find("](") != shown.npos) {
+    std::string escaped;
+    for (const char c : shown) {
+      if (c == '[' || c == ']') escaped += '\\';
+      escaped += c;
+    }
+    shown = std::move(escaped);
+  }
+  return {{"text", std::move(shown)}};
+}
 
 Json location(const ptx::Module& module, ptx::Offset at) {
   const ptx::Position position = module.position(at);
@@ -146,7 +159,9 @@ std::vector<Json> results_of(const FileAnalysis& file) {
   return results;
 }
 
-std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const Json& json) {
+  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
 
 // A log of one run, piece by piece: what stands before the results, one of them, what stands behind them.
 class Log {

@@ -2,7 +2,9 @@
 #include "analyzer/report/suppression.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/printable.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::report {
@@ -127,12 +130,20 @@ class Suppressor {
       : file_(file), module_(file.parsed.module), baseline_(baseline), source_line_(source_line) {
     if (module_.text.find(kMark) == module_.text.npos) return;
     const Comments comments = comments_of(module_);
+    const Lines lines = lines_of(comments);
     for (const auto& [begin, end] : comments.spans) {
-      for (size_t mark = module_.text.find(kMark, begin); mark < end; mark = module_.text.find(kMark, mark + 1)) {
-        const std::string_view rest =
-            module_.text.substr(mark + kMark.size(), end - std::min(end, mark + kMark.size()));
-        comments_.push_back(place(comments, begin, mark, end, allowance_of(rest.substr(0, rest.find('\n')))));
+      const std::string_view span = module_.text.substr(begin, end - begin);
+      for (size_t mark = span.find(kMark); mark < span.size(); mark = span.find(kMark, mark + 1)) {
+        const std::string_view rest = span.substr(std::min(span.size(), mark + kMark.size()));
+        const std::string_view words = rest.substr(0, rest.find('\n'));
+        comments_.push_back(place(comments, lines, begin, begin + mark, end, allowance_of(words)));
       }
+    }
+    for (size_t i = 0; i < comments_.size(); ++i) {
+      const PtxComment& comment = comments_[i];
+      if (comment.first != comment.last) function_ends_[comment.first] = comment.last;
+      auto& index = comment.first == comment.last ? by_line_ : by_function_;
+      for (const std::string& rule : comment.allowance.rules) index.try_emplace({comment.first, rule}, i);
     }
   }
 
@@ -140,25 +151,46 @@ class Suppressor {
     for (KernelAnalysis& kernel : file_.kernels) {
       for (RuleVerdict& verdict : kernel.verdicts) settle(kernel, verdict);
     }
-    for (const PtxComment& comment : comments_) remark(comment);
+    if (comments_.empty()) return;
+    std::set<std::string_view> ran;
+    for (const KernelAnalysis& kernel : file_.kernels) {
+      for (const RuleVerdict& entry : kernel.verdicts) ran.insert(entry.rule->id);
+    }
+    for (const PtxComment& comment : comments_) remark(comment, ran);
   }
 
  private:
-  PtxComment place(const Comments& comments, size_t begin, size_t mark, size_t end, Allowance allowance) const {
+  // Asked for once: a text may have as many comments and functions as lines.
+  struct Lines {
+    std::vector<uint32_t> next_code;                 // of each line, the next that is more than a comment, or itself
+    std::map<uint32_t, uint32_t> ends_of_functions;  // by the line in which one with a body begins
+  };
+
+  Lines lines_of(const Comments& comments) const {
+    Lines lines;
+    const auto line_count = static_cast<uint32_t>(module_.line_starts.size());
+    lines.next_code.assign(line_count + 2, line_count + 1);
+    for (uint32_t line = line_count; line > 0; --line) {
+      lines.next_code[line] = comments.has_code[line] ? line : lines.next_code[line + 1];
+    }
+    for (const ptx::Function& function : module_.functions) {
+      if (!function.has_body) continue;
+      lines.ends_of_functions[module_.position(function.at).line] = module_.position(function.end).line;
+    }
+    return lines;
+  }
+
+  PtxComment place(const Comments& comments, const Lines& lines, size_t begin, size_t mark, size_t end,
+                   Allowance allowance) const {
     const auto line_of = [&](size_t at) { return module_.position(static_cast<ptx::Offset>(at)).line; };
     const uint32_t last = line_of(end);
     const uint32_t beside = comments.has_code[last] ? last : line_of(begin);
     PtxComment comment{line_of(mark), beside, beside, std::move(allowance), {}};
     if (comments.has_code[beside]) return comment;
     // It stands alone: on to the next line that is more than a comment.
-    uint32_t next = last + 1;
-    while (next <= module_.line_starts.size() && !comments.has_code[next]) ++next;
-    comment.first = comment.last = next;
-    for (const ptx::Function& function : module_.functions) {
-      if (function.has_body && module_.position(function.at).line == next) {
-        comment.last = module_.position(function.end).line;
-      }
-    }
+    comment.first = comment.last = lines.next_code[std::min<size_t>(last + 1, lines.next_code.size() - 1)];
+    if (const auto function = lines.ends_of_functions.find(comment.first); function != lines.ends_of_functions.end())
+      comment.last = function->second;
     return comment;
   }
 
@@ -191,10 +223,9 @@ class Suppressor {
 
   std::optional<std::string> reason_for(std::string_view rule, const rules::Finding& finding) {
     const uint32_t line = module_.position(finding.at).line;
-    for (PtxComment& comment : comments_) {
-      if (line < comment.first || line > comment.last || !comment.allowance.rules.contains(rule)) continue;
-      comment.used.emplace(rule);
-      return comment.allowance.reason;
+    if (PtxComment* const comment = comment_for(rule, line)) {
+      comment->used.emplace(rule);
+      return comment->allowance.reason;
     }
     if (!source_line_) return std::nullopt;
     for (const SourcePlace& source : source_places(module_, finding.location)) {
@@ -209,17 +240,30 @@ class Suppressor {
     return std::nullopt;
   }
 
-  void remark(const PtxComment& comment) {
+  // The first in the text that speaks of the rule and the line; null where none does.
+  PtxComment* comment_for(std::string_view rule, uint32_t line) {
+    size_t first = comments_.size();
+    const auto look = [&](const auto& index, uint32_t at) {
+      if (const auto found = index.find({at, std::string(rule)}); found != index.end())
+        first = std::min(first, found->second);
+    };
+    look(by_line_, line);
+    // Functions do not overlap: only the last that begins before the line can hold it.
+    if (auto function = function_ends_.upper_bound(line); function != function_ends_.begin()) {
+      --function;
+      if (line <= function->second) look(by_function_, function->first);
+    }
+    return first < comments_.size() ? &comments_[first] : nullptr;
+  }
+
+  void remark(const PtxComment& comment, const std::set<std::string_view>& ran) {
     const auto say = [&](std::string_view what) {
       file_.remarks.push_back(fmt::format("{}:{}: allow comment: {}", file_.path, comment.line, what));
     };
     for (const std::string& fault : comment.allowance.faults) say(fault);
     for (const std::string& rule : comment.allowance.rules) {
       // A rule that was not asked for may well have had something to suppress.
-      const bool ran = std::ranges::any_of(file_.kernels, [&](const KernelAnalysis& kernel) {
-        return std::ranges::any_of(kernel.verdicts, [&](const RuleVerdict& entry) { return entry.rule->id == rule; });
-      });
-      if (ran && !comment.used.contains(rule)) say(fmt::format("{} has nothing to suppress here", rule));
+      if (ran.contains(rule) && !comment.used.contains(rule)) say(fmt::format("{} has nothing to suppress here", rule));
     }
   }
 
@@ -228,6 +272,9 @@ class Suppressor {
   Baseline& baseline_;
   const SourceLine& source_line_;
   std::vector<PtxComment> comments_;
+  // Of each line, or first line of a function, and each rule the first comment that speaks of it.
+  std::map<std::pair<uint32_t, std::string>, size_t> by_line_, by_function_;
+  std::map<uint32_t, uint32_t> function_ends_;  // last lines of these functions, by the first
 };
 
 class BaselineDocument : public Document {
@@ -249,7 +296,7 @@ class BaselineDocument : public Document {
                                                {"severity", text(each.finding->severity)},
                                                {"message", each.finding->message}};
           out += is_first ? "\n" : ",\n";
-          out += json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+          out += printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
         }
       }
     }

@@ -31,7 +31,7 @@ class TextDocument : public Document {
 
   std::string add(const FileAnalysis& file) override {
     write_file(file);
-    return std::exchange(out_, {});
+    return without_commands(std::exchange(out_, {}));
   }
 
   std::string end(const Totals& totals) override {
@@ -47,7 +47,8 @@ class TextDocument : public Document {
   }
 
   std::string paint(std::string_view code, std::string_view text) const {
-    return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+    const std::string shown = printable(text);
+    return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, shown) : shown;
   }
 
   static std::string_view colour_of(Severity severity) {
@@ -68,11 +69,11 @@ class TextDocument : public Document {
 
   std::string place(const FileAnalysis& file, ptx::Offset at) const {
     const ptx::Position position = file.parsed.module.position(at);
-    return fmt::format("{}:{}:{}", printable(file.path), position.line, position.column);
+    return fmt::format("{}:{}:{}", printable_path(file.path), position.line, position.column);
   }
 
   void write_file(const FileAnalysis& file) {
-    const std::string path = printable(file.path);
+    const std::string path = printable_path(file.path);
     if (file.error) {
       line("{}: not examined (exit {})", path, rules::exit_code(file.status));
       return;
@@ -137,7 +138,7 @@ class TextDocument : public Document {
   }
 
   void label(std::string_view name, std::string_view what) {
-    line("  {} {}", paint("1", fmt::format("{}:", name)), what);
+    line("  {} {}", paint("1", fmt::format("{}:", name)), printable(what));
   }
 
   // The line of PTX, cut to a window around the statement where it is very long, and a caret under the statement.
@@ -161,7 +162,7 @@ class TextDocument : public Document {
     const std::vector<SourcePlace> places = source_places(file.parsed.module, location);
     for (size_t i = 0; i < places.size(); ++i) {
       const SourcePlace& place = places[i];
-      label(i == 0 ? "source" : "inlined at", fmt::format("{}:{}:{}", printable(place.file), place.line, place.column));
+      label(i == 0 ? "source" : "inlined at", fmt::format("{}:{}:{}", place.file, place.line, place.column));
       const auto text = options_.source_line ? options_.source_line(file.path, place.file, place.line) : std::nullopt;
       if (text) line("    {:>6} | {}", place.line, printable(text->substr(0, kExcerptWidth)));
     }
@@ -170,7 +171,7 @@ class TextDocument : public Document {
   void write_summary(const KernelAnalysis& kernel, size_t hidden_info_count) {
     const rules::Score& score = kernel.score;
     line("{}: score {:.1f} ({} of {} points{}): {} survived, {} refuted, {} undecided, {} n/a",
-         paint("1", kernel.name.empty() ? "module" : "kernel " + printable(kernel.name)), score.percent(), score.earned,
+         paint("1", kernel.name.empty() ? "module" : "kernel " + kernel.name), score.percent(), score.earned,
          score.earned + score.lost, cap_text(score), kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
          kernel.count(Verdict::undecided), kernel.count(Verdict::not_applicable));
     for (const RuleVerdict& entry : kernel.verdicts) {
@@ -182,7 +183,7 @@ class TextDocument : public Document {
                                  : change.earned ? fmt::format("+{}", change.earned)
                                                  : "";
       line("  {:<9} {:>2} {} {}{}{}", text(verdict), points, entry.rule->id, entry.rule->name,
-           entry.result.basis.empty() ? "" : ": ", entry.result.basis);
+           entry.result.basis.empty() ? "" : ": ", printable(entry.result.basis));
     }
     for (const RuleVerdict& entry : kernel.verdicts) {
       for (const Suppressed& suppressed : entry.suppressed) {

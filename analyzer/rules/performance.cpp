@@ -1,6 +1,10 @@
 // Rules about what a kernel costs: F055, F068, F091, F092, F095.
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -37,43 +41,71 @@ constexpr Multiprocessor kMultiprocessors[] = {
     {101, 2048, 24, 228 << 10}, {103, 2048, 32, 228 << 10}, {110, 2048, 24, 228 << 10}, {120, 1536, 24, 100 << 10},
     {121, 1536, 24, 100 << 10}};
 
+// Sizes of a text may add up to anything.
+uint64_t bounded_sum(uint64_t a, uint64_t b) {
+  return a > std::numeric_limits<uint64_t>::max() - b ? std::numeric_limits<uint64_t>::max() : a + b;
+}
+
 uint64_t local_bytes(const ptx::Module& module, const ptx::Function& function) {
   uint64_t total = 0;
   for (const ptx::VariableId id : function.variables) {
     const ptx::Variable& variable = module.variables[id];
     if (variable.space != Space::local) continue;
     const uint64_t align = std::max(variable.align, 1u);
-    total = (total + align - 1) / align * align + variable.size_bytes;
+    total = bounded_sum(bounded_sum(total, align - 1) / align * align, variable.size_bytes);
   }
   return total;
 }
 
-// The frame of the deepest chain of direct calls; nothing where a function calls itself.
-std::optional<uint64_t> deepest_frame(const ptx::Module& module, ptx::FunctionId id, std::set<ptx::FunctionId>& open,
-                                      std::map<ptx::FunctionId, uint64_t>& known) {
-  if (const auto found = known.find(id); found != known.end()) return found->second;
-  if (!open.insert(id).second) return std::nullopt;
-  const ptx::Function& function = module.functions[id];
-  uint64_t deepest = 0;
+std::vector<ptx::FunctionId> callees_of(const ptx::Function& function) {
+  std::vector<ptx::FunctionId> callees;
   for (const ptx::Instruction& instruction : function.instructions) {
     if (instruction.op != Op::call) continue;
     const ptx::CallParts parts = ptx::call_parts(function, instruction);
-    if (!parts.target || parts.target->kind != ptx::OperandKind::function) continue;
-    const auto below = deepest_frame(module, parts.target->id, open, known);
-    if (!below) return std::nullopt;
-    deepest = std::max(deepest, *below);
+    if (parts.target && parts.target->kind == ptx::OperandKind::function) callees.push_back(parts.target->id);
   }
-  open.erase(id);
-  return known[id] = deepest + local_bytes(module, function);
+  return callees;
+}
+
+// The frame of the deepest chain of direct calls; nothing where a function calls itself. A chain is as long as a text
+// has functions, so it has a stack of its own.
+std::optional<uint64_t> deepest_frame(const ptx::Module& module, ptx::FunctionId kernel) {
+  struct Call {
+    ptx::FunctionId function;
+    std::vector<ptx::FunctionId> callees;  // the first `done` of them are known
+    size_t done = 0;
+    uint64_t deepest = 0;
+  };
+  std::map<ptx::FunctionId, uint64_t> known;
+  std::set<ptx::FunctionId> open{kernel};
+  std::vector<Call> chain{{kernel, callees_of(module.functions[kernel])}};
+  while (true) {
+    Call& call = chain.back();
+    if (call.done < call.callees.size()) {
+      const ptx::FunctionId callee = call.callees[call.done];
+      if (const auto found = known.find(callee); found != known.end()) {
+        call.deepest = std::max(call.deepest, found->second);
+        ++call.done;
+      } else if (open.insert(callee).second) {
+        chain.push_back({callee, callees_of(module.functions[callee])});
+      } else {
+        return std::nullopt;
+      }
+      continue;
+    }
+    const uint64_t frame = bounded_sum(call.deepest, local_bytes(module, module.functions[call.function]));
+    known[call.function] = frame;
+    open.erase(call.function);
+    chain.pop_back();
+    if (chain.empty()) return frame;
+  }
 }
 
 }  // namespace
 
 // F055. Local memory is a thread's own, and hardware has 512 KiB of it.
 RuleResult local_overflow(Context& context) {
-  std::set<ptx::FunctionId> open;
-  std::map<ptx::FunctionId, uint64_t> known;
-  const auto bytes = deepest_frame(context.module, context.function_id, open, known);
+  const auto bytes = deepest_frame(context.module, context.function_id);
   if (!bytes) return undecided("a function calls itself, so the frame has no size");
   if (*bytes == 0) return not_applicable("the kernel has no local variable");
   std::vector<Finding> findings;

@@ -38,7 +38,16 @@ def calls_in_a_chain(n):
     return kernel([f"call f{count - 1};"], ".func f0() { ret; }\n" + "".join(functions))
 
 
-SHAPES = [loads_of_one_base, calls_in_a_chain]
+def comments_that_allow(n):
+    return kernel(f"ld.global.u32 %r{i % 8}, [%rd0+1]; // ptx-debug: allow F051 -- of a test" for i in range(n))
+
+
+def comments_before_functions(n):
+    functions = "".join(f".func f{i}() {{ ret; }}\n" for i in range(n // 4))
+    return kernel(["// ptx-debug: allow F051 -- of a test"] * (n // 2) + ["/* none */"] * (n // 4), functions)
+
+
+SHAPES = [loads_of_one_base, calls_in_a_chain, comments_that_allow, comments_before_functions]
 VERDICTS = (0, 1, 2, 3)  # exit codes of a run that came to its end
 
 

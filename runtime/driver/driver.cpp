@@ -17,7 +17,7 @@ DriverAbsent broken(Error error) { return {Absence::broken, std::move(error)}; }
 
 tl::expected<std::shared_ptr<const Driver>, DriverAbsent> Driver::open(std::string library) {
   if (library.empty()) {
-    const char* chosen = std::getenv("PTXKIT_LIBCUDA");
+    const char* chosen = ::secure_getenv("PTXKIT_LIBCUDA");
     library = chosen != nullptr && *chosen != '\0' ? chosen : kDefaultLibrary;
   }
   std::shared_ptr<Driver> driver(new Driver);

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <vector>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/file.hpp"
+#include "support/regular_file.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::tools {
@@ -36,7 +39,9 @@ std::string listed(const CLI::Option& option, const std::string& value) {
 bool may_lack_path(const CLI::Option& option) { return option.get_type_name() == "[F]"; }
 
 // Names a file: the value is relative to the config file.
-bool is_path(const CLI::Option& option) { return option.get_type_name() == "F" || may_lack_path(option); }
+bool is_path(const CLI::Option& option) {
+  return option.get_type_name() == "F" || option.get_type_name() == "DIR" || may_lack_path(option);
+}
 
 // What the command line would say; nothing where it would leave the option out.
 std::optional<std::string> as_word(const CLI::Option& option, const std::string& value, const fs::path& folder) {
@@ -46,23 +51,57 @@ std::optional<std::string> as_word(const CLI::Option& option, const std::string&
   return is_path(option) ? (folder / value).string() : listed(option, value);
 }
 
-}  // namespace
+// What a file that was found may set without further questions; of kFoundReads only files of the project, and --json
+// only to standard output. Everything else names a program or an output, or starts something on a GPU.
+constexpr std::string_view kFoundSets[] = {"assume-align", "check",  "color",  "falsify",   "format",
+                                           "ignore",       "jobs",   "kernel", "min-score", "profile",
+                                           "release",      "replay", "select", "verbose"};
+constexpr std::string_view kFoundReads[] = {"baseline", "evidence", "launch", "source-root"};
 
-std::optional<std::string> find_config() {
-  std::error_code ignored;
-  fs::path relative;
-  for (fs::path folder = fs::current_path(ignored); !folder.empty(); folder = folder.parent_path()) {
-    const fs::path path = relative / kConfigName;
-    if (fs::is_regular_file(path, ignored)) return path.string();
-    if (folder == folder.parent_path()) break;
-    relative /= "..";
-  }
-  return std::nullopt;
+constexpr uint64_t kLargestFoundBytes = 1 << 20;
+
+// Whether a file that was found may say `name = value`.
+bool may_set(const std::string& name, const std::string& value, const fs::path& folder, const std::string& project) {
+  if (std::ranges::count(kFoundSets, name)) return true;
+  if (name == "json") return value == "true" || value == "false" || value == "-";
+  if (!std::ranges::count(kFoundReads, name)) return false;
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(fs::absolute(folder / value, error), error);
+  if (error || !is_below(path.string(), project)) return false;
+  // What is not there is said by who reads it.
+  return !fs::exists(path, error) || fs::is_regular_file(path, error) || fs::is_directory(path, error);
 }
 
-Result<void> apply_config(CLI::App& verb, const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) return tl::unexpected(text.error());
+// Why a file that belongs to `owner` is not taken, if so.
+std::string distrust(const RegularFile& file) {
+  const uint32_t user = ::geteuid();
+  if (file.owner != user && file.owner != 0)
+    return fmt::format("it belongs to user {}, and neither to you (user {}) nor to root", file.owner, user);
+  // The group of a user's own has the user's number by custom.
+  if ((file.mode & S_IWGRP) != 0 && file.group != user) return fmt::format("its group {} may write it", file.group);
+  if ((file.mode & S_IWOTH) != 0) return "everybody may write it";
+  return "";
+}
+
+FoundConfig looked_at(const fs::path& path, const std::string& project) {
+  FoundConfig found{path.string(), "", "", project};
+  const std::string roots[] = {project};
+  auto file = read_regular_file(path.string(), kLargestFoundBytes, roots);
+  const bool cannot = !file && file.error().what.starts_with("cannot ");
+  found.refusal = file ? distrust(*file) : (cannot ? "" : "it ") + file.error().what;
+  if (found.refusal.empty()) found.text = std::move(file->content);
+  return found;
+}
+
+// The options of a file, and where they stand.
+struct Setting {
+  size_t line;  // the last one
+  std::vector<std::string> values;
+};
+
+// `project`: of a file that was found; null where --config names it. Returns what is left out.
+Result<std::vector<std::string>> apply_text(CLI::App& verb, const std::string& path, std::string_view text,
+                                            const std::string* project) {
   std::map<std::string, CLI::Option*> options;
   std::vector<std::string> names;
   for (CLI::Option* option : verb.get_options()) {
@@ -72,16 +111,13 @@ Result<void> apply_config(CLI::App& verb, const std::string& path) {
       names.push_back(name);
     }
   }
-  struct Setting {
-    size_t line;  // the last one
-    std::vector<std::string> values;
-  };
+  std::vector<std::string> left_out;
   std::map<std::string, Setting> settings;
   const auto wrong = [&](size_t line, const std::string& what) {
     return fail(what, fmt::format("{}:{}", path, line), "an option of 'ptx-debug analyze --help' as 'name = value'");
   };
   size_t number = 0;
-  for (std::string_view rest = *text; !rest.empty();) {
+  for (std::string_view rest = text; !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = trimmed(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -95,6 +131,10 @@ Result<void> apply_config(CLI::App& verb, const std::string& path) {
     }
     const std::string_view value = trimmed(line.substr(equals + 1));
     if (value.empty()) return wrong(number, fmt::format("{}: expected a value, found none", name));
+    if (project && !may_set(name, std::string(value), fs::path(path).parent_path(), *project)) {
+      left_out.push_back(fmt::format("line {} ({})", number, name));
+      continue;
+    }
     Setting& setting = settings[name];
     setting.line = number;
     setting.values.emplace_back(value);
@@ -121,7 +161,48 @@ Result<void> apply_config(CLI::App& verb, const std::string& path) {
       return wrong(setting.line, fmt::format("{}: {}", name, what));
     }
   }
+  return left_out;
+}
+
+}  // namespace
+
+FoundConfig find_config() {
+  std::error_code ignored;
+  const fs::path start = fs::current_path(ignored);
+  if (start.empty()) return {};
+  // The project ends where the repository begins, or with the working folder.
+  fs::path project = start;
+  for (fs::path folder = start;; folder = folder.parent_path()) {
+    if (fs::exists(fs::symlink_status(folder / ".git", ignored))) {
+      project = folder;
+      break;
+    }
+    if (folder == folder.parent_path()) break;
+  }
+  fs::path relative;
+  bool is_inside = true;
+  for (fs::path folder = start;; folder = folder.parent_path()) {
+    const fs::path path = relative / kConfigName;
+    if (fs::exists(fs::symlink_status(path, ignored))) {
+      if (is_inside) return looked_at(path, project.string());
+      return {path.string(), fmt::format("it lies above the project {}", project.string()), "", ""};
+    }
+    if (folder == project) is_inside = false;
+    if (folder == folder.parent_path()) return {};
+    relative /= "..";
+  }
+}
+
+Result<void> apply_config(CLI::App& verb, const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return tl::unexpected(text.error());
+  const auto applied = apply_text(verb, path, *text, nullptr);
+  if (!applied) return tl::unexpected(applied.error());
   return {};
+}
+
+Result<std::vector<std::string>> apply_config(CLI::App& verb, const FoundConfig& found) {
+  return apply_text(verb, found.path, found.text, &found.project);
 }
 
 }  // namespace ptxkit::tools

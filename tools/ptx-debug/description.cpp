@@ -20,7 +20,7 @@ struct DescriptionOptions {
 };
 
 std::string heading(const ptx::Module& module) {
-  std::string line = fmt::format("{}: PTX {}.{} for {}", printable(module.path), module.version_major,
+  std::string line = fmt::format("{}: PTX {}.{} for {}", printable_path(module.path), module.version_major,
                                  module.version_minor, module.target);
   for (const std::string_view option : module.target_options) line += fmt::format(", {}", option);
   return line + fmt::format(", {}-bit addresses\n", module.address_size);

@@ -12,6 +12,8 @@
 #include "analyzer/report/place.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
+#include "support/regular_file.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
@@ -22,25 +24,37 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kMostJobs = 1024;
 
-// Every regular file below `folder`, by name; `error` names what could not be listed.
-void list_files(const fs::path& folder, std::vector<std::string>& files, std::optional<Error>& error) {
-  std::error_code code;
-  std::vector<fs::path> names;
-  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
-    names.push_back(entry->path());
-  }
-  if (code) error = Error{fmt::format("cannot list: {}", code.message()), folder.string(), {}};
-  std::ranges::sort(names);
-  for (const fs::path& name : names) {
-    std::error_code ignored;
-    const bool is_link = fs::is_symlink(name, ignored);
-    if (fs::is_directory(name, ignored)) {
-      if (!is_link) list_files(name, files, error);
-    } else if (fs::is_regular_file(name, ignored)) {
-      files.push_back(name.string());
+// Walks a folder. A link to a file is followed only where that lies below the folder too: a foreign tree may link to
+// anything.
+struct Walk {
+  std::string real_root;
+  std::vector<std::string> files = {};  // regular ones, by name
+  size_t outside_count = 0;             // links that lead elsewhere
+  std::optional<Error> error = {};      // what could not be listed
+
+  void add(const fs::path& folder) {
+    std::error_code code;
+    std::vector<fs::path> names;
+    for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+      names.push_back(entry->path());
+    }
+    if (code) error = Error{fmt::format("cannot list: {}", code.message()), folder.string(), {}};
+    std::ranges::sort(names);
+    for (const fs::path& name : names) {
+      std::error_code ignored;
+      const bool is_link = fs::is_symlink(name, ignored);
+      if (fs::is_directory(name, ignored)) {
+        if (!is_link) add(name);
+      } else if (fs::is_regular_file(name, ignored)) {
+        const bool is_outside = is_link && !is_below(real_path(name.string()), real_root);
+        if (is_outside)
+          ++outside_count;
+        else
+          files.push_back(name.string());
+      }
     }
   }
-}
+};
 
 // Whether the first bytes of a file look like something that may hold PTX.
 bool may_hold_ptx(const std::string& path) {
@@ -77,20 +91,20 @@ Result<container::Contents> read_contents(const std::string& path) {
   return contents;
 }
 
-// The file that a text's name begins with, "app" of "app:fatbin[0].sm_90.ptx"; empty where there is none.
-std::string container_of(const std::string& name) {
+}  // namespace
+
+std::string file_of(const std::string& name) {
   std::error_code ignored;
+  if (fs::exists(name, ignored)) return name;
   for (size_t at = name.find_first_of(":("); at != name.npos; at = name.find_first_of(":(", at + 1)) {
     if (fs::is_regular_file(name.substr(0, at), ignored)) return name.substr(0, at);
   }
   return {};
 }
 
-}  // namespace
-
 Result<container::PtxImage> read_one_image(const std::string& word) {
-  std::error_code ignored;
-  const std::string around = word == "-" || fs::exists(word, ignored) ? "" : container_of(word);
+  const std::string file = word == "-" ? word : file_of(word);
+  const std::string around = file == word ? "" : file;
   auto contents = read_contents(around.empty() ? word : around);
   if (!contents) return tl::unexpected(contents.error());
   if (contents->images.empty()) return tl::unexpected(no_ptx(around.empty() ? word : around, *contents));
@@ -113,11 +127,12 @@ void add_inputs(CLI::App& verb, Inputs& inputs) {
   verb.add_option("-j,--jobs", inputs.jobs, "texts to work on at the same time; 0: as many as there are cores")
       ->type_name("N")
       ->check(whole_number(kMostJobs));
+  add_sandbox(verb, inputs.sandbox);
 }
 
 std::optional<std::string> fault(const Inputs& inputs) {
   if (std::ranges::count(inputs.words, "-") > 1) return "standard input can be read only once";
-  return std::nullopt;
+  return fault(inputs.sandbox);
 }
 
 ImageReader::ImageReader(std::vector<std::string> words) : words_(std::move(words)) {}
@@ -157,12 +172,14 @@ std::vector<Input> ImageReader::next() {
 void ImageReader::add_word(const std::string& word) {
   std::error_code ignored;
   if (word == "-" || !fs::is_directory(word, ignored)) return add_file(word, false);
-  std::optional<Error> error;
-  list_files(word, pending_, error);
+  Walk walk{real_path(word)};
+  walk.add(word);
+  pending_ = std::move(walk.files);
   std::ranges::reverse(pending_);
-  if (error) batch_.push_back({{}, word, error});
+  if (walk.error) batch_.push_back({{}, word, walk.error});
   folder_ = word;
-  found_count_ = passed_over_count_ = 0;
+  found_count_ = 0;
+  passed_over_count_ = walk.outside_count;
 }
 
 void ImageReader::add_file(const std::string& path, bool is_in_folder) {
@@ -190,22 +207,23 @@ Frame json_list(std::string_view schema, std::string_view key) {
     answer.text.insert(0, is_first ? "\n" : ",\n");
     is_first = false;
   };
-  return {fmt::format("{{\"schema\": \"{}\", \"{}\": [", schema, key), separate, "\n]}\n"};
+  return {fmt::format("{{\"schema\": \"{}\", \"{}\": [", schema, key), separate, "\n]}\n", false};
 }
 
 int answer_each(std::string_view verb, const Inputs& inputs,
                 const std::function<Answer(container::PtxImage, const std::string& path)>& work, const Frame& frame) {
   if (const auto what = fault(inputs)) return usage_error(verb, *what);
+  if (const auto code = begin_sandbox(inputs.sandbox, {})) return *code;
   rules::Status status = rules::Status::good;
   const auto write = [&](const std::string& text) {
-    if (!text.empty() && !print(text)) status = rules::Status::unreadable;
+    if (!text.empty() && !(frame.is_ptx ? print_bytes(text) : print(text))) status = rules::Status::unreadable;
   };
   write(frame.head);
   for_each_image(
       inputs, work,
       [&](Answer answer) {
         status = std::max(status, answer.status);
-        fmt::print(stderr, "{}", answer.complaint);
+        fmt::print(stderr, "{}", without_commands(answer.complaint));
         if (frame.each) frame.each(answer);
         write(answer.text);
       },

@@ -14,6 +14,7 @@
 #include "analyzer/rules/score.hpp"
 #include "runtime/codec/executor.hpp"
 #include "support/result.hpp"
+#include "tools/ptx-debug/sandbox_option.hpp"
 
 namespace CLI {
 class App;
@@ -24,9 +25,10 @@ namespace ptxkit::tools {
 struct Inputs {
   std::vector<std::string> words;  // files, folders, "-"
   unsigned jobs = 0;               // texts worked on at the same time; 0: as many as there are cores
+  SandboxOption sandbox = {};
 };
 
-// Adds FILE... and --jobs to a verb.
+// Adds FILE..., --jobs and --sandbox to a verb.
 void add_inputs(CLI::App& verb, Inputs& inputs);
 
 // What is wrong with them, if anything: standard input named twice.
@@ -71,6 +73,10 @@ inline constexpr std::string_view kOneFile =
     "PTX file, or a fat binary, executable, object or library with one PTX in it; - is standard input";
 Result<container::PtxImage> read_one_image(const std::string& word);
 
+// The file that a text of this name lies in: itself, or the container that the name begins with, "app" of
+// "app:fatbin[0].sm_90.ptx"; what stands behind may come from the container. Empty where there is neither.
+std::string file_of(const std::string& name);
+
 // For each text `take(work(image, path))`, or `refuse(path, error)`, in the order of the command line and on the
 // calling thread; `work` itself runs on several threads and must not throw.
 template <class Work, class Take, class Refuse>
@@ -105,6 +111,7 @@ struct Frame {
   std::string head;
   std::function<void(Answer&)> each;  // called in order, before an answer is printed
   std::string tail;
+  bool is_ptx = false;  // the answers are printed as they are
 };
 
 // Around answers that are JSON values: {"schema": SCHEMA, KEY: [...]}.

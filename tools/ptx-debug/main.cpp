@@ -13,13 +13,14 @@
 #include "analyzer/report/identity.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "support/printable.hpp"
 #include "support/program.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/verb.hpp"
 
 namespace ptxkit::tools {
 
-void complain(std::string_view what) { fmt::print(stderr, "ptx-debug: {}\n", what); }
+void complain(std::string_view what) { fmt::print(stderr, "ptx-debug: {}\n", without_commands(printable(what))); }
 
 int usage_error(std::string_view verb, std::string_view what) {
   complain(what);
@@ -27,7 +28,9 @@ int usage_error(std::string_view verb, std::string_view what) {
   return rules::kUsageExitCode;
 }
 
-bool print(std::string_view text) {
+bool print(std::string_view text) { return print_bytes(without_commands(printable_lines(text))); }
+
+bool print_bytes(std::string_view text) {
   const auto written = write_file("-", text);
   if (!written) complain(written.error().message());
   return written.has_value();

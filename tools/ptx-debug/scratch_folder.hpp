@@ -1,19 +1,29 @@
 // A folder for what a verb needs while it runs; it goes away with the object.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "support/result.hpp"
 
 namespace ptxkit::tools {
 
 class ScratchFolder {
  public:
-  // In the system's folder for temporary files; path() is empty where none can be made.
+  // In the system's folder for temporary files, with a name that nobody foresees and for this user alone; path() is
+  // empty where none can be made, and error() says why.
   explicit ScratchFolder(std::string_view name) {
-    std::string pattern = (std::filesystem::temp_directory_path() / (std::string(name) + ".XXXXXX")).string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+    std::error_code code;
+    folder_ = std::filesystem::temp_directory_path(code);
+    std::string pattern = (folder_ / (std::string(name) + ".XXXXXX")).string();
+    if (!code && ::mkdtemp(pattern.data()) != nullptr)
+      path_ = pattern;
+    else
+      why_ = code ? code.message() : std::strerror(errno);
   }
   ~ScratchFolder() {
     std::error_code ignored;
@@ -22,9 +32,11 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
+  Error error() const { return {"cannot make a folder for temporary files: " + why_, folder_.string(), "set TMPDIR"}; }
 
  private:
-  std::filesystem::path path_;
+  std::filesystem::path folder_, path_;
+  std::string why_;
 };
 
 }  // namespace ptxkit::tools

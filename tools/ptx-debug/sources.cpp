@@ -1,59 +1,102 @@
-// Every file is read once; a missing one is remembered as empty.
+// Every file is read once, whatever names lead to it; a missing one is remembered as missing.
 #include "tools/ptx-debug/sources.hpp"
 
-#include <sys/stat.h>
+#include <algorithm>
+#include <filesystem>
+#include <utility>
 
-#include "support/file.hpp"
+#include "support/regular_file.hpp"
+#include "tools/ptx-debug/inputs.hpp"
 
 namespace ptxkit::tools {
 namespace {
 
-constexpr off_t kLargestSourceBytes = 8 << 20;
+namespace fs = std::filesystem;
 
-bool is_readable_source(const std::string& path) {
-  struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= kLargestSourceBytes;
-}
+constexpr uint64_t kLargestSourceBytes = 8 << 20, kMostBytes = 128 << 20;
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r");
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-}  // namespace
-
-const SourceFiles::Source& SourceFiles::content(const std::string& path) {
-  const auto known = files_.find(path);
-  if (known != files_.end()) return known->second;
-  Source source;
-  if (is_readable_source(path)) source.text = read_file(path).value_or("");
-  for (size_t at = 0; at < source.text.size();) {
-    source.line_starts.push_back(at);
-    const size_t end = source.text.find('\n', at);
-    at = end == source.text.npos ? source.text.size() : end + 1;
-  }
-  return files_.emplace(path, std::move(source)).first->second;
+// Whether a name below `root` begins with a dot.
+bool is_hidden(std::string_view real_path, std::string_view root) {
+  return real_path.substr(root.size()).find("/.") != std::string_view::npos;
 }
 
-const SourceFiles::Source& SourceFiles::find(const std::string& ptx_path, const std::string& file) {
-  const size_t slash = ptx_path.rfind('/');
-  if (slash != ptx_path.npos && !file.starts_with('/')) {
-    const Source& beside = content(ptx_path.substr(0, slash + 1) + file);
-    if (!beside.text.empty()) return beside;
+}  // namespace
+
+SourceFiles::SourceFiles(const std::vector<std::string>& source_roots) : working_folder_(real_path(".")) {
+  for (const std::string& root : source_roots) roots_.push_back(real_path(root));
+}
+
+const std::string& SourceFiles::folder_of(const std::string& ptx_path) {
+  const auto [at, is_new] = folders_.try_emplace(ptx_path);
+  if (is_new && ptx_path != "-") at->second = real_path(fs::path("." / fs::path(file_of(ptx_path))).parent_path());
+  return at->second;
+}
+
+SourceFiles::SharedSource SourceFiles::read(const std::string& path, const std::string& folder) {
+  const std::string real = real_path(path);
+  if (real.empty()) return nullptr;
+  std::vector<std::string> allowed;
+  for (const std::string& root : roots_) {
+    if (is_below(real, root)) allowed.push_back(root);
   }
-  return content(file);
+  for (const std::string* const root : {&folder, &std::as_const(working_folder_)}) {
+    if (*root != "/" && is_below(real, *root) && !is_hidden(real, *root)) allowed.push_back(*root);
+  }
+  if (allowed.empty()) {
+    std::error_code ignored;
+    if (fs::is_regular_file(real, ignored)) outside_.emplace(real, true);
+    return nullptr;
+  }
+  const auto [at, is_new] = read_.try_emplace(real);
+  if (!is_new) return at->second;
+  auto file = read_regular_file(real, std::min(kLargestSourceBytes, kMostBytes - read_bytes_), allowed);
+  if (!file || file->content.empty()) return nullptr;
+  read_bytes_ += file->content.size();
+  Source source{std::move(file->content), {}};
+  for (size_t start = 0; start < source.text.size();) {
+    source.line_starts.push_back(start);
+    const size_t end = source.text.find('\n', start);
+    start = end == source.text.npos ? source.text.size() : end + 1;
+  }
+  at->second = std::make_shared<const Source>(std::move(source));
+  return at->second;
+}
+
+SourceFiles::SharedSource SourceFiles::look_up(const std::string& folder, const std::string& file) {
+  if (file.starts_with('/')) return read(file, folder);
+  if (!folder.empty()) {
+    if (auto beside = read(folder + "/" + file, folder)) return beside;
+  }
+  if (auto here = read(file, folder)) return here;
+  for (const std::string& root : roots_) {
+    if (root.empty()) continue;
+    if (auto below = read(root + "/" + file, folder)) return below;
+  }
+  return nullptr;
+}
+
+SourceFiles::SharedSource SourceFiles::find(const std::string& ptx_path, const std::string& file) {
+  const std::string& folder = folder_of(ptx_path);
+  const auto [at, is_new] = found_.try_emplace({folder, file});
+  if (is_new) at->second = look_up(folder, file);
+  return at->second;
 }
 
 std::optional<std::string> SourceFiles::text(const std::string& ptx_path, const std::string& file) {
-  const Source& found = find(ptx_path, file);
-  return found.text.empty() ? std::nullopt : std::optional(found.text);
+  const SharedSource found = find(ptx_path, file);
+  return found ? std::optional(found->text) : std::nullopt;
 }
 
 std::optional<std::string> SourceFiles::line(const std::string& ptx_path, const std::string& file, uint32_t number) {
-  const Source& found = find(ptx_path, file);
-  if (number == 0 || number > found.line_starts.size()) return std::nullopt;
-  const size_t at = found.line_starts[number - 1];
-  return trimmed(found.text.substr(at, found.text.find('\n', at) - at));
+  const SharedSource found = find(ptx_path, file);
+  if (!found || number == 0 || number > found->line_starts.size()) return std::nullopt;
+  const size_t at = found->line_starts[number - 1];
+  return trimmed(found->text.substr(at, found->text.find('\n', at) - at));
 }
 
 }  // namespace ptxkit::tools

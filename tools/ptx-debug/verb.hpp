@@ -38,9 +38,12 @@ void add_trace(CLI::App& app, Action& action);
 // Says on standard error what is wrong with the command line and where to read on; returns 64.
 int usage_error(std::string_view verb, std::string_view what);
 
-// Writes to standard output; on failure says so on standard error. Whether everything was written.
+// Writes to standard output; on failure says so on standard error. Whether everything was written. What is unsafe to
+// show (support/printable.hpp) becomes '?'.
 bool print(std::string_view text);
+// The same as it is: PTX, and documents that have seen to it themselves.
+bool print_bytes(std::string_view text);
 
-void complain(std::string_view what);  // "ptx-debug: what", on standard error
+void complain(std::string_view what);  // "ptx-debug: what", on standard error, as one line
 
 }  // namespace ptxkit::tools

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@
 #include "analyzer/report/text.hpp"
 #include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
+#include "support/plural.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
@@ -55,6 +57,7 @@ struct Arguments {
   uint32_t assume_align_bytes = 0;
   bool release = false, differential = false, replay = false;
   std::string ptxas;
+  std::vector<std::string> source_roots;
   bool verbose = false;
   std::string config;
   bool no_config = false;
@@ -95,6 +98,10 @@ std::optional<std::string> fault(const Arguments& arguments) {
   for (const auto& [option, path] : outputs) {
     if (path == "-" && option != "--json")
       return fmt::format("{}: expected a file, found '-'; standard output gets what --format says", option);
+  }
+  for (const std::string& root : arguments.source_roots) {
+    if (std::error_code ignored; !std::filesystem::is_directory(root, ignored))
+      return fmt::format("--source-root: expected a folder, found '{}'", root);
   }
   if (auto what = fault(outputs, arguments.inputs.words)) return what;
   return fault(arguments.inputs);
@@ -156,7 +163,7 @@ class Documents {
   }
 
   void flush() {
-    is_written_ = is_written_ && print(held_);  // says only once what is wrong
+    is_written_ = is_written_ && print_bytes(held_);  // says only once what is wrong
     held_.clear();
   }
 
@@ -197,6 +204,11 @@ int analyze_files(const Arguments& arguments) {
     complain(can.error().message());
     return rules::exit_code(rules::Status::unreadable);
   }
+  SandboxNeeds needs{{}, !arguments.ptxas.empty()};
+  for (const Output& output : outputs_of(arguments)) needs.outputs.push_back(output.path);
+  if (const auto code = begin_sandbox(arguments.inputs.sandbox, needs,
+                                      {arguments.differential ? "--differential" : "", arguments.verbose}))
+    return *code;
   rules::EvidenceSet evidence = rules::shipped_evidence();
   for (const std::string& path : arguments.evidence) {
     auto file = rules::load_evidence(path);
@@ -249,7 +261,7 @@ int analyze_files(const Arguments& arguments) {
   }
 
   KeptPromises promises(launch);
-  SourceFiles sources;
+  SourceFiles sources(arguments.source_roots);
   const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
     return sources.line(ptx, file, line);
   };
@@ -284,6 +296,12 @@ int analyze_files(const Arguments& arguments) {
   if (const size_t gone = baseline->unseen_count()) {
     complain(fmt::format("{}: {} of {} findings no longer occur", arguments.baseline, gone, baseline->size()));
   }
+  if (const size_t outside = sources.outside_count(); outside != 0 && arguments.verbose) {
+    complain(
+        fmt::format("{} outside of the PTX's folder and the working folder {} not shown; --source-root DIR shows "
+                    "those below DIR",
+                    plural(outside, "source"), outside == 1 ? "is" : "are"));
+  }
   bool written = documents.end();
   if (!arguments.html.empty()) {
     const auto saved = write_file(
@@ -295,18 +313,32 @@ int analyze_files(const Arguments& arguments) {
   return rules::exit_code(written ? documents.totals().status : rules::Status::unreadable);
 }
 
-// Adds what the config file says and the command line does not.
-int analyze_configured(CLI::App& verb, Arguments& arguments) {
-  std::string config = arguments.config;
-  if (config.empty() && !arguments.no_config) {
-    config = find_config().value_or("");
-    if (!config.empty()) complain(fmt::format("options from {}", config));
+// Adds what a config file that was found says and the command line does not; says what of it is not taken.
+Result<void> apply_found_config(CLI::App& verb) {
+  const FoundConfig found = find_config();
+  if (found.path.empty()) return {};
+  if (!found.refusal.empty()) {
+    complain(fmt::format("{} is not taken: {}; give it by --config to take it", found.path, found.refusal));
+    return {};
   }
-  if (!config.empty()) {
-    if (const auto applied = apply_config(verb, config); !applied) {
-      complain(applied.error().message());
-      return rules::kUsageExitCode;
-    }
+  const auto left_out = apply_config(verb, found);
+  if (!left_out) return tl::unexpected(left_out.error());
+  complain(fmt::format("options from {}{}", found.path,
+                       left_out->empty() ? ""
+                                         : fmt::format(", without {}: a configuration that is found names no programs, "
+                                                       "no outputs and no files outside of its project; give it by "
+                                                       "--config to take it whole",
+                                                       fmt::join(*left_out, ", "))));
+  return {};
+}
+
+int analyze_configured(CLI::App& verb, Arguments& arguments) {
+  const auto applied = !arguments.config.empty() ? apply_config(verb, arguments.config)
+                       : !arguments.no_config    ? apply_found_config(verb)
+                                                 : Result<void>();
+  if (!applied) {
+    complain(applied.error().message());
+    return rules::kUsageExitCode;
   }
   return analyze_files(arguments);
 }
@@ -379,6 +411,11 @@ void add_analyze(CLI::App& app, Action& action) {
       ->type_name("F")
       ->allow_extra_args(false)
       ->take_all();
+  verb->add_option("--source-root", arguments->source_roots,
+                   "show source lines from below DIR too, beside the folder of the PTX and the working folder")
+      ->type_name("DIR")
+      ->allow_extra_args(false)
+      ->take_all();
   verb->add_option("--ptxas", arguments->ptxas, "an assembler to ask for the registers of each kernel (F092)")
       ->type_name("PROGRAM");
   verb->add_flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
@@ -386,8 +423,9 @@ void add_analyze(CLI::App& app, Action& action) {
                  "run every kernel on generated inputs in several ways and compare the results (F084)");
   verb->add_flag("--replay", arguments->replay, "run on the emulator what rules say of high and critical findings");
   verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
-  verb->add_option("--config", arguments->config,
-                   fmt::format("options from F, in place of the nearest {} in this folder or above", kConfigName))
+  verb->add_option(
+          "--config", arguments->config,
+          fmt::format("options from F, in place of the nearest {} of the project that this folder is in", kConfigName))
       ->type_name("F")
       ->check(file_name());
   verb->add_flag("--no-config", arguments->no_config, "options from the command line alone");

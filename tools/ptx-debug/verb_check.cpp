@@ -17,7 +17,7 @@ namespace ptxkit::tools {
 namespace {
 
 Answer check(container::PtxImage image, const std::string&) {
-  const std::string name = printable(image.name);
+  const std::string name = printable_path(image.name);
   const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
   if (!parsed.diagnostics.empty()) {
     return {rules::Status::unparsable,

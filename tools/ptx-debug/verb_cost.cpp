@@ -32,9 +32,9 @@ struct CostOptions {
 };
 
 Result<std::string> table(const std::string& name, const kernels::KernelCost& cost, const CostOptions& options) {
-  std::string out =
-      fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n", printable(name),
-                  cost.threads_per_element, cost.passes, cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
+  std::string out = fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n",
+                                printable_path(name), cost.threads_per_element, cost.passes,
+                                cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
   if (!cost.note.empty()) out += fmt::format("  {}\n", cost.note);
   out += fmt::format("  {:<16} {:<20}", "", fmt::format("N, in {}", plural(options.item_count, "item")));
   for (const uint64_t size : options.sizes) out += fmt::format(" {:>16}", size);
@@ -80,7 +80,7 @@ Result<std::string> json(const std::string& name, const kernels::KernelCost& cos
                             {"memory_bytes", *memory},
                             {"threads", *threads}});
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace);
+  return printable_json(out.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 int show(const CostOptions& options) {
@@ -92,7 +92,7 @@ int show(const CostOptions& options) {
     if (text) return {rules::Status::good, *text};
     Error error = text.error();
     error.where = error.where.empty() ? image.name : fmt::format("{}: {}", image.name, error.where);
-    return {rules::Status::unparsable, {}, fmt::format("ptx-debug: {}\n", error.message())};
+    return {rules::Status::unparsable, {}, fmt::format("ptx-debug: {}\n", printable(error.message()))};
   };
   if (!options.json) return answer_each("cost", options.inputs, work);
   return answer_each("cost", options.inputs, work, json_list("ptxkit-cost-1", "kernels"));

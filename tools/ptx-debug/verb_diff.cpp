@@ -29,7 +29,7 @@ struct Side {
 Side read_side(const std::string& word) {
   Side side;
   for_each_image(
-      Inputs{{word}, 0},
+      Inputs{{word}},
       [](container::PtxImage image, const std::string&) {
         return ptx::parse(std::move(image.text), std::move(image.name));
       },
@@ -48,8 +48,10 @@ Side read_side(const std::string& word) {
   return side;
 }
 
-int diff(const std::string& first, const std::string& second) {
+int diff(const std::string& first, const std::string& second, const SandboxOption& sandbox) {
   if (first == "-" && second == "-") return usage_error("diff", "standard input can be read only once");
+  if (const auto what = fault(sandbox)) return usage_error("diff", *what);
+  if (const auto code = begin_sandbox(sandbox, {})) return *code;
   Side before = read_side(first), after = read_side(second);
   if (const rules::Status status = std::max(before.status, after.status); status != rules::Status::good) {
     return rules::exit_code(status);
@@ -86,9 +88,12 @@ int diff(const std::string& first, const std::string& second) {
 void add_diff(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("diff", "what B does differently from A, names and source positions apart");
   const auto words = std::make_shared<std::pair<std::string, std::string>>();
+  const auto sandbox = std::make_shared<SandboxOption>();
   verb->add_option("A", words->first, "PTX, or what holds PTX; - is standard input")->required();
   verb->add_option("B", words->second, "the same")->required();
-  verb->callback([words, &action] { action = [words] { return diff(words->first, words->second); }; });
+  add_sandbox(*verb, *sandbox);
+  verb->callback(
+      [words, sandbox, &action] { action = [words, sandbox] { return diff(words->first, words->second, *sandbox); }; });
 }
 
 }  // namespace ptxkit::tools

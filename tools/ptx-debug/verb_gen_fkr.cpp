@@ -20,6 +20,7 @@
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kept_promises.hpp"
 #include "tools/ptx-debug/launch_files.hpp"
@@ -38,6 +39,7 @@ constexpr uint64_t kOtherSchedule = 1;
 struct GenerateWords {
   std::string file, out = "-";
   std::vector<std::string> launch;
+  SandboxOption sandbox;
 };
 
 int fail_with(const Error& error, rules::Status status) {
@@ -45,11 +47,12 @@ int fail_with(const Error& error, rules::Status status) {
   return rules::exit_code(status);
 }
 
+// Escapes of three octal digits end by themselves, whatever follows.
 std::string string_literal(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    out += c >= ' ' && c < 0x7f ? std::string(1, c) : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
   }
   return out + "\"";
 }
@@ -336,7 +339,9 @@ std::optional<std::string> use_of_object(const ptx::Module& module, const ptx::F
 int generate(const GenerateWords& words) {
   const Output output{"-o", words.out};
   if (const auto what = fault({&output, 1}, {&words.file, 1})) return usage_error("gen-fkr", *what);
+  if (const auto what = fault(words.sandbox)) return usage_error("gen-fkr", *what);
   if (const auto can = check_writable(words.out); !can) return fail_with(can.error(), rules::Status::unreadable);
+  if (const auto code = begin_sandbox(words.sandbox, {{words.out}})) return *code;
   auto image = read_one_image(words.file);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
   if (image->name != words.file)
@@ -371,7 +376,7 @@ int generate(const GenerateWords& words) {
       "// Written by ptx-debug gen-fkr from {} (XXH128 {}): what it is, what the rules say of it, and what it\n// "
       "computes "
       "from generated inputs. FKR_PTX names another file to hold to that.\n",
-      std::filesystem::path(words.file).filename().string(), report::xxh128_hex(module.text));
+      printable(std::filesystem::path(words.file).filename().string()), report::xxh128_hex(module.text));
   out +=
       "#include <algorithm>\n#include <array>\n#include <cstdlib>\n#include <cstring>\n#include <span>\n#include "
       "<sstream>\n\n";
@@ -418,7 +423,7 @@ int generate(const GenerateWords& words) {
   out += "}  // namespace\n";
   if (const auto written = write_file(words.out, out); !written)
     return fail_with(written.error(), rules::Status::unreadable);
-  fmt::print(stderr, "{}: {}, {}\n", words.file, plural(index, "kernel"),
+  fmt::print(stderr, "{}: {}, {}\n", printable_path(words.file), plural(index, "kernel"),
              plural(golden_count, "golden launch", "golden launches"));
   return 0;
 }
@@ -437,6 +442,7 @@ void add_gen_fkr(CLI::App& app, Action& action) {
       ->type_name("F")
       ->allow_extra_args(false)
       ->take_all();
+  add_sandbox(*verb, words->sandbox);
   verb->callback([words, &action] { action = [words] { return generate(*words); }; });
 }
 

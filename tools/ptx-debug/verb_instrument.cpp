@@ -17,6 +17,7 @@
 #include "analyzer/rules/table.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
@@ -38,6 +39,7 @@ int fail_with(const Error& error, rules::Status status) {
 struct InstrumentWords {
   std::string file, out = "-", markers, kinds;
   uint32_t records = 4096;
+  SandboxOption sandbox;
 };
 
 int instrument_file(const InstrumentWords& words) {
@@ -50,9 +52,11 @@ int instrument_file(const InstrumentWords& words) {
     if (!kinds) return usage_error("instrument", "--at: " + kinds.error().message());
     options.kinds = *kinds;
   }
+  if (const auto what = fault(words.sandbox)) return usage_error("instrument", *what);
   const Output outputs[] = {{"-o", words.out}, {"--markers", words.markers}};
   if (const auto what = fault(outputs, {&words.file, 1})) return usage_error("instrument", *what);
   if (const auto can = check_all_writable(outputs); !can) return fail_with(can.error(), rules::Status::unreadable);
+  if (const auto code = begin_sandbox(words.sandbox, {{words.out, words.markers}})) return *code;
   auto image = read_one_image(words.file);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
   const ptx::ParseResult parsed = ptx::parse(std::move(image->text), image->name);
@@ -68,13 +72,14 @@ int instrument_file(const InstrumentWords& words) {
     const auto written = write_file(words.markers, instrument::to_json(done->map));
     if (!written) return fail_with(written.error(), rules::Status::unreadable);
   }
-  fmt::print(stderr, "{}: {} markers; the debug buffer has {} bytes\n", words.file, done->map.markers.size(),
-             done->map.buffer_bytes());
+  fmt::print(stderr, "{}: {} markers; the debug buffer has {} bytes\n", printable_path(words.file),
+             done->map.markers.size(), done->map.buffer_bytes());
   return 0;
 }
 
 struct CrashWords {
   std::string buffer, ptx, markers, error;
+  SandboxOption sandbox;
 };
 
 // "716" or "deadline"; false for anything else.
@@ -125,6 +130,8 @@ int analyze_crash(const CrashWords& words) {
   if (!parse_ending(words.error, ending))
     return usage_error("crash-analyze",
                        fmt::format("--error: expected a CUDA error code or deadline, found '{}'", words.error));
+  if (const auto what = fault(words.sandbox)) return usage_error("crash-analyze", *what);
+  if (const auto code = begin_sandbox(words.sandbox, {})) return *code;
   auto image = read_one_image(words.ptx);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
   const auto bytes = read_file(words.buffer);
@@ -174,8 +181,9 @@ int analyze_crash(const CrashWords& words) {
         rules::Status::unreadable);
 
   const instrument::Crash crash = instrument::locate(map, *buffer);
-  std::string out = fmt::format("{}: {} of {}, {} of which ended", words.buffer, plural(buffer->marker_count, "marker"),
-                                plural(crash.thread_count, "thread"), crash.ended_count);
+  std::string out =
+      fmt::format("{}: {} of {}, {} of which ended", printable_path(words.buffer),
+                  plural(buffer->marker_count, "marker"), plural(crash.thread_count, "thread"), crash.ended_count);
   if (buffer->lost_count != 0) out += fmt::format("; the first {} markers are overwritten", buffer->lost_count);
   if (buffer->unwritten_count != 0) out += fmt::format("; {} were never written", buffer->unwritten_count);
   out += "\n";
@@ -207,6 +215,7 @@ void add_instrument(CLI::App& app, Action& action) {
   verb->add_option("--records", words->records, "markers that the buffer keeps, a power of two (default 4096)")
       ->type_name("N")
       ->check(whole_number(std::numeric_limits<uint32_t>::max()));
+  add_sandbox(*verb, words->sandbox);
   verb->callback([words, &action] { action = [words] { return instrument_file(*words); }; });
 }
 
@@ -218,6 +227,7 @@ void add_crash_analyze(CLI::App& app, Action& action) {
   verb->add_option("--markers", words->markers, "what instrument --markers wrote; without it, default markers")
       ->type_name("F");
   verb->add_option("--error", words->error, "how it ended: a CUDA error code, or deadline")->type_name("CODE");
+  add_sandbox(*verb, words->sandbox);
   verb->callback([words, &action] { action = [words] { return analyze_crash(*words); }; });
 }
 

@@ -37,9 +37,10 @@ void add_print(CLI::App& app, Action& action) {
   verb->add_flag("--raw", options->raw, "as stored, neither parsed nor changed: takes PTX out of a binary");
   verb->callback([options, &action] {
     action = [options] {
-      return answer_each("print", options->inputs, [&](container::PtxImage image, const std::string&) {
+      const auto work = [&](container::PtxImage image, const std::string&) {
         return print_image(*options, std::move(image));
-      });
+      };
+      return answer_each("print", options->inputs, work, {{}, {}, {}, true});
     };
   });
 }

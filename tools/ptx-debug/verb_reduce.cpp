@@ -15,6 +15,7 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
@@ -68,6 +69,8 @@ int reduce_file(const ReduceOptions& options) {
   }
 
   const ScratchFolder scratch("ptx-reduce");
+  // Without one the texts would be written into the working folder, under the name of the input.
+  if (scratch.path().empty()) return fail_with(scratch.error(), rules::Status::unreadable);
   const std::string name = options.file == "-" ? "stdin.ptx" : std::filesystem::path(options.file).filename().string();
   const std::string candidate = scratch.path() / name;
   const std::string command = with_file(options.command, candidate);
@@ -105,8 +108,8 @@ int reduce_file(const ReduceOptions& options) {
                               options.file, options.status ? std::to_string(*options.status) : "another status"));
   if (const auto written = write_file(options.out, reduced->text); !written)
     return fail_with(written.error(), rules::Status::unreadable);
-  fmt::print(stderr, "{}: {} lines, now {}; the command ran {} times{}\n", options.file, line_count(text),
-             line_count(reduced->text), reduced->tested_count,
+  fmt::print(stderr, "{}: {} lines, now {}; the command ran {} times{}\n", printable_path(options.file),
+             line_count(text), line_count(reduced->text), reduced->tested_count,
              reduced->is_minimal ? ""
              : stop              ? "; stopped by a signal, more may go"
                                  : fmt::format("; stopped after {} s, more may go", options.seconds));

@@ -20,6 +20,7 @@
 #include "runtime/launches/generated_bytes.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
+#include "support/printable.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/fault_sarif.hpp"
 #include "tools/ptx-debug/inputs.hpp"
@@ -45,6 +46,7 @@ struct RunOptions {
   uint64_t max_steps = 0;
   unsigned threads = 1;
   double deadline_seconds = 0;
+  SandboxOption sandbox;
 };
 
 int exit_code_of(rules::Status status) { return rules::exit_code(status); }
@@ -229,8 +231,8 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
   const auto outcome = emulator::launch(program, run.entry.name, run.shape, placed->arguments, settings.launch);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
-  report.text = outcome->output + emulator::render(*outcome, run.file);
-  report.text += fmt::format("{}: '{}' {}: {} in {}\n", run.file, run.entry.name,
+  report.text = outcome->output + emulator::render(*outcome, printable_path(run.file));
+  report.text += fmt::format("{}: '{}' {}: {} in {}\n", printable_path(run.file), run.entry.name,
                              outcome->ok() ? "ran clean" : "has " + plural(outcome->faults.size(), "fault"),
                              plural(outcome->statistics.thread_instructions, "thread instruction"),
                              plural(outcome->statistics.cta_count, "block"));
@@ -272,7 +274,7 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
     kind = driver::explain(outcome->status).name;
     report.json["faults"].push_back({{"kind", kind}, {"message", error.what}, {"next_step", error.todo}});
   }
-  report.text = fmt::format("{}: '{}' {} on {}\n", run.file, run.entry.name, what, outcome->device);
+  report.text = fmt::format("{}: '{}' {} on {}\n", printable_path(run.file), run.entry.name, what, outcome->device);
   report.buffers = std::move(outcome->buffers);
   report.has_live_kernel = outcome->is_running();
   report.exit_code = outcome->is_running() || outcome->status != 0 ? kFaultsExitCode : 0;
@@ -299,8 +301,8 @@ int deliver(const RunReport& report, const KernelRun& run, const RunOptions& opt
     if (const auto saved = write_file(options.sarif, report.sarif); !saved) return fail_reading(saved.error());
   }
   if (!options.json.empty()) {
-    const auto saved =
-        write_file(options.json, report.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    const auto saved = write_file(
+        options.json, printable_json(report.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
     if (!saved) return fail_reading(saved.error());
   }
   return written ? report.exit_code : exit_code_of(rules::Status::unreadable);
@@ -327,9 +329,35 @@ int run_kernel(const RunOptions& options) {
   RunSettings settings;
   if (const auto what = read_settings(options, run, settings)) return usage_error("run", *what);
   settings.launch.stop = &stop_request();  // before anything that takes long
+  if (const auto what = fault(options.sandbox)) return usage_error("run", *what);
   const Output outputs[] = {{"--json", options.json}, {"--sarif", options.sarif}};
   if (const auto what = fault(outputs, {&options.file, 1})) return usage_error("run", *what);
   if (const auto can = check_all_writable(outputs); !can) return fail_reading(can.error());
+  for (const std::string& spec : options.arguments) {
+    auto argument = parse_argument_spec(spec);
+    if (!argument)
+      return argument.error().where.empty() ? usage_error("run", argument.error().message())
+                                            : fail_reading(argument.error());
+    run.arguments.push_back(std::move(*argument));
+  }
+  for (const std::string& binding : options.bindings) {
+    const size_t equals = binding.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return usage_error("run", fmt::format("--bind: expected NAME=SPEC, found '{}'", binding));
+    auto argument = parse_argument_spec(std::string_view(binding).substr(equals + 1));
+    if (!argument)
+      return argument.error().where.empty() ? usage_error("run", argument.error().message())
+                                            : fail_reading(argument.error());
+    run.bindings.push_back(binding.substr(0, equals));
+    run.arguments.push_back(std::move(*argument));
+  }
+  SandboxNeeds needs{{options.json, options.sarif}};
+  for (const ArgumentSpec* piece : run.pieces()) {
+    if (const auto can = check_writable(piece->output); !can) return fail_reading(can.error());
+    needs.outputs.push_back(piece->output);
+  }
+  const bool on_gpu = options.backend == "cuda";
+  if (const auto code = begin_sandbox(options.sandbox, needs, {on_gpu ? "--backend cuda" : ""})) return *code;
   auto image = read_one_image(options.file);
   if (!image) return fail_reading(image.error());
   run.file = image->name;
@@ -354,32 +382,9 @@ int run_kernel(const RunOptions& options) {
   auto entry = program->entry(options.entry.empty() ? program->entries().front().name : options.entry);
   if (!entry) return usage_error("run", entry.error().message());
   run.entry = std::move(*entry);
-  for (const std::string& spec : options.arguments) {
-    auto argument = parse_argument_spec(spec);
-    if (!argument)
-      return argument.error().where.empty() ? usage_error("run", argument.error().message())
-                                            : fail_reading(argument.error());
-    run.arguments.push_back(std::move(*argument));
-  }
 
-  for (const std::string& binding : options.bindings) {
-    const size_t equals = binding.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return usage_error("run", fmt::format("--bind: expected NAME=SPEC, found '{}'", binding));
-    auto argument = parse_argument_spec(std::string_view(binding).substr(equals + 1));
-    if (!argument)
-      return argument.error().where.empty() ? usage_error("run", argument.error().message())
-                                            : fail_reading(argument.error());
-    run.bindings.push_back(binding.substr(0, equals));
-    run.arguments.push_back(std::move(*argument));
-  }
-
-  const bool on_gpu = options.backend == "cuda";
   if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
     return usage_error("run", wrong_count(run.entry, count));
-  for (const ArgumentSpec* piece : run.pieces()) {
-    if (const auto can = check_writable(piece->output); !can) return fail_reading(can.error());
-  }
   if (!on_gpu && settings.deadline_seconds > 0) request_stop_after(settings.deadline_seconds);
   const auto report =
       on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program);
@@ -431,6 +436,7 @@ void add_run(CLI::App& app, Action& action) {
       ->check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb->add_option("--json", options->json, "write faults and statistics to this file; - is standard output");
   verb->add_option("--sarif", options->sarif, "write the faults to this file as SARIF 2.1.0; - is standard output");
+  add_sandbox(*verb, options->sandbox);
   verb->callback([options, &action] { action = [options] { return run_kernel(*options); }; });
 }
 

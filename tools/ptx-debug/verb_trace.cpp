@@ -105,10 +105,14 @@ struct Loaded {
 };
 
 // "4711.00001.cuModuleLoadData" -> "cuModuleLoadData"
-std::string call_of(const fs::path& image) { return image.extension().string().substr(1); }
+std::string call_of(const fs::path& image) {
+  const std::string extension = image.extension().string();
+  return extension.empty() ? "" : extension.substr(1);
+}
 
 int trace(const TraceWords& words) {
   const ScratchFolder scratch("ptx-trace");
+  if (scratch.path().empty()) return fail_with(scratch.error());
   const fs::path library = scratch.path() / "libptxkit_trace.so", images = scratch.path() / "images";
   std::error_code error;
   fs::create_directory(images, error);

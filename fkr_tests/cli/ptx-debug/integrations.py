@@ -72,6 +72,19 @@ def check_action():
         assert code == 64 and "names no file" in text, (code, text)
         code, text, _ = run_action(folder, files="$(touch hacked); touch hacked", min_score="90")
         assert code == 11 and not os.path.exists(f"{folder}/hacked"), (code, text)
+        # A folder whose name has a line end in it does not name a file elsewhere, nor do names act in log and summary.
+        os.makedirs(f"{folder}/a\n{folder}")
+        with open(f"{folder}/secret", "w", encoding="utf-8") as file:
+            file.write("secret word")
+        for name in (f"a\n{folder}/secret", "::error::forged.ptx", "##[error]forged.ptx", "```\n## forged.ptx"):
+            with open(BAD, encoding="utf-8") as source, open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+                file.write(source.read())
+        code, text, _ = run_action(folder, files="a*/*/*/s*\n:*.ptx\n#*.ptx\n`*.ptx\n##[gone.ptx")
+        assert code == 11 and "secret word" not in text and "##[" not in text, (code, text)
+        assert all(line.startswith(("::error file=", "::error::#?[gone")) for line in text.splitlines()
+                   if line.lstrip().startswith("::")), text
+        with open(f"{folder}/summary", encoding="utf-8") as file:
+            assert all(line.startswith(("### ptx-debug", "    ")) or not line.strip() for line in file), "forged summary"
 
 
 def check_hooks():
@@ -79,11 +92,21 @@ def check_hooks():
     assert [hook["id"] for hook in hooks] == ["ptx-debug", "ptx-debug-check"]
     for hook in hooks:
         assert hook["language"] == "system" and re.search(hook["files"], BAD) and not re.search(hook["files"], "k.cu")
-        program, *words = shlex.split(hook["entry"])
-        assert program == "ptx-debug", program
+        program, *words = shlex.split(hook["entry"]) + hook["args"]
+        assert program == "ptx-debug" and words[-1] == "--", (program, words)
+        # A name that looks like an option is a name.
+        with tempfile.TemporaryDirectory() as folder:
+            names = ["--config=evil.ptx", "--html=page.ptx", "-h.ptx"]
+            for name in names:
+                with open(GOOD, encoding="utf-8") as source, open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+                    file.write(source.read())
+            with open(f"{folder}/evil.ptx", "w", encoding="utf-8") as file:
+                file.write("html = hacked.html\n")
+            done = subprocess.run([PTX_DEBUG, *words, *names], cwd=folder, capture_output=True, check=False)
+            assert done.returncode == 0 and sorted(os.listdir(folder)) == sorted([*names, "evil.ptx"]), (hook["id"], done)
         codes = [subprocess.run([PTX_DEBUG, *words, *files], capture_output=True, check=False).returncode
                  for files in ([GOOD], [GOOD, BAD], [f"{os.path.dirname(GOOD)}/broken.ptx"])]
-        assert codes == ([0, 3, 10] if words == ["analyze"] else [0, 0, 10]), (hook["id"], codes)
+        assert codes == ([0, 3, 10] if words[0] == "analyze" else [0, 0, 10]), (hook["id"], codes)
     return len(hooks)
 
 

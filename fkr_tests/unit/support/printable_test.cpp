@@ -44,6 +44,19 @@ TEST(Printable, BytesThatAreNoUtf8AreQuestionMarks) {
   EXPECT_EQ(printable("\xff\xfe"), "??");
 }
 
+TEST(Printable, PathsAreNoCommandsOfRunners) {
+  EXPECT_EQ(printable_path("::error::k.ptx"), "./::error::k.ptx");
+  EXPECT_EQ(printable_path("a::b\n.ptx"), "a::b?.ptx");
+}
+
+TEST(Printable, LogsHoldNoCommands) {
+  EXPECT_EQ(without_commands("::error::x\n \t::notice::y\na ::b:: ::\n"), "?:error::x\n \t?:notice::y\na ::b:: ::\n");
+  EXPECT_EQ(without_commands("a ##[error]x ##[\n"), "a #?[error]x #?[\n");
+  EXPECT_EQ(without_commands("::::"), "?:::");
+  EXPECT_EQ(without_commands(""), "");
+  EXPECT_EQ(printable_json("\"##[add-mask]x\""), "\"##\\u005badd-mask]x\"");
+}
+
 TEST(Printable, LinesKeepLineEndsAndTabs) { EXPECT_EQ(printable_lines("a\n\tb\r\x1b\u202e\n"), "a\n\tb???\n"); }
 
 TEST(Printable, JsonGetsEscapesThatMeanTheSame) {

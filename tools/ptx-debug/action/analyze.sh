@@ -14,9 +14,11 @@ words=(analyze --format github)
 files=()
 while IFS= read -r pattern; do
   [ -n "$pattern" ] || continue
-  # A pattern that matches nothing stays as it is, and ptx-debug says that it is not there.
-  mapfile -t matches < <(compgen -G "$pattern" || printf '%s\n' "$pattern")
-  files+=("${matches[@]}")
+  # A pattern that matches nothing stays as it is, and ptx-debug says that it is not there. It is expanded by the shell
+  # itself, without splitting: a name with a line end in it is one name.
+  IFS=
+  # shellcheck disable=SC2206
+  files+=($pattern)
 done <<<"$PTX_FILES"
 if [ "${#files[@]}" -eq 0 ]; then
   echo "::error::ptx-debug: the input 'files' names no file"
@@ -28,9 +30,8 @@ report=$("$program" "${words[@]}" -- "${files[@]}") || status=$?
 printf '%s\n' "$report"
 echo "exit-code=$status" >>"$GITHUB_OUTPUT"
 {
-  echo "### ptx-debug: exit $status"
-  echo '```'
-  grep -v '^::' <<<"$report" || true
-  echo '```'
+  printf '### ptx-debug: exit %s\n\n' "$status"
+  # Indented, and so a block of code that no name can end.
+  grep -v '^::' <<<"$report" | sed 's/^/    /' || true
 } >>"$GITHUB_STEP_SUMMARY"
 exit "$status"
