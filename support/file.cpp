@@ -14,6 +14,7 @@ namespace ptxkit {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+constexpr const char* kTooLong = "longer than 4 GiB, which is more than is read whole";
 
 tl::unexpected<Error> system_error(const std::string& path, const char* doing) {
   return fail(std::string("cannot ") + doing + ": " + std::strerror(errno), path);
@@ -29,12 +30,14 @@ bool write_all(int descriptor, std::string_view content) {
   return true;
 }
 
-Result<std::string> read_all(int descriptor, const std::string& path) {
-  const auto too_long = [&] { return fail("longer than 4 GiB, which is more than is read whole", path); };
+Result<std::string> read_all(int descriptor, const std::string& path, uint64_t most_bytes = kMostBytes) {
+  const auto too_long = [&] {
+    return fail(most_bytes == kMostBytes ? kTooLong : "longer than " + std::to_string(most_bytes) + " bytes", path);
+  };
   std::string content;
   struct stat info{};
   if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) {
-    if (static_cast<uint64_t>(info.st_size) > kMostBytes) return too_long();
+    if (static_cast<uint64_t>(info.st_size) > most_bytes) return too_long();
     content.reserve(static_cast<size_t>(info.st_size) + 1);
   }
   char buffer[1 << 16];
@@ -44,7 +47,7 @@ Result<std::string> read_all(int descriptor, const std::string& path) {
     if (count < 0) return system_error(path, "read");
     if (count == 0) return content;
     content.append(buffer, static_cast<size_t>(count));
-    if (content.size() > kMostBytes) return too_long();
+    if (content.size() > most_bytes) return too_long();
   }
 }
 
@@ -68,6 +71,16 @@ Result<std::string> read_file(const std::string& path) {
   if (descriptor < 0) return system_error(path, "open");
   auto content = read_all(descriptor, path);
   if (!is_stdin) ::close(descriptor);
+  return content;
+}
+
+Result<std::string> read_regular_file(const std::string& path, std::size_t most_bytes) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // a pipe would wait
+  if (descriptor < 0) return system_error(path, "open");
+  struct stat info{};
+  Result<std::string> content = fail("expected a regular file", path);
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) content = read_all(descriptor, path, most_bytes);
+  ::close(descriptor);
   return content;
 }
 
@@ -99,13 +112,15 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   struct stat info{};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
     return write_into(target, content);
-  std::string temporary = target + ".XXXXXX";
+  // Not the target's name and more: that may be as long as names can be.
+  std::string temporary = target.substr(0, target.rfind('/') + 1) + ".ptxkit.XXXXXX";
   const int descriptor = ::mkstemp(temporary.data());
   if (descriptor < 0) return system_error(path, "write");
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  const bool written = write_all(descriptor, content) && ::fchmod(descriptor, 0666 & ~mask) == 0;
+  const bool written = write_all(descriptor, content);
   const int write_errno = errno;
+  (void)::fchmod(descriptor, 0666 & ~mask);  // a file system without modes refuses, and the content is right
   const bool closed = ::close(descriptor) == 0;
   if (!written || !closed || ::rename(temporary.c_str(), target.c_str()) != 0) {
     if (!written) errno = write_errno;

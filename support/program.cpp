@@ -1,12 +1,28 @@
 #include "support/program.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace ptxkit {
 
+bool open_standard_descriptors() noexcept {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
+    // open() gives the lowest number that is free, which is this one.
+    int opened = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened < 0) opened = ::open("/", O_RDONLY | O_DIRECTORY);  // a root without devices; it takes and gives no byte
+    if (opened != descriptor) return false;
+  }
+  return true;
+}
+
 int run_program(const char* name, int failed, int (*work)(int, char**), int argc, char** argv) noexcept {
+  if (!open_standard_descriptors()) return failed;
   try {
     return work(argc, argv);
   } catch (const std::bad_alloc&) {
@@ -16,5 +32,7 @@ int run_program(const char* name, int failed, int (*work)(int, char**), int argc
   }
   return failed;
 }
+
+void tell(std::string_view text) noexcept { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
 }  // namespace ptxkit

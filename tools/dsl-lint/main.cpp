@@ -32,6 +32,7 @@
 #include <llvm/Support/FileUtilities.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "support/program.hpp"
 #include "tools/dsl-lint/costs.hpp"
 #include "tools/dsl-lint/regions.hpp"
 
@@ -222,6 +223,7 @@ bool precompile(clang::tooling::CommonOptionsParser& options, const std::string&
 }  // namespace
 
 int main(int argc, const char** argv) {
+  if (!ptxkit::open_standard_descriptors()) return 2;
   auto options = clang::tooling::CommonOptionsParser::create(argc, argv, category);
   if (!options) {
     llvm::errs() << llvm::toString(options.takeError());

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file.hpp"
+#include "support/program.hpp"
 
 namespace {
 
@@ -82,6 +83,7 @@ std::string source_of(const std::string& folder, const std::string& report_path)
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!ptxkit::open_standard_descriptors()) return 1;
   if (argc != 4) {
     fmt::print(stderr, "usage: kernelc-embed FOLDER REPORT.json OUTPUT.cpp\n");
     return 64;

@@ -16,6 +16,7 @@
 #include "builder/error.hpp"
 #include "kernels/kernels.hpp"
 #include "support/file.hpp"
+#include "support/program.hpp"
 #include "tools/kernelc/golden_text.hpp"
 
 namespace {
@@ -139,7 +140,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try { return run(argc, argv); } catch (const std::exception& error) {
-  fmt::print(stderr, "kernelc: {}\n", error.what());
+// Not run_program: what the DSL throws is for whoever writes kernels, and no error of the program.
+int main(int argc, char** argv) try {
+  return ptxkit::open_standard_descriptors() ? run(argc, argv) : 2;
+} catch (const std::exception& error) {
+  ptxkit::tell(fmt::format("kernelc: {}\n", error.what()));
   return 2;
 }

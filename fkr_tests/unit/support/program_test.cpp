@@ -4,7 +4,10 @@
 #include <new>
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace ptxkit {
 namespace {
@@ -25,6 +28,34 @@ TEST(RunProgram, NamesAnErrorOfItsOwn) {
   const int status = run_program("tool", 9, [](int, char**) -> int { throw std::logic_error("odd"); }, 0, nullptr);
   EXPECT_EQ(status, 9);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tool: stopped by an error of its own: odd; please report it\n");
+}
+
+// Any of 0, 1 and 2 may be closed: no file that is opened afterwards gets their numbers, and what uses them fails.
+TEST(RunProgram, OpensStandardDescriptorsThatAreMissing) {
+  for (int closed = 0; closed < 8; ++closed) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int descriptor = 0; descriptor < 3; ++descriptor) {
+        if (closed >> descriptor & 1) ::close(descriptor);
+      }
+      const int status = run_program(
+          "tool", 9,
+          [](int bits, char**) {
+            const int opened = ::open("/dev/zero", O_RDWR);
+            char byte = 0;
+            if (opened < 3) return 1;
+            if ((bits & 1) != 0 && ::read(0, &byte, 1) != -1) return 2;
+            if ((bits & 2) != 0 && ::write(1, &byte, 1) != -1) return 3;
+            if ((bits & 4) != 0 && ::write(2, &byte, 1) != -1) return 4;
+            return 0;
+          },
+          closed, nullptr);
+      ::_exit(status);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << closed << ": " << status;
+  }
 }
 
 }  // namespace
