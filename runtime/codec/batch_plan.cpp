@@ -8,7 +8,7 @@ namespace ptxkit::codec {
 
 BatchPlan plan_batches(std::uint64_t preferred_bytes, std::uint64_t block_bytes, const BatchCost& cost,
                        const scheduler::Ledger& memory, unsigned prefetch) {
-  const unsigned depth = prefetch + 1;
+  const unsigned depth = std::min(prefetch, kMostPrefetch) + 1;
   const std::uint64_t share_bytes = memory.budget_bytes() / depth;
   const std::uint64_t fitting =
       share_bytes <= cost.fixed_bytes ? 0 : (share_bytes - cost.fixed_bytes) / cost.bytes_per_block;

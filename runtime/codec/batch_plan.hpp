@@ -9,6 +9,9 @@
 
 namespace ptxkit::codec {
 
+// A larger number of batches ahead is nobody's wish.
+inline constexpr unsigned kMostPrefetch = 1024;
+
 struct BatchCost {
   std::uint64_t fixed_bytes;      // of a batch without blocks
   std::uint64_t bytes_per_block;  // of its buffers

@@ -196,6 +196,7 @@ std::optional<Encoder> encoder_asked_for(const CompressOptions& options, const B
 
 Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                      const CompressOptions& options) {
+  if (auto good = format::check_writable(options.header); !good) return tl::unexpected(good.error());
   CodecJob job;
   job.encoder = encoder_asked_for(options, backend);
   job.work = job.encoder.value_or(Encoder::fast) == Encoder::fast ? Work::compress : Work::compress_reproducible;

@@ -1,6 +1,11 @@
 // Frames to raw bytes. The reader takes the stream apart into batches of blocks; independent blocks of a batch go to
 // the backend together, even across frames; linked blocks go one by one, each seeing the last 64 KiB before it. The
 // writer walks the batch in stream order, checks the content and writes.
+//
+// Batches are planned for the largest blocks of the frames so far. A frame with larger ones ends the pipeline, and
+// another with larger batches goes on; so the budget has to hold one block of the largest, whatever the order. What a
+// batch holds is counted by what its blocks may decode to, which is little for short ones: a frame of blocks of one
+// byte fills batches too.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -27,13 +32,18 @@ using format::FrameEvent;
 
 // A batch of empty frames must end too.
 constexpr std::size_t kMaxEvents = 1 << 12;
+// What LZ4 makes of a byte at most: one more byte of a length.
+constexpr std::uint64_t kMostRatio = 255;
+// Shorter pieces are written together.
+constexpr std::size_t kShortPieceBytes = 2 << 10, kPiecesBytes = 16 << 10;
 
 struct Batch {
   std::vector<FrameEvent> events;
   std::vector<std::vector<std::uint8_t>> spare_payloads;
-  std::vector<bool> linked;    // of each event
-  std::size_t room_bytes = 0;  // what the blocks may decode to
-  HostMemory output;           // kHistoryBytes of history, then output_bytes
+  std::vector<bool> linked;      // of each event
+  std::size_t room_bytes = 0;    // what the blocks may decode to
+  std::uint64_t held_bytes = 0;  // that, payloads, spare ones too, and events
+  HostMemory output;             // kHistoryBytes of history, then output_bytes
   std::size_t output_bytes = 0;
   std::vector<DecompressItem> items;
   bool are_results_in_items = false;       // of a batch of independent blocks, until it is written
@@ -54,21 +64,18 @@ class Decompressor {
     // The first header says how large blocks are, and so how many batches the budget holds; often how much there is.
     auto first = reader_.next({});
     if (!first) return tl::unexpected(first.error());
-    const auto* begin = std::get_if<FrameBegin>(&*first);
-    const format::FrameHeader& header = (begin != nullptr ? *begin : frame_).header;
-    const std::uint64_t block_bytes = header.block_bytes();
-    CodecJob job{.work = Work::decompress, .raw_bytes = header.content_bytes};
+    CodecJob job{.work = Work::decompress};
+    // Before the first frame, as in a skippable one, blocks are of no size yet.
+    frame_.header.block_size_id = format::kSmallestBlockSizeId;
+    if (const auto* begin = std::get_if<FrameBegin>(&*first)) {
+      job.raw_bytes = begin->header.content_bytes;
+      frame_ = *begin;
+    }
     backend_ = &asked_.chosen_for(job);
-    first_event_ = std::move(*first);
-    const BatchPlan plan = plan_batches(backend_->preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
-                                        *memory_, options_.limits.prefetch);
-    if (plan.depth == 0) return no_room_for_a_block(block_bytes, plan.batch_bytes, *memory_);
-    batch_bytes_ = plan.batch_bytes;
-    auto done = run_pipeline<Batch>(
-        PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
-        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
-        [this](Batch& batch) { return write(batch); });
-    if (!done) return tl::unexpected(done.error());
+    kept_event_ = std::move(*first);
+    while (kept_event_) {
+      if (auto done = run_with_blocks_of(frame_.header.block_bytes()); !done) return tl::unexpected(done.error());
+    }
     job.raw_bytes = totals_.raw_bytes;
     asked_.took(job, *backend_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
     totals_.by = backend_->description();
@@ -76,52 +83,88 @@ class Decompressor {
   }
 
  private:
-  // What a batch takes for each block: its payload, what it decodes to, and what is known of it.
-  static BatchCost cost_of(std::uint64_t block_bytes) {
-    return {format::kHistoryBytes, 2 * block_bytes + sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes)};
+  // Until the end, or until the frame in kept_event_, whose blocks are larger.
+  Result<void> run_with_blocks_of(std::uint64_t block_bytes) {
+    const BatchPlan plan = plan_batches(backend_->preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
+                                        *memory_, options_.limits.prefetch);
+    if (plan.depth == 0) return no_room_for_a_block(block_bytes, plan.batch_bytes, *memory_);
+    batch_bytes_ = plan.batch_bytes;
+    planned_block_bytes_ = block_bytes;
+    is_outgrown_ = false;
+    return run_pipeline<Batch>(
+        PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
+        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
+        [this](Batch& batch) { return write(batch); });
   }
 
-  // How many raw bytes a batch may hold when blocks are so large; less than one block: none fits.
-  std::uint64_t room_limit(std::uint64_t block_bytes) const {
-    const std::uint64_t preferred = std::max<std::uint64_t>(backend_->preferred_batch_bytes(block_bytes), block_bytes);
-    if (memory_->budget_bytes() == scheduler::Ledger::kUnlimited) return preferred;
-    const BatchCost cost = cost_of(block_bytes);
-    return std::min(preferred, (batch_bytes_ - cost.fixed_bytes) / cost.bytes_per_block * block_bytes);
+  // What a batch takes for each block: its payload, what it decodes to, and what is known of it.
+  static BatchCost cost_of(std::uint64_t block_bytes) {
+    return {format::kHistoryBytes + kPiecesBytes, 2 * block_bytes + kEventBytes};
+  }
+  // What is known of an event, and what an allocation of its payload takes besides.
+  static constexpr std::uint64_t kEventBytes = sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes) + 64;
+
+  static std::uint64_t room_of(const BlockRead& block, std::uint64_t block_bytes) {
+    return std::min(block_bytes, block.stored ? block.payload.size() : kMostRatio * block.payload.size());
+  }
+
+  // Whether a block of the frame at hand still fits, whatever its length.
+  bool has_room(const Batch& batch) const {
+    const std::uint64_t block_bytes = frame_.header.block_bytes();
+    if (batch.room_bytes != 0 && batch.room_bytes + block_bytes > backend_->preferred_batch_bytes(block_bytes)) {
+      return false;
+    }
+    const std::uint64_t spare_bytes = batch.spare_payloads.empty() ? 0 : batch.spare_payloads.back().capacity();
+    const std::uint64_t payload_bytes = block_bytes - std::min(block_bytes, spare_bytes);
+    return cost_of(0).fixed_bytes + batch.held_bytes + block_bytes + payload_bytes + kEventBytes <= batch_bytes_;
   }
 
   Result<FrameEvent> next_event(std::vector<std::uint8_t> reuse) {
-    if (first_event_) return *std::exchange(first_event_, std::nullopt);
+    if (kept_event_) return *std::exchange(kept_event_, std::nullopt);
     return reader_.next(std::move(reuse));
   }
 
   Result<bool> read(Batch& batch) {
     recycle(batch);
-    while (batch.events.size() < kMaxEvents) {
-      const std::size_t block_bytes = frame_.header.block_bytes();
-      if (batch.room_bytes != 0 && batch.room_bytes + block_bytes > room_limit(block_bytes)) break;
+    // The next frame is for the next pipeline.
+    if (is_outgrown_) return false;
+    if (!has_room(batch)) drop_spares(batch);
+    while (batch.events.size() < kMaxEvents && (batch.room_bytes == 0 || has_room(batch))) {
       std::vector<std::uint8_t> reuse;
       if (!batch.spare_payloads.empty()) {
         reuse = std::move(batch.spare_payloads.back());
         batch.spare_payloads.pop_back();
       }
+      const std::uint64_t reused_bytes = reuse.capacity();
       auto event = next_event(std::move(reuse));
       if (!event) return tl::unexpected(event.error());
       if (std::holds_alternative<format::EndOfInput>(*event)) return !batch.events.empty();
       if (const auto* begin = std::get_if<FrameBegin>(&*event)) {
         // Payloads of larger blocks would hold on to their room.
-        if (begin->header.block_bytes() != block_bytes) batch.spare_payloads.clear();
+        if (begin->header.block_bytes() != frame_.header.block_bytes()) drop_spares(batch);
         frame_ = *begin;
-        const std::uint64_t needed = frame_.header.block_bytes();
-        if (room_limit(needed) < needed) {
-          const BatchCost cost = cost_of(needed);
-          return no_room_for_a_block(needed, cost.fixed_bytes + cost.bytes_per_block, *memory_);
+        if (frame_.header.block_bytes() > planned_block_bytes_) {
+          is_outgrown_ = true;
+          kept_event_ = std::move(*event);
+          return !batch.events.empty();
         }
       }
-      if (std::holds_alternative<BlockRead>(*event)) batch.room_bytes += block_bytes;
+      if (const auto* block = std::get_if<BlockRead>(&*event)) {
+        const std::uint64_t room_bytes = room_of(*block, frame_.header.block_bytes());
+        batch.room_bytes += room_bytes;
+        batch.held_bytes += kEventBytes + room_bytes + block->payload.capacity() - reused_bytes;
+      } else {
+        batch.held_bytes -= reused_bytes;
+      }
       batch.linked.push_back(!frame_.header.independent_blocks);
       batch.events.push_back(std::move(*event));
     }
     return true;
+  }
+
+  static void drop_spares(Batch& batch) {
+    for (const auto& spare : batch.spare_payloads) batch.held_bytes -= spare.capacity();
+    batch.spare_payloads.clear();
   }
 
   static void recycle(Batch& batch) {
@@ -132,6 +175,8 @@ class Decompressor {
     batch.events.clear();
     batch.linked.clear();
     batch.room_bytes = 0;
+    batch.held_bytes = 0;
+    for (const auto& spare : batch.spare_payloads) batch.held_bytes += spare.capacity();
   }
 
   // A batch of independent blocks is begun; where some are linked, all are decoded now, one after another.
@@ -176,8 +221,8 @@ class Decompressor {
       if (block == nullptr || block->stored) continue;
       DecompressItem item;
       item.block = block->payload;
-      item.output = MutableBytes(room, block_bytes_);
-      room += block_bytes_;
+      item.output = MutableBytes(room, room_of(*block, block_bytes_));
+      room += item.output.size();
       batch.items.push_back(item);
     }
   }
@@ -221,7 +266,7 @@ class Decompressor {
       DecompressItem item;
       item.block = block->payload;
       item.history = Bytes(cursor - history_bytes, history_bytes);
-      item.output = MutableBytes(cursor, block_bytes_);
+      item.output = MutableBytes(cursor, room_of(*block, block_bytes_));
       if (block->stored) {
         std::copy(block->payload.begin(), block->payload.end(), cursor);
         item.raw_bytes = static_cast<std::uint32_t>(block->payload.size());
@@ -238,6 +283,30 @@ class Decompressor {
   }
 
   Result<void> write(Batch& batch) {
+    // What was right before an error is written, too.
+    Result<void> done = write_events(batch);
+    Result<void> rest = send_pieces();
+    if (done) done = std::move(rest);
+    if (done && options_.progress) options_.progress(totals_.raw_bytes, totals_.stored_bytes);
+    return done;
+  }
+
+  Result<void> send_pieces() {
+    Result<void> done = pieces_.empty() ? Result<void>() : sink_.write(pieces_);
+    pieces_.clear();
+    return done;
+  }
+
+  Result<void> send(Bytes raw) {
+    if (raw.size() < kShortPieceBytes) {
+      pieces_.insert(pieces_.end(), raw.begin(), raw.end());
+      return pieces_.size() > kPiecesBytes - kShortPieceBytes ? send_pieces() : Result<void>();
+    }
+    if (auto done = send_pieces(); !done) return done;
+    return sink_.write(raw);
+  }
+
+  Result<void> write_events(Batch& batch) {
     if (batch.are_results_in_items) take_results(batch, 0, batch.events.size());
     std::size_t block_number = 0;
     for (const FrameEvent& event : batch.events) {
@@ -255,7 +324,7 @@ class Decompressor {
         auto checked = check_.update(raw, block->block_index, block->offset);
         if (!checked) return tl::unexpected(checked.error());
         batch.checked = std::move(*checked);
-        if (auto written = sink_.write(raw); !written) return written;
+        if (auto written = send(raw); !written) return written;
         totals_.raw_bytes += raw.size();
         ++totals_.block_count;
         totals_.stored_bytes = block->offset + 4 + block->payload.size();
@@ -268,15 +337,15 @@ class Decompressor {
         totals_.stored_bytes = skipped->offset + 8 + skipped->content_bytes;
       }
     }
-    if (options_.progress) options_.progress(totals_.raw_bytes, totals_.stored_bytes);
     return {};
   }
 
   scheduler::Ledger* memory_ = nullptr;
-  std::uint64_t batch_bytes_ = 0;
+  std::uint64_t batch_bytes_ = 0, planned_block_bytes_ = 0;
   // The reader's:
   format::FrameReader reader_;
-  std::optional<FrameEvent> first_event_;
+  std::optional<FrameEvent> kept_event_;  // the first, or a frame that the batches at hand are too small for
+  bool is_outgrown_ = false;
   FrameBegin frame_;
   // The worker's:
   std::size_t block_bytes_ = 0;
@@ -286,6 +355,7 @@ class Decompressor {
   FrameBegin written_frame_;
   format::ContentCheck check_;
   StreamTotals totals_;
+  std::vector<std::uint8_t> pieces_;  // that are to be written together
   format::ByteSink& sink_;
   Backend& asked_;
   Backend* backend_ = nullptr;  // whom that chose

@@ -1,10 +1,21 @@
 #include "runtime/codec/executor.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
 
 #include <sched.h>
 
+#include "support/thread.hpp"
+
 namespace ptxkit::codec {
+namespace {
+
+constexpr unsigned kMostThreads = 4096;  // a number that nobody means
+
+}  // namespace
+
 std::vector<unsigned> usable_cores() {
   std::vector<unsigned> cores;
   cpu_set_t set;
@@ -19,11 +30,21 @@ std::vector<unsigned> usable_cores() {
 
 Executor::Executor(unsigned thread_count, Placement placement)
     : placement_(std::move(placement)),
-      thread_count_(thread_count != 0          ? thread_count
-                    : placement_.cores.empty() ? static_cast<unsigned>(usable_cores().size())
-                                               : static_cast<unsigned>(placement_.cores.size())),
-      progress_(thread_count_) {
-  for (unsigned worker = 1; worker < thread_count_; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+      wanted_count_(std::min(kMostThreads, thread_count != 0 ? thread_count
+                                           : placement_.cores.empty()
+                                               ? static_cast<unsigned>(usable_cores().size())
+                                               : static_cast<unsigned>(placement_.cores.size()))),
+      thread_count_(1),
+      progress_(wanted_count_) {
+  threads_.reserve(wanted_count_ - 1);
+  // Of an address space that is limited, stacks take half at most.
+  const auto left = address_space_left();
+  const std::uint64_t most = left && stack_bytes() != 0 ? *left / 2 / stack_bytes() : wanted_count_;
+  for (; thread_count_ < wanted_count_ && threads_.size() < most; ++thread_count_) {
+    auto thread = try_thread([this, worker = thread_count_] { work(worker); });
+    if (!thread) break;
+    threads_.push_back(std::move(*thread));
+  }
 }
 
 Executor::~Executor() {
@@ -42,6 +63,7 @@ void Executor::for_each(std::size_t count, const std::function<void(std::size_t,
     count_ = count;
     next_.store(0, std::memory_order_relaxed);
     drain(0);
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     return;
   }
   const std::size_t helpers = std::min(count - 1, threads_.size());
@@ -62,9 +84,10 @@ void Executor::for_each(std::size_t count, const std::function<void(std::size_t,
   // Who has not woken up yet finds nothing left to do.
   wanted_ = 0;
   done_.wait(lock, [this] { return busy_ == 0; });
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-void Executor::drain(unsigned worker) {
+void Executor::drain(unsigned worker) try {
   for (;;) {
     const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
     if (index >= count_) return;
@@ -73,6 +96,10 @@ void Executor::drain(unsigned worker) {
       placement_.throttle->yield_if_set();
     }
   }
+} catch (...) {
+  std::lock_guard lock(mutex_);
+  if (!thrown_) thrown_ = std::current_exception();
+  next_.store(std::numeric_limits<std::size_t>::max() / 2, std::memory_order_relaxed);  // nothing is left to begin
 }
 
 void Executor::work(unsigned worker) {

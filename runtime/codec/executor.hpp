@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -31,16 +32,19 @@ struct Placement {
 class Executor {
  public:
   // `thread_count` workers in all, the caller of for_each included; 0: as many as there are cores in the placement, or
-  // for the process.
+  // for the process. Where the system has fewer threads to give the pool is as large as it can be: in the end the
+  // caller works alone.
   explicit Executor(unsigned thread_count = 0, Placement placement = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
   unsigned thread_count() const { return thread_count_; }
+  unsigned wanted_count() const { return wanted_count_; }  // before the system had its say
 
   // body(index, worker) for each index in [0, count), worker in [0, thread_count()), in no order; returns when all are
-  // done. Two callers take turns. `body` must not throw and must not call for_each of the same executor.
+  // done. Two callers take turns. `body` must not call for_each of the same executor. What it throws, as when memory
+  // has run out, for_each throws once no thread works any more; indices that were not begun by then are left out.
   void for_each(std::size_t count, const std::function<void(std::size_t index, unsigned worker)>& body);
 
  private:
@@ -53,7 +57,7 @@ class Executor {
   };
 
   Placement placement_;
-  unsigned thread_count_;
+  unsigned wanted_count_, thread_count_;
   std::vector<Progress> progress_;
   std::vector<std::thread> threads_;
   std::mutex turn_;  // held by the caller whose loop runs
@@ -65,6 +69,7 @@ class Executor {
   const std::function<void(std::size_t, unsigned)>* body_ = nullptr;
   std::size_t count_ = 0;
   std::atomic<std::size_t> next_{0};
+  std::exception_ptr thrown_;  // the first of a loop
 };
 
 }  // namespace ptxkit::codec

@@ -67,7 +67,7 @@ struct PtzPlan {
 Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const PtzOptions& options,
                      scheduler::Ledger& memory, std::uint64_t coding_bytes) {
   const std::uint64_t block_bytes = std::uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
-  const std::uint64_t threads = executor.thread_count(), depth = options.limits.prefetch + 1;
+  const std::uint64_t threads = executor.thread_count(), depth = std::min(options.limits.prefetch, kMostPrefetch) + 1;
   std::uint64_t count = kBlocksPerThread * threads;
   if (options.kernels != nullptr) {
     coding_bytes = 0;  // on the device, which has a budget of its own

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/codec/forwarding_backend.hpp"
+#include "support/guarded.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -13,7 +14,13 @@ class WithAllocator final : public ForwardingBackend {
   WithAllocator(std::unique_ptr<Backend> backend, AllocateHostMemory allocate)
       : ForwardingBackend(std::move(backend)), allocate_(std::move(allocate)) {}
   Result<HostMemory> host_memory(std::size_t size_bytes) override {
-    auto first = allocate_(size_bytes);
+    std::shared_ptr<std::uint8_t> first;
+    try {
+      first = allocate_(size_bytes);
+    } catch (...) {
+      return fail("the caller's allocator gave no memory: " + std::to_string(size_bytes) +
+                  " bytes were asked for, and " + error_of_exception().what);
+    }
     if (first == nullptr) {
       return fail("the caller's allocator gave no memory: " + std::to_string(size_bytes) + " bytes were asked for");
     }

@@ -1,5 +1,7 @@
 #include "runtime/format/background_hash.hpp"
 
+#include "support/thread.hpp"
+
 namespace ptxkit::format {
 namespace {
 
@@ -19,14 +21,19 @@ BackgroundHash::~BackgroundHash() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (thread_) thread_->join();
 }
 
 BackgroundHash::Ticket BackgroundHash::update(Bytes bytes) {
   std::unique_lock lock(mutex_);
   const bool is_idle = shown_bytes_ == hashed_bytes_;
   shown_bytes_ += bytes.size();
-  if (is_idle && (shown_bytes_ <= kBytesBeforeThread || bytes.size() < kLeastPieceBytes)) {
+  bool is_now = is_alone_ || (is_idle && (shown_bytes_ <= kBytesBeforeThread || bytes.size() < kLeastPieceBytes));
+  if (!is_now && !thread_) {
+    thread_ = try_thread([this] { work(); });
+    is_now = is_alone_ = !thread_;
+  }
+  if (is_now) {
     hash_.update(bytes);
     hashed_bytes_ = shown_bytes_;
     return {};
@@ -37,7 +44,6 @@ BackgroundHash::Ticket BackgroundHash::update(Bytes bytes) {
     pieces_.push_back(bytes);
   }
   Ticket ticket(this, shown_bytes_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   lock.unlock();
   changed_.notify_all();
   return ticket;

@@ -2,13 +2,15 @@
 // so a stream whose reader or writer computes it in between is never faster than the two in a row.
 //
 // Bytes are shown in the order of the stream and hashed on a thread of this object's own; they must stay as they are
-// until their ticket says so. Few bytes are hashed at once, and a stream of few bytes starts no thread.
+// until their ticket says so. Few bytes are hashed at once, and a stream of few bytes starts no thread. Where the
+// system has no thread, all are.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -61,9 +63,9 @@ class BackgroundHash {
   std::condition_variable changed_;
   std::deque<Bytes> pieces_;  // neighbours are one piece
   std::uint64_t shown_bytes_ = 0, hashed_bytes_ = 0;
-  bool stopping_ = false;
-  ContentHash hash_;  // the thread's while shown_bytes_ != hashed_bytes_
-  std::thread thread_;
+  bool stopping_ = false, is_alone_ = false;  // is_alone_: no thread could be had
+  ContentHash hash_;                          // the thread's while shown_bytes_ != hashed_bytes_
+  std::optional<std::thread> thread_;
 };
 
 }  // namespace ptxkit::format

@@ -17,9 +17,9 @@ tl::unexpected<Error> ends_early(std::uint64_t at, std::size_t expected_bytes, s
 
 }  // namespace
 
-Result<std::size_t> DescriptorSource::read(MutableBytes into) {
+Result<std::size_t> DescriptorSource::read_some(MutableBytes into, std::size_t least) {
   std::size_t done = 0;
-  while (done < into.size()) {
+  while (done < least) {
     const ssize_t count = ::read(descriptor_, into.data() + done, into.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(std::string("cannot read: ") + std::strerror(errno), name_);
@@ -40,7 +40,8 @@ std::size_t DescriptorSource::look_ahead(std::uint64_t at, MutableBytes into) co
 Result<void> DescriptorFile::read_at(std::uint64_t at, MutableBytes into) const {
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t count = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(at + done));
+    const ssize_t count =
+        ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(begin_ + at + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(std::string("cannot read: ") + std::strerror(errno), name_);
     if (count == 0) return ends_early(at, into.size(), done, name_);

@@ -20,6 +20,9 @@ class ByteSource {
   virtual ~ByteSource() = default;
   // Reads until `into` is full or the input ends; fewer bytes than asked for means the end.
   virtual Result<std::size_t> read(MutableBytes into) = 0;
+  // Likewise at least `least` bytes, and of those behind them what is there without waiting; fewer than `least` means
+  // the end. What readers of many small fields ask, so that each of them need not be a call of the system.
+  virtual Result<std::size_t> read_some(MutableBytes into, std::size_t least) { return read(into.first(least)); }
   // Bytes that read() will give after `at` more, without taking them: as many as there are, and 0 where nobody can know
   // yet, as of a pipe.
   virtual std::size_t look_ahead(std::uint64_t /*at*/, MutableBytes /*into*/) const { return 0; }
@@ -47,7 +50,8 @@ class ByteSink {
 class DescriptorSource final : public ByteSource {
  public:
   DescriptorSource(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
-  Result<std::size_t> read(MutableBytes into) override;
+  Result<std::size_t> read(MutableBytes into) override { return read_some(into, into.size()); }
+  Result<std::size_t> read_some(MutableBytes into, std::size_t least) override;
   std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
@@ -56,18 +60,18 @@ class DescriptorSource final : public ByteSource {
   std::string name_;
 };
 
-// A regular file; where the descriptor stands in it does not matter.
+// Of a regular file `size_bytes` bytes from byte `begin` on; where the descriptor stands in it does not matter.
 class DescriptorFile final : public RandomAccess {
  public:
-  DescriptorFile(int descriptor, std::uint64_t size_bytes, std::string name)
-      : descriptor_(descriptor), size_bytes_(size_bytes), name_(std::move(name)) {}
+  DescriptorFile(int descriptor, std::uint64_t begin, std::uint64_t size_bytes, std::string name)
+      : descriptor_(descriptor), begin_(begin), size_bytes_(size_bytes), name_(std::move(name)) {}
   std::uint64_t size_bytes() const override { return size_bytes_; }
   Result<void> read_at(std::uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
   int descriptor_;
-  std::uint64_t size_bytes_;
+  std::uint64_t begin_, size_bytes_;
   std::string name_;
 };
 
@@ -85,6 +89,7 @@ class MemorySource final : public ByteSource {
  public:
   MemorySource(Bytes bytes, std::string name) : rest_(bytes), name_(std::move(name)) {}
   Result<std::size_t> read(MutableBytes into) override;
+  Result<std::size_t> read_some(MutableBytes into, std::size_t) override { return read(into); }
   std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 

@@ -1,5 +1,8 @@
 #include "runtime/format/lz4_frame.hpp"
 
+#include <new>
+#include <string>
+
 #include <xxhash.h>
 
 #include "support/check.hpp"
@@ -13,6 +16,16 @@ void append_little_endian(T value, std::vector<std::uint8_t>& out) {
 }
 
 }  // namespace
+
+Result<void> check_writable(const FrameHeader& header) {
+  if (header.legacy) return fail("legacy frames are read, never written", "the frame's header");
+  if (header.block_size_id < kSmallestBlockSizeId || header.block_size_id > kLargestBlockSizeId) {
+    return fail("expected a block size id of 4 to 7, found " + std::to_string(header.block_size_id),
+                "the frame's header", "4 is 64 KiB, 7 is 4 MiB");
+  }
+  if (header.dictionary_id) return fail("frames with a dictionary are not written", "the frame's header");
+  return {};
+}
 
 void append_frame_header(const FrameHeader& header, std::vector<std::uint8_t>& out) {
   PTXKIT_CHECK(!header.legacy, "legacy frames are read, never written");
@@ -43,7 +56,7 @@ void append_frame_end(const FrameHeader& header, std::uint32_t content_checksum,
 }
 
 ContentHash::ContentHash() : state_(XXH32_createState()) {
-  PTXKIT_CHECK(state_ != nullptr, "out of memory");
+  if (state_ == nullptr) throw std::bad_alloc();
   reset();
 }
 

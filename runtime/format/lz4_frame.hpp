@@ -44,7 +44,10 @@ struct FrameHeader {
   bool operator==(const FrameHeader&) const = default;
 };
 
-// Appends the header; `header.legacy` must be false.
+// Why such a frame is not written, or nothing: a legacy frame, a block size that has no number, a dictionary.
+Result<void> check_writable(const FrameHeader& header);
+
+// Appends the header, one that check_writable has nothing against.
 void append_frame_header(const FrameHeader& header, std::vector<std::uint8_t>& out);
 
 // Appends one block: `payload` is an LZ4 block, or the raw bytes when `stored`. At most header.block_bytes() bytes and

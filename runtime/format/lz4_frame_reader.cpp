@@ -14,6 +14,7 @@ namespace ptxkit::format {
 namespace {
 
 constexpr std::size_t kReadStepBytes = 64 << 10;
+constexpr std::size_t kReadAheadBytes = 16 << 10;
 
 // Worst case of an LZ4 block of n raw bytes, as lz4.h has it.
 constexpr std::uint32_t worst_block_bytes(std::uint32_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
@@ -49,9 +50,29 @@ tl::unexpected<Error> FrameReader::broken(std::string what, std::uint64_t offset
 }
 
 Result<std::size_t> FrameReader::read_some(MutableBytes into) {
-  auto count = source_.read(into);
-  if (count) offset_ += *count;
-  return count;
+  std::size_t done = 0;
+  const auto take = [&] {
+    const std::size_t count = std::min(into.size() - done, ahead_end_ - ahead_begin_);
+    std::copy_n(ahead_.begin() + static_cast<std::ptrdiff_t>(ahead_begin_), count,
+                into.begin() + static_cast<std::ptrdiff_t>(done));
+    ahead_begin_ += count;
+    done += count;
+  };
+  take();
+  if (const std::size_t left = into.size() - done; left >= kReadAheadBytes) {
+    const auto count = source_.read(into.subspan(done));
+    if (!count) return count;
+    done += *count;
+  } else if (left != 0) {
+    ahead_.resize(kReadAheadBytes);
+    ahead_begin_ = ahead_end_ = 0;
+    const auto count = source_.read_some(ahead_, left);
+    if (!count) return count;
+    ahead_end_ = *count;
+    take();
+  }
+  offset_ += done;
+  return done;
 }
 
 Result<void> FrameReader::read_exactly(MutableBytes into, const char* what) {

@@ -78,6 +78,9 @@ class FrameReader {
   tl::unexpected<Error> broken(std::string what, std::uint64_t offset, std::string todo = {}) const;
 
   ByteSource& source_;
+  // Bytes that were read with the field before them: a frame may consist of blocks of a byte.
+  std::vector<std::uint8_t> ahead_;
+  std::size_t ahead_begin_ = 0, ahead_end_ = 0;
   std::uint64_t offset_ = 0;
   std::uint64_t frame_index_ = 0;
   std::uint64_t block_index_ = 0;

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include <fmt/format.h>
 #include <xxhash.h>
-
-#include "support/check.hpp"
 
 namespace ptxkit::format {
 namespace {
@@ -74,12 +73,16 @@ std::string check_block(const PtzBlock& block, const PtzHeader& header) {
   return fits ? "" : "the stored size is out of range";
 }
 
+// Positions in the raw bytes are block numbers times the block size, for readers that find their way by the table.
+constexpr const char* kBehindShort =
+    "it comes after a block that is shorter than the others, which only the last may be";
+
 }  // namespace
 
 std::uint64_t ptz_checksum(Bytes bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
 
 PtzChecksum::PtzChecksum() : state_(XXH64_createState()) {
-  PTXKIT_CHECK(state_ != nullptr, "out of memory");
+  if (state_ == nullptr) throw std::bad_alloc();
   XXH64_reset(static_cast<XXH64_state_t*>(state_), 0);
 }
 PtzChecksum::~PtzChecksum() { XXH64_freeState(static_cast<XXH64_state_t*>(state_)); }
@@ -162,6 +165,8 @@ Result<std::optional<PtzBlock>> PtzReader::next(std::vector<std::uint8_t>& store
   }
   const PtzBlock block = block_at(bytes, 0);
   if (const std::string wrong = check_block(block, header_); !wrong.empty()) return fail_at(at, block_name() + wrong);
+  if (has_short_block_) return fail_at(at, block_name() + kBehindShort);
+  has_short_block_ = block.raw_bytes != 1u << header_.block_bits;
   stored.resize(block.stored_bytes);
   if (auto done = get(stored, block_name() + "data"); !done) return tl::unexpected(done.error());
   table_.update(bytes);
@@ -223,21 +228,34 @@ Result<PtzArchive> PtzArchive::open(const RandomAccess& file) {
   if (number_at<std::uint64_t>(footer, 16) != checksum.value()) {
     return fail("the block table's checksum is wrong", name, "read it in order instead");
   }
-  std::uint64_t at = kPtzHeaderBytes;
+  std::uint64_t at = kPtzHeaderBytes, raw_bytes = 0;
   for (const PtzBlock& block : archive.blocks_) {
+    const auto wrong_block = [&](const std::string& what) {
+      return fail("block " + std::to_string(archive.offsets_.size()) + ": " + what, name);
+    };
     at += kPtzBlockHeaderBytes;
     if (const std::string wrong = check_block(block, archive.header_);
         !wrong.empty() || at > table_at || block.stored_bytes > table_at - at) {
-      return fail("block " + std::to_string(archive.offsets_.size()) + ": the table's entry does not fit the file",
-                  name);
+      return wrong_block("the table's entry does not fit the file");
     }
+    if (raw_bytes % (1u << archive.header_.block_bits) != 0) return wrong_block(kBehindShort);
     archive.offsets_.push_back(at);
     at += block.stored_bytes;
+    raw_bytes += block.raw_bytes;
+  }
+  if (at + kPtzBlockHeaderBytes != table_at) return fail("the table's entries do not fill the file", name);
+  if (number_at<std::uint64_t>(footer, 8) != raw_bytes) {
+    return fail("the table's entries are not of as many bytes as its end says", name);
   }
   return archive;
 }
 
 Result<ByteVector> PtzArchive::stored(std::size_t i) const {
+  PtzEntry header{};
+  if (auto done = file_->read_at(offsets_[i] - header.size(), header); !done) return tl::unexpected(done.error());
+  if (header != entry_of(blocks_[i])) {
+    return fail("block " + std::to_string(i) + ": the block table does not say what the block says", file_->name());
+  }
   ByteVector bytes(blocks_[i].stored_bytes);
   if (auto done = file_->read_at(offsets_[i], bytes); !done) return tl::unexpected(done.error());
   return bytes;

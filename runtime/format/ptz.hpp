@@ -96,6 +96,7 @@ class PtzReader {
   PtzHeader header_;
   PtzChecksum table_;
   std::uint64_t at_ = 0, raw_bytes_ = 0, block_count_ = 0;
+  bool has_short_block_ = false;  // which is the last
 };
 
 // Random access to the blocks of a container through its table, whatever became of other blocks. Of the file, which
@@ -109,6 +110,7 @@ class PtzArchive {
   const PtzBlock& block(std::size_t i) const { return blocks_[i]; }
   // Of its stored bytes, in the file.
   std::uint64_t offset(std::size_t i) const { return offsets_[i]; }
+  // An error where the block's own header is not what the table says of it.
   Result<std::vector<std::uint8_t>> stored(std::size_t i) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "kernels/images.hpp"
 #include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "support/guarded.hpp"
 
 namespace ptxkit::library {
 namespace {
@@ -46,7 +47,7 @@ struct Lz4::State {
   Result<void> run(const codec::CodecJob& job, Do work) {
     Backend& chosen = backend->chosen_for(job);
     const auto begin = std::chrono::steady_clock::now();
-    Result<void> done = work(chosen);
+    Result<void> done = guarded([&] { return work(chosen); });
     if (done) {
       backend->took(job, chosen, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
@@ -60,6 +61,10 @@ Lz4& Lz4::operator=(Lz4&&) noexcept = default;
 Lz4::~Lz4() = default;
 
 Result<Lz4> Lz4::open(Lz4Settings settings) {
+  return guarded([&] { return open_unguarded(settings); });
+}
+
+Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
   auto state = std::make_unique<State>(settings.cpu_threads);
   codec::BackendRequest request;
   request.policy = policy_of(settings.where);
@@ -70,8 +75,17 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
   request.find_image = kernels::find_kernel_image;
   if (settings.log) {
     request.notice = [log = settings.log](const std::string& message, bool matters) {
-      log(matters ? LogLevel::warning : LogLevel::detail, message);
+      try {
+        log(matters ? LogLevel::warning : LogLevel::detail, message);
+      } catch (...) {  // what is only told stops nothing
+      }
     };
+    const codec::Executor& pool = state->executor;
+    if (pool.thread_count() < pool.wanted_count()) {
+      request.notice("threads are fewer than asked for: " + std::to_string(pool.thread_count()) + " of " +
+                         std::to_string(pool.wanted_count()),
+                     false);
+    }
   }
   request.limits.memory_bytes = settings.device_memory_bytes;
   request.cuda_library = settings.cuda_library;
@@ -91,7 +105,9 @@ Requirements Lz4::requirements(std::size_t item_bytes) {
 
 std::string Lz4::description() const { return state_->backend->description(); }
 
-Result<HostMemory> Lz4::host_memory(std::size_t size_bytes) { return state_->backend->host_memory(size_bytes); }
+Result<HostMemory> Lz4::host_memory(std::size_t size_bytes) {
+  return guarded([&] { return state_->backend->host_memory(size_bytes); });
+}
 
 Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
   for (const CompressItem& item : items) {
@@ -127,15 +143,19 @@ Result<void> Lz4::decompress(std::span<DecompressItem> items) {
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,
                                           const format::FrameHeader& header, const StreamOptions& options) {
   const auto encoder = options.is_reproducible ? std::optional(Encoder::reproducible) : std::nullopt;
-  return codec::compress_stream(
-      source, sink, *state_->backend,
-      {.header = header, .encoder = encoder, .progress = options.progress, .limits = options.limits});
+  return guarded([&] {
+    return codec::compress_stream(
+        source, sink, *state_->backend,
+        {.header = header, .encoder = encoder, .progress = options.progress, .limits = options.limits});
+  });
 }
 
 Result<codec::StreamTotals> Lz4::decompress(format::ByteSource& source, format::ByteSink& sink,
                                             const StreamOptions& options) {
-  return codec::decompress_stream(source, sink, *state_->backend,
-                                  {.progress = options.progress, .limits = options.limits});
+  return guarded([&] {
+    return codec::decompress_stream(source, sink, *state_->backend,
+                                    {.progress = options.progress, .limits = options.limits});
+  });
 }
 
 }  // namespace ptxkit::library

@@ -2,7 +2,9 @@
 //
 // An Lz4 holds threads, a device if there is one, and page-locked memory. Nothing is global: several of them, with
 // settings of their own, live side by side in a process. Any thread may call any of them at any time, and calls of
-// several threads share the device. runtime/library/device_lz4.hpp is for data that lies in device memory.
+// several threads share the device. Where memory runs out, where the system has no more threads and where a function
+// of the caller throws, a call returns an error or does its work with fewer threads. runtime/library/device_lz4.hpp is
+// for data that lies in device memory.
 #pragma once
 
 #include <cstdint>
@@ -89,6 +91,7 @@ class Lz4 {
 
  private:
   struct State;
+  static Result<Lz4> open_unguarded(Lz4Settings& settings);
   explicit Lz4(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

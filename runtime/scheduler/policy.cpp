@@ -19,6 +19,7 @@ namespace {
 constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
 constexpr double kLeastGain = 0.04;  // of the CPU's time
 constexpr const char* kHeading = "ptxkit rates 4";
+constexpr std::size_t kMostFileBytes = 1u << 20;  // of one with every curve there is, many times
 // What a thread takes at a time. The slowest of no more than there are threads decides how long they take; of more,
 // their mean does. And of many batches: reading, checksum and encoder are busy at the same time, and the slowest of
 // them decides, so that a part of text costs nothing as long as the others take longer.
@@ -123,7 +124,7 @@ std::string calibration_path(const std::vector<int>& devices) {
 // tells a whole file.
 std::optional<Calibration> load_calibration(const std::string& path) {
   if (path.empty()) return std::nullopt;
-  const auto content = read_file(path);
+  const auto content = read_regular_file(path, kMostFileBytes);
   if (!content) return std::nullopt;
   std::istringstream lines(*content);
   Calibration found;

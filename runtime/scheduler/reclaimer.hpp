@@ -1,26 +1,29 @@
 // One thread on which large things die. Freeing device memory waits for the device, and unlocking pages takes as long
-// as copying them; whoever feeds the device has no time for either.
+// as copying them; whoever feeds the device has no time for either. Where the system has no thread, they die at once.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
+
+#include "support/thread.hpp"
 
 namespace ptxkit::scheduler {
 
 class Reclaimer {
  public:
-  Reclaimer() : thread_([this] { work(); }) {}
+  Reclaimer() : thread_(try_thread([this] { work(); })) {}
   ~Reclaimer() {
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
-    thread_.join();
+    if (thread_) thread_->join();
   }
   Reclaimer(const Reclaimer&) = delete;
   Reclaimer& operator=(const Reclaimer&) = delete;
@@ -28,6 +31,7 @@ class Reclaimer {
   // Returns at once. The destructor of `thing` must not call back.
   template <class T>
   void take(T thing) {
+    if (!thread_) return;
     {
       std::lock_guard lock(mutex_);
       things_.push_back(std::make_shared<T>(std::move(thing)));
@@ -62,7 +66,7 @@ class Reclaimer {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<void>> things_;
   bool is_busy_ = false, stopping_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::optional<std::thread> thread_;  // last: it uses the others
 };
 
 }  // namespace ptxkit::scheduler

@@ -1,12 +1,15 @@
 #include "runtime/scheduler/scheduled_backend.hpp"
 
 #include <atomic>
-#include <thread>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "runtime/scheduler/work_ranges.hpp"
+#include "support/guarded.hpp"
+#include "support/thread.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -106,6 +109,12 @@ class ScheduledBackend final : public Backend {
   Result<void> run(std::span<Item> items, bool capable, Work work) {
     if (failed_ || !capable) return work(*cpu_, items);
     if (sharing_ == Sharing::both && items.size() > kCpuItems) return run_on_both(items, work);
+    return run_in_turn(items, work);
+  }
+
+  // On the device, and on the CPU if that fails.
+  template <class Item, class Work>
+  Result<void> run_in_turn(std::span<Item> items, Work work) {
     Result<void> done = work(*device_, items);
     if (done) return done;
     device_failed(done.error());
@@ -115,7 +124,7 @@ class ScheduledBackend final : public Backend {
   template <class Item, class Work>
   Result<void> run_on_both(std::span<Item> items, Work work) {
     WorkRanges ranges(items.size());
-    std::thread device_side([&] {
+    const auto device_work = [&] {
       while (const auto batch = ranges.take_for_device(kLeastDeviceItems)) {
         if (const Result<void> done = work(*device_, items.subspan(batch->begin, batch->size())); !done) {
           device_failed(done.error());
@@ -124,16 +133,28 @@ class ScheduledBackend final : public Backend {
         }
       }
       ranges.device_done();
-    });
-    Result<void> outcome;
-    while (const auto part = ranges.take_for_cpu(kCpuItems)) {
-      outcome = work(*cpu_, items.subspan(part->begin, part->size()));
-      if (!outcome) {
+    };
+    std::optional<Error> of_device_side;
+    const auto device_thread = [&] {
+      try {
+        device_work();
+      } catch (...) {
+        of_device_side = error_of_exception();
         ranges.abandon();
-        break;
+        ranges.device_done();
       }
-    }
-    device_side.join();
+    };
+    auto device_side = try_thread(std::ref(device_thread));
+    if (!device_side) return run_in_turn(items, work);
+    Result<void> outcome = guarded([&]() -> Result<void> {
+      while (const auto part = ranges.take_for_cpu(kCpuItems)) {
+        if (auto done = work(*cpu_, items.subspan(part->begin, part->size())); !done) return done;
+      }
+      return {};
+    });
+    if (!outcome) ranges.abandon();
+    device_side->join();
+    if (outcome && of_device_side) outcome = tl::unexpected(*of_device_side);
     return outcome;
   }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "support/check.hpp"
+#include "support/thread.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -31,9 +32,16 @@ class SpreadBackend final : public Backend {
         errors_(devices_.size()),
         working_count_(devices_.size()),
         notice_(std::move(notice)) {
+    threads_.reserve(devices_.size());
+    std::vector<std::size_t> without_thread;
     for (std::size_t device = 0; device < devices_.size(); ++device) {
-      threads_.emplace_back([this, device] { work(device); });
+      if (auto thread = try_thread([this, device] { work(device); })) {
+        threads_.push_back(std::move(*thread));
+      } else {
+        without_thread.push_back(device);
+      }
     }
+    leave_out(without_thread);
   }
   ~SpreadBackend() override {
     {
@@ -74,10 +82,12 @@ class SpreadBackend final : public Backend {
   Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
 
   std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+    if (threads_.empty()) return devices_[0]->begin_compress(items, encoder);
     return begin(items,
                  [=](Backend& device, std::span<CompressItem> piece) { return device.begin_compress(piece, encoder); });
   }
   std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+    if (threads_.empty()) return devices_[0]->begin_decompress(items);
     return begin(items,
                  [](Backend& device, std::span<DecompressItem> piece) { return device.begin_decompress(piece); });
   }
@@ -158,6 +168,18 @@ class SpreadBackend final : public Backend {
       under_way.pop_front();
       changed_.notify_all();
     }
+  }
+
+  // Devices that the system has no thread for. With no thread at all the callers feed the first device.
+  void leave_out(const std::vector<std::size_t>& devices) {
+    if (devices.empty()) return;
+    if (notice_) {
+      notice_(fmt::format("threads could be had for {} of {} GPUs", threads_.size(), devices_.size()), false);
+    }
+    if (threads_.empty()) return;
+    std::lock_guard lock(mutex_);
+    for (const std::size_t device : devices) errors_[device] = Error{"no thread could be had for the device", {}, {}};
+    working_count_ -= devices.size();
   }
 
   void failed(std::size_t device, const Error& error, std::deque<UnderWay> under_way) {

@@ -2,7 +2,10 @@
 // do, several objects side by side, and device memory on the caller's stream.
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <map>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <tuple>
 
@@ -10,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/corpus.hpp"
+#include "fkr_tests/no_threads.hpp"
 #include "fkr_tests/unit/runtime/fake_gpu.hpp"
 #include "kernels/cost.hpp"
 #include "kernels/images.hpp"
@@ -217,6 +221,110 @@ TEST_F(Library, TheCallersAllocatorIsAsked) {
   format::MemorySource source(raw, "raw");
   format::NullSink sink;
   EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
+}
+
+// Nothing that a caller passes or does ends the process.
+TEST_F(Library, AHeaderThatCannotBeWrittenIsAnError) {
+  auto lz4 = Lz4::open(settings(Where::cpu)).value();
+  const ByteVector raw = testing::mixed_content(100'000);
+  const auto error_of = [&](const format::FrameHeader& header) {
+    format::MemorySource source(raw, "raw");
+    format::MemorySink sink;
+    const auto done = lz4.compress(source, sink, header);
+    EXPECT_FALSE(done);
+    EXPECT_TRUE(sink.bytes().empty());
+    return done ? std::string() : done.error().what;
+  };
+  for (const int id : {-1, 0, 3, 8, 12, 1000, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    format::FrameHeader header;
+    header.block_size_id = id;
+    EXPECT_EQ(error_of(header), "expected a block size id of 4 to 7, found " + std::to_string(id));
+  }
+  format::FrameHeader legacy;
+  legacy.legacy = true;
+  EXPECT_EQ(error_of(legacy), "legacy frames are read, never written");
+  format::FrameHeader with_dictionary;
+  with_dictionary.dictionary_id = 1;
+  EXPECT_EQ(error_of(with_dictionary), "frames with a dictionary are not written");
+}
+
+TEST_F(Library, WhatTheCallersFunctionsThrowIsAnError) {
+  const ByteVector raw = testing::mixed_content(3'000'000);
+  struct ThrowingSource final : format::ByteSource {
+    Result<std::size_t> read(format::MutableBytes) override { throw std::runtime_error("read"); }
+    const std::string& name() const override { return name_; }
+    std::string name_ = "source";
+  } source;
+  struct ThrowingSink final : format::ByteSink {
+    Result<void> write(format::Bytes) override { throw std::runtime_error("write"); }
+  } bad_sink;
+  auto plain = Lz4::open(settings(Where::cpu)).value();
+  const ByteVector frame = frame_of(plain, raw);
+  for (const Where where : {Where::cpu, Where::gpu, Where::both}) {
+    auto with_allocator = settings(where);
+    with_allocator.allocate = [](std::size_t) -> std::shared_ptr<std::uint8_t> { throw std::bad_alloc(); };
+    auto lz4 = Lz4::open(std::move(with_allocator)).value();
+    format::MemorySource raw_source(raw, "raw"), frame_source(frame, "frame");
+    format::MemorySink sink;
+    for (const auto& done : {lz4.compress(raw_source, sink), lz4.decompress(frame_source, sink)}) {
+      ASSERT_FALSE(done);
+      EXPECT_THAT(done.error().what, HasSubstr("the caller's allocator gave no memory"));
+      EXPECT_THAT(done.error().what, HasSubstr("no memory left"));
+    }
+    EXPECT_FALSE(lz4.host_memory(100));
+
+    auto with_log = settings(where);
+    with_log.log = [](LogLevel, std::string_view) { throw std::runtime_error("log"); };
+    with_log.cuda_library = "/nowhere";
+    auto told = Lz4::open(std::move(with_log));
+    ASSERT_TRUE(told) << told.error().message();
+    EXPECT_TRUE(frame_of(*told, raw).size() < raw.size());
+    format::MemorySink kept;
+    EXPECT_THAT(told->compress(source, kept).error().what, HasSubstr("stopped by an exception: read"));
+    EXPECT_THAT(told->decompress(source, kept).error().what, HasSubstr("stopped by an exception: read"));
+    format::MemorySource again(raw, "raw"), frame_again(frame, "frame"), once_more(raw, "raw");
+    EXPECT_THAT(told->compress(again, bad_sink).error().what, HasSubstr("stopped by an exception: write"));
+    EXPECT_THAT(told->decompress(frame_again, bad_sink).error().what, HasSubstr("stopped by an exception: write"));
+    StreamOptions with_progress;
+    with_progress.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("progress"); };
+    EXPECT_THAT(told->compress(once_more, kept, {}, with_progress).error().what,
+                HasSubstr("stopped by an exception: progress"));
+  }
+}
+
+TEST_F(Library, NumbersWithoutASenseAreNoDivisionByZero) {
+  const testing::NoThreads none;
+  auto asked = settings(Where::cpu);
+  asked.cpu_threads = std::numeric_limits<unsigned>::max();
+  auto lz4 = Lz4::open(std::move(asked));
+  ASSERT_TRUE(lz4);
+  EXPECT_THAT(lz4->description(), HasSubstr("cpu, 1 thread"));
+  ASSERT_FALSE(log_.empty());
+  EXPECT_THAT(log_.front().second, HasSubstr("threads are fewer than asked for: 1 of "));
+  const ByteVector raw = testing::mixed_content(700'000);
+  scheduler::Ledger memory("memory", 8u << 20);
+  StreamOptions options;
+  options.limits.memory = &memory;
+  options.limits.prefetch = std::numeric_limits<unsigned>::max();
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink, back;
+  const format::FrameHeader header{.block_size_id = 4};
+  ASSERT_TRUE(lz4->compress(source, sink, header, options));
+  format::MemorySource frame(sink.bytes(), "frame");
+  ASSERT_TRUE(lz4->decompress(frame, back, options));
+  EXPECT_TRUE(back.bytes() == raw);
+}
+
+// More than liblz4 can count; the bytes are not touched.
+TEST_F(Library, AnItemThatIsTooLargeSaysSo) {
+  auto lz4 = Lz4::open(settings(Where::cpu)).value();
+  std::uint8_t byte = 0;
+  codec::DecompressItem item;
+  item.block = codec::Bytes(&byte, std::size_t{3} << 30);
+  item.output = codec::MutableBytes(&byte, 1);
+  ASSERT_TRUE(lz4.decompress({&item, 1}));
+  EXPECT_EQ(item.status, codec::ItemStatus::item_too_large);
+  EXPECT_EQ(item.raw_bytes, 0u);
 }
 
 TEST_F(Library, ADeviceWithoutAnImageIsRefused) {

@@ -110,7 +110,7 @@ TEST(Ptz, OfABlockByTheTableNothingElseIsRead) {
   const std::uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 6 * format::kPtzBlockHeaderBytes;
   EXPECT_EQ(counted.read_bytes, opening);
   ASSERT_TRUE(read_ptz_block(*archive, 4).has_value());
-  EXPECT_EQ(counted.read_bytes, opening + archive->block(4).stored_bytes);
+  EXPECT_EQ(counted.read_bytes, opening + format::kPtzBlockHeaderBytes + archive->block(4).stored_bytes);
 }
 
 // As a file does that somebody cuts short while it is read.
@@ -120,14 +120,14 @@ TEST(Ptz, AFileThatEndsBeforeItsSizeIsTruncated) {
   ASSERT_NE(cut, nullptr);
   ASSERT_EQ(std::fwrite(file.data(), 1, file.size(), cut), file.size());
   ASSERT_EQ(std::fflush(cut), 0);
-  const format::DescriptorFile whole(::fileno(cut), file.size(), "cut");
+  const format::DescriptorFile whole(::fileno(cut), 0, file.size(), "cut");
   const auto archive = PtzArchive::open(whole);
   ASSERT_TRUE(archive.has_value()) << archive.error().message();
   EXPECT_TRUE(read_ptz_block(*archive, 0).has_value());
   ASSERT_EQ(::ftruncate(::fileno(cut), 100), 0);
   EXPECT_EQ(read_ptz_block(*archive, 1).error().message(),
-            "cut, byte " + std::to_string(archive->offset(1)) + ": truncated: expected " +
-                std::to_string(archive->block(1).stored_bytes) + " bytes, found 0");
+            "cut, byte " + std::to_string(archive->offset(1) - format::kPtzBlockHeaderBytes) +
+                ": truncated: expected 16 bytes, found 0");
   EXPECT_THAT(PtzArchive::open(whole).error().message(), HasSubstr("truncated"));
   std::fclose(cut);
 }
@@ -215,6 +215,65 @@ TEST(Ptz, WhatIsWrongWithATableIsSaid) {
   const std::uint64_t sum = format::ptz_checksum(format::Bytes(far).subspan(table_at, count_at - table_at));
   for (std::size_t i = 0; i < 8; ++i) far[checksum_at + i] = static_cast<std::uint8_t>(sum >> 8 * i);
   EXPECT_THAT(opened(far), HasSubstr("the table's entry does not fit the file"));
+}
+
+// The table's checksum is right, and so is everything else: positions would be wrong behind the short block.
+TEST(Ptz, AShortBlockThatIsNotTheLastIsRefused) {
+  const ByteVector raw = testing::random_bytes(4096 + 100 + 4096, 5);
+  format::MemorySink sink;
+  format::PtzWriter writer(sink, {PtzCodec::lzr, 12});
+  ASSERT_TRUE(writer.begin());
+  std::size_t at = 0;
+  for (const std::uint32_t size : {4096u, 100u, 4096u}) {
+    const auto block = format::Bytes(raw).subspan(at, size);
+    ASSERT_TRUE(writer.write({size, size, true, format::ptz_checksum(block)}, block));
+    at += size;
+  }
+  ASSERT_TRUE(writer.finish());
+  const auto in_order = unpacked(sink.bytes());
+  ASSERT_FALSE(in_order);
+  EXPECT_THAT(in_order.error().message(), HasSubstr("block 2: it comes after a block that is shorter than the others"));
+  const format::MemoryFile file(sink.bytes(), "file");
+  const auto by_table = PtzArchive::open(file);
+  ASSERT_FALSE(by_table);
+  EXPECT_THAT(by_table.error().message(), HasSubstr("block 2: it comes after a block that is shorter than the others"));
+}
+
+// A table that is whole in itself but not of these blocks.
+TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
+  const ByteVector raw = testing::random_bytes(2 * 4096 + 10, 6);
+  const ByteVector good = packed(raw, {PtzCodec::lzr, 12});
+  const auto with_table = [&](auto change) {
+    ByteVector file = good;
+    const std::size_t table_at = file.size() - format::kPtzFooterBytes - 3 * format::kPtzBlockHeaderBytes;
+    change(file, table_at);
+    const auto table = format::Bytes(file).subspan(table_at, 3 * format::kPtzBlockHeaderBytes);
+    const std::uint64_t checksum = format::ptz_checksum(table);
+    for (int i = 0; i < 8; ++i) file[file.size() - 16 + i] = static_cast<std::uint8_t>(checksum >> 8 * i);
+    return file;
+  };
+  // The second block said to be the first, and the other way round: both are of 4096 bytes.
+  const ByteVector swapped = with_table([](ByteVector& file, std::size_t at) {
+    std::swap_ranges(file.begin() + at, file.begin() + at + 16, file.begin() + at + 16);
+  });
+  const format::MemoryFile swapped_file(swapped, "file");
+  const auto archive = PtzArchive::open(swapped_file);
+  ASSERT_TRUE(archive) << archive.error().message();
+  EXPECT_THAT(read_ptz_block(*archive, 0).error().message(),
+              HasSubstr("block 0: the block table does not say what the block says"));
+  const ByteVector other_sum = with_table([](ByteVector& file, std::size_t) { file[file.size() - 24] ^= 1; });
+  const format::MemoryFile other_sum_file(other_sum, "file");
+  EXPECT_THAT(PtzArchive::open(other_sum_file).error().message(),
+              HasSubstr("the table's entries are not of as many bytes as its end says"));
+  // Without its last entry, which is of 10 bytes: what is left ends before the table.
+  ByteVector shorter = good;
+  const std::size_t last = shorter.size() - format::kPtzFooterBytes - format::kPtzBlockHeaderBytes;
+  shorter.erase(shorter.begin() + last, shorter.begin() + last + 16);
+  shorter[shorter.size() - 32] = 2;
+  const std::uint64_t checksum = format::ptz_checksum(format::Bytes(shorter).subspan(last - 32, 32));
+  for (int i = 0; i < 8; ++i) shorter[shorter.size() - 16 + i] = static_cast<std::uint8_t>(checksum >> 8 * i);
+  const format::MemoryFile shorter_file(shorter, "file");
+  EXPECT_THAT(PtzArchive::open(shorter_file).error().message(), HasSubstr("the table's entries do not fill the file"));
 }
 
 TEST(Ptz, BytesBehindABlocksLastStream) {

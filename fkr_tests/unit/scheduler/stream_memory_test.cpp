@@ -151,7 +151,96 @@ TEST_F(StreamMemory, DecompressionKeepsToItsBudgetWhateverTheFramesHold) {
   both.insert(both.end(), large.bytes().begin(), large.bytes().end());
   EXPECT_THAT(decompress(both, tight).error().message(), HasSubstr("a block of 4194304 bytes needs"));
   EXPECT_EQ(decompress(both, unlimited)->raw_bytes, 60 * kMiB);
+  EXPECT_EQ(decompress(both, memory)->raw_bytes, 60 * kMiB);
+  EXPECT_LE(memory.peak_bytes(), 10 * kMiB);
   EXPECT_EQ(tight.reserved_bytes() + memory.reserved_bytes() + unlimited.reserved_bytes(), 0u);
+}
+
+// Valid frames, whatever the order of their block sizes, in any budget that holds a block of the largest.
+TEST_F(StreamMemory, FramesOfAnyBlockSizeFollowEachOther) {
+  format::MemorySink frames[4];
+  Ledger unlimited("memory");
+  for (int id = 4; id <= 7; ++id) ASSERT_TRUE(compress(9 * kMiB, unlimited, frames[id - 4], id));
+  const ByteVector skippable = {0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 9};
+  std::minstd_rand random(2);
+  for (int round = 0; round < 12; ++round) {
+    ByteVector all = skippable;
+    int largest = 4;
+    for (int i = 0; i < 6; ++i) {
+      const int id = 4 + static_cast<int>(random() % (round < 6 ? 4 : 2));
+      largest = std::max(largest, id);
+      const ByteVector& frame = frames[id - 4].bytes();
+      all.insert(all.end(), frame.begin(), frame.end());
+      if (i == 2) all.insert(all.end(), skippable.begin(), skippable.end());
+    }
+    const std::uint64_t block_bytes = format::block_bytes_of_id(largest);
+    for (const std::uint64_t budget : {2 * block_bytes + (96 << 10), 7 * block_bytes, 8u * 1024 * kMiB}) {
+      Ledger memory("memory", budget);
+      const auto totals = decompress(all, memory);
+      ASSERT_TRUE(totals) << budget << ": " << totals.error().message();
+      EXPECT_EQ(totals->raw_bytes, 54 * kMiB);
+      EXPECT_EQ(totals->frame_count, 6u);
+      EXPECT_EQ(totals->stored_bytes, all.size());
+      EXPECT_LE(memory.peak_bytes(), budget);
+      EXPECT_EQ(memory.reserved_bytes(), 0u);
+    }
+    Ledger tight("memory", 2 * block_bytes);
+    EXPECT_THAT(decompress(all, tight).error().message(),
+                HasSubstr("a block of " + std::to_string(block_bytes) + " bytes needs"));
+  }
+}
+
+// Neither a call of the source nor one of the sink for each of them, nor a batch of its own for a few.
+TEST_F(StreamMemory, ManyBlocksOfAByteAreFewCalls) {
+  constexpr std::size_t kBlocks = 100'000;
+  struct Source final : format::ByteSource {
+    Result<std::size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
+    Result<std::size_t> read_some(format::MutableBytes into, std::size_t) override {
+      ++calls;
+      return memory.read(into);
+    }
+    const std::string& name() const override { return memory.name(); }
+    explicit Source(format::Bytes bytes) : memory(bytes, "frame") {}
+    format::MemorySource memory;
+    std::size_t calls = 0;
+  };
+  struct Sink final : format::ByteSink {
+    Result<void> write(format::Bytes some) override {
+      ++calls;
+      bytes += some.size();
+      return {};
+    }
+    std::size_t calls = 0, bytes = 0;
+  };
+  Executor executor(2);
+  const auto cpu = make_cpu_backend(executor);
+  for (const int id : {4, 7}) {
+    for (const bool is_linked : {false, true}) {
+      format::FrameHeader header;
+      header.block_size_id = id;
+      header.independent_blocks = !is_linked;
+      header.content_checksum = false;
+      ByteVector frame;
+      format::append_frame_header(header, frame);
+      const std::uint8_t coded[] = {0x10, 'x'}, plain[] = {'y'};
+      for (std::size_t i = 0; i < kBlocks; ++i) {
+        format::append_block(header, i % 2 == 0 ? format::Bytes(coded) : format::Bytes(plain), i % 2 != 0, frame);
+      }
+      format::append_frame_end(header, 0, frame);
+      Source source(frame);
+      Sink sink;
+      std::size_t batches = 0;
+      DecompressOptions options;
+      options.progress = [&](std::uint64_t, std::uint64_t) { ++batches; };
+      const auto totals = decompress_stream(source, sink, *cpu, options);
+      ASSERT_TRUE(totals) << totals.error().message();
+      EXPECT_EQ(sink.bytes, kBlocks);
+      EXPECT_EQ(totals->block_count, kBlocks);
+      EXPECT_LT(source.calls, frame.size() / 8000);
+      EXPECT_LT(batches, 100u);
+      EXPECT_LT(sink.calls, 200u);
+    }
+  }
 }
 
 TEST_F(StreamMemory, CancellingReturnsEverything) {

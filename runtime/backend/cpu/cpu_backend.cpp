@@ -124,15 +124,16 @@ class CpuBackend final : public Backend {
   }
 
   static void decompress_one(DecompressItem& item) {
+    item.raw_bytes = 0;
+    if (std::max(item.block.size(), item.output.size()) > LZ4_MAX_INPUT_SIZE) {  // liblz4 counts in int
+      item.status = ItemStatus::item_too_large;
+      return;
+    }
     const int length = LZ4_decompress_safe_usingDict(
         chars(item.block.data()), chars(item.output.data()), static_cast<int>(item.block.size()),
         static_cast<int>(item.output.size()), chars(item.history.data()), static_cast<int>(item.history.size()));
     item.status = length < 0 ? reason_of(item) : has_zero_offset(item.block) ? ItemStatus::offset_zero : ItemStatus::ok;
-    if (item.status != ItemStatus::ok) {
-      item.raw_bytes = 0;
-      return;
-    }
-    item.raw_bytes = static_cast<std::uint32_t>(length);
+    if (item.status == ItemStatus::ok) item.raw_bytes = static_cast<std::uint32_t>(length);
   }
 
   // liblz4 says only that a block is bad. The reference decoder, which is slower, says why; it knows no history, so an

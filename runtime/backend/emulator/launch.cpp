@@ -9,6 +9,7 @@
 
 #include "runtime/backend/emulator/engine.hpp"
 #include "runtime/backend/emulator/waiting.hpp"
+#include "support/thread.hpp"
 
 namespace ptxkit::emulator {
 
@@ -249,7 +250,12 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   }
 
   std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < launch.options.threads; ++i) helpers.emplace_back([&] { work(launch); });
+  helpers.reserve(launch.options.threads);
+  for (unsigned i = 1; i < launch.options.threads; ++i) {
+    auto helper = try_thread([&] { work(launch); });
+    if (!helper) break;  // a limit on threads or memory: fewer do it
+    helpers.push_back(std::move(*helper));
+  }
   work(launch);
   for (std::thread& helper : helpers) helper.join();
   if (options.checks & kCheckLeaks) note_leaks(launch);

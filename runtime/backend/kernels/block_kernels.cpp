@@ -1,11 +1,12 @@
 #include "runtime/backend/kernels/block_kernels.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <mutex>
 #include <thread>
 
 #include "support/check.hpp"
+#include "support/guarded.hpp"
+#include "support/thread.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -104,15 +105,24 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
     begin += part.size();
     return part;
   };
-  const auto run = [&](Device& device) {
-    for (auto part = take(device); !part.empty(); part = take(device)) {
-      Result<void> done = work(device, part);
-      std::lock_guard lock(mutex);
-      if (!done && outcome) outcome = std::move(done);
-    }
+  const auto fail_with = [&](Result<void> done) {
+    std::lock_guard lock(mutex);
+    if (!done && outcome) outcome = std::move(done);
   };
+  const auto run = [&](Device& device) -> Result<void> {
+    for (auto part = take(device); !part.empty(); part = take(device)) {
+      if (auto done = work(device, part); !done) return done;
+    }
+    return {};
+  };
+  const auto guarded_run = [&](Device& device) { fail_with(guarded([&] { return run(device); })); };
+  // The caller feeds the first device, and takes all blocks where no thread can be had for the others.
   std::vector<std::thread> threads;
-  for (Device& device : devices_) threads.emplace_back(run, std::ref(device));
+  threads.reserve(devices_.size());
+  for (std::size_t i = 1; i < devices_.size(); ++i) {
+    if (auto thread = try_thread([&, i] { guarded_run(devices_[i]); })) threads.push_back(std::move(*thread));
+  }
+  guarded_run(devices_.front());
   for (std::thread& thread : threads) thread.join();
   return outcome;
 }
