@@ -5,37 +5,7 @@ set -u
 pack=$1 section=$2 fake_cuda=${3:-}
 source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
-failures=0
-
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-# expect CODE COMMAND...: runs it, keeps its outputs in ./out and ./err, compares the exit status.
-expect() {
-  local code=$1 found; shift
-  "$@" >out 2>err; found=$?
-  [ "$found" = "$code" ] || { fail "expected exit $code, found $found: $*"; head -c 500 err; }
-}
-says() { grep -qF -- "$1" err || { fail "expected on standard error: $1"; head -c 500 err; }; }
-prints() { grep -qF -- "$1" out || { fail "expected on standard output: $1"; head -c 500 out; }; }
-silent() { [ ! -s err ] || { fail "expected nothing on standard error"; head -c 500 err; }; }
-# lists NAME WORD...: the line of NAME begins with these words.
-lists() {
-  local name=$1 line; shift
-  line=$(grep -F -- "  $name" out | tr -s ' ')
-  [[ "$line " == " $* "* ]] || fail "expected of $name: $*; found:$line"
-}
-same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-absent() { for f in "$@"; do [ ! -e "$f" ] || fail "$f should not exist"; done; }
-present() { for f in "$@"; do [ -e "$f" ] || fail "$f should exist"; done; }
-only() { [ "$(ls -A | tr '\n' ' ')" = "$* " ] || fail "expected files: $*; found: $(ls -A | tr '\n' ' ')"; }
-need_lz4() { command -v lz4 >/dev/null || { echo "SKIPPED: no lz4 program (Debian package lz4)"; exit 77; }; }
-
-# 3 MB: text-like, zeros, noise, and a far repetition.
-make_input() {
-  seq 1 120000 >input
-  head -c 700000 /dev/zero >>input
-  head -c 500000 /dev/urandom >noise
-  cat noise noise >>input && rm noise
-}
+. "$source_folder/fkr_tests/cli/pack_common.sh"
 
 # The codecs of .ptz: round trips, names, refusals, damage.
 section_ptz() {
@@ -244,20 +214,36 @@ section_progress() {
   rm -f input.lz4; expect 0 "$pack" input; silent  # no terminal, no line
 }
 
-# Processes of an MPI job share the files.
+# Processes of an MPI job share the files where they are asked to.
 section_ranks() {
   mkdir d; for n in $(seq 1 40); do seq 1 1000 >d/$n; done
-  cp d/1 d/1.lz4.AbC123  # of another process, which has not finished it
-  expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$pack" -rv d; says "rank 1 of 3: "; says " of 40 inputs"
+  cp d/1 d/.ptx-pack.0123456789abcdef  # of another process, which has not finished it
+  expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$pack" --share-by-rank -rv d; says "rank 1 of 3: "; says " of 40 inputs"
   [ "$(ls d/*.lz4 | wc -l)" -lt 30 ] || fail "one of three processes took nearly everything"
-  for rank in 0 2; do expect 0 env PMI_RANK=$rank PMI_SIZE=3 "$pack" -r d; silent; done  # an output twice would be an error
+  for rank in 0 2; do expect 0 env PMI_RANK=$rank PMI_SIZE=3 "$pack" --share-by-rank -r d; silent; done  # an output twice would be an error
   for n in $(seq 1 40); do present d/$n.lz4; done
-  absent d/1.lz4.AbC123.lz4
-  for rank in 0 1; do expect 0 env OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$pack" d/1 -o one; done
+  absent d/.ptx-pack.0123456789abcdef.lz4
+  for rank in 0 1; do expect 0 env OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$pack" --share-by-rank d/1 -o one; done
   present one
-  expect 0 env OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_SIZE=x "$pack" -f d/1 -o one
-  expect 1 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" -mc d/1 d/2
-  says "standard output: 2 processes of an MPI job cannot share one output; leave -c away"
+  expect 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" -dr d -f; for n in $(seq 1 40); do present d/$n; done
+  # What cannot be shared, and no job.
+  local words
+  for words in "-mc d/1 d/2" "-c d/1" "-" "" "d/1 -o -" "-d -m - d/1.lz4"; do
+    # shellcheck disable=SC2086
+    expect 2 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" --share-by-rank $words </dev/null
+    says "--share-by-rank is for files: processes cannot share standard input or standard output"
+  done
+  for words in "-t d/1.lz4" "--list d/1.lz4" "-b d/1"; do
+    # shellcheck disable=SC2086
+    expect 2 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" --share-by-rank $words
+    says "--share-by-rank is for compression and decompression"
+  done
+  expect 2 env -u OMPI_COMM_WORLD_RANK -u PMI_RANK "$pack" --share-by-rank -r d; says "neither OMPI_COMM_WORLD_RANK nor PMI_RANK is set; start it with mpirun"
+  for words in "9 9" "0 x" "-1 4" "0 0"; do
+    expect 2 env OMPI_COMM_WORLD_RANK=${words% *} OMPI_COMM_WORLD_SIZE=${words#* } "$pack" --share-by-rank -f d/1 -o one
+    says "to be a rank and a number of ranks, found '${words% *}' and '${words#* }'"
+  done
+  expect 2 env PMI_RANK=0 "$pack" --share-by-rank -f d/1 -o one; says "found '0' and ''"
 }
 
 section_errors() {
@@ -373,7 +359,7 @@ section_corrupt() {
   cat input.lz4 <(echo garbage) >tail.lz4
   expect 1 "$pack" -t tail.lz4; says "frame 1, byte $size: bytes after the last frame"
   expect 1 "$pack" -tm tail.lz4 input.lz4 missing.lz4; says "tail.lz4"; says "missing.lz4"
-  [ "$(ls -A | grep -c '\.lz4\.')" = 0 ] || fail "temporary files are left"
+  [ "$(ls -A | grep -c '^\.ptx-pack\.')" = 0 ] || fail "temporary files are left"
 }
 
 section_full_disk() {
@@ -394,27 +380,6 @@ section_full_disk() {
     [ -z "$(ls -A small)" ] || fail "a half-written file is left on the full disk"
     umount small
   fi
-}
-
-section_interrupt() {
-  for signal in INT TERM HUP; do
-    mkfifo pipe
-    (
-      # Background jobs of a script ignore SIGINT; env restores it.
-      exec env --default-signal=INT "$pack" -q pipe -o result.lz4
-    ) &
-    job=$!
-    exec 7>pipe
-    head -c 9000000 /dev/urandom >&7
-    for _ in $(seq 100); do ls result.lz4.* >/dev/null 2>&1 && break; sleep 0.05; done
-    ls result.lz4.* >/dev/null 2>&1 || fail "no temporary file while running"
-    kill -$signal $job
-    wait $job; code=$?
-    exec 7>&-
-    [ $code -gt 128 ] || fail "expected an end by signal, found exit $code"
-    rm pipe
-    [ -z "$(ls -A)" ] || fail "left behind after SIG$signal: $(ls -A)"
-  done
 }
 
 # The largest resident set of a command, in KiB.

@@ -1,5 +1,4 @@
-// Files as a compressor treats them: an output appears whole or not at all, with the input's mode and times, and
-// nothing that exists is lost without -f.
+// Inputs as a compressor treats them: what is known of one, whether it has changed meanwhile, and when it may go.
 #pragma once
 
 #include <optional>
@@ -12,9 +11,7 @@
 
 namespace ptxkit::pack {
 
-// Removes the unfinished output when the process is told to end (SIGINT, SIGTERM, SIGHUP), then lets the signal do its
-// work.
-void install_interrupt_cleanup();
+class OutputFile;
 
 class InputFile {
  public:
@@ -27,7 +24,14 @@ class InputFile {
   int descriptor() const { return descriptor_; }
   const std::string& name() const { return name_; }  // the path, or "standard input"
   const struct stat& info() const { return info_; }
-  std::optional<std::uint64_t> size_bytes() const;  // of a regular file
+  // Where reading began: standard input may be a file that was partly read.
+  std::uint64_t begin() const { return begin_; }
+  // From there to the end, of a regular file. Nothing where the size says nothing, as of files in /proc and /sys.
+  std::optional<std::uint64_t> size_bytes() const { return size_bytes_; }
+  // An error where the file is not as long as it was, or does not hold `read_bytes`.
+  Result<void> check_size(std::uint64_t read_bytes) const;
+  // Whether `path` is this file and nobody has written to it since it was opened.
+  bool is_still(const std::string& path) const;
 
  private:
   InputFile(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
@@ -35,32 +39,20 @@ class InputFile {
   int descriptor_;
   std::string name_;
   struct stat info_{};
+  std::uint64_t begin_ = 0;
+  std::optional<std::uint64_t> size_bytes_;
 };
 
-// A temporary file beside `path`, renamed to it by commit(); removed if that never happens. Devices, pipes and "-" are
-// written directly.
-class OutputFile {
- public:
-  static Result<OutputFile> create(const std::string& path, const InputFile& input, bool overwrite);
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();
+// The one place that removes an input. It does where `output` is known to lie under its name, on the disk, and `path`
+// is still what was read; otherwise it is an error and nothing is removed.
+Result<void> remove_input(const std::string& path, const InputFile& input, const OutputFile& output);
 
-  int descriptor() const { return descriptor_; }
-  const std::string& name() const { return name_; }
-  // Gives the output the mode, owner (where allowed) and times of `input`, closes it and puts it in place.
-  Result<void> commit(const InputFile& input);
-
- private:
-  OutputFile() = default;
-
-  int descriptor_ = -1;
-  std::string name_;  // for messages
-  std::string path_;
-  std::string temporary_;  // empty: written directly
+struct FoundFiles {
+  std::vector<std::string> files;  // sorted
+  std::vector<Error> errors;       // folders that cannot be read
 };
-
-// Every regular file below `path`, sorted; `path` itself when it is no directory.
-Result<std::vector<std::string>> files_below(const std::string& path);
+// Every regular file below `path`; `path` itself when it is no directory. A folder that cannot be read does not keep
+// the others from being found.
+FoundFiles files_below(const std::string& path);
 
 }  // namespace ptxkit::pack

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <string>
@@ -79,6 +82,9 @@ Result<Summary> summary_of_ptz(format::ByteSource& source) {
   return found;
 }
 
+// A failure is flush_standard_output's to report.
+void print(const std::string& text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
+
 }  // namespace
 
 Result<void> list_file(const std::string& path, bool with_heading) {
@@ -95,16 +101,21 @@ Result<void> list_file(const std::string& path, bool with_heading) {
     return words.empty() ? std::string("-") : fmt::format("{}", fmt::join(words, "+"));
   };
   if (with_heading) {
-    fmt::print("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", "frames", "skippable", "kind", "blocks",
-               "checksums", "compressed", "uncompressed", "ratio", "file");
+    print(fmt::format("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", "frames", "skippable", "kind",
+                      "blocks", "checksums", "compressed", "uncompressed", "ratio", "file"));
   }
   const double ratio = static_cast<double>(found->raw_bytes.value_or(0)) /
                        static_cast<double>(std::max<std::uint64_t>(1, found->stored_bytes));
-  fmt::print("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", found->frame_count, found->skippable_count,
-             joined(found->kinds), found->block_count, joined(found->checks), found->stored_bytes,
-             found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",
-             found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", printable(input->name()));
+  print(fmt::format("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", found->frame_count,
+                    found->skippable_count, joined(found->kinds), found->block_count, joined(found->checks),
+                    found->stored_bytes, found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",
+                    found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", printable(input->name())));
   return {};
+}
+
+Result<void> flush_standard_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return fail(std::string("cannot write: ") + std::strerror(errno), "standard output");
 }
 
 }  // namespace ptxkit::pack

@@ -1,7 +1,6 @@
 // ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -19,16 +18,21 @@
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream.hpp"
 #include "runtime/scheduler/ledger.hpp"
+#include "support/guarded.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "support/program.hpp"
+#include "support/thread.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/options.hpp"
+#include "tools/ptx-pack/output_file.hpp"
 #include "tools/ptx-pack/peeked_source.hpp"
 #include "tools/ptx-pack/progress.hpp"
 #include "tools/ptx-pack/ptz_range.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
+#include "tools/ptx-pack/ranks.hpp"
+#include "tools/ptx-pack/sparse_sink.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -40,7 +44,11 @@ std::uint64_t data_bytes(const Options& options) {
 
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
 std::uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
-  if (options.memory_bytes == 0) return scheduler::Ledger::kUnlimited;
+  if (options.memory_bytes == 0) {
+    // Where the address space is limited, the batches are to fit into what is left of it.
+    const auto left = address_space_left();
+    return left ? *left / 4 * 3 : scheduler::Ledger::kUnlimited;
+  }
   return backend.name() == "cuda" || options.backend == "cuda" ? data_bytes(options) / 2 : data_bytes(options);
 }
 
@@ -100,36 +108,61 @@ class Packer {
   Result<void> convert(const std::string& input_path) {
     const auto output = output_path(input_path);
     if (!output) return tl::unexpected(output.error());
-    if (*output == "-" && options_.mode == Mode::compress && ::isatty(STDOUT_FILENO) && !options_.force) {
-      return fail("expected a file or a pipe to write compressed data to, found a terminal", "standard output",
-                  "add -f, or name an output with -o");
-    }
     auto input = InputFile::open(input_path);
     if (!input) return tl::unexpected(input.error());
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
-    format::DescriptorSink sink(file->descriptor(), file->name());
+    if (options_.mode == Mode::compress && ::isatty(file->descriptor()) && !options_.force) {
+      return fail("expected a file or a pipe to write compressed data to, found a terminal", file->name(),
+                  "add -f, or name an output with -o");
+    }
+    if (options_.remove_source && !file->is_new_file()) {
+      return fail("--rm needs an output file, found a device, a pipe or an open descriptor", file->name(),
+                  "leave --rm away");
+    }
+    format::DescriptorSink plain_sink(file->descriptor(), file->name());
+    std::optional<SparseSink> sparse_sink;
+    if (writes_sparsely(*file)) sparse_sink.emplace(file->descriptor(), file->name());
+    format::ByteSink& sink = sparse_sink ? static_cast<format::ByteSink&>(*sparse_sink) : plain_sink;
+    const auto finish = [&] { return sparse_sink ? sparse_sink->finish() : Result<void>(); };
     format::DescriptorSource descriptor(input->descriptor(), input->name());
     PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
-    if (options_.range) return extract(*input, source, *file, sink);
+    if (options_.range) {
+      return extract(*input, source, sink).and_then(finish).and_then([&] { return commit(*file, *input); });
+    }
     const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
+    if (auto finished = finish(); !finished) return finished;
+    if (options_.mode == Mode::compress) {
+      if (auto same = input->check_size(totals->raw_bytes); !same) return same;
+    }
     if (options_.verify) {
       if (auto checked = verify(*file, totals->raw_bytes); !checked) return checked;
     }
-    if (auto committed = file->commit(*input); !committed) return committed;
+    if (auto committed = commit(*file, *input); !committed) return committed;
     if (options_.verbose()) report(*input, file->name(), *totals);
-    if (options_.remove_source && ::unlink(input_path.c_str()) != 0) return fail("cannot remove the input", input_path);
+    return options_.remove_source ? remove_input(input_path, *input, *file) : Result<void>();
+  }
+
+  // As lz4 does: files are sparse where they can be, standard output is where --sparse says so.
+  bool writes_sparsely(const OutputFile& file) const {
+    const bool is_wanted = options_.sparse.value_or(file.is_new_file());
+    return options_.mode == Mode::decompress && is_wanted && SparseSink::fits(file.descriptor());
+  }
+
+  Result<void> commit(OutputFile& file, const InputFile& input) const {
+    if (auto done = file.commit(input, options_.remove_source); !done) return done;
+    if (!options_.verbose()) return {};
+    std::string all;
+    for (const std::string& remark : file.remarks()) all += (all.empty() ? "" : "; ") + remark;
+    if (!all.empty()) tell(fmt::format("ptx-pack: {}: {}\n", printable(file.name()), all));
     return {};
   }
 
   // The bytes of options_.range and no more: a .ptz file has a table, and a stream is stopped once they are written.
-  Result<void> extract(const InputFile& input, PeekedSource& source, OutputFile& file, format::ByteSink& sink) {
-    if (is_ptz_ && S_ISREG(input.info().st_mode)) {
-      if (auto done = extract_from_ptz(input, *options_.range, sink, executor_, memory_); !done) return done;
-      return file.commit(input);
-    }
+  Result<void> extract(const InputFile& input, PeekedSource& source, format::ByteSink& sink) {
+    if (is_ptz_ && input.size_bytes()) return extract_from_ptz(input, *options_.range, sink, executor_, memory_);
     RangeSink part(sink, *options_.range);
     const auto totals = transform(input, source, part, part.stop_token());
     if (!part.is_complete()) {
@@ -137,15 +170,13 @@ class Packer {
       return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", totals->raw_bytes),
                   input.name());
     }
-    return file.commit(input);
+    return {};
   }
 
   // Decompresses what was written, on the CPU whatever the backend was, against the checksum of the raw bytes, which
   // .ptz has for each block.
   Result<void> verify(const OutputFile& file, std::uint64_t raw_bytes) {
-    struct stat info{};
-    if (::fstat(file.descriptor(), &info) != 0 || !S_ISREG(info.st_mode) ||
-        ::lseek(file.descriptor(), 0, SEEK_SET) != 0) {
+    if (!file.is_new_file() || ::lseek(file.descriptor(), 0, SEEK_SET) != 0) {
       return fail("cannot be read back: expected a file", file.name(), "leave --verify away");
     }
     codec::Executor executor(options_.thread_count);
@@ -221,18 +252,18 @@ class Packer {
     const double ratio = static_cast<double>(totals.raw_bytes) / static_cast<double>(totals.stored_bytes);
     const auto [from, to] = options_.mode == Mode::compress ? std::pair(totals.raw_bytes, totals.stored_bytes)
                                                             : std::pair(totals.stored_bytes, totals.raw_bytes);
-    fmt::print(stderr, "{} -> {}: {} -> {} bytes, ratio {:.3f}\n", printable(input.name()), printable(output_name),
-               from, to, ratio);
+    tell(fmt::format("{} -> {}: {} -> {} bytes, ratio {:.3f}\n", printable(input.name()), printable(output_name), from,
+                     to, ratio));
     if (options_.verbosity < 3) return;
     if (is_ptz_) {
-      fmt::print(stderr, "  {}; {}\n", plural(totals.block_count, "block"),
-                 kernels_ ? kernels_->description() : "cpu, " + plural(executor_.thread_count(), "thread"));
+      tell(fmt::format("  {}; {}\n", plural(totals.block_count, "block"),
+                       kernels_ ? kernels_->description() : "cpu, " + plural(executor_.thread_count(), "thread")));
     } else {
-      fmt::print(stderr, "  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"),
-                 totals.by,
-                 options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : "");
+      tell(fmt::format(
+          "  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"), totals.by,
+          options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : ""));
     }
-    fmt::print(stderr, "  at most {} bytes of data in memory\n", memory_.peak_bytes());
+    tell(fmt::format("  at most {} bytes of data in memory\n", memory_.peak_bytes()));
   }
 
   const Options& options_;
@@ -281,65 +312,22 @@ std::optional<std::uint64_t> raw_bytes_of(const Options& options, const std::vec
   return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
 }
 
-// An output that another process has not finished: OutputFile's name for it.
-bool looks_unfinished(const std::string& path) {
-  constexpr std::size_t kRandomBytes = 7;  // ".XXXXXX"
-  if (path.size() < kRandomBytes || path[path.size() - kRandomBytes] != '.') return false;
-  const std::string_view name(path.data(), path.size() - kRandomBytes);
-  return name.ends_with(kLz4Suffix) || name.ends_with(kPtzSuffix);
-}
-
 // Directories become the files in them; when decompressing, only those that look compressed.
-Result<std::vector<std::string>> expand(const Options& options) {
-  if (!options.recursive) return options.inputs;
-  std::vector<std::string> all;
+FoundFiles expand(const Options& options) {
+  if (!options.recursive) return {.files = options.inputs, .errors = {}};
+  FoundFiles all;
   for (const std::string& path : options.inputs) {
-    auto files = files_below(path);
-    if (!files) return tl::unexpected(files.error());
-    const bool was_directory = files->size() != 1 || files->front() != path;
+    FoundFiles found = files_below(path);
+    const bool was_directory = found.files.size() != 1 || found.files.front() != path;
     const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
-    for (std::string& file : *files) {
+    for (std::string& file : found.files) {
       const bool is_compressed = file.ends_with(kLz4Suffix) || file.ends_with(kPtzSuffix);
-      if (!was_directory || (is_compressed == reads_frames && !looks_unfinished(file))) all.push_back(std::move(file));
+      const bool is_unfinished = is_unfinished_name(std::string_view(file).substr(file.rfind('/') + 1));
+      if (!was_directory || (is_compressed == reads_frames && !is_unfinished)) all.files.push_back(std::move(file));
     }
+    all.errors.insert(all.errors.end(), found.errors.begin(), found.errors.end());
   }
   return all;
-}
-
-// Which of how many processes of an MPI job this one is; mpirun of Open MPI, and of MPICH and what is made from it,
-// says so in the environment.
-struct Rank {
-  std::size_t index = 0, count = 1;
-};
-Rank rank_in_mpi_job() {
-  for (const auto& [index, count] :
-       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE")}) {
-    const char *const index_text = std::getenv(index), *const count_text = std::getenv(count);
-    if (index_text == nullptr || count_text == nullptr) continue;
-    const Rank rank{std::strtoull(index_text, nullptr, 10), std::strtoull(count_text, nullptr, 10)};
-    if (rank.index < rank.count) return rank;
-  }
-  return {};
-}
-
-// The inputs whose names fall to this process: no file is worked on twice, also where processes that started earlier
-// have changed the folders meanwhile.
-Result<std::vector<std::string>> share_of(const Rank& rank, const Options& options, std::vector<std::string> inputs) {
-  if (rank.count == 1) return inputs;
-  if (inputs.size() > 1 && options.output == "-") {
-    return fail(fmt::format("{} processes of an MPI job cannot share one output", rank.count), "standard output",
-                "leave -c away");
-  }
-  std::vector<std::string> mine;
-  for (std::string& path : inputs) {
-    const format::Bytes name(reinterpret_cast<const std::uint8_t*>(path.data()), path.size());
-    if (format::block_hash(name) % rank.count == rank.index) mine.push_back(std::move(path));
-  }
-  if (options.verbosity >= 2) {
-    fmt::print(stderr, "ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, mine.size(),
-               inputs.size());
-  }
-  return mine;
 }
 
 int run(int argc, char** argv) {
@@ -352,20 +340,32 @@ int run(int argc, char** argv) {
   if (options.memory_bytes != 0) ::mallopt(M_MMAP_THRESHOLD, kLargeAllocationBytes);
   int exit_code = kOk;
   const auto complain = [&](const Error& error) {
-    if (options.verbosity >= 0) fmt::print(stderr, "ptx-pack: {}\n", printable(error.message()));
+    if (options.verbosity >= 0) tell(fmt::format("ptx-pack: {}\n", printable(error.message())));
     exit_code = kFailed;
   };
-  const auto inputs = expand(options).and_then(
-      [&](std::vector<std::string> all) { return share_of(rank_in_mpi_job(), options, std::move(all)); });
-  if (!inputs) {
-    complain(inputs.error());
-    return exit_code;
+  Rank rank;
+  if (options.share_by_rank) {
+    const auto found = rank_in_mpi_job();
+    if (!found) {
+      complain(found.error());
+      return kUsage;
+    }
+    rank = *found;
+  }
+  FoundFiles found = expand(options);
+  for (const Error& error : found.errors) complain(error);
+  const std::size_t all_count = found.files.size();
+  const std::vector<std::string> inputs =
+      options.share_by_rank ? share_of(rank, std::move(found.files)) : std::move(found.files);
+  if (options.share_by_rank && options.verbose()) {
+    tell(fmt::format("ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, inputs.size(), all_count));
   }
   if (options.mode == Mode::list) {
     bool heading = true;
-    for (const std::string& path : *inputs) {
+    for (const std::string& path : inputs) {
       if (auto done = list_file(path, std::exchange(heading, false)); !done) complain(done.error());
     }
+    if (auto done = flush_standard_output(); !done) complain(done.error());
     return exit_code;
   }
   const bool is_mixed = options.policy == codec::Policy::mixed;
@@ -373,12 +373,16 @@ int run(int argc, char** argv) {
   scheduler::Throttle throttle;
   codec::Executor executor(options.thread_count,
                            is_mixed ? codec::Placement{work_cores, &throttle} : codec::Placement{});
+  if (executor.thread_count() < executor.wanted_count() && options.verbose()) {
+    tell(fmt::format("ptx-pack: using {} of {}: the system has no more to give\n", executor.thread_count(),
+                     plural(executor.wanted_count(), "thread")));
+  }
   codec::BackendRequest request;
   request.name = options.codec == "lz4" ? options.backend : "cpu";
   request.devices = options.devices;
   request.policy = options.policy;
   request.work = work_of(options);
-  request.raw_bytes = raw_bytes_of(options, *inputs);
+  request.raw_bytes = raw_bytes_of(options, inputs);
   request.calibration_path = codec::calibration_path(options.devices);
   request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
   request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
@@ -390,7 +394,7 @@ int run(int argc, char** argv) {
   }
   request.find_image = kernels::find_kernel_image;
   request.notice = [&](const std::string& message, bool matters) {
-    if (options.verbosity >= (matters ? 1 : 2)) fmt::print(stderr, "ptx-pack: {}\n", printable(message));
+    if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
   };
   // Blocks of .ptz have kernels of their own; the backend is for lz4.
   codec::BackendRequest block_request = request;
@@ -401,11 +405,12 @@ int run(int argc, char** argv) {
     return exit_code;
   }
   Packer packer(options, block_request, **backend, executor);
-  for (const std::string& path : *inputs) {
-    if (auto done = packer.run(path); !done) complain(done.error());
+  for (const std::string& path : inputs) {
+    if (auto done = guarded([&] { return packer.run(path); }); !done) complain(done.error());
   }
-  // Buffered standard output (bench) can fail too.
-  if (std::fflush(stdout) != 0) complain(Error{"cannot write", "standard output", {}});
+  if (options.mode == Mode::bench) {
+    if (auto done = flush_standard_output(); !done) complain(done.error());
+  }
   return exit_code;
 }
 

@@ -16,6 +16,7 @@
 
 #include "support/byte_size.hpp"
 #include "support/printable.hpp"
+#include "support/program.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::pack {
@@ -44,7 +45,7 @@ bool is_other_level(std::string_view word) {
 }
 
 ExitCode usage(const std::string& message) {
-  fmt::print(stderr, "ptx-pack: {}; see ptx-pack --help\n", printable(message));
+  tell(fmt::format("ptx-pack: {}; see ptx-pack --help\n", printable(message)));
   return kUsage;
 }
 
@@ -121,7 +122,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.footer("Exit status: 0 all done; 1 an input or output failed; 2 wrong usage.");
 
   bool compress = false, decompress = false, test = false, list = false, bench = false, to_stdout = false, keep = false;
-  bool multiple = false, level_two = false;
+  bool multiple = false, level_two = false, sparse = false, no_sparse = false;
   int verbose = 0, quiet = 0;
   bool content_size = false, no_content_size = false, frame_crc = false, no_frame_crc = false;
   std::vector<std::string> names, block_flags;
@@ -135,10 +136,14 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_flag("-c,--stdout", to_stdout, "write to standard output, terminals included");
   auto* output_option = app.add_option("-o,--output", output, "write to this file; - is standard output");
   app.add_flag("-k,--keep", keep, "keep the input (default)");
-  app.add_flag("--rm", options.remove_source, "remove each input after its output is complete");
+  app.add_flag("--rm", options.remove_source, "remove each input once its output lies on the disk");
   app.add_flag("-f,--force", options.force, "overwrite outputs; write compressed data to a terminal");
   app.add_flag("-m,--multiple", multiple, "every name is an input; outputs go beside them");
   app.add_flag("-r,--recursive", options.recursive, "take the files below a directory (implies -m)");
+  app.add_flag("--share-by-rank", options.share_by_rank,
+               "with the other processes of an MPI job: each takes a part of the inputs");
+  app.add_flag("--sparse", sparse, "leave holes where pages of zeros would be written, on standard output too");
+  app.add_flag("--no-sparse", no_sparse, "leave none (default: holes in files, not on standard output)");
   app.add_flag("--verify", options.verify, "read each output back and check it before it is put in place");
   auto* range_option = app.add_option("--range", range,
                                       "BEGIN:END: decompress these raw bytes only, END excluded; either may be absent");
@@ -187,7 +192,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
     if (std::cout.flush()) return kOk;
-    fmt::print(stderr, "ptx-pack: standard output: cannot write: {}\n", std::strerror(errno));
+    tell(fmt::format("ptx-pack: standard output: cannot write: {}\n", std::strerror(errno)));
     return kFailed;
   } catch (const CLI::ExtrasError&) {
     const std::string word = app.remaining().front();
@@ -207,6 +212,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (auto failed = apply_block_flags(block_flags, options)) return *failed;
   if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
   if (frame_crc && no_frame_crc) return usage("--frame-crc and --no-frame-crc exclude each other");
+  if (sparse && no_sparse) return usage("--sparse and --no-sparse exclude each other");
+  if (sparse || no_sparse) options.sparse = sparse;
   if (keep && options.remove_source) return usage("-k and --rm exclude each other");
   if (options.reproducible && options.linked_blocks) {
     return usage("--reproducible and -BD exclude each other: the reproducible encoder has no linked blocks");
@@ -272,11 +279,21 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   }
   if (options.verify && no_frame_crc)
     return usage("--verify and --no-frame-crc exclude each other: nothing to check against");
+  if (options.share_by_rank) {
+    if (!writes)
+      return usage("--share-by-rank is for compression and decompression: -t, -b and --list are done by one");
+    if (options.output == "-" || std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end()) {
+      return usage("--share-by-rank is for files: processes cannot share standard input or standard output");
+    }
+  }
   options.mode = test                                                                    ? Mode::test
                  : list                                                                  ? Mode::list
                  : bench                                                                 ? Mode::bench
                  : decompress || (!compress && looks_compressed(options.inputs.front())) ? Mode::decompress
                                                                                          : Mode::compress;
+  if (options.sparse && options.mode != Mode::decompress) {
+    return usage("--sparse and --no-sparse are for decompression");
+  }
   return options;
 }
 

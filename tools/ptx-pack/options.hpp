@@ -38,6 +38,8 @@ struct Options {
   bool force = false;
   bool remove_source = false;
   bool recursive = false;
+  bool share_by_rank = false;      // with the other processes of an MPI job
+  std::optional<bool> sparse;      // outputs of decompression; nothing: files, and not standard output
   bool verify = false;             // read each output back before it is put in place
   std::optional<ByteRange> range;  // of decompression
   int block_size_id = 4;

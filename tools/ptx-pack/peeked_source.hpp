@@ -21,12 +21,13 @@ class PeekedSource final : public format::ByteSource {
     return first_[0] | std::uint32_t{first_[1]} << 8 | std::uint32_t{first_[2]} << 16 | std::uint32_t{first_[3]} << 24;
   }
 
-  Result<std::size_t> read(format::MutableBytes into) override {
+  Result<std::size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
+  Result<std::size_t> read_some(format::MutableBytes into, std::size_t least) override {
     const std::size_t count = std::min(left_.size(), into.size());
     std::copy_n(left_.begin(), count, into.begin());
     left_ = left_.subspan(count);
-    if (count == into.size()) return count;
-    const auto more = from_.read(into.subspan(count));
+    if (count >= least) return count;
+    const auto more = from_.read_some(into.subspan(count), least - count);
     return more ? Result<std::size_t>(count + *more) : more;
   }
   std::size_t look_ahead(std::uint64_t at, format::MutableBytes into) const override {

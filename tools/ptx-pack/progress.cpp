@@ -1,12 +1,12 @@
 #include "tools/ptx-pack/progress.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "support/printable.hpp"
+#include "support/program.hpp"
 
 namespace ptxkit::pack {
 
@@ -33,7 +33,7 @@ ProgressLine::ProgressLine(bool enabled, std::string name, std::optional<std::ui
     : enabled_(enabled), name_(std::move(name)), input_bytes_(input_bytes), compressing_(compressing) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) tell("\r\x1b[K");
 }
 
 void ProgressLine::update(std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
@@ -43,7 +43,7 @@ void ProgressLine::update(std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
   last_ = now;
   shown_ = true;
   const double seconds = std::chrono::duration<double>(now - begin_).count();
-  fmt::print(stderr, "\r{}\x1b[K", progress_text(name_, input_bytes_, compressing_, raw_bytes, stored_bytes, seconds));
+  tell(fmt::format("\r{}\x1b[K", progress_text(name_, input_bytes_, compressing_, raw_bytes, stored_bytes, seconds)));
 }
 
 }  // namespace ptxkit::pack

@@ -18,8 +18,7 @@ constexpr std::uint64_t kTableEntryBytes = sizeof(format::PtzBlock) + sizeof(std
 
 Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
                               codec::Executor& executor, scheduler::Ledger& memory) {
-  const format::DescriptorFile file(input.descriptor(), 0, static_cast<std::uint64_t>(input.info().st_size),
-                                    input.name());
+  const format::DescriptorFile file(input.descriptor(), input.begin(), *input.size_bytes(), input.name());
   const auto archive = format::PtzArchive::open(file);
   if (!archive) return tl::unexpected(archive.error());
   std::vector<std::size_t> touched;

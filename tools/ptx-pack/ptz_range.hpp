@@ -9,7 +9,8 @@
 
 namespace ptxkit::pack {
 
-// `input` is a regular file. As many blocks at a time as `executor` has threads, or as `memory` holds.
+// `input` is a regular file whose size is known. As many blocks at a time as `executor` has threads, or as `memory`
+// holds.
 Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
                               codec::Executor& executor, scheduler::Ledger& memory);
 

@@ -1,0 +1,403 @@
+#!/usr/bin/env bash
+# What ptx-pack promises of files when something is wrong around it: closed descriptors, no threads, other writers,
+# limits, signals, owners. usage: ptx_pack_promises.sh PROGRAM SECTION
+# Exit: 0 passed, 1 failed, 77 skipped (something the section needs is absent).
+set -u
+pack=$1 section=$2
+source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d) && trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT && cd "$work"
+. "$source_folder/fkr_tests/cli/pack_common.sh"
+
+# With descriptors of the three standard ones missing, nothing is lost: the input goes only when its output is there.
+section_closed_descriptors() {
+  seq 1 1000 >kept
+  local closed
+  for closed in '<&-' '>&-' '2>&-' '<&- >&-' '<&- 2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+    cp kept x
+    bash -c "exec '$pack' --rm x $closed" || fail "--rm with $closed: exit $?"
+    absent x; present x.lz4
+    bash -c "exec '$pack' -d --rm x.lz4 $closed" || fail "-d --rm with $closed: exit $?"
+    absent x.lz4; same x kept
+    bash -c "exec '$pack' --codec lzr --rm x $closed" || fail "--codec lzr --rm with $closed: exit $?"
+    absent x; expect 0 "$pack" -t x.ptz; rm -f x x.lz4 x.ptz
+  done
+  # A missing standard output is none that takes bytes.
+  cp kept x; expect 1 bash -c "exec '$pack' -c x >&-"; says "standard output: cannot write: Bad file descriptor"
+  expect 1 bash -c "exec '$pack' --list x.lz4 >&- </dev/null"
+  expect 1 bash -c "exec '$pack' -c <&- >out"; says "standard input: cannot read: Bad file descriptor"
+}
+
+# An output that is a device, a pipe, a descriptor or a link is written to, and stays what it is.
+section_written_through() {
+  seq 1 1000 >x; "$pack" -q -c x >expected
+  echo old >target; ln -s target link; ln -s nowhere dangling; mkdir d; ln -s ../target d/link
+  expect 1 "$pack" -o link x; says "link: the output exists already; add -f to overwrite it"
+  [ "$(cat target)" = old ] || fail "the target of a link was written without -f"
+  expect 0 "$pack" -f -o link x; [ -L link ] || fail "the link was replaced"; same target expected
+  echo old >target; expect 0 "$pack" -f -o d/link x; [ -L d/link ] || fail "the link was replaced"; same target expected
+  expect 1 "$pack" -o dangling x; says "dangling: the output exists already"; absent nowhere
+  expect 0 "$pack" -f -o dangling x; [ -L dangling ] || fail "the link was replaced"; same nowhere expected
+  ln -s loop loop; expect 1 "$pack" -f -o loop x; says "loop: cannot open: Too many levels of symbolic links"
+  cp expected in.lz4; ln -s target in; expect 0 "$pack" -d -f in.lz4; [ -L in ] || fail "the link was replaced"; same target x
+  # Descriptors, by any name and at their position. A link of our own first: the system's are not to suffer.
+  local name; ln -s /proc/self/fd/1 mine
+  for name in mine /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+    { printf start; "$pack" -f -o $name x; } >file || fail "exit $?"
+    { printf start; cat expected; } | cmp -s - file || fail "$name was not written through"
+    [ -L mine ] || { fail "a link to standard output was replaced"; return; }
+    { printf start; "$pack" -f -o $name x; } >>file
+    { printf start; cat expected; printf start; cat expected; } | cmp -s - file || fail "$name >> was not appended to"
+    "$pack" -o $name x | cmp -s - expected || fail "$name is a pipe"
+  done
+  "$pack" -o /dev/fd/5 x 5>five; same five expected
+  mkfifo pipe; cat pipe >piped & "$pack" -f -o pipe x; wait $!; [ -p pipe ] || fail "the pipe was replaced"; same piped expected
+  expect 0 "$pack" -f -o /dev/null x; [ -c /dev/null ] || fail "/dev/null was replaced"
+  # With --rm such an output is no substitute.
+  expect 1 "$pack" --rm x -o /dev/null; says "/dev/null: --rm needs an output file, found a device"; present x
+  expect 1 bash -c "'$pack' --rm x -o /dev/stdout >out2"; present x
+  expect 1 bash -c "'$pack' -c x >>x"; says "standard output: the output is the input"
+}
+
+# What lz4 does with the same outputs, where it is there.
+section_written_through_as_lz4() {
+  need_lz4
+  seq 1 1000 >x
+  local program kinds
+  for program in "$pack" lz4; do
+    rm -f link target pipe; echo old >target; ln -s target link; mkfifo pipe
+    "$program" -q -f x link; cat pipe >/dev/null & "$program" -q -f x pipe; wait $!
+    kinds=$(stat -c '%n %F' link pipe /dev/null | tr '\n' ';')
+    [ "$kinds" = "link symbolic link;pipe fifo;/dev/null character special file;" ] || fail "$program: $kinds"
+    "$pack" -dc target | cmp -s - x || fail "$program did not write through the link"
+  done
+}
+
+# Who comes second does not overwrite, and says so.
+section_appears_meanwhile() {
+  mkfifo pipe
+  "$pack" -q pipe -o x.lz4 2>err & local job=$!
+  exec 7>pipe; head -c 3000000 /dev/urandom >&7; echo other >x.lz4; exec 7>&-
+  wait $job && fail "an output that appeared meanwhile was overwritten"
+  says "x.lz4: the output exists already; add -f to overwrite it"; [ "$(cat x.lz4)" = other ] || fail "x.lz4 was overwritten"
+  "$pack" -qf pipe -o x.lz4 & job=$!
+  exec 7>pipe; head -c 3000000 /dev/urandom >&7; exec 7>&-
+  wait $job || fail "-f should overwrite"; expect 0 "$pack" -t x.lz4
+  # Of two at once one is told.
+  rm x.lz4; mkfifo other; seq 1 9000 >data
+  "$pack" -q pipe -o x.lz4 2>err1 & local one=$!
+  "$pack" -q other -o x.lz4 2>err2 & local two=$!
+  exec 7>pipe 8>other; cat data >&7; cat data >&8; exec 7>&- 8>&-
+  local sum=0; wait $one || sum=$((sum + 1)); wait $two || sum=$((sum + 1))
+  [ $sum = 1 ] || fail "of two writers $sum failed"
+  cat err1 err2 >err; says "x.lz4: the output exists already"; expect 0 "$pack" -t x.lz4
+  rm -f pipe other err err1 err2 out data; only x.lz4
+}
+
+# The input goes only when nobody has written to it since.
+section_changed_input() {
+  local codec job
+  for codec in lz4 lzr; do
+    head -c 20000000 /dev/urandom >x
+    (while :; do echo more >>x; sleep 0.01; done) & job=$!
+    expect 1 "$pack" -T1 --codec $codec --rm x; kill $job; wait $job 2>/dev/null
+    says "the input changed while it was read: expected "; present x; absent x.lz4 x.ptz
+    expect 0 "$pack" --codec $codec --rm x; absent x; rm -f x.lz4 x.ptz
+  done
+
+}
+
+# Files of /proc and /sys have a size that says nothing.
+section_made_when_read() {
+  local file
+  for file in /proc/cpuinfo /proc/self/mounts /sys/kernel/mm/transparent_hugepage/enabled; do
+    [ -r $file ] || continue
+    expect 0 "$pack" -c $file; silent; cp out packed; "$pack" -dc packed >plain; [ -s plain ] || fail "$file is empty"
+    expect 0 "$pack" --codec lzr -c $file; silent
+    expect 0 "$pack" -c <$file; silent
+  done
+  "$pack" -dc <("$pack" -c /proc/version) | cmp -s - /proc/version || fail "/proc/version differs"
+  : >empty; expect 0 "$pack" empty; [ "$(stat -c %s empty.lz4)" = 23 ] || fail "an empty file has a known size: $(stat -c %s empty.lz4)"
+}
+
+# Without threads the work is done all the same.
+section_no_threads() {
+  need_root; chmod 777 .
+  seq 1 300000 >x; "$pack" -q -T1 -c x >expected; "$pack" -q --codec lzr -c x >expected.ptz
+  # The program is copied: another user may not be allowed into the folder of the build.
+  cp "$pack" ./program; chmod 755 program
+  local flags
+  for flags in "ulimit -u 1" "ulimit -v 60000" "ulimit -v 90000"; do
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c x"; same out expected
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected"; same out x
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected.ptz"; same out x
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c --codec lzr x"; same out expected.ptz
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program --policy mixed -T8 -c x"
+  done
+  expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "ulimit -u 1; exec ./program -v -T8 -c x"
+  says "using 1 of 8 threads: the system has no more to give"; [ "$(wc -l <err)" = 2 ] || fail "one message expected"
+  expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "ulimit -u 1; exec ./program -T8 -c x"; silent
+  # Memory may run out at any point: an error then, and never an abort.
+  local kilobytes code
+  for kilobytes in $(seq 10000 2000 90000); do
+    (bash -c "ulimit -v $kilobytes; exec ./program --version") >out 2>err || continue  # too little for the program itself
+    timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T4 -c --codec bbw x" >out 2>err; code=$?
+    [ $code -le 1 ] || { fail "with $kilobytes KiB: exit $code"; head -c 300 err; }
+    [ $code != 0 ] || "$pack" -dc out | cmp -s - x || fail "with $kilobytes KiB the output is wrong"
+  done
+}
+
+# Nothing is left by any signal, and nothing is put in place.
+section_signals() {
+  local signal job code
+  for signal in HUP INT QUIT ABRT PIPE ALRM TERM USR1 USR2 XCPU XFSZ VTALRM PROF IO KILL; do
+    [ $signal != KILL ] || has_unnamed_files || continue
+    mkfifo pipe
+    (exec env --default-signal "$pack" -q pipe -o result.lz4) & job=$!
+    exec 7>pipe; head -c 9000000 /dev/urandom >&7
+    kill -$signal $job; wait $job 2>/dev/null; code=$?
+    exec 7>&-
+    [ $code -gt 128 ] || fail "SIG$signal: expected an end by signal, found exit $code"
+    rm -f pipe core*
+    [ -z "$(ls -A)" ] || { fail "left behind after SIG$signal: $(ls -A)"; rm -rf ./* .ptx-pack.*; }
+  done
+}
+# The same with temporary files that have a name, as file systems without O_TMPFILE need: strace refuses the flag.
+section_signals_with_names() {
+  strace -qq -o /dev/null true 2>/dev/null || { echo "SKIPPED: strace (Debian package strace) is absent or may not trace here"; exit 77; }
+  local signal job code found
+  local refuse=(strace -f -qq -o /dev/null -P "$work/" -e inject=openat:error=EOPNOTSUPP)
+  mkfifo pipe
+  for signal in HUP INT QUIT ABRT ALRM TERM USR1 USR2 XFSZ; do
+    (exec env --default-signal "${refuse[@]}" "$pack" -q pipe -o "$work/result.lz4") & job=$!
+    exec 7>pipe; head -c 9000000 /dev/urandom >&7
+    for _ in $(seq 100); do ls .ptx-pack.* >/dev/null 2>&1 && break; sleep 0.05; done
+    ls .ptx-pack.* >/dev/null 2>&1 || fail "no temporary file while running"
+    found=$(pgrep -P $job | head -1); kill -$signal "$found"; wait $job 2>/dev/null; code=$?
+    exec 7>&-
+    [ $code -gt 128 ] || fail "SIG$signal: expected an end by signal, found exit $code"
+    rm -f core*
+    [ "$(ls -A)" = pipe ] || { fail "left behind after SIG$signal: $(ls -A)"; rm -f result.lz4 .ptx-pack.*; }
+  done
+  "${refuse[@]}" "$pack" -q pipe -o "$work/result.lz4" & job=$!
+  exec 7>pipe; head -c 90000 /dev/zero >&7; exec 7>&-; wait $job || fail "without O_TMPFILE: exit $?"
+  expect 0 "$pack" -t result.lz4; seq 1 9 >x
+  expect 1 "${refuse[@]}" "$pack" x -o "$work/result.lz4"; says "result.lz4: the output exists already"
+  expect 0 "${refuse[@]}" "$pack" -f x -o "$work/result.lz4"; "$pack" -dc result.lz4 | cmp -s - x || fail "-f without O_TMPFILE"
+  rm -f out err x result.lz4; only pipe
+}
+# File systems that lack O_TMPFILE, renames that replace nothing, and hard links: nothing is overwritten either.
+section_old_file_systems() {
+  strace -qq -o /dev/null true 2>/dev/null || { echo "SKIPPED: strace (Debian package strace) is absent or may not trace here"; exit 77; }
+  has_unnamed_files || { echo "SKIPPED: no O_TMPFILE in $work"; exit 77; }
+  seq 1 1000 >x; "$pack" -qc x >expected
+  strace -f -qq -e trace=openat -o log "$pack" -T1 -q x; rm x.lz4
+  local nth; nth=$(grep -n O_TMPFILE log | cut -d: -f1 | head -1); rm log
+  [ -n "$nth" ] || { fail "no O_TMPFILE was asked for"; return; }
+  local lacks
+  for lacks in "renameat2:error=EINVAL" "renameat2:error=ENOSYS" "renameat2:error=EINVAL -e inject=link:error=EPERM"; do
+    # shellcheck disable=SC2086
+    old() { strace -f -qq -o /dev/null -e inject=openat:error=EOPNOTSUPP:when=$nth -e inject=$lacks "$@"; }
+    expect 0 old "$pack" -T1 x; same x.lz4 expected
+    echo other >x.lz4; expect 0 old "$pack" -T1 -f x; same x.lz4 expected; rm x.lz4
+    rm -f pipe; mkfifo pipe; old "$pack" -T1 -q pipe -o x.lz4 2>err & local job=$!
+    exec 7>pipe; for _ in $(seq 100); do ls .ptx-pack.* >/dev/null 2>&1 && break; sleep 0.05; done
+    echo other >x.lz4; exec 7>&-
+    wait $job && fail "an output that appeared meanwhile was overwritten: $lacks"
+    says "x.lz4: the output exists already"; [ "$(cat x.lz4)" = other ] || fail "x.lz4 was overwritten"; rm x.lz4
+  done
+  rm -f out err pipe; only expected x
+}
+has_unnamed_files() { python3 -c 'import os; os.close(os.open(".", os.O_TMPFILE | os.O_RDWR))' 2>/dev/null; }
+
+# Names as long as names can be.
+section_long_names() {
+  local length name
+  for length in 243 244 245 249 251; do
+    name=$(printf 'n%.0s' $(seq $length)); seq 1 100 >$name
+    expect 0 "$pack" $name; present $name.lz4; mv $name kept
+    expect 0 "$pack" -d $name.lz4; same $name kept; expect 0 "$pack" -df $name.lz4; rm -f $name*
+  done
+  name=$(printf 'n%.0s' $(seq 252)); seq 1 100 >$name; expect 1 "$pack" $name; says "cannot write: File name too long"
+}
+
+# What reaches a terminal is neither obeyed nor turned round by it.
+section_names() {
+  local name
+  for name in $'a\u202Eb' $'a\u2066b' $'a\u200Fb' $'a\u061Cb' $'a\u009bb' $'a\x9bb' $'a\u2028b' $'a\eb'; do
+    seq 1 9 >"$name"; expect 0 "$pack" -v "$name"; says "a?b -> a?b.lz4: "
+    expect 1 "$pack" "$name"; says "a?b.lz4: the output exists already"
+    expect 0 "$pack" --list "$name.lz4"; prints "  a?b.lz4"; rm -f "$name"*
+  done
+  name=$'na\u00efve \u4e2d\u6587'; seq 1 9 >"$name"; expect 0 "$pack" -v "$name"; says "$name -> "
+}
+
+# A standard output that takes nothing is an error of every mode that writes to it.
+section_full_output() {
+  [ -w /dev/full ] || { echo "SKIPPED: no /dev/full"; exit 77; }
+  seq 1 100 >x; "$pack" -q x
+  expect 1 bash -c "'$pack' --list x.lz4 >/dev/full"; says "standard output: cannot write: No space left on device"
+  expect 1 bash -c "'$pack' -m --list $(printf 'x.lz4 %.0s' $(seq 300)) >/dev/full"; says "standard output: cannot write"
+  [ "$(wc -l <err)" = 1 ] || fail "one message expected"
+  expect 1 bash -c "'$pack' -b x >/dev/full"; says "standard output: cannot write"
+  # And a standard error that does is none.
+  expect 0 bash -c "'$pack' -vv --rm x -o y.lz4 2>/dev/full"; absent x; present y.lz4
+  bash -c "'$pack' nothing 2>/dev/full"; [ $? = 1 ] || fail "an input that is missing"
+}
+
+section_unreadable_folder() {
+  need_root
+  mkdir -p t/a t/b t/c good; seq 1 9 >t/a/x; cp t/a/x t/b/x; cp t/a/x t/c/x; cp t/a/x good/x
+  chmod -R 777 .; chmod 0 t/b; cp "$pack" ./program
+  expect 1 as_nobody ./program -r t good; says "t/b: cannot read the directory: Permission denied"
+  [ "$(wc -l <err)" = 1 ] || fail "one message expected"
+  present t/a/x.lz4 t/c/x.lz4 good/x.lz4; absent t/b/x.lz4
+  expect 1 as_nobody ./program -tr t good; says "t/b: cannot read the directory"
+  chmod 755 t/b; expect 0 as_nobody ./program -tr t good
+}
+
+# Owners: as far as the system lets; nothing that a mode grants goes to somebody else.
+section_owners() {
+  need_root; chmod 777 .; cp "$pack" ./program; chmod 755 program
+  seq 1 9 >x; chown 1234:2345 x; chmod 6750 x
+  expect 0 "$pack" -f x; [ "$(stat -c '%u:%g %a' x.lz4)" = "1234:2345 6750" ] || fail "as root: $(stat -c '%u:%g %a' x.lz4)"
+  rm -f x.lz4; chmod 4755 x
+  expect 0 as_nobody ./program x; [ "$(stat -c '%u:%g %a' x.lz4)" = "65534:65534 755" ] || fail "setuid: $(stat -c '%u:%g %a' x.lz4)"
+  silent; rm -f x.lz4
+  expect 0 as_nobody ./program -v x; says "x.lz4: the owner is not taken over: Operation not permitted"; rm -f x.lz4
+  # The group of the caller gets nothing that the group of the file had.
+  chown 65534:2345 x; chmod 640 x
+  expect 0 as_nobody ./program x; [ "$(stat -c '%g %a' x.lz4)" = "65534 600" ] || fail "group: $(stat -c '%g %a' x.lz4)"; rm -f x.lz4
+  chmod 2654 x
+  expect 0 as_nobody ./program x; [ "$(stat -c '%g %a' x.lz4)" = "65534 644" ] || fail "common bits: $(stat -c '%g %a' x.lz4)"; rm -f x.lz4
+  # A group that the caller has is taken over.
+  chown 1:2345 x; chmod 664 x
+  expect 0 setpriv --reuid 65534 --regid 65534 --groups 2345 ./program x
+  [ "$(stat -c '%u:%g %a' x.lz4)" = "65534:2345 664" ] || fail "a group of the caller's: $(stat -c '%u:%g %a' x.lz4)"; rm -f x.lz4
+}
+
+# A user namespace with one user, as rootless containers have it: nobody else has a number there.
+section_unmapped_owner() {
+  need_root
+  unshare --user --map-root-user true 2>/dev/null || { echo "SKIPPED: no user namespaces here (unshare --user)"; exit 77; }
+  chmod 777 .; seq 1 9 >x; chown 1234:2345 x; chmod 644 x
+  expect 0 unshare --user --map-root-user "$pack" x; silent; present x.lz4
+  expect 0 unshare --user --map-root-user "$pack" -v -f x; says "x.lz4: the owner is not taken over"
+  [ "$(grep -c 'taken over' err)" = 1 ] || fail "one message expected"
+  expect 0 unshare --user --map-root-user "$pack" -d -f x.lz4; silent
+  # A file system that refuses modes: EPERM of fchmod and futimens.
+  command -v strace >/dev/null && strace -qq -o /dev/null true 2>/dev/null || return 0
+  expect 0 strace -f -qq -o /dev/null -e inject=fchmod,utimensat:error=EPERM "$pack" -f x; silent
+  expect 0 strace -f -qq -o /dev/null -e inject=fchmod,utimensat:error=EPERM "$pack" -v -f x; says "the mode is not taken over: Operation not permitted"
+}
+
+# Frames whose block sizes differ, in any order, within any budget that holds the largest.
+section_budget_of_mixed_frames() {
+  local from to memory
+  make_input; cat input input input >raw
+  for from in 4 5 6 7; do "$pack" -q -B$from raw -o b$from.lz4; done
+  "$pack" -q -BD -B4 raw -o d4.lz4; "$pack" -q -BD -B7 raw -o d7.lz4
+  cat raw raw >twice
+  for memory in 24M 64M 8G; do
+    for from in b4 b5 b6 b7 d4 d7; do
+      for to in b4 b7 d4 d7; do
+        cat $from.lz4 $to.lz4 >both.lz4
+        "$pack" -T3 -dc --memory $memory both.lz4 2>err | cmp -s - twice || { fail "$from then $to in $memory"; head -c 300 err; }
+      done
+    done
+  done
+  { printf '\x50\x2a\x4d\x18\x00\x00\x00\x00'; cat b4.lz4 b7.lz4 b5.lz4 b6.lz4; } >all.lz4
+  expect 0 "$pack" -t --memory 24M all.lz4
+  printf X | dd of=all.lz4 bs=1 seek=$(($(stat -c %s all.lz4) - 30000)) conv=notrunc status=none
+  expect 1 "$pack" -t --memory 24M all.lz4; says "all.lz4, frame 4"
+}
+
+# A frame of blocks of one byte: three million of them within twice the instructions that a call for each would take.
+section_tiny_blocks() {
+  command -v valgrind >/dev/null || { echo "SKIPPED: no valgrind"; exit 77; }
+  local count size
+  tiny() { python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex("04224d186040" + sys.argv[2]) + b"\x01\0\0\x80x" * int(sys.argv[1]) + bytes(4))' $1 82; }
+  for count in 20000 120000; do
+    tiny $count >tiny.lz4; expect 0 "$pack" -T1 -t tiny.lz4
+    "$pack" -T1 -dc tiny.lz4 | tr -d x | wc -c | grep -qx 0 || fail "the content is wrong"
+    valgrind --tool=callgrind --callgrind-out-file=counts.$count "$pack" -T1 -dc tiny.lz4 >decoded 2>/dev/null || fail "under valgrind"
+    [ "$(stat -c %s decoded)" = $count ] || fail "$count bytes expected"
+  done
+  local few many each
+  few=$(sed -n 's/^summary: //p; s/^totals: //p' counts.20000 | head -1); many=$(sed -n 's/^summary: //p; s/^totals: //p' counts.120000 | head -1)
+  each=$(((many - few) / 100000)); echo "$each instructions a block"
+  [ $each -lt 1500 ] || fail "$each instructions for a block of one byte"
+  # Calls of the system are what took the time: one for 16 KiB, not three for a block.
+  command -v strace >/dev/null && strace -qq -o /dev/null true 2>/dev/null || return 0
+  strace -f -c -o calls "$pack" -T1 -dc tiny.lz4 >decoded
+  local calls; calls=$(awk '$NF == "read" || $NF == "write" { sum += $4 } END { print sum + 0 }' calls)
+  [ "$calls" -lt 500 ] || fail "$calls reads and writes for 600 KB"
+}
+
+# The file of rates is small and a file.
+section_calibration_file() {
+  seq 1 100 >x; mkfifo pipe; head -c 3000000 /dev/zero >long
+  local rates
+  for rates in /dev/zero /dev/random pipe long "$work" /nowhere; do
+    expect 0 env PTXKIT_CALIBRATION=$rates timeout 20 python3 -c 'import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+sys.exit(code or (peak > 200000 and f"{peak} KiB"))' "$pack" -c x
+    silent
+  done
+}
+
+# What stands before the position of standard input is not looked at.
+section_range_of_standard_input() {
+  make_input; local codec
+  for codec in lz4 lzr; do
+    "$pack" -qf --codec $codec input -o packed; { printf 'some bytes'; cat packed; } >both
+    expect 0 bash -c "(head -c 10 >/dev/null; dd bs=1 count=0 status=none; python3 -c 'import os; os.lseek(0, 10, 0)'; exec '$pack' --range 1000:2000) <both"
+    tail -c +1001 input | head -c 1000 | cmp -s - out || fail "range of $codec on a seekable standard input"
+    expect 0 bash -c "'$pack' --range 1000:2000 <packed"; tail -c +1001 input | head -c 1000 | cmp -s - out || fail "range of $codec from the start"
+  done
+}
+
+# Pages of zeros are holes in files that are decoded, as with lz4.
+section_sparse() {
+  head -c 50000 /dev/urandom >start; { cat start; head -c 40000000 /dev/zero; cat start; head -c 3000000 /dev/zero; } >x
+  local codec used
+  for codec in lz4 lzr; do
+    "$pack" -qf --codec $codec x -o packed
+    blocks() { expect 0 "$pack" -d -f "$@" packed -o back; same back x; used=$(du -k back | cut -f1); }
+    blocks; [ $used -lt 2000 ] || fail "$used KiB where holes can be ($codec)"
+    blocks --no-sparse; [ $used -gt 40000 ] || fail "$used KiB with --no-sparse ($codec)"
+    "$pack" -dc packed >back; same back x; [ "$(du -k back | cut -f1)" -gt 40000 ] || fail "holes on standard output, which nobody asked for"
+    "$pack" -dc --sparse packed >back; same back x; [ "$(du -k back | cut -f1)" -lt 2000 ] || fail "no holes on standard output with --sparse"
+    { printf ab; "$pack" -dc --sparse packed; printf yz; } >back; { printf ab; cat x; printf yz; } | cmp -s - back || fail "others write to the same standard output"
+    { printf ab; "$pack" -dc --sparse packed; printf yz; } >>back2; { printf ab; cat x; printf yz; } | cmp -s - back2 || fail "appending"; rm back2
+    # What is written over is no hole.
+    tr '\0' 'q' <x >back; "$pack" -dc --sparse packed 1<>back; same back x
+    "$pack" -dc --sparse packed | cmp -s - x || fail "a pipe has no holes"
+  done
+  expect 0 "$pack" -d --range 1000:30000000 -f packed -o part; tail -c +1001 x | head -c 29999000 | cmp -s - part || fail "a sparse range"
+  head -c 8192 /dev/zero >x; "$pack" -qf x -o packed; expect 0 "$pack" -d -f packed -o back; same back x
+  expect 2 "$pack" --sparse x; says "--sparse and --no-sparse are for decompression"
+  expect 2 "$pack" -t --no-sparse packed; says "--sparse and --no-sparse are for decompression"
+  expect 2 "$pack" -d --sparse --no-sparse packed; says "--sparse and --no-sparse exclude each other"
+}
+
+# Variables of an MPI job alone change nothing.
+section_ranks_unasked() {
+  seq 1 1000 >x; "$pack" -q -c x >expected; head -c 100 expected >bad.lz4; cp expected good.lz4
+  local rank variables
+  for rank in 0 1; do
+    for variables in "OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2" "PMI_RANK=$rank PMI_SIZE=2"; do
+      # shellcheck disable=SC2086
+      {
+        env $variables "$pack" -c <x | "$pack" -dc | cmp -s - x || fail "$variables: standard input was left out"
+        expect 0 env $variables "$pack" -c x; same out expected
+        expect 1 env $variables "$pack" -t bad.lz4; says "truncated"
+        expect 0 env $variables "$pack" --list good.lz4; prints "good.lz4"
+      }
+    done
+  done
+}
+
+"section_$section"
+[ $failures = 0 ] && echo "passed: $section"
+exit $((failures != 0))
