@@ -34,6 +34,7 @@ using format::FrameEvent;
 constexpr std::size_t kMaxEvents = 1 << 12;
 // What LZ4 makes of a byte at most: one more byte of a length.
 constexpr std::uint64_t kMostRatio = 255;
+constexpr std::uint64_t kRoomAlignment = 64;
 // Shorter pieces are written together.
 constexpr std::size_t kShortPieceBytes = 2 << 10, kPiecesBytes = 16 << 10;
 
@@ -104,19 +105,23 @@ class Decompressor {
   // What is known of an event, and what an allocation of its payload takes besides.
   static constexpr std::uint64_t kEventBytes = sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes) + 64;
 
+  // Of a block. Rooms that follow each other stay as well aligned as they would be for whole blocks.
   static std::uint64_t room_of(const BlockRead& block, std::uint64_t block_bytes) {
-    return std::min(block_bytes, block.stored ? block.payload.size() : kMostRatio * block.payload.size());
+    const std::uint64_t most_bytes = block.stored ? block.payload.size() : kMostRatio * block.payload.size();
+    return std::min(block_bytes, (most_bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment);
   }
 
-  // Whether a block of the frame at hand still fits, whatever its length.
-  bool has_room(const Batch& batch) const {
+  // What a batch would take with the payload of one more block of the frame at hand, as long as one can be.
+  std::uint64_t bytes_with_payload(const Batch& batch) const {
     const std::uint64_t block_bytes = frame_.header.block_bytes();
-    if (batch.room_bytes != 0 && batch.room_bytes + block_bytes > backend_->preferred_batch_bytes(block_bytes)) {
-      return false;
-    }
     const std::uint64_t spare_bytes = batch.spare_payloads.empty() ? 0 : batch.spare_payloads.back().capacity();
-    const std::uint64_t payload_bytes = block_bytes - std::min(block_bytes, spare_bytes);
-    return cost_of(0).fixed_bytes + batch.held_bytes + block_bytes + payload_bytes + kEventBytes <= batch_bytes_;
+    return cost_of(0).fixed_bytes + batch.held_bytes + kEventBytes + block_bytes - std::min(block_bytes, spare_bytes);
+  }
+  // Whether a block that has been read, and is counted in `batch` but for its room, belongs to it.
+  bool fits(const Batch& batch, std::uint64_t room_bytes) const {
+    if (batch.room_bytes == 0) return true;
+    return cost_of(0).fixed_bytes + batch.held_bytes + room_bytes <= batch_bytes_ &&
+           batch.room_bytes + room_bytes <= backend_->preferred_batch_bytes(frame_.header.block_bytes());
   }
 
   Result<FrameEvent> next_event(std::vector<std::uint8_t> reuse) {
@@ -128,8 +133,8 @@ class Decompressor {
     recycle(batch);
     // The next frame is for the next pipeline.
     if (is_outgrown_) return false;
-    if (!has_room(batch)) drop_spares(batch);
-    while (batch.events.size() < kMaxEvents && (batch.room_bytes == 0 || has_room(batch))) {
+    if (bytes_with_payload(batch) + frame_.header.block_bytes() > batch_bytes_) drop_spares(batch);
+    while (batch.events.size() < kMaxEvents && (batch.room_bytes == 0 || bytes_with_payload(batch) <= batch_bytes_)) {
       std::vector<std::uint8_t> reuse;
       if (!batch.spare_payloads.empty()) {
         reuse = std::move(batch.spare_payloads.back());
@@ -151,8 +156,13 @@ class Decompressor {
       }
       if (const auto* block = std::get_if<BlockRead>(&*event)) {
         const std::uint64_t room_bytes = room_of(*block, frame_.header.block_bytes());
+        batch.held_bytes += kEventBytes + block->payload.capacity() - reused_bytes;
+        if (!fits(batch, room_bytes)) {
+          kept_event_ = std::move(*event);
+          break;
+        }
         batch.room_bytes += room_bytes;
-        batch.held_bytes += kEventBytes + room_bytes + block->payload.capacity() - reused_bytes;
+        batch.held_bytes += room_bytes;
       } else {
         batch.held_bytes -= reused_bytes;
       }
@@ -344,7 +354,8 @@ class Decompressor {
   std::uint64_t batch_bytes_ = 0, planned_block_bytes_ = 0;
   // The reader's:
   format::FrameReader reader_;
-  std::optional<FrameEvent> kept_event_;  // the first, or a frame that the batches at hand are too small for
+  // The first; or a block that the next batch takes; or a frame that all batches at hand are too small for.
+  std::optional<FrameEvent> kept_event_;
   bool is_outgrown_ = false;
   FrameBegin frame_;
   // The worker's:

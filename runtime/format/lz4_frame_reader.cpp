@@ -85,7 +85,16 @@ Result<void> FrameReader::read_exactly(MutableBytes into, const char* what) {
   return {};
 }
 
+Bytes FrameReader::take_ahead(std::size_t count) {
+  if (count > ahead_end_ - ahead_begin_) return {};
+  const Bytes taken = Bytes(ahead_).subspan(ahead_begin_, count);
+  ahead_begin_ += count;
+  offset_ += count;
+  return taken;
+}
+
 Result<std::uint32_t> FrameReader::read_u32(const char* what) {
+  if (const Bytes ahead = take_ahead(4); !ahead.empty()) return load_little_endian<std::uint32_t>(ahead);
   std::uint8_t bytes[4];
   if (auto read = read_exactly(bytes, what); !read) return tl::unexpected(read.error());
   return load_little_endian<std::uint32_t>(bytes);
@@ -201,6 +210,10 @@ Result<FrameEvent> FrameReader::skip_frame(std::uint32_t magic, std::uint64_t fr
 }
 
 Result<void> FrameReader::read_payload(std::vector<std::uint8_t>& payload, std::size_t payload_bytes) {
+  if (const Bytes ahead = take_ahead(payload_bytes); !ahead.empty()) {
+    payload.assign(ahead.begin(), ahead.end());
+    return {};
+  }
   const std::uint64_t begin = offset_;
   payload.clear();
   while (payload.size() < payload_bytes) {

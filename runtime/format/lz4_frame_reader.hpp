@@ -65,6 +65,8 @@ class FrameReader {
 
  private:
   Result<std::size_t> read_some(MutableBytes into);
+  // So many bytes, if they have been read already; otherwise none.
+  Bytes take_ahead(std::size_t count);
   // Exactly into.size() bytes; fewer is "truncated", naming `what`.
   Result<void> read_exactly(MutableBytes into, const char* what);
   Result<std::uint32_t> read_u32(const char* what);

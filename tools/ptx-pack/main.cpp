@@ -134,7 +134,7 @@ class Packer {
     const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (auto finished = finish(); !finished) return finished;
-    if (options_.mode == Mode::compress) {
+    if (options_.mode == Mode::compress && options_.remove_source) {
       if (auto same = input->check_size(totals->raw_bytes); !same) return same;
     }
     if (options_.verify) {

@@ -212,9 +212,9 @@ TEST_F(StreamMemory, ManyBlocksOfAByteAreFewCalls) {
     }
     std::size_t calls = 0, bytes = 0;
   };
-  Executor executor(2);
-  const auto cpu = make_cpu_backend(executor);
-  for (const int id : {4, 7}) {
+  for (const auto& [id, threads] : {std::pair(4, 1u), {4, 2u}, {7, 1u}, {7, 2u}}) {
+    Executor executor(threads);
+    const auto cpu = make_cpu_backend(executor);
     for (const bool is_linked : {false, true}) {
       format::FrameHeader header;
       header.block_size_id = id;
