@@ -18,6 +18,19 @@ if(PTXKIT_SANITIZE)
   target_link_options(ptxkit_options INTERFACE -fsanitize=${PTXKIT_SANITIZE})
 endif()
 
+# Programs that read hostile input: an overrun that a test missed ends the process and is not used. What a check finds at
+# run time is a call of __stack_chk_fail or __chk_fail. Sanitizers have checks of their own and do not work beside these.
+if(PTXKIT_HARDEN AND NOT PTXKIT_SANITIZE AND NOT PTXKIT_COVERAGE)
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES C CXX)
+  target_compile_options(ptxkit_options INTERFACE
+    "$<BUILD_INTERFACE:-fstack-protector-strong;-fstack-clash-protection;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    target_compile_options(ptxkit_options INTERFACE "$<BUILD_INTERFACE:-fcf-protection>")
+  endif()
+  target_link_options(ptxkit_options INTERFACE "$<BUILD_INTERFACE:LINKER:-z,relro,-z,now,-z,noexecstack>")
+endif()
+
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 if(PTXKIT_STATIC)
