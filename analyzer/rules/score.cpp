@@ -34,7 +34,7 @@ void Score::add(const RuleInfo& rule, const RuleResult& result) {
 
 double Score::points_percent() const { return empty() ? 100.0 : 100.0 * earned / (earned + lost); }
 
-double Score::percent() const { return std::min(points_percent(), double{cap_percent}); }
+double Score::percent() const { return std::min(points_percent(), static_cast<double>(cap_percent)); }
 
 bool Score::is_capped() const { return points_percent() > cap_percent; }
 
