@@ -51,13 +51,13 @@ struct AccessAlignment {
 };
 
 // Severity of an access that is neither proved nor refuted. Strides that the host or the data give are how libraries
-// address matrices: correct code has them in one kernel of eight, so they are listed as info. So are vectors in an
-// array that is declared as scalars: where all sizes are multiples, layouts in use keep them aligned. Anything else is
-// medium.
+// address matrices: correct code has them in one kernel of eight, so they are listed as info. Vectors in an array that
+// is declared as scalars are low: where all sizes are multiples, layouts in use keep them aligned, until somebody
+// declares another variable. Anything else is medium.
 constexpr Severity severity_of_undecided(const AccessAlignment& alignment) {
+  if (alignment.origin == Origin::layout) return Severity::low;
   const bool is_given = alignment.origin == Origin::parameter || alignment.origin == Origin::loaded;
-  const bool is_advice = alignment.origin == Origin::layout || (is_given && !alignment.byte_granular);
-  return is_advice ? Severity::info : Severity::medium;
+  return is_given && !alignment.byte_granular ? Severity::info : Severity::medium;
 }
 
 class Alignment {

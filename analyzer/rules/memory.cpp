@@ -149,6 +149,19 @@ void check_literal_addresses(Context& context, std::vector<Finding>& findings) {
 
 }  // namespace
 
+namespace {
+
+std::string remedy_of(const AccessAlignment& alignment, uint32_t width_bytes) {
+  if (alignment.status == AlignmentStatus::refuted)
+    return "load or store bytes, or read the aligned words around the address and shift them together";
+  if (alignment.origin == Origin::layout)
+    return fmt::format("declare the variable with alignas({0}), in PTX .align {0}: now its place alone makes it right",
+                       width_bytes);
+  return "bound the offset to multiples of the width, or say what the launch guarantees in a launch file";
+}
+
+}  // namespace
+
 // F051. Must prove: an access that is neither proved aligned nor refuted loses the points.
 RuleResult unaligned_access(Context& context) {
   Analyses& analyses = context.analyses();
@@ -168,13 +181,12 @@ RuleResult unaligned_access(Context& context) {
     if (open++ == 0)
       first_open = fmt::format("line {}: {}", line_of(context, accesses[i].instruction), alignment.reason);
     const bool refuted = alignment.status == AlignmentStatus::refuted;
-    Finding finding = finding_at(
-        context, accesses[i].instruction, refuted ? Severity::critical : severity_of_undecided(alignment),
-        alignment.tier,
-        fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, text(accesses[i].kind),
-                    refuted ? "at a misaligned address" : "whose alignment is not proved", alignment.reason),
-        refuted ? "load or store bytes, or read the aligned words around the address and shift them together"
-                : "bound the offset to multiples of the width, or say what the launch guarantees in a launch file");
+    Finding finding =
+        finding_at(context, accesses[i].instruction, refuted ? Severity::critical : severity_of_undecided(alignment),
+                   alignment.tier,
+                   fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, text(accesses[i].kind),
+                               refuted ? "at a misaligned address" : "whose alignment is not proved", alignment.reason),
+                   remedy_of(alignment, accesses[i].width_bytes));
     finding.assumptions = alignment.assumptions;
     finding.path = alignment.path;
     finding.witness = alignment.witness;
