@@ -215,7 +215,7 @@ Json result_json(const ptx::Module& module, const RunFault& fault, SeenPlaces& s
   Json json = {{"ruleId", id},
                {"ruleIndex", rule_index(fault, further_rules)},
                {"kind", "fail"},
-               {"level", "error"},
+               {"level", fault.is_note ? "note" : "error"},
                {"message", message(fault.message)},
                {"locations", Json::array({location(module, at)})}};
   json["locations"][0]["logicalLocations"] = {{{"name", function.name}, {"kind", "function"}}};

@@ -33,6 +33,7 @@ struct RunFault {
   Place at;
   std::optional<std::pair<Place, std::string>> other;  // the other side of a conflict, and what it did
   std::vector<std::pair<std::string, std::string>> properties;
+  bool is_note = false;  // did no harm
 };
 
 // One run as a log of the same form. A fault has the fingerprint of a finding of its rule at the same statement, so

@@ -52,9 +52,14 @@ RunFault run_fault(const ptx::Module& module, const emulator::Fault& fault) {
 
 }  // namespace
 
-std::string fault_sarif(const ptx::Module& module, std::span<const emulator::Fault> faults, int exit_code) {
+std::string fault_sarif(const ptx::Module& module, std::span<const emulator::Fault> faults,
+                        std::span<const emulator::Fault> notes, int exit_code) {
   std::vector<RunFault> all;
   for (const emulator::Fault& fault : faults) all.push_back(run_fault(module, fault));
+  for (const emulator::Fault& note : notes) {
+    all.push_back(run_fault(module, note));
+    all.back().is_note = true;
+  }
   return to_sarif(module, all, exit_code, rule_page);
 }
 

@@ -80,11 +80,9 @@ nlohmann::ordered_json place_json(const emulator::Site& site, const emulator::Th
           {"source", site.source}, {"thread", thread.thread}, {"block", thread.block}};
 }
 
-nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun& run) {
-  nlohmann::ordered_json out{{"schema", kSchema},        {"file", run.file},
-                             {"entry", run.entry.name},  {"backend", "emulator"},
-                             {"output", outcome.output}, {"faults", nlohmann::ordered_json::array()}};
-  for (const emulator::Fault& fault : outcome.faults) {
+nlohmann::ordered_json to_json(std::span<const emulator::Fault> faults) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const emulator::Fault& fault : faults) {
     nlohmann::ordered_json each{{"kind", emulator::name(fault.kind)},
                                 {"rule", emulator::rule(fault.kind)},
                                 {"message", fault.message},
@@ -100,8 +98,19 @@ nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun
       each["other"] = place_json(fault.other_site, fault.other_thread);
       each["other"]["message"] = fault.other_message;
     }
-    out["faults"].push_back(std::move(each));
+    list.push_back(std::move(each));
   }
+  return list;
+}
+
+nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun& run) {
+  nlohmann::ordered_json out{{"schema", kSchema},
+                             {"file", run.file},
+                             {"entry", run.entry.name},
+                             {"backend", "emulator"},
+                             {"output", outcome.output},
+                             {"faults", to_json(outcome.faults)},
+                             {"notes", to_json(outcome.notes)}};
   const emulator::Statistics& counts = outcome.statistics;
   out["statistics"] = {{"warp_instructions", counts.warp_instructions},
                        {"thread_instructions", counts.thread_instructions},
@@ -242,7 +251,7 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
   for (const emulator::Fault& fault : outcome->faults) {
     if (fault.kind == emulator::FaultKind::unsupported) report.exit_code = exit_code_of(rules::Status::unparsable);
   }
-  report.sarif = fault_sarif(program.module(), outcome->faults, report.exit_code);
+  report.sarif = fault_sarif(program.module(), outcome->faults, outcome->notes, report.exit_code);
   return report;
 }
 

@@ -117,7 +117,7 @@ def main():
         accept(schema, verb, document)
         refuse_damaged(schema, verb, document)
     for words in (["race.ptx", "--block", "64", "--arg", "zero:256"], ["good.ptx", "--block", "128", "--arg", "zero:508"],
-                  ["good.ptx", "--block", "128", "--arg", "zero:512"]):
+                  ["good.ptx", "--block", "128", "--arg", "zero:512"], ["vectors.ptx", "--block", "16", "--arg", "zero:64"]):
         accept(validator("run-1"), "run", json.loads(run("run", f"{INPUTS}/{words[0]}", *words[1:], "--json", "-")))
     print(f"{documents} documents valid, {refused} damaged ones refused" if not faults else f"{faults} faults")
     return faults != 0

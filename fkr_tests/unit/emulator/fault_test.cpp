@@ -50,9 +50,9 @@ const std::vector<Pair>& pairs() {
       {FaultKind::misaligned, "vector", "  ld.global.v2.u32 {%r1, %r2}, [%rd1+4];\n",
        "  ld.global.v2.u32 {%r1, %r2}, [%rd1+8];\n", "", 32, "ld.global.v2.u32 {%r1, %r2}, [%rd1+4];",
        "is not aligned to 8"},
-      {FaultKind::misaligned, "of a variable that promises less", "  ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile];\n",
-       "  ld.shared.u32 %r1, [tile];\n", shared, 32, "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile];",
-       "'tile' of 128 bytes, offset 0"},
+      {FaultKind::misaligned, "shared", "  ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile+4];\n",
+       "  ld.shared.u32 %r1, [tile];\n", shared, 32, "ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [tile+4];",
+       "'tile' of 128 bytes, offset 4"},
       {FaultKind::out_of_bounds, "one past the end", "  st.global.u32 [%rd0+256], %r0;\n",
        "  st.global.u32 [%rd0+252], %r0;\n", "", 1, "st.global.u32 [%rd0+256], %r0;", "'out' of 256 bytes, offset 256"},
       {FaultKind::out_of_bounds, "one before", "  ld.global.u8 %r1, [%rd1+-1];\n", "  ld.global.u8 %r1, [%rd1];\n", "",
@@ -342,10 +342,12 @@ TEST(Faults, ALaunchIsStoppedFromOutside) {
 
 TEST(Faults, EveryKindHasAPair) {
   // A leak is looked for on request: below. Races of the other two kinds: races_test.cpp. Handles: texture_test.cpp.
-  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. That a launch is stopped from outside: above.
-  std::set<FaultKind> covered{FaultKind::leak,           FaultKind::global_race,    FaultKind::grid_race,
-                              FaultKind::texture_handle, FaultKind::surface_handle, FaultKind::wgmma_pending,
-                              FaultKind::wgmma_fence,    FaultKind::tensor_memory,  FaultKind::interrupted};
+  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. That a launch is stopped from outside: above. A note on an
+  // alignment: shared_layout_test.cpp.
+  std::set<FaultKind> covered{
+      FaultKind::leak,           FaultKind::global_race,     FaultKind::grid_race,   FaultKind::texture_handle,
+      FaultKind::surface_handle, FaultKind::wgmma_pending,   FaultKind::wgmma_fence, FaultKind::tensor_memory,
+      FaultKind::interrupted,    FaultKind::layout_alignment};
   for (const Pair& each : pairs()) covered.insert(each.kind);
 #define FAULT(id, rule, stops, words) EXPECT_TRUE(covered.contains(FaultKind::id)) << #id;
 #include "runtime/backend/emulator/fault_kinds.def"

@@ -490,7 +490,7 @@ TEST(Tcgen05, MissingWaitOfALoad) {
     std::string load, use, verb;
   };
   const std::vector<Bug> bugs = {{load, "  add.u32 %v8, %v2, 1;\n", "%v2 is used"},
-                                 {load, "  mov.u32 %v3, 1;\n  mov.u32 %v1, %v3;\n", "%v3 is used"},
+                                 {load, "  mov.u32 %v3, 1;\n", "%v3 is written"},
                                  {load, "  add.u32 %v0, %r0, 1;\n", "%v0 is written"},
                                  {load, "  st.global.u32 [%rd2], %v1;\n", "%v1 is used"},
                                  {reduce, "  add.u32 %v8, %v9, 1;\n", "%v9 is used"}};
@@ -501,6 +501,42 @@ TEST(Tcgen05, MissingWaitOfALoad) {
     EXPECT_EQ(fault_of(stored + each.load + wait + each.use), "");
   }
   fmt::print("{} planted bugs found\n{} clean twins untouched\n", bugs.size(), bugs.size());
+}
+
+// LLVM packs what a load gives before its wait, and takes it apart behind it.
+TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
+  const std::string stored = kAt + set(4) + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
+                             ";\n  tcgen05.wait::st.sync.aligned;\n",
+                    load = "  tcgen05.ld.sync.aligned.32x32b.x4.b32 " + registers(4) + ", [%r5];\n",
+                    pack = "  mov.b64 %rd10, {%v0, %v1};\n  mov.b64 %rd11, {%v2, %v3};\n  mov.b64 %rd12, %rd11;\n",
+                    wait = "  tcgen05.wait::ld.sync.aligned;\n",
+                    unpack = "  mov.b64 {%v4, %v5}, %rd10;\n  mov.b64 {_, %v7}, %rd12;\n  mov.b32 %v6, %v2;\n",
+                    own = "  mul.wide.u32 %rd7, %r0, 256;\n  add.u64 %rd7, %rd0, %rd7;\n",
+                    give_packed = own + "  st.global.v4.u32 [%rd7], {%v4, %v5, %v6, %v7};\n";
+  for (const std::string& body : {load + pack + wait + unpack, load + pack + unpack + wait}) {
+    const Ran ran = run(stored + body + give_packed);
+    ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    for (unsigned thread = 0; thread < 128; ++thread)
+      for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(ran.out[thread * 64 + i], set_value(thread, i));
+  }
+  struct Bug {
+    std::string use, says;
+  };
+  const std::vector<Bug> bugs = {
+      {pack + own + "  st.global.u64 [%rd7], %rd10;\n", "%rd10 is used"},
+      {pack + "  add.u64 %rd13, %rd12, 1;\n", "%rd12 is used"},
+      {pack + unpack + "  add.u32 %v8, %v5, 1;\n", "%v5 is used"},
+      {pack + own + "  mov.b64 %rd11, 0;\n  st.global.u64 [%rd7], %rd12;\n", "%rd12 is used"}};
+  for (const Bug& each : bugs) {
+    SCOPED_TRACE(each.use);
+    EXPECT_THAT(fault_of(stored + load + each.use + wait),
+                HasSubstr(each.says + " while tcgen05.ld still writes it: tcgen05.wait::ld has not been executed"));
+    EXPECT_EQ(fault_of(stored + load + wait + each.use), "");
+  }
+  // A copy may be written, and is then none.
+  for (const std::string& over : {std::string("  mov.b64 %rd10, 0;\n"), std::string("  cvt.u64.u32 %rd10, %r0;\n")})
+    EXPECT_EQ(fault_of(stored + load + pack + over + "  add.u64 %rd13, %rd10, 1;\n" + wait), "");
+  fmt::print("{} planted bugs found\n{} clean twins untouched\n", bugs.size(), bugs.size() + 4);
 }
 
 TEST(Tcgen05, MistakesWithAllocations) {

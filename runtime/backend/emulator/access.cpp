@@ -39,7 +39,8 @@ struct Access {
   AccessKind kind;
   uint64_t size_bytes;
 
-  void fail(FaultKind fault, unsigned lane, Space space, uint64_t address, std::string_view why) const {
+  void fail(FaultKind fault, unsigned lane, Space space, uint64_t address, std::string_view why,
+            const Object* object = nullptr) const {
     report(warp,
            {.kind = fault,
             .message = fmt::format("{}-byte {} at {:#x}{}{} {}", size_bytes, text(kind), address,
@@ -49,7 +50,8 @@ struct Access {
             .has_address = true,
             .space = space,
             .address = address,
-            .access_bytes = static_cast<uint32_t>(size_bytes)});
+            .access_bytes = static_cast<uint32_t>(size_bytes),
+            .object = object});
   }
 
   // False after a fault.
@@ -68,7 +70,23 @@ struct Access {
 bool find_range(const Access& access, unsigned lane, Space space, uint64_t offset, uint64_t shown,
                 const ObjectTable& table, CachedRange& range) {
   const Object* object = table.find(offset);
-  if (!object || offset < object->begin || offset >= object->begin + object->size_bytes) {
+  const bool is_inside = object && offset >= object->begin && offset < object->begin + object->size_bytes;
+  if (space == Space::shared) {
+    const Held held = held_objects(*access.warp.cta->launch, access.code);
+    if (is_inside && !held.allows(*object)) {
+      access.fail(FaultKind::out_of_bounds, lane, space, shown,
+                  held.object
+                      ? fmt::format("is in '{}', but its address is derived from '{}'", object->name, held.object->name)
+                      : fmt::format("is in '{}', from which its address is not derived", object->name),
+                  held.object);
+      return false;
+    }
+    if (!is_inside && held.object && shown >> kWindowShift == 0) {
+      access.fail(FaultKind::out_of_bounds, lane, space, shown, "is outside of every object", held.object);
+      return false;
+    }
+  }
+  if (!is_inside) {
     if (space == Space::global && shown < 4096)
       access.fail(FaultKind::null_address, lane, space, shown, "goes through a null pointer");
     else if (access.code.space == Space::shared && shown >> kWindowShift != 0)
@@ -82,7 +100,7 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
     access.fail(FaultKind::use_after_free, lane, space, shown, "touches freed memory");
     return false;
   }
-  range = {object->begin, object->begin + object->size_bytes - 1, object->read_only};
+  range = {object->begin, object->begin + object->size_bytes - 1, object->read_only, object->promised_align};
   if (offset + access.size_bytes - 1 > range.last) {
     access.fail(FaultKind::out_of_bounds, lane, space, shown, "runs over the end of its object");
     return false;
@@ -159,6 +177,36 @@ bool check_local(const Access& access, unsigned lane, uint64_t offset) {
 
 }  // namespace
 
+Held held_objects(const Launch& launch, const Code& code) {
+  if (launch.held == nullptr) return {};
+  const uint32_t set = launch.held->sets[code.address];
+  if (set == 0) return {};
+  const std::vector<uint64_t>& begins = launch.held->begins[set];
+  const Object* only = begins.size() == 1 ? launch.shared.objects.find(begins.front()) : nullptr;
+  return {&begins, only && only->begin == begins.front() ? only : nullptr};
+}
+
+void note_promise(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
+                  unsigned align_bytes, const Promise& promise, AccessKind kind) {
+  if (promise.align_bytes == 0 || align_bytes <= promise.align_bytes) return;
+  const std::pair key{promise.begin, align_bytes};
+  if (!warp.cta->noted.insert(key).second) return;
+  Launch& launch = *warp.cta->launch;
+  {
+    std::lock_guard lock(launch.mutex);
+    if (!launch.noted.insert(key).second) return;
+  }
+  note(warp, {.kind = FaultKind::layout_alignment,
+              .message = fmt::format("{}-byte {} at {:#x} of .shared needs a multiple of {}; its object declares {}: "
+                                     "declare it with alignas({})",
+                                     size_bytes, text(kind), address, align_bytes, promise.align_bytes, align_bytes),
+              .lane = lane,
+              .has_address = true,
+              .space = code.space == Space::generic ? Space::generic : Space::shared,
+              .address = address,
+              .access_bytes = static_cast<uint32_t>(size_bytes)});
+}
+
 void locate_unchecked(Warp& warp, const Code& code, uint32_t mask, unsigned size_bytes, Places& places) {
   compute_addresses(warp, code, places.address);
   locate_at_unchecked(warp, code, mask, size_bytes, places);
@@ -183,7 +231,7 @@ void locate_at_unchecked(Warp& warp, const Code& code, uint32_t mask, uint64_t s
       switch (code.space == Space::generic ? space_of(offset) : code.space) {
         case Space::shared:
         case Space::shared_cluster:
-          if (Cta* owner = owner_of(cta, offset); owner && inside(offset, cta.shared_bytes))
+          if (Cta* owner = owner_of(cta, code.space, offset); owner && inside(offset, cta.shared_bytes))
             place = owner->shared + offset;
           break;
         case Space::local:
@@ -246,8 +294,8 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
     if (space == Space::global) offset -= kGlobalBase;
     if (space == Space::shared_cluster) space = Space::shared;
     Cta* owner = &cta;
-    if (space == Space::shared && offset >> kRankShift && offset >> kWindowShift == 0) {
-      owner = owner_of(cta, offset);
+    if (space == Space::shared && offset >> kWindowShift == 0) {
+      owner = owner_of(cta, code.space, offset);
       if (!owner) {
         access.fail(FaultKind::out_of_bounds, i, space, places.address[i], "is in no CTA of the cluster");
         return false;
@@ -272,6 +320,8 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
           return false;
         }
         range_space = space;
+        if (space == Space::shared && (wanted & kCheckAlignment))
+          note_promise(warp, code, i, shown, size_bytes, align_bytes, {range.begin, range.promised_align}, kind);
       }
       if (space == Space::local && !check_local(access, i, offset)) return false;
       if (kind != AccessKind::load && space != Space::local && (range.read_only || space == Space::constant)) {

@@ -1,6 +1,8 @@
 // From an address to host memory, with or without the sanitizer. Shared by loads, stores and atomics.
 #pragma once
 
+#include <algorithm>
+
 #include "analyzer/ptx/access_kind.hpp"
 #include "runtime/backend/emulator/state.hpp"
 
@@ -47,6 +49,25 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
 // Whether the lanes' addresses are multiples of `size_bytes`, a power of two; false after a fault.
 bool check_alignment(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses, unsigned size_bytes,
                      AccessKind kind);
+
+// What an address in shared memory may point into.
+struct Held {
+  const std::vector<uint64_t>* begins = nullptr;  // of objects; null: anything
+  const Object* object = nullptr;                 // where it is one
+
+  bool allows(const Object& found) const {
+    return begins == nullptr || std::ranges::find(*begins, found.begin) != begins->end();
+  }
+};
+Held held_objects(const Launch& launch, const Code& code);
+// Where an object in shared memory begins, and what alignment it declares.
+struct Promise {
+  uint64_t begin = 0;
+  uint32_t align_bytes = 0;
+};
+// Notes that an access needs a multiple of `align_bytes` where the object declares less; once for each object.
+void note_promise(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
+                  unsigned align_bytes, const Promise& promise, AccessKind kind);
 
 // Race detection for `lane` only, after locate_checked: nothing where `places` has no history.
 void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);

@@ -18,6 +18,7 @@ struct AddressOperand {
   uint64_t immediate = 0;
   bool wide = false, narrow = false;
   ptx::Space space = ptx::Space::generic;
+  uint32_t number = 0;  // Code::address
 };
 
 enum class AsyncAction : uint8_t {

@@ -44,6 +44,7 @@ bool find_side(Warp& warp, const Code& code, const AddressOperand& operand, unsi
   if (is_shared(operand.space, address)) {
     Code part = code;
     part.space = operand.space;
+    part.address = operand.number;
     if (!find_shared(warp, part, lane, address, size_bytes, align_bytes, side.shared)) return false;
     side.bytes = side.shared.cta->shared + side.shared.offset;
     side.shadow = side.shared.cta->shared_shadow.data() + side.shared.offset;
@@ -52,6 +53,7 @@ bool find_side(Warp& warp, const Code& code, const AddressOperand& operand, unsi
   Code part = code;
   part.a = operand.ref;
   part.space = operand.space;
+  part.address = operand.number;
   Places places;
   places.address[lane] = address;
   if (warp.cta->launch->checked) {
@@ -208,6 +210,7 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     SharedPlace place;
     Code part = code;
     part.space = form.barrier.space;
+    part.address = form.barrier.number;
     if (warp.cta->stopped || !find_shared(warp, part, lane, address_of(warp, form.barrier, lane), 8, 8, place)) return;
     Mbarrier* barrier = find_mbarrier(warp, lane, place);
     if (!barrier) return;
@@ -248,6 +251,7 @@ void count_at_barrier(Warp& warp, const Code& code, const AsyncForm& form, unsig
   SharedPlace place;
   Code part = code;
   part.space = form.barrier.space;
+  part.address = form.barrier.number;
   if (find_shared(warp, part, lane, address, 8, 8, place))
     complete_at(warp, code, lane, place, to, size_bytes, counted_bytes);
 }
@@ -260,9 +264,7 @@ void for_each_target(Warp& warp, const AsyncForm& form, unsigned lane, Visit&& v
   for_lanes(ctas, [&](unsigned rank) {
     visit([&](const AddressOperand& operand) {
       const uint64_t address = address_of(warp, operand, lane);
-      if (!form.multicasts) return address;
-      const uint64_t window = address & ~kWindowMask;
-      return window | uint64_t{rank + 1} << kRankShift | (address & kRankOffsetMask);
+      return form.multicasts ? address_in(address, rank) : address;
     });
   });
 }
@@ -574,7 +576,7 @@ void cancel(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
     for (uint64_t rank = 0; rank < ranks && !warp.cta->stopped; ++rank) {
       const auto address = [&](const AddressOperand& operand) {
         const uint64_t own = address_of(warp, operand, lane);
-        return form.multicasts ? (own & ~kWindowMask) | (rank + 1) << kRankShift | (own & kRankOffsetMask) : own;
+        return form.multicasts ? address_in(own, rank) : own;
       };
       Side to;
       if (!find_side(warp, code, form.to, lane, address(form.to), sizeof answer, 16, AccessKind::store, to)) return;
@@ -618,6 +620,7 @@ void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_
     SharedPlace place;
     Code part = code;
     part.space = form.barrier.space;
+    part.address = form.barrier.number;
     if (find_shared(warp, part, lane, address_of(warp, form.barrier, lane), 8, 8, place))
       complete_at(warp, code, lane, place, to, size_bytes, size_bytes);
   });
@@ -670,16 +673,23 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
       return fail(FaultKind::out_of_bounds, "are outside of shared memory");
     place.offset &= kWindowMask;
   }
-  place.cta = owner_of(*warp.cta, place.offset);
+  place.cta = owner_of(*warp.cta, code.space, place.offset);
   if (!place.cta) return fail(FaultKind::out_of_bounds, "are in no CTA of the cluster");
   if (checks(*warp.cta, kCheckAlignment) && place.offset % align_bytes)
     return fail(FaultKind::misaligned, fmt::format("are not aligned to {}", align_bytes));
   if (place.offset > warp.cta->shared_bytes || size_bytes > warp.cta->shared_bytes - place.offset)
     return fail(FaultKind::out_of_bounds, "are outside of the CTA's shared memory");
   if (!checks(*warp.cta, kCheckBounds)) return true;
-  const Object* object = warp.cta->launch->shared.objects.find(place.offset);
+  const Launch& launch = *warp.cta->launch;
+  const Object* object = launch.shared.objects.find(place.offset);
   if (!object || place.offset < object->begin || place.offset - object->begin + size_bytes > object->size_bytes)
     return fail(FaultKind::out_of_bounds, "are not within one object");
+  if (const Held held = held_objects(launch, code); !held.allows(*object))
+    return fail(FaultKind::out_of_bounds,
+                fmt::format("are in '{}', from which their address is not derived", object->name));
+  if (checks(*warp.cta, kCheckAlignment))
+    note_promise(warp, code, lane, place.offset, size_bytes, align_bytes, {object->begin, object->promised_align},
+                 AccessKind::store);
   return true;
 }
 

@@ -55,11 +55,12 @@ void set_specials(Warp& warp) {
   uniform(SpecialSlot::explicit_cluster, launch.explicit_cluster ? kFull : 0);
   uniform(SpecialSlot::grid_workspace_hi, static_cast<uint32_t>(launch.grid_workspace >> 32));
   uniform(SpecialSlot::grid_workspace_lo, static_cast<uint32_t>(launch.grid_workspace));
-  uniform(SpecialSlot::reserved_shared, static_cast<uint32_t>(launch.reserved_shared));
+  uniform(SpecialSlot::reserved_shared, static_cast<uint32_t>(launch.reserved_shared | cta.rank << kRankShift));
   uniform(SpecialSlot::zero, 0);
   std::fill_n(at<uint32_t>(warp, special_ref(SpecialSlot::zero)), 2 * kLanes, 0u);
   uniform(SpecialSlot::one, 1);
-  uniform(SpecialSlot::total_smem, static_cast<uint32_t>(cta.shared_bytes));
+  uniform(SpecialSlot::total_smem, launch.total_shared_bytes);
+  uniform(SpecialSlot::aggregate_smem, launch.total_shared_bytes + static_cast<uint32_t>(kReservedSharedBytes));
   uniform(SpecialSlot::dynamic_smem, launch.shape.dynamic_shared_bytes);
   std::fill_n(at<uint64_t>(warp, special_ref(SpecialSlot::gridid)), kLanes, uint64_t{1});
 }
@@ -71,8 +72,7 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn) {
   cta->launch = &launch;
   const uint64_t threads = launch.shape.block.count();
   const auto warp_count = static_cast<uint32_t>((threads + kLanes - 1) / kLanes);
-  for (const Object& object : launch.shared.objects.objects)
-    cta->shared_bytes = std::max(cta->shared_bytes, object.begin + object.size_bytes);
+  cta->shared_bytes = launch.shared_bytes;
   constexpr uint64_t kSharedAlign = 1024;
   cta->shared_storage.resize(cta->shared_bytes + kSharedAlign);
   auto begin =
@@ -90,7 +90,9 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn) {
     uint64_t first = uint64_t{index} * kLanes, lanes = std::min<uint64_t>(kLanes, threads - first);
     warp->exists = lanes == kLanes ? kFull : (1u << lanes) - 1;
     const ProgramImage& image = *launch.image;
-    warp->base[1] = const_cast<uint8_t*>(image.constants.data());
+    const auto& constants =
+        launch.constants.empty() ? image.constants : launch.constants[turn % launch.constants.size()];
+    warp->base[1] = const_cast<uint8_t*>(constants.data());
     warp->base[2] = warp->specials;
     warp->undefined[1] = warp->undefined[2] = const_cast<uint32_t*>(image.zeros.data());
     warp->origin[1] = warp->origin[2] = const_cast<uint32_t*>(image.zeros.data());
@@ -128,7 +130,7 @@ void restart(Cta& cta, uint64_t turn) {
   cta.random = Random(Random(launch.options.schedule_seed)() + turn);
   std::memset(cta.shared, kPoison, cta.shared_bytes);
   std::fill(cta.shared_shadow.begin(), cta.shared_shadow.end(), uint8_t{0});
-  if (launch.reserved_shared) {
+  if (launch.image->uses_reserved_shared) {
     std::memset(cta.shared + launch.reserved_shared, 0, kReservedSharedBytes);
     std::memset(cta.shared_shadow.data() + launch.reserved_shared, 0xff, kReservedSharedBytes);
   }

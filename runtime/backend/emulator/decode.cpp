@@ -81,13 +81,16 @@ Ref Decoder::slot(ptx::RegId id, uint8_t component) {
 
 Ref Decoder::constant(uint64_t value, unsigned bytes) {
   auto [it, fresh] = constants_.try_emplace({value, bytes}, kNoRef);
-  if (!fresh) return it->second;
+  if (fresh) it->second = new_constant(value, bytes);
+  return it->second;
+}
+
+Ref Decoder::new_constant(uint64_t value, unsigned bytes) {
   size_t begin = image_.constants.size();
   image_.constants.resize(begin + size_t{units(bytes)} * kUnitBytes);
   for (unsigned lane = 0; lane < kLanes; ++lane)
     std::memcpy(image_.constants.data() + begin + size_t{lane} * bytes, &value, std::min(bytes, 8u));
-  it->second = kConstantRef | static_cast<uint32_t>(begin / kUnitBytes);
-  return it->second;
+  return kConstantRef | static_cast<uint32_t>(begin / kUnitBytes);
 }
 
 void Decoder::emit(const Code& code) {

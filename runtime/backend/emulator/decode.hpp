@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analyzer/ptx/validate.hpp"
@@ -56,6 +57,7 @@ class Decoder {
   void scales(MatrixForm& form);
   void sparse(MatrixForm& form);
   void find_watched();
+  std::vector<std::pair<ptx::RegId, ptx::RegId>> moves_of(const ptx::Instruction& instruction) const;
   void watch();
   bool warpgroup(Code& code, MatrixForm& form);
   bool stack(Code& code);
@@ -91,6 +93,7 @@ class Decoder {
   ptx::Operand element(const ptx::Operand& operand, unsigned index) const;
   RegisterList add_refs(const std::vector<Ref>& refs);
   Ref constant(uint64_t value, unsigned bytes);
+  Ref new_constant(uint64_t value, unsigned bytes);
   Ref source(const ptx::Operand& operand, ptx::Type type);
   Ref predicate(const ptx::Operand& operand, bool& flipped);
   Ref sum(Ref base, uint64_t offset, unsigned bytes);
@@ -100,7 +103,7 @@ class Decoder {
   Ref destination_predicate(const ptx::Operand& operand);
   bool address(Code& code, const ptx::Operand& operand, ptx::Space space);
   Ref special(const ptx::Operand& operand, unsigned bytes);
-  uint64_t variable_address(ptx::VariableId id, ptx::Space as) const;  // of one that does not live in a frame
+  Ref variable_address(ptx::VariableId id, ptx::Space as, uint64_t addend, unsigned bytes);  // of none in a frame
   void add_register(std::vector<CallValue>& values, ptx::RegId id, uint8_t component);
   void add_parameter(std::vector<CallValue>& values, ptx::VariableId id);
   void add_argument(std::vector<CallValue>& values, const ptx::Operand& operand);
@@ -134,6 +137,7 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   std::vector<std::vector<Ref>> slots_;  // by function and RegId
   std::map<std::pair<uint64_t, unsigned>, Ref> constants_;
+  std::map<std::tuple<ptx::VariableId, uint64_t, unsigned>, Ref> shared_constants_;
   std::vector<uint32_t> code_of_;  // by InstructionId of the current function
   std::set<ptx::RegId> watched_;   // registers of wgmma in the current function
   bool next_meets_ = false;

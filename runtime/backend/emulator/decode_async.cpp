@@ -19,19 +19,16 @@ template <class T>
 void map_address(Warp& warp, const Code& code, uint32_t mask) {
   const T* a = at<const T>(warp, code.a);
   const uint32_t* rank = at<const uint32_t>(warp, code.b);
-  for_lanes(mask, [&](unsigned lane) {
-    const uint64_t window = static_cast<uint64_t>(a[lane]) & ~kWindowMask;
-    at<T>(warp, code.dst)[lane] =
-        static_cast<T>(window | uint64_t{rank[lane] + 1} << kRankShift | (a[lane] & kRankOffsetMask));
-  });
+  for_lanes(mask,
+            [&](unsigned lane) { at<T>(warp, code.dst)[lane] = static_cast<T>(address_in(a[lane], rank[lane])); });
 }
 
 template <class T>
 void rank_of_address(Warp& warp, const Code& code, uint32_t mask) {
   const T* a = at<const T>(warp, code.a);
   for_lanes(mask, [&](unsigned lane) {
-    const auto rank = static_cast<uint32_t>((static_cast<uint64_t>(a[lane]) & kWindowMask) >> kRankShift);
-    at<uint32_t>(warp, code.dst)[lane] = rank ? rank - 1 : warp.cta->rank;
+    at<uint32_t>(warp, code.dst)[lane] =
+        static_cast<uint32_t>((static_cast<uint64_t>(a[lane]) & kWindowMask) >> kRankShift);
   });
 }
 

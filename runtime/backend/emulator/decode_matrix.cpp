@@ -20,6 +20,7 @@ using ptx::Type;
 // The registers that products of this function use, as accumulators or for A, and that tcgen05.ld writes.
 void Decoder::find_watched() {
   watched_.clear();
+  std::set<ptx::RegId> loaded;
   for (const ptx::Instruction& instruction : function_->instructions) {
     const bool product = instruction.op == Op::wgmma && function_->has(instruction, Mod::mma_async);
     const bool load = instruction.op == Op::tcgen05 && function_->has(instruction, Mod::ld);
@@ -28,12 +29,41 @@ void Decoder::find_watched() {
     if (!read_operands()) continue;
     for (const ptx::MatchedOperand& operand : operands_) {
       const Purpose purpose = operand.spec.purpose;
-      if (load && purpose == Purpose::reduction) watched_.insert(operand.operand.id);
+      if (load && purpose == Purpose::reduction) loaded.insert(operand.operand.id);
       if (purpose != Purpose::result && purpose != Purpose::a) continue;
       for (const Operand& each : function_->children(operand.operand))
-        if (each.kind == OperandKind::reg) watched_.insert(each.id);
+        if (each.kind == OperandKind::reg) {
+          watched_.insert(each.id);
+          if (load) loaded.insert(each.id);
+        }
     }
   }
+  // And what moves make of the registers of loads.
+  for (size_t before = 0; before != loaded.size();) {
+    before = loaded.size();
+    for (const ptx::Instruction& instruction : function_->instructions)
+      for (const auto& [to, from] : moves_of(instruction))
+        if (loaded.contains(from)) loaded.insert(to);
+  }
+  watched_.insert(loaded.begin(), loaded.end());
+}
+
+// Registers that a `mov` writes, each with the one whose bits it gets: a list of registers packs them, or takes a
+// register apart.
+std::vector<std::pair<ptx::RegId, ptx::RegId>> Decoder::moves_of(const ptx::Instruction& instruction) const {
+  std::vector<std::pair<ptx::RegId, ptx::RegId>> moves;
+  if (instruction.op != Op::mov || instruction.operand_count != 2) return moves;
+  const Operand& to = function_->operand_pool[instruction.first_operand];
+  const Operand& from = function_->operand_pool[instruction.first_operand + 1];
+  const unsigned targets = element_count(to), sources = element_count(from);
+  for (unsigned t = 0; t < targets; ++t)
+    for (unsigned s = 0; s < sources; ++s) {
+      const Operand target = element(to, t), source = element(from, s);
+      if (targets == sources && t != s) continue;
+      if (target.kind == OperandKind::reg)
+        moves.emplace_back(target.id, source.kind == OperandKind::reg ? source.id : ptx::kNone);
+    }
+  return moves;
 }
 
 // Before an instruction that names such a register: a look whether a product still uses it. A move needs no fence:
@@ -41,20 +71,34 @@ void Decoder::find_watched() {
 void Decoder::watch() {
   if (watched_.empty() || instruction_->op == Op::wgmma) return;
   Code code;
-  code.list = static_cast<uint32_t>(image_.watched.size());
-  flow::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
-    if (watched_.contains(operand.id))
-      image_.watched.push_back({slot(operand.id, 0), written && instruction_->op != Op::mov});
-  });
-  code.target = static_cast<uint32_t>(image_.watched.size()) - code.list;
+  if (instruction_->op == Op::mov) {
+    code.list = static_cast<uint32_t>(image_.moved.size());
+    const auto ref = [&](ptx::RegId id) {
+      return id != ptx::kNone && watched_.contains(id) ? slot(id, 0) : MovedRegister::kUnwatched;
+    };
+    for (const auto& [to, from] : moves_of(*instruction_))
+      if (watched_.contains(to) || (from != ptx::kNone && watched_.contains(from)))
+        image_.moved.push_back({ref(to), ref(from)});
+    code.target = static_cast<uint32_t>(image_.moved.size()) - code.list;
+    code.checked = [](Warp& warp, const Code& each, uint32_t) {
+      if (checks(*warp.cta, kCheckRaces))
+        move_registers(warp, {warp.cta->launch->image->moved.data() + each.list, each.target});
+    };
+  } else {
+    code.list = static_cast<uint32_t>(image_.watched.size());
+    flow::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
+      if (watched_.contains(operand.id)) image_.watched.push_back({slot(operand.id, 0), written});
+    });
+    code.target = static_cast<uint32_t>(image_.watched.size()) - code.list;
+    code.checked = [](Warp& warp, const Code& each, uint32_t) {
+      if (checks(*warp.cta, kCheckRaces))
+        watch_registers(warp, warp.cta->launch->image->watched.data() + each.list, each.target);
+    };
+  }
   if (code.target == 0) return;
   code.counts = false;
   code.undefined = Undefined::handler;
   code.run = [](Warp&, const Code&, uint32_t) {};
-  code.checked = [](Warp& warp, const Code& each, uint32_t) {
-    if (checks(*warp.cta, kCheckRaces))
-      watch_registers(warp, warp.cta->launch->image->watched.data() + each.list, each.target);
-  };
   code.guard = instruction_->guard ? slot(instruction_->guard.reg, 0) : kNoRef;
   code.guard_flip = instruction_->guard.negated ? 0xffffffff : 0;
   code.meeting = next_meets_;

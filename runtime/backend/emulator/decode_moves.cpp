@@ -117,7 +117,7 @@ void test_space(Warp& warp, const Code& code, uint32_t mask) {
     bool holds = code.immediate ? window == code.immediate : !other;
     if (code.space == ptx::Space::shared && holds) {
       uint64_t offset = a[i] & (sizeof(T) == 4 ? (1u << kNarrowWindowShift) - 1 : kWindowMask);
-      holds = owner_of(*warp.cta, offset) == warp.cta;
+      holds = owner_of(*warp.cta, ptx::Space::generic, offset) == warp.cta;
     }
     bits |= uint32_t{holds} << i;
   });

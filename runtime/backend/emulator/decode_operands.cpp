@@ -118,7 +118,7 @@ AddressOperand Decoder::address_operand(Purpose purpose) {
   const Space space = given->spec.role == Role::tensor_memory ? Space::shared : given->spec.space;
   Code code;
   if (!address(code, given->operand, space)) refuse("an address that no instruction of this kind takes");
-  return {code.a, code.immediate, code.wide_address, code.narrow, code.space};
+  return {code.a, code.immediate, code.wide_address, code.narrow, code.space, code.address};
 }
 
 // Of a tensor map, which may be in any space.
@@ -127,7 +127,7 @@ AddressOperand Decoder::generic_address_operand(Purpose purpose) {
   if (given == nullptr) return {};
   Code code;
   if (!address(code, given->operand, Space::generic)) refuse("an address that no instruction of this kind takes");
-  return {code.a, code.immediate, code.wide_address, code.narrow, code.space};
+  return {code.a, code.immediate, code.wide_address, code.narrow, code.space, code.address};
 }
 
 // {a, b, c, d}, the components of a vector register, or one register.
@@ -318,7 +318,7 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
       image_.uses_reserved_shared = true;
       return special_ref(SpecialSlot::reserved_shared);
     case S::aggr_smem_size:
-      return special_ref(SpecialSlot::total_smem);
+      return special_ref(SpecialSlot::aggregate_smem);
     case S::dynamic_smem_size:
       return special_ref(SpecialSlot::dynamic_smem);
     case S::total_smem_size:
@@ -330,19 +330,27 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
   return kZeroRef;
 }
 
-uint64_t Decoder::variable_address(ptx::VariableId id, Space as) const {
+// Its address plus `addend` as a constant slot. That of a shared variable gets its value when a launch begins.
+Ref Decoder::variable_address(ptx::VariableId id, Space as, uint64_t addend, unsigned bytes) {
   const ptx::Variable& variable = module_.variables[id];
-  uint64_t address = layout_.offset[id];
-  if (as != Space::generic) return address;
+  if (!layout_.placed[id]) refuse(fmt::format("'{}' has no address", variable.name));
+  const bool generic = as == Space::generic;
   switch (variable.space) {
-    case Space::shared:
-      return address + kSharedWindow;
+    case Space::shared: {
+      if (generic) addend += kSharedWindow;
+      auto [it, fresh] = shared_constants_.try_emplace({id, addend, bytes}, kNoRef);
+      if (fresh) {
+        it->second = new_constant(0, bytes);
+        image_.shared_constants.push_back({it->second, static_cast<uint8_t>(bytes), id, addend});
+      }
+      return it->second;
+    }
     case Space::constant:
-      return address + kConstWindow;
+      return constant(layout_.offset[id] + addend + (generic ? kConstWindow : 0), bytes);
     case Space::param:
-      return address + kParamWindow;
+      return constant(layout_.offset[id] + addend + (generic ? kParamWindow : 0), bytes);
     default:
-      return address;
+      return constant(layout_.offset[id] + addend, bytes);
   }
 }
 
@@ -406,8 +414,7 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
         refuse("the address of a local variable can only be moved");
         return kZeroRef;
       }
-      if (!layout_.placed[operand.id]) refuse(fmt::format("'{}' has no address", variable.name));
-      return constant(variable_address(operand.id, variable.space) + operand.value, bytes);
+      return variable_address(operand.id, variable.space, operand.value, bytes);
     }
     case OperandKind::function:
       return constant(kFunctionAddress + operand.id, bytes);
@@ -454,6 +461,8 @@ Ref Decoder::destination_predicate(const Operand& operand) {
 // [register + n], [variable + n], [n]
 bool Decoder::address(Code& code, const Operand& operand, Space space) {
   if (operand.kind != OperandKind::address) return false;
+  code.address = static_cast<uint32_t>(image_.addresses.size());
+  image_.addresses.push_back(operand.at);
   code.immediate = operand.value;
   code.wide_address = true;
   if (space == Space::param && !function_->is_entry) space = Space::local;
@@ -477,8 +486,7 @@ bool Decoder::address(Code& code, const Operand& operand, Space space) {
         else
           space = Space::local;
       } else {
-        if (!layout_.placed[operand.id]) refuse(fmt::format("'{}' has no address", variable.name));
-        code.a = constant(variable_address(operand.id, space), 8);
+        code.a = variable_address(operand.id, space, 0, 8);
       }
       break;
     }

@@ -256,6 +256,7 @@ struct Statistics {
 
 struct Outcome {
   std::vector<Fault> faults;  // in the order found; one per kind and instruction
+  std::vector<Fault> notes;   // the same of what did no harm: an alignment that nothing declares
   Statistics statistics;
   std::string output;  // what the kernel printed with vprintf
   bool ok() const { return faults.empty(); }
@@ -269,7 +270,8 @@ Result<Outcome> launch(const Program& program, std::string_view entry, const Lau
 Result<Outcome> launch_raw(const Program& program, std::string_view entry, const LaunchShape& shape,
                            std::span<const std::byte> parameters, const LaunchOptions& options = {});
 
-// Several lines for people: kind and rule, message, PTX line, source line, thread, object, the other side.
+// Several lines for people: kind and rule, message, PTX line, source line, thread, object, the other side. Of an
+// outcome the faults, then the notes.
 std::string render(const Fault& fault, std::string_view path);
 std::string render(const Outcome& outcome, std::string_view path);
 

@@ -155,13 +155,11 @@ bool already_reported(const Warp& warp, FaultKind kind) {
   return launch.reported.contains({static_cast<uint32_t>(kind), warp.pc});
 }
 
-void report(Warp& warp, FaultDetail detail) {
-  Cta& cta = *warp.cta;
-  Launch& launch = *cta.launch;
-  if (stops(detail.kind)) cta.stopped = true;
-  std::lock_guard lock(launch.mutex);
-  if (launch.faults.size() >= launch.options.max_faults) return;
-  if (!launch.reported.emplace(static_cast<uint32_t>(detail.kind), warp.pc).second) return;
+namespace {
+
+Fault fault_of(const Warp& warp, FaultDetail detail) {
+  const Cta& cta = *warp.cta;
+  const Launch& launch = *cta.launch;
   Fault fault;
   fault.kind = detail.kind;
   fault.message = std::move(detail.message);
@@ -172,6 +170,11 @@ void report(Warp& warp, FaultDetail detail) {
     fault.address = detail.address;
     fault.access_bytes = detail.access_bytes;
     name_object(warp, detail.space, detail.address, fault);
+    if (const Object* object = detail.object) {
+      fault.object = object->name;
+      fault.object_offset = static_cast<int64_t>((detail.address & kRankOffsetMask) - object->begin);
+      fault.object_bytes = object->size_bytes;
+    }
   }
   if (detail.has_other) {
     fault.has_other = true;
@@ -180,8 +183,28 @@ void report(Warp& warp, FaultDetail detail) {
                                    detail.other_warp, detail.other_lane);
     fault.other_message = std::move(detail.other_message);
   }
-  launch.faults.emplace_back(cta.number, std::move(fault));
+  return fault;
+}
+
+}  // namespace
+
+void report(Warp& warp, FaultDetail detail) {
+  Cta& cta = *warp.cta;
+  Launch& launch = *cta.launch;
+  if (stops(detail.kind)) cta.stopped = true;
+  std::lock_guard lock(launch.mutex);
+  if (launch.faults.size() >= launch.options.max_faults) return;
+  if (!launch.reported.emplace(static_cast<uint32_t>(detail.kind), warp.pc).second) return;
+  launch.faults.emplace_back(cta.number, fault_of(warp, std::move(detail)));
   if (launch.faults.size() >= launch.options.max_faults) launch.stop = true;
+}
+
+void note(Warp& warp, FaultDetail detail) {
+  Launch& launch = *warp.cta->launch;
+  std::lock_guard lock(launch.mutex);
+  if (launch.notes.size() >= launch.options.max_faults) return;
+  if (!launch.reported.emplace(static_cast<uint32_t>(detail.kind), warp.pc).second) return;
+  launch.notes.emplace_back(warp.cta->number, fault_of(warp, std::move(detail)));
 }
 
 void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes) {
@@ -218,11 +241,14 @@ void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes) {
   report(warp, std::move(detail));
 }
 
-std::string render(const Fault& fault, std::string_view path) {
+namespace {
+
+// `what` is "fault" or "note".
+std::string render(const Fault& fault, std::string_view path, std::string_view what) {
   auto rule_text = rule(fault.kind).empty() ? std::string(text(fault.kind))
                                             : fmt::format("{} [{}]", text(fault.kind), rule(fault.kind));
   std::string out =
-      fmt::format("{}:{}:{}: fault: {}: {}\n", path, fault.site.line, fault.site.column, rule_text, fault.message);
+      fmt::format("{}:{}:{}: {}: {}: {}\n", path, fault.site.line, fault.site.column, what, rule_text, fault.message);
   auto line = [&](std::string_view label, const std::string& value) {
     out += fmt::format("  {:<8}{}\n", label, value);
   };
@@ -241,9 +267,14 @@ std::string render(const Fault& fault, std::string_view path) {
   return out;
 }
 
+}  // namespace
+
+std::string render(const Fault& fault, std::string_view path) { return render(fault, path, "fault"); }
+
 std::string render(const Outcome& outcome, std::string_view path) {
   std::string out;
   for (const Fault& fault : outcome.faults) out += render(fault, path);
+  for (const Fault& note : outcome.notes) out += render(note, path, "note");
   return out;
 }
 

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -147,6 +149,7 @@ struct Code {
   ptx::Space space = ptx::Space::generic;
   uint32_t list = 0;       // ProgramImage::refs: vector elements, call arguments
   uint32_t target = 0;     // branch target, callee, table
+  uint32_t address = 0;    // number of its address operand; 0: none
   uint64_t immediate = 0;  // offset of an address, constants of lop3, prmt, ...
 };
 
@@ -184,16 +187,39 @@ struct CallSite {
 
 struct SharedLayout {
   ObjectTable objects;
-  uint32_t static_end = 0;  // first byte after the static objects
+  std::map<ptx::VariableId, uint32_t> places;  // of what the entry and its callees name
+  uint32_t end = 0;                            // where dynamic shared memory begins to count
   bool has_dynamic = false;
   std::string dynamic_name;
   uint32_t dynamic_begin = 0;
+  uint32_t dynamic_align = 0;  // as placed
+  uint32_t dynamic_slack = 0;  // from the first dynamic array to the last, which may be aligned to more
+};
+
+// A constant slot with the address of a shared variable, which depends on the entry and on the CTA's rank.
+struct SharedConstant {
+  Ref slot = kNoRef;
+  uint8_t bytes = 0;
+  ptx::VariableId variable = 0;
+  uint64_t addend = 0;
+};
+
+// The objects in shared memory that each address operand is derived from (homes.hpp), by where they begin.
+struct HeldAddresses {
+  std::vector<uint32_t> sets;                 // by number of the operand: one of `begins`, 0 for anything
+  std::vector<std::vector<uint64_t>> begins;  // ascending
 };
 
 struct EntryImage {
   EntryInfo info;
   uint32_t function = 0;
   SharedLayout shared;
+  // Found when a checked launch wants it.
+  struct Held {
+    std::once_flag once;
+    HeldAddresses addresses;
+  };
+  std::unique_ptr<Held> held = std::make_unique<Held>();
 };
 
 enum class SpecialSlot : uint32_t {
@@ -224,6 +250,7 @@ enum class SpecialSlot : uint32_t {
   zero,
   one,
   total_smem,
+  aggregate_smem,
   dynamic_smem,
   cluster_ctaid_x,
   cluster_ctaid_y,
@@ -272,7 +299,8 @@ struct ProgramImage {
   std::vector<Code> codes;
   std::vector<CodeSite> sites;  // parallel to codes
   std::vector<Ref> refs;
-  std::vector<std::string> refusals;  // what was met that cannot be run, each with its place
+  std::vector<ptx::Offset> addresses{0};  // address operands by their number: where they stand in the text
+  std::vector<std::string> refusals;      // what was met that cannot be run, each with its place
   std::vector<CallSite> calls;
   std::vector<VideoForm> videos;
   std::vector<MatrixForm> matrices;
@@ -280,24 +308,30 @@ struct ProgramImage {
   std::vector<TensorForm> tensors;
   std::vector<TextureForm> textures;
   std::vector<WatchedRegister> watched;
+  std::vector<MovedRegister> moved;
   std::vector<MbarrierForm> mbarriers;
   std::vector<std::array<Update, 2>> updates;  // of atomics: in shared memory, in global memory
   std::vector<std::vector<uint32_t>> tables;   // branch targets
   std::vector<FunctionImage> functions;        // by ptx::FunctionId
   std::vector<EntryImage> entries;
   std::vector<EntryInfo> infos;
-  std::vector<uint8_t> constants;               // slots
-  std::vector<uint32_t> zeros;                  // "nothing undefined" for constants and specials
-  ObjectTable constant_objects;                 // the .const bank
-  mutable std::vector<uint8_t> constant_bytes;  // the host may write them between launches
+  std::vector<uint8_t> constants;                // slots
+  std::vector<SharedConstant> shared_constants;  // those of `constants` that a launch fills in
+  std::vector<uint32_t> zeros;                   // "nothing undefined" for constants and specials
+  ObjectTable constant_objects;                  // the .const bank
+  mutable std::vector<uint8_t> constant_bytes;   // the host may write them between launches
   bool uses_grid_workspace = false, uses_reserved_shared = false, uses_heap = false;
   std::unordered_map<std::string, Variable> globals;
   std::map<Address, ImageUse> opaque_variables;  // of .texref, .surfref and .samplerref
 };
 
-// Shared memory of another CTA of the cluster: its rank plus one above the offset. Zero there means the own CTA.
+// Shared memory of a cluster: the CTA's rank lies above the offset, also in the addresses that a CTA has of its own
+// variables. So it is on devices, where kernels clear bits of the rank to reach another CTA.
 inline constexpr unsigned kRankShift = 24;
 inline constexpr uint64_t kRankOffsetMask = (uint64_t{1} << kRankShift) - 1;
+
+// What the system keeps at the begin of shared memory, from compute capability 9.0 on.
+inline constexpr uint64_t kReservedSharedBytes = 1024;
 
 // Code addresses of functions: what `mov.u64 %rd, f` gives and an indirect call takes.
 inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;

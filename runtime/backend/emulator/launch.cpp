@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/engine.hpp"
+#include "runtime/backend/emulator/homes.hpp"
+#include "runtime/backend/emulator/layout.hpp"
 #include "runtime/backend/emulator/waiting.hpp"
 #include "support/thread.hpp"
 
@@ -182,6 +184,70 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
   return {};
 }
 
+// The constants of a CTA of `rank`: addresses of shared variables hold it.
+std::vector<uint8_t> constants_of(const ProgramImage& image, const EntryImage& entry, uint64_t rank) {
+  std::vector<uint8_t> constants = image.constants;
+  for (const SharedConstant& each : image.shared_constants) {
+    const auto place = entry.shared.places.find(each.variable);
+    if (place == entry.shared.places.end()) continue;  // nothing that the entry reaches names it
+    const uint64_t address = each.addend + place->second + (rank << kRankShift);
+    uint8_t* slot = constants.data() + size_t{each.slot & kRefIndex} * kUnitBytes;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      std::memcpy(slot + size_t{lane} * each.bytes, &address, std::min<size_t>(each.bytes, 8));
+  }
+  return constants;
+}
+
+// Shared memory of a CTA: the entry's variables, the dynamic part, and what the system keeps.
+void lay_out_shared(Launch& launch) {
+  const ProgramImage& image = *launch.image;
+  const uint32_t sm = image.module->target_sm;
+  const SharedLayout& shared = launch.entry->shared;
+  const uint64_t base = reserved_shared_bytes(sm), dynamic_bytes = launch.shape.dynamic_shared_bytes;
+  launch.shared = shared;
+  if (shared.has_dynamic && dynamic_bytes)
+    launch.shared.objects.add({shared.dynamic_begin, dynamic_bytes + shared.dynamic_slack, shared.dynamic_name, true,
+                               false, shared.dynamic_align});
+  launch.shared_bytes = shared.end + dynamic_bytes;
+  const uint64_t unit = sm < 80 ? 256 : 128;  // in which it is allocated
+  const uint64_t total = (launch.shared_bytes - base + unit - 1) / unit * unit;
+  launch.total_shared_bytes = static_cast<uint32_t>(total);
+  if (image.uses_reserved_shared) {
+    // Before sm_90 it lies behind the rest.
+    launch.reserved_shared = base ? 0 : total;
+    launch.shared.objects.add({launch.reserved_shared, kReservedSharedBytes, "%reserved_smem", true, false});
+    launch.shared_bytes = std::max(launch.shared_bytes, launch.reserved_shared + kReservedSharedBytes);
+  }
+  if (image.shared_constants.empty()) return;
+  const uint64_t ranks = image.module->address_size == 64 ? launch.shape.cluster.count() : 1;
+  for (uint64_t rank = 0; rank < ranks; ++rank) launch.constants.push_back(constants_of(image, *launch.entry, rank));
+}
+
+// What each address operand is derived from, for the launches of `entry` with the check for bounds.
+const HeldAddresses& held_addresses(const ProgramImage& image, const EntryImage& entry) {
+  std::call_once(entry.held->once, [&] {
+    const Homes homes = find_homes(*image.module, entry.function);
+    HeldAddresses& held = entry.held->addresses;
+    held.sets.assign(image.addresses.size(), 0);
+    held.begins.emplace_back();  // 0: anything
+    for (uint32_t number = 1; number < image.addresses.size(); ++number) {
+      const auto home = homes.find(image.addresses[number]);
+      if (home == homes.end()) continue;
+      std::vector<uint64_t> begins;
+      for (ptx::VariableId id : home->second) {
+        const auto place = entry.shared.places.find(id);
+        if (place == entry.shared.places.end()) continue;
+        const bool is_dynamic = entry.shared.has_dynamic && place->second >= entry.shared.dynamic_begin;
+        begins.push_back(is_dynamic ? entry.shared.dynamic_begin : place->second);
+      }
+      const auto known = std::ranges::find(held.begins, begins);
+      held.sets[number] = static_cast<uint32_t>(known - held.begins.begin());
+      if (known == held.begins.end()) held.begins.push_back(std::move(begins));
+    }
+  });
+  return entry.held->addresses;
+}
+
 // With the visits of `lines`.
 Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
                                   std::span<const std::byte> parameters, std::span<const uint32_t> lines,
@@ -222,17 +288,8 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   }
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
-  launch.shared = entry.shared;
-  if (entry.shared.has_dynamic && shape.dynamic_shared_bytes)
-    launch.shared.objects.add(
-        {entry.shared.dynamic_begin, shape.dynamic_shared_bytes, entry.shared.dynamic_name, true, false});
-
-  if (image.uses_reserved_shared) {
-    for (const Object& each : launch.shared.objects.objects)
-      launch.reserved_shared = std::max(launch.reserved_shared, each.begin + each.size_bytes);
-    launch.reserved_shared = (launch.reserved_shared / 128 + 2) * 128;
-    launch.shared.objects.add({launch.reserved_shared, kReservedSharedBytes, "%reserved_smem", true, false});
-  }
+  lay_out_shared(launch);
+  if (options.checks & kCheckBounds) launch.held = &held_addresses(image, entry);
   if (image.uses_grid_workspace) {
     auto workspace = image.memory->allocate(kGridWorkspaceBytes, "workspace of the grid", 256);
     if (!workspace) return tl::unexpected(workspace.error());
@@ -266,6 +323,9 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   std::stable_sort(launch.faults.begin(), launch.faults.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
+  std::stable_sort(launch.notes.begin(), launch.notes.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (auto& [number, fault] : launch.notes) outcome.notes.push_back(std::move(fault));
   outcome.statistics = launch.statistics;
   outcome.output = std::move(launch.output);
   for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));

@@ -36,6 +36,10 @@ void drop_pages(uint8_t* bytes, uint64_t size_bytes) {
 }  // namespace
 
 uint32_t ObjectTable::add(Object object) {
+  if (is_packed) {
+    const auto at = std::ranges::upper_bound(objects, object.begin, {}, &Object::begin);
+    return static_cast<uint32_t>(objects.insert(at, std::move(object)) - objects.begin());
+  }
   uint64_t first = object.begin >> granule_shift;
   uint64_t last = (object.begin + (object.size_bytes ? object.size_bytes - 1 : 0)) >> granule_shift;
   if (granules.size() <= last) granules.resize(std::max<uint64_t>(last + 1, granules.size() * 3 / 2));
@@ -45,7 +49,16 @@ uint32_t ObjectTable::add(Object object) {
   return id;
 }
 
+const Object* ObjectTable::find_packed(uint64_t offset) const {
+  const auto behind = std::ranges::upper_bound(objects, offset, {}, &Object::begin);
+  return behind == objects.begin() ? nullptr : &*std::prev(behind);
+}
+
 const Object* ObjectTable::nearest(uint64_t offset) const {
+  if (is_packed) {
+    const Object* object = find_packed(offset);
+    return object || objects.empty() ? object : &objects.front();
+  }
   if (objects.empty() || granules.empty()) return nullptr;
   uint64_t granule = std::min<uint64_t>(offset >> granule_shift, granules.size() - 1);
   for (uint64_t at = granule + 1; at-- > 0;)

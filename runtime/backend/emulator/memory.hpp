@@ -38,25 +38,33 @@ struct Object {
   std::string name;
   bool live = true;
   bool read_only = false;
+  uint32_t promised_align = 0;  // 0: what its place has
 };
 
 // A range of bytes with objects in it: global memory, a CTA's shared memory, the constant bank.
-// Finding an object: granule table, then exact bounds.
+// Finding an object: granule table, then exact bounds. Where objects may share a granule (`is_packed`) they are ordered
+// by where they begin.
 struct ObjectTable {
   unsigned granule_shift = 4;
+  bool is_packed = false;
   std::vector<uint32_t> granules;  // object index + 1, 0 for none
   std::vector<Object> objects;
 
-  // Objects must not share granules.
+  // Objects must not share granules, or not overlap where they are packed. The number of the object; of packed ones it
+  // changes with the next.
   uint32_t add(Object object);
-  // The object whose granules hold `offset`, or null.
+  // The one object that may hold `offset`, or null.
   const Object* find(uint64_t offset) const {
+    if (is_packed) return find_packed(offset);
     uint64_t granule = offset >> granule_shift;
     if (granule >= granules.size() || granules[granule] == 0) return nullptr;
     return &objects[granules[granule] - 1];
   }
   // The object nearest to `offset`: the last one that begins at or before it, else the first; for messages.
   const Object* nearest(uint64_t offset) const;
+
+ private:
+  const Object* find_packed(uint64_t offset) const;
 };
 
 class Memory {

@@ -65,6 +65,7 @@ struct Fragment {
 struct CachedRange {
   uint64_t begin = 1, last = 0;  // offsets of the first and the last byte; empty
   bool read_only = false;
+  uint32_t promised_align = 0;  // Object::promised_align
 };
 
 struct Origin {
@@ -208,6 +209,7 @@ struct Cta {
   uint64_t polls = 0;                           // reads of what other CTAs may write: strong loads, atomics, nanosleep
   unsigned timeouts = 0;                        // of waits for an mbarrier since one completed a phase
   std::vector<Origin> origins;
+  std::set<std::pair<uint64_t, unsigned>> noted;  // of Launch::noted
   size_t next_warp = 0;
   std::vector<uint32_t> priority;  // of the adversarial schedule: warps, the one that goes first first
   bool stopped = false;            // by a fault
@@ -234,14 +236,20 @@ struct Launch {
   std::unique_ptr<LaunchOrder> order;      // with the check for races only
   std::unique_ptr<AccessHistory> history;  // of global memory
   bool explicit_cluster = false;
-  Address grid_workspace = 0;    // of a module that asks for it
-  uint64_t reserved_shared = 0;  // the same; an offset
+  Address grid_workspace = 0;                   // of a module that asks for it
+  uint64_t reserved_shared = 0;                 // the same; an offset
+  uint64_t shared_bytes = 0;                    // of a CTA, from the first byte that the system keeps
+  uint32_t total_shared_bytes = 0;              // %total_smem_size
+  const HeldAddresses* held = nullptr;          // with the check for bounds only
+  std::vector<std::vector<uint8_t>> constants;  // by rank, where addresses of shared variables are among them
 
   std::atomic<uint64_t> next_cluster = 0;  // the first that has neither begun nor been cancelled
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
   std::mutex mutex;                                  // of what follows
   std::vector<std::pair<uint64_t, Fault>> faults;    // by CTA
+  std::vector<std::pair<uint64_t, Fault>> notes;     // the same
+  std::set<std::pair<uint64_t, unsigned>> noted;     // objects in shared memory, and the alignment that they need
   std::set<std::pair<uint32_t, uint32_t>> reported;  // kind, pc
   std::string output;
   Statistics statistics;
@@ -249,7 +257,7 @@ struct Launch {
   std::map<VisitKey, Visit> visits;
 };
 
-inline constexpr uint64_t kGridWorkspaceBytes = 64, kReservedSharedBytes = 1024;
+inline constexpr uint64_t kGridWorkspaceBytes = 64;
 
 inline bool checks(const Cta& cta, uint32_t check) { return (cta.launch->options.checks & check) != 0; }
 
@@ -268,9 +276,11 @@ struct FaultDetail {
   uint32_t other_pc = 0xffffffff;
   uint32_t other_warp = 0, other_lane = 0;
   std::string other_message = {};
+  const Object* object = nullptr;  // in shared memory: to be named in place of the nearest
 };
 bool already_reported(const Warp& warp, FaultKind kind);
 void report(Warp& warp, FaultDetail detail);
+void note(Warp& warp, FaultDetail detail);  // for Outcome::notes
 Site site_of(const ProgramImage& image, uint32_t pc);
 uint32_t line_of(const ProgramImage& image, uint32_t pc);                   // of the PTX; 0 where it has none
 std::array<uint32_t, 3> block_of(const LaunchShape& shape, uint64_t turn);  // %ctaid
@@ -290,14 +300,19 @@ void note_accesses(Warp& warp, uint32_t lanes, ptx::Space space, const uint64_t*
 // A value with undefined bits decides something: `ref` is its slot.
 void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes);
 
-// Where `offset` of shared memory, which may name another CTA of the cluster, really is; null where there is no such
-// CTA.
-inline Cta* owner_of(Cta& cta, uint64_t& offset) {
+// Where `offset` of shared memory, an address in `space`, really is; null where the cluster has no such CTA. Without a
+// rank it is the own memory in .shared::cta, and that of the first CTA elsewhere.
+inline Cta* owner_of(Cta& cta, ptx::Space space, uint64_t& offset) {
   const uint64_t rank = offset >> kRankShift;
-  if (rank == 0) return &cta;
-  if (!cta.cluster || rank > cta.cluster->ctas.size()) return nullptr;
+  if (rank == 0 && (space == ptx::Space::shared || cta.rank == 0)) return &cta;
+  if (!cta.cluster || rank >= cta.cluster->ctas.size()) return nullptr;
   offset &= kRankOffsetMask;
-  return cta.cluster->ctas[rank - 1];
+  return cta.cluster->ctas[rank];
+}
+
+// The address of the same place in the CTA of `rank`.
+inline uint64_t address_in(uint64_t address, uint64_t rank) {
+  return (address & ~kWindowMask) | rank << kRankShift | (address & kRankOffsetMask);
 }
 
 // undefined.cpp: marks the destination of `code` for the lanes of `mask`, before it runs.

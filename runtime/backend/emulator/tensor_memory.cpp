@@ -102,6 +102,7 @@ void allocate(Warp& warp, const Code& code, uint32_t mask) {
   }
   Code part = code;
   part.space = form.place.space;
+  part.address = form.place.number;
   SharedPlace place;
   uint32_t address = 0;
   const std::vector<Cta*> ctas = ctas_of(warp, lane, form.of_pair);
@@ -363,10 +364,9 @@ void commit(Warp& warp, const Code& code, uint32_t mask) {
       if (warp.cta->stopped) return;
       Code part = code;
       part.space = form.place.space;
+      part.address = form.place.number;
       SharedPlace place;
-      const uint64_t target =
-          form.multicasts ? (address & ~kWindowMask) | uint64_t{rank + 1} << kRankShift | (address & kRankOffsetMask)
-                          : address;
+      const uint64_t target = form.multicasts ? address_in(address, rank) : address;
       if (!find_shared(warp, part, lane, target, 8, 8, place)) return;
       if (Mbarrier* barrier = find_mbarrier(warp, lane, place)) reached.emplace_back(place, barrier);
     });

@@ -46,10 +46,42 @@ void WarpgroupOrder::wait_loads() {
   std::erase_if(pending, [](const Pending& each) { return each.is_load; });
 }
 
+void WarpgroupOrder::forget_moved(const Frame* frame, uint32_t ref) {
+  std::erase_if(pending, [&](const Pending& each) { return each.is_moved && each.frame == frame && each.ref == ref; });
+}
+
+void move_registers(Warp& warp, std::span<const MovedRegister> moves) {
+  WarpgroupOrder& order = warp.warpgroup;
+  if (order.pending.empty()) return;
+  std::vector<Pending> handed_on;
+  const auto find = [&](uint32_t ref, auto&& is_it) {
+    return std::ranges::find_if(
+        order.pending, [&](const Pending& each) { return each.frame == warp.frame && each.ref == ref && is_it(each); });
+  };
+  for (const auto& [to, from] : moves) {
+    const auto source = find(from, [](const Pending& each) { return each.is_result; });
+    if (source == order.pending.end()) continue;
+    if (!source->is_load) {
+      report_pending(warp, *source, "used");
+      continue;
+    }
+    handed_on.push_back(*source);
+    handed_on.back().ref = to;
+    handed_on.back().is_moved = true;
+  }
+  for (const auto& [to, from] : moves) {
+    order.forget_moved(warp.frame, to);
+    const auto target = find(to, [](const Pending& each) { return each.is_result; });
+    if (target != order.pending.end()) report_pending(warp, *target, "written");
+  }
+  order.pending.insert(order.pending.end(), handed_on.begin(), handed_on.end());
+}
+
 void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t count) {
   WarpgroupOrder& order = warp.warpgroup;
   for (uint32_t i = 0; i < count; ++i) {
     const auto& [ref, written] = registers[i];
+    if (written) order.forget_moved(warp.frame, ref);
     for (const Pending& each : order.pending)
       if (each.frame == warp.frame && each.ref == ref && (written || each.is_result)) {
         report_pending(warp, each, written ? "written" : "used");
@@ -106,9 +138,11 @@ void start_product(Warp& warp, const MatrixForm& form) {
 }
 
 void start_load(Warp& warp, std::span<const uint32_t> registers) {
-  for (const uint32_t ref : registers)
+  for (const uint32_t ref : registers) {
+    warp.warpgroup.forget_moved(warp.frame, ref);
     warp.warpgroup.pending.push_back(
         {.frame = warp.frame, .ref = ref, .is_result = true, .is_load = true, .pc = warp.pc});
+  }
 }
 
 }  // namespace ptxkit::emulator

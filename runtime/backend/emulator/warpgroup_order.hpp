@@ -2,7 +2,9 @@
 // tcgen05.ld still writes, up to its wait::ld. PTX ISA 9.0, 9.7.15.7 and 9.7.16.8.
 //
 // Both run at once here; that their registers may not be touched yet is a mark on each, as with asynchronous copies.
-// The decoder puts a watch before every instruction that names such a register.
+// The decoder puts a watch before every instruction that names such a register. Compilers pack what tcgen05.ld gives by
+// `mov` before its wait, and ptxas makes no instruction of that: a move hands the mark on. The registers of wgmma may
+// not be read at all (9.7.15.7).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,12 @@ struct WatchedRegister {
   bool written = false;
 };
 
+// A register that a `mov` writes, and the one that it takes; kUnwatched where that is none that can be pending.
+struct MovedRegister {
+  static constexpr uint32_t kUnwatched = 0xffffffff;
+  uint32_t to = kUnwatched, from = kUnwatched;
+};
+
 struct WarpgroupOrder {
   // A register of a product or a load that has not been waited for.
   struct Pending {
@@ -28,6 +36,7 @@ struct WarpgroupOrder {
     uint32_t ref = 0;
     bool is_result = false;  // may not even be read
     bool is_load = false;    // of tcgen05.ld; else of a product
+    bool is_moved = false;   // a copy of such a register, which may be written
     uint32_t pc = 0;
     uint32_t shape_n = 0;
     uint64_t group = 0;  // number of commits before it
@@ -45,10 +54,12 @@ struct WarpgroupOrder {
   void commit() { ++commits; }
   void wait(uint64_t groups_left);
   void wait_loads();
+  void forget_moved(const Frame* frame, uint32_t ref);
 };
 
 // With the sanitizer: an instruction is about to use these registers; a product or a load is about to start.
 void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t count);
+void move_registers(Warp& warp, std::span<const MovedRegister> moves);
 void start_product(Warp& warp, const MatrixForm& form);
 void start_load(Warp& warp, std::span<const uint32_t> registers);
 
