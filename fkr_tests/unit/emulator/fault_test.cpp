@@ -342,12 +342,12 @@ TEST(Faults, ALaunchIsStoppedFromOutside) {
 
 TEST(Faults, EveryKindHasAPair) {
   // A leak is looked for on request: below. Races of the other two kinds: races_test.cpp. Handles: texture_test.cpp.
-  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. That a launch is stopped from outside: above. A note on an
-  // alignment: shared_layout_test.cpp.
+  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. That a launch is stopped from outside: above. Notes:
+  // shared_layout_test.cpp, tcgen05_test.cpp.
   std::set<FaultKind> covered{
-      FaultKind::leak,           FaultKind::global_race,     FaultKind::grid_race,   FaultKind::texture_handle,
-      FaultKind::surface_handle, FaultKind::wgmma_pending,   FaultKind::wgmma_fence, FaultKind::tensor_memory,
-      FaultKind::interrupted,    FaultKind::layout_alignment};
+      FaultKind::leak,           FaultKind::global_race,      FaultKind::grid_race,   FaultKind::texture_handle,
+      FaultKind::surface_handle, FaultKind::wgmma_pending,    FaultKind::wgmma_fence, FaultKind::tensor_memory,
+      FaultKind::interrupted,    FaultKind::layout_alignment, FaultKind::async_early};
   for (const Pair& each : pairs()) covered.insert(each.kind);
 #define FAULT(id, rule, stops, words) EXPECT_TRUE(covered.contains(FaultKind::id)) << #id;
 #include "runtime/backend/emulator/fault_kinds.def"

@@ -489,11 +489,14 @@ TEST(Tcgen05, MissingWaitOfALoad) {
   struct Bug {
     std::string load, use, verb;
   };
-  const std::vector<Bug> bugs = {{load, "  add.u32 %v8, %v2, 1;\n", "%v2 is used"},
-                                 {load, "  mov.u32 %v3, 1;\n", "%v3 is written"},
-                                 {load, "  add.u32 %v0, %r0, 1;\n", "%v0 is written"},
-                                 {load, "  st.global.u32 [%rd2], %v1;\n", "%v1 is used"},
-                                 {reduce, "  add.u32 %v8, %v9, 1;\n", "%v9 is used"}};
+  const std::vector<Bug> bugs = {
+      {load, "  add.u32 %v8, %v2, 1;\n  st.global.u32 [%rd2], %v8;\n", "%v8 is used"},
+      {load, "  mov.u32 %v3, 1;\n", "%v3 is written"},
+      {load, "  add.u32 %v0, %r0, 1;\n", "%v0 is written"},
+      {load, "  st.global.u32 [%rd2], %v1;\n", "%v1 is used"},
+      {reduce, "  add.u32 %v8, %v9, 1;\n  st.global.u32 [%rd2], %v8;\n", "%v8 is used"},
+      {load, "  setp.eq.u32 %p4, %v0, %v0;\n  @%p4 bra l;\nl:\n", "%p4 is used"},
+      {load, "  and.b32 %v8, %v1, 60;\n  add.u32 %v8, %v8, %r6;\n  ld.shared.u32 %v9, [%v8];\n", "%v8 is used"}};
   for (const Bug& each : bugs) {
     SCOPED_TRACE(each.use);
     EXPECT_THAT(fault_of(stored + each.load + each.use + wait),
@@ -503,7 +506,7 @@ TEST(Tcgen05, MissingWaitOfALoad) {
   fmt::print("{} planted bugs found\n{} clean twins untouched\n", bugs.size(), bugs.size());
 }
 
-// LLVM packs what a load gives before its wait, and takes it apart behind it.
+// LLVM packs what a load gives before its wait, and takes it apart behind it or even before, to convert it.
 TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
   const std::string stored = kAt + set(4) + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
                              ";\n  tcgen05.wait::st.sync.aligned;\n",
@@ -524,8 +527,8 @@ TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
   };
   const std::vector<Bug> bugs = {
       {pack + own + "  st.global.u64 [%rd7], %rd10;\n", "%rd10 is used"},
-      {pack + "  add.u64 %rd13, %rd12, 1;\n", "%rd12 is used"},
-      {pack + unpack + "  add.u32 %v8, %v5, 1;\n", "%v5 is used"},
+      {pack + own + "  add.u64 %rd13, %rd12, 1;\n  st.global.u64 [%rd7], %rd13;\n", "%rd13 is used"},
+      {pack + unpack + own + "  cvt.u16.u32 %rs1, %v5;\n  st.global.u16 [%rd7], %rs1;\n", "%rs1 is used"},
       {pack + own + "  mov.b64 %rd11, 0;\n  st.global.u64 [%rd7], %rd12;\n", "%rd12 is used"}};
   for (const Bug& each : bugs) {
     SCOPED_TRACE(each.use);
@@ -533,6 +536,17 @@ TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
                 HasSubstr(each.says + " while tcgen05.ld still writes it: tcgen05.wait::ld has not been executed"));
     EXPECT_EQ(fault_of(stored + load + wait + each.use), "");
   }
+  // So may what is computed of it, with a note: ptxas waits there.
+  const std::string add = "  mov.b64 {%v4, %v5}, %rd10;\n  add.u32 %v8, %v5, 1;\n  add.u32 %v9, %v8, 1;\n";
+  const Ran noted = run(stored + load + pack + add + wait + own + "  st.global.u32 [%rd7], %v9;\n");
+  ASSERT_TRUE(noted.outcome.ok()) << render(noted.outcome, "test.ptx");
+  ASSERT_EQ(noted.outcome.notes.size(), 1u);
+  EXPECT_EQ(noted.outcome.notes[0].kind, FaultKind::async_early);
+  EXPECT_THAT(
+      render(noted.outcome, "test.ptx"),
+      HasSubstr("note: asynchronous load is not waited for [F048]: %v5 is computed with before tcgen05.wait::ld"));
+  for (unsigned thread = 0; thread < 128; ++thread) EXPECT_EQ(noted.out[thread * 64], set_value(thread, 1) + 2);
+  EXPECT_EQ(run(stored + load + wait + pack + add + own + "  st.global.u32 [%rd7], %v9;\n").outcome.notes.size(), 0u);
   // A copy may be written, and is then none.
   for (const std::string& over : {std::string("  mov.b64 %rd10, 0;\n"), std::string("  cvt.u64.u32 %rd10, %r0;\n")})
     EXPECT_EQ(fault_of(stored + load + pack + over + "  add.u64 %rd13, %rd10, 1;\n" + wait), "");

@@ -57,7 +57,9 @@ class Decoder {
   void scales(MatrixForm& form);
   void sparse(MatrixForm& form);
   void find_watched();
-  std::vector<std::pair<ptx::RegId, ptx::RegId>> moves_of(const ptx::Instruction& instruction) const;
+  using Moves = std::vector<std::pair<ptx::RegId, ptx::RegId>>;
+  Moves moves_of(const ptx::Instruction& instruction) const;
+  Moves computed_by(const ptx::Instruction& instruction) const;
   void watch();
   bool warpgroup(Code& code, MatrixForm& form);
   bool stack(Code& code);
@@ -139,7 +141,8 @@ class Decoder {
   std::map<std::pair<uint64_t, unsigned>, Ref> constants_;
   std::map<std::tuple<ptx::VariableId, uint64_t, unsigned>, Ref> shared_constants_;
   std::vector<uint32_t> code_of_;  // by InstructionId of the current function
-  std::set<ptx::RegId> watched_;   // registers of wgmma in the current function
+  std::set<ptx::RegId> watched_;   // registers of wgmma and of tcgen05.ld in the current function
+  std::set<ptx::RegId> loaded_;    // those of tcgen05.ld, and what is made of them before its wait
   bool next_meets_ = false;
   bool reads_clock_ = false;
   bool refused_ = false;

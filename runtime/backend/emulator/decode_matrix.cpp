@@ -1,4 +1,6 @@
 // The decoder's family of matrix instructions. PTX ISA 9.0, 9.7.14.
+#include <algorithm>
+
 #include "analyzer/flow/effects.hpp"
 #include "runtime/backend/emulator/decode.hpp"
 #include "runtime/backend/emulator/float_math.hpp"
@@ -20,7 +22,7 @@ using ptx::Type;
 // The registers that products of this function use, as accumulators or for A, and that tcgen05.ld writes.
 void Decoder::find_watched() {
   watched_.clear();
-  std::set<ptx::RegId> loaded;
+  loaded_.clear();
   for (const ptx::Instruction& instruction : function_->instructions) {
     const bool product = instruction.op == Op::wgmma && function_->has(instruction, Mod::mma_async);
     const bool load = instruction.op == Op::tcgen05 && function_->has(instruction, Mod::ld);
@@ -29,29 +31,52 @@ void Decoder::find_watched() {
     if (!read_operands()) continue;
     for (const ptx::MatchedOperand& operand : operands_) {
       const Purpose purpose = operand.spec.purpose;
-      if (load && purpose == Purpose::reduction) loaded.insert(operand.operand.id);
+      if (load && purpose == Purpose::reduction) loaded_.insert(operand.operand.id);
       if (purpose != Purpose::result && purpose != Purpose::a) continue;
       for (const Operand& each : function_->children(operand.operand))
         if (each.kind == OperandKind::reg) {
           watched_.insert(each.id);
-          if (load) loaded.insert(each.id);
+          if (load) loaded_.insert(each.id);
         }
     }
   }
-  // And what moves make of the registers of loads.
-  for (size_t before = 0; before != loaded.size();) {
-    before = loaded.size();
-    for (const ptx::Instruction& instruction : function_->instructions)
+  // And what moves make of the registers of loads, and before the wait, as the text goes, other instructions.
+  for (size_t before = 0; before != loaded_.size();) {
+    before = loaded_.size();
+    bool is_open = false;
+    for (const ptx::Instruction& instruction : function_->instructions) {
+      if (instruction.op == Op::tcgen05)
+        is_open = function_->has(instruction, Mod::ld) || (is_open && !function_->has(instruction, Mod::wait_ld));
       for (const auto& [to, from] : moves_of(instruction))
-        if (loaded.contains(from)) loaded.insert(to);
+        if (loaded_.contains(from)) loaded_.insert(to);
+      if (!is_open) continue;
+      for (const auto& [to, from] : computed_by(instruction))
+        if (loaded_.contains(from)) loaded_.insert(to);
+    }
   }
-  watched_.insert(loaded.begin(), loaded.end());
+  watched_.insert(loaded_.begin(), loaded_.end());
+}
+
+// The same of an instruction that does nothing but compute on registers: each result with each source.
+Decoder::Moves Decoder::computed_by(const ptx::Instruction& instruction) const {
+  const ptx::Family family = ptx::family(instruction.op);
+  if (family != ptx::Family::arithmetic && family != ptx::Family::conversion && family != ptx::Family::comparison &&
+      family != ptx::Family::video)
+    return {};
+  std::vector<ptx::RegId> results, sources;
+  flow::for_each_register(*function_, instruction, [&](uint32_t, const Operand& operand, bool written) {
+    (written ? results : sources).push_back(operand.id);
+  });
+  Moves made;
+  for (const ptx::RegId to : results)
+    for (const ptx::RegId from : sources) made.emplace_back(to, from);
+  return made;
 }
 
 // Registers that a `mov` writes, each with the one whose bits it gets: a list of registers packs them, or takes a
 // register apart.
-std::vector<std::pair<ptx::RegId, ptx::RegId>> Decoder::moves_of(const ptx::Instruction& instruction) const {
-  std::vector<std::pair<ptx::RegId, ptx::RegId>> moves;
+Decoder::Moves Decoder::moves_of(const ptx::Instruction& instruction) const {
+  Moves moves;
   if (instruction.op != Op::mov || instruction.operand_count != 2) return moves;
   const Operand& to = function_->operand_pool[instruction.first_operand];
   const Operand& from = function_->operand_pool[instruction.first_operand + 1];
@@ -71,24 +96,29 @@ std::vector<std::pair<ptx::RegId, ptx::RegId>> Decoder::moves_of(const ptx::Inst
 void Decoder::watch() {
   if (watched_.empty() || instruction_->op == Op::wgmma) return;
   Code code;
-  if (instruction_->op == Op::mov) {
+  const Moves computed = computed_by(*instruction_);
+  const bool computes = std::ranges::any_of(computed, [&](const auto& each) { return loaded_.contains(each.second); });
+  if (instruction_->op == Op::mov || computes) {
     code.list = static_cast<uint32_t>(image_.moved.size());
     const auto ref = [&](ptx::RegId id) {
       return id != ptx::kNone && watched_.contains(id) ? slot(id, 0) : MovedRegister::kUnwatched;
     };
-    for (const auto& [to, from] : moves_of(*instruction_))
+    for (const auto& [to, from] : computes ? computed : moves_of(*instruction_))
       if (watched_.contains(to) || (from != ptx::kNone && watched_.contains(from)))
         image_.moved.push_back({ref(to), ref(from)});
     code.target = static_cast<uint32_t>(image_.moved.size()) - code.list;
+    code.sub = computes;
     code.checked = [](Warp& warp, const Code& each, uint32_t) {
       if (checks(*warp.cta, kCheckRaces))
-        move_registers(warp, {warp.cta->launch->image->moved.data() + each.list, each.target});
+        move_registers(warp, {warp.cta->launch->image->moved.data() + each.list, each.target}, each.sub != 0);
     };
   } else {
     code.list = static_cast<uint32_t>(image_.watched.size());
     flow::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
       if (watched_.contains(operand.id)) image_.watched.push_back({slot(operand.id, 0), written});
     });
+    if (instruction_->guard && watched_.contains(instruction_->guard.reg))
+      image_.watched.push_back({slot(instruction_->guard.reg, 0), false});
     code.target = static_cast<uint32_t>(image_.watched.size()) - code.list;
     code.checked = [](Warp& warp, const Code& each, uint32_t) {
       if (checks(*warp.cta, kCheckRaces))

@@ -31,6 +31,29 @@ void report_pending(Warp& warp, const Pending& use, std::string_view verb) {
           .other_message = "started here"});
 }
 
+// Once for each load.
+void note_computed(Warp& warp, const Pending& use) {
+  constexpr uint64_t kLoads = uint64_t{1} << 63;  // beside objects in shared memory
+  const std::pair key{kLoads | use.pc, 0u};
+  if (!warp.cta->noted.insert(key).second) return;
+  Launch& launch = *warp.cta->launch;
+  {
+    std::lock_guard lock(launch.mutex);
+    if (!launch.noted.insert(key).second) return;
+  }
+  const auto lane = static_cast<uint32_t>(std::countr_zero(warp.active));
+  note(warp, {.kind = FaultKind::async_early,
+              .message = fmt::format("{} is computed with before tcgen05.wait::ld: ptxas waits here, the ISA does not "
+                                     "promise it: put the wait before it",
+                                     register_name(warp, use.ref)),
+              .lane = lane,
+              .has_other = true,
+              .other_pc = use.pc,
+              .other_warp = warp.index,
+              .other_lane = lane,
+              .other_message = "started here"});
+}
+
 }  // namespace
 
 void WarpgroupOrder::fence() {
@@ -50,7 +73,7 @@ void WarpgroupOrder::forget_moved(const Frame* frame, uint32_t ref) {
   std::erase_if(pending, [&](const Pending& each) { return each.is_moved && each.frame == frame && each.ref == ref; });
 }
 
-void move_registers(Warp& warp, std::span<const MovedRegister> moves) {
+void move_registers(Warp& warp, std::span<const MovedRegister> moves, bool computes) {
   WarpgroupOrder& order = warp.warpgroup;
   if (order.pending.empty()) return;
   std::vector<Pending> handed_on;
@@ -65,6 +88,8 @@ void move_registers(Warp& warp, std::span<const MovedRegister> moves) {
       report_pending(warp, *source, "used");
       continue;
     }
+    if (computes) note_computed(warp, *source);
+    if (to == MovedRegister::kUnwatched) continue;
     handed_on.push_back(*source);
     handed_on.back().ref = to;
     handed_on.back().is_moved = true;

@@ -3,8 +3,10 @@
 //
 // Both run at once here; that their registers may not be touched yet is a mark on each, as with asynchronous copies.
 // The decoder puts a watch before every instruction that names such a register. Compilers pack what tcgen05.ld gives by
-// `mov` before its wait, and ptxas makes no instruction of that: a move hands the mark on. The registers of wgmma may
-// not be read at all (9.7.15.7).
+// `mov` before its wait, and ptxas makes no instruction of that: a move hands the mark on. So does an instruction that
+// computes on registers alone, with a note: LLVM, which sees no wait in the data, puts conversions before it, and ptxas
+// 13.0 makes whatever reads such a register first wait for the load; the ISA promises nothing. A store, an address or a
+// branch is a fault. The registers of wgmma may not be read at all (9.7.15.7).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@ struct WatchedRegister {
   bool written = false;
 };
 
-// A register that a `mov` writes, and the one that it takes; kUnwatched where that is none that can be pending.
+// A register that an instruction writes, and one that it takes; kUnwatched where that is none that can be pending.
 struct MovedRegister {
   static constexpr uint32_t kUnwatched = 0xffffffff;
   uint32_t to = kUnwatched, from = kUnwatched;
@@ -36,7 +38,7 @@ struct WarpgroupOrder {
     uint32_t ref = 0;
     bool is_result = false;  // may not even be read
     bool is_load = false;    // of tcgen05.ld; else of a product
-    bool is_moved = false;   // a copy of such a register, which may be written
+    bool is_moved = false;   // a copy of such a register, or computed from it; it may be written
     uint32_t pc = 0;
     uint32_t shape_n = 0;
     uint64_t group = 0;  // number of commits before it
@@ -59,7 +61,8 @@ struct WarpgroupOrder {
 
 // With the sanitizer: an instruction is about to use these registers; a product or a load is about to start.
 void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t count);
-void move_registers(Warp& warp, std::span<const MovedRegister> moves);
+// `computes`: the registers that are written are no copies.
+void move_registers(Warp& warp, std::span<const MovedRegister> moves, bool computes);
 void start_product(Warp& warp, const MatrixForm& form);
 void start_load(Warp& warp, std::span<const uint32_t> registers);
 
