@@ -5,30 +5,42 @@
 #include <algorithm>
 
 #include "analyzer/flow/bits.hpp"
+#include "support/saturating.hpp"
 
 namespace ptxkit::flow {
+
+namespace {
+
+constexpr uint32_t kMostThreads = 1024, kMostThreadsInZ = 64;
+
+// False, with nothing set, where no device starts such a block.
+bool set_block(LaunchShape& shape, const uint32_t (&block)[3]) {
+  const uint32_t threads[] = {std::max(block[0], 1u), std::max(block[1], 1u), std::max(block[2], 1u)};
+  const uint64_t count = saturating_product(threads[0], threads[1], threads[2]);
+  if (count > kMostThreads || threads[2] > kMostThreadsInZ) return false;
+  shape.is_exact = true;
+  std::copy_n(threads, 3, shape.threads);
+  shape.max_threads = static_cast<uint32_t>(count);
+  return true;
+}
+
+}  // namespace
 
 LaunchShape LaunchShape::of(const ptx::Function& function, const LaunchFacts* facts) {
   LaunchShape shape;
   const auto& req = function.attributes.req_ntid;
   const auto& max = function.attributes.max_ntid;
   if (req[0]) {
-    shape.is_exact = true;
-    for (unsigned i = 0; i < 3; ++i) shape.threads[i] = std::max(req[i], 1u);
-    shape.max_threads = shape.threads[0] * shape.threads[1] * shape.threads[2];
+    shape.is_possible = set_block(shape, req);
   } else if (max[0]) {
-    const uint64_t product = uint64_t{max[0]} * std::max(max[1], 1u) * std::max(max[2], 1u);
-    shape.max_threads = static_cast<uint32_t>(std::min<uint64_t>(product, 1024));
+    const uint64_t product = saturating_product(max[0], std::max(max[1], 1u), std::max(max[2], 1u));
+    shape.max_threads = static_cast<uint32_t>(std::min<uint64_t>(product, kMostThreads));
   }
   if (!facts) return shape;
   shape.facts = facts;
   shape.dynamic_shared_bytes = facts->dynamic_shared_bytes;
   std::copy_n(facts->grid, 3, shape.grid);
-  if (facts->block[0] && !shape.is_exact) {
-    shape.is_exact = true;
-    for (unsigned i = 0; i < 3; ++i) shape.threads[i] = std::max(facts->block[i], 1u);
-    shape.max_threads = shape.threads[0] * shape.threads[1] * shape.threads[2];
-  }
+  if (facts->block[0] && !req[0]) (void)set_block(shape, facts->block);  // rules/launch_file.cpp has refused others
   return shape;
 }
 

@@ -48,6 +48,7 @@ struct LaunchFacts {
 
 struct LaunchShape {
   bool is_exact = false;            // .reqntid or the launch file: every launch has `threads`
+  bool is_possible = true;          // false where .reqntid asks for a block that no device starts; not exact then
   uint32_t threads[3] = {0, 0, 0};  // per dimension; valid where is_exact
   uint32_t max_threads = 1024;      // of a block; .maxntid or the hardware's limit
   uint32_t grid[3] = {0, 0, 0};     // blocks per dimension; 0 where not known
@@ -60,7 +61,7 @@ struct LaunchShape {
   const ParameterFacts* parameter(std::string_view name) const;
   uint64_t size_bytes(std::string_view name) const;
 
-  uint32_t block_threads() const { return is_exact ? threads[0] * threads[1] * threads[2] : max_threads; }
+  uint32_t block_threads() const { return max_threads; }
   // Largest %tid in dimension 0..2.
   uint32_t max_tid(unsigned dimension) const;
 };

@@ -157,6 +157,20 @@ RuleResult local_spills(Context& context) {
 RuleResult occupancy(Context& context) {
   const flow::LaunchShape& shape = context.analyses().shape();
   const auto& attributes = context.function().attributes;
+  if (!shape.is_possible) {
+    const auto& [x, y, z] = attributes.req_ntid;
+    const std::string block = fmt::format("{} x {} x {}", x, std::max(y, 1u), std::max(z, 1u));
+    Finding finding;
+    finding.severity = Severity::high;
+    finding.tier = Tier::proved;
+    finding.at = context.function().at;
+    finding.message =
+        fmt::format("no GPU starts a block of {} threads: a block has at most 1024, of them at most 64 in z", block);
+    finding.remedy = "make .reqntid smaller";
+    std::vector<Finding> findings;
+    findings.push_back(std::move(finding));
+    return conclude(std::move(findings), "no block fits");
+  }
   const uint32_t threads = shape.is_exact ? shape.block_threads() : attributes.max_ntid[0] ? shape.max_threads : 0;
   if (threads == 0) return undecided("the block's size is not known; .reqntid, .maxntid or a launch file says it");
   const auto* sm = std::find_if(std::begin(kMultiprocessors), std::end(kMultiprocessors),

@@ -14,6 +14,7 @@
 #include "runtime/launches/offset_words.hpp"
 #include "runtime/objects/object_spec.hpp"
 #include "support/hex.hpp"
+#include "support/saturating.hpp"
 
 namespace ptxkit {
 namespace {
@@ -78,9 +79,10 @@ emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFa
   shape.grid = {kDefaultBlocks, 1, 1};
   shape.block = {kDefaultThreads, 1, 1};
   const auto& most = kernel.attributes.max_ntid;
-  const uint32_t most_threads = most[0] * std::max(most[1], 1u) * std::max(most[2], 1u);
+  const uint64_t most_threads = saturating_product(most[0], std::max(most[1], 1u), std::max(most[2], 1u));
   if (variant >= kSearching) shape = searching_shape(kernel, variant - kSearching);
-  if (most[0] && shape.block.count() > most_threads) shape.block = {std::min(kDefaultThreads, most_threads), 1, 1};
+  if (most[0] && shape.block.count() > most_threads)
+    shape.block = {static_cast<uint32_t>(std::min<uint64_t>(kDefaultThreads, most_threads)), 1, 1};
   const auto& required = kernel.attributes.req_ntid;
   if (required[0]) shape.block = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
   if (facts == nullptr) return shape;
