@@ -8,6 +8,7 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 failures=0
 for program in "$@"; do
   timeout 60 strace -f -qq -e trace=open,openat -o "$work/calls" bash -c 'exec "$0" --help <&- >&- 2>&-' "$program"
+  [ $? -lt 124 ] || { echo "FAILED: $program does not end by itself"; failures=1; }
   for descriptor in 0 1 2; do
     grep -qE "\"/dev/null\".*= $descriptor\$" "$work/calls" || { echo "FAILED: $program leaves descriptor $descriptor closed"; failures=1; }
   done

@@ -85,7 +85,7 @@ std::string source_of(const std::string& folder, const std::string& report_path)
 int main(int argc, char** argv) {
   if (!ptxkit::open_standard_descriptors()) return 1;
   if (argc != 4) {
-    fmt::print(stderr, "usage: kernelc-embed FOLDER REPORT.json OUTPUT.cpp\n");
+    ptxkit::tell("usage: kernelc-embed FOLDER REPORT.json OUTPUT.cpp\n");
     return 64;
   }
   try {
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     if (!written) throw std::runtime_error(written.error().message());
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "kernelc-embed: {}\n", error.what());
+    ptxkit::tell(fmt::format("kernelc-embed: {}\n", error.what()));
     return 1;
   }
 }
