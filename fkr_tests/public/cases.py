@@ -1,0 +1,162 @@
+"""What a kernel of the table is: where its text lies, how it is compiled and launched, and what it has to give.
+
+A case is a function with the decorator @case. It gets a Launch, makes inputs from the launch's generator, computes the
+result with NumPy, and ends with launch.triton(...) or launch.cuda(...).
+"""
+import dataclasses
+import zlib
+
+import numpy as np
+
+REGISTERED = {}
+
+BITS = {"bf16": np.uint16, "fp8e4nv": np.uint8, "fp8e5": np.uint8}  # element types that NumPy does not have
+
+
+def case(package, name, file, kernel, targets=(80,)):
+    """Registers a case for each target; the arguments are literals, for CMake's list of tests is read from the text."""
+    def register(function):
+        for target in targets:
+            full = test_name(package, name, target)
+            assert full not in REGISTERED, full
+            REGISTERED[full] = Case(full, package, file, kernel, target, function)
+        return function
+    return register
+
+
+def test_name(package, name, target):
+    return f"{package}.{name}" if target == 80 else f"{package}.{name}.sm_{target}"
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    package: str
+    file: str
+    kernel: str
+    target: int
+    function: object
+
+    def launch(self):
+        launch = Launch(self)
+        self.function(launch)
+        assert launch.compiler, f"{self.name} launches nothing"
+        assert any(isinstance(a, (Out, InOut)) for a in launch.arguments_in_order()), f"{self.name} checks nothing"
+        return launch
+
+
+def round_to(kind, values):
+    """Bits of the nearest numbers of a type that NumPy lacks, ties to even. NaN is not handled: no input has one."""
+    if kind == "bf16":
+        bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    table = decode(kind, np.arange(256, dtype=np.uint8))
+    order = np.argsort(table[:0x7F if kind == "fp8e4nv" else 0x7C], kind="stable")
+    positive = table[order]
+    magnitude = np.minimum(np.abs(np.asarray(values, np.float64)), positive[-1])
+    above = np.clip(np.searchsorted(positive, magnitude), 1, len(positive) - 1)
+    low, high = positive[above - 1], positive[above]
+    up = (magnitude - low > high - magnitude) | ((magnitude - low == high - magnitude) & (order[above] % 2 == 0))
+    return (np.where(up, order[above], order[above - 1]) | np.where(np.signbit(values), 0x80, 0)).astype(np.uint8)
+
+
+def decode(kind, bits):
+    """Numbers of the bits, as float32."""
+    if kind == "bf16":
+        return (np.asarray(bits, np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if kind in ("fp8e4nv", "fp8e5"):
+        mantissa_bits, bias = (3, 7) if kind == "fp8e4nv" else (2, 15)
+        bits = np.asarray(bits, np.uint8)
+        sign = np.where(bits & 0x80, -1.0, 1.0)
+        exponent = ((bits & 0x7F) >> mantissa_bits).astype(np.int32)
+        mantissa = (bits & ((1 << mantissa_bits) - 1)) / float(1 << mantissa_bits)
+        number = np.where(exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias))
+        if kind == "fp8e4nv":
+            number = np.where((bits & 0x7F) == 0x7F, np.nan, number)
+        else:
+            number = np.where(exponent == 31, np.where(mantissa == 0, np.inf, np.nan), number)
+        return (sign * number).astype(np.float32)
+    return np.asarray(bits)
+
+
+def rounded(kind, values):
+    """Values as the type holds them, in float32."""
+    return decode(kind, round_to(kind, values)).reshape(np.shape(values))
+
+
+class Buffer:
+    """Memory of a parameter that is a pointer. `kind` names an element type that NumPy lacks."""
+    def __init__(self, values, kind=None):
+        values = np.ascontiguousarray(values)
+        self.kind = kind
+        self.bits = round_to(kind, values).reshape(values.shape) if kind and values.dtype != BITS[kind] else values
+
+    def numbers(self, bits):
+        return decode(self.kind, bits) if self.kind else bits
+
+
+class In(Buffer):
+    """What a kernel only reads. Whether it does is checked: its bytes are the same afterwards."""
+
+
+class Checked(Buffer):
+    def __init__(self, before, expected, rtol, atol, kind, where):
+        super().__init__(before, kind)
+        self.expected, self.rtol, self.atol = np.asarray(expected), rtol, atol
+        self.where = None if where is None else np.broadcast_to(where, self.expected.shape)
+
+
+class Out(Checked):
+    """What a kernel writes, every element, and never reads."""
+    def __init__(self, expected, dtype=None, rtol=0.0, atol=0.0, kind=None):
+        expected = np.asarray(expected)
+        before = np.empty(expected.shape, BITS[kind] if kind else dtype or expected.dtype)
+        before.view(np.uint8).fill(0xA5)  # an element that nobody wrote is not right by chance
+        super().__init__(before, expected, rtol, atol, kind, None)
+
+
+class InOut(Checked):
+    """What a kernel changes, wholly or in part. Only elements of `where` are compared."""
+    def __init__(self, before, expected, rtol=0.0, atol=0.0, kind=None, where=None):
+        super().__init__(before, expected, rtol, atol, kind, where)
+
+
+class Launch:
+    def __init__(self, of):
+        self.case = of
+        self.target = of.target
+        self.random = np.random.default_rng(zlib.crc32(of.name.split(".sm_")[0].encode()))
+        self.compiler = None
+        self.findings = {}
+
+    def finds(self, rule, why):
+        """The kernel itself is at fault, and --check all says so: exactly the rules that are named, or the case fails."""
+        self.findings[rule] = why
+
+    def normal(self, *shape, dtype=np.float32):
+        return self.random.standard_normal(shape, dtype=np.float32).astype(dtype)
+
+    def uniform(self, *shape, low=0.0, high=1.0, dtype=np.float32):
+        return self.random.uniform(low, high, shape).astype(dtype)
+
+    def integers(self, low, high, *shape, dtype=np.int32):
+        return self.random.integers(low, high, shape, dtype=dtype)
+
+    def triton(self, grid, arguments, constants=None, needs=(), prelude="", warps=4, stages=3, fusion=False,
+               aliases=()):
+        """Parameters by name; `needs` are further files of the package whose functions the kernel calls, and
+        `aliases` the names under which it imports them as modules."""
+        self.fusion, self.aliases = fusion, aliases
+        self.compiler = "triton"
+        self.grid, self.arguments, self.constants = grid, arguments, constants or {}
+        self.needs, self.prelude, self.warps, self.stages = needs, prelude, warps, stages
+
+    def cuda(self, grid, block, arguments, shared=0, prelude="", only=None, needs=(), replace=(), headers=None, options=()):
+        """The case's `kernel` is a name expression such as scale<float, 4>. `only` names the functions that are taken
+        from the file, where the rest is host code; `replace` is pairs of texts, for what only a host's compiler takes."""
+        self.compiler = "cuda"
+        self.grid, self.block, self.arguments, self.shared, self.prelude = grid, block, arguments, shared, prelude
+        self.only, self.needs, self.replace, self.headers, self.options = only, needs, replace, headers or {}, options
+
+    def arguments_in_order(self):
+        return list(self.arguments.values()) if isinstance(self.arguments, dict) else list(self.arguments)
