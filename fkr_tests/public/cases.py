@@ -151,12 +151,15 @@ class Launch:
         self.grid, self.arguments, self.constants = grid, arguments, constants or {}
         self.needs, self.prelude, self.warps, self.stages = needs, prelude, warps, stages
 
-    def cuda(self, grid, block, arguments, shared=0, prelude="", only=None, needs=(), replace=(), headers=None, options=()):
-        """The case's `kernel` is a name expression such as scale<float, 4>. `only` names the functions that are taken
-        from the file, where the rest is host code; `replace` is pairs of texts, for what only a host's compiler takes."""
+    def cuda(self, grid, block, arguments, shared=0, prelude="", only=None, needs=(), replace=(), until=None, tail="",
+             headers=None, options=()):
+        """The case's `kernel` is a name expression such as scale<float, 4>. Of a file that has host code too, `only` names
+        the functions that are taken, or `until` what the rest begins with and `tail` what closes what is left. `replace` is pairs of texts: what the package's
+        host code puts into the source. `headers` are contents of headers that only host code needs."""
         self.compiler = "cuda"
         self.grid, self.block, self.arguments, self.shared, self.prelude = grid, block, arguments, shared, prelude
-        self.only, self.needs, self.replace, self.headers, self.options = only, needs, replace, headers or {}, options
+        self.only, self.until, self.tail, self.needs, self.replace = only, until, tail, needs, replace
+        self.headers, self.options = headers or {}, options
 
     def arguments_in_order(self):
         return list(self.arguments.values()) if isinstance(self.arguments, dict) else list(self.arguments)

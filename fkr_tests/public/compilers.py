@@ -215,7 +215,9 @@ def functions_of(text, names):
 def cuda_build(launch):
     pieces = [launch.prelude] + [source_of(path) for path in launch.needs]
     body = source_of(launch.case.file)
-    pieces.append(functions_of(body, launch.only) if launch.only else body)
+    if launch.until:
+        body = body[:body.rindex(launch.until)]
+    pieces += [functions_of(body, launch.only) if launch.only else body, launch.tail]
     text = "\n".join(pieces)
     for old, new in launch.replace:
         if old not in text:
@@ -245,8 +247,9 @@ def nvrtc(text, launch):
     is_c = re.search(r"extern\s+\"C\"[\w\s()]*?\b" + re.escape(launch.case.kernel) + r"\s*\(", text) is not None
     if not is_c:
         check(library.nvrtcAddNameExpression(program, expression), "nvrtcAddNameExpression")
-    include = [f"-I{PACKAGES / folder}" for folder in ("nvidia/cuda_runtime/include", "nvidia/cuda_cccl/include",
-                                                        str(pathlib.Path(launch.case.file).parent))]
+    folders = ["nvidia/cuda_runtime/include", "nvidia/cuda_cccl/include"]
+    folders += [str(pathlib.Path(path).parent) for path in (launch.case.file, *launch.needs)]
+    include = [f"-I{PACKAGES / folder}" for folder in folders]
     options = [f"--gpu-architecture=compute_{launch.target}{'a' if launch.target >= 90 else ''}", "--std=c++17",
                "--device-as-default-execution-space", "-w", *include, *launch.options]
     encoded = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
