@@ -8,10 +8,9 @@ import zlib
 
 import numpy as np
 
+from compare import BITS, decode
+
 REGISTERED = {}
-
-BITS = {"bf16": np.uint16, "fp8e4nv": np.uint8, "fp8e5": np.uint8}  # element types that NumPy does not have
-
 
 def case(package, name, file, kernel, targets=(80,)):
     """Registers a case for each target; the arguments are literals, for CMake's list of tests is read from the text."""
@@ -60,25 +59,6 @@ def round_to(kind, values):
     return (np.where(up, order[above], order[above - 1]) | np.where(np.signbit(values), 0x80, 0)).astype(np.uint8)
 
 
-def decode(kind, bits):
-    """Numbers of the bits, as float32."""
-    if kind == "bf16":
-        return (np.asarray(bits, np.uint16).astype(np.uint32) << 16).view(np.float32)
-    if kind in ("fp8e4nv", "fp8e5"):
-        mantissa_bits, bias = (3, 7) if kind == "fp8e4nv" else (2, 15)
-        bits = np.asarray(bits, np.uint8)
-        sign = np.where(bits & 0x80, -1.0, 1.0)
-        exponent = ((bits & 0x7F) >> mantissa_bits).astype(np.int32)
-        mantissa = (bits & ((1 << mantissa_bits) - 1)) / float(1 << mantissa_bits)
-        number = np.where(exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias))
-        if kind == "fp8e4nv":
-            number = np.where((bits & 0x7F) == 0x7F, np.nan, number)
-        else:
-            number = np.where(exponent == 31, np.where(mantissa == 0, np.inf, np.nan), number)
-        return (sign * number).astype(np.float32)
-    return np.asarray(bits)
-
-
 def rounded(kind, values):
     """Values as the type holds them, in float32."""
     return decode(kind, round_to(kind, values)).reshape(np.shape(values))
@@ -91,8 +71,9 @@ class Buffer:
         self.kind = kind
         self.bits = round_to(kind, values).reshape(values.shape) if kind and values.dtype != BITS[kind] else values
 
-    def numbers(self, bits):
-        return decode(self.kind, bits) if self.kind else bits
+    def wanted(self):
+        """What compare.difference() asks for."""
+        return {}
 
 
 class In(Buffer):
@@ -104,6 +85,9 @@ class Checked(Buffer):
         super().__init__(before, kind)
         self.expected, self.rtol, self.atol = np.asarray(expected), rtol, atol
         self.where = None if where is None else np.broadcast_to(where, self.expected.shape)
+
+    def wanted(self):
+        return {"expected": self.expected, "rtol": self.rtol, "atol": self.atol, "where": self.where}
 
 
 class Out(Checked):

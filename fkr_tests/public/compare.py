@@ -1,15 +1,35 @@
-"""Results beside what is expected of them. Used where the emulator runs and, beside replay.py, on a machine with a GPU."""
+"""Results beside what is expected of them: here, and beside replay.py on a machine with a GPU."""
 import numpy as np
 
+BITS = {"bf16": np.uint16, "fp8e4nv": np.uint8, "fp8e5": np.uint8}  # element types that NumPy does not have
 
-def difference(argument, bits, cases):
-    """(what is wrong, or None; the greatest error) of a buffer whose bits came back."""
+
+def decode(kind, bits):
+    """Numbers of the bits, as float32."""
+    if kind == "bf16":
+        return (np.asarray(bits, np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if kind in ("fp8e4nv", "fp8e5"):
+        mantissa_bits, bias = (3, 7) if kind == "fp8e4nv" else (2, 15)
+        bits = np.asarray(bits, np.uint8)
+        sign = np.where(bits & 0x80, -1.0, 1.0)
+        exponent = ((bits & 0x7F) >> mantissa_bits).astype(np.int32)
+        mantissa = (bits & ((1 << mantissa_bits) - 1)) / float(1 << mantissa_bits)
+        number = np.where(exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias))
+        if kind == "fp8e4nv":
+            number = np.where((bits & 0x7F) == 0x7F, np.nan, number)
+        else:
+            number = np.where(exponent == 31, np.where(mantissa == 0, np.inf, np.nan), number)
+        return (sign * number).astype(np.float32)
+    return np.asarray(bits)
+
+
+def difference(bits, before, kind, expected=None, rtol=0.0, atol=0.0, where=None):
+    """(what is wrong with a buffer that came back, or None; its greatest error)."""
     if bits is None:
         return "was not written back", 0.0
-    if not hasattr(argument, "expected"):
-        same = np.array_equal(bits.view(np.uint8), argument.bits.view(np.uint8))
-        return (None if same else "an input was changed"), 0.0
-    return of_numbers(argument.numbers(bits), argument.expected, argument.rtol, argument.atol, argument.where)
+    if expected is None:
+        return (None if np.array_equal(bits.view(np.uint8), before.view(np.uint8)) else "an input was changed"), 0.0
+    return of_numbers(decode(kind, bits), expected, rtol, atol, where)
 
 
 def of_numbers(actual, expected, rtol, atol, where):

@@ -4,7 +4,10 @@
 usage: run.py --list                                  names of all cases
        run.py --environment                           makes the virtual environment
        run.py [--ptx-debug FILE] [NAME...]            compiles and runs cases, each with --check none and --check all
-       run.py ... --device FOLDER                     also writes all launches and a script for a machine with a GPU
+       run.py ... --device FOLDER                     also writes the launches and a script for a machine with a GPU
+       run.py ... --device FOLDER --libcuda FILE      and runs that script on another driver
+       run.py ... --schedule S                        in another order of warps and blocks, see docs/emulator.md
+       run.py ... --spoil                             with one element of what is expected changed: must fail
 
 Without NAME: all cases. PTX is kept in the environment under the hash of what it is made from. Exit 0: all right; 1: a wrong result, a fault or a kernel that does not compile; 77: skipped,
 for the environment cannot be made here.
@@ -90,10 +93,10 @@ class Prepared:
         self.arguments = [given[n] for n in notes["order"]] if notes["order"] is not None else list(given)
         self.arguments += [np.uint64(0)] * notes["hidden"]
 
-    def run(self, ptx_debug, check, folder):
+    def run(self, ptx_debug, schedule, check, folder):
         """(bits of every buffer, faults, report's text)."""
         command = [ptx_debug, "run", self.ptx, "--entry", self.entry, "--grid", ",".join(map(str, self.grid)),
-                   "--block", ",".join(map(str, self.block)), "--shared", str(self.shared), "--check", check,
+                   "--block", ",".join(map(str, self.block)), "--shared", str(self.shared), "--check", check, "--schedule", schedule,
                    "--deadline", "120", "--json", folder / "report.json"]
         for number, argument in enumerate(self.arguments):
             if isinstance(argument, cases.Buffer):
@@ -126,17 +129,27 @@ class Prepared:
         for number, argument in enumerate(self.arguments):
             if not isinstance(argument, cases.Buffer):
                 continue
-            line, error = compare.difference(argument, results.get(number), cases)
+            line, error = compare.difference(results.get(number), argument.bits, argument.kind, **argument.wanted())
             greatest = max(greatest, error)
             if line:
                 wrong.append(f"parameter {number}: {line}")
         return wrong, greatest
 
 
+def spoil(prepared):
+    """Changes what is expected of one element by more than any tolerance."""
+    argument = next(a for a in prepared.arguments if hasattr(a, "expected"))
+    expected = argument.expected.copy()
+    expected.reshape(-1)[-1] = not expected.reshape(-1)[-1] if expected.dtype == bool else expected.reshape(-1)[-1] + 100
+    argument.expected = expected
+
+
 def run_case(case, options, cache):
     """(lines about what is wrong, the greatest error, results with --check none)."""
     try:
         prepared = Prepared(case, cache)
+        if options.spoil:
+            spoil(prepared)
     except compilers.CannotCompile as error:
         return [f"does not compile: {error}"], 0.0, None, None
     except Exception:  # a case that is wrong does not keep the others from running
@@ -144,7 +157,7 @@ def run_case(case, options, cache):
     problems, greatest, kept = [], 0.0, None
     with tempfile.TemporaryDirectory(prefix="public-") as folder:
         for check in ("none", "all"):
-            results, faults, text = prepared.run(options.ptx_debug, check, pathlib.Path(folder))
+            results, faults, text = prepared.run(options.ptx_debug, options.schedule, check, pathlib.Path(folder))
             expected = prepared.launch.findings if check == "all" else {}
             if set(faults) != set(expected):
                 problems.append(f"--check {check}: faults {sorted(set(faults))}, expected {sorted(expected)}\n{shortened(text)}")
@@ -165,6 +178,9 @@ def main():
     parser.add_argument("--environment", action="store_true")
     parser.add_argument("--ptx-debug", type=pathlib.Path, default=HERE.parents[1] / "build" / "bin" / "ptx-debug")
     parser.add_argument("--device", type=pathlib.Path)
+    parser.add_argument("--libcuda", type=pathlib.Path)
+    parser.add_argument("--schedule", default="in-order")
+    parser.add_argument("--spoil", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.list:
@@ -203,7 +219,10 @@ def main():
             folder.add(prepared, results)
     if folder:
         folder.finish()
-    print(f"{len(chosen) - failed} passed, {failed} failed")
+        if options.libcuda:
+            failed += subprocess.run([sys.executable, "-B", options.device / "replay.py", "--libcuda", options.libcuda]).returncode != 0
+    kernels = {(cases.REGISTERED[name].file, cases.REGISTERED[name].kernel.split("<")[0]) for name in chosen}
+    print(f"{len(kernels)} kernels in {len(chosen)} cases: {len(chosen) - failed} passed, {failed} failed")
     return int(failed > 0)
 
 
