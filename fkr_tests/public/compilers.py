@@ -188,7 +188,7 @@ def triton_build(launch):
         extra = len(re.findall(r"\.param", re.search(r"\.entry[^{]*", ptx).group(0)))
         order = [name for name in function.arg_names if name not in constants]
         return ptx, {"entry": made.metadata.name, "block": [int(threads.group(1)), 1, 1], "shared": made.metadata.shared,
-                     "order": order, "hidden": extra - len(order)}
+                     "order": order, "hidden": extra - len(order), "scratch": made.metadata.global_scratch_size}
     return text, compile_text, recipe
 
 

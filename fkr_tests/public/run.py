@@ -91,7 +91,10 @@ class Prepared:
         self.shared = notes.get("shared", getattr(self.launch, "shared", 0))
         given = self.launch.arguments
         self.arguments = [given[n] for n in notes["order"]] if notes["order"] is not None else list(given)
-        self.arguments += [np.uint64(0)] * notes["hidden"]
+        # Triton's own parameters: memory that a kernel makes tensor maps in, so much for each block, and that of its profiler.
+        scratch = np.zeros(notes.get("scratch", 0) * int(np.prod(self.grid)), np.uint8)
+        hidden = [cases.InOut(scratch, scratch, where=False) if scratch.size else np.uint64(0), np.uint64(0)]
+        self.arguments += hidden[:notes["hidden"]]
 
     def run(self, ptx_debug, schedule, check, folder):
         """(bits of every buffer, faults, report's text)."""

@@ -156,6 +156,17 @@ TEST(MatrixMoves, RowsAndTransposes) {
       EXPECT_EQ(ran.out[i / 2] >> i % 2 * 16 & 0xffff, 1000 + from) << each.move << i;
     }
   }
+  // Eight lanes give one address: of one row eight times that does no harm, of eight rows the last is one of many.
+  for (const std::string kind : {"m8n8.x1.shared.b16", "m16n8.x1.trans.shared.b8"}) {
+    const auto stored = [&](const std::string& value) {
+      const std::string body = "  mov.u32 %r1, tile;\n" + value + "  stmatrix.sync.aligned." + kind + " [%r1], {%x4};\n";
+      return run_kernel(for_target(text_of(body, "  .reg .b32 %x<8>;\n"), "sm_100a"), {.block = {32}}, 128, in).outcome;
+    };
+    const Outcome same = stored("  mov.u32 %x4, 7;\n"), different = stored("  mov.u32 %x4, %r0;\n");
+    EXPECT_TRUE(same.ok()) << kind << render(same, "test.ptx");
+    ASSERT_FALSE(different.ok()) << kind;
+    EXPECT_EQ(different.faults[0].kind, FaultKind::shared_race);
+  }
   // What nobody wrote stays so on the way, and a row at an odd place is a fault.
   const Ran unwritten =
       run("  ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%x4}, [%r3+512];\n"

@@ -622,6 +622,27 @@ TEST(TensorModes, KernelsChangeMaps) {
   }
 }
 
+// Zeros instead of a map, and every field: so compilers make maps in kernels.
+TEST(TensorModes, KernelsMakeMaps) {
+  const std::string fields =
+      kFields +
+      "@%p3 ld.u64 %rd5, [%rd2+8];\n@%p3 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r10], %rd5;\n"
+      "mov.u32 %r13, 16;\n@%p3 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r10], 0, %r13;\n"
+      "mov.u32 %r13, 8;\n@%p3 tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r10], 0, %r13;\n"
+      "@%p3 tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r10], 0, 1;\n";
+  std::string text = replace_text(fields, kPublish);
+  text.replace(text.find("ld.u32 %r12, [%rd5];"), 20, "mov.u32 %r12, 0;    ");
+  const Copied copied = run_copy(text, rows_of(16, 20));
+  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+  for (unsigned i = 0; i < 64; ++i) {
+    const unsigned row = 6 + i / 8;
+    EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7ff77ff7u) << i;
+  }
+  // Zeros are no map to copy by.
+  text.erase(text.find(fields), fields.size());
+  EXPECT_THAT(first_fault(run_copy(text, rows_of(16, 20))), HasSubstr("no tensor map is here"));
+}
+
 TEST(TensorModes, MistakesWithMaps) {
   const auto fault = [](const std::string& field) {
     return first_fault(

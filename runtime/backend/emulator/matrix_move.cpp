@@ -44,6 +44,25 @@ uint32_t locate_rows(Warp& warp, const Code& code, unsigned count, Places& place
   return givers;
 }
 
+// A row of 16 bytes as it is stored, and which of its bits are defined.
+struct StoredRow {
+  std::array<uint8_t, 16> bytes, defined;
+};
+
+// Stores what a lane gave the address of. A row that is there already is no write beside one that nothing orders
+// before it: compilers let several lanes give one address where a row is there several times.
+template <bool kChecked>
+void store_row(Warp& warp, const Code& code, unsigned giver, const Places& places, const StoredRow& row) {
+  uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
+  bool changes = std::memcmp(bytes, row.bytes.data(), row.bytes.size()) != 0;
+  std::memcpy(bytes, row.bytes.data(), row.bytes.size());
+  if (shadow) {
+    changes |= std::memcmp(shadow, row.defined.data(), row.defined.size()) != 0;
+    std::memcpy(shadow, row.defined.data(), row.defined.size());
+  }
+  if constexpr (kChecked) note_write(warp, code, giver, places, row.bytes.size(), !changes);
+}
+
 // ldmatrix and stmatrix of halves.
 template <bool kChecked, bool kStore>
 void rows(Warp& warp, const Code& code, uint32_t) {
@@ -60,16 +79,16 @@ void rows(Warp& warp, const Code& code, uint32_t) {
     uint32_t undefined[kLanes] = {};
     for (unsigned row = 0; row < 8; ++row) {
       const unsigned giver = 8 * matrix + row;
-      uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
+      const uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
+      StoredRow stored;
       for (unsigned column = 0; column < 8; ++column) {
         const Half from = holder(row, column, form.transposes);
         const unsigned index = 2 * from.lane + from.part;
         if constexpr (kStore) {
-          std::memcpy(bytes + 2 * column, halves + index, 2);
-          if (!shadow) continue;
-          const bool marked = undefined_lanes(warp, ref) >> from.lane & 1;
+          std::memcpy(&stored.bytes[2 * column], halves + index, 2);
+          const bool marked = kChecked && undefined_lanes(warp, ref) >> from.lane & 1;
           const auto defined = static_cast<uint16_t>(marked ? ~bits[index] : 0xffff);
-          std::memcpy(shadow + 2 * column, &defined, 2);
+          std::memcpy(&stored.defined[2 * column], &defined, 2);
         } else {
           std::memcpy(halves + index, bytes + 2 * column, 2);
           if (!shadow) continue;
@@ -78,8 +97,10 @@ void rows(Warp& warp, const Code& code, uint32_t) {
           undefined[from.lane] |= uint32_t{static_cast<uint16_t>(~defined)} << 16 * from.part;
         }
       }
-      if constexpr (kChecked)
-        kStore ? note_write(warp, code, giver, places, 16) : note_read(warp, code, giver, places, 16);
+      if constexpr (kStore)
+        store_row<kChecked>(warp, code, giver, places, stored);
+      else if constexpr (kChecked)
+        note_read(warp, code, giver, places, 16);
     }
     if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[8 * matrix]);
   }
@@ -112,6 +133,7 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
   Places places;
   const uint32_t givers = locate_rows<kChecked, kStore>(warp, code, count, places);
   if (givers == 0) return;
+  std::array<StoredRow, kLanes> stored;
   for (unsigned reg = 0; reg < count; ++reg) {
     const Ref ref = refs[reg];
     uint8_t* values = at<uint8_t>(warp, ref);
@@ -120,13 +142,12 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
     for (unsigned lane = 0; lane < kLanes; ++lane)
       for (unsigned byte = 0; byte < 4; ++byte) {
         const auto [giver, column] = byte_place(form, kStore, lane, reg, byte);
-        uint8_t* shadow = kChecked ? places.shadow[giver] : nullptr;
+        const uint8_t* shadow = kChecked ? places.shadow[giver] : nullptr;
         uint8_t& value = values[4 * lane + byte];
         if constexpr (kStore) {
-          places.bytes[giver][column] = value;
-          if (!shadow) continue;
-          const bool marked = undefined_lanes(warp, ref) >> lane & 1;
-          shadow[column] = static_cast<uint8_t>(marked ? ~bits[4 * lane + byte] : 0xff);
+          stored[giver].bytes[column] = value;
+          const bool marked = kChecked && undefined_lanes(warp, ref) >> lane & 1;
+          stored[giver].defined[column] = static_cast<uint8_t>(marked ? ~bits[4 * lane + byte] : 0xff);
         } else {
           value = packed_element(places.bytes[giver], column, form.packed_bits);
           if (!shadow) continue;
@@ -136,10 +157,12 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
       }
     if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[0]);
   }
-  if constexpr (kChecked)
-    for_lanes(givers, [&](unsigned giver) {
-      kStore ? note_write(warp, code, giver, places, 16) : note_read(warp, code, giver, places, 16);
-    });
+  for_lanes(givers, [&](unsigned giver) {
+    if constexpr (kStore)
+      store_row<kChecked>(warp, code, giver, places, stored[giver]);
+    else if constexpr (kChecked)
+      note_read(warp, code, giver, places, 16);
+  });
 }
 
 template <bool kChecked>

@@ -205,6 +205,11 @@ Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> by
   return map;
 }
 
+Result<TensorMap> decode_tensor_map_to_change(std::span<const uint8_t, kTensorMapBytes> bytes) {
+  if (std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; })) return TensorMap{.element = Type::u8};
+  return decode_tensor_map(bytes);
+}
+
 Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, uint64_t value) {
   // PTX ISA 9.0, 9.7.9.28, table of new values: 8 and 12 are f32 and tf32 that flush.
   static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64,  Type::s64,

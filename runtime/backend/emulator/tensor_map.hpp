@@ -57,6 +57,9 @@ Result<std::array<std::byte, kTensorMapBytes>> encode(const TensorMap& map);
 Result<void> check_tensor_map(const TensorMap& map);
 
 Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> bytes);  // error: made by nobody
+// The map that tensormap.replace finds: zeros are one whose fields have the value 0 of the instruction, so that a kernel
+// can make a map from nothing.
+Result<TensorMap> decode_tensor_map_to_change(std::span<const uint8_t, kTensorMapBytes> bytes);
 // What tensormap.replace changes.
 enum class TensorField : uint8_t {
   global_address,
