@@ -162,7 +162,7 @@ TEST(MatrixMoves, RowsAndTransposes) {
       const std::string body = "  mov.u32 %r1, tile;\n" + value + "  stmatrix.sync.aligned." + kind + " [%r1], {%x4};\n";
       return run_kernel(for_target(text_of(body, "  .reg .b32 %x<8>;\n"), "sm_100a"), {.block = {32}}, 128, in).outcome;
     };
-    const Outcome same = stored("  mov.u32 %x4, 7;\n"), different = stored("  mov.u32 %x4, %r0;\n");
+    const Outcome same = stored("  mov.u32 %x4, 0x07070707;\n"), different = stored("  mov.u32 %x4, %r0;\n");
     EXPECT_TRUE(same.ok()) << kind << render(same, "test.ptx");
     ASSERT_FALSE(different.ok()) << kind;
     EXPECT_EQ(different.faults[0].kind, FaultKind::shared_race);

@@ -53,7 +53,8 @@ struct Copied {
 };
 
 // `map` gets a tensor of counting words from 1 on, or of those given; its sizes are those of the map.
-Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32_t>& given = {}) {
+Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32_t>& given = {},
+                uint32_t checks = kCheckAll) {
   Device device;
   Copied copied;
   auto program = Program::load_text(device, text, "tensor.ptx");
@@ -78,7 +79,7 @@ Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32
   }
   const Address out = *device.allocate(kTileWords * 4, "out");
   auto outcome = launch(*program, "k", {.block = {128}}, std::vector{Argument::of(*encoded), Argument::of(out)},
-                        {.max_steps = 1'000'000});
+                        {.checks = checks, .max_steps = 1'000'000});
   if (!outcome) {
     ADD_FAILURE() << outcome.error().message();
     return copied;
@@ -632,11 +633,13 @@ TEST(TensorModes, KernelsMakeMaps) {
       "@%p3 tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r10], 0, 1;\n";
   std::string text = replace_text(fields, kPublish);
   text.replace(text.find("ld.u32 %r12, [%rd5];"), 20, "mov.u32 %r12, 0;    ");
-  const Copied copied = run_copy(text, rows_of(16, 20));
-  ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
-  for (unsigned i = 0; i < 64; ++i) {
-    const unsigned row = 6 + i / 8;
-    EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7ff77ff7u) << i;
+  for (const uint32_t checks : {uint32_t{kCheckAll}, 0u}) {
+    const Copied copied = run_copy(text, rows_of(16, 20), {}, checks);
+    ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
+    for (unsigned i = 0; i < 64; ++i) {
+      const unsigned row = 6 + i / 8;
+      EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7ff77ff7u) << i;
+    }
   }
   // Zeros are no map to copy by.
   text.erase(text.find(fields), fields.size());

@@ -528,8 +528,8 @@ void replace(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask)
       return;
     if (place.shared.cta) note_shared_write(warp, code, lane, *place.shared.cta, place.shared.offset, kTensorMapBytes);
     const std::span<uint8_t, kTensorMapBytes> bytes(place.bytes, kTensorMapBytes);
-    const bool is_written =
-        !place.shadow || std::all_of(place.shadow, place.shadow + kTensorMapBytes, [](uint8_t bits) { return bits == 0xff; });
+    const bool is_written = !checks(*warp.cta, kCheckUninitialised) || !place.shadow ||
+                            std::all_of(place.shadow, place.shadow + kTensorMapBytes, [](uint8_t b) { return b == 0xff; });
     auto map = is_written ? decode_tensor_map_to_change(bytes) : decode_tensor_map(bytes);
     const uint64_t value = form.wide_field ? at<const uint64_t>(warp, form.size)[lane]
                                            : uint64_t{at<const uint32_t>(warp, form.size)[lane]};
