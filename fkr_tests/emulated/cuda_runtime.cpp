@@ -79,7 +79,7 @@ Runtime& runtime() {
 
 Runtime::Runtime() {
   const char* const checks = std::getenv("EMULATED_CHECK");
-  const auto parsed = emulator::parse_checks(checks != nullptr ? checks : "all");
+  const auto parsed = emulator::parse_checks(checks != nullptr ? checks : "standard");
   const char* const given = std::getenv("EMULATED_SCHEDULE");
   const std::string schedule = given != nullptr ? given : "in-order";
   const size_t colon = schedule.find(':');
@@ -439,7 +439,16 @@ cudaError_t cudaSetDevice(int device) { return done(device == 0 ? cudaSuccess : 
 cudaError_t cudaSetDeviceFlags(unsigned) { return done(cudaSuccess); }
 cudaError_t cudaDeviceSynchronize() { return done(cudaSuccess); }
 cudaError_t cudaDeviceReset() { return done(cudaSuccess); }
-cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return done(cudaSuccess); }
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  if (limit == cudaLimitMallocHeapSize) runtime().options.heap_bytes = value;
+  if (limit == cudaLimitPrintfFifoSize) runtime().options.print_fifo_bytes = value;
+  return done(cudaSuccess);
+}
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  if (limit != cudaLimitMallocHeapSize && limit != cudaLimitPrintfFifoSize) return done(cudaErrorUnsupportedLimit);
+  *value = limit == cudaLimitMallocHeapSize ? runtime().options.heap_bytes : runtime().options.print_fifo_bytes;
+  return done(cudaSuccess);
+}
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   *value = attribute(which);
   return done(cudaSuccess);

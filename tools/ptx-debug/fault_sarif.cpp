@@ -44,6 +44,13 @@ RunFault run_fault(const ptx::Module& module, const emulator::Fault& fault) {
   if (!fault.object.empty())
     out.properties.emplace_back(
         "object", fmt::format("'{}' of {} bytes, offset {}", fault.object, fault.object_bytes, fault.object_offset));
+  if (fault.undefined.bytes != 0) {
+    std::string ranges;
+    for (const auto& [offset_bytes, size_bytes] : fault.undefined.ranges)
+      ranges += fmt::format("{}{} to {}", ranges.empty() ? "" : ", ", offset_bytes, offset_bytes + size_bytes - 1);
+    out.properties.emplace_back("undefined", fmt::format("{} bytes in {} ranges: {}", fault.undefined.bytes,
+                                                         fault.undefined.range_count, ranges));
+  }
   if (fault.has_other)
     out.other.emplace(place_of(module, fault.other_site.entry, fault.other_site.instruction),
                       fmt::format("{}: {}", fault.other_message, text_of(fault.other_thread)));

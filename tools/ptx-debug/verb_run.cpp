@@ -39,11 +39,14 @@ constexpr int kFaultsExitCode = 3;
 constexpr std::string_view kSchema = "ptxkit-run-1";  // docs/schemas/run-1.schema.json
 
 struct RunOptions {
-  std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "all", schedule = "in-order",
+  std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "standard", schedule = "in-order",
                            backend = "emulator", json, sarif;
   std::vector<std::string> arguments, bindings;
   uint32_t shared_bytes = 0;
   uint64_t max_steps = 0;
+  uint64_t max_idle_steps = emulator::kDefaultIdleSteps;
+  uint64_t heap_bytes = emulator::LaunchOptions{}.heap_bytes;
+  uint64_t print_fifo_bytes = emulator::LaunchOptions{}.print_fifo_bytes;
   unsigned threads = 1;
   double deadline_seconds = 0;
   SandboxOption sandbox;
@@ -94,6 +97,15 @@ nlohmann::ordered_json to_json(std::span<const emulator::Fault> faults) {
     if (!fault.object.empty())
       each["object"] = {
           {"name", fault.object}, {"size_bytes", fault.object_bytes}, {"offset_bytes", fault.object_offset}};
+    if (fault.undefined.bytes != 0) {
+      auto ranges = nlohmann::ordered_json::array();
+      for (const auto& [offset_bytes, size_bytes] : fault.undefined.ranges)
+        ranges.push_back({{"offset_bytes", offset_bytes}, {"size_bytes", size_bytes}});
+      each["undefined"] = {{"size_bytes", fault.undefined.bytes},
+                           {"range_count", fault.undefined.range_count},
+                           {"ranges", std::move(ranges)},
+                           {"space", fault.undefined.space}};
+    }
     if (fault.has_other) {
       each["other"] = place_json(fault.other_site, fault.other_thread);
       each["other"]["message"] = fault.other_message;
@@ -111,6 +123,8 @@ nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun
                              {"output", outcome.output},
                              {"faults", to_json(outcome.faults)},
                              {"notes", to_json(outcome.notes)}};
+  if (outcome.lost_prints != 0)
+    out["output_lost"] = {{"calls", outcome.lost_prints}, {"size_bytes", outcome.lost_print_bytes}};
   const emulator::Statistics& counts = outcome.statistics;
   out["statistics"] = {{"warp_instructions", counts.warp_instructions},
                        {"thread_instructions", counts.thread_instructions},
@@ -151,6 +165,9 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
   run.shape.dynamic_shared_bytes = options.shared_bytes;
   settings.launch.checks = *checks;
   settings.launch.max_steps = options.max_steps;
+  settings.launch.max_idle_steps = options.max_idle_steps;
+  settings.launch.heap_bytes = options.heap_bytes;
+  settings.launch.print_fifo_bytes = options.print_fifo_bytes;
   settings.launch.threads = options.threads;
   settings.deadline_seconds = options.deadline_seconds;
   return std::nullopt;
@@ -240,7 +257,13 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
   const auto outcome = emulator::launch(program, run.entry.name, run.shape, placed->arguments, settings.launch);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
-  report.text = outcome->output + emulator::render(*outcome, printable_path(run.file));
+  report.text = outcome->output;
+  if (outcome->lost_prints != 0)
+    report.text += fmt::format("{}: the text of {}, {}, is lost: --printf-fifo {} keeps the newest\n",
+                               printable_path(run.file),
+                               plural(outcome->lost_prints, "call of printf", "calls of printf"),
+                               plural(outcome->lost_print_bytes, "byte"), settings.launch.print_fifo_bytes);
+  report.text += emulator::render(*outcome, printable_path(run.file));
   report.text += fmt::format("{}: '{}' {}: {} in {}\n", printable_path(run.file), run.entry.name,
                              outcome->ok() ? "ran clean" : "has " + plural(outcome->faults.size(), "fault"),
                              plural(outcome->statistics.thread_instructions, "thread instruction"),
@@ -434,9 +457,20 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--backend", options->backend, "emulator (default), or cuda: the GPU $PTXKIT_DEVICE (default 0)");
   verb->add_option(
       "--check", options->checks,
-      "all (default), none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
+      "standard (default: all but leaks and stores), all, none, or a list of bounds, alignment, uninitialised, races, "
+      "barriers, outputs, leaks, stores");
   verb->add_option("--schedule", options->schedule, "in-order (default), random:SEED or adversarial:SEED");
   verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit")
+      ->check(whole_number());
+  verb->add_option(
+          "--max-idle-steps", options->max_idle_steps,
+          "stop after so many warp instructions in a row that store to no shared or global memory; 0: no limit "
+          "(default 536870912)")
+      ->check(whole_number());
+  verb->add_option("--heap", options->heap_bytes, "bytes that malloc gives out at a time (default 8388608)")
+      ->check(whole_number());
+  verb->add_option("--printf-fifo", options->print_fifo_bytes,
+                   "bytes of printed text that are kept, the newest (default 1048576)")
       ->check(whole_number());
   verb->add_option("--deadline", options->deadline_seconds,
                    "give up after so many seconds, write the buffers (cuda: the mapped ones) and exit 3; 0: wait")

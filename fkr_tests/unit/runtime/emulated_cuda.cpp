@@ -26,6 +26,7 @@ namespace emulator = ptxkit::emulator;
 constexpr int kInvalidValue = 1, kNoBinaryForGpu = 209, kInvalidPtx = 218, kNotFound = 500, kNotReady = 600,
               kIllegalAddress = 700, kTimeout = 702, kMisaligned = 716, kLaunchFailed = 719;
 constexpr uint64_t kBusySteps = 5'000'000;
+constexpr int kUnsupportedLimit = 215, kLimitPrintFifo = 1, kLimitHeap = 2;
 constexpr int kErrorLog = 5, kOptimisationLevel = 7;  // CUjit_option
 
 struct NamedVariable {
@@ -36,6 +37,7 @@ struct Gpu {
   emulator::Device device;
   int dead_with = 0;  // every call fails with this code from now on
   bool is_busy = false;
+  size_t print_fifo_bytes = 1u << 20, heap_bytes = 8u << 20;     // cuCtxSetLimit
   std::map<void*, std::pair<emulator::Address, size_t>> mapped;  // host memory, and what kernels see of it
   std::map<emulator::Address, NamedVariable> constants;          // by the address that the program has been given
 };
@@ -324,6 +326,22 @@ int cuMemsetD8Async(std::uint64_t to, unsigned char value, size_t size, void*) {
   return done(gpu()->device.fill(to, std::byte{value}, size).has_value());
 }
 
+// The stack has one size here; other limits are of what no kernel can do here.
+int cuCtxSetLimit(int limit, size_t value) {
+  const Locked held = gpu();
+  if (held->dead_with != 0) return held->dead_with;
+  if (limit != kLimitPrintFifo && limit != kLimitHeap) return kUnsupportedLimit;
+  (limit == kLimitHeap ? held->heap_bytes : held->print_fifo_bytes) = value;
+  return done(true);
+}
+int cuCtxGetLimit(size_t* value, int limit) {
+  const Locked held = gpu();
+  if (held->dead_with != 0) return held->dead_with;
+  if (limit != kLimitPrintFifo && limit != kLimitHeap) return kUnsupportedLimit;
+  *value = limit == kLimitHeap ? held->heap_bytes : held->print_fifo_bytes;
+  return done(true);
+}
+
 int cuStreamCreate(void** stream, unsigned) { return *stream = &handle, done(true); }
 int cuStreamDestroy_v2(void*) { return done(true); }
 int cuStreamSynchronize(void*) { return gpu()->is_busy ? kTimeout : done(true); }
@@ -352,12 +370,17 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   emulator::LaunchOptions options;
   options.checks = emulator::kCheckBounds | emulator::kCheckAlignment;
   options.max_steps = kBusySteps;
+  options.heap_bytes = held->heap_bytes;
+  options.print_fifo_bytes = held->print_fifo_bytes;
   take_mapped();
   const auto outcome = emulator::launch(*program, entry.name, shape, values, options);
   show_mapped();
   if (!outcome) return kInvalidValue;
+  std::fputs(outcome->output.c_str(), stdout);
   for (const emulator::Fault& fault : outcome->faults) {
-    if (fault.kind == emulator::FaultKind::out_of_steps) held->is_busy = true;
+    const bool never_ends =
+        fault.kind == emulator::FaultKind::out_of_steps || fault.kind == emulator::FaultKind::endless_loop;
+    if (never_ends) held->is_busy = true;
     if (held->dead_with == 0 && !held->is_busy) held->dead_with = code_of(fault);
   }
   return 0;

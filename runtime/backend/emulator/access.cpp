@@ -546,10 +546,8 @@ void load_shadow(Warp& warp, const Code& code, const Places& places, unsigned el
   unsigned lane = static_cast<unsigned>(std::countr_zero(undefined));
   uint64_t address = places.address[lane];
   Space space = code.space == Space::generic ? space_of(address) : code.space;
-  if (cta.origins.size() < 100000)
-    cta.origins.push_back(
-        {warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), space, address + element_offset});
-  origin_of(warp, dst) = static_cast<uint32_t>(cta.origins.size());
+  origin_of(warp, dst) = add_origin(
+      cta, {warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), space, address + element_offset});
 }
 
 template <bool kChecked>
@@ -557,6 +555,10 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
   const unsigned size_bytes = code.element_bytes * code.count;
   warp.cta->polls += code.order != Order::weak;
+  if (warp.cta->searched) {
+    compute_addresses(warp, code, places.address);
+    note_look(warp, code, mask, places.address);
+  }
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::load, places)) return;
     if (warp.cta->order) for_lanes(mask, [&](unsigned i) { note_read(warp, code, i, places, size_bytes); });
@@ -593,11 +595,34 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
 // none, for padding is copied too.
 void check_stored(Warp& warp, Ref source, uint32_t lanes) {
   if (!lanes) return;
-  const uint32_t origin = origin_of(warp, source);
-  const auto& origins = warp.cta->origins;
-  const bool copied = origin != 0 && origin <= origins.size() && !origins[origin - 1].computed &&
-                      origins[origin - 1].space != Space::reg;
+  const Origin* const origin = find_origin(*warp.cta, origin_of(warp, source));
+  const bool copied = origin && !origin->computed && origin->space != Space::reg;
   if (!copied) report_undefined(warp, FaultKind::uninitialised_store, source, lanes);
+}
+
+// What a store left in global memory, for the end of the launch.
+void note_output(Warp& warp, const Code& code, const Ref* list, const Places& places, uint32_t mask) {
+  UndefinedOutputs& outputs = *warp.cta->launch->outputs;
+  const Memory& memory = *warp.cta->launch->memory;
+  uint32_t undefined = 0;
+  for (unsigned element = 0; element < code.count; ++element)
+    undefined |= undefined_lanes(warp, code.count == 1 ? code.b : list[element]);
+  undefined &= mask;
+  if (undefined != mask) outputs.note_defined(warp.pc);
+  for_lanes(undefined, [&](unsigned i) {
+    if (!memory.holds(places.bytes[i]) || !places.shadow[i]) return;
+    uint32_t origin = 0;
+    for (unsigned element = 0; element < code.count && origin == 0; ++element) {
+      const Ref source = code.count == 1 ? code.b : list[element];
+      if (!(undefined_lanes(warp, source) >> i & 1)) continue;
+      origin = origin_of(warp, source);
+      if (origin == 0)
+        origin = add_origin(*warp.cta,
+                            {warp.pc, static_cast<uint8_t>(i), static_cast<uint16_t>(warp.index), Space::reg, source});
+    }
+    const size_t size_bytes = size_t{code.element_bytes} * code.count;
+    outputs.note(warp, {i, places.offset[i], {places.shadow[i], size_bytes}, find_origin(*warp.cta, origin)});
+  });
 }
 
 // Stores an element of one lane with its undefined bits, null where it has none. Whether that changes anything.
@@ -621,6 +646,22 @@ bool store_element(uint8_t* place, uint8_t* shadow, const uint8_t* value, const 
   return changes;
 }
 
+// In a search for hangs, before the store: whether it changes anything.
+void note_stored(Warp& warp, const Code& code, const Ref* list, const Places& places, uint32_t mask) {
+  for_lanes(mask, [&](unsigned i) {
+    for (unsigned element = 0; element < code.count; ++element) {
+      const Ref source = code.count == 1 ? code.b : list[element];
+      const uint8_t* const place = places.bytes[i] + size_t{element} * code.element_bytes;
+      if (std::memcmp(place, at<const uint8_t>(warp, source) + size_t{i} * code.register_bytes, code.element_bytes) ==
+          0)
+        continue;
+      const bool is_local =
+          !warp.local.empty() && place >= warp.local.data() && place < warp.local.data() + warp.local.size();
+      is_local ? note_private_change(warp) : note_change(*warp.cta);
+    }
+  });
+}
+
 template <bool kChecked>
 void store(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
@@ -640,6 +681,9 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
   } else {
     locate_unchecked(warp, code, mask, size_bytes, places);
   }
+  Cta& cta = *warp.cta;
+  cta.stores += code.space != Space::local && code.space != Space::param;
+  if (cta.searched) note_stored(warp, code, list, places, mask);
   // Lane after lane: where two lanes store to one address the highest wins, on every run.
   auto put = [&](auto element_type) {
     using T = decltype(element_type);
@@ -681,6 +725,9 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
       break;
     default:
       put(std::array<uint64_t, 2>{});
+  }
+  if constexpr (kChecked) {
+    if (warp.cta->launch->outputs) note_output(warp, code, list, places, mask);
   }
 }
 

@@ -85,22 +85,39 @@ LaneCopies& copies_of(Warp& warp, unsigned lane) {
   return warp.copies[lane];
 }
 
-void copy_bytes(const Side& to, const Side& from, uint64_t size_bytes) {
+// Undefined bits that a copy of shared memory leaves in global memory.
+void note_copied(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes) {
+  const Cta& cta = *warp.cta;
+  const Memory& memory = *cta.launch->memory;
+  if (!cta.launch->outputs || !memory.holds(to.bytes)) return;
+  Origin origin{warp.pc, static_cast<uint8_t>(lane), static_cast<uint16_t>(warp.index), Space::shared, 0};
+  const bool is_own = from.bytes >= cta.shared && from.bytes < cta.shared + cta.shared_bytes;
+  if (is_own) origin.address = static_cast<uint64_t>(from.bytes - cta.shared);
+  cta.launch->outputs->note_copy(warp, {lane,
+                                        static_cast<uint64_t>(to.bytes - memory.bytes),
+                                        {to.shadow, static_cast<size_t>(size_bytes)},
+                                        is_own ? &origin : nullptr});
+}
+
+void copy_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes) {
   std::memcpy(to.bytes, from.bytes, size_bytes);
   if (!to.shadow) return;
   if (from.shadow)
     std::memcpy(to.shadow, from.shadow, size_bytes);
   else
     std::memset(to.shadow, 0xff, size_bytes);
+  note_copied(warp, lane, to, from, size_bytes);
 }
 
 // Of every 16 bytes those whose bit in `mask` is set.
-void copy_masked_bytes(const Side& to, const Side& from, uint64_t size_bytes, uint32_t mask) {
+void copy_masked_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes,
+                       uint32_t mask) {
   for (uint64_t i = 0; i < size_bytes; ++i) {
     if (!(mask >> i % 16 & 1)) continue;
     to.bytes[i] = from.bytes[i];
     if (to.shadow) to.shadow[i] = from.shadow ? from.shadow[i] : 0xff;
   }
+  if (to.shadow) note_copied(warp, lane, to, from, size_bytes);
 }
 
 // Into memory at `where`, from shared memory.
@@ -150,7 +167,7 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     if (source_bytes && !find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), source_bytes,
                                    form.bytes, AccessKind::load, from))
       return;
-    if (source_bytes) copy_bytes(to, from, source_bytes);
+    if (source_bytes) copy_bytes(warp, lane, to, from, source_bytes);
     std::memset(to.bytes + source_bytes, 0, form.bytes - source_bytes);
     if (to.shadow) std::memset(to.shadow + source_bytes, 0xff, form.bytes - source_bytes);
     const AsyncRange range{to.shared.offset, form.bytes, warp.pc};
@@ -302,9 +319,9 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       if (form.update.apply)
         reduce_bytes(warp, form.update, to, from, size_bytes, element_at(lane, to, in_cta(form.to)));
       else if (form.has_byte_mask)
-        copy_masked_bytes(to, from, size_bytes, at<const uint16_t>(warp, form.byte_mask)[lane]);
+        copy_masked_bytes(warp, lane, to, from, size_bytes, at<const uint16_t>(warp, form.byte_mask)[lane]);
       else
-        copy_bytes(to, from, size_bytes);
+        copy_bytes(warp, lane, to, from, size_bytes);
       if (form.has_barrier) {
         count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes, size_bytes);
       } else if (from.shared.cta) {
@@ -422,7 +439,7 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
       if (update.apply)
         reduce_bytes(warp, update, in_tensor, in_box, bytes, {lane, Space::global, begin + along});
       else
-        loads ? copy_bytes(in_box, in_tensor, bytes) : copy_bytes(in_tensor, in_box, bytes);
+        loads ? copy_bytes(warp, lane, in_box, in_tensor, bytes) : copy_bytes(warp, lane, in_tensor, in_box, bytes);
       if (loads) std::memset(in_box.shadow + bytes, 0, room - unit);  // nobody writes the gaps
       if (loads && map.element == ptx::Type::tf32) round_to_tf32(in_box.bytes, bytes);
     }
@@ -553,7 +570,7 @@ void publish(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask)
                  to))
     return;
   note_shared_read(warp, code, lane, *from.shared.cta, from.shared.offset, kTensorMapBytes);
-  copy_bytes(to, from, kTensorMapBytes);
+  copy_bytes(warp, lane, to, from, kTensorMapBytes);
   if (!warp.cta->order) return;
   warp.cta->order->lanes(warp.index, mask, warp.live);
   note_fence(warp, code, mask);

@@ -68,9 +68,8 @@ void mark_destination(Warp& warp, const Code& code, Ref dst, uint32_t mask, std:
   });
   const auto first = static_cast<unsigned>(std::countr_zero(undefined));
   const UpdatedElement where = element_at(places, first, offset);
-  warp.cta->origins.push_back(
-      {warp.pc, static_cast<uint8_t>(first), static_cast<uint16_t>(warp.index), where.space, where.address});
-  origin_of(warp, dst) = static_cast<uint32_t>(warp.cta->origins.size());
+  origin_of(warp, dst) = add_origin(
+      *warp.cta, {warp.pc, static_cast<uint8_t>(first), static_cast<uint16_t>(warp.index), where.space, where.address});
 }
 
 void exchange_16_bytes(Warp& warp, const Code& code, unsigned lane, uint8_t* place) {
@@ -92,11 +91,13 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
   Places places;
   const unsigned size_bytes = code.element_bytes * code.count;
   ++warp.cta->polls;
+  ++warp.cta->stores;
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::atomic, places)) return;
   } else {
     locate_unchecked(warp, code, mask, size_bytes, places);
   }
+  if (warp.cta->searched) note_look(warp, code, mask, places.address);
   const ProgramImage& image = *warp.cta->launch->image;
   const Ref* list = image.refs.data() + code.list;
   const auto& updates = image.updates[code.target];
@@ -125,12 +126,14 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
       }
       if (code.element_bytes == 16) {
         if (shadow) undefined[i] = check_16_bytes(warp, code, i, shadow, code.sub == 0, element_at(places, i, offset));
+        note_change(*warp.cta);
         return exchange_16_bytes(warp, code, i, place);
       }
       const uint64_t b = operands[element][i];
       uint64_t c = 0;
       std::memcpy(&c, at<const uint8_t>(warp, code.c) + size_t{i} * register_bytes, code.element_bytes);
       const uint64_t old = apply_update(updates[in_global(warp, place)], place, b, c, alone);
+      if (warp.cta->searched && std::memcmp(&old, place, code.element_bytes) != 0) note_change(*warp.cta);
       if (shadow)
         undefined[i] =
             note_undefined_update(warp, updates[0], {old, b, c},

@@ -124,20 +124,19 @@ std::string formatted(Warp& warp, unsigned lane, const std::string& format, Addr
 // Null where there is no room, as in CUDA.
 Address allocate(Warp& warp, unsigned lane, uint64_t size_bytes) {
   Launch& launch = *warp.cta->launch;
-  constexpr uint64_t kHeapAlign = 16;
-  const auto address = launch.memory->allocate(size_bytes, fmt::format("malloc({})", size_bytes), kHeapAlign);
-  if (!address) return 0;
-  launch.memory->heap.insert(*address);
-  launch.heap[*address] = {warp.cta->turn, warp.pc, warp.index, lane, size_bytes};
-  return *address;
+  const Address address = launch.memory->allocate_heap(size_bytes, launch.options.heap_bytes);
+  if (address == 0) return 0;
+  if (launch.history) launch.history->forget(address - kGlobalBase, size_bytes);
+  launch.heap[address] = {warp.cta->turn, warp.pc, warp.index, lane, size_bytes};
+  return address;
 }
 
 void release(Warp& warp, unsigned lane, Address address) {
   Launch& launch = *warp.cta->launch;
   if (address == 0) return;
-  if (launch.memory->heap.erase(address) != 0) {
+  if (launch.memory->heap.contains(address)) {
     launch.heap.erase(address);
-    (void)launch.memory->release(address);
+    launch.memory->release_heap(address);
     return;
   }
   if (!checks(*warp.cta, kCheckBounds)) return;
@@ -153,6 +152,16 @@ void release(Warp& warp, unsigned lane, Address address) {
 }
 
 }  // namespace
+
+void PrintFifo::put(std::string text, uint64_t limit_bytes) {
+  size_bytes += text.size();
+  calls.push_back(std::move(text));
+  for (; size_bytes > limit_bytes; calls.pop_front()) {
+    size_bytes -= calls.front().size();
+    lost_bytes += calls.front().size();
+    ++lost_calls;
+  }
+}
 
 bool find_builtin(std::string_view name, Builtin& builtin) {
   if (name == "vprintf")
@@ -178,9 +187,9 @@ uint64_t run_builtin(Warp& warp, Builtin builtin, unsigned lane, std::span<const
   }
   if (builtin == Builtin::vprintf) {
     uint32_t argument_count = 0;  // what CUDA's printf returns
-    const std::string text = formatted(warp, lane, read_text(warp, lane, argument(0)), argument(1), argument_count);
+    std::string text = formatted(warp, lane, read_text(warp, lane, argument(0)), argument(1), argument_count);
     std::lock_guard lock(launch.mutex);
-    launch.output += text;
+    launch.printed.put(std::move(text), launch.options.print_fifo_bytes);
     return argument_count;
   }
   report(warp, {.kind = FaultKind::trap,

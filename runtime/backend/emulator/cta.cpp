@@ -123,10 +123,12 @@ void restart(Cta& cta, uint64_t turn) {
   cta.pending.clear();
   cta.pending_global.clear();
   cta.timeouts = 0;
+  cta.searched = false;
   cta.stopped = false;
   cta.next_warp = 0;
   cta.statistics = {};
   cta.origins.clear();
+  cta.origin_of_place.clear();
   cta.random = Random(Random(launch.options.schedule_seed)() + turn);
   std::memset(cta.shared, kPoison, cta.shared_bytes);
   std::fill(cta.shared_shadow.begin(), cta.shared_shadow.end(), uint8_t{0});
@@ -151,6 +153,7 @@ void restart(Cta& cta, uint64_t turn) {
     warp->cluster_arrived = warp->cluster_owed = 0;
     warp->polls = false;
     warp->copies.clear();
+    warp->search.reset();
     warp->turn = 0;
     warp->fragments.clear();
     warp->free_frames.clear();

@@ -29,6 +29,7 @@
 
 #include "runtime/backend/emulator/texture.hpp"
 #include "support/result.hpp"
+#include "support/saturating.hpp"
 
 namespace ptxkit::ptx {
 struct Module;
@@ -161,7 +162,7 @@ struct Argument {
 
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
-  uint64_t count() const { return uint64_t{x} * y * z; }
+  uint64_t count() const { return saturating_product(x, y, z); }
 };
 
 // What the sanitizer looks for; a bit set. Without `bounds` and `alignment` a bad access reads zeros or is dropped when
@@ -172,14 +173,17 @@ enum Check : uint32_t {
   kCheckUninitialised = 4,
   kCheckRaces = 8,      // shared and global memory; within a warp, a CTA and the grid
   kCheckBarriers = 16,  // threads that left before a barrier; shuffles from lanes that take no part
-  // Not of `all`, for what one kernel allocates another may free: blocks of malloc that are live when the kernel ends.
-  kCheckLeaks = 32,
-  // Nor this: stores to global memory of values that were never written, or computed from what was not.
-  kCheckUninitialisedStores = 64,
+  kCheckOutputs = 32,   // global memory that holds bits nobody wrote when the launch ends, where the kernel stored them
+  // Not of `standard`, for what one kernel allocates another may free: blocks of malloc that are live at the end.
+  kCheckLeaks = 64,
+  // Nor this, for the value may never be used and be stored over: stores to global memory of values that were never
+  // written, or computed from what was not.
+  kCheckUninitialisedStores = 128,
   kCheckNone = 0,
-  kCheckAll = 31,
+  kCheckStandard = 63,
+  kCheckAll = 255,
 };
-Result<uint32_t> parse_checks(std::string_view list);  // "all", "none", "bounds,races"
+Result<uint32_t> parse_checks(std::string_view list);  // "standard", "all", "none", "bounds,races"
 
 struct LaunchShape {
   Dim3 grid = {};
@@ -188,13 +192,20 @@ struct LaunchShape {
   Dim3 cluster = {};  // CTAs of a cluster; .reqnctapercluster, where the entry has it, must be equal or this 1 x 1 x 1
 };
 
+inline constexpr uint64_t kDefaultIdleSteps = uint64_t{1} << 29;
+
 struct LaunchOptions {
-  uint32_t checks = kCheckAll;
+  uint32_t checks = kCheckStandard;
   uint64_t schedule_seed = 0;  // 0: warps in order, each until it waits; else pseudo-random order and time slices
   // With a seed, what programmers do not expect: the last blocks and the lanes that are furthest first, and one warp as
   // far as it gets before another begins, with changes at a few random points (PCT, Burckhardt et al., ASPLOS 2010).
   bool adversarial = false;
   uint64_t max_steps = 0;  // warp instructions of the whole launch; 0: no limit
+  // The same for those in a row, of all threads, in which none stored to shared or global memory; 0: no limit. Loops
+  // that come back to the same registers, and those without a way out, are found without a limit.
+  uint64_t max_idle_steps = kDefaultIdleSteps;
+  uint64_t heap_bytes = 8u << 20;        // what malloc gives out at a time: cudaLimitMallocHeapSize
+  uint64_t print_fifo_bytes = 1u << 20;  // of text, of which the newest is kept: cudaLimitPrintfFifoSize
   unsigned threads = 1;    // CTAs in parallel; more than 1 gives up determinism between CTAs that communicate
   size_t max_faults = 16;  // launch stops when so many have been found
   // Where it is not 0, bounds and alignment are checked in this line of the PTX alone: elsewhere accesses happen as
@@ -227,6 +238,18 @@ struct Site {
   std::string source;                 // "kernel.cu:17" from .loc, empty without
 };
 
+struct ByteRange {
+  uint64_t offset_bytes = 0, size_bytes = 0;
+};
+
+// The part of an object that holds bits which no thread wrote.
+struct UndefinedPart {
+  uint64_t bytes = 0;             // of all ranges
+  size_t range_count = 0;         // of them all
+  std::vector<ByteRange> ranges;  // the first 32
+  std::string space;              // where the bits came from: "shared", "register"; empty where that is not known
+};
+
 struct Fault {
   FaultKind kind = FaultKind::trap;
   std::string message;  // whole sentence without the place: "4-byte load at 0x1000000102 is not aligned to 4"
@@ -238,6 +261,7 @@ struct Fault {
   std::string object;         // name of the allocation or variable nearest to the address
   int64_t object_offset = 0;  // of the address from its start; negative before it
   uint64_t object_bytes = 0;
+  UndefinedPart undefined;  // of undefined_output; no bytes elsewhere
   // The other side: of a race the earlier access, of a deadlock one that waits elsewhere, of an uninitialised value
   // where it came from.
   bool has_other = false;
@@ -259,6 +283,8 @@ struct Outcome {
   std::vector<Fault> notes;   // the same of what did no harm: an alignment that nothing declares
   Statistics statistics;
   std::string output;  // what the kernel printed with vprintf
+  // Calls of vprintf whose text did not fit beside what was printed later, and its bytes.
+  uint64_t lost_prints = 0, lost_print_bytes = 0;
   bool ok() const { return faults.empty(); }
 };
 

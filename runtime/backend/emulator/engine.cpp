@@ -21,6 +21,8 @@ namespace {
 constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp may go on
 constexpr uint64_t kWarpSlice = 65536;     // and another warp
 constexpr uint64_t kPollBudget = 8192;     // and another CTA, where this one looks at what others write
+constexpr uint64_t kLookEvery = 1024;      // steps after which a deadline is looked at
+constexpr uint64_t kCycleSlice = 64;       // steps of a warp whose lanes are known to be in a cycle
 constexpr unsigned kMaxTimeouts = 64;      // waits for an mbarrier that give up before it is a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {
@@ -103,6 +105,8 @@ void settle_cluster(Cta& cta) {
 }
 
 void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
+  ++warp.cta->stores;
+  note_change(*warp.cta);
   Frame* frame = warp.fragments[index].frame;
   for (Frame* each = frame; each;) {
     Frame* caller = each->caller;
@@ -249,7 +253,9 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
     case Kind::call_builtin: {
       const CallSite& call = image.calls[code.target];
       Frame& frame = *warp.frame;
+      ++cta.stores;
       for_lanes(exec, [&](unsigned lane) {
+        if (is_interrupted(*cta.launch)) return;
         uint64_t values[8] = {};
         const size_t count = std::min<size_t>(call.arguments.size(), 8);
         for (size_t i = 0; i < count; ++i) {
@@ -294,6 +300,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
                     .lane = static_cast<unsigned>(std::countr_zero(exec))});
       return Next::stop;
     case Kind::barrier: {
+      if (warp.search) ++warp.search->barriers;
       separate();
       pass_rest(whole);
       if (!start_barrier(warp, code, warp.fragments[index])) return Next::stop;
@@ -329,6 +336,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
                         .other_warp = warp.index,
                         .other_lane = static_cast<uint32_t>(std::countr_zero(left)),
                         .other_message = "left here"});
+        if (cta.searched) note_collective(warp, code, members);
         if (group == (members & warp.live)) {
           Fragment part = warp.fragments[index];
           part.mask = group;
@@ -406,7 +414,8 @@ void check_guard(Warp& warp, const Code& code, uint32_t mask) {
 // Runs the warp until it waits, ends, is stopped or has used `slice` steps. Returns the steps taken.
 // While it is divergent, every kFragmentSlice steps the fragment that has waited longest gets a slice for itself: lanes
 // that spin at a low address would keep the lane that they wait for from ever running.
-template <bool kChecked>
+// kSearched: a search for hangs is under way.
+template <bool kChecked, bool kSearched>
 uint64_t run_warp(Warp& warp, uint64_t slice) {
   Cta& cta = *warp.cta;
   const Code* codes = cta.launch->image->codes.data();
@@ -418,7 +427,15 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
   Pick pick = usual;
   auto fragment_slice = [&] { return random ? 1 + cta.random() % 64 : kFragmentSlice; };
   uint64_t rotate_at = fragment_slice();
-  while (steps < slice && !cta.stopped) {
+  const Effect* effects = nullptr;
+  if constexpr (kSearched) {
+    effects = cta.launch->hang.effects.data();
+    if (!begin_searched_turn(warp)) return 0;
+  }
+  while (steps < slice && !cta.stopped && !is_interrupted(*cta.launch)) {
+    if constexpr (kSearched) {
+      if (cta.searched && steps >= kCycleSlice && !(warp.live & ~warp.search->cycling())) break;
+    }
     if (steps >= rotate_at) {
       pick = pick == usual || random ? Pick::oldest : usual;
       rotate_at = steps + fragment_slice();
@@ -429,7 +446,7 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
     index = meet(warp, index);
     warp.fragments[index].turn = ++warp.turn;
     const bool alone = warp.fragments.size() == 1;
-    const uint64_t end = alone ? slice : std::min(slice, rotate_at);
+    const uint64_t end = std::min(slice, alone ? steps + kLookEvery : rotate_at);
     bind(warp, warp.fragments[index].frame);
     uint32_t pc = warp.fragments[index].pc;
     const uint32_t mask = warp.fragments[index].mask;
@@ -441,6 +458,12 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
       if (code.meeting && !alone && !fresh) break;
       fresh = false;
       warp.pc = pc;
+      if constexpr (kSearched) {
+        if (cta.searched && code.meeting) {
+          note_label(warp, warp.fragments[index], pc);
+          if (steps >= kCycleSlice && !(warp.live & ~warp.search->cycling())) break;
+        }
+      }
       uint32_t exec = mask;
       if (code.guard != kNoRef) {
         if constexpr (kChecked) check_guard(warp, code, mask);
@@ -452,6 +475,10 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
       if (code.counts) {
         ++steps;
         threads += static_cast<unsigned>(std::popcount(exec));
+      }
+      if constexpr (kSearched) {
+        if (cta.searched && exec != 0 && effects[pc] >= Effect::unknown_memory)
+          effects[pc] == Effect::unknown_memory ? note_change(cta) : note_private_change(warp);
       }
       if (code.kind == Kind::simple) {
         ++pc;
@@ -512,12 +539,19 @@ bool time_out(std::vector<std::unique_ptr<Cta>>& ctas) {
   return any;
 }
 
+bool let_time_out(Cta& cta) {
+  if (cta.timeouts >= kMaxTimeouts) return false;
+  ++cta.timeouts;
+  for (auto& warp : cta.warps)
+    if (warp->polls) wake(*warp, true);
+  return true;
+}
+
 // Whether the launch may not go on with this warp, which is then what the fault speaks of.
 bool is_cut_off(Launch& launch, Warp& warp) {
   const uint64_t total = launch.steps.load(std::memory_order_relaxed);
   const bool out_of_steps = launch.options.max_steps && total >= launch.options.max_steps;
-  const bool interrupted = launch.options.stop != nullptr && *launch.options.stop;
-  if (!out_of_steps && !interrupted) return false;
+  if (!out_of_steps && !is_interrupted(launch)) return is_idle(launch, warp);
   if (!launch.stop.exchange(true) && !warp.fragments.empty())
     report(warp, {.kind = out_of_steps ? FaultKind::out_of_steps : FaultKind::interrupted,
                   .message = fmt::format("the launch has not ended after {} warp instructions",
@@ -546,10 +580,23 @@ Progress run(Cta& cta, uint64_t budget) {
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
       if (adversarial && cta.random() % 4) slice = kFragmentSlice;
       const uint32_t live = warp.live;
-      uint64_t steps = launch.checked ? run_warp<true>(warp, slice) : run_warp<false>(warp, slice);
+      const uint64_t stores = cta.stores;
+      uint64_t steps;
+      if (launch.hang.active.load(std::memory_order_relaxed)) {
+        cta.searched = true;
+        steps = launch.checked ? run_warp<true, true>(warp, slice) : run_warp<false, true>(warp, slice);
+        cta.searched = false;
+        if (launch.stop) return Progress::done;
+      } else {
+        steps = launch.checked ? run_warp<true, false>(warp, slice) : run_warp<false, false>(warp, slice);
+      }
+      if (cta.stores != stores)
+        launch.hang.idle_steps.store(0, std::memory_order_relaxed);
+      else
+        launch.hang.idle_steps.fetch_add(steps, std::memory_order_relaxed);
       progress |= steps != 0 || warp.live != live;  // to fall off the end takes no step
       used += steps;
-      launch.steps.fetch_add(steps, std::memory_order_relaxed);
+      schedule_search(launch, launch.steps.fetch_add(steps, std::memory_order_relaxed) + steps);
       if (adversarial && steps != 0) {
         // Who has used up its slice goes last from now on; who waits keeps its place.
         if (steps >= slice)
@@ -561,18 +608,14 @@ Progress run(Cta& cta, uint64_t budget) {
         return Progress::yielded;
       }
     }
+    if (progress && launch.hang.active && is_stuck(cta)) return Progress::yielded;
     if (!alive) return Progress::done;
     if (progress || cta.stopped) continue;
     // Nothing can go on. What waits for an mbarrier may give up and look again, as try_wait does on hardware.
     bool polls = false;
     for (auto& warp : cta.warps) polls |= warp->polls;
     if (cta.cluster && cta.cluster->ctas.size() > 1 && polls) return Progress::blocked;
-    if (polls && cta.timeouts < kMaxTimeouts) {
-      ++cta.timeouts;
-      for (auto& warp : cta.warps)
-        if (warp->polls) wake(*warp, true);
-      continue;
-    }
+    if (polls && let_time_out(cta)) continue;
     report_deadlock(cta);
     cta.stopped = true;
   }

@@ -7,7 +7,7 @@
 
 namespace ptxkit::emulator {
 
-enum class Progress : uint8_t { done, yielded, blocked };
+enum class Progress : uint8_t { done, yielded, blocked };  // blocked: by CTAs of its cluster
 
 // A CTA of the launch at its first instruction; restart() makes another one of it, keeping its storage.
 std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn);
@@ -21,6 +21,9 @@ Progress run(Cta& cta, uint64_t budget);
 // CTAs of a cluster of which none can go on: waits for an mbarrier give up and look again. False when there is none, or
 // when that has been done too often.
 bool time_out(std::vector<std::unique_ptr<Cta>>& ctas);
+
+// The same for one CTA whose lanes wait or are in a cycle.
+bool let_time_out(Cta& cta);
 
 // The pseudo-instruction before one that reads a clock: %clock and %globaltimer count warp instructions of the CTA.
 void add_clock_refresh(Code& code);

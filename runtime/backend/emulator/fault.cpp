@@ -104,7 +104,10 @@ void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fau
   fault.object_bytes = object->size_bytes;
 }
 
-std::string register_name(const Warp& warp, Ref ref) { return register_name(*warp.cta->launch->image, warp.pc, ref); }
+std::string register_name(const Warp& warp, Ref ref) { return register_name(warp, warp.pc, ref); }
+std::string register_name(const Warp& warp, uint32_t pc, Ref ref) {
+  return register_name(*warp.cta->launch->image, pc, ref);
+}
 
 std::string_view text(FaultKind kind) { return row(kind).text; }
 std::string_view name(FaultKind kind) { return row(kind).name; }
@@ -205,6 +208,16 @@ void note(Warp& warp, FaultDetail detail) {
   if (launch.notes.size() >= launch.options.max_faults) return;
   if (!launch.reported.emplace(static_cast<uint32_t>(detail.kind), warp.pc).second) return;
   launch.notes.emplace_back(warp.cta->number, fault_of(warp, std::move(detail)));
+}
+
+uint32_t add_origin(Cta& cta, const Origin& origin) {
+  constexpr size_t kMostOrigins = 100000;
+  uint32_t& last = cta.origin_of_place[uint64_t{origin.pc} << 1 | (origin.computed ? 1 : 0)];
+  if (cta.origins.size() < kMostOrigins) {
+    cta.origins.push_back(origin);
+    last = static_cast<uint32_t>(cta.origins.size());
+  }
+  return last;
 }
 
 void report_undefined(Warp& warp, FaultKind kind, Ref ref, uint32_t lanes) {

@@ -3,11 +3,13 @@
 // A worker starts CTAs in order and runs each to its end; one that has not ended after a long while is put aside for
 // the next, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "runtime/backend/emulator/engine.hpp"
+#include "runtime/backend/emulator/frames.hpp"
 #include "runtime/backend/emulator/homes.hpp"
 #include "runtime/backend/emulator/layout.hpp"
 #include "runtime/backend/emulator/waiting.hpp"
@@ -18,6 +20,7 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint64_t kCtaBudget = 1u << 22;
+constexpr unsigned kMostThreads = 256;
 constexpr size_t kMostResident = 2112;             // clusters that have begun and not ended: 16 on each of 132
 constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // of malloc, that races are looked for in
 constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose others may wait for it
@@ -99,7 +102,7 @@ struct Group {
   }
 };
 
-void work(Launch& launch) {
+void work(Launch& launch, unsigned worker) {
   const uint64_t count = launch.shape.grid.count() / launch.shape.cluster.count();
   std::vector<std::unique_ptr<Group>> resident, spare;
   for (;;) {
@@ -113,13 +116,22 @@ void work(Launch& launch) {
       }
       resident.back()->start(launch, launch.options.adversarial ? count - 1 - number : number);
     }
-    if (resident.empty()) return;
+    if (resident.empty()) {
+      launch.hang.stuck_at[worker] = ~uint64_t{0};
+      return;
+    }
     // The newest first: usually it ends at once. Older ones get their turn when there is nothing new, or now and then.
     for (size_t i = resident.size(); i-- > 0;) {
       if (!resident[i]->run(launch)) continue;
       spare.push_back(std::move(resident[i]));
       resident.erase(resident.begin() + static_cast<ptrdiff_t>(i));
     }
+    if (number < count || !launch.hang.active || resident.empty()) continue;
+    std::vector<Cta*> running;
+    for (const auto& group : resident)
+      for (size_t i = 0; i < group->ctas.size(); ++i)
+        if (!group->done[i]) running.push_back(group->ctas[i].get());
+    consider_hang(launch, worker, running);
   }
 }
 
@@ -149,6 +161,17 @@ void note_leaks(Launch& launch) {
   }
 }
 
+// Of a launch that came to its end; what one that was cut off would have stored over is not known.
+void note_undefined_outputs(Launch& launch) {
+  if (launch.stop ||
+      std::any_of(launch.faults.begin(), launch.faults.end(), [](const auto& each) { return stops(each.second.kind); }))
+    return;
+  for (Fault& fault : launch.outputs->faults(launch)) {
+    if (launch.faults.size() >= launch.options.max_faults) return;
+    launch.faults.emplace_back(~uint64_t{0}, std::move(fault));
+  }
+}
+
 std::string shape_text(Dim3 shape) { return fmt::format("{} x {} x {}", shape.x, shape.y, shape.z); }
 
 Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, const DeviceOptions& device) {
@@ -167,7 +190,7 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
                             shape_text({required[0], required[1], required[2]})),
                 where);
   const auto& most = info.max_block;
-  if (most[0] && block.count() > uint64_t{most[0]} * most[1] * most[2])
+  if (most[0] && block.count() > saturating_product(most[0], most[1], most[2]))
     return fail(fmt::format("block {} is larger than the {} of .maxntid", shape_text(block),
                             shape_text({most[0], most[1], most[2]})),
                 where);
@@ -266,6 +289,9 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
                             shape_text(required_cluster)),
                 fmt::format("launch of '{}'", entry_name));
   if (auto fits = check_shape(entry, shape, image.memory->options); !fits) return tl::unexpected(fits.error());
+  if (const uint64_t local = image.functions[entry.function].local_bytes; local > kMaxLocalBytes)
+    return fail(fmt::format("{} bytes of local memory a thread exceed the device's {}", local, kMaxLocalBytes),
+                fmt::format("launch of '{}'", entry_name));
   if (parameters.size() != entry.info.parameter_bytes)
     return fail(fmt::format("{} bytes of parameters, expected {}", parameters.size(), entry.info.parameter_bytes),
                 fmt::format("launch of '{}'", entry_name));
@@ -277,7 +303,8 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   launch.shape = shape;
   launch.explicit_cluster = required[0] || shape.cluster.count() > 1;
   launch.options = options;
-  launch.options.threads = std::max(1u, options.threads);
+  launch.options.threads = static_cast<unsigned>(std::clamp<uint64_t>(
+      options.threads, 1, std::min<uint64_t>(shape.grid.count() / shape.cluster.count(), kMostThreads)));
   if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
   launch.checked = options.checks != kCheckNone || !lines.empty();
   if (!lines.empty()) watch(launch, lines);
@@ -297,6 +324,7 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
     std::memset(image.memory->bytes + (*workspace - kGlobalBase), 0, kGridWorkspaceBytes);
     std::memset(image.memory->shadow + (*workspace - kGlobalBase), 0xff, kGridWorkspaceBytes);
   }
+  if (options.checks & kCheckOutputs) launch.outputs = std::make_unique<UndefinedOutputs>(image.codes.size());
   if (options.checks & kCheckRaces) {
     const ObjectTable& table = image.memory->table;
     const bool parallel = launch.options.threads > 1;
@@ -306,16 +334,22 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
         std::make_unique<AccessHistory>((table.granules.size() << table.granule_shift) + heap_bytes, parallel);
   }
 
+  launch.hang.start(launch.options.threads);
   std::vector<std::thread> helpers;
   helpers.reserve(launch.options.threads);
   for (unsigned i = 1; i < launch.options.threads; ++i) {
-    auto helper = try_thread([&] { work(launch); });
-    if (!helper) break;  // a limit on threads or memory: fewer do it
+    auto helper = try_thread([&, i] { work(launch, i); });
+    if (!helper) {  // a limit on threads or memory: fewer do it
+      for (unsigned missing = i; missing < launch.options.threads; ++missing)
+        launch.hang.stuck_at[missing] = ~uint64_t{0};
+      break;
+    }
     helpers.push_back(std::move(*helper));
   }
-  work(launch);
+  work(launch, 0);
   for (std::thread& helper : helpers) helper.join();
   if (options.checks & kCheckLeaks) note_leaks(launch);
+  if (launch.outputs) note_undefined_outputs(launch);
   if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
 
   WatchedOutcome watched;
@@ -327,7 +361,9 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   for (auto& [number, fault] : launch.notes) outcome.notes.push_back(std::move(fault));
   outcome.statistics = launch.statistics;
-  outcome.output = std::move(launch.output);
+  for (const std::string& text : launch.printed.calls) outcome.output += text;
+  outcome.lost_prints = launch.printed.lost_calls;
+  outcome.lost_print_bytes = launch.printed.lost_bytes;
   for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));
   return watched;
 }
@@ -384,6 +420,8 @@ Result<uint32_t> parse_checks(std::string_view list) {
     begin = end + 1;
     if (word == "all")
       checks |= kCheckAll;
+    else if (word == "standard")
+      checks |= kCheckStandard;
     else if (word == "none")
       checks |= kCheckNone;
     else if (word == "bounds")
@@ -394,6 +432,8 @@ Result<uint32_t> parse_checks(std::string_view list) {
       checks |= kCheckUninitialised;
     else if (word == "races")
       checks |= kCheckRaces;
+    else if (word == "outputs")
+      checks |= kCheckOutputs;
     else if (word == "leaks")
       checks |= kCheckLeaks;
     else if (word == "stores")
@@ -401,8 +441,10 @@ Result<uint32_t> parse_checks(std::string_view list) {
     else if (word == "barriers")
       checks |= kCheckBarriers;
     else
-      return fail(fmt::format("unknown check '{}'", word), "",
-                  "give all, none, or a list of bounds, alignment, uninitialised, races, barriers, leaks, stores");
+      return fail(
+          fmt::format("unknown check '{}'", word), "",
+          "give standard, all, none, or a list of bounds, alignment, uninitialised, races, barriers, outputs, leaks, "
+          "stores");
   }
   return checks;
 }

@@ -25,10 +25,9 @@ void set_marks(Warp& warp, Ref ref, const uint32_t (&undefined)[kLanes], const C
   undefined_lanes(warp, ref) = lanes;
   if (!lanes) return;
   std::memcpy(shadow_at<uint32_t>(warp, ref), undefined, sizeof undefined);
-  Cta& cta = *warp.cta;
-  cta.origins.push_back({warp.pc, static_cast<uint8_t>(std::countr_zero(lanes)), static_cast<uint16_t>(warp.index),
-                         code.space == ptx::Space::generic ? ptx::Space::shared : code.space, address});
-  origin_of(warp, ref) = static_cast<uint32_t>(cta.origins.size());
+  origin_of(warp, ref) =
+      add_origin(*warp.cta, {warp.pc, static_cast<uint8_t>(std::countr_zero(lanes)), static_cast<uint16_t>(warp.index),
+                             code.space == ptx::Space::generic ? ptx::Space::shared : code.space, address});
 }
 
 // Each eight lanes give the addresses of the eight rows of one of `count` matrices, 16 bytes a row: those
@@ -226,7 +225,10 @@ void elements(Warp& warp, const Code& code, uint32_t mask) {
         uint8_t* shadow = kChecked ? places.shadow[lane] : nullptr;
         if constexpr (kStore) {
           std::memcpy(places.bytes[lane], word, bytes);
-          if (shadow) std::memset(shadow, undefined_lanes(warp, refs[reg]) >> lane & 1 ? 0 : 0xff, bytes);
+          if (shadow) {
+            std::memset(shadow, undefined_lanes(warp, refs[reg]) >> lane & 1 ? 0 : 0xff, bytes);
+            note_output(warp, lane, shadow, bytes, find_origin(*warp.cta, origin_of(warp, refs[reg])));
+          }
         } else {
           std::memcpy(word, places.bytes[lane], bytes);
           for (unsigned byte = 0; shadow && byte < bytes; ++byte)

@@ -170,7 +170,14 @@ void put_ready(Warp& warp, const Code& code, uint32_t mask, uint32_t ready) {
   });
 }
 
-void test(Warp& warp, const Code& code, uint32_t mask) { put_ready(warp, code, mask, ready_lanes(warp, code, mask)); }
+void test(Warp& warp, const Code& code, uint32_t mask) {
+  if (warp.cta->searched) {
+    uint64_t address[kLanes];
+    compute_addresses(warp, code, address);
+    note_look(warp, code, mask, address);
+  }
+  put_ready(warp, code, mask, ready_lanes(warp, code, mask));
+}
 
 void count(Warp& warp, const Code& code, uint32_t mask) {
   const uint64_t* a = at<const uint64_t>(warp, code.a);

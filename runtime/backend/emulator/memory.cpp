@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -98,7 +99,23 @@ void Memory::recycle() {
     for (uint64_t at = begin >> kGlobalGranuleShift; at < end >> kGlobalGranuleShift; ++at) table.granules[at] = 0;
     recycled_.emplace(end - begin, begin);
   }
+  if (freed_.empty()) return;
   freed_.clear();
+  // Neighbours with nothing but their guard between them become one range.
+  std::map<uint64_t, uint64_t> ends;  // by begin
+  for (const auto& [room, begin] : recycled_) ends[begin] = begin + room;
+  recycled_.clear();
+  const auto is_empty = [&](uint64_t from, uint64_t to) {
+    for (uint64_t at = from >> kGlobalGranuleShift; at < to >> kGlobalGranuleShift; ++at)
+      if (at < table.granules.size() && table.granules[at] != 0) return false;
+    return true;
+  };
+  for (auto it = ends.begin(); it != ends.end();) {
+    auto [begin, end] = *it;
+    for (++it; it != ends.end() && it->first - end <= 4 * kGuardBytes && is_empty(end, it->first); ++it)
+      end = it->second;
+    recycled_.emplace(end - begin, begin);
+  }
 }
 
 Result<uint64_t> Memory::reserve(uint64_t size_bytes, uint64_t align_bytes) {
@@ -117,8 +134,13 @@ Result<uint64_t> Memory::reserve(uint64_t size_bytes, uint64_t align_bytes) {
   for (auto it = recycled_.lower_bound(std::max<uint64_t>(size_bytes, 1)); it != recycled_.end(); ++it) {
     auto [room, start] = *it;
     begin = place(start);
-    if (begin + size_bytes > start + room) continue;
+    const uint64_t end = start + room;
+    if (begin + size_bytes > end) continue;
     recycled_.erase(it);
+    // What is left behind it, and a guard.
+    const uint64_t rest =
+        align_up(begin + std::max<uint64_t>(size_bytes, 1), uint64_t{1} << kGlobalGranuleShift) + kGuardBytes;
+    if (rest < end) recycled_.emplace(end - rest, rest);
     return begin;
   }
   return fail(fmt::format("out of device memory: {} bytes wanted, {} bytes in use, {} bytes in all", size_bytes,
@@ -157,6 +179,82 @@ Result<void> Memory::release(Address address) {
   freed_.push_back(it->second);
   live.erase(it);
   return {};
+}
+
+namespace {
+
+constexpr uint64_t kHeapAlign = 16;
+constexpr uint64_t kKeptApartBytes = 64u << 20;  // address space of freed blocks whose use is recognised
+
+uint64_t granules_of(uint64_t begin, uint64_t size_bytes) {
+  const uint64_t last = begin + std::max<uint64_t>(size_bytes, 1) - 1;
+  return (last >> kGlobalGranuleShift) - (begin >> kGlobalGranuleShift) + 1;
+}
+uint64_t heap_share(uint64_t size_bytes) {
+  return saturating_sum(std::max<uint64_t>(size_bytes, 1), kHeapAlign - 1) & ~(kHeapAlign - 1);
+}
+
+}  // namespace
+
+Address Memory::allocate_heap(uint64_t size_bytes, uint64_t limit_bytes) {
+  if (saturating_sum(heap_bytes, heap_share(size_bytes)) > limit_bytes) return 0;
+  std::string name = fmt::format("malloc({})", size_bytes);
+  Address address = 0;
+  // All blocks begin at the same place of their first granule, so that equally many granules hold them.
+  const auto free = free_blocks_.find(granules_of(kHeapAlign, size_bytes));
+  if (free != free_blocks_.end() && !free->second.empty()) {
+    const uint32_t id = free->second.back();
+    free->second.pop_back();
+    Object& object = table.objects[id];
+    object.size_bytes = size_bytes;
+    object.name = std::move(name);
+    object.live = true;
+    std::memset(bytes + object.begin, kPoison, size_bytes);
+    std::memset(shadow + object.begin, 0, size_bytes);
+    live[object.begin] = id;
+    used_bytes += size_bytes;
+    address = kGlobalBase + object.begin;
+  } else {
+    auto made = allocate(size_bytes, name, kHeapAlign);
+    if (!made) {  // once more without keeping anything apart
+      for (auto& [granules, ids] : free_blocks_) freed_.insert(freed_.end(), ids.begin(), ids.end());
+      freed_.insert(freed_.end(), freed_blocks_.begin(), freed_blocks_.end());
+      free_blocks_.clear();
+      freed_blocks_.clear();
+      freed_block_bytes_ = 0;
+      made = allocate(size_bytes, name, kHeapAlign);
+      if (!made) return 0;
+    }
+    address = *made;
+  }
+  heap.insert(address);
+  heap_bytes += heap_share(size_bytes);
+  return address;
+}
+
+void Memory::release_heap(Address address) {
+  const auto it = live.find(address - kGlobalBase);
+  PTXKIT_CHECK(it != live.end(), "a block of malloc is not among the live objects");
+  const uint32_t id = it->second;
+  heap.erase(address);
+  heap_bytes -= heap_share(table.objects[id].size_bytes);
+  (void)release(address);
+  freed_.pop_back();
+  const auto taken = [&](const Object& object) {
+    return (granules_of(object.begin, object.size_bytes) << kGlobalGranuleShift) + kGuardBytes;
+  };
+  freed_blocks_.push_back(id);
+  freed_block_bytes_ += taken(table.objects[id]);
+  while (freed_block_bytes_ > kKeptApartBytes && freed_blocks_.size() > 1) {
+    const uint32_t oldest = freed_blocks_.front();
+    freed_blocks_.pop_front();
+    const Object& object = table.objects[oldest];
+    freed_block_bytes_ -= taken(object);
+    if (object.begin % (uint64_t{1} << kGlobalGranuleShift) == kHeapAlign)
+      free_blocks_[granules_of(object.begin, object.size_bytes)].push_back(oldest);
+    else
+      freed_.push_back(oldest);
+  }
 }
 
 Result<uint64_t> Memory::locate(Address address, uint64_t size_bytes) const {

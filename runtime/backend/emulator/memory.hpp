@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <span>
@@ -76,6 +77,10 @@ class Memory {
 
   Result<Address> allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes);
   Result<void> release(Address address);
+  // Blocks of malloc, of which `limit_bytes` may be in use, each rounded up to 16; 0 where there is no room. Freed ones
+  // are kept apart for a while, then given out again.
+  Address allocate_heap(uint64_t size_bytes, uint64_t limit_bytes);
+  void release_heap(Address address);  // of a block that is in use
   bool holds(const uint8_t* place) const { return place >= bytes && place < bytes + limit; }
   // The live allocation that holds the whole range, as an offset in `bytes`.
   Result<uint64_t> locate(Address address, uint64_t size_bytes) const;
@@ -87,6 +92,7 @@ class Memory {
   ObjectTable table;
   std::map<uint64_t, uint32_t> live;  // begin -> object
   std::set<Address> heap;             // of `live`, what kernels allocated
+  uint64_t heap_bytes = 0;            // in use
   uint64_t used_bytes = 0;
   std::vector<Image> images;  // by handle
 
@@ -100,6 +106,9 @@ class Memory {
   uint64_t next_ = 0;                           // first offset never given out
   std::multimap<uint64_t, uint64_t> recycled_;  // size -> begin: ranges of freed memory, used when the rest is full
   std::vector<uint32_t> freed_;                 // objects freed and not recycled, oldest first
+  std::deque<uint32_t> freed_blocks_;           // of malloc, oldest first
+  uint64_t freed_block_bytes_ = 0;              // of address space
+  std::map<uint64_t, std::vector<uint32_t>> free_blocks_;  // that may be used again, by number of granules
 };
 
 }  // namespace ptxkit::emulator

@@ -125,6 +125,22 @@ Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t s
   return conflict;
 }
 
+void AccessHistory::forget(uint64_t offset, uint64_t size_bytes) {
+  for (const uint64_t end = offset + size_bytes; offset < end;) {
+    const uint64_t stop = std::min(end, ((offset >> kPageShift) + 1) << kPageShift);
+    const uint64_t number = offset >> kPageShift;
+    if (number >= pages_.size()) return;
+    if (pages_[number]) {
+      visit(offset, stop - offset, [](Page& page, uint32_t cell, uint64_t) {
+        page.cells[cell] = {};
+        if (!page.list_of_cell.empty() && page.list_of_cell[cell] != 0)
+          page.displaced[page.list_of_cell[cell] - 1].clear();
+      });
+    }
+    offset = stop;
+  }
+}
+
 Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest,
                               bool unchanged) {
   Conflict conflict;

@@ -46,6 +46,9 @@ class AccessHistory {
   Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0,
                  bool unchanged = false);
 
+  // Nobody has touched these bytes.
+  void forget(uint64_t offset, uint64_t size_bytes);
+
   static constexpr uint32_t kMostCodes = 1u << 19;  // later instructions are confused with earlier ones
 
  private:

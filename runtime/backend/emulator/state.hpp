@@ -9,14 +9,17 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "runtime/backend/emulator/hang.hpp"
 #include "runtime/backend/emulator/image.hpp"
 #include "runtime/backend/emulator/races.hpp"
 #include "runtime/backend/emulator/tensor_memory.hpp"
+#include "runtime/backend/emulator/undefined_output.hpp"
 #include "runtime/backend/emulator/warpgroup_order.hpp"
 #include "runtime/backend/emulator/watch.hpp"
 
@@ -95,13 +98,14 @@ struct Warp {
   uint32_t exit_pc = 0;  // of the lanes that left last
   uint32_t exit_lane = 0;
   uint64_t turn = 0;
-  uint64_t turn_steps = 0;         // instructions since it was this warp's turn, where control() runs
-  uint32_t carry = 0;              // CC.CF, by lane
-  uint32_t cluster_arrived = 0;    // lanes that arrived at the cluster's barrier in this phase
-  uint32_t cluster_owed = 0;       // lanes that arrived and have not waited
-  bool polls = false;              // a fragment waits for an mbarrier or for the cluster
-  WarpgroupOrder warpgroup;        // with the sanitizer only
-  std::vector<LaneCopies> copies;  // by lane; empty without asynchronous copies
+  uint64_t turn_steps = 0;              // instructions since it was this warp's turn, where control() runs
+  uint32_t carry = 0;                   // CC.CF, by lane
+  uint32_t cluster_arrived = 0;         // lanes that arrived at the cluster's barrier in this phase
+  uint32_t cluster_owed = 0;            // lanes that arrived and have not waited
+  bool polls = false;                   // a fragment waits for an mbarrier or for the cluster
+  WarpgroupOrder warpgroup;             // with the sanitizer only
+  std::vector<LaneCopies> copies;       // by lane; empty without asynchronous copies
+  std::unique_ptr<CycleSearch> search;  // null until a search for hangs
   std::vector<Fragment> fragments;
   Frame* frame = nullptr;    // of the running fragment
   uint64_t local_bytes = 0;  // per lane, allocated
@@ -175,6 +179,15 @@ class Random {
   uint64_t state_;
 };
 
+// What kernels print: the newest calls that fit, as on a device, which overwrites the oldest.
+struct PrintFifo {
+  std::deque<std::string> calls;
+  uint64_t size_bytes = 0;
+  uint64_t lost_calls = 0, lost_bytes = 0;
+
+  void put(std::string text, uint64_t limit_bytes);
+};
+
 struct Launch;
 struct Cta;
 
@@ -208,8 +221,11 @@ struct Cta {
   std::unique_ptr<TensorMemory> tensor_memory;  // with the first allocation
   uint64_t polls = 0;                           // reads of what other CTAs may write: strong loads, atomics, nanosleep
   unsigned timeouts = 0;                        // of waits for an mbarrier since one completed a phase
+  uint64_t stores = 0;                          // instructions that may have changed what other threads see
+  bool searched = false;                        // for hangs, in this turn
   std::vector<Origin> origins;
   std::set<std::pair<uint64_t, unsigned>> noted;  // of Launch::noted
+  std::unordered_map<uint64_t, uint32_t> origin_of_place;  // the last of each instruction, for when there are too many
   size_t next_warp = 0;
   std::vector<uint32_t> priority;  // of the adversarial schedule: warps, the one that goes first first
   bool stopped = false;            // by a fault
@@ -233,8 +249,9 @@ struct Launch {
   std::vector<uint8_t> checked_places;  // by pc: is in LaunchOptions::only_checked_line; empty where that is 0
   std::vector<uint8_t> visited_lines;   // by pc: 1 + its index in `visitable`, or 0; empty where nobody asks
   std::span<const uint32_t> visitable;
-  std::unique_ptr<LaunchOrder> order;      // with the check for races only
-  std::unique_ptr<AccessHistory> history;  // of global memory
+  std::unique_ptr<LaunchOrder> order;         // with the check for races only
+  std::unique_ptr<AccessHistory> history;     // of global memory
+  std::unique_ptr<UndefinedOutputs> outputs;  // with the check for them only
   bool explicit_cluster = false;
   Address grid_workspace = 0;                   // of a module that asks for it
   uint64_t reserved_shared = 0;                 // the same; an offset
@@ -246,18 +263,25 @@ struct Launch {
   std::atomic<uint64_t> next_cluster = 0;  // the first that has neither begun nor been cancelled
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
+  HangSearch hang;
+  std::mutex hang_mutex;
   std::mutex mutex;                                  // of what follows
   std::vector<std::pair<uint64_t, Fault>> faults;    // by CTA
   std::vector<std::pair<uint64_t, Fault>> notes;     // the same
   std::set<std::pair<uint64_t, unsigned>> noted;     // objects in shared memory, and the alignment that they need
   std::set<std::pair<uint32_t, uint32_t>> reported;  // kind, pc
-  std::string output;
+  PrintFifo printed;
   Statistics statistics;
   std::map<Address, HeapBlock> heap;  // allocated here and not freed
   std::map<VisitKey, Visit> visits;
 };
 
 inline constexpr uint64_t kGridWorkspaceBytes = 64;
+
+// Ctrl-C or a deadline.
+inline bool is_interrupted(const Launch& launch) {
+  return launch.options.stop != nullptr && launch.options.stop->load(std::memory_order_relaxed);
+}
 
 inline bool checks(const Cta& cta, uint32_t check) { return (cta.launch->options.checks & check) != 0; }
 
@@ -279,6 +303,13 @@ struct FaultDetail {
   const Object* object = nullptr;  // in shared memory: to be named in place of the nearest
 };
 bool already_reported(const Warp& warp, FaultKind kind);
+
+// Where undefined bits came from, as a number for `origin_of`; 0 where too many are known already.
+uint32_t add_origin(Cta& cta, const Origin& origin);
+// The origin with that number; null for 0.
+inline const Origin* find_origin(const Cta& cta, uint32_t number) {
+  return number != 0 && number <= cta.origins.size() ? &cta.origins[number - 1] : nullptr;
+}
 void report(Warp& warp, FaultDetail detail);
 void note(Warp& warp, FaultDetail detail);  // for Outcome::notes
 Site site_of(const ProgramImage& image, uint32_t pc);
@@ -288,6 +319,7 @@ ThreadId thread_of(const Launch& launch, uint64_t cta_turn, uint32_t warp, uint3
 std::string where_text(const Launch& launch, uint32_t pc);  // "line 17 (bar.sync 0)"
 
 std::string register_name(const Warp& warp, Ref ref);  // at the running instruction
+std::string register_name(const Warp& warp, uint32_t pc, Ref ref);
 
 // Names the object nearest to `address`, which is an offset in `space` unless that is global or generic.
 void name_object(const Warp& warp, ptx::Space space, Address address, Fault& fault);

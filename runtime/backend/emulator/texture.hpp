@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/result.hpp"
+#include "support/saturating.hpp"
 
 namespace ptxkit::emulator {
 
@@ -29,7 +30,7 @@ struct ImageDescription {
 
   unsigned channel_bytes() const;
   unsigned texel_bytes() const { return channel_bytes() * channels; }
-  uint64_t size_bytes() const { return uint64_t{width} * height * depth * layers * texel_bytes(); }
+  uint64_t size_bytes() const { return saturating_product(width, height, depth, layers, texel_bytes()); }
 };
 
 struct Sampling {

@@ -147,10 +147,9 @@ class Access {
                 [&](unsigned lane) { std::memset(shadow_at<uint8_t>(warp_, data(i)) + lane * bytes, 0xff, bytes); });
     }
     if (!undefined_) return;
-    warp_.cta->origins.push_back({warp_.pc, static_cast<uint8_t>(std::countr_zero(undefined_)),
-                                  static_cast<uint16_t>(warp_.index), Space::global, address});
-    for (unsigned i = 0; i < form_.data.count; ++i)
-      origin_of(warp_, data(i)) = static_cast<uint32_t>(warp_.cta->origins.size());
+    const uint32_t origin = add_origin(*warp_.cta, {warp_.pc, static_cast<uint8_t>(std::countr_zero(undefined_)),
+                                                    static_cast<uint16_t>(warp_.index), Space::global, address});
+    for (unsigned i = 0; i < form_.data.count; ++i) origin_of(warp_, data(i)) = origin;
   }
 
   // What the lane read of the image: races, and whether any of it is undefined.
@@ -232,7 +231,10 @@ void sample(Warp& warp, const Code& code, uint32_t mask) {
     access.write(lane, values, undefined);
   }
   if (checked) access.mark(first);
-  if (form.resident != kNoRef) *at<uint32_t>(warp, form.resident) |= mask;
+  if (form.resident != kNoRef) {
+    *at<uint32_t>(warp, form.resident) |= mask;
+    if (checked) undefined_lanes(warp, form.resident) &= ~mask;
+  }
 }
 
 // Numbers as OpenCL has them, which the ISA refers to (PTX ISA 9.0, 5.3.2).
@@ -416,11 +418,14 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
       if (!checked) continue;
       const unsigned step = form.formatted ? image->description.channel_bytes() : bytes;
       bool changes = std::memcmp(before.data(), texel, touched) != 0;
+      const Origin* origin = nullptr;
       for (unsigned i = 0; i < count && (i + 1) * step <= touched; ++i) {
         const uint8_t defined = is_undefined(i) ? 0 : 0xff;
         changes |= shadow[i * step] != defined;
         std::memset(shadow + size_t{i} * step, defined, step);
+        if (defined == 0) origin = find_origin(*warp.cta, origin_of(warp, access.data(i)));
       }
+      note_output(warp, lane, shadow, touched, origin);
       if (warp.cta->order) note_write(warp, code, lane, places, touched, !changes);
     } else {
       uint64_t operand = 0;
@@ -445,9 +450,9 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
         std::memset(undefined_bits, 0, form.register_bytes);
         std::memset(undefined_bits, 0xff, bytes);
       });
-      warp.cta->origins.push_back({warp.pc, static_cast<uint8_t>(std::countr_zero(undefined[i])),
-                                   static_cast<uint16_t>(warp.index), Space::global, first_undefined});
-      origin_of(warp, access.data(i)) = static_cast<uint32_t>(warp.cta->origins.size());
+      origin_of(warp, access.data(i)) =
+          add_origin(*warp.cta, {warp.pc, static_cast<uint8_t>(std::countr_zero(undefined[i])),
+                                 static_cast<uint16_t>(warp.index), Space::global, first_undefined});
     }
   }
 }

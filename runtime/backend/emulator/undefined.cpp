@@ -162,16 +162,14 @@ uint32_t inherit_origin(Warp& warp, const Code& code, uint32_t mask) {
     if (origin == 0) {
       Cta& cta = *warp.cta;
       auto lane = static_cast<uint8_t>(std::countr_zero(undefined_lanes(warp, ref) & mask));
-      if (cta.origins.size() >= 100000) return 0;
-      cta.origins.push_back({warp.pc, lane, static_cast<uint16_t>(warp.index), ptx::Space::reg, ref});
-      origin = static_cast<uint32_t>(cta.origins.size());
+      origin = add_origin(cta, {warp.pc, lane, static_cast<uint16_t>(warp.index), ptx::Space::reg, ref});
+      if (origin == 0) return 0;
     }
-    auto& origins = warp.cta->origins;
-    if (!only_moves(code.undefined) && !origins[origin - 1].computed && origins.size() < 100000) {
-      Origin computed = origins[origin - 1];
+    const Origin* const from = find_origin(*warp.cta, origin);
+    if (from && !only_moves(code.undefined) && !from->computed) {
+      Origin computed = *from;
       computed.computed = true;
-      origins.push_back(computed);
-      origin = static_cast<uint32_t>(origins.size());
+      origin = add_origin(*warp.cta, computed);
     }
     return origin;
   }

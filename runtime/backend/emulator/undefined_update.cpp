@@ -92,6 +92,7 @@ uint64_t note_undefined_update(Warp& warp, const Update& update, const UpdateBit
   if (after.decides) report_undefined_update(warp, where, update.element_bytes);
   const uint64_t defined = after.decides ? ~uint64_t{0} : ~after.bits;
   std::memcpy(shadow, &defined, update.element_bytes);
+  if (where.space == ptx::Space::global) note_output(warp, where.lane, shadow, update.element_bytes, nullptr);
   return after.decides ? 0 : undefined.old;
 }
 
