@@ -127,12 +127,37 @@ size_t KernelAnalysis::count(Severity severity) const {
 }
 
 size_t FileAnalysis::count(Severity severity) const {
-  size_t total = 0;
+  size_t total = earlier_counts[static_cast<size_t>(severity)];
   for (const KernelAnalysis& kernel : kernels) total += kernel.count(severity);
   return total;
 }
 
-FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options) {
+namespace {
+
+// The next kernels that are wanted, `most_kernels` at most; whether there are more is known behind them.
+void examine_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels) {
+  const std::vector<ptx::Function>& functions = file.parsed.module.functions;
+  file.is_last_part = true;
+  for (; file.next_function < functions.size(); ++file.next_function) {
+    const ptx::Function& function = functions[file.next_function];
+    if (!function.is_entry || !function.has_body) continue;
+    if (options.wants_kernel && !options.wants_kernel(function.name)) {
+      ++file.skipped_kernel_count;
+      continue;
+    }
+    if (file.kernels.size() == most_kernels) {
+      file.is_last_part = false;
+      break;
+    }
+    file.kernels.push_back(examine(file.parsed, file.next_function, options));
+  }
+  file.examined_count += file.kernels.size();
+  rescore(file, options);
+}
+
+}  // namespace
+
+FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options, size_t most_kernels) {
   FileAnalysis file;
   file.path = path;
   file.xxh128 = xxh128_hex(text);
@@ -140,22 +165,18 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
   if (!file.parsed.diagnostics.empty()) {
     file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
     file.status = rules::Status::unparsable;
+    file.examined_count = 1;
     return file;
   }
-  bool has_entry = false;
-  for (ptx::FunctionId id = 0; id < file.parsed.module.functions.size(); ++id) {
-    const ptx::Function& function = file.parsed.module.functions[id];
-    if (!function.is_entry || !function.has_body) continue;
-    has_entry = true;
-    if (options.wants_kernel && !options.wants_kernel(function.name)) {
-      ++file.skipped_kernel_count;
-      continue;
-    }
-    file.kernels.push_back(examine(file.parsed, id, options));
+  const bool has_entry = std::ranges::any_of(file.parsed.module.functions,
+                                             [](const ptx::Function& each) { return each.is_entry && each.has_body; });
+  if (has_entry) {
+    examine_part(file, options, most_kernels);
+  } else {
+    file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
+    file.examined_count = 1;
+    rescore(file, options);
   }
-  if (!has_entry) file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
-
-  rescore(file, options);
   return file;
 }
 
@@ -173,16 +194,30 @@ rules::Status status_of(const FileAnalysis& file, const AnalysisOptions& options
 
 }  // namespace
 
+bool next_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels) {
+  if (file.is_last_part) return false;
+  file.earlier_counts = file.known_counts;  // the kernels of the part may be elsewhere by now
+  file.earlier_status = file.status;
+  file.earlier_score = file.score;
+  file.is_first_part = false;
+  file.kernels.clear();
+  file.remarks.clear();
+  examine_part(file, options, most_kernels);
+  return true;
+}
+
 void rescore(FileAnalysis& file, const AnalysisOptions& options) {
   std::vector<rules::Score> scores;
-  scores.reserve(file.kernels.size());
+  scores.reserve(file.kernels.size() + 1);
+  if (file.earlier_score) scores.push_back(*file.earlier_score);
   for (KernelAnalysis& kernel : file.kernels) {
     kernel.score = {};
     for (const RuleVerdict& entry : kernel.verdicts) kernel.score.add(*entry.rule, entry.result);
     scores.push_back(kernel.score);
   }
   file.score = rules::worst(scores);
-  file.status = status_of(file, options);
+  for (size_t i = 0; i < file.known_counts.size(); ++i) file.known_counts[i] = file.count(static_cast<Severity>(i));
+  file.status = std::max(file.earlier_status, status_of(file, options));
 }
 
 FileAnalysis unreadable(std::string path, Error error) {
@@ -208,7 +243,7 @@ void release_statements(FileAnalysis& file) {
 }
 
 void Totals::add(const FileAnalysis& file) {
-  ++file_count;
+  file_count += file.is_last_part;
   status = std::max(status, file.status);
   for (const KernelAnalysis& kernel : file.kernels) {
     for (const RuleVerdict& entry : kernel.verdicts) ran.set(index_of(*entry.rule));

@@ -9,6 +9,7 @@
 // are refuted or undecided, and it has no score.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <functional>
 #include <optional>
@@ -78,11 +79,26 @@ struct FileAnalysis {
   std::vector<std::string> remarks;     // on comments that suppress nothing, "k.ptx:12: ..."
   rules::Status status = rules::Status::good;
 
+  // One with very many kernels comes in parts, so that they are never all in memory: `kernels` and `remarks` are those
+  // of a part; score, status and counts those of all parts so far.
+  bool is_first_part = true, is_last_part = true;
+  size_t examined_count = 0;                               // kernels
+  std::array<size_t, 5> earlier_counts{}, known_counts{};  // findings by severity, of the parts before; with this one
+  std::optional<rules::Score> earlier_score;
+  rules::Status earlier_status = rules::Status::good;
+  ptx::FunctionId next_function = 0;
+
   size_t count(rules::Severity severity) const;  // findings of all kernels
   size_t critical_count() const { return count(rules::Severity::critical); }
 };
 
-FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options);
+inline constexpr size_t kAllKernels = ~size_t{0};
+
+// The whole file, or its first part where it has more kernels than `most_kernels`.
+FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options,
+                     size_t most_kernels = kAllKernels);
+// Puts the next part in place of the last; false, and nothing happens, where that was the last one.
+bool next_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels);
 // Score and status again, after verdicts have changed. Precondition: the text parses and a kernel was examined.
 void rescore(FileAnalysis& file, const AnalysisOptions& options);
 FileAnalysis unreadable(std::string path, Error error);

@@ -66,6 +66,7 @@ class AnnotationDocument : public Document {
         }
       }
     }
+    if (!file.is_last_part) return out;
     const std::string path = without_commands(printable_path(file.path));
     const std::string outcome = !file.parsed.diagnostics.empty() ? "does not parse"
                                 : file.score                     ? fmt::format("score {:.1f}", file.score->percent())

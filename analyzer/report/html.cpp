@@ -2,8 +2,10 @@
 #include "analyzer/report/html.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <set>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,9 +16,11 @@
 #include "analyzer/report/place.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/check.hpp"
 #include "support/embedded.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
+#include "support/spool.hpp"
 
 namespace ptxkit::report {
 
@@ -45,50 +49,117 @@ bool has_charge(const KernelAnalysis& kernel) {
   });
 }
 
+}  // namespace
+
+// Sections lie in the spool in the order in which they are settled; what is shown whole is known at the end.
 class Page {
  public:
-  Page(std::span<const FileAnalysis> files, const AnalysisOptions& options, const SourceText& source_text)
-      : files_(files), options_(options), source_text_(source_text) {
-    size_t kernel_count = 0;
-    std::vector<const KernelAnalysis*> charged;
-    for (const FileAnalysis& file : files) {
-      kernel_count += file.kernels.size();
-      for (const KernelAnalysis& kernel : file.kernels)
-        if (has_charge(kernel)) charged.push_back(&kernel);
+  Page(const AnalysisOptions& options, const SourceText& source_text, const std::string& path)
+      : options_(options), source_text_(source_text), spool_(path) {}
+
+  // Before each add, as long as the file has its kernels.
+  void count(const FileAnalysis& file) { totals_.add(file); }
+
+  // `kernels` are those of the file, or copies.
+  void add(const std::shared_ptr<const FileAnalysis>& file, std::vector<KernelAnalysis> kernels) {
+    if (title_.empty()) title_ = file->path;
+    if (file->error) {
+      overview_ += fmt::format("<tr><td>{}<td colspan=\"6\" class=\"fault\">{}\n", for_html(file->path),
+                               for_html(file->error->message()));
+      return;
     }
-    is_large_ = kernel_count > kManyKernels;
-    std::ranges::stable_sort(charged, [](const auto* x, const auto* y) { return x->score.worse_than(y->score); });
-    charged.resize(std::min(charged.size(), kManyKernels));
-    whole_.insert(charged.begin(), charged.end());
+    if (!file->parsed.diagnostics.empty()) {
+      store(new_piece(), unparsable_html(*file));
+      return;
+    }
+    std::string remarks;
+    for (const std::string& remark : file->remarks)
+      remarks += fmt::format("<p class=\"remark\">{}</p>\n", for_html(remark));
+    if (!remarks.empty()) store(new_piece(), remarks);
+    for (KernelAnalysis& kernel : kernels) {
+      const unsigned number = next_++;
+      add_to_overview(*file, kernel, fmt::format("k{}", number));
+      const bool is_charged = has_charge(kernel);
+      open_.push_back({file, std::move(kernel), number, new_piece(), is_charged});
+      if (++kernel_count_ > kManyKernels) close_some();
+    }
   }
 
-  std::string write() {
-    std::string body;
-    for (const FileAnalysis& file : files_) body += file_html(file);
+  bool write(const std::function<void(std::string_view)>& take) {
+    for (const Open& each : open_) store(each.piece, kernel_html(each, false));
+    const size_t whole_count = open_.size();
+    open_.clear();
     // What may load is said twice: nothing here refers to anything outside, and the browser would refuse it.
-    std::string out = fmt::format(
+    take(fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         "script-src 'unsafe-inline'\">\n"
         "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
         "<title>ptx-debug report: {}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-        for_html(files_.size() == 1 ? files_.front().path : plural(files_.size(), "file")), page_file("report.css"));
-    out += header() + toolbar() + overview_ + "</tbody></table>\n" + body;
-    return out + fmt::format("<script>\n{}</script>\n</body>\n</html>\n", page_file("report.js"));
+        for_html(totals_.file_count == 1 ? title_ : plural(totals_.file_count, "file")), page_file("report.css")));
+    take(header(whole_count) + toolbar());
+    take(overview_);
+    take("</tbody></table>\n");
+    for (const Piece& piece : pieces_) {
+      if (!spool_.read(piece.from, piece.bytes, take)) return false;
+    }
+    take(fmt::format("<script>\n{}</script>\n</body>\n</html>\n", page_file("report.js")));
+    return true;
   }
 
  private:
-  std::string header() const {
-    Totals totals;
-    for (const FileAnalysis& file : files_) totals.add(file);
+  // A part of the page, in the spool.
+  struct Piece {
+    uint64_t from = 0, bytes = 0;
+  };
+  // A kernel that is shown whole, unless worse ones come.
+  struct Open {
+    std::shared_ptr<const FileAnalysis> file;
+    KernelAnalysis kernel;
+    unsigned number;
+    size_t piece;
+    bool is_charged;
+  };
+
+  bool is_large() const { return kernel_count_ > kManyKernels; }
+
+  size_t new_piece() {
+    pieces_.emplace_back();
+    return pieces_.size() - 1;
+  }
+
+  void store(size_t piece, std::string_view text) {
+    pieces_[piece] = {spool_.size(), text.size()};
+    spool_.append(text);
+  }
+
+  // In a large report those without a charge have no code, and of the others the worst are shown whole.
+  void close_some() {
+    const auto close = [&](const Open& each) { store(each.piece, kernel_html(each, true)); };
+    std::erase_if(open_, [&](const Open& each) {
+      if (!each.is_charged) close(each);
+      return !each.is_charged;
+    });
+    while (open_.size() > kManyKernels) {
+      // Of equal ones the first stay.
+      const auto best = std::ranges::min_element(open_, [](const Open& x, const Open& y) {
+        return y.kernel.score.worse_than(x.kernel.score) ||
+               (!x.kernel.score.worse_than(y.kernel.score) && x.number > y.number);
+      });
+      close(*best);
+      open_.erase(best);
+    }
+  }
+
+  std::string header(size_t whole_count) const {
     std::string out = "<header><h1>ptx-debug report</h1>\n<p>";
     out += fmt::format("version {}, profile {}, {} of {} rules ran, exit code {}", tool_version(),
-                       options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause", totals.ran.count(),
-                       kRuleCount, rules::exit_code(totals.status));
+                       options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause",
+                       totals_.ran.count(), kRuleCount, rules::exit_code(totals_.status));
     if (options_.minimum_percent) out += fmt::format(", least score {}", *options_.minimum_percent);
-    if (is_large_)
+    if (is_large())
       out += fmt::format("; code only of kernels with a finding above info, whole and with pictures of the {} worst",
-                         whole_.size());
+                         whole_count);
     if (options_.rules.evidence) {
       for (const rules::EvidenceFile& file : options_.rules.evidence->files)
         out += "; evidence " + for_html(description(file));
@@ -129,19 +200,6 @@ class Page {
         kernel.count(Verdict::refuted), kernel.count(Verdict::undecided));
   }
 
-  std::string file_html(const FileAnalysis& file) {
-    if (file.error) {
-      overview_ += fmt::format("<tr><td>{}<td colspan=\"6\" class=\"fault\">{}\n", for_html(file.path),
-                               for_html(file.error->message()));
-      return "";
-    }
-    if (!file.parsed.diagnostics.empty()) return unparsable_html(file);
-    std::string out;
-    for (const std::string& remark : file.remarks) out += fmt::format("<p class=\"remark\">{}</p>\n", for_html(remark));
-    for (const KernelAnalysis& kernel : file.kernels) out += kernel_html(file, kernel);
-    return out;
-  }
-
   std::string unparsable_html(const FileAnalysis& file) {
     overview_ += fmt::format("<tr><td><a href=\"#k{}\">{}</a><td colspan=\"6\" class=\"fault\">does not parse: {}\n",
                              next_, for_html(file.path), plural(file.parsed.diagnostics.size(), "error"));
@@ -149,12 +207,12 @@ class Page {
                        next_++, for_html(file.path), for_html(rendered(file.parsed)));
   }
 
-  std::string kernel_html(const FileAnalysis& file, const KernelAnalysis& kernel) {
-    HtmlKernel at{file, kernel, fmt::format("k{}", next_++),
-                  kernel.function != ptx::kNone && (!is_large_ || has_charge(kernel)),
-                  is_large_ && !whole_.contains(&kernel)};
+  std::string kernel_html(const Open& open, bool is_excerpt) {
+    const FileAnalysis& file = *open.file;
+    const KernelAnalysis& kernel = open.kernel;
+    HtmlKernel at{file, kernel, fmt::format("k{}", open.number),
+                  kernel.function != ptx::kNone && (!is_large() || open.is_charged), is_excerpt};
     if (at.has_code) at.functions = functions_of(at.module(), kernel.function);
-    add_to_overview(file, kernel, at.id);
     std::string out = fmt::format(
         "<section class=\"kernel\" id=\"{}\" data-kernel=\"{}\">\n<h2>{} <small>{}, PTX {}.{}, {}</small></h2>\n",
         at.id, for_html(name_of(kernel)), for_html(name_of(kernel)), for_html(file.path), at.module().version_major,
@@ -245,18 +303,19 @@ class Page {
     return out + "</table></details>\n";
   }
 
-  const std::span<const FileAnalysis> files_;
   const AnalysisOptions& options_;
   const SourceText& source_text_;
-  bool is_large_ = false;
-  std::set<const KernelAnalysis*> whole_;  // of a large report those whose code is whole
-  unsigned next_ = 0;                      // number of the next kernel
+  Spool spool_;
+  std::vector<Piece> pieces_;  // in the order of the page
+  std::vector<Open> open_;     // in the order of the report
+  Totals totals_;
+  std::string title_;
+  size_t kernel_count_ = 0;
+  unsigned next_ = 0;  // number of the next kernel
   size_t finding_count_ = 0;
   std::map<std::string, size_t> rules_, kernels_;  // findings of each
   std::string overview_;
 };
-
-}  // namespace
 
 std::string for_html(std::string_view text) {
   std::string out;
@@ -292,9 +351,34 @@ std::string_view grade_of(double percent, bool has_critical) {
 
 std::string ptx_line_id(const HtmlKernel& at, uint32_t line) { return fmt::format("{}-p{}", at.id, line); }
 
+HtmlReport::HtmlReport(const AnalysisOptions& options, const SourceText& source_text, const std::string& path)
+    : page_(std::make_unique<Page>(options, source_text, path)) {}
+
+HtmlReport::~HtmlReport() = default;
+
+void HtmlReport::add(const std::shared_ptr<FileAnalysis>& file) {
+  // The kernels are counted before they are gone.
+  page_->count(*file);
+  page_->add(file, std::exchange(file->kernels, {}));
+}
+
+Result<void> HtmlReport::save(const std::string& path) {
+  Spool page(path);
+  if (!page_->write([&](std::string_view text) { page.append(text); }))
+    return fail("cannot write: no room for what it is made of", path);
+  return page.save(path);
+}
+
 std::string to_html(std::span<const FileAnalysis> files, const AnalysisOptions& options,
                     const SourceText& source_text) {
-  return Page(files, options, source_text).write();
+  Page page(options, source_text, "");
+  for (const FileAnalysis& file : files) {
+    page.count(file);
+    page.add(std::shared_ptr<const FileAnalysis>(std::shared_ptr<void>(), &file), file.kernels);
+  }
+  std::string out;
+  PTXKIT_CHECK(page.write([&](std::string_view text) { out += text; }), "a page in memory cannot be read");
+  return out;
 }
 
 }  // namespace ptxkit::report

@@ -103,6 +103,20 @@ Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
   return json;
 }
 
+// What is known of a file before its kernels are examined.
+void add_identity(const FileAnalysis& file, Json& json) {
+  const ptx::Module& module = file.parsed.module;
+  json["error"] = nullptr;
+  json["xxh128"] = file.xxh128;
+  json["version"] = std::to_string(module.version_major) + "." + std::to_string(module.version_minor);
+  json["target"] = module.target;
+}
+
+void add_outcome(const FileAnalysis& file, Json& json) {
+  json["score"] = file.score ? Json(file.score->percent()) : Json(nullptr);
+  json["critical_count"] = file.critical_count();
+}
+
 Json file_json(const FileAnalysis& file) {
   Json json = {{"path", file.path}, {"exit_code", rules::exit_code(file.status)}};
   if (file.error) {
@@ -110,12 +124,8 @@ Json file_json(const FileAnalysis& file) {
     return json;
   }
   const ptx::Module& module = file.parsed.module;
-  json["error"] = nullptr;
-  json["xxh128"] = file.xxh128;
-  json["version"] = std::to_string(module.version_major) + "." + std::to_string(module.version_minor);
-  json["target"] = module.target;
-  json["score"] = file.score ? Json(file.score->percent()) : Json(nullptr);
-  json["critical_count"] = file.critical_count();
+  add_identity(file, json);
+  add_outcome(file, json);
   json["diagnostics"] = Json::array();
   for (const ptx::Diagnostic& diagnostic : file.parsed.diagnostics) {
     Json entry = {{"rule", ptx::rule(diagnostic.kind)}, {"kind", ptx::text(diagnostic.kind)}};
@@ -155,7 +165,28 @@ class JsonDocument : public Document {
   }
 
   std::string add(const FileAnalysis& file) override {
-    return (std::exchange(has_files_, true) ? ",\n" : "\n") + dumped(file_json(file));
+    std::string out;
+    if (file.is_first_part) out = std::exchange(has_files_, true) ? ",\n" : "\n";
+    if (file.is_first_part && file.is_last_part) return out + dumped(file_json(file));
+    // In parts: what all kernels have to be known for comes behind them.
+    if (file.is_first_part) {
+      Json json = {{"path", file.path}};
+      add_identity(file, json);
+      json["diagnostics"] = Json::array();
+      out += opened(json) + ",\n  \"kernels\": [";
+    }
+    for (const KernelAnalysis& kernel : file.kernels) {
+      out += file.is_first_part && &kernel == &file.kernels.front() ? "\n" : ",\n";
+      out += dumped(kernel_json(file.parsed.module, kernel));
+    }
+    if (file.is_last_part) {
+      Json json = Json::object();
+      add_outcome(file, json);
+      json["remarks"] = file.remarks;
+      json["exit_code"] = rules::exit_code(file.status);
+      out += "\n  ],\n" + dumped(json).substr(2);
+    }
+    return out;
   }
 
   std::string end(const Totals& totals) override {

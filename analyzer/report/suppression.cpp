@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -124,6 +125,8 @@ struct PtxComment {
   std::set<std::string, std::less<>> used;
 };
 
+}  // namespace
+
 class Suppressor {
  public:
   Suppressor(FileAnalysis& file, Baseline& baseline, const SourceLine& source_line)
@@ -147,16 +150,17 @@ class Suppressor {
     }
   }
 
+  // The kernels of the part that the file has now.
   void run() {
     for (KernelAnalysis& kernel : file_.kernels) {
       for (RuleVerdict& verdict : kernel.verdicts) settle(kernel, verdict);
     }
     if (comments_.empty()) return;
-    std::set<std::string_view> ran;
     for (const KernelAnalysis& kernel : file_.kernels) {
-      for (const RuleVerdict& entry : kernel.verdicts) ran.insert(entry.rule->id);
+      for (const RuleVerdict& entry : kernel.verdicts) ran_.insert(entry.rule->id);
     }
-    for (const PtxComment& comment : comments_) remark(comment, ran);
+    if (!file_.is_last_part) return;
+    for (const PtxComment& comment : comments_) remark(comment);
   }
 
  private:
@@ -256,14 +260,15 @@ class Suppressor {
     return first < comments_.size() ? &comments_[first] : nullptr;
   }
 
-  void remark(const PtxComment& comment, const std::set<std::string_view>& ran) {
+  void remark(const PtxComment& comment) {
     const auto say = [&](std::string_view what) {
       file_.remarks.push_back(fmt::format("{}:{}: allow comment: {}", file_.path, comment.line, what));
     };
     for (const std::string& fault : comment.allowance.faults) say(fault);
     for (const std::string& rule : comment.allowance.rules) {
       // A rule that was not asked for may well have had something to suppress.
-      if (ran.contains(rule) && !comment.used.contains(rule)) say(fmt::format("{} has nothing to suppress here", rule));
+      if (ran_.contains(rule) && !comment.used.contains(rule))
+        say(fmt::format("{} has nothing to suppress here", rule));
     }
   }
 
@@ -272,10 +277,13 @@ class Suppressor {
   Baseline& baseline_;
   const SourceLine& source_line_;
   std::vector<PtxComment> comments_;
+  std::set<std::string_view> ran_;  // rules
   // Of each line, or first line of a function, and each rule the first comment that speaks of it.
   std::map<std::pair<uint32_t, std::string>, size_t> by_line_, by_function_;
   std::map<uint32_t, uint32_t> function_ends_;  // last lines of these functions, by the first
 };
+
+namespace {
 
 class BaselineDocument : public Document {
  public:
@@ -344,10 +352,21 @@ size_t Baseline::unseen_count() const {
   return static_cast<size_t>(std::ranges::count_if(seen_, [](const auto& entry) { return !entry.second; }));
 }
 
+Suppressions::Suppressions(FileAnalysis& file, Baseline& baseline, const SourceLine& source_line) : file_(file) {
+  if (!file.error && file.parsed.diagnostics.empty())
+    suppressor_ = std::make_unique<Suppressor>(file, baseline, source_line);
+}
+
+Suppressions::~Suppressions() = default;
+
+void Suppressions::settle(const AnalysisOptions& options) {
+  if (!suppressor_) return;
+  suppressor_->run();
+  if (!file_.kernels.empty()) rescore(file_, options);
+}
+
 void suppress(FileAnalysis& file, const AnalysisOptions& options, Baseline& baseline, const SourceLine& source_line) {
-  if (file.error || !file.parsed.diagnostics.empty()) return;
-  Suppressor(file, baseline, source_line).run();
-  if (!file.kernels.empty()) rescore(file, options);
+  Suppressions(file, baseline, source_line).settle(options);
 }
 
 }  // namespace ptxkit::report

@@ -39,6 +39,22 @@ class Baseline {
 // What Baseline::read reads: every finding above info that no comment suppresses, once.
 std::unique_ptr<Document> baseline_document();
 
+// Of a file that comes in parts: settle() does for each part what suppress() does for a file; the remarks come with the
+// last. `file` must stay where it is.
+class Suppressions {
+ public:
+  Suppressions(FileAnalysis& file, Baseline& baseline, const SourceLine& source_line);
+  ~Suppressions();
+  Suppressions(const Suppressions&) = delete;
+  Suppressions& operator=(const Suppressions&) = delete;
+
+  void settle(const AnalysisOptions& options);
+
+ private:
+  FileAnalysis& file_;
+  std::unique_ptr<class Suppressor> suppressor_;  // null where nothing is to be done
+};
+
 // Moves findings that comments or the baseline suppress, and scores again. Adds remarks on comments in the PTX that
 // name no rule, give no reason or suppress nothing.
 void suppress(FileAnalysis& file, const AnalysisOptions& options, Baseline& baseline, const SourceLine& source_line);

@@ -86,7 +86,8 @@ class TextDocument : public Document {
     }
     for (const std::string& remark : file.remarks) line("{}", printable(remark));
     for (const KernelAnalysis& kernel : file.kernels) write_kernel(file, kernel);
-    if (file.kernels.empty()) {
+    if (!file.is_last_part) return;
+    if (file.examined_count == 0) {
       line("{}: {} skipped, none examined (exit {})", path, plural(file.skipped_kernel_count, "kernel"),
            rules::exit_code(file.status));
       return;

@@ -20,6 +20,7 @@
 #include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
+#include "support/spool.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
@@ -39,6 +40,9 @@ namespace ptxkit::tools {
 namespace {
 
 constexpr uint32_t kLargestAlignmentBytes = 1 << 16;
+
+// Of a file with more, so many are judged and written before the next ones.
+constexpr size_t kPartKernels = 500;
 
 // The command line as given; everything is checked before the first file is read.
 struct Arguments {
@@ -130,7 +134,7 @@ class Documents {
     has_skipped_ |= file.skipped_kernel_count != 0;
     held_ += printed_->add(file);
     if (has_examined_) flush();
-    for (Kept& each : kept_) each.text += each.document->add(file);
+    for (Kept& each : kept_) each.text.append(each.document->add(file));
   }
 
   // Whether everything was written.
@@ -138,7 +142,8 @@ class Documents {
     held_ += printed_->end(totals_);
     flush();
     for (Kept& each : kept_) {
-      const auto saved = write_file(each.path, each.text + each.document->end(totals_));
+      each.text.append(each.document->end(totals_));
+      const auto saved = each.text.save(each.path);
       if (!saved) complain(saved.error().message());
       is_written_ = is_written_ && saved.has_value();
     }
@@ -153,13 +158,14 @@ class Documents {
   struct Kept {
     std::string path;
     std::unique_ptr<report::Document> document;
-    std::string text;
+    Spool text;
   };
 
   void keep(const std::string& path, std::unique_ptr<report::Document> document) {
     if (path.empty()) return;
-    std::string begin = document->begin();
-    kept_.push_back({path, std::move(document), std::move(begin)});
+    Spool text(path);
+    text.append(document->begin());
+    kept_.push_back({path, std::move(document), std::move(text)});
   }
 
   void flush() {
@@ -266,28 +272,35 @@ int analyze_files(const Arguments& arguments) {
     return sources.line(ptx, file, line);
   };
   Documents documents(arguments, options, source_line);
-  std::vector<report::FileAnalysis> pictured;  // HTML speaks first of all files together
-  const auto add = [&](report::FileAnalysis file) {
-    documents.add(file);
-    if (!arguments.html.empty()) pictured.push_back(std::move(file));
+  const report::SourceText source_text = [&](const auto& ptx, const auto& file) { return sources.text(ptx, file); };
+  std::optional<report::HtmlReport> page;
+  if (!arguments.html.empty()) page.emplace(options, source_text, arguments.html);
+  const auto add = [&](const std::shared_ptr<report::FileAnalysis>& file) {
+    documents.add(*file);
+    if (page) page->add(file);
   };
   for_each_image(
       arguments.inputs,
       [&](container::PtxImage image, const std::string&) {
-        report::FileAnalysis file = report::analyze(std::move(image.text), std::move(image.name), options);
-        if (arguments.replay) replay_findings(file, options);
+        auto file = std::make_shared<report::FileAnalysis>(
+            report::analyze(std::move(image.text), std::move(image.name), options, kPartKernels));
+        if (arguments.replay) replay_findings(*file, options);
         // Only HTML has pictures of the code.
-        if (arguments.html.empty()) report::release_statements(file);
+        if (!page && file->is_last_part) report::release_statements(*file);
         return file;
       },
-      [&](report::FileAnalysis file) {
-        promises.look_at(file.parsed.module);
-        report::suppress(file, options, *baseline, source_line);
-        add(std::move(file));
+      [&](const std::shared_ptr<report::FileAnalysis>& file) {
+        promises.look_at(file->parsed.module);
+        report::Suppressions suppressions(*file, *baseline, source_line);
+        do {
+          if (arguments.replay && !file->is_first_part) replay_findings(*file, options);
+          suppressions.settle(options);
+          add(file);
+        } while (report::next_part(*file, options, kPartKernels));
       },
       [&](const std::string& path, const Error& error) {
         complain(error.message());
-        add(report::unreadable(path, error));
+        add(std::make_shared<report::FileAnalysis>(report::unreadable(path, error)));
       });
   promises.complain_of_none();
   if (documents.has_skipped_all()) {
@@ -303,10 +316,8 @@ int analyze_files(const Arguments& arguments) {
                     plural(outside, "source"), outside == 1 ? "is" : "are"));
   }
   bool written = documents.end();
-  if (!arguments.html.empty()) {
-    const auto saved = write_file(
-        arguments.html,
-        report::to_html(pictured, options, [&](const auto& ptx, const auto& file) { return sources.text(ptx, file); }));
+  if (page) {
+    const auto saved = page->save(arguments.html);
     if (!saved) complain(saved.error().message());
     written = written && saved.has_value();
   }

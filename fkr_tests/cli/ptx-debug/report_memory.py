@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""A file with very many kernels is judged and written part by part: what twice as many kernels take more is the text and
+its tree, and not the report. The parts together are the whole: every kernel once, in order, with the outcome of all.
+
+usage: report_memory.py PTX_DEBUG"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+PTX_DEBUG = os.path.abspath(sys.argv[1])
+KERNELS = 3000
+# A kernel of these has 245 bytes of text, 2.3 KB of tree, and 13 KB of JSON; as documents they took 80 KB before.
+MOST_BYTES_OF_A_KERNEL = 8000
+
+
+def kernel(i):
+    return f""".visible .entry kernel_{i}(.param .u64 .ptr .global .align 4 out)
+{{
+ .reg .b32 %r<3>;
+ .reg .b64 %rd<3>;
+ ld.param.u64 %rd1, [out];
+ mov.u32 %r1, %tid.x;
+ mul.wide.u32 %rd2, %r1, {2 if i % 1000 == 999 else 4};
+ add.s64 %rd1, %rd1, %rd2;
+ st.global.u32 [%rd1], %r1;
+ ret;
+}}
+"""
+
+
+def run(folder, count, output, *words):
+    """Exit code and the most bytes in memory; standard output goes to a file. Nothing is read here meanwhile: a process
+    that is started counts what its parent had."""
+    with open(f"{folder}/k.ptx", "w", encoding="utf-8") as file:
+        file.write(".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(map(kernel, range(count))))
+        file.write(f"// ptx-debug: allow F099 -- nothing to say, of {count}\n")
+    with open(f"{folder}/{output}", "wb") as said:
+        child = subprocess.Popen([PTX_DEBUG, "analyze", "--no-config", *words, "k.ptx"], cwd=folder, stdout=said)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        return child.returncode, usage.ru_maxrss * 1024
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        forms = {"text": [], "json": ["--json"], "json file": ["--json=r.json"], "sarif": ["--format", "sarif"],
+                 "html": ["--html", "r.html"], "github": ["--format", "github"]}
+        for form, words in forms.items():
+            (first_code, first), (code, second) = (run(folder, n, form, *words) for n in (KERNELS, 2 * KERNELS))
+            assert first_code == code == 3, (form, code)
+            each = (second - first) / KERNELS
+            print(f"{form}: {first >> 20} MiB, {second >> 20} MiB, {each:.0f} bytes a kernel")
+            if "--no-limits" not in sys.argv:
+                assert each < MOST_BYTES_OF_A_KERNEL, form
+        said = {}
+        for form in forms:
+            with open(f"{folder}/{form}", encoding="utf-8") as file:
+                said[form] = file.read()
+        with open(f"{folder}/r.json", encoding="utf-8") as file:
+            report = json.load(file)
+        assert report == json.loads(said["json"])
+        (entry,) = report["files"]
+        names = [f"kernel_{i}" for i in range(2 * KERNELS)]
+        assert [each["name"] for each in entry["kernels"]] == names
+        critical = sum(each["critical_count"] for each in entry["kernels"])
+        assert entry["critical_count"] == critical == 2 * KERNELS // 1000 and entry["exit_code"] == 3, critical
+        assert entry["score"] == min(each["score"] for each in entry["kernels"])
+        assert re.findall(r"^kernel (\w+): ", said["text"], re.MULTILINE) == names
+        assert f"k.ptx: score {entry['score']:.1f}, {critical} critical findings, " in said["text"]
+        assert said["text"].count("k.ptx: score ") == said["github"].count("k.ptx: score ") == 1
+        assert said["github"].count("::error ") >= critical
+        results = json.loads(said["sarif"])["runs"][0]["results"]
+        assert sum(each["properties"]["severity"] == "critical" for each in results) == critical
+        with open(f"{folder}/r.html", encoding="utf-8") as file:
+            page = file.read()
+        assert re.findall(r'<section class="kernel" id="k\d+" data-kernel="(\w+)"', page) == names
+        assert f"whole and with pictures of the {critical} worst" in page and page.count("<details class=\"code\"") >= critical
+
+
+main()

@@ -1,0 +1,118 @@
+#include "support/spool.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ptxkit {
+namespace {
+
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+// What a link leads to.
+std::string target_of(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  return real ? real.get() : path;
+}
+
+std::string temporary_beside(const std::string& path) { return path.substr(0, path.rfind('/') + 1) + ".ptxkit.XXXXXX"; }
+
+}  // namespace
+
+Spool::~Spool() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Spool::Spool(Spool&& other) noexcept
+    : neighbour_(std::move(other.neighbour_)),
+      held_(std::move(other.held_)),
+      stored_bytes_(other.stored_bytes_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      has_no_file_(other.has_no_file_),
+      is_broken_(other.is_broken_) {}
+
+void Spool::append(std::string_view text) {
+  held_ += text;
+  if (held_.size() >= kHeldBytes && !has_no_file_) store();
+}
+
+void Spool::store() {
+  if (descriptor_ < 0) {
+    std::string name = temporary_beside(target_of(neighbour_));
+    descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+    has_no_file_ = descriptor_ < 0;
+    if (has_no_file_) return;
+    ::unlink(name.c_str());
+  }
+  is_broken_ = is_broken_ || !write_all(descriptor_, held_);
+  stored_bytes_ += held_.size();
+  held_.clear();
+}
+
+bool Spool::piece_at(uint64_t from, uint64_t most_bytes, std::string& piece) {
+  const size_t bytes = static_cast<size_t>(std::min<uint64_t>(most_bytes, kPieceBytes));
+  if (is_broken_ || from >= size()) return false;
+  if (from >= stored_bytes_) {
+    piece.assign(held_, static_cast<size_t>(from - stored_bytes_), bytes);
+    return !piece.empty();
+  }
+  piece.resize(static_cast<size_t>(std::min<uint64_t>(bytes, stored_bytes_ - from)));
+  ssize_t count = 0;
+  do count = ::pread(descriptor_, piece.data(), piece.size(), static_cast<off_t>(from));
+  while (count < 0 && errno == EINTR);
+  piece.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  return !piece.empty();
+}
+
+bool Spool::write_to(int descriptor) {
+  bool is_written = true;
+  const bool is_read =
+      read(0, size(), [&](std::string_view text) { is_written = is_written && write_all(descriptor, text); });
+  if (!is_read && is_written) errno = is_broken_ ? ENOSPC : EIO;
+  return is_read && is_written;
+}
+
+Result<void> Spool::save(const std::string& path) {
+  const auto failed = [&](int why) { return fail(std::string("cannot write: ") + std::strerror(why), path); };
+  const std::string target = target_of(path);
+  struct stat info{};
+  const bool is_special = ::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  std::string temporary = temporary_beside(target);
+  const int descriptor =
+      is_special ? ::open(target.c_str(), O_WRONLY | O_CLOEXEC) : ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (descriptor < 0) return failed(errno);
+  const bool is_written = write_to(descriptor);
+  int why = errno;
+  if (!is_special) {
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    (void)::fchmod(descriptor, 0666 & ~mask);  // a file system without modes refuses, and the content is right
+  }
+  bool is_done = ::close(descriptor) == 0 && is_written;
+  if (is_written && !is_done) why = errno;
+  if (is_special) return is_done ? Result<void>() : failed(why);
+  if (is_done && ::rename(temporary.c_str(), target.c_str()) != 0) {
+    why = errno;
+    is_done = false;
+  }
+  if (is_done) return {};
+  ::unlink(temporary.c_str());
+  return failed(why);
+}
+
+}  // namespace ptxkit
