@@ -151,7 +151,6 @@ void examine_part(FileAnalysis& file, const AnalysisOptions& options, size_t mos
     }
     file.kernels.push_back(examine(file.parsed, file.next_function, options));
   }
-  file.examined_count += file.kernels.size();
   rescore(file, options);
 }
 
@@ -165,7 +164,6 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
   if (!file.parsed.diagnostics.empty()) {
     file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
     file.status = rules::Status::unparsable;
-    file.examined_count = 1;
     return file;
   }
   const bool has_entry = std::ranges::any_of(file.parsed.module.functions,
@@ -174,7 +172,6 @@ FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& 
     examine_part(file, options, most_kernels);
   } else {
     file.kernels.push_back(examine(file.parsed, ptx::kNone, options));
-    file.examined_count = 1;
     rescore(file, options);
   }
   return file;

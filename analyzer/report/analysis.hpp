@@ -82,7 +82,6 @@ struct FileAnalysis {
   // One with very many kernels comes in parts, so that they are never all in memory: `kernels` and `remarks` are those
   // of a part; score, status and counts those of all parts so far.
   bool is_first_part = true, is_last_part = true;
-  size_t examined_count = 0;                               // kernels
   std::array<size_t, 5> earlier_counts{}, known_counts{};  // findings by severity, of the parts before; with this one
   std::optional<rules::Score> earlier_score;
   rules::Status earlier_status = rules::Status::good;

@@ -87,7 +87,7 @@ class TextDocument : public Document {
     for (const std::string& remark : file.remarks) line("{}", printable(remark));
     for (const KernelAnalysis& kernel : file.kernels) write_kernel(file, kernel);
     if (!file.is_last_part) return;
-    if (file.examined_count == 0) {
+    if (file.kernels.empty()) {
       line("{}: {} skipped, none examined (exit {})", path, plural(file.skipped_kernel_count, "kernel"),
            rules::exit_code(file.status));
       return;
