@@ -53,9 +53,9 @@ std::optional<std::string> as_word(const CLI::Option& option, const std::string&
 
 // What a file that was found may set without further questions; of kFoundReads only files of the project, and --json
 // only to standard output. Everything else names a program or an output, or starts something on a GPU.
-constexpr std::string_view kFoundSets[] = {"assume-align", "check",  "color",  "falsify",   "format",
-                                           "ignore",       "jobs",   "kernel", "min-score", "profile",
-                                           "release",      "replay", "select", "verbose"};
+constexpr std::string_view kFoundSets[] = {"assume-align", "check",   "color",  "fail-on", "falsify",
+                                           "format",       "ignore",  "jobs",   "kernel",  "min-score",
+                                           "profile",      "release", "replay", "select",  "verbose"};
 constexpr std::string_view kFoundReads[] = {"baseline", "evidence", "launch", "source-root"};
 
 constexpr uint64_t kLargestFoundBytes = 1 << 20;
