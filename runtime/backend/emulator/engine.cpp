@@ -589,6 +589,8 @@ Progress run(Cta& cta, uint64_t budget) {
         if (launch.stop) return Progress::done;
       } else {
         steps = launch.checked ? run_warp<true, false>(warp, slice) : run_warp<false, false>(warp, slice);
+        // Another worker began a search meanwhile, and this turn noted no change.
+        if (launch.hang.active.load(std::memory_order_relaxed)) ++launch.hang.version;
       }
       if (cta.stores != stores)
         launch.hang.idle_steps.store(0, std::memory_order_relaxed);
