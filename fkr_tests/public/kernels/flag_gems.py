@@ -8,7 +8,7 @@ LIMITS = "flag_gems/utils/limits.py"
 SORT = "import triton.language.core as core\nfrom triton.language.standard import _log2, zeros_like\n"
 
 
-@case("flag-gems", "mm", file="flag_gems/ops/mm.py", kernel="mm_kernel_general")
+@case("flag-gems", "mm", file="flag_gems/ops/mm.py", kernel="mm_kernel_general", targets=(80, 90))
 def mm(launch):
     """mma.sync, wgmma and tcgen05.mma, by target; ragged in every dimension."""
     rows, columns, inner = 120, 72, 104
@@ -20,7 +20,7 @@ def mm(launch):
         {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP_M": 8}, needs=[EXTENSION], aliases=["tle"])
 
 
-@case("flag-gems", "mm_swizzled", file="flag_gems/ops/mm.py", kernel="mm_kernel_general")
+@case("flag-gems", "mm_swizzled", file="flag_gems/ops/mm.py", kernel="mm_kernel_general", targets=(80, 90))
 def mm_swizzled(launch):
     """Rows of 128 bytes, so that operands lie swizzled in shared memory; bf16."""
     rows, columns, inner = 128, 128, 256
@@ -31,7 +31,7 @@ def mm_swizzled(launch):
         {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}, needs=[EXTENSION], aliases=["tle"])
 
 
-@case("flag-gems", "fp8_matmul", file="flag_gems/ops/fp8_matmul.py", kernel="_fp8_matmul_kernel", targets=(89,))
+@case("flag-gems", "fp8_matmul", file="flag_gems/ops/fp8_matmul.py", kernel="_fp8_matmul_kernel", targets=(89, 90))
 def fp8_matmul(launch):
     rows, columns, inner = 64, 64, 256
     a, b = (round_to("fp8e4nv", launch.normal(*shape)).reshape(shape) for shape in ((rows, inner), (columns, inner)))
@@ -269,3 +269,14 @@ def digit_histogram(launch):
             counts[p, 1:, g] = np.bincount((digits[g * block:(g + 1) * block] >> (4 * p)) & 15, minlength=bins)
     launch.triton((grid, 4), {"digit_hist": Out(counts), "key": In(key), "n_elements": size, "bits_per_pass": 4, "bins": bins, "passes": passes,
                               "bit_mask": 15, "bins_segment": 4}, {"BLOCK_SIZE": block})
+
+
+@case("flag-gems", "mm_tma", file="flag_gems/runtime/backend/_nvidia/hopper/ops/mm.py", kernel="mm_kernel_general", targets=(90,))
+def mm_tma(launch):
+    """Tiles loaded and stored by TMA, through tensor maps that the kernel makes in global memory."""
+    rows, columns, inner = 128, 128, 192
+    a, b = launch.normal(rows, inner, dtype=np.float16), launch.normal(inner, columns, dtype=np.float16)
+    launch.triton((4,), {
+        "A": In(a), "B": In(b), "C": Out(a.astype(np.float64) @ b.astype(np.float64), np.float16, rtol=2e-3, atol=3e-2), "M": rows, "N": columns,
+        "K": inner, "stride_am": inner, "stride_ak": 1, "stride_bk": columns, "stride_bn": 1, "stride_cm": columns, "stride_cn": 1},
+        {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP_M": 8}, needs=[EXTENSION], aliases=["tle"])

@@ -8,7 +8,7 @@ COMMON = "lightllm/common/basemodel/triton_kernel/"
 
 
 @case("lightllm", "flash_attention", file=LLAMA + "context_flashattention_nopad.py", kernel="_fwd_kernel_no_prompt_cache",
-      targets=(80,))
+      targets=(80, 90))
 def flash_attention(launch):
     """Causal attention over sequences of different lengths, side by side in one tensor."""
     lengths, heads, kv_heads, size, block = np.int32([70, 33]), 2, 1, 64, 64
@@ -86,7 +86,7 @@ def quantize_int8_rows(launch):
                   {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_K": 64})
 
 
-@case("lightllm", "gemm_int8", file=COMMON + "quantize_gemm_int8.py", kernel="matmul_kernel")
+@case("lightllm", "gemm_int8", file=COMMON + "quantize_gemm_int8.py", kernel="matmul_kernel", targets=(80, 90))
 def gemm_int8(launch):
     """Integer products, split along K: two blocks add to one tile by atomics."""
     rows, columns, inner = 64, 64, 200
