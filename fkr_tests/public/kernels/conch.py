@@ -115,7 +115,7 @@ def nf4_dequantize(launch):
                   {"code_ptr": None, "cxpr_blocksize": 64, "cxpr_input_blocksize": 32, "cxpr_quantized_dtype": 1})
 
 
-@case("conch", "gemm_w4a16", file="conch/kernels/quantization/gemm.py", kernel="_gemm_kernel", targets=(80, 90))
+@case("conch", "gemm_w4a16", file="conch/kernels/quantization/gemm.py", kernel="_gemm_kernel", targets=(80, 90, 100))
 def gemm_w4a16(launch):
     """Products of halves with weights of four bits, unpacked on the way, in groups with a scale each."""
     rows, columns, inner, group = 40, 128, 128, 64

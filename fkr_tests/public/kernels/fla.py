@@ -11,7 +11,7 @@ make_tensor_descriptor = tl.make_tensor_descriptor
 """
 
 
-@case("fla-core", "chunk_h", file="fla/ops/common/chunk_h.py", kernel="chunk_fwd_kernel_h", targets=(80, 90))
+@case("fla-core", "chunk_h", file="fla/ops/common/chunk_h.py", kernel="chunk_fwd_kernel_h", targets=(80, 90, 100))
 def chunk_h(launch):
     """The state before each chunk of a gated linear attention, and the last one."""
     batch, length, heads, size, chunk = 1, 150, 2, 64, 64
@@ -34,7 +34,7 @@ def chunk_h(launch):
          "STORE_FINAL_STATE": True, "IS_VARLEN": False, "STATE_V_FIRST": False}, needs=OP, prelude=HEAD, stages=2)
 
 
-@case("fla-core", "chunk_o", file="fla/ops/common/chunk_o.py", kernel="chunk_fwd_kernel_o", targets=(80, 90))
+@case("fla-core", "chunk_o", file="fla/ops/common/chunk_o.py", kernel="chunk_fwd_kernel_o", targets=(80, 90, 100))
 def chunk_o(launch):
     batch, length, heads, size, chunk = 1, 100, 2, 64, 64
     chunks = -(-length // chunk)

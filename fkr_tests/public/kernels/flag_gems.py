@@ -8,7 +8,7 @@ LIMITS = "flag_gems/utils/limits.py"
 SORT = "import triton.language.core as core\nfrom triton.language.standard import _log2, zeros_like\n"
 
 
-@case("flag-gems", "mm", file="flag_gems/ops/mm.py", kernel="mm_kernel_general", targets=(80, 90))
+@case("flag-gems", "mm", file="flag_gems/ops/mm.py", kernel="mm_kernel_general", targets=(80, 90, 100))
 def mm(launch):
     """mma.sync, wgmma and tcgen05.mma, by target; ragged in every dimension."""
     rows, columns, inner = 120, 72, 104
@@ -20,7 +20,7 @@ def mm(launch):
         {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP_M": 8}, needs=[EXTENSION], aliases=["tle"])
 
 
-@case("flag-gems", "mm_swizzled", file="flag_gems/ops/mm.py", kernel="mm_kernel_general", targets=(80, 90))
+@case("flag-gems", "mm_swizzled", file="flag_gems/ops/mm.py", kernel="mm_kernel_general", targets=(80, 90, 100))
 def mm_swizzled(launch):
     """Rows of 128 bytes, so that operands lie swizzled in shared memory; bf16."""
     rows, columns, inner = 128, 128, 256
@@ -31,7 +31,7 @@ def mm_swizzled(launch):
         {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}, needs=[EXTENSION], aliases=["tle"])
 
 
-@case("flag-gems", "fp8_matmul", file="flag_gems/ops/fp8_matmul.py", kernel="_fp8_matmul_kernel", targets=(89, 90))
+@case("flag-gems", "fp8_matmul", file="flag_gems/ops/fp8_matmul.py", kernel="_fp8_matmul_kernel", targets=(89, 90, 100))
 def fp8_matmul(launch):
     rows, columns, inner = 64, 64, 256
     a, b = (round_to("fp8e4nv", launch.normal(*shape)).reshape(shape) for shape in ((rows, inner), (columns, inner)))
@@ -271,7 +271,7 @@ def digit_histogram(launch):
                               "bit_mask": 15, "bins_segment": 4}, {"BLOCK_SIZE": block})
 
 
-@case("flag-gems", "mm_tma", file="flag_gems/runtime/backend/_nvidia/hopper/ops/mm.py", kernel="mm_kernel_general", targets=(90,))
+@case("flag-gems", "mm_tma", file="flag_gems/runtime/backend/_nvidia/hopper/ops/mm.py", kernel="mm_kernel_general", targets=(90, 100))
 def mm_tma(launch):
     """Tiles loaded and stored by TMA, through tensor maps that the kernel makes in global memory."""
     rows, columns, inner = 128, 128, 192

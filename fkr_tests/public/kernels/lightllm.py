@@ -8,7 +8,7 @@ COMMON = "lightllm/common/basemodel/triton_kernel/"
 
 
 @case("lightllm", "flash_attention", file=LLAMA + "context_flashattention_nopad.py", kernel="_fwd_kernel_no_prompt_cache",
-      targets=(80, 90))
+      targets=(80, 90, 100))
 def flash_attention(launch):
     """Causal attention over sequences of different lengths, side by side in one tensor."""
     lengths, heads, kv_heads, size, block = np.int32([70, 33]), 2, 1, 64, 64

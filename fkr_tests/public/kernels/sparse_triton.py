@@ -58,7 +58,7 @@ def max_pool(launch):
                   {"C": channels, "kv": kernel, "ACC_F64": False, "BLOCK_M": 16, "BLOCK_C": 32})
 
 
-@case("flash-kmeans", "assign", file="flash_kmeans/assign_euclid_triton.py", kernel="_euclid_assign_kernel", targets=(80, 90))
+@case("flash-kmeans", "assign", file="flash_kmeans/assign_euclid_triton.py", kernel="_euclid_assign_kernel", targets=(80, 90, 100))
 def assign(launch):
     points, clusters, size = 150, 40, 60
     x, c = launch.normal(1, points, size, dtype=np.float16), launch.normal(1, clusters, size, dtype=np.float16)
