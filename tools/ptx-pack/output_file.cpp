@@ -252,7 +252,8 @@ void OutputFile::take_over_attributes(const InputFile& input) {
   const struct stat& info = input.info();
   if (::fchown(descriptor_, info.st_uid, info.st_gid) != 0) {
     remark("the owner is not taken over");
-    (void)::fchown(descriptor_, static_cast<uid_t>(-1), info.st_gid);  // one of several groups of the caller's
+    // The group may be one of several of the caller's; whether it was taken over is looked at below.
+    [[maybe_unused]] const int refused = ::fchown(descriptor_, static_cast<uid_t>(-1), info.st_gid);
   }
   struct stat got{};
   const bool is_known = ::fstat(descriptor_, &got) == 0;

@@ -1,10 +1,13 @@
 // The limits of a device: the heap of malloc, the buffer of printf; and a deadline that holds whatever a kernel does.
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "fkr_tests/unit/emulator/kernel.hpp"
 
@@ -149,6 +152,30 @@ TEST(Limits, ADeadlineHoldsInAllThatTakesLong) {
     EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::interrupted);
     EXPECT_LT(took.count(), 5) << "a busy machine is allowed for";
   }
+}
+
+// The shadow of a launch takes address space. Where a limit leaves none, the launch is an error and the process goes on.
+TEST(Limits, ALaunchWithoutAddressSpaceIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes address space of its own";
+#endif
+  Device device({.memory_bytes = 64u << 20});
+  const auto program = Program::load_text(device, entry_text("  st.global.u32 [%rd0], %r0;\n", ""), "test.ptx");
+  ASSERT_TRUE(program) << program.error().message();
+  const std::vector arguments{Argument::of(*device.allocate(4, "out")), Argument::of(*device.allocate(4, "in"))};
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  for (const unsigned threads : {1u, 3u}) {
+    const rlimit small{pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (1u << 20), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
+    const auto outcome = launch(*program, "k", {.grid = {4}}, arguments, {.threads = threads});
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().what, "no memory left");
+  }
+  EXPECT_TRUE(launch(*program, "k", {}, arguments));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "runtime/backend/emulator/homes.hpp"
 #include "runtime/backend/emulator/layout.hpp"
 #include "runtime/backend/emulator/waiting.hpp"
+#include "support/guarded.hpp"
 #include "support/thread.hpp"
 
 namespace ptxkit::emulator {
@@ -271,10 +272,22 @@ const HeldAddresses& held_addresses(const ProgramImage& image, const EntryImage&
   return entry.held->addresses;
 }
 
-// With the visits of `lines`.
-Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
-                                  std::span<const std::byte> parameters, std::span<const uint32_t> lines,
-                                  const LaunchOptions& options) {
+// Keeps the first exception of a worker, which may be on a thread of its own, and stops the others.
+void guarded_work(Launch& launch, unsigned worker) {
+  try {
+    work(launch, worker);
+  } catch (...) {
+    launch.stop = true;
+    launch.hang.stuck_at[worker] = ~uint64_t{0};
+    std::lock_guard lock(launch.mutex);
+    if (!launch.failure) launch.failure = error_of_exception();
+  }
+}
+
+// With the visits of `lines`. Throws std::bad_alloc.
+Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view entry_name,
+                                        const LaunchShape& wanted, std::span<const std::byte> parameters, std::span<const uint32_t> lines,
+                                        const LaunchOptions& options) {
   const ProgramImage& image = *program.image();
   if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
   const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
@@ -338,7 +351,7 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   std::vector<std::thread> helpers;
   helpers.reserve(launch.options.threads);
   for (unsigned i = 1; i < launch.options.threads; ++i) {
-    auto helper = try_thread([&, i] { work(launch, i); });
+    auto helper = try_thread([&, i] { guarded_work(launch, i); });
     if (!helper) {  // a limit on threads or memory: fewer do it
       for (unsigned missing = i; missing < launch.options.threads; ++missing)
         launch.hang.stuck_at[missing] = ~uint64_t{0};
@@ -346,8 +359,13 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
     }
     helpers.push_back(std::move(*helper));
   }
-  work(launch, 0);
+  guarded_work(launch, 0);
   for (std::thread& helper : helpers) helper.join();
+  if (launch.failure) {
+    if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
+    launch.failure->where = fmt::format("launch of '{}'", entry_name);
+    return tl::unexpected(*launch.failure);
+  }
   if (options.checks & kCheckLeaks) note_leaks(launch);
   if (launch.outputs) note_undefined_outputs(launch);
   if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
@@ -366,6 +384,12 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   outcome.lost_print_bytes = launch.printed.lost_bytes;
   for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));
   return watched;
+}
+
+Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                                  std::span<const std::byte> parameters, std::span<const uint32_t> lines,
+                                  const LaunchOptions& options) {
+  return guarded([&] { return unguarded_launch(program, entry_name, wanted, parameters, lines, options); });
 }
 
 // The parameters as one buffer.

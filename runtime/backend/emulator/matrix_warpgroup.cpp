@@ -47,18 +47,25 @@ class WarpgroupProduct {
         }
         word = result;
       }
-    if (undefined_) spoil();
+    if (undefined_) {
+      spoil();
+    } else if (checked_ && !(keeps & 1)) {
+      // What D held before does not go into the result.
+      for (unsigned reg = 0; reg < form_.d.count; ++reg) undefined_lanes(warp_, refs_[form_.d.first + reg]) = 0;
+    }
     return true;
   }
 
  private:
   bool registers_of_a(Matrix& a) {
     const unsigned per = per_register(form_.a_type);
-    for (unsigned reg = 0; reg < form_.a.count; ++reg)
+    for (unsigned reg = 0; reg < form_.a.count; ++reg) {
+      if (checked_) undefined_ |= undefined_lanes(warp_, refs_[form_.a.first + reg]) != 0;
       for (unsigned lane = 0; lane < kLanes; ++lane)
         for (unsigned element = 0; element < per; ++element)
           a({lane / 4 + 8 * (reg % 2), lane % 4 * per + element + reg / 2 * 4 * per}) =
               number(at<uint32_t>(warp_, refs_[form_.a.first + reg])[lane], element, form_.a_type);
+    }
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -270,6 +271,7 @@ struct Launch {
   std::vector<std::pair<uint64_t, Fault>> notes;     // the same
   std::set<std::pair<uint64_t, unsigned>> noted;     // objects in shared memory, and the alignment that they need
   std::set<std::pair<uint32_t, uint32_t>> reported;  // kind, pc
+  std::optional<Error> failure;  // memory that ran out
   PrintFifo printed;
   Statistics statistics;
   std::map<Address, HeapBlock> heap;  // allocated here and not freed
