@@ -52,6 +52,25 @@ TEST(SharedLayout, IsThatOfPtxasForEveryTarget) {
   }
 }
 
+// Total, dynamic and aggregate size: an H200 (driver 580.159.04) gives these. device_tests.DeviceLayout compares 66 kernels.
+TEST(SharedLayout, SizesAreThoseOfAnH200) {
+  struct Case {
+    std::string before;
+    uint32_t dynamic_bytes;
+    std::vector<uint32_t> expected;
+  };
+  for (const auto& [before, dynamic_bytes, expected] :
+       {Case{".weak .shared .align 1 .b8 v0[25];\n.weak .shared .align 32 .b8 v1[192];\n", 0, {256, 0, 1248}},
+        Case{".extern .shared .align 256 .b8 v1[];\n.shared .align 1 .b8 v0[102];\n", 34, {384, 34, 1314}},
+        Case{"", 1000, {1024, 1000, 2024}}}) {
+    const std::string uses = before.empty() ? "" : "  mov.u32 %r1, v0;\n  mov.u32 %r1, v1;\n";
+    const Ran ran = run_kernel(
+        entry_text(uses + give_addresses({"%total_smem_size", "%dynamic_smem_size", "%aggr_smem_size"}), before),
+        {.dynamic_shared_bytes = dynamic_bytes}, 3);
+    EXPECT_THAT(ran.out, ElementsAreArray(expected)) << before;
+  }
+}
+
 TEST(SharedLayout, DynamicMemoryIsAlignedTo16AtLeast) {
   for (const auto& [align, expected] : std::vector<std::pair<unsigned, uint32_t>>{
            {1, 32}, {4, 32}, {16, 32}, {32, 32}, {128, 128}, {1024, 1024}, {4096, 4096}}) {

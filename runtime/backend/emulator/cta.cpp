@@ -60,7 +60,7 @@ void set_specials(Warp& warp) {
   std::fill_n(at<uint32_t>(warp, special_ref(SpecialSlot::zero)), 2 * kLanes, 0u);
   uniform(SpecialSlot::one, 1);
   uniform(SpecialSlot::total_smem, launch.total_shared_bytes);
-  uniform(SpecialSlot::aggregate_smem, launch.total_shared_bytes + static_cast<uint32_t>(kReservedSharedBytes));
+  uniform(SpecialSlot::aggregate_smem, static_cast<uint32_t>(launch.shared_bytes));
   uniform(SpecialSlot::dynamic_smem, launch.shape.dynamic_shared_bytes);
   std::fill_n(at<uint64_t>(warp, special_ref(SpecialSlot::gridid)), kLanes, uint64_t{1});
 }

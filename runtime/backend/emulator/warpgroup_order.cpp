@@ -88,7 +88,10 @@ void move_registers(Warp& warp, std::span<const MovedRegister> moves, bool compu
       report_pending(warp, *source, "used");
       continue;
     }
-    if (computes) note_computed(warp, *source);
+    if (computes) {
+      note_computed(warp, *source);
+      continue;  // the machine code has waited by then: what comes of it is no value that is still being written
+    }
     if (to == MovedRegister::kUnwatched) continue;
     handed_on.push_back(*source);
     handed_on.back().ref = to;

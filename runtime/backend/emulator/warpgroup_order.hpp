@@ -3,10 +3,10 @@
 //
 // Both run at once here; that their registers may not be touched yet is a mark on each, as with asynchronous copies.
 // The decoder puts a watch before every instruction that names such a register. Compilers pack what tcgen05.ld gives by
-// `mov` before its wait, and ptxas makes no instruction of that: a move hands the mark on. So does an instruction that
-// computes on registers alone, with a note: LLVM, which sees no wait in the data, puts conversions before it, and ptxas
-// 13.0 makes whatever reads such a register first wait for the load; the ISA promises nothing. A store, an address or a
-// branch is a fault. The registers of wgmma may not be read at all (9.7.15.7).
+// `mov` before its wait, and ptxas makes no instruction of that: a move hands the mark on. An instruction that
+// computes on registers alone is a note: LLVM, which sees no wait in the data, puts conversions before it, and ptxas
+// 13.0 makes whatever reads such a register first wait for the load; the ISA promises nothing. What was computed counts as
+// waited for. A store or a shuffle of the register itself is a fault. The registers of wgmma may not be read at all (9.7.15.7).
 #pragma once
 
 #include <cstdint>
