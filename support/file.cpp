@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -51,17 +52,55 @@ Result<std::string> read_all(int descriptor, const std::string& path, uint64_t m
   }
 }
 
-// A device or a pipe: a rename would put a file in its place.
-Result<void> write_into(const std::string& path, std::string_view content) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) return system_error(path, "open");
-  const bool written = write_all(descriptor, content);
-  const int write_errno = errno;
-  const bool closed = ::close(descriptor) == 0;
-  if (written && closed) return {};
-  if (!written) errno = write_errno;
-  return system_error(path, "write");
-}
+// A file that gets its name when it is complete. Until then it has none, where the system and the file system can do that
+// (O_TMPFILE, and /proc to name it): then even a signal that ends the process leaves nothing behind.
+class Unfinished {
+ public:
+  // `folder` ends in a slash, or is empty: the working folder. The name has nothing of the final one, which may be as long
+  // as names can be.
+  explicit Unfinished(const std::string& folder) : folder_(folder), name_(folder + ".ptxkit.XXXXXX") {}
+  ~Unfinished() {
+    const int before = errno;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (is_named_) ::unlink(name_.c_str());
+    errno = before;
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+  // Of this and of put_in_place: false with errno.
+  bool open() {
+    descriptor_ = ::open(folder_.empty() ? "." : folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (descriptor_ >= 0 && ::access(own_link().c_str(), F_OK) == 0) return true;
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+    descriptor_ = ::mkostemp(name_.data(), O_CLOEXEC);
+    is_named_ = descriptor_ >= 0;
+    return is_named_;
+  }
+
+  bool put_in_place(const std::string& target) {
+    // link() replaces nothing, rename() does.
+    for (int attempt = 0; !is_named_; ++attempt) {
+      name_ = folder_ + ".ptxkit." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+      is_named_ = ::linkat(AT_FDCWD, own_link().c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+      if (!is_named_ && (errno != EEXIST || attempt == kMostAttempts)) return false;
+    }
+    if (::close(std::exchange(descriptor_, -1)) != 0 || ::rename(name_.c_str(), target.c_str()) != 0) return false;
+    is_named_ = false;
+    return true;
+  }
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  static constexpr int kMostAttempts = 100;
+
+  std::string own_link() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+  std::string folder_, name_;
+  int descriptor_ = -1;
+  bool is_named_ = false;
+};
 
 }  // namespace
 
@@ -106,28 +145,31 @@ Result<void> write_file(const std::string& path, std::string_view content) {
     if (!write_all(STDOUT_FILENO, content)) return system_error("standard output", "write");
     return {};
   }
+  return replace_file(path, [content](int descriptor) { return write_all(descriptor, content); });
+}
+
+Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write) {
   // What a link leads to is written, not the link.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   const std::string target = real ? real.get() : path;
   struct stat info{};
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-    return write_into(target, content);
-  // Not the target's name and more: that may be as long as names can be.
-  std::string temporary = target.substr(0, target.rfind('/') + 1) + ".ptxkit.XXXXXX";
-  const int descriptor = ::mkstemp(temporary.data());
-  if (descriptor < 0) return system_error(path, "write");
+  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    // A device or a pipe: a rename would put a file in its place.
+    const int descriptor = ::open(target.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) return system_error(path, "open");
+    const bool is_written = write(descriptor);
+    const int write_errno = errno;
+    const bool is_closed = ::close(descriptor) == 0;
+    if (is_written && is_closed) return {};
+    if (!is_written) errno = write_errno;
+    return system_error(path, "write");
+  }
+  Unfinished file(target.substr(0, target.rfind('/') + 1));
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  const bool written = write_all(descriptor, content);
-  const int write_errno = errno;
-  (void)::fchmod(descriptor, 0666 & ~mask);  // a file system without modes refuses, and the content is right
-  const bool closed = ::close(descriptor) == 0;
-  if (!written || !closed || ::rename(temporary.c_str(), target.c_str()) != 0) {
-    if (!written) errno = write_errno;
-    auto error = system_error(path, "write");
-    ::unlink(temporary.c_str());
-    return error;
-  }
+  if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
+  (void)::fchmod(file.descriptor(), 0666 & ~mask);  // a file system without modes refuses, and the content is right
+  if (!file.put_in_place(target)) return system_error(path, "write");
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Whole files in and out. Writing never leaves a half-written file: temporary beside it, then rename.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,5 +25,9 @@ Result<void> check_writable(const std::string& path);
 // Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed. A link is
 // followed; a device or a pipe is written into and stays one.
 Result<void> write_file(const std::string& path, std::string_view content);
+
+// The same of what `write` writes to the descriptor that it is given; it returns false with errno where it cannot. The
+// file has no name until it is complete, where the system can do that: a signal in the middle leaves nothing behind.
+Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write);
 
 }  // namespace ptxkit

@@ -8,8 +8,9 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "support/file.hpp"
 
 namespace ptxkit {
 namespace {
@@ -88,31 +89,7 @@ bool Spool::write_to(int descriptor) {
 }
 
 Result<void> Spool::save(const std::string& path) {
-  const auto failed = [&](int why) { return fail(std::string("cannot write: ") + std::strerror(why), path); };
-  const std::string target = target_of(path);
-  struct stat info{};
-  const bool is_special = ::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-  std::string temporary = temporary_beside(target);
-  const int descriptor =
-      is_special ? ::open(target.c_str(), O_WRONLY | O_CLOEXEC) : ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0) return failed(errno);
-  const bool is_written = write_to(descriptor);
-  int why = errno;
-  if (!is_special) {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    (void)::fchmod(descriptor, 0666 & ~mask);  // a file system without modes refuses, and the content is right
-  }
-  bool is_done = ::close(descriptor) == 0 && is_written;
-  if (is_written && !is_done) why = errno;
-  if (is_special) return is_done ? Result<void>() : failed(why);
-  if (is_done && ::rename(temporary.c_str(), target.c_str()) != 0) {
-    why = errno;
-    is_done = false;
-  }
-  if (is_done) return {};
-  ::unlink(temporary.c_str());
-  return failed(why);
+  return replace_file(path, [this](int descriptor) { return write_to(descriptor); });
 }
 
 }  // namespace ptxkit

@@ -3,10 +3,16 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace ptxkit {
 namespace {
@@ -38,6 +44,22 @@ TEST_F(File, ANameMayBeAsLongAsNamesCanBe) {
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().what, HasSubstr("File name too long"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(File, ASignalInTheMiddleLeavesNothingBehind) {
+  ASSERT_TRUE(write_file(in_folder("kept"), "before"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit small{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    (void)write_file(in_folder("kept"), std::string(5000, 'x'));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+  EXPECT_EQ(read_file(in_folder("kept")).value(), "before");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
 TEST_F(File, ASmallFileOfOursIsNoDeviceAndNotLong) {
