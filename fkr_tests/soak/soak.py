@@ -62,7 +62,20 @@ class Soak:
         self.options = options
         self.counts = collections.Counter()
         self.raw_total = 0
-        self.may_mount = os.geteuid() == 0
+        self.may_mount, self.may_be_nobody = self.can_mount(), self.can_be_nobody()
+
+    @staticmethod
+    def can_mount():
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["mount", "-t", "tmpfs", "none", folder], stderr=subprocess.DEVNULL)
+            return done.returncode == 0 and subprocess.run(["umount", folder]).returncode == 0
+
+    def can_be_nobody(self):
+        """Whether another user, whose threads are counted, can start the programs."""
+        try:
+            return os.geteuid() == 0 and subprocess.run([self.options.ptx_pack, "--version"], user=65534, stdout=subprocess.DEVNULL).returncode == 0
+        except OSError:
+            return False
 
     def limits(self, fault, draw):
         def apply():
@@ -156,7 +169,7 @@ class Soak:
             environment["PTXKIT_LIBCUDA"] = self.options.fake_cuda
             faults += ["device", "device"]
         fault = draw.choice(faults)
-        if fault == "threads" and os.geteuid() != 0:
+        if fault == "threads" and not self.may_be_nobody:
             fault = "none"
         if fault == "device":
             function = draw.choice(["cuMemAlloc_v2", "cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize",
@@ -219,7 +232,7 @@ class Soak:
                              ["check"], ["stats"], ["info"], ["print"]])
         fault = draw.choice(["none", "memory", "descriptors", "threads", "file size", "signal", "closed descriptors"])
         if fault == "threads":
-            if os.geteuid() != 0:
+            if not self.may_be_nobody:
                 fault = "none"
             else:
                 for path in [folder, kernel]:
