@@ -21,16 +21,6 @@ tl::unexpected<Error> system_error(const std::string& path, const char* doing) {
   return fail(std::string("cannot ") + doing + ": " + std::strerror(errno), path);
 }
 
-bool write_all(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 Result<std::string> read_all(int descriptor, const std::string& path, uint64_t most_bytes = kMostBytes) {
   const auto too_long = [&] {
     return fail(most_bytes == kMostBytes ? kTooLong : "longer than " + std::to_string(most_bytes) + " bytes", path);
@@ -103,6 +93,16 @@ class Unfinished {
 };
 
 }  // namespace
+
+bool write_all(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
 
 Result<std::string> read_file(const std::string& path) {
   const bool is_stdin = path == "-";

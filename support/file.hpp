@@ -22,6 +22,9 @@ Result<std::string> read_regular_file(const std::string& path, std::size_t most_
 // not there in a folder that may be written to. True of "" (nowhere) and "-". Errors name the path and the reason.
 Result<void> check_writable(const std::string& path);
 
+// All of `content`, however many calls it takes; false with errno.
+bool write_all(int descriptor, std::string_view content);
+
 // Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed. A link is
 // followed; a device or a pipe is written into and stays one.
 Result<void> write_file(const std::string& path, std::string_view content);

@@ -3,35 +3,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "support/file.hpp"
+#include "support/regular_file.hpp"
 
 namespace ptxkit {
 namespace {
 
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
+// A name for mkostemp beside what `path` leads to.
+std::string temporary_beside(const std::string& path) {
+  const std::string real = real_path(path);
+  const std::string& target = real.empty() ? path : real;
+  return target.substr(0, target.rfind('/') + 1) + ".ptxkit.XXXXXX";
 }
-
-// What a link leads to.
-std::string target_of(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
-  return real ? real.get() : path;
-}
-
-std::string temporary_beside(const std::string& path) { return path.substr(0, path.rfind('/') + 1) + ".ptxkit.XXXXXX"; }
 
 }  // namespace
 
@@ -54,7 +42,7 @@ void Spool::append(std::string_view text) {
 
 void Spool::store() {
   if (descriptor_ < 0) {
-    std::string name = temporary_beside(target_of(neighbour_));
+    std::string name = temporary_beside(neighbour_);
     descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
     has_no_file_ = descriptor_ < 0;
     if (has_no_file_) return;

@@ -44,14 +44,13 @@ bool Score::at_least(double limit_percent) const {
 
 bool Score::worse_than(const Score& other) const {
   // Points as a fraction, the cap as one: the smaller of both counts, and the points of equal ones.
+  using Fraction = std::pair<uint64_t, uint64_t>;
   const auto fraction = [](const Score& score) {
-    return score.empty() ? std::pair<uint64_t, uint64_t>{1, 1} : std::pair<uint64_t, uint64_t>{score.earned, score.earned + score.lost};
+    return score.empty() ? Fraction{1, 1} : Fraction{score.earned, score.earned + score.lost};
   };
-  const auto is_less = [](std::pair<uint64_t, uint64_t> a, std::pair<uint64_t, uint64_t> b) {
-    return a.first * b.second < b.first * a.second;
-  };
+  const auto is_less = [](Fraction a, Fraction b) { return a.first * b.second < b.first * a.second; };
   const auto capped = [&](const Score& score) {
-    const std::pair<uint64_t, uint64_t> cap{score.cap_percent, 100};
+    const Fraction cap{score.cap_percent, 100};
     return is_less(cap, fraction(score)) ? cap : fraction(score);
   };
   const auto mine = capped(*this), others = capped(other);

@@ -3,7 +3,6 @@
 // A worker starts CTAs in order and runs each to its end; one that has not ended after a long while is put aside for
 // the next, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
 #include <algorithm>
-#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -286,8 +285,8 @@ void guarded_work(Launch& launch, unsigned worker) {
 
 // With the visits of `lines`. Throws std::bad_alloc.
 Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view entry_name,
-                                        const LaunchShape& wanted, std::span<const std::byte> parameters, std::span<const uint32_t> lines,
-                                        const LaunchOptions& options) {
+                                        const LaunchShape& wanted, std::span<const std::byte> parameters,
+                                        std::span<const uint32_t> lines, const LaunchOptions& options) {
   const ProgramImage& image = *program.image();
   if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
   const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
