@@ -10,7 +10,7 @@ target_link_libraries(ptxkit_harness INTERFACE
 
 set(package_targets ptxkit_options ptxkit_harness
   ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
-  ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects
+  ptxkit_analyze ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects
   ptxkit_lz4 ptxkit_codec ptxkit_coders ptxkit_executor ptxkit_format ptxkit_kernel_cost ptxkit_kernel_images ptxkit_references
   ptxkit_scheduler)
 foreach(target ${package_targets})

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/flow/effects.hpp"
-#include "analyzer/report/analysis.hpp"
-#include "analyzer/report/place.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 

@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/analyze/identity.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/identity.hpp"
-#include "analyzer/report/place.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::instrument {

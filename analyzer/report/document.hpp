@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 
 namespace ptxkit::report {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/report/place.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/printable.hpp"
 

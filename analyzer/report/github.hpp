@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "analyzer/analyze/suppression.hpp"
 #include "analyzer/report/document.hpp"
-#include "analyzer/report/suppression.hpp"
 
 namespace ptxkit::report {
 

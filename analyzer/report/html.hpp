@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::report {

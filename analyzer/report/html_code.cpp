@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/report/fingerprint.hpp"
+#include "analyzer/analyze/fingerprint.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/report/html_parts.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
 

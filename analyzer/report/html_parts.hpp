@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/report/html.hpp"
 
 namespace ptxkit::report {

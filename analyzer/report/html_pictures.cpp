@@ -10,11 +10,11 @@
 #include "analyzer/inspect/flow_picture.hpp"
 #include "analyzer/inspect/statistics.hpp"
 #include "analyzer/report/html_parts.hpp"
-#include "analyzer/rules/context.hpp"
 #include "analyzer/report/words.hpp"
+#include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/warp_access.hpp"
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
-#include "analyzer/rules/warp_access.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::report {

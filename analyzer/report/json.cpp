@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analyzer/analyze/fingerprint.hpp"
+#include "analyzer/analyze/identity.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/fingerprint.hpp"
-#include "analyzer/report/identity.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/printable.hpp"

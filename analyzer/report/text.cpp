@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/report/place.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/score.hpp"
 
 namespace ptxkit::report {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/result.hpp"
-#include "analyzer/rules/walk.hpp"
-#include "analyzer/rules/warp_access.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/walk.hpp"
+#include "analyzer/rules/engine/warp_access.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -3,9 +3,9 @@
 
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/analyses.hpp"
-#include "analyzer/rules/divergence.hpp"
-#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/divergence.hpp"
+#include "analyzer/rules/engine/result.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/analyses.hpp"
-#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/result.hpp"
 
 namespace ptxkit::rules {
 

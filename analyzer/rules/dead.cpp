@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/analyses.hpp"
-#include "analyzer/rules/dead_stores.hpp"
-#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/dead_stores.hpp"
+#include "analyzer/rules/engine/result.hpp"
 
 namespace ptxkit::rules {
 

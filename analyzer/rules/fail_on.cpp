@@ -11,7 +11,8 @@
 namespace ptxkit::rules {
 namespace {
 
-constexpr Severity kSeverities[] = {Severity::critical, Severity::high, Severity::medium, Severity::low, Severity::info};
+constexpr Severity kSeverities[] = {Severity::critical, Severity::high, Severity::medium, Severity::low,
+                                    Severity::info};
 constexpr Tier kTiers[] = {Tier::proved, Tier::likely, Tier::possible};
 
 template <class Value, size_t kCount>
@@ -29,7 +30,8 @@ std::vector<std::string> words_of(const Value (&values)[kCount]) {
 }
 
 tl::unexpected<Error> unknown(std::string_view word, const std::vector<std::string>& known) {
-  return fail(fmt::format("expected {}, found '{}'{}", fmt::join(known, ", "), word, did_you_mean(std::string(word), known)));
+  return fail(
+      fmt::format("expected {}, found '{}'{}", fmt::join(known, ", "), word, did_you_mean(std::string(word), known)));
 }
 
 }  // namespace
@@ -52,9 +54,7 @@ Result<FailOn> FailOn::read(std::string_view words) {
   return read;
 }
 
-std::string FailOn::words() const {
-  return severity ? fmt::format("{}:{}", text(*severity), text(tier)) : "none";
-}
+std::string FailOn::words() const { return severity ? fmt::format("{}:{}", text(*severity), text(tier)) : "none"; }
 
 bool FailOn::matches(const Finding& finding) const {
   return severity && finding.severity >= *severity && tier_of(finding) >= tier;

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/result.hpp"
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/result.hpp"
-#include "analyzer/rules/walk.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -5,9 +5,9 @@
 
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/analyses.hpp"
-#include "analyzer/rules/result.hpp"
-#include "analyzer/rules/taint.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/taint.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/object_uses.hpp"
-#include "analyzer/rules/result.hpp"
-#include "analyzer/rules/walk.hpp"
+#include "analyzer/rules/engine/object_uses.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -18,10 +18,10 @@
 #include "analyzer/flow/intervals.hpp"
 #include "analyzer/flow/tested_range.hpp"
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/analyses.hpp"
-#include "analyzer/rules/result.hpp"
-#include "analyzer/rules/thread_sample.hpp"
-#include "analyzer/rules/walk.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/thread_sample.hpp"
+#include "analyzer/rules/engine/walk.hpp"
 
 namespace ptxkit::rules {
 

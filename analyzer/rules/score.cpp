@@ -15,9 +15,12 @@ uint32_t cap_percent_of(const Finding& finding) {
   if (finding.severity == Severity::critical) return kCriticalCapPercent;
   if (finding.severity != Severity::high) return 100;
   switch (tier_of(finding)) {
-    case Tier::proved: return kHighCapPercent;
-    case Tier::likely: return kLikelyHighCapPercent;
-    case Tier::possible: break;
+    case Tier::proved:
+      return kHighCapPercent;
+    case Tier::likely:
+      return kLikelyHighCapPercent;
+    case Tier::possible:
+      break;
   }
   return 100;
 }

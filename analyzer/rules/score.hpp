@@ -1,14 +1,15 @@
 // From verdicts to points, and from points to the exit code that a CI job sees. The formula and the precedence are the
 // catalogue's; nothing here depends on the order of evaluation, so a score is the same on every run.
 //
-// Points alone cannot fail a build: with 101 rules a proved race costs three points. So the worst finding caps the score.
+// Points alone cannot fail a build: with 101 rules a proved race costs three points. So the worst finding caps the
+// score.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::rules {
 
@@ -24,8 +25,8 @@ Tier tier_of(const Finding& finding);
 // What `finding` alone caps a score at; 100 where it caps nothing.
 uint32_t cap_percent_of(const Finding& finding);
 
-// Points of one kernel, and their cap. A rule that survived earned its points; one that is refuted, or undecided where it
-// must prove, lost them; every other rule leaves the total.
+// Points of one kernel, and their cap. A rule that survived earned its points; one that is refuted, or undecided where
+// it must prove, lost them; every other rule leaves the total.
 struct Score {
   uint32_t earned = 0;
   uint32_t lost = 0;
@@ -34,11 +35,11 @@ struct Score {
   void add(const RuleInfo& rule, const RuleResult& result);
 
   bool empty() const { return earned + lost == 0; }  // of points
-  double points_percent() const;              // 100 · earned / (earned + lost); 100 when no rule had points
-  double percent() const;                     // points_percent(), but at most the cap
-  bool is_capped() const;                     // whether the cap is less than the points
-  bool at_least(double limit_percent) const;  // without rounding for whole numbers
-  bool worse_than(const Score& other) const;  // exact comparison; of equal ones that with fewer points is worse
+  double points_percent() const;                     // 100 · earned / (earned + lost); 100 when no rule had points
+  double percent() const;                            // points_percent(), but at most the cap
+  bool is_capped() const;                            // whether the cap is less than the points
+  bool at_least(double limit_percent) const;         // without rounding for whole numbers
+  bool worse_than(const Score& other) const;         // exact comparison; of equal ones that with fewer points is worse
 };
 
 // Score of a module: its worst kernel; of equally bad ones the first.

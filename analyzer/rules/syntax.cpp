@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/engine/result.hpp"
 
 namespace ptxkit::rules {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::rules {
 

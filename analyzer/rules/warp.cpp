@@ -5,8 +5,8 @@
 
 #include "analyzer/flow/effects.hpp"
 #include "analyzer/rules/all.hpp"
-#include "analyzer/rules/result.hpp"
-#include "analyzer/rules/walk.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -14,9 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/analysis.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
 #include "fkr_tests/emulated/lz4_blocks.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"

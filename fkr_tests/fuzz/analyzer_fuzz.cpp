@@ -8,17 +8,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analyzer/analyze/suppression.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/inspect/difference.hpp"
 #include "analyzer/inspect/flow_picture.hpp"
 #include "analyzer/inspect/module_info.hpp"
 #include "analyzer/inspect/statistics.hpp"
 #include "analyzer/instrument/instrument.hpp"
+#include "analyzer/report/baseline.hpp"
 #include "analyzer/report/github.hpp"
 #include "analyzer/report/html.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/report/sarif.hpp"
-#include "analyzer/report/suppression.hpp"
 #include "analyzer/report/text.hpp"
 #include "fkr_tests/fuzz/ptx_damage.hpp"
 

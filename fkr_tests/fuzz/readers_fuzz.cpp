@@ -8,11 +8,11 @@
 #include <span>
 #include <string>
 
+#include "analyzer/analyze/suppression.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/instrument/crash.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/suppression.hpp"
-#include "analyzer/rules/launch_file.hpp"
+#include "analyzer/rules/engine/launch_file.hpp"
 #include "fkr_tests/fuzz/readers.hpp"
 #include "kernels/cost.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"

@@ -4,7 +4,7 @@
 // Buffers, block, grid and scalars come from the kernel's launch facts; what they leave out is chosen small.
 #pragma once
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit {
 

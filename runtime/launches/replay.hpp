@@ -5,7 +5,7 @@
 
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/tree.hpp"
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit {
 

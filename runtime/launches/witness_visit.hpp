@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzer/ptx/tree.hpp"
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "runtime/backend/emulator/watch.hpp"
 
 namespace ptxkit {

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "analyzer/report/place.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 

@@ -8,8 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/place.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::tools {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/rules/launch_file.hpp"
+#include "analyzer/rules/engine/launch_file.hpp"
 #include "runtime/objects/object_spec.hpp"
 
 namespace ptxkit::tools {

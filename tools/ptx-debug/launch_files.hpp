@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analyzer/rules/rule.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::tools {

@@ -8,9 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/identity.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/analysis.hpp"
-#include "analyzer/report/identity.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
 #include "support/printable.hpp"

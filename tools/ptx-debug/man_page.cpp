@@ -1,7 +1,7 @@
 // man(7): a line that begins with '.' or ''' is a request, '\' begins an escape, '-' alone is a hyphen.
 #include <fmt/format.h>
 
-#include "analyzer/report/identity.hpp"
+#include "analyzer/analyze/identity.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/flag_tree.hpp"
 

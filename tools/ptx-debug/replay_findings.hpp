@@ -1,7 +1,7 @@
 // `analyze --replay`: findings that a run could show, run on the emulator.
 #pragma once
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 
 namespace ptxkit::tools {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::tools {

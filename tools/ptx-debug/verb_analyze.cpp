@@ -9,13 +9,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/suppression.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/report/baseline.hpp"
 #include "analyzer/report/github.hpp"
 #include "analyzer/report/html.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/report/sarif.hpp"
-#include "analyzer/report/suppression.hpp"
 #include "analyzer/report/text.hpp"
 #include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
@@ -366,7 +367,8 @@ void add_analyze(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(number(100));
   verb->add_option("--fail-on", arguments->fail_on,
-                   "exit 2, or 3 where it is critical, on a finding at least this severe and this sure, and on nothing else but --min-score; none: on no finding")
+                   "exit 2, or 3 where it is critical, on a finding at least this severe and this sure, and on nothing "
+                   "else but --min-score; none: on no finding")
       ->type_name("SEVERITY[:TIER]");
   verb->add_option("--json", arguments->json,
                    "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")

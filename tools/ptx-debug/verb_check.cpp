@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"

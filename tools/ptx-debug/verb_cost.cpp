@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "analyzer/report/place.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "kernels/cost.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"

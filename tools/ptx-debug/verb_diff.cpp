@@ -7,9 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/inspect/difference.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
 #include "tools/ptx-debug/rule_page.hpp"

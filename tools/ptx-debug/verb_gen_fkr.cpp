@@ -11,11 +11,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/identity.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/analysis.hpp"
-#include "analyzer/report/identity.hpp"
-#include "analyzer/report/place.hpp"
 #include "runtime/launches/roomy_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
@@ -262,8 +262,8 @@ std::string static_test(const emulator::EntryInfo& entry, size_t index) {
 }
 
 // What the test includes of the installed package.
-constexpr std::string_view kHeaders[] = {"analyzer/evidence/evidence.hpp",       "analyzer/report/analysis.hpp",
-                                         "analyzer/report/identity.hpp",         "fkr_tests/harness/harness.hpp",
+constexpr std::string_view kHeaders[] = {"analyzer/evidence/evidence.hpp",       "analyzer/analyze/analysis.hpp",
+                                         "analyzer/analyze/identity.hpp",        "fkr_tests/harness/harness.hpp",
                                          "runtime/launches/generated_bytes.hpp", "support/hex.hpp"};
 
 constexpr std::string_view kHelpers = R"(std::string ptx_path() {

@@ -9,10 +9,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/identity.hpp"
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/instrument/crash.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/identity.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/file.hpp"

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/print.hpp"
-#include "analyzer/report/place.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"

@@ -10,9 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/reduce/reduce.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
 #include "support/printable.hpp"

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/rules/table.hpp"
 #include "tools/ptx-debug/verb.hpp"

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "analyzer/report/place.hpp"
 #include "analyzer/rules/score.hpp"
 #include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/error_catalogue.hpp"
@@ -259,10 +259,10 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
   RunReport report;
   report.text = outcome->output;
   if (outcome->lost_prints != 0)
-    report.text += fmt::format("{}: the text of {}, {}, is lost: --printf-fifo {} keeps the newest\n",
-                               printable_path(run.file),
-                               plural(outcome->lost_prints, "call of printf", "calls of printf"),
-                               plural(outcome->lost_print_bytes, "byte"), settings.launch.print_fifo_bytes);
+    report.text +=
+        fmt::format("{}: the text of {}, {}, is lost: --printf-fifo {} keeps the newest\n", printable_path(run.file),
+                    plural(outcome->lost_prints, "call of printf", "calls of printf"),
+                    plural(outcome->lost_print_bytes, "byte"), settings.launch.print_fifo_bytes);
   report.text += emulator::render(*outcome, printable_path(run.file));
   report.text += fmt::format("{}: '{}' {}: {} in {}\n", printable_path(run.file), run.entry.name,
                              outcome->ok() ? "ran clean" : "has " + plural(outcome->faults.size(), "fault"),

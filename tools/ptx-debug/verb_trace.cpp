@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/identity.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/analysis.hpp"
-#include "analyzer/report/identity.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/embedded.hpp"
 #include "support/file.hpp"

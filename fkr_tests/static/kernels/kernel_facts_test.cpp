@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "analyzer/analyze/identity.hpp"
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/names.hpp"
-#include "analyzer/report/identity.hpp"
 #include "kernels/bwt/abi.hpp"
 #include "kernels/cost.hpp"
 #include "kernels/entropy/rans_format.hpp"

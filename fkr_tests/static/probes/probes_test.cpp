@@ -11,8 +11,8 @@
 
 #include <gmock/gmock.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/analysis.hpp"
 #include "analyzer/report/text.hpp"
 
 namespace ptxkit {

@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/analysis.hpp"
 #include "analyzer/report/text.hpp"
 #include "analyzer/rules/table.hpp"
 #include "runtime/launches/differential.hpp"

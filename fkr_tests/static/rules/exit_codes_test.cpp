@@ -1,4 +1,5 @@
-// The exit code of `ptx-debug analyze --falsify` (of F084 with --differential) for every fixture: its last line states it,
+// The exit code of `ptx-debug analyze --falsify` (of F084 with --differential) for every fixture: its last line states
+// it,
 // `//! exit 2`.
 // What the rule itself finds there sets the least that the line may state; findings of other rules may raise it.
 #include <algorithm>
@@ -9,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/analysis.hpp"
 #include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
 
@@ -37,9 +38,10 @@ std::vector<Fixture> fixtures(const char* root) {
 FileAnalysis analyzed(const Fixture& fixture) {
   AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
-  if (fixture.rule == "F084") options.rules.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
-    return run_schedules(module, kernel, nullptr);
-  };
+  if (fixture.rule == "F084")
+    options.rules.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
+      return run_schedules(module, kernel, nullptr);
+    };
   return analyze(read_file(fixture.path).value_or(""), fixture.path, options);
 }
 

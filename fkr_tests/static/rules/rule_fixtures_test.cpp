@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/rules/analyze.hpp"
-#include "analyzer/rules/context.hpp"
 #include "analyzer/rules/diagnostics.hpp"
-#include "analyzer/rules/result.hpp"
+#include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/run_rule.hpp"
 #include "analyzer/rules/table.hpp"
 #include "runtime/launches/differential.hpp"
 #include "support/file.hpp"
@@ -130,7 +130,8 @@ TEST_P(RuleFixture, HasTheVerdictOfItsName) {
   for (uint32_t line = 1; line <= outcome.parsed.module.line_starts.size(); ++line) {
     const std::string_view source = outcome.parsed.module.line(line);
     const size_t mark = source.find("//! ");
-    if (mark != std::string_view::npos && !source.substr(mark).starts_with("//! exit "))  // exit_codes_test.cpp reads that
+    if (mark != std::string_view::npos &&
+        !source.substr(mark).starts_with("//! exit "))  // exit_codes_test.cpp reads that
       expected.emplace(line, std::string(source.substr(mark + 4)));
   }
   for (const Finding& finding : outcome.result.findings) {

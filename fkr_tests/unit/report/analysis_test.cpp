@@ -1,11 +1,11 @@
 // How a file goes through the catalogue: what has a verdict, what has not, and what the file's status is.
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 
 #include <algorithm>
 
 #include <gmock/gmock.h>
 
-#include "analyzer/rules/analyze.hpp"
+#include "analyzer/rules/run_rule.hpp"
 #include "analyzer/rules/table.hpp"
 
 namespace ptxkit::report {

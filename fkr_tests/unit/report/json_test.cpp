@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "analyzer/report/identity.hpp"
+#include "analyzer/analyze/identity.hpp"
 #include "fkr_tests/unit/report/sample.hpp"
 
 namespace ptxkit::report {

@@ -1,5 +1,5 @@
 // What is wrong with a launch file is said by name; docs/analyzer.md has the format.
-#include "analyzer/rules/launch_file.hpp"
+#include "analyzer/rules/engine/launch_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Where things are, also in texts that nobody's compiler wrote.
-#include "analyzer/report/place.hpp"
+#include "analyzer/analyze/place.hpp"
 
 #include <gtest/gtest.h>
 

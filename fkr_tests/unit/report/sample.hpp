@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analyzer/report/analysis.hpp"
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/rules/table.hpp"
 
 namespace ptxkit::report {

@@ -1,0 +1,105 @@
+// Is every access aligned? The judgement of F051 for each access of a kernel, shared with F021, F074, F081 and F082.
+//
+// An address is base + offset. The offset's residue comes from its affine form and the known bits of its atoms; the
+// base's alignment is a declaration or a contract that the report names: a pointer that arrives whole is aligned to the
+// widest type accessed through it at offset 0. What is left over is named by its origin, because the catalogue
+// treats a cursor of a loop, a byte offset loaded from memory and a scalar parameter differently.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "analyzer/flow/effects.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+
+namespace ptxkit::rules {
+
+struct Context;
+struct Analyses;
+
+enum class AlignmentStatus : uint8_t { proved, undecided, refuted };
+
+// Where the part of an address comes from that is not proved a multiple of the width.
+enum class Origin : uint8_t {
+  none,       // everything is known
+  constant,   // a displacement that is no multiple
+  thread,     // the thread's place in the block
+  cursor,     // a loop advances by steps that are no multiples
+  loaded,     // a byte offset from memory
+  parameter,  // a scalar parameter, added or as a stride
+  base,       // the object itself is not aligned enough
+  layout,     // a variable is declared less aligned, but its size is a multiple of the width
+  unknown,
+};
+
+struct AccessAlignment {
+  AlignmentStatus status = AlignmentStatus::proved;
+  Origin origin = Origin::none;
+  Tier tier = Tier::proved;
+  // The part is added as it is, byte by byte: a cursor, a loaded offset or a scalar parameter with coefficient one
+  // in the address. F021, F081 and F082 are critical there.
+  bool byte_granular = false;
+  std::string reason;  // "the cursor advances by 3 bytes per iteration", lower case
+  std::vector<std::string> assumptions;
+  std::optional<Witness> witness;
+  std::vector<Step> path;
+  bool checked_at_run_time = false;  // a dominating test of the address's low bits proves it
+};
+
+// Severity of an access that is neither proved nor refuted. Strides that the host or the data give are how libraries
+// address matrices: correct code has them in one kernel of eight, so they are listed as info. Vectors in an array that
+// is declared as scalars are low: where all sizes are multiples, layouts in use keep them aligned, until somebody
+// declares another variable. Anything else is medium.
+constexpr Severity severity_of_undecided(const AccessAlignment& alignment) {
+  if (alignment.origin == Origin::layout) return Severity::low;
+  const bool is_given = alignment.origin == Origin::parameter || alignment.origin == Origin::loaded;
+  return is_given && !alignment.byte_granular ? Severity::info : Severity::medium;
+}
+
+class Alignment {
+ public:
+  explicit Alignment(Context& context);
+
+  // Parallel to Analyses::accesses().
+  const std::vector<AccessAlignment>& of_accesses() const { return results_; }
+  // Worst of the instruction's accesses; null where it has none.
+  const AccessAlignment* of_instruction(ptx::InstructionId id) const;
+  // What the object is known or taken to be aligned to.
+  uint32_t contract_bytes(flow::BaseId id) const { return contracts_[id].bytes; }
+
+ private:
+  struct Contract {
+    uint32_t bytes = 1;
+    ptx::InstructionId because = ptx::kNone;  // the access at offset 0 that the alignment comes from
+    bool is_declared = false;                 // .align, or --assume-align
+  };
+  void make_contracts();
+  void judge(size_t index);
+  bool proved_by_test(const flow::Access& access, const flow::Form& form);
+  enum class Tested : uint8_t { base, base_or_terms };
+  std::vector<flow::ValueId> tests_of_low_bits(const flow::Access& access, flow::BaseId base, Tested what);
+  void explain_leftover(const flow::Access& access, const flow::Form& form, const flow::Form& expanded,
+                        AccessAlignment& result);
+  bool refute_by_pair(const flow::Access& access, std::span<const flow::Term> left, AccessAlignment& result);
+  bool refute_by_run(const flow::Access& access, bool may_assume_data, AccessAlignment& result);
+  bool refute_by_thread(const flow::Access& access, std::span<const flow::Term> left, uint64_t rest, bool is_whole,
+                        std::span<const flow::ValueId> tests, AccessAlignment& result);
+  void refute_by_neighbours();
+
+  Context* context_;
+  Analyses* analyses_;
+  std::vector<AccessAlignment> results_;
+  std::vector<Contract> contracts_;  // per base
+  // Parts of addresses, with the width, dimension and loop that they were looked at for.
+  using Parts = std::tuple<std::vector<flow::Term>, uint32_t, unsigned, flow::LoopId>;
+  std::map<Parts, bool> differing_;
+  static constexpr unsigned kMaxRuns = 24;  // of those that look for a misaligned turn
+  unsigned runs_left_ = kMaxRuns;
+  std::vector<std::pair<ptx::InstructionId, size_t>> by_instruction_;
+};
+
+}  // namespace ptxkit::rules

@@ -1,0 +1,60 @@
+// The analyses of one kernel, each made when first asked for. Internal to the rules.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/liveness.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/rules/engine/alignment.hpp"
+#include "analyzer/rules/engine/context.hpp"
+
+namespace ptxkit::rules {
+
+struct Analyses {
+  explicit Analyses(Context& context) : context_(&context) {}
+
+  const flow::Graph& graph();
+  const flow::DominatorTree& dominators();
+  const flow::DominatorTree& post_dominators();
+  const flow::Loops& loops();
+  const flow::Ssa& ssa();
+  const flow::LaunchShape& shape();
+  const flow::Domain& domain();
+  flow::Forms& forms();
+  const flow::Conditions& conditions();
+  const flow::UniformityAnalysis& uniformity();
+  // The same for threads whose %tid differs in one component, 0 to 2, alone.
+  const flow::UniformityAnalysis& uniformity_of_row(unsigned dimension);
+  const std::vector<flow::Access>& accesses();  // of reachable instructions, in program order
+  const Alignment& alignment();
+  const flow::Pressure& pressure();
+  // The threads of a warp that exist, in the first iteration of the loops around `block`: of the block that is
+  // promised, or else of one row. Holds until the next call.
+  flow::Evaluator& lanes(uint32_t warp, flow::BlockId block);
+
+ private:
+  Context* context_;
+  std::optional<flow::Graph> graph_;
+  std::optional<flow::DominatorTree> dominators_, post_dominators_;
+  std::optional<flow::Loops> loops_;
+  std::optional<flow::Ssa> ssa_;
+  std::optional<flow::LaunchShape> shape_;
+  std::optional<flow::Domain> domain_;
+  std::optional<flow::Forms> forms_;
+  std::optional<flow::Conditions> conditions_;
+  std::optional<flow::UniformityAnalysis> uniformity_, row_uniformity_[3];
+  std::optional<std::vector<flow::Access>> accesses_;
+  std::optional<Alignment> alignment_;
+  std::optional<flow::Pressure> pressure_;
+  std::map<std::pair<uint32_t, flow::LoopId>, flow::Evaluator> lanes_;  // by warp and innermost loop
+};
+
+}  // namespace ptxkit::rules

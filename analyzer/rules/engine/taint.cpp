@@ -1,0 +1,125 @@
+#include "analyzer/rules/engine/taint.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/result.hpp"
+
+namespace ptxkit::rules {
+
+using flow::Value;
+using flow::ValueId;
+using ptx::Op;
+
+namespace {
+
+constexpr size_t kMaxPathSteps = 16;
+
+// Values stored to a local slot of known offset, for the loads of that slot.
+using Slots = std::map<std::pair<flow::BaseId, int64_t>, std::vector<ValueId>>;
+
+std::optional<std::pair<flow::BaseId, int64_t>> slot_of(Analyses& analyses, const flow::Access& access) {
+  const flow::Form form = analyses.forms().address(access);
+  if (form.base == flow::kNoBase || !form.terms.empty()) return std::nullopt;
+  const flow::Base& base = analyses.domain().base(form.base);
+  if (base.kind != flow::Base::Kind::variable ||
+      analyses.domain().module().variables[base.id].space != ptx::Space::local)
+    return std::nullopt;
+  return std::pair{form.base, form.constant};
+}
+
+}  // namespace
+
+Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses().ssa()) {
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = *ssa_;
+  const ptx::Function& function = context.function();
+  const bool is_pattern = context.options.profile == Profile::pattern;
+  next_.resize(ssa.size());
+  badness_.assign(ssa.size(), 0);
+
+  Slots stored;
+  std::map<ptx::InstructionId, std::pair<flow::BaseId, int64_t>> loaded_slot;
+  for (const flow::Access& access : analyses.accesses()) {
+    if (access.space != ptx::Space::local && access.space != ptx::Space::generic) continue;
+    const auto slot = slot_of(analyses, access);
+    if (!slot || access.data == ptx::kNone) continue;
+    if (access.kind == flow::AccessKind::load) loaded_slot[access.instruction] = *slot;
+    if (access.kind == flow::AccessKind::store && ssa.at(access.data) != flow::kNone)
+      stored[*slot].push_back(ssa.at(access.data));
+  }
+
+  std::stable_sort(sinks.begin(), sinks.end(), [](const Sink& a, const Sink& b) { return a.badness > b.badness; });
+  std::vector<ValueId> queue;
+  for (size_t begin = 0; begin < sinks.size();) {
+    const unsigned badness = sinks[begin].badness;
+    queue.clear();
+    auto reach = [&](ValueId id, Next next) {
+      if (id == flow::kNone || next_[id].kind != Next::Kind::nowhere) return;
+      next_[id] = next;
+      badness_[id] = static_cast<uint8_t>(badness);
+      queue.push_back(id);
+    };
+    for (; begin < sinks.size() && sinks[begin].badness == badness; ++begin)
+      reach(sinks[begin].value, {Next::Kind::store, sinks[begin].store});
+    for (size_t head = 0; head < queue.size(); ++head) {
+      const ValueId id = queue[head];
+      const Next here{Next::Kind::value, id};
+      const Value& value = ssa.value(id);
+      if (value.kind == Value::Kind::phi) {
+        for (const ValueId argument : ssa.arguments(id)) reach(argument, here);
+        continue;
+      }
+      if (value.kind != Value::Kind::result) continue;
+      reach(value.old, here);
+      const ptx::Instruction& instruction = function.instructions[value.instruction];
+      const flow::Accesses accesses = flow::memory_accesses(function, value.instruction);
+      const bool is_global_load = instruction.op == Op::ld && accesses.items[0].space == ptx::Space::global;
+      if (accesses.count > 0 && !(is_pattern && is_global_load)) {
+        if (const auto slot = loaded_slot.find(value.instruction); slot != loaded_slot.end())
+          for (const ValueId source : stored[slot->second]) reach(source, here);
+        continue;
+      }
+      if (instruction.op == Op::shfl && is_pattern) continue;
+      flow::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+        if (!written) reach(ssa.at(index), here);
+      });
+    }
+  }
+}
+
+ptx::InstructionId Taint::store_of(ValueId id) const {
+  while (next_[id].kind == Next::Kind::value) id = next_[id].id;
+  return next_[id].id;
+}
+
+std::vector<Step> Taint::path(ValueId id, const Context& context) const {
+  const ptx::Function& function = context.function();
+  std::vector<Step> steps;
+  for (; next_[id].kind == Next::Kind::value; id = next_[id].id) {
+    const Value& value = ssa_->value(next_[id].id);
+    const std::string name = function.registers[value.reg].name();
+    Step step;
+    if (value.kind == Value::Kind::phi) {
+      step.at = function.instructions[ssa_->graph().block(value.block).first].at;
+      step.what = fmt::format("joins into {} here", name);
+    } else {
+      const ptx::Instruction& instruction = function.instructions[value.instruction];
+      step.at = instruction.at;
+      step.what = fmt::format("goes into {} by {}", name, instruction.spelling);
+    }
+    if (steps.size() < kMaxPathSteps)
+      steps.push_back(std::move(step));
+    else if (steps.size() == kMaxPathSteps)
+      steps.push_back({step.at, "and further"});
+  }
+  const ptx::Instruction& store = function.instructions[next_[id].id];
+  steps.push_back({store.at, fmt::format("reaches {} here", store.spelling)});
+  return steps;
+}
+
+}  // namespace ptxkit::rules

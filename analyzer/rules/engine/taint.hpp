@@ -1,0 +1,42 @@
+// Which values end up in a store, and how: one backward search from all stores at once, worst stores first, so that
+// every value knows its shortest way to the worst store it reaches. Linear in the kernel's size.
+#pragma once
+
+#include <vector>
+
+#include "analyzer/flow/effects.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+
+namespace ptxkit::rules {
+
+struct Sink {
+  flow::ValueId value = flow::kNone;  // flows into the store
+  ptx::InstructionId store = ptx::kNone;
+  unsigned badness = 0;  // 0 its alignment is proved, 1 undecided, 2 refuted or byte-granular
+};
+
+class Taint {
+ public:
+  // In the profile `pattern` a shuffle ends the way, and a value that forms the address of `ld.global` goes into what
+  // that load gives.
+  Taint(Context& context, std::vector<Sink> sinks);
+
+  bool reaches(flow::ValueId id) const { return next_[id].kind != Next::Kind::nowhere; }
+  unsigned badness(flow::ValueId id) const { return badness_[id]; }
+  ptx::InstructionId store_of(flow::ValueId id) const;
+  // The way from the value to its store: each instruction that passes it on, then the store.
+  std::vector<Step> path(flow::ValueId id, const Context& context) const;
+
+ private:
+  struct Next {
+    enum class Kind : uint8_t { nowhere, value, store } kind = Kind::nowhere;
+    uint32_t id = flow::kNone;
+  };
+  const flow::Ssa* ssa_;
+  std::vector<Next> next_;
+  std::vector<uint8_t> badness_;
+};
+
+}  // namespace ptxkit::rules
