@@ -2,7 +2,7 @@
 #pragma once
 
 #include "builder/dsl.hpp"
-#include "kernels/lz4/abi.hpp"
+#include "kernels/abi.hpp"
 
 namespace ptxkit::kernels {
 

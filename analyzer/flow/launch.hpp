@@ -33,7 +33,7 @@ struct ParameterFacts {
   std::optional<uint64_t> low, high;  // of a scalar, inclusive
   // For runs: what a buffer or an object's memory holds, again and again; of a parameter that is neither its bytes.
   std::vector<std::byte> content;
-  // For runs: the texture, surface, sampler or tensor map, as runtime/objects/object_spec.hpp spells it. Empty: none.
+  // For runs: the texture, surface, sampler or tensor map, as runtime/launch/object_spec.hpp spells it. Empty: none.
   std::string object;
   std::vector<MemberFacts> members;
 };

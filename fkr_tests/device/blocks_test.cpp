@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <set>
 
-#include "fkr_tests/block_cases.hpp"
+#include "fkr_tests/cases/block_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "kernels/images.hpp"
-#include "runtime/backend/cuda/cuda_machine.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
 #include "runtime/codec/select_backend.hpp"
 
 namespace ptxkit::codec {

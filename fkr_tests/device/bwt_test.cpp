@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bwt_cases.hpp"
+#include "fkr_tests/cases/bwt_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/launch.hpp"
 

@@ -3,16 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/frames.hpp"
+#include "fkr_tests/cases/recording_machine.hpp"
 #include "fkr_tests/device/device.hpp"
-#include "fkr_tests/frames.hpp"
-#include "fkr_tests/recording_machine.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
-#include "runtime/backend/cuda/cuda_machine.hpp"
-#include "runtime/codec/executor.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {
 namespace {

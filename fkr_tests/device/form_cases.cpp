@@ -12,8 +12,8 @@
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/levels.hpp"
-#include "fkr_tests/unit/ptx/form_sample.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 

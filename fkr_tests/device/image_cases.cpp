@@ -12,7 +12,7 @@
 
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/spelled_form.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 

@@ -4,14 +4,14 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzer/ptx/names.hpp"
-#include "runtime/backend/emulator/texture.hpp"
+#include "runtime/emulator/texture.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::testing {

@@ -8,7 +8,7 @@
 
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/image_cases.hpp"
-#include "runtime/objects/gpu_image.hpp"
+#include "runtime/launch/gpu_image.hpp"
 
 namespace ptxkit::testing {
 namespace {

@@ -1,7 +1,7 @@
 // One launch of an embedded kernel on the GPU of the device tests, as tests that also run elsewhere want it.
 #pragma once
 
-#include "fkr_tests/kernel_argument.hpp"
+#include "fkr_tests/cases/kernel_argument.hpp"
 
 namespace ptxkit::testing {
 

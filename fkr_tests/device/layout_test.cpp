@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "fkr_tests/device/device.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/lz77_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/launch.hpp"
-#include "fkr_tests/lz77_cases.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 

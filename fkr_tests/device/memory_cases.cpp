@@ -9,7 +9,7 @@
 
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/memory_sections.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 

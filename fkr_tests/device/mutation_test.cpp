@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 #include <lz4.h>
 
-#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
-#include "runtime/codec/executor.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::testing {
 namespace {

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/frames.hpp"
+#include "fkr_tests/cases/generated_source.hpp"
 #include "fkr_tests/device/device.hpp"
-#include "fkr_tests/frames.hpp"
-#include "fkr_tests/generated_source.hpp"
 #include "kernels/images.hpp"
-#include "runtime/codec/calibrate.hpp"
+#include "runtime/codec/policy/calibrate.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "support/plural.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backend/emulator/tensor_map.hpp"
+#include "runtime/emulator/tensor_map.hpp"
 
 namespace ptxkit::testing {
 

@@ -9,7 +9,7 @@
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/tensor_cases.hpp"
-#include "runtime/objects/gpu_tensor_map.hpp"
+#include "runtime/launch/gpu_tensor_map.hpp"
 
 namespace ptxkit::testing {
 namespace {

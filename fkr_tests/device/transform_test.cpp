@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/device/device.hpp"
-#include "fkr_tests/transforms.hpp"
 #include "kernels/images.hpp"
 
 namespace ptxkit::kernels {

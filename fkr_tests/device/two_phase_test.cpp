@@ -1,9 +1,9 @@
 // LZ4 pages in two kernels on a GPU: the bytes of the fused compressor.
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/lz4_two_phase_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/launch.hpp"
-#include "fkr_tests/lz4_two_phase_cases.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "builder/dsl.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit {
 namespace {

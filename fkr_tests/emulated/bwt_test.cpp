@@ -1,7 +1,7 @@
 // The BWT kernels as PTX: the blocks of the reference, the order of the suffixes, and the way back.
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bwt_cases.hpp"
+#include "fkr_tests/cases/bwt_cases.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
 
 namespace ptxkit::kernels {

@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bwt_cases.hpp"
+#include "fkr_tests/cases/bwt_cases.hpp"
+#include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
-#include "fkr_tests/transforms.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"

@@ -23,7 +23,7 @@
 
 #include "analyzer/container/fatbin.hpp"
 #include "analyzer/ptx/tree.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace {
 

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "fkr_tests/corpus.hpp"
-#include "fkr_tests/kernel_argument.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/kernel_argument.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 

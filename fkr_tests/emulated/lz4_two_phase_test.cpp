@@ -1,8 +1,8 @@
 // lz4_match_page and lz4_encode_page on the emulator.
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/lz4_two_phase_cases.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
-#include "fkr_tests/lz4_two_phase_cases.hpp"
 
 namespace ptxkit::kernels {
 namespace {

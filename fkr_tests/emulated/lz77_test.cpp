@@ -1,8 +1,8 @@
 // Match finders and demux as PTX: what the references say, position by position.
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/lz77_cases.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
-#include "fkr_tests/lz77_cases.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
-#include "fkr_tests/transforms.hpp"
 
 namespace ptxkit::kernels {
 namespace {

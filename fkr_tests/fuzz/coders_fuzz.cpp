@@ -13,7 +13,7 @@
 #include "kernels/entropy/rans_chunked_reference.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
-#include "runtime/backend/cpu/coders/coders.hpp"
+#include "runtime/codec/coders/coders.hpp"
 
 namespace {
 

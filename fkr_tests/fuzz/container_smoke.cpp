@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fkr_tests/unit/container/fixture.hpp"
+#include "fkr_tests/unit/analyzer/container/fixture.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

@@ -7,7 +7,7 @@
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "fkr_tests/fuzz/ptx_damage.hpp"
-#include "runtime/launches/generated_launch.hpp"
+#include "runtime/launch/generated_launch.hpp"
 
 namespace ptxkit {
 namespace {

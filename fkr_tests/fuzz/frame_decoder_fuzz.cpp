@@ -11,8 +11,8 @@
 
 #include <lz4frame.h>
 
-#include "runtime/codec/executor.hpp"
-#include "runtime/codec/stream.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace {
 
@@ -67,8 +67,9 @@ bool contains(const std::uint8_t* data, std::size_t size, std::initializer_list<
 
 // lz4_block_fuzz.cpp looks closer at the two that concern blocks.
 bool may_differ(const std::string& ours, const OracleAnswer& oracle) {
-  return ours.find("a match has offset 0") != std::string::npos ||     // liblz4 lets it pass, against the format
-         (ours.empty() && oracle.error == "ERROR_decompressionFailed");  // it refuses blocks that ignore encoders' rules
+  return ours.find("a match has offset 0") != std::string::npos ||  // liblz4 lets it pass, against the format
+         (ours.empty() &&
+          oracle.error == "ERROR_decompressionFailed");  // it refuses blocks that ignore encoders' rules
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <random>
 #include <vector>
 
-#include "fkr_tests/corpus.hpp"
-#include "runtime/codec/executor.hpp"
-#include "runtime/codec/stream.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

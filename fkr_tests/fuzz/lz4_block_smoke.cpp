@@ -8,8 +8,8 @@
 
 #include <lz4.h>
 
-#include "fkr_tests/corpus.hpp"
-#include "fkr_tests/transforms.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/transforms.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   for (unsigned seed = 0; seed < count; ++seed) {
     std::mt19937 random(seed);
     const std::size_t raw_size = random() % (random() % 8 == 0 ? 66000 : 1200);
-    testing::Bytes input = random() % 8 == 0 ? testing::random_bytes(raw_size, seed) : testing::matchable_bytes(raw_size, seed);
+    testing::Bytes input =
+        random() % 8 == 0 ? testing::random_bytes(raw_size, seed) : testing::matchable_bytes(raw_size, seed);
     const auto target = static_cast<std::uint8_t>(random() % 4);
     if (target == 0) {
       testing::Bytes block(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(raw_size))));

@@ -28,7 +28,7 @@ for name in "${targets[@]}"; do
   cp "$work/tests/${name}_fuzz" "$out/"
   case $name in
     ptx_parser) seeds=(fkr_tests/fuzz/corpus) ;;
-    analyzer|emulator) seeds=(fkr_tests/static fkr_tests/unit/emulator docs/examples) ;;
+    analyzer|emulator) seeds=(fkr_tests/static fkr_tests/unit/runtime/emulator docs/examples) ;;
     ptz) seeds=(fkr_tests/fuzz/ptz_corpus) ;;
     *) seeds=() ;;
   esac

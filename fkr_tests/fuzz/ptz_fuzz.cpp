@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "runtime/codec/executor.hpp"
-#include "runtime/codec/ptz_stream.hpp"
+#include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptxkit;

@@ -26,9 +26,9 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/backend/emulator/emulator.hpp"
 #include "runtime/driver/context.hpp"
-#include "runtime/objects/object_spec.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/object_spec.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::harness {

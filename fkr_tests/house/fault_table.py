@@ -14,7 +14,7 @@ def read(path):
 
 
 kinds = {name: (rule, stops == "true") for name, rule, stops in
-         re.findall(r'^FAULT\((\w+), "(\w*)", (\w+),', read("runtime/backend/emulator/fault_kinds.def"), re.M)}
+         re.findall(r'^FAULT\((\w+), "(\w*)", (\w+),', read("runtime/emulator/fault_kinds.def"), re.M)}
 documented = {}
 table = read("docs/emulator.md").split("| kind | rule | stops | means |")[1].split("\n\n")[0]
 for row in re.findall(r"^\| ([\w, ]+) \| ([\w, ]*) ?\| (yes|no) \|", table, re.M):

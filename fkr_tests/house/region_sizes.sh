@@ -3,7 +3,7 @@
 # usage: region_sizes.sh DSL_LINT BUILD SOURCES
 set -u
 lint=$1 build=$2 sources=$3
-kernels=$sources/runtime/backend/kernels
+kernels=$sources/runtime/codec/device
 failures=0
 # expect CODE FILE...
 expect() {

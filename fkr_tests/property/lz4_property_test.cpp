@@ -7,7 +7,7 @@
 #include <lz4.h>
 #include <rapidcheck.h>
 
-#include "fkr_tests/corpus.hpp"
+#include "fkr_tests/cases/corpus.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/lz4/abi.hpp"
+#include "kernels/abi.hpp"
 
 namespace ptxkit::kernels {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/lz4/abi.hpp"
+#include "kernels/abi.hpp"
 
 namespace ptxkit::kernels {
 

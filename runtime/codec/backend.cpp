@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/lz4/abi.hpp"
+#include "kernels/abi.hpp"
 
 namespace ptxkit::codec {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/format/byte_stream.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::codec {

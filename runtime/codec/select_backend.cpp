@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "kernels/lz4/abi.hpp"
-#include "runtime/backend/kernels/emulator_machine.hpp"
-#include "runtime/backend/kernels/kernel_backend.hpp"
-#include "runtime/backend/kernels/locked_memory.hpp"
-#include "runtime/codec/calibrate.hpp"
-#include "runtime/scheduler/choosing_backend.hpp"
-#include "runtime/scheduler/spread_backend.hpp"
+#include "kernels/abi.hpp"
+#include "runtime/codec/device/emulator_machine.hpp"
+#include "runtime/codec/device/kernel_backend.hpp"
+#include "runtime/codec/device/locked_memory.hpp"
+#include "runtime/codec/policy/calibrate.hpp"
+#include "runtime/codec/policy/choosing_backend.hpp"
+#include "runtime/codec/policy/spread_backend.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::codec {

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backend/cuda/cuda_machine.hpp"
-#include "runtime/backend/kernels/block_kernels.hpp"
-#include "runtime/backend/kernels/machine.hpp"
 #include "runtime/codec/backend.hpp"
-#include "runtime/codec/executor.hpp"
+#include "runtime/codec/device/block_kernels.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/device/machine.hpp"
+#include "runtime/codec/policy/policy.hpp"
+#include "runtime/codec/policy/scheduled_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/with_allocator.hpp"
-#include "runtime/scheduler/policy.hpp"
-#include "runtime/scheduler/scheduled_backend.hpp"
 
 namespace ptxkit::codec {
 

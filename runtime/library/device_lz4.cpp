@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/abi.hpp"
 #include "kernels/images.hpp"
-#include "kernels/lz4/abi.hpp"
 #include "runtime/driver/context.hpp"
 
 namespace ptxkit::library {

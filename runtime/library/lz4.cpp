@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "kernels/images.hpp"
-#include "runtime/codec/executor.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "support/guarded.hpp"
 
 namespace ptxkit::library {

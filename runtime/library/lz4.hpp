@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
-#include "runtime/codec/stream.hpp"
+#include "runtime/codec/stream/stream.hpp"
 
 namespace ptxkit::library {
 
@@ -83,7 +83,7 @@ class Lz4 {
   Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false);
   Result<void> decompress(std::span<codec::DecompressItem> items);
 
-  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream.hpp).
+  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream/stream.hpp).
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,
                                        const format::FrameHeader& header = {}, const StreamOptions& options = {});
   Result<codec::StreamTotals> decompress(format::ByteSource& source, format::ByteSink& sink,

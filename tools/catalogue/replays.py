@@ -31,7 +31,7 @@ import planting
 import recall
 
 OUTCOMES = ("confirmed", "refuted", "reached", "unreached", "not run")
-BEHIND = "past another fault"  # as runtime/launches/replay.cpp says it
+BEHIND = "past another fault"  # as runtime/launch/replay.cpp says it
 GOLDEN = re.compile(r": (\d+) kernels?, (\d+) golden launch")
 NONE_GOLDEN = re.compile(r": no golden outputs of (\S+): (.*)")
 # What is no two files' alike in the reason for a kernel without golden launches.

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <lz4.h>
 
-#include "kernels/lz4/abi.hpp"
+#include "kernels/abi.hpp"
 #include "tools/ptx-bench/session.hpp"
 
 namespace ptxkit::bench {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
-#include "runtime/codec/executor.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::bench {
 

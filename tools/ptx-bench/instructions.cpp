@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/lz4/abi.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "kernels/abi.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
-#include "runtime/codec/block_codec.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "tools/ptx-bench/verb.hpp"
 

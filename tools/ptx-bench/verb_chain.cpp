@@ -1,5 +1,5 @@
 // Blocks of 256 KiB from raw bytes to what `.ptz` stores with codec lzr, two ways: match finder, demux and rANS one
-// after another on the GPU (runtime/backend/kernels/block_kernels.hpp), and match finder and demux there, rANS on all
+// after another on the GPU (runtime/codec/device/block_kernels.hpp), and match finder and demux there, rANS on all
 // CPU threads. Host memory to host memory, wall time; both must give the bytes of the CPU's encoder.
 #include <cstring>
 
@@ -7,13 +7,13 @@
 
 #include "kernels/images.hpp"
 #include "kernels/lz77/abi.hpp"
-#include "runtime/backend/cpu/coders/coders.hpp"
-#include "runtime/backend/cuda/cuda_machine.hpp"
-#include "runtime/backend/kernels/block_kernels.hpp"
-#include "runtime/backend/kernels/declared_costs.hpp"
-#include "runtime/backend/kernels/lz_calls.hpp"
-#include "runtime/codec/block_codec.hpp"
-#include "runtime/codec/coded_stream.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/coded_stream.hpp"
+#include "runtime/codec/coders/coders.hpp"
+#include "runtime/codec/device/block_kernels.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/device/declared_costs.hpp"
+#include "runtime/codec/device/lz_calls.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
 #include "tools/ptx-bench/verb.hpp"
 

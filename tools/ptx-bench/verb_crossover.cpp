@@ -15,9 +15,9 @@
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
-#include "runtime/codec/calibrate.hpp"
+#include "runtime/codec/policy/calibrate.hpp"
+#include "runtime/codec/policy/choosing_backend.hpp"
 #include "runtime/codec/select_backend.hpp"
-#include "runtime/scheduler/choosing_backend.hpp"
 #include "support/file.hpp"
 #include "tools/ptx-bench/verb.hpp"
 

@@ -9,8 +9,8 @@
 #include <malloc.h>
 #include <zstd.h>
 
-#include "kernels/lz4/abi.hpp"
-#include "runtime/codec/executor.hpp"
+#include "kernels/abi.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
 #include "tools/ptx-bench/instructions.hpp"
 #include "tools/ptx-bench/session.hpp"

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/abi.hpp"
 #include "kernels/images.hpp"
-#include "kernels/lz4/abi.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
 #include "tools/ptx-bench/verb.hpp"

@@ -11,7 +11,7 @@
 #include "kernels/entropy/rans_chunked_reference.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
 #include "kernels/lz77/abi.hpp"
-#include "runtime/backend/cpu/coders/coders.hpp"
+#include "runtime/codec/coders/coders.hpp"
 #include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"
 

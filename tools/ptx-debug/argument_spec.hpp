@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/objects/object_spec.hpp"
+#include "runtime/launch/object_spec.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::tools {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "analyzer/ptx/tree.hpp"
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::tools {
 

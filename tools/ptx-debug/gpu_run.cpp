@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "runtime/driver/context.hpp"
-#include "runtime/objects/object_spec.hpp"
+#include "runtime/launch/object_spec.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 
 namespace ptxkit::tools {

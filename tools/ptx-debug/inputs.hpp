@@ -12,7 +12,7 @@
 #include "analyzer/container/images.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/score.hpp"
-#include "runtime/codec/executor.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "support/result.hpp"
 #include "tools/ptx-debug/sandbox_option.hpp"
 

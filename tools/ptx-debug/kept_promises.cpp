@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/objects/object_spec.hpp"
+#include "runtime/launch/object_spec.hpp"
 #include "support/plural.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/verb.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/result.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/engine/launch_file.hpp"
-#include "runtime/objects/object_spec.hpp"
+#include "runtime/launch/object_spec.hpp"
 
 namespace ptxkit::tools {
 namespace {

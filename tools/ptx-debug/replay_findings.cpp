@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/launches/replay.hpp"
+#include "runtime/launch/replay.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::tools {

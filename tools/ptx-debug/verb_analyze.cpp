@@ -18,7 +18,7 @@
 #include "analyzer/report/json.hpp"
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/text.hpp"
-#include "runtime/launches/differential.hpp"
+#include "runtime/launch/differential.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
 #include "support/spool.hpp"

@@ -16,7 +16,7 @@
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "runtime/launches/roomy_launch.hpp"
+#include "runtime/launch/roomy_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/plural.hpp"
@@ -262,9 +262,9 @@ std::string static_test(const emulator::EntryInfo& entry, size_t index) {
 }
 
 // What the test includes of the installed package.
-constexpr std::string_view kHeaders[] = {"analyzer/evidence/evidence.hpp",       "analyzer/analyze/analysis.hpp",
-                                         "analyzer/analyze/identity.hpp",        "fkr_tests/harness/harness.hpp",
-                                         "runtime/launches/generated_bytes.hpp", "support/hex.hpp"};
+constexpr std::string_view kHeaders[] = {"analyzer/evidence/evidence.hpp",     "analyzer/analyze/analysis.hpp",
+                                         "analyzer/analyze/identity.hpp",      "fkr_tests/harness/harness.hpp",
+                                         "runtime/launch/generated_bytes.hpp", "support/hex.hpp"};
 
 constexpr std::string_view kHelpers = R"(std::string ptx_path() {
   const char* other = std::getenv("FKR_PTX");

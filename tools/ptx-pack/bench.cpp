@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/codec/stream.hpp"
+#include "runtime/codec/stream/stream.hpp"
 #include "support/file.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-pack/jobs.hpp"

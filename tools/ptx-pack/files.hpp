@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "runtime/format/byte_stream.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 
 namespace ptxkit::pack {
 

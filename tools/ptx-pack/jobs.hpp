@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/codec/backend.hpp"
-#include "runtime/format/lz4_frame.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/codec/block_codec.hpp"
-#include "runtime/format/lz4_frame_reader.hpp"
-#include "runtime/format/ptz.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/format/lz4_frame_reader.hpp"
+#include "runtime/codec/format/ptz.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"

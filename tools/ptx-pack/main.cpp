@@ -1,4 +1,5 @@
-// ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps (runtime/codec/stream.hpp).
+// ptx-pack: `lz4` with backends. One file after another; inside a file everything overlaps
+// (runtime/codec/stream/stream.hpp).
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -12,12 +13,12 @@
 #include <unistd.h>
 
 #include "kernels/images.hpp"
-#include "runtime/codec/block_codec.hpp"
-#include "runtime/codec/executor.hpp"
-#include "runtime/codec/ptz_stream.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/select_backend.hpp"
-#include "runtime/codec/stream.hpp"
-#include "runtime/scheduler/ledger.hpp"
+#include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 #include "support/guarded.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/format/byte_stream.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "tools/ptx-pack/files.hpp"
 
 namespace ptxkit::pack {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/codec/block_codec.hpp"
-#include "runtime/codec/ptz_stream.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/stream/ptz_stream.hpp"
 
 namespace ptxkit::pack {
 namespace {

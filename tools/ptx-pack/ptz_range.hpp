@@ -1,9 +1,9 @@
 // A range of a .ptz file through its table: only the blocks that the range touches are read.
 #pragma once
 
-#include "runtime/codec/executor.hpp"
-#include "runtime/format/byte_stream.hpp"
-#include "runtime/scheduler/ledger.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/options.hpp"
 

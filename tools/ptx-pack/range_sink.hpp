@@ -6,7 +6,7 @@
 #include <limits>
 #include <stop_token>
 
-#include "runtime/format/byte_stream.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {

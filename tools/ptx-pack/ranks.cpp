@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/format/lz4_frame.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 
 namespace ptxkit::pack {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/format/byte_stream.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 
 namespace ptxkit::pack {
 

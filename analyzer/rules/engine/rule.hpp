@@ -50,7 +50,7 @@ struct Witness {
   std::string note;
 };
 
-// What came of running a finding (runtime/launches/replay.hpp).
+// What came of running a finding (runtime/launch/replay.hpp).
 struct Replay {
   // `refuted`: in runs without a fault the witness's threads came to the finding's line with all that the witness says
   // of them. `reached`, `unreached`: its line was executed, but not so, or it was not; other inputs may show the fault.

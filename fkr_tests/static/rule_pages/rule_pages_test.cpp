@@ -11,7 +11,7 @@
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/text.hpp"
 #include "analyzer/rules/table.hpp"
-#include "runtime/launches/differential.hpp"
+#include "runtime/launch/differential.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit {

@@ -12,7 +12,7 @@
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "runtime/launches/differential.hpp"
+#include "runtime/launch/differential.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::report {

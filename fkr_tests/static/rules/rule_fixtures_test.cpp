@@ -23,7 +23,7 @@
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/run_rule.hpp"
 #include "analyzer/rules/table.hpp"
-#include "runtime/launches/differential.hpp"
+#include "runtime/launch/differential.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::rules {

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "runtime/backend/emulator/emulator.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {
 namespace {

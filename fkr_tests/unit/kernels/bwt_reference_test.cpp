@@ -1,7 +1,7 @@
 // The references of the BWT: the order of the suffixes, checked by something that does not sort, and the way back.
 #include <gtest/gtest.h>
 
-#include "fkr_tests/bwt_cases.hpp"
+#include "fkr_tests/cases/bwt_cases.hpp"
 #include "kernels/bwt/mtf_reference.hpp"
 #include "kernels/bwt/suffix_sort.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "fkr_tests/corpus.hpp"
-#include "fkr_tests/lz77_cases.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/lz77_cases.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
 
 namespace ptxkit::kernels {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fkr_tests/transforms.hpp"
+#include "fkr_tests/cases/transforms.hpp"
 
 namespace ptxkit::kernels {
 namespace {

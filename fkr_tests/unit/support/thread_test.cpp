@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fkr_tests/no_threads.hpp"
+#include "fkr_tests/cases/no_threads.hpp"
 
 namespace ptxkit {
 namespace {

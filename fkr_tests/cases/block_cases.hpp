@@ -1,0 +1,85 @@
+// The block codecs as kernels, wherever they run: the bytes and the verdicts of the CPU's code.
+#pragma once
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/recording_machine.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/device/block_kernels.hpp"
+
+namespace ptxkit::testing {
+
+inline constexpr format::PtzCodec kKernelCodecs[] = {format::PtzCodec::lzr, format::PtzCodec::lzf,
+                                                     format::PtzCodec::deflate_like, format::PtzCodec::bbw};
+
+inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::PtzCodec codec,
+                                        const std::vector<Bytes>& raws,
+                                        codec::MatchSearch search = codec::MatchSearch::chains) {
+  std::vector<codec::BlockToEncode> to_encode;
+  for (const Bytes& raw : raws) to_encode.push_back({raw});
+  const auto encoded = kernels.encode(codec, to_encode, search);
+  ASSERT_TRUE(encoded.has_value()) << encoded.error().message();
+  std::vector<Bytes> rooms;
+  std::vector<codec::BlockToDecode> to_decode;
+  for (size_t i = 0; i < raws.size(); ++i) {
+    EXPECT_TRUE(to_encode[i].coded == codec::encode_block(codec, raws[i], search)) << "block of " << raws[i].size();
+    rooms.emplace_back(raws[i].size());
+  }
+  for (size_t i = 0; i < raws.size(); ++i) {
+    if (!to_encode[i].coded.empty()) to_decode.push_back({to_encode[i].coded, rooms[i]});
+  }
+  const auto decoded = kernels.decode(codec, to_decode);
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message();
+  for (size_t i = 0, block = 0; i < raws.size(); ++i) {
+    if (to_encode[i].coded.empty()) continue;
+    EXPECT_TRUE(to_decode[block++].good && rooms[i] == raws[i]) << "block of " << raws[i].size();
+  }
+}
+
+// Groups of three equal blocks and a group of unequal ones of each size there and back: regions of each launch are what
+// its kernel declares (recording_machine.hpp). `launches` are those of the machine of `kernels`.
+inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCodec codec,
+                                   std::vector<RecordedLaunch>& launches, std::uint32_t major, std::uint32_t minor,
+                                   const std::vector<std::size_t>& sizes) {
+  launches.clear();
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)));
+    expect_blocks_as_on_the_cpu(kernels, codec,
+                                {matchable_bytes(size, 1), random_bytes(size / 2, 1), Bytes(size / 3, 0)});
+    if (codec == format::PtzCodec::bbw) continue;
+    expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)),
+                                codec::MatchSearch::tables);
+  }
+  expect_regions_as_declared(launches, major, minor);
+}
+
+// `count` damaged forms of the coded block of `raw`.
+inline void expect_damage_as_on_the_cpu(codec::BlockKernels& kernels, format::PtzCodec codec, const Bytes& raw,
+                                        size_t count) {
+  const Bytes coded = codec::encode_block(codec, raw);
+  ASSERT_FALSE(coded.empty());
+  std::mt19937 random(1);
+  std::vector<Bytes> damaged(count, coded), rooms(count, Bytes(raw.size()));
+  std::vector<codec::BlockToDecode> blocks;
+  for (size_t i = 0; i < count; ++i) {
+    damaged[i][random() % damaged[i].size()] ^= static_cast<uint8_t>(1 + random() % 255);
+    if (i % 4 == 0) damaged[i].resize(random() % damaged[i].size());
+    blocks.push_back({damaged[i], rooms[i]});
+  }
+  const auto decoded = kernels.decode(codec, blocks);
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message();
+  for (size_t i = 0; i < count; ++i) {
+    Bytes expected(raw.size());
+    const bool good = codec::decode_block(codec, damaged[i], expected);
+    EXPECT_EQ(blocks[i].good, good) << i;
+    if (good && blocks[i].good) {
+      EXPECT_TRUE(rooms[i] == expected) << i;
+    }
+  }
+}
+
+}  // namespace ptxkit::testing

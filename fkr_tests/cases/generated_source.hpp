@@ -1,0 +1,38 @@
+// A long input that is never in memory as a whole: a pattern, repeated.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/codec/format/byte_stream.hpp"
+
+namespace ptxkit::testing {
+
+class GeneratedSource final : public format::ByteSource {
+ public:
+  GeneratedSource(std::vector<std::uint8_t> pattern, std::uint64_t size_bytes)
+      : pattern_(std::move(pattern)), left_bytes_(size_bytes) {}
+
+  Result<std::size_t> read(format::MutableBytes into) override {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left_bytes_));
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t piece = std::min(pattern_.size() - at_, count - done);
+      std::memcpy(into.data() + done, pattern_.data() + at_, piece);
+      at_ = (at_ + piece) % pattern_.size();
+      done += piece;
+    }
+    left_bytes_ -= count;
+    return count;
+  }
+  const std::string& name() const override { return name_; }
+
+ private:
+  const std::vector<std::uint8_t> pattern_;
+  std::uint64_t left_bytes_;
+  std::size_t at_ = 0;
+  const std::string name_ = "generated";
+};
+
+}  // namespace ptxkit::testing

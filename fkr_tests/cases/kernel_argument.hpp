@@ -1,0 +1,37 @@
+// An argument of a kernel launch in a test: a number, or a buffer of its own.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "fkr_tests/cases/corpus.hpp"
+
+namespace ptxkit::testing {
+
+struct KernelArgument {
+  static KernelArgument number(uint32_t value) { return {false, {}, 0, value}; }
+  static KernelArgument input(Bytes bytes) {
+    const size_t size = bytes.size();
+    return {true, std::move(bytes), size, 0};
+  }
+  static KernelArgument output(size_t size_bytes) { return {true, {}, size_bytes, 0}; }  // uninitialised
+
+  static KernelArgument scratch(size_t size_bytes) {  // uninitialised, and it comes back empty
+    KernelArgument argument = output(size_bytes);
+    argument.is_scratch = true;
+    return argument;
+  }
+
+  bool is_buffer;
+  Bytes bytes;  // empty: uninitialised
+  size_t size_bytes;
+  uint32_t value;
+  bool is_scratch = false;
+};
+
+// (kernel, CTAs, threads of one, arguments) -> the buffers afterwards, in order; none when it failed, which is
+// reported.
+using Launch =
+    std::function<std::vector<Bytes>(std::string_view, uint32_t, uint32_t, const std::vector<KernelArgument>&)>;
+
+}  // namespace ptxkit::testing

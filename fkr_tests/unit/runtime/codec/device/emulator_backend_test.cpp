@@ -1,0 +1,134 @@
+// The kernels' own PTX behind the batch API: the emulator backend gives the bytes of the cpu backend's reproducible
+// encoder, and a fault in a kernel is an error that says what and where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/frames.hpp"
+#include "fkr_tests/cases/recording_machine.hpp"
+#include "kernels/images.hpp"
+#include "runtime/codec/device/emulator_machine.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+class EmulatorBackend : public ::testing::Test {
+ protected:
+  std::unique_ptr<Backend> emulator(FindImage find_image = kernels::find_kernel_image) {
+    BackendRequest request;
+    request.name = "emulator";
+    request.find_image = std::move(find_image);
+    return select_backend(request, executor_).value();
+  }
+
+  Executor executor_{2};
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
+};
+
+TEST_F(EmulatorBackend, GivesTheBytesOfTheCpu) {
+  const auto backend = emulator();
+  EXPECT_EQ(backend->name(), "emulator");
+  for (const std::size_t size : {0u, 1u, 100u, 4096u, 4097u, 70000u, 200001u}) {
+    ByteVector raw = testing::matchable_bytes(size / 2, 1);
+    raw.resize(size - size / 4);  // zeros
+    const ByteVector noise = testing::random_bytes(size / 4, 2);
+    raw.insert(raw.end(), noise.begin(), noise.end());
+    for (const int size_id : {4, 5}) {
+      const auto frame = testing::compress_frame(*backend, raw, size_id);
+      ASSERT_TRUE(frame.has_value()) << frame.error().message();
+      EXPECT_EQ(*frame, testing::compress_frame(*cpu_, raw, size_id).value()) << size;
+      EXPECT_EQ(testing::decompress_frame(*backend, *frame).value(), raw) << size;
+    }
+  }
+}
+
+TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
+  PTXKIT_REQUIRE_CORPUS();
+  const auto backend = emulator();
+  for (const auto& path : testing::corpus_files()) {
+    const ByteVector raw = testing::read_prefix(path, 256u << 10);
+    const auto frame = testing::compress_frame(*backend, raw);
+    ASSERT_TRUE(frame.has_value()) << path << ": " << frame.error().message();
+    EXPECT_TRUE(*frame == testing::compress_frame(*cpu_, raw).value()) << path;
+    EXPECT_TRUE(testing::decompress_frame(*backend, *frame).value() == raw) << path;
+    EXPECT_TRUE(testing::decode_with_liblz4(*frame, raw.size()) == raw) << path;
+  }
+}
+
+// One launch, more than one slice, and a CTA that is not full.
+TEST_F(EmulatorBackend, AllocatesWhatTheKernelsDeclare) {
+  for (const std::size_t item_count : {4u, 130u, 3u}) {
+    testing::expect_declared_costs(
+        [this](std::vector<testing::RecordedLaunch>& launches) {
+          return make_kernel_backend(std::make_unique<testing::RecordingMachine>(
+                                         make_emulator_machine(kernels::find_kernel_image, 2), launches),
+                                     executor_);
+        },
+        9, 0, item_count);
+  }
+}
+
+TEST_F(EmulatorBackend, BadBlocksHaveTheirStatus) {
+  const ByteVector good = {0x10, 'x'}, offset_zero = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5}, cut = {0xf0};
+  ByteVector rooms[3] = {ByteVector(9), ByteVector(99), ByteVector(99)};
+  std::vector<DecompressItem> items(3);
+  int i = 0;
+  for (const ByteVector* block : {&good, &offset_zero, &cut}) {
+    items[i].block = *block;
+    items[i].output = rooms[i];
+    ++i;
+  }
+  const auto done = emulator()->decompress(items);
+  ASSERT_TRUE(done.has_value()) << done.error().message();
+  EXPECT_EQ(items[0].status, ItemStatus::ok);
+  EXPECT_EQ(rooms[0][0], 'x');
+  EXPECT_EQ(items[1].status, ItemStatus::offset_zero);
+  EXPECT_EQ(items[2].status, ItemStatus::input_overrun);
+}
+
+// Regions in the order of the arrangement: sizes and flags of a compression, sizes and statuses of a decompression.
+TEST_F(EmulatorBackend, SizesThatCannotBeAreNotBelieved) {
+  const auto lying_about = [&](std::size_t region) {
+    return make_kernel_backend(
+        std::make_unique<testing::LyingMachine>(make_emulator_machine(kernels::find_kernel_image, 2), region),
+        executor_);
+  };
+  const ByteVector raw(100, 'x'), frame = testing::compress_frame(*cpu_, raw).value();
+  for (const auto& [region, found] : {std::pair(3u, "flag 0 and 4294967295 bytes"), std::pair(4u, "flag 255 and")}) {
+    const auto done = testing::compress_frame(*lying_about(region), raw);
+    ASSERT_FALSE(done.has_value()) << region;
+    EXPECT_THAT(done.error().message(), HasSubstr("the compressor reported " + std::string(found)));
+    EXPECT_THAT(done.error().message(), HasSubstr("for a chunk of 100 bytes"));
+    EXPECT_THAT(done.error().message(), HasSubstr("use --backend cpu, and report this as a bug"));
+  }
+  for (const auto& [region, found] : {std::pair(6u, "status 0 and 4294967295 bytes for room of"),
+                                      std::pair(7u, "status 4294967295 and 100 bytes for room of")}) {
+    const auto done = testing::decompress_frame(*lying_about(region), frame);
+    ASSERT_FALSE(done.has_value()) << region;
+    EXPECT_THAT(done.error().message(), HasSubstr("the decompressor reported " + std::string(found)));
+  }
+}
+
+TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
+  std::string text;
+  kernels::KernelImage changed;
+  const auto backend = emulator([&](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+    changed = *kernels::find_kernel_image(name, major, minor);
+    text = std::string(changed.ptx) + "\n";
+    changed.ptx = text;
+    return &changed;
+  });
+  EXPECT_THAT(testing::compress_frame(*backend, ByteVector(100, 'x')).error().message(),
+              HasSubstr("the verdict is for another text"));
+  const auto none = emulator([](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; });
+  EXPECT_THAT(testing::compress_frame(*none, ByteVector(100, 'x')).error().message(),
+              HasSubstr("there is no image of kernel lz4_compress_page for sm_90"));
+}
+
+}  // namespace
+}  // namespace ptxkit::codec

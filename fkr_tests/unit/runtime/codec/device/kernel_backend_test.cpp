@@ -1,0 +1,500 @@
+// The kernel backend on the fake GPU: the same bytes as the cpu backend, no device-wide calls and no allocation in
+// steady state, every injected failure reported or survived.
+#include "runtime/codec/device/kernel_backend.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <random>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/fake_backend.hpp"
+#include "fkr_tests/cases/frames.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/select_backend.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+class KernelBackend : public testing::FakeGpu {
+ protected:
+  BackendRequest request(std::string name) {
+    BackendRequest request = testing::request_on_fake_gpu(images_, std::move(name), Policy::gpu);
+    request.notice = [this](const std::string& message, bool) { notices_.push_back(message); };
+    return request;
+  }
+
+  Executor executor_{2};
+  testing::FakeImages images_;
+  std::vector<std::string> notices_;
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
+};
+
+TEST_F(KernelBackend, GivesTheSameBytesAsTheCpu) {
+  const auto cuda = select_backend(request("cuda"), executor_).value();
+  EXPECT_EQ(cuda->name(), "cuda");
+  EXPECT_THAT(cuda->description(), HasSubstr("Fake GPU, sm_90, driver for CUDA 12.8"));
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{5000}, std::size_t{3'000'001}}) {
+    const ByteVector raw = testing::mixed_content(size);
+    for (int size_id = 4; size_id <= 7; ++size_id) {
+      const ByteVector frame = testing::compress_frame(*cuda, raw, size_id).value();
+      EXPECT_EQ(frame, testing::compress_frame(*cpu_, raw, size_id).value());
+      EXPECT_EQ(testing::decompress_frame(*cuda, frame).value(), raw);
+    }
+  }
+}
+
+TEST_F(KernelBackend, ManySlicesKeepTheirOrder) {
+  // More slices than queues.
+  const auto cuda = select_backend(request("cuda"), executor_).value();
+  ByteVector raw = testing::matchable_bytes(1 << 20, 3);
+  for (int i = 0; i < 9; ++i) raw.insert(raw.end(), raw.begin(), raw.begin() + (1 << 20));
+  std::vector<ByteVector> outputs(16, ByteVector(raw.size()));
+  std::vector<CompressItem> items(16);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    raw[i] = static_cast<std::uint8_t>(i);
+    items[i].raw = Bytes(raw).first(raw.size() - i * 1000);
+    items[i].output = outputs[i];
+  }
+  ASSERT_TRUE(cuda->compress(items, Encoder::reproducible));
+  EXPECT_GE(state_.calls["cuLaunchKernel"], 5);
+  std::vector<ByteVector> decoded(items.size());
+  std::vector<DecompressItem> back(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ASSERT_EQ(items[i].flag, ChunkFlag::compressed);
+    decoded[i].resize(items[i].raw.size());
+    back[i].block = Bytes(outputs[i]).first(items[i].compressed_bytes);
+    back[i].output = decoded[i];
+  }
+  ASSERT_TRUE(cuda->decompress(back));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ASSERT_EQ(back[i].status, ItemStatus::ok);
+    EXPECT_TRUE(std::equal(decoded[i].begin(), decoded[i].end(), items[i].raw.begin())) << i;
+  }
+}
+
+// Calls that touch one stream or one event. Everything else, whatever waits for the device (a synchronisation of the
+// context, memory information, an allocation, a release, the default stream), has no place in steady state.
+TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
+  const auto cuda = select_backend(request("cuda"), executor_).value();
+  const ByteVector raw = testing::mixed_content(2'000'000);
+  const auto cycle = [&] {
+    ASSERT_TRUE(testing::decompress_frame(*cuda, testing::compress_frame(*cuda, raw).value()).has_value());
+  };
+  // As much page-locked memory as two batches have: how many a stream allocates depends on which of its threads is
+  // quicker.
+  {
+    std::vector<HostMemory> held;
+    for (int i = 0; i < 4; ++i) {
+      held.push_back(cuda->host_memory(format::kHistoryBytes + cuda->preferred_batch_bytes(65536)).value());
+    }
+  }
+  // The slices of one batch go to queues in turn, so after a few batches each queue has met its largest.
+  for (int i = 0; i < 4; ++i) cycle();
+  state_.calls.clear();
+  state_.streams_of.clear();
+  for (int i = 0; i < 4; ++i) cycle();
+  const std::set<std::string> on_a_stream = {"cuCtxSetCurrent",    "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+                                             "cuMemcpy2DAsync_v2", "cuLaunchKernel",       "cuEventRecord",
+                                             "cuStreamWaitEvent",  "cuEventSynchronize"};
+  for (const auto& [call, count] : state_.calls) {
+    EXPECT_TRUE(on_a_stream.contains(call)) << call << " was called " << count << " times";
+  }
+  EXPECT_EQ(state_.calls.size(), on_a_stream.size());
+  // All copies up share a stream, all large copies down another; kernels have one a queue, where what tells of their
+  // results comes down, too. None is the default stream.
+  const auto& up = state_.streams_of["cuMemcpyHtoDAsync_v2"];
+  const auto& kernels = state_.streams_of["cuLaunchKernel"];
+  std::set<void*> down = state_.streams_of["cuMemcpyDtoHAsync_v2"];
+  down.merge(state_.streams_of["cuMemcpy2DAsync_v2"]);
+  for (void* const stream : kernels) down.erase(stream);
+  EXPECT_EQ(up.size(), 1u);
+  EXPECT_EQ(down.size(), 1u);
+  EXPECT_NE(up, down);
+  EXPECT_FALSE(kernels.contains(*up.begin()));
+  EXPECT_FALSE(up.contains(nullptr) || down.contains(nullptr) || kernels.contains(nullptr));
+}
+
+// Batches of page-locked memory, each in slices of 4 chunks.
+class Batches : public KernelBackend {
+ protected:
+  static constexpr std::size_t kChunk = 65536, kChunks = 16;
+  struct Batch {
+    HostMemory raw, output;
+    std::vector<CompressItem> items;
+  };
+  Batches() {
+    auto asked = request("cuda");
+    asked.limits.slice_bytes = 4 * kChunk;
+    cuda_ = select_backend(asked, executor_).value();
+  }
+  Batch batch(int seed, HostMemory raw, HostMemory output) {
+    Batch made{std::move(raw), std::move(output), std::vector<CompressItem>(kChunks)};
+    const ByteVector bytes = testing::matchable_bytes(kChunks * kChunk, seed);
+    std::copy(bytes.begin(), bytes.end(), made.raw.bytes().begin());
+    std::fill(made.output.bytes().begin(), made.output.bytes().end(), std::uint8_t{0x77});
+    for (std::size_t i = 0; i < kChunks; ++i) {
+      made.items[i].raw = made.raw.bytes().subspan(i * kChunk, kChunk);
+      made.items[i].output = made.output.bytes().subspan(i * kChunk, kChunk);
+    }
+    return made;
+  }
+  Batch page_locked_batch(int seed) {
+    return batch(seed, cuda_->host_memory(kChunks * kChunk).value(), cuda_->host_memory(kChunks * kChunk).value());
+  }
+  void expect_as_the_cpu(const Batch& done, Encoder encoder = Encoder::reproducible) {
+    Batch expected = batch(0, pageable_memory(kChunks * kChunk), pageable_memory(kChunks * kChunk));
+    for (std::size_t i = 0; i < kChunks; ++i) expected.items[i].raw = done.items[i].raw;
+    ASSERT_TRUE(cpu_->compress(expected.items, encoder));
+    for (std::size_t i = 0; i < kChunks; ++i) {
+      const auto& [item, reference] = std::pair(done.items[i], expected.items[i]);
+      ASSERT_EQ(item.compressed_bytes, reference.compressed_bytes) << i;
+      if (item.flag != ChunkFlag::compressed) continue;
+      EXPECT_TRUE(
+          std::equal(item.output.begin(), item.output.begin() + item.compressed_bytes, reference.output.begin()))
+          << i;
+    }
+  }
+
+  std::unique_ptr<Backend> cuda_;
+};
+
+TEST_F(Batches, TheDeviceIsBusyWhileABatchIsFinished) {
+  Batch first = page_locked_batch(1), second = page_locked_batch(2);
+  auto one = cuda_->begin_compress(first.items, Encoder::reproducible);
+  auto two = cuda_->begin_compress(second.items, Encoder::reproducible);
+  ASSERT_TRUE(one->finish());
+  expect_as_the_cpu(first);
+  // Copies of the fake driver happen when somebody waits for them: these have been asked for, and nobody has waited.
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 8);
+  EXPECT_EQ(second.items.back().compressed_bytes, 0u);
+  EXPECT_EQ(second.items.back().output.front(), 0x77);
+  ASSERT_TRUE(two->finish());
+  expect_as_the_cpu(second);
+}
+
+// Jobs that share a device must not take turns on it.
+TEST_F(Batches, WhileOneThreadWaitsForTheDeviceAnotherGivesItWork) {
+  Batch first = page_locked_batch(1), second = page_locked_batch(2);
+  auto one = cuda_->begin_compress(first.items, Encoder::reproducible);
+  std::promise<void> waits, gave_work;
+  std::atomic<bool> is_first{true};
+  std::future_status in_time = std::future_status::timeout;
+  state_.before_waiting = [&](int) {
+    if (!is_first.exchange(false)) return;
+    waits.set_value();
+    in_time = gave_work.get_future().wait_for(std::chrono::minutes(1));  // where it never comes, no test should hang
+  };
+  std::thread finishing([&] { EXPECT_TRUE(one->finish()); });
+  waits.get_future().wait();
+  const auto slice = std::span(second.items).first(4);
+  auto two = cuda_->begin_compress(slice, Encoder::reproducible);
+  gave_work.set_value();
+  finishing.join();
+  EXPECT_EQ(in_time, std::future_status::ready);
+  expect_as_the_cpu(first);
+  ASSERT_TRUE(two->finish());
+  ASSERT_TRUE(cuda_->compress(std::span(second.items).subspan(4), Encoder::reproducible));
+  expect_as_the_cpu(second);
+}
+
+// One of several threads' batches meets a dead device: each gets an error, and nobody hangs.
+TEST_F(Batches, OfManyThreadsAllEndWhenTheDeviceIsLost) {
+  std::vector<Batch> batches;
+  for (int i = 0; i < 12; ++i) batches.push_back(page_locked_batch(i));
+  inject("cuEventSynchronize", 17, 719);
+  std::vector<std::thread> jobs;
+  std::atomic<int> failures{0};
+  for (Batch& batch : batches) {
+    jobs.emplace_back([&] {
+      const auto done = cuda_->compress(batch.items, Encoder::reproducible);
+      if (done) return expect_as_the_cpu(batch);
+      EXPECT_THAT(done.error().message(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+      ++failures;
+    });
+  }
+  for (std::thread& job : jobs) job.join();
+  EXPECT_GT(failures, 0);
+  EXPECT_THAT(cuda_->compress(batches[0].items, Encoder::reproducible).error().message(),
+              HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+}
+
+TEST_F(Batches, OfHighRatioHaveTheBytesOfTheCpu) {
+  Batch made = page_locked_batch(3);
+  ASSERT_TRUE(cuda_->compress(made.items, Encoder::high));
+  expect_as_the_cpu(made, Encoder::high);
+}
+
+TEST_F(Batches, PageLockedItemsAreCopiedFromAndToWhereTheyLie) {
+  const auto pinned_bytes_after = [&](Batch batch) {
+    const long before = state_.pinned_bytes;
+    EXPECT_TRUE(cuda_->compress(batch.items, Encoder::reproducible));
+    expect_as_the_cpu(batch);
+    return state_.pinned_bytes - before;
+  };
+  const long small = pinned_bytes_after(page_locked_batch(1));
+  EXPECT_LT(small, 10'000);  // sizes and flags
+  EXPECT_GE(pinned_bytes_after(batch(1, pageable_memory(kChunks * kChunk), pageable_memory(kChunks * kChunk))),
+            long{2 * 4 * 4 * kChunk} - small);
+}
+
+TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
+  Batch batch = page_locked_batch(1);
+  // Chunk 3 does not shrink, chunk 9 is zero.
+  std::mt19937 random(1);
+  for (std::size_t i = 0; i < kChunk; ++i) {
+    batch.raw.bytes()[3 * kChunk + i] = static_cast<std::uint8_t>(random());
+    batch.raw.bytes()[9 * kChunk + i] = 0;
+  }
+  ASSERT_TRUE(cuda_->compress(batch.items, Encoder::reproducible));
+  expect_as_the_cpu(batch);
+  ASSERT_EQ(batch.items[3].flag, ChunkFlag::incompressible);
+  ASSERT_EQ(batch.items[9].flag, ChunkFlag::zero);
+  std::size_t used = 0;
+  for (const CompressItem& item : batch.items) {
+    if (item.flag == ChunkFlag::compressed) used += item.compressed_bytes;
+  }
+  EXPECT_GE(state_.downloaded_bytes, used);
+  EXPECT_LT(state_.downloaded_bytes, used + kChunks * 5 + 4 * 3 * kChunk / 4);
+  EXPECT_LT(state_.downloaded_bytes, kChunks * kChunk * 3 / 4);
+}
+
+// What lies behind an item's room is not ours, though it is page-locked, too.
+TEST_F(Batches, NothingBehindTheItemsIsWritten) {
+  for (const std::size_t last_bytes : {std::size_t{1}, std::size_t{5000}, std::size_t{65535}, kChunk}) {
+    Batch batch = page_locked_batch(3);
+    batch.items.back().raw = batch.items.back().raw.first(last_bytes);
+    batch.items.back().output = batch.items.back().output.first(last_bytes);
+    ASSERT_TRUE(cuda_->compress(batch.items, Encoder::reproducible));
+    expect_as_the_cpu(batch);
+    const auto behind = batch.output.bytes().subspan((kChunks - 1) * kChunk + last_bytes);
+    EXPECT_TRUE(std::all_of(behind.begin(), behind.end(), [](std::uint8_t byte) { return byte == 0x77; }))
+        << last_bytes;
+  }
+}
+
+// Kernels between begin_chain and end_chain are one graph.
+class Chains : public KernelBackend {
+ protected:
+  static constexpr std::size_t kBytes = 4096;
+  std::unique_ptr<Machine> machine() {
+    return make_cuda_machine(
+               context(),
+               [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); },
+               {.queue_count = 1})
+        .value();
+  }
+  // A page there and back: compressed, and decompressed by the same submission.
+  Result<ByteVector> there_and_back(Machine& machine, const ByteVector& raw, bool twice = false) {
+    const Region regions[] = {{"raw", kBytes}, {"raw size", 4}, {"packed", kBytes}, {"packed size", 4},
+                              {"flag", 1},     {"offset", 8},   {"output", kBytes}, {"room", 4},
+                              {"size", 4},     {"status", 4}};
+    for (const auto kernel : {kernels::kLz4CompressPage, kernels::kLz4Decompress}) {
+      if (auto ready = machine.prepare(kernel); !ready) return tl::unexpected(ready.error());
+    }
+    if (auto arranged = machine.arrange(0, regions); !arranged) return tl::unexpected(arranged.error());
+    std::copy(raw.begin(), raw.end(), machine.host(0, 0).begin());
+    const auto set = [&](std::size_t region, std::uint32_t value) {
+      std::memset(machine.host(0, region).data(), 0, regions[region].size_bytes);
+      std::memcpy(machine.host(0, region).data(), &value, 4);
+    };
+    set(1, kBytes);
+    set(5, 0);
+    set(7, kBytes);
+    for (const std::size_t region : {0u, 1u, 5u, 7u}) {
+      if (auto copied = machine.upload(0, region); !copied) return tl::unexpected(copied.error());
+    }
+    const auto at = [&](std::size_t region) { return driver::LaunchArgument::of_address(machine.address(0, region)); };
+    const auto number = [](std::uint32_t value) { return driver::LaunchArgument::of(value); };
+    const auto stride = number(kBytes / kernels::kStrideUnitBytes);
+    const driver::LaunchArgument pack[] = {at(0), at(1), at(2), at(3), at(4), stride, stride, number(1)};
+    const driver::LaunchArgument unpack[] = {at(2), at(5), at(3), at(6), at(5), at(7), at(8), at(9), number(1)};
+    if (auto begun = machine.begin_chain(0); !begun) return tl::unexpected(begun.error());
+    Result<void> done;
+    for (int i = 0; done && i < (twice ? 2 : 1); ++i) {
+      done = machine.launch(0, kernels::kLz4CompressPage, 1, kernels::kLz4CompressPageShape.block_threads, pack);
+      if (!done) break;
+      done = machine.launch(0, kernels::kLz4Decompress, 1, kernels::kLz4DecompressShape.block_threads, unpack);
+    }
+    if (done) done = machine.end_chain(0);
+    if (done) done = machine.download(0, 6);
+    const auto waited = machine.wait(0);
+    if (!done || !waited) return tl::unexpected((done ? waited : done).error());
+    return ByteVector(machine.host(0, 6).begin(), machine.host(0, 6).end());
+  }
+};
+
+TEST_F(Chains, AreOneSubmission) {
+  const auto cuda = machine();
+  for (int i = 0; i < 3; ++i) {
+    const ByteVector raw = testing::matchable_bytes(kBytes, i);
+    EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
+    EXPECT_EQ(state_.calls["cuGraphLaunch"], i + 1);
+  }
+  // Made once, and brought up to date by the later ones; another chain is another graph, which no update is asked for.
+  EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 1);
+  EXPECT_EQ(state_.calls["cuGraphExecUpdate"], 2);
+  const ByteVector raw = testing::matchable_bytes(kBytes, 9);
+  EXPECT_EQ(there_and_back(*cuda, raw, true).value(), raw);
+  EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 2);
+  EXPECT_EQ(state_.calls["cuGraphExecUpdate"], 2);
+  EXPECT_EQ(state_.graphs, 1);
+}
+
+TEST_F(Chains, EndWithTheErrorOfAnyCallAndTheNextOneIsWhole) {
+  for (const char* const call : {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+                                 "cuGraphLaunch", "cuLaunchKernel"}) {
+    state_ = testing::FakeCuda{};
+    inject(call, 1, 2);
+    const auto cuda = machine();
+    const ByteVector raw = testing::matchable_bytes(kBytes, 1);
+    const auto failed = there_and_back(*cuda, raw);
+    ASSERT_FALSE(failed) << call;
+    EXPECT_THAT(failed.error().message(), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")) << call;
+    EXPECT_EQ(there_and_back(*cuda, raw).value(), raw) << call;
+  }
+}
+
+TEST_F(Chains, AreSingleLaunchesWhereTheDriverHasNoGraphs) {
+  auto driver = driver::Driver::open(FAKE_CUDA).value();
+  const_cast<driver::Api&>(driver->api()).graph_launch = nullptr;
+  const auto cuda =
+      make_cuda_machine(driver::Context::create(driver, 0).value(),
+                        [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); },
+                        {})
+          .value();
+  const ByteVector raw = testing::matchable_bytes(kBytes, 1);
+  EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 2);
+  EXPECT_EQ(state_.calls["cuStreamBeginCapture_v2"], 0);
+}
+
+// To and from memory that is not page-locked, each part to its own place.
+TEST_F(Chains, PartsOfRegionsComeAndGo) {
+  const auto cuda = machine();
+  const Region regions[] = {{"first", 1000, nullptr, true}, {"second", 1000, nullptr, true}};
+  ASSERT_TRUE(cuda->arrange(0, regions));
+  const ByteVector one(10, 1), two(20, 2);
+  const PartUp up[] = {{0, 100, one}, {1, 980, two}};
+  ASSERT_TRUE(cuda->clear(0, 0));
+  ASSERT_TRUE(cuda->clear(0, 1));
+  ASSERT_TRUE(cuda->upload_parts(0, up));
+  ByteVector first(1000, 9), second(30, 9);
+  const PartDown down[] = {{0, 0, first}, {1, 970, second}};
+  ASSERT_TRUE(cuda->download_parts(0, down));
+  ASSERT_TRUE(cuda->wait(0));
+  ByteVector expected(1000);
+  std::fill_n(expected.begin() + 100, 10, std::uint8_t{1});
+  EXPECT_EQ(first, expected);
+  EXPECT_EQ(ByteVector(second.begin(), second.begin() + 10), ByteVector(10));
+  EXPECT_EQ(ByteVector(second.begin() + 10, second.end()), two);
+  for (const char* const call : {"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async"}) {
+    state_.calls.clear();
+    inject(call, 1, 2);
+    const auto failed = cuda->clear(0, 0).and_then([&] { return cuda->upload_parts(0, up); }).and_then([&] {
+      return cuda->download_parts(0, down);
+    });
+    ASSERT_FALSE(failed) << call;
+    EXPECT_THAT(failed.error().message(), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")) << call;
+    ASSERT_TRUE(cuda->wait(0));
+  }
+}
+
+TEST_F(KernelBackend, BadBlocksHaveTheirStatusFromTheKernel) {
+  const auto cuda = select_backend(request("cuda"), executor_).value();
+  const ByteVector good = {0x10, 'x'}, offset_zero = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5};
+  ByteVector room[2] = {ByteVector(9), ByteVector(99)};
+  std::vector<DecompressItem> items(2);
+  items[0].block = good;
+  items[1].block = offset_zero;
+  for (int i = 0; i < 2; ++i) items[i].output = room[i];
+  ASSERT_TRUE(cuda->decompress(items));
+  EXPECT_EQ(items[0].status, ItemStatus::ok);
+  EXPECT_EQ(room[0][0], 'x');
+  EXPECT_EQ(items[1].status, ItemStatus::offset_zero);
+}
+
+TEST_F(KernelBackend, WhatItLacksItRefuses) {
+  const auto cuda = select_backend(request("cuda"), executor_).value();
+  ByteVector raw(100, 'x'), out(100);
+  CompressItem item;
+  item.raw = raw;
+  item.output = out;
+  EXPECT_THAT(cuda->compress({&item, 1}, Encoder::fast).error().what,
+              HasSubstr("the cuda backend lacks the fast encoder"));
+  item.history = raw;
+  EXPECT_THAT(cuda->compress({&item, 1}, Encoder::reproducible).error().what,
+              HasSubstr("lacks compression of linked blocks"));
+  DecompressItem back;
+  back.block = back.history = raw;
+  back.output = out;
+  EXPECT_THAT(cuda->decompress({&back, 1}).error().what, HasSubstr("lacks decompression of linked blocks"));
+}
+
+TEST_F(KernelBackend, EveryInjectedFailureIsAnErrorForCudaAndAFallbackForAuto) {
+  const ByteVector raw = testing::mixed_content(300'000);
+  const ByteVector frame = testing::compress_frame(*cpu_, raw).value();
+  for (const auto& [function, code] :
+       {std::pair("cuEventSynchronize", 716), std::pair("cuEventSynchronize", 700), std::pair("cuLaunchKernel", 719),
+        std::pair("cuLaunchKernel", 701), std::pair("cuMemAlloc_v2", 2), std::pair("cuMemHostAlloc", 2),
+        std::pair("cuModuleLoadDataEx", 218), std::pair("cuModuleGetFunction", 500),
+        std::pair("cuMemcpyHtoDAsync_v2", 999), std::pair("cuMemcpyDtoHAsync_v2", 700)}) {
+    state_ = testing::FakeCuda{};
+    inject(function, 1, code);
+    {
+      const auto cuda = select_backend(request("cuda"), executor_).value();
+      const auto failed = testing::compress_frame(*cuda, raw);
+      ASSERT_FALSE(failed.has_value()) << function;
+      EXPECT_THAT(failed.error().message(), HasSubstr(std::string(driver::explain(code).name))) << function;
+    }
+    state_.calls.clear();
+    notices_.clear();
+    const auto lenient = select_backend(request("auto"), executor_).value();
+    EXPECT_EQ(testing::compress_frame(*lenient, raw).value(), frame) << function;
+    EXPECT_EQ(testing::decompress_frame(*lenient, frame).value(), raw) << function;
+    ASSERT_EQ(notices_.size(), 1u) << function;
+    EXPECT_THAT(notices_[0], HasSubstr("continuing on the CPU: "));
+  }
+}
+
+TEST_F(KernelBackend, AutoWithoutAGpuUsesTheCpuAndSaysWhy) {
+  for (const auto& [version, devices, expected] :
+       {std::tuple(10020, 1, "too old"), std::tuple(12080, 0, "CUDA_ERROR_NO_DEVICE")}) {
+    state_ = testing::FakeCuda{};
+    state_.driver_version = version;
+    state_.device_count = devices;
+    notices_.clear();
+    EXPECT_EQ(select_backend(request("auto"), executor_).value()->name(), "cpu");
+    ASSERT_EQ(notices_.size(), 1u);
+    EXPECT_THAT(notices_[0], HasSubstr(expected));
+    EXPECT_THAT(select_backend(request("cuda"), executor_).error().message(), HasSubstr(expected));
+  }
+}
+
+TEST_F(KernelBackend, AnImageWithoutAVerdictNeverRuns) {
+  images_.find(kernels::kLz4CompressChunk)->verdict.reset();
+  const auto cuda = select_backend(request("cuda"), executor_).value();
+  EXPECT_THAT(testing::compress_frame(*cuda, testing::mixed_content(100'000)).error().message(),
+              HasSubstr("expected a verdict of the analyzer"));
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
+  auto missing = request("cuda");
+  missing.find_image = [](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; };
+  EXPECT_THAT(testing::compress_frame(*select_backend(missing, executor_).value(), testing::mixed_content(100'000))
+                  .error()
+                  .what,
+              HasSubstr("there is no image of kernel lz4_compress_chunk for sm_90"));
+}
+
+}  // namespace
+}  // namespace ptxkit::codec

@@ -1,0 +1,308 @@
+// `.ptz`: what goes in comes out, by order and by table; damage is said with its block and leaves other blocks
+// readable.
+#include "runtime/codec/format/ptz.hpp"
+
+#include <cstdio>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "fkr_tests/cases/corpus.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/stream/ptz_stream.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using format::PtzArchive;
+using format::PtzCodec;
+using format::PtzHeader;
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+constexpr PtzCodec kCodecs[] = {PtzCodec::lzr, PtzCodec::lzf, PtzCodec::deflate_like, PtzCodec::bbw};
+
+ByteVector packed(const ByteVector& raw, const PtzHeader& header, unsigned threads = 2) {
+  Executor executor(threads);
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink;
+  const auto totals = compress_ptz(source, sink, executor, header);
+  EXPECT_TRUE(totals.has_value());
+  EXPECT_EQ(totals->raw_bytes, raw.size());
+  EXPECT_EQ(totals->stored_bytes, sink.bytes().size());
+  return sink.take();
+}
+
+Result<ByteVector> unpacked(const ByteVector& file) {
+  Executor executor(2);
+  format::MemorySource source(file, "file");
+  format::MemorySink sink;
+  if (const auto totals = decompress_ptz(source, sink, executor); !totals) return tl::unexpected(totals.error());
+  return sink.take();
+}
+
+// 5 blocks of 4 KiB and a rest; the third does not shrink.
+ByteVector mixed() {
+  ByteVector raw = testing::matchable_bytes(21000, 1);
+  const ByteVector noise = testing::random_bytes(4096, 2);
+  std::copy(noise.begin(), noise.end(), raw.begin() + 8192);
+  return raw;
+}
+
+TEST(Ptz, RoundTrips) {
+  for (const PtzCodec codec : kCodecs) {
+    for (const std::size_t size : {0u, 1u, 15u, 4095u, 4096u, 4097u, 70000u}) {
+      for (const ByteVector& raw :
+           {testing::matchable_bytes(size, 3), testing::random_bytes(size, 3), ByteVector(size)}) {
+        for (const unsigned bits : {12u, 18u}) {
+          const ByteVector file = packed(raw, {codec, bits});
+          const auto back = unpacked(file);
+          ASSERT_TRUE(back.has_value()) << back.error().message();
+          ASSERT_TRUE(*back == raw) << size;
+          ASSERT_LE(file.size(), raw.size() + 64 + 32 * (size / 4096 + 1));
+        }
+      }
+    }
+  }
+}
+
+TEST(Ptz, SameBytesWithAnyNumberOfThreads) {
+  const ByteVector raw = testing::matchable_bytes(60000, 4);
+  EXPECT_TRUE(packed(raw, {PtzCodec::lzr, 12}, 1) == packed(raw, {PtzCodec::lzr, 12}, 5));
+}
+
+TEST(Ptz, BlocksByTheTable) {
+  const ByteVector raw = mixed(), file = packed(raw, {PtzCodec::lzf, 12});
+  const format::MemoryFile in_memory(file, "file");
+  const auto archive = PtzArchive::open(in_memory);
+  ASSERT_TRUE(archive.has_value()) << archive.error().message();
+  ASSERT_EQ(archive->block_count(), 6u);
+  EXPECT_TRUE(archive->block(2).is_raw);
+  for (std::size_t i = 6; i-- != 0;) {
+    const auto block = read_ptz_block(*archive, i);
+    ASSERT_TRUE(block.has_value()) << block.error().message();
+    EXPECT_TRUE(std::equal(block->begin(), block->end(), raw.begin() + static_cast<std::ptrdiff_t>(i * 4096)));
+  }
+}
+
+// Counts what is read of a file.
+class CountedFile final : public format::RandomAccess {
+ public:
+  explicit CountedFile(const ByteVector& bytes) : file_(bytes, "counted") {}
+  std::uint64_t size_bytes() const override { return file_.size_bytes(); }
+  Result<void> read_at(std::uint64_t at, format::MutableBytes into) const override {
+    read_bytes += into.size();
+    return file_.read_at(at, into);
+  }
+  const std::string& name() const override { return file_.name(); }
+  mutable std::uint64_t read_bytes = 0;
+
+ private:
+  format::MemoryFile file_;
+};
+
+TEST(Ptz, OfABlockByTheTableNothingElseIsRead) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzf, 12});
+  const CountedFile counted(file);
+  const auto archive = PtzArchive::open(counted);
+  ASSERT_TRUE(archive.has_value()) << archive.error().message();
+  const std::uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 6 * format::kPtzBlockHeaderBytes;
+  EXPECT_EQ(counted.read_bytes, opening);
+  ASSERT_TRUE(read_ptz_block(*archive, 4).has_value());
+  EXPECT_EQ(counted.read_bytes, opening + format::kPtzBlockHeaderBytes + archive->block(4).stored_bytes);
+}
+
+// As a file does that somebody cuts short while it is read.
+TEST(Ptz, AFileThatEndsBeforeItsSizeIsTruncated) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzf, 12});
+  std::FILE* const cut = std::tmpfile();
+  ASSERT_NE(cut, nullptr);
+  ASSERT_EQ(std::fwrite(file.data(), 1, file.size(), cut), file.size());
+  ASSERT_EQ(std::fflush(cut), 0);
+  const format::DescriptorFile whole(::fileno(cut), 0, file.size(), "cut");
+  const auto archive = PtzArchive::open(whole);
+  ASSERT_TRUE(archive.has_value()) << archive.error().message();
+  EXPECT_TRUE(read_ptz_block(*archive, 0).has_value());
+  ASSERT_EQ(::ftruncate(::fileno(cut), 100), 0);
+  EXPECT_EQ(read_ptz_block(*archive, 1).error().message(),
+            "cut, byte " + std::to_string(archive->offset(1) - format::kPtzBlockHeaderBytes) +
+                ": truncated: expected 16 bytes, found 0");
+  EXPECT_THAT(PtzArchive::open(whole).error().message(), HasSubstr("truncated"));
+  std::fclose(cut);
+}
+
+TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
+  for (const PtzCodec codec : kCodecs) {
+    ByteVector file = packed(mixed(), {codec, 12});
+    const format::MemoryFile in_memory(file, "file");
+    const auto archive = PtzArchive::open(in_memory);
+    ASSERT_TRUE(archive.has_value());
+    file[archive->offset(3) + 60] ^= 0x10;
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(read_ptz_block(*archive, i).has_value(), i != 3) << i;
+    EXPECT_THAT(read_ptz_block(*archive, 3).error().message(), HasSubstr("file: block 3: "));
+    EXPECT_THAT(unpacked(file).error().message(), HasSubstr("file: block 3: "));
+  }
+  ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
+  file[PtzArchive::open(format::MemoryFile(file, "file"))->offset(2)] ^= 1;
+  EXPECT_EQ(unpacked(file).error().message(), "file: block 2: checksum mismatch");
+}
+
+TEST(Ptz, EveryFlippedByteOfTheFrameIsRefused) {
+  const ByteVector raw = mixed(), file = packed(raw, {PtzCodec::lzr, 12});
+  for (std::size_t at = 0; at < file.size(); at += at < 64 || at + 160 > file.size() ? 1 : 41) {
+    ByteVector bad = file;
+    bad[at] ^= 0x41;
+    const auto back = unpacked(bad);
+    // A bit that only fills up a byte may change unnoticed; the content may not.
+    EXPECT_TRUE(!back.has_value() || *back == raw) << at;
+    const bool is_frame = at < format::kPtzHeaderBytes + format::kPtzBlockHeaderBytes || at >= file.size() - 144;
+    EXPECT_FALSE(back.has_value() && is_frame) << at;
+  }
+}
+
+TEST(Ptz, EveryTruncationIsRefused) {
+  const ByteVector file = packed(mixed(), {PtzCodec::deflate_like, 12});
+  for (std::size_t size = 0; size < file.size(); size += 1 + size / 50) {
+    const ByteVector cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    const auto back = unpacked(cut);
+    ASSERT_FALSE(back.has_value()) << size;
+    EXPECT_THAT(back.error().message(), HasSubstr("truncated")) << size;
+    EXPECT_FALSE(PtzArchive::open(format::MemoryFile(cut, "cut")).has_value()) << size;
+  }
+}
+
+TEST(Ptz, WhatIsWrongIsSaid) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
+  const auto with = [&](std::size_t at, std::uint8_t value) {
+    ByteVector bad = file;
+    bad[at] = value;
+    const std::uint64_t sum = format::ptz_checksum(format::Bytes(bad).first(8));
+    for (std::size_t i = 0; i < 8; ++i) bad[8 + i] = static_cast<std::uint8_t>(sum >> 8 * i);
+    return unpacked(bad).error().message();
+  };
+  EXPECT_THAT(with(0, 'X'), HasSubstr("byte 0: not a .ptz file"));
+  EXPECT_THAT(with(4, 2), HasSubstr("expected version 1, found 2"));
+  EXPECT_THAT(with(5, 5), HasSubstr("unknown codec 5"));
+  EXPECT_THAT(with(6, 21), HasSubstr("found 2^21"));
+  EXPECT_THAT(with(7, 1), HasSubstr("a reserved byte is not 0"));
+  EXPECT_THAT(with(18, 1), HasSubstr("block 0: the raw size is out of range"));
+  EXPECT_THAT(with(22, 1), HasSubstr("block 0: the stored size is out of range"));
+  EXPECT_THAT(with(file.size() - 20, 1), HasSubstr("the block table does not say what the blocks say"));
+  ByteVector longer = file;
+  longer.push_back(0);
+  EXPECT_THAT(unpacked(longer).error().message(), HasSubstr("there are bytes behind the end"));
+}
+
+TEST(Ptz, WhatIsWrongWithATableIsSaid) {
+  const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
+  const std::size_t count_at = file.size() - 32, checksum_at = file.size() - 16, table_at = count_at - 6 * 16;
+  const auto opened = [](const ByteVector& bad) {
+    const auto archive = PtzArchive::open(format::MemoryFile(bad, "file"));
+    return archive ? "nothing" : archive.error().message();
+  };
+  const auto with = [&](std::size_t at, std::uint8_t change) {
+    ByteVector bad = file;
+    bad[at] ^= change;
+    return bad;
+  };
+  EXPECT_EQ(opened(file), "nothing");
+  EXPECT_THAT(opened(ByteVector(file.begin(), file.begin() + 40)), HasSubstr("too short"));
+  EXPECT_THAT(opened(with(file.size() - 1, 1)), HasSubstr("does not end with a block table"));
+  EXPECT_THAT(opened(with(count_at + 3, 1)), HasSubstr("the block table is larger than the file"));
+  EXPECT_THAT(opened(with(checksum_at, 1)), HasSubstr("the block table's checksum is wrong"));
+  ByteVector far = with(table_at + 4 + 2, 1);  // the first block's stored size, 64 KiB more
+  const std::uint64_t sum = format::ptz_checksum(format::Bytes(far).subspan(table_at, count_at - table_at));
+  for (std::size_t i = 0; i < 8; ++i) far[checksum_at + i] = static_cast<std::uint8_t>(sum >> 8 * i);
+  EXPECT_THAT(opened(far), HasSubstr("the table's entry does not fit the file"));
+}
+
+// The table's checksum is right, and so is everything else: positions would be wrong behind the short block.
+TEST(Ptz, AShortBlockThatIsNotTheLastIsRefused) {
+  const ByteVector raw = testing::random_bytes(4096 + 100 + 4096, 5);
+  format::MemorySink sink;
+  format::PtzWriter writer(sink, {PtzCodec::lzr, 12});
+  ASSERT_TRUE(writer.begin());
+  std::size_t at = 0;
+  for (const std::uint32_t size : {4096u, 100u, 4096u}) {
+    const auto block = format::Bytes(raw).subspan(at, size);
+    ASSERT_TRUE(writer.write({size, size, true, format::ptz_checksum(block)}, block));
+    at += size;
+  }
+  ASSERT_TRUE(writer.finish());
+  const auto in_order = unpacked(sink.bytes());
+  ASSERT_FALSE(in_order);
+  EXPECT_THAT(in_order.error().message(), HasSubstr("block 2: it comes after a block that is shorter than the others"));
+  const format::MemoryFile file(sink.bytes(), "file");
+  const auto by_table = PtzArchive::open(file);
+  ASSERT_FALSE(by_table);
+  EXPECT_THAT(by_table.error().message(), HasSubstr("block 2: it comes after a block that is shorter than the others"));
+}
+
+// A table that is whole in itself but not of these blocks.
+TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
+  const ByteVector raw = testing::random_bytes(2 * 4096 + 10, 6);
+  const ByteVector good = packed(raw, {PtzCodec::lzr, 12});
+  const auto with_table = [&](auto change) {
+    ByteVector file = good;
+    const std::size_t table_at = file.size() - format::kPtzFooterBytes - 3 * format::kPtzBlockHeaderBytes;
+    change(file, table_at);
+    const auto table = format::Bytes(file).subspan(table_at, 3 * format::kPtzBlockHeaderBytes);
+    const std::uint64_t checksum = format::ptz_checksum(table);
+    for (int i = 0; i < 8; ++i) file[file.size() - 16 + i] = static_cast<std::uint8_t>(checksum >> 8 * i);
+    return file;
+  };
+  // The second block said to be the first, and the other way round: both are of 4096 bytes.
+  const ByteVector swapped = with_table([](ByteVector& file, std::size_t at) {
+    std::swap_ranges(file.begin() + at, file.begin() + at + 16, file.begin() + at + 16);
+  });
+  const format::MemoryFile swapped_file(swapped, "file");
+  const auto archive = PtzArchive::open(swapped_file);
+  ASSERT_TRUE(archive) << archive.error().message();
+  EXPECT_THAT(read_ptz_block(*archive, 0).error().message(),
+              HasSubstr("block 0: the block table does not say what the block says"));
+  const ByteVector other_sum = with_table([](ByteVector& file, std::size_t) { file[file.size() - 24] ^= 1; });
+  const format::MemoryFile other_sum_file(other_sum, "file");
+  EXPECT_THAT(PtzArchive::open(other_sum_file).error().message(),
+              HasSubstr("the table's entries are not of as many bytes as its end says"));
+  // Without its last entry, which is of 10 bytes: what is left ends before the table.
+  ByteVector shorter = good;
+  const std::size_t last = shorter.size() - format::kPtzFooterBytes - format::kPtzBlockHeaderBytes;
+  shorter.erase(shorter.begin() + last, shorter.begin() + last + 16);
+  shorter[shorter.size() - 32] = 2;
+  const std::uint64_t checksum = format::ptz_checksum(format::Bytes(shorter).subspan(last - 32, 32));
+  for (int i = 0; i < 8; ++i) shorter[shorter.size() - 16 + i] = static_cast<std::uint8_t>(checksum >> 8 * i);
+  const format::MemoryFile shorter_file(shorter, "file");
+  EXPECT_THAT(PtzArchive::open(shorter_file).error().message(), HasSubstr("the table's entries do not fill the file"));
+}
+
+TEST(Ptz, BytesBehindABlocksLastStream) {
+  for (const PtzCodec codec : kCodecs) {
+    const ByteVector raw = testing::matchable_bytes(3000, 5);
+    ByteVector block = encode_block(codec, raw), decoded(raw.size());
+    EXPECT_TRUE(decode_block(codec, block, decoded));
+    block.push_back(0);
+    EXPECT_FALSE(decode_block(codec, block, decoded));
+  }
+}
+
+// Blocks of random bytes, and good blocks with random changes: never more than a refusal.
+TEST(Ptz, BlockDecodersOnDamage) {
+  std::mt19937 random(1);
+  for (const PtzCodec codec : kCodecs) {
+    const ByteVector raw = testing::matchable_bytes(3000, 5), good = encode_block(codec, raw);
+    ASSERT_FALSE(good.empty());
+    ByteVector decoded(raw.size());
+    ASSERT_TRUE(decode_block(codec, good, decoded));
+    for (int i = 0; i < 2000; ++i) {
+      ByteVector bad = good;
+      for (auto change = 1 + random() % 3; change != 0; --change)
+        bad[random() % bad.size()] = static_cast<std::uint8_t>(random());
+      if (i % 5 == 0) bad.resize(random() % bad.size());
+      (void)decode_block(codec, ByteVector(bad.begin(), bad.end()), decoded);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::codec

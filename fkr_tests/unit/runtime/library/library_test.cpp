@@ -1,0 +1,474 @@
+// The library as other programs include it, on the fake driver: settings that do what they say, errors that say what to
+// do, several objects side by side, and device memory on the caller's stream.
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/cuda/fake_gpu.hpp"
+#include "fkr_tests/cases/no_threads.hpp"
+#include "kernels/cost.hpp"
+#include "kernels/images.hpp"
+#include "kernels/lz4/lz4_compress_reference.hpp"
+#include "runtime/library/device_lz4.hpp"
+#include "runtime/library/lz4.hpp"
+
+namespace ptxkit::library {
+namespace {
+
+using codec::CompressItem;
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::uint8_t>;
+
+class Library : public testing::FakeGpu {
+ protected:
+  Lz4Settings settings(Where where) {
+    return {.where = where,
+            .cpu_threads = 2,
+            .log = [this](LogLevel level, std::string_view message) { log_.emplace_back(level, message); },
+            .cuda_library = FAKE_CUDA};
+  }
+  // The frame of `raw`, which is checked to decompress to it.
+  static ByteVector frame_of(Lz4& lz4, const ByteVector& raw) {
+    format::MemorySource source(raw, "raw");
+    format::MemorySink sink;
+    const auto packed = lz4.compress(source, sink);
+    EXPECT_TRUE(packed) << packed.error().message();
+    format::MemorySource back(sink.bytes(), "frame");
+    format::MemorySink unpacked;
+    EXPECT_TRUE(lz4.decompress(back, unpacked));
+    EXPECT_TRUE(unpacked.bytes() == raw);
+    return sink.take();
+  }
+
+  std::vector<std::pair<LogLevel, std::string>> log_;
+};
+
+TEST_F(Library, ObjectsWithOtherSettingsLiveSideBySide) {
+  auto cpu = Lz4::open(settings(Where::cpu)), gpu = Lz4::open(settings(Where::gpu)),
+       both = Lz4::open(settings(Where::both));
+  ASSERT_TRUE(cpu && gpu && both);
+  EXPECT_THAT(cpu->description(), HasSubstr("cpu, 2 threads"));
+  EXPECT_THAT(gpu->description(), HasSubstr("Fake GPU"));
+  const ByteVector raw = testing::mixed_content(700'000);
+  std::vector<std::thread> jobs;
+  for (Lz4* lz4 : {&*cpu, &*gpu, &*both, &*gpu}) jobs.emplace_back([lz4, &raw] { frame_of(*lz4, raw); });
+  for (std::thread& job : jobs) job.join();
+  EXPECT_TRUE(frame_of(*gpu, raw) == frame_of(*both, raw));
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(Library, ABatchHasAStatusForEachItem) {
+  auto lz4 = Lz4::open(settings(Where::gpu)).value();
+  const ByteVector pages[] = {ByteVector(4096), testing::random_bytes(4096, 1), testing::matchable_bytes(4096, 1)};
+  const Requirements needed = Lz4::requirements(4096);
+  EXPECT_EQ(needed.compressed_bytes_bound, 4096u);
+  EXPECT_EQ(needed.scratch_bytes, 0u);
+  ByteVector rooms[3];
+  std::vector<CompressItem> items(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    rooms[i].resize(needed.compressed_bytes_bound);
+    items[i].raw = pages[i];
+    items[i].output = rooms[i];
+  }
+  ASSERT_TRUE(lz4.compress(items, true));
+  EXPECT_EQ(items[0].flag, codec::ChunkFlag::zero);
+  EXPECT_EQ(items[1].flag, codec::ChunkFlag::incompressible);
+  EXPECT_EQ(items[2].flag, codec::ChunkFlag::compressed);
+  const ByteVector bad = {0x10, 'x', 0, 0, 0x50, 1, 2, 3, 4, 5};
+  codec::DecompressItem back[2];
+  ByteVector out[2] = {ByteVector(4096), ByteVector(99)};
+  back[0].block = codec::Bytes(rooms[2]).first(items[2].compressed_bytes);
+  back[1].block = bad;
+  for (std::size_t i = 0; i < 2; ++i) back[i].output = out[i];
+  ASSERT_TRUE(lz4.decompress(back));
+  EXPECT_TRUE(out[0] == pages[2]);
+  EXPECT_EQ(back[1].status, codec::ItemStatus::offset_zero);
+  items[1].output = codec::MutableBytes(rooms[1]).first(4095);
+  EXPECT_THAT(lz4.compress(items).error().message(),
+              HasSubstr("item 1: expected at most 4194304 bytes and an output as "
+                        "large, found 4096 and 4095"));
+}
+
+// The encoder that is usual on a GPU links no blocks; who asks for linked ones need not know where they are made.
+TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
+  const ByteVector raw = testing::matchable_bytes(400'000, 7);
+  std::vector<ByteVector> frames;
+  for (const Where where : {Where::cpu, Where::gpu, Where::both}) {
+    auto lz4 = Lz4::open(settings(where)).value();
+    for (const bool is_linked : {true, false}) {
+      format::FrameHeader header;
+      header.block_size_id = 4;
+      header.independent_blocks = !is_linked;
+      format::MemorySource source(raw, "raw");
+      format::MemorySink sink, back;
+      const auto done = lz4.compress(source, sink, header, {.is_reproducible = !is_linked});
+      ASSERT_TRUE(done) << done.error().message();
+      frames.push_back(sink.bytes());
+      format::MemorySource frame(sink.bytes(), "frame");
+      ASSERT_TRUE(lz4.decompress(frame, back));
+      EXPECT_TRUE(back.bytes() == raw);
+    }
+    ByteVector room(raw.size());
+    codec::CompressItem item;
+    item.history = codec::Bytes(raw).first(60'000);
+    item.raw = codec::Bytes(raw).subspan(60'000, 60'000);
+    item.output = room;
+    const auto done = lz4.compress({&item, 1});
+    ASSERT_TRUE(done) << done.error().message();
+    EXPECT_EQ(item.flag, codec::ChunkFlag::compressed);
+  }
+  for (std::size_t i = 2; i < frames.size(); ++i) EXPECT_TRUE(frames[i] == frames[i - 2]);
+}
+
+// Both ways and wherever the work is done: bytes so far that only grow, up to all there are.
+TEST_F(Library, AStreamTellsHowFarItIs) {
+  const ByteVector raw = testing::mixed_content(3'000'000);
+  for (const Where where : {Where::cpu, Where::gpu}) {
+    auto lz4 = Lz4::open(settings(where)).value();
+    scheduler::Ledger memory("memory", 4u << 20);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
+    const std::thread::id here = std::this_thread::get_id();
+    const StreamOptions options{.limits = {.memory = &memory},
+                                .progress = [&](std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+                                  EXPECT_EQ(std::this_thread::get_id(), here);
+                                  seen.emplace_back(raw_bytes, stored_bytes);
+                                }};
+    const auto check = [&](const codec::StreamTotals& totals) {
+      EXPECT_GE(seen.size(), 3u);
+      for (std::size_t i = 1; i < seen.size(); ++i) {
+        EXPECT_GE(seen[i].first, seen[i - 1].first);
+        EXPECT_GE(seen[i].second, seen[i - 1].second);
+      }
+      ASSERT_FALSE(seen.empty());
+      EXPECT_EQ(seen.back(), std::pair(totals.raw_bytes, totals.stored_bytes));
+      seen.clear();
+    };
+    format::MemorySource source(raw, "raw");
+    format::MemorySink frame;
+    const auto packed = lz4.compress(source, frame, {.block_size_id = 4}, options);
+    ASSERT_TRUE(packed) << packed.error().message();
+    check(*packed);
+    format::MemorySource back(frame.bytes(), "frame");
+    format::NullSink sink;
+    const auto unpacked = lz4.decompress(back, sink, options);
+    ASSERT_TRUE(unpacked) << unpacked.error().message();
+    check(*unpacked);
+  }
+}
+
+TEST_F(Library, WhoIsToldHowFarAStreamIsCanEndIt) {
+  auto lz4 = Lz4::open(settings(Where::cpu)).value();
+  scheduler::Ledger memory("memory", 1u << 20);
+  std::stop_source stop;
+  const ByteVector raw = testing::mixed_content(8'000'000);
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink;
+  const auto done = lz4.compress(source, sink, {.block_size_id = 4},
+                                 {.limits = {.memory = &memory, .stop = stop.get_token()},
+                                  .progress = [&](std::uint64_t raw_bytes, std::uint64_t) {
+                                    if (raw_bytes != 0) stop.request_stop();
+                                  }});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message(), "cancelled");
+  EXPECT_EQ(memory.reserved_bytes(), 0u);
+}
+
+TEST_F(Library, SeveralDevicesWorkTogether) {
+  state_.device_count = 2;
+  auto both = settings(Where::gpu);
+  both.devices = {};
+  const auto lz4 = Lz4::open(std::move(both)).value();
+  EXPECT_THAT(lz4.description(), HasSubstr("2 GPUs; cuda, device 0"));
+}
+
+TEST_F(Library, TheCallersLoggerHearsWhatHappens) {
+  inject("cuLaunchKernel", 1, 719);
+  auto lz4 = Lz4::open(settings(Where::gpu)).value();
+  frame_of(lz4, testing::mixed_content(300'000));
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_EQ(log_[0].first, LogLevel::warning);
+  EXPECT_THAT(log_[0].second, HasSubstr("continuing on the CPU: "));
+  log_.clear();
+  auto absent = settings(Where::gpu);
+  absent.cuda_library = "/nowhere/libcuda.so.1";
+  ASSERT_TRUE(Lz4::open(std::move(absent)));
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_EQ(log_[0].first, LogLevel::detail);
+}
+
+TEST_F(Library, TheCallersAllocatorIsAsked) {
+  std::atomic<std::size_t> asked{0};
+  auto with = settings(Where::gpu);
+  with.allocate = [&](std::size_t size_bytes) {
+    asked += size_bytes;
+    return std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(std::malloc(size_bytes)), std::free);
+  };
+  auto lz4 = Lz4::open(with).value();
+  frame_of(lz4, testing::mixed_content(300'000));
+  EXPECT_GT(asked, 600'000u);
+  with.allocate = [](std::size_t) { return nullptr; };
+  auto without = Lz4::open(with).value();
+  const ByteVector raw(10);
+  format::MemorySource source(raw, "raw");
+  format::NullSink sink;
+  EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
+}
+
+// Nothing that a caller passes or does ends the process.
+TEST_F(Library, AHeaderThatCannotBeWrittenIsAnError) {
+  auto lz4 = Lz4::open(settings(Where::cpu)).value();
+  const ByteVector raw = testing::mixed_content(100'000);
+  const auto error_of = [&](const format::FrameHeader& header) {
+    format::MemorySource source(raw, "raw");
+    format::MemorySink sink;
+    const auto done = lz4.compress(source, sink, header);
+    EXPECT_FALSE(done);
+    EXPECT_TRUE(sink.bytes().empty());
+    return done ? std::string() : done.error().what;
+  };
+  for (const int id : {-1, 0, 3, 8, 12, 1000, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    format::FrameHeader header;
+    header.block_size_id = id;
+    EXPECT_EQ(error_of(header), "expected a block size id of 4 to 7, found " + std::to_string(id));
+  }
+  format::FrameHeader legacy;
+  legacy.legacy = true;
+  EXPECT_EQ(error_of(legacy), "legacy frames are read, never written");
+  format::FrameHeader with_dictionary;
+  with_dictionary.dictionary_id = 1;
+  EXPECT_EQ(error_of(with_dictionary), "frames with a dictionary are not written");
+}
+
+TEST_F(Library, WhatTheCallersFunctionsThrowIsAnError) {
+  const ByteVector raw = testing::mixed_content(3'000'000);
+  struct ThrowingSource final : format::ByteSource {
+    Result<std::size_t> read(format::MutableBytes) override { throw std::runtime_error("read"); }
+    const std::string& name() const override { return name_; }
+    std::string name_ = "source";
+  } source;
+  struct ThrowingSink final : format::ByteSink {
+    Result<void> write(format::Bytes) override { throw std::runtime_error("write"); }
+  } bad_sink;
+  auto plain = Lz4::open(settings(Where::cpu)).value();
+  const ByteVector frame = frame_of(plain, raw);
+  for (const Where where : {Where::cpu, Where::gpu, Where::both}) {
+    auto with_allocator = settings(where);
+    with_allocator.allocate = [](std::size_t) -> std::shared_ptr<std::uint8_t> { throw std::bad_alloc(); };
+    auto lz4 = Lz4::open(std::move(with_allocator)).value();
+    format::MemorySource raw_source(raw, "raw"), frame_source(frame, "frame");
+    format::MemorySink sink;
+    for (const auto& done : {lz4.compress(raw_source, sink), lz4.decompress(frame_source, sink)}) {
+      ASSERT_FALSE(done);
+      EXPECT_THAT(done.error().what, HasSubstr("the caller's allocator gave no memory"));
+      EXPECT_THAT(done.error().what, HasSubstr("no memory left"));
+    }
+    EXPECT_FALSE(lz4.host_memory(100));
+
+    auto with_log = settings(where);
+    with_log.log = [](LogLevel, std::string_view) { throw std::runtime_error("log"); };
+    with_log.cuda_library = "/nowhere";
+    auto told = Lz4::open(std::move(with_log));
+    ASSERT_TRUE(told) << told.error().message();
+    EXPECT_TRUE(frame_of(*told, raw).size() < raw.size());
+    format::MemorySink kept;
+    EXPECT_THAT(told->compress(source, kept).error().what, HasSubstr("stopped by an exception: read"));
+    EXPECT_THAT(told->decompress(source, kept).error().what, HasSubstr("stopped by an exception: read"));
+    format::MemorySource again(raw, "raw"), frame_again(frame, "frame"), once_more(raw, "raw");
+    EXPECT_THAT(told->compress(again, bad_sink).error().what, HasSubstr("stopped by an exception: write"));
+    EXPECT_THAT(told->decompress(frame_again, bad_sink).error().what, HasSubstr("stopped by an exception: write"));
+    StreamOptions with_progress;
+    with_progress.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("progress"); };
+    EXPECT_THAT(told->compress(once_more, kept, {}, with_progress).error().what,
+                HasSubstr("stopped by an exception: progress"));
+  }
+}
+
+TEST_F(Library, NumbersWithoutASenseAreNoDivisionByZero) {
+  const testing::NoThreads none;
+  auto asked = settings(Where::cpu);
+  asked.cpu_threads = std::numeric_limits<unsigned>::max();
+  auto lz4 = Lz4::open(std::move(asked));
+  ASSERT_TRUE(lz4);
+  EXPECT_THAT(lz4->description(), HasSubstr("cpu, 1 thread"));
+  ASSERT_FALSE(log_.empty());
+  EXPECT_THAT(log_.front().second, HasSubstr("threads are fewer than asked for: 1 of "));
+  const ByteVector raw = testing::mixed_content(700'000);
+  scheduler::Ledger memory("memory", 8u << 20);
+  StreamOptions options;
+  options.limits.memory = &memory;
+  options.limits.prefetch = std::numeric_limits<unsigned>::max();
+  format::MemorySource source(raw, "raw");
+  format::MemorySink sink, back;
+  const format::FrameHeader header{.block_size_id = 4};
+  ASSERT_TRUE(lz4->compress(source, sink, header, options));
+  format::MemorySource frame(sink.bytes(), "frame");
+  ASSERT_TRUE(lz4->decompress(frame, back, options));
+  EXPECT_TRUE(back.bytes() == raw);
+}
+
+// More than liblz4 can count; the bytes are not touched.
+TEST_F(Library, AnItemThatIsTooLargeSaysSo) {
+  auto lz4 = Lz4::open(settings(Where::cpu)).value();
+  std::uint8_t byte = 0;
+  codec::DecompressItem item;
+  item.block = codec::Bytes(&byte, std::size_t{3} << 30);
+  item.output = codec::MutableBytes(&byte, 1);
+  ASSERT_TRUE(lz4.decompress({&item, 1}));
+  EXPECT_EQ(item.status, codec::ItemStatus::item_too_large);
+  EXPECT_EQ(item.raw_bytes, 0u);
+}
+
+TEST_F(Library, ADeviceWithoutAnImageIsRefused) {
+  state_.major = 5;
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA);
+  ASSERT_FALSE(lz4.has_value());
+  EXPECT_THAT(lz4.error().message(), HasSubstr("there is no image of kernel lz4_compress_page for sm_50"));
+  EXPECT_THAT(lz4.error().message(), HasSubstr("Fake GPU"));
+}
+
+// Callers are asked for what the kernels declare of each parameter, for whatever sizes.
+TEST(DeviceRequirements, AreWhatTheKernelsDeclare) {
+  for (const std::uint32_t item_bytes : {1u, 4095u, 4096u, 65536u}) {
+    const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, 7);
+    const std::map<std::string, std::size_t> bytes_of = {{"src", needed.items_bytes},
+                                                         {"src_offsets", needed.offsets_bytes},
+                                                         {"src_sizes", needed.sizes_bytes},
+                                                         {"dst", needed.items_bytes},
+                                                         {"dst_offsets", needed.offsets_bytes},
+                                                         {"dst_sizes", needed.sizes_bytes},
+                                                         {"dst_capacities", needed.sizes_bytes},
+                                                         {"statuses", needed.sizes_bytes},
+                                                         {"flags", needed.flags_bytes}};
+    const std::size_t all = 7 * needed.stride_bytes;
+    for (const auto kernel : {kernels::kLz4CompressPage, kernels::kLz4CompressChunk, kernels::kLz4Decompress}) {
+      const auto cost = kernels::parse_kernel_cost(kernels::find_kernel_image(kernel, 9, 0)->ptx).value();
+      for (const kernels::CostBuffer& buffer : cost.buffers) {
+        EXPECT_EQ(bytes_of.at(buffer.name), buffer.bytes.evaluate({all, 7, all}).value())
+            << kernel << " " << buffer.name;
+      }
+    }
+    EXPECT_EQ(needed.scratch_bytes, 0u);
+  }
+}
+
+TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
+  const driver::ContextPointer here = context();
+  const driver::Stream stream = driver::Stream::create(here).value();
+  constexpr std::uint32_t kItems = 5;
+  for (const std::uint32_t item_bytes : {4096u, 65536u}) {
+    const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, kItems);
+    const auto memory = [&](std::size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
+    const auto raw = memory(needed.items_bytes), packed = memory(needed.items_bytes),
+               sizes = memory(needed.sizes_bytes), packed_sizes = memory(needed.sizes_bytes),
+               flags = memory(needed.flags_bytes), offsets = memory(needed.offsets_bytes),
+               output = memory(needed.items_bytes), output_sizes = memory(needed.sizes_bytes),
+               statuses = memory(needed.sizes_bytes);
+    const ByteVector bytes = testing::matchable_bytes(needed.items_bytes, 7);
+    std::vector<std::uint32_t> size_of(kItems, item_bytes);
+    std::vector<std::uint64_t> offset_of;
+    for (std::uint64_t i = 0; i < kItems; ++i) offset_of.push_back(i * needed.stride_bytes);
+    const auto view = [](const auto& values) {
+      return std::span(reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof values[0]);
+    };
+    ASSERT_TRUE(raw.upload(bytes, stream));
+    ASSERT_TRUE(sizes.upload(view(size_of), stream));
+    ASSERT_TRUE(offsets.upload(view(offset_of), stream));
+    state_.calls.clear();
+    ASSERT_TRUE(lz4.compress({.raw = raw.handle(),
+                              .raw_sizes = sizes.handle(),
+                              .packed = packed.handle(),
+                              .packed_sizes = packed_sizes.handle(),
+                              .flags = flags.handle(),
+                              .stride_bytes = static_cast<std::uint32_t>(needed.stride_bytes),
+                              .item_count = kItems,
+                              .largest_bytes = item_bytes},
+                             stream.handle()));
+    ASSERT_TRUE(lz4.decompress({.blocks = packed.handle(),
+                                .block_offsets = offsets.handle(),
+                                .block_sizes = packed_sizes.handle(),
+                                .output = output.handle(),
+                                .output_offsets = offsets.handle(),
+                                .capacities = sizes.handle(),
+                                .output_sizes = output_sizes.handle(),
+                                .statuses = statuses.handle(),
+                                .item_count = kItems},
+                               stream.handle()));
+    EXPECT_EQ(state_.calls.size(), 2u);  // the choice of the context, and
+    EXPECT_EQ(state_.calls["cuLaunchKernel"], 2);
+    ByteVector back(needed.items_bytes);
+    ASSERT_TRUE(output.download(back, stream));
+    ASSERT_TRUE(stream.wait());
+    EXPECT_TRUE(back == bytes) << item_bytes;
+  }
+  EXPECT_EQ(*state_.streams_of["cuLaunchKernel"].begin(), static_cast<void*>(stream.handle()));
+  EXPECT_EQ(state_.streams_of["cuLaunchKernel"].size(), 1u);
+}
+
+// The fake device has four multiprocessors: 224 pages fill it.
+TEST_F(Library, PagesGoToTheKernelThatIsFasterForTheirNumberUnlessBytesMatter) {
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
+  const driver::ContextPointer here = context();
+  const driver::Stream stream = driver::Stream::create(here).value();
+  const ByteVector page = testing::matchable_bytes(4096, 7);
+  const auto size_by = [&](const kernels::Lz4CompressVariant& variant) {
+    ByteVector room(4096);
+    return kernels::lz4_compress_reference(page, room, variant).size_bytes;
+  };
+  const std::uint32_t by_page = size_by(kernels::kPageVariant), by_chunk = size_by(kernels::kChunkVariant);
+  ASSERT_NE(by_page, by_chunk);
+  for (const auto& [count, is_reproducible, expected] :
+       {std::tuple(1u, false, by_chunk), std::tuple(223u, false, by_chunk), std::tuple(224u, false, by_page),
+        std::tuple(1u, true, by_page), std::tuple(223u, true, by_page)}) {
+    const auto memory = [&](std::size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
+    const auto raw = memory(4096 * count), packed = memory(4096 * count), sizes = memory(4 * count),
+               packed_sizes = memory(4 * count), flags = memory(count);
+    ByteVector bytes;
+    for (std::uint32_t i = 0; i < count; ++i) bytes.insert(bytes.end(), page.begin(), page.end());
+    const std::vector<std::uint32_t> size_of(count, 4096);
+    ASSERT_TRUE(raw.upload(bytes, stream));
+    ASSERT_TRUE(sizes.upload({reinterpret_cast<const std::uint8_t*>(size_of.data()), 4 * count}, stream));
+    ASSERT_TRUE(lz4.compress({.raw = raw.handle(),
+                              .raw_sizes = sizes.handle(),
+                              .packed = packed.handle(),
+                              .packed_sizes = packed_sizes.handle(),
+                              .flags = flags.handle(),
+                              .stride_bytes = 4096,
+                              .item_count = count,
+                              .largest_bytes = 4096,
+                              .is_reproducible = is_reproducible},
+                             stream.handle()));
+    std::vector<std::uint32_t> found(count);
+    ASSERT_TRUE(packed_sizes.download({reinterpret_cast<std::uint8_t*>(found.data()), 4 * count}, stream));
+    ASSERT_TRUE(stream.wait());
+    EXPECT_EQ(found, std::vector<std::uint32_t>(count, expected)) << count << " pages";
+  }
+}
+
+TEST_F(Library, WhatContradictsTheRequirementsIsRefused) {
+  const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
+  int stream = 0;
+  const DeviceCompression good{
+      .raw = 4096, .packed = 8192, .stride_bytes = 4096, .item_count = 1, .largest_bytes = 4096};
+  EXPECT_THAT(lz4.compress(good, nullptr).error().message(), HasSubstr("expected a stream, found the default stream"));
+  DeviceCompression bad = good;
+  bad.raw = 4097;
+  EXPECT_THAT(lz4.compress(bad, &stream).error().message(), HasSubstr("all multiples of 16"));
+  bad = good;
+  bad.largest_bytes = 5000;
+  EXPECT_THAT(lz4.compress(bad, &stream).error().message(), HasSubstr("found items of 5000 at a stride of 4096"));
+  EXPECT_THAT(DeviceLz4::open(3, FAKE_CUDA).error().message(), HasSubstr("there is no device 3"));
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
+}
+
+}  // namespace
+}  // namespace ptxkit::library

@@ -1,0 +1,36 @@
+// The block codecs of `.ptz`: LZ77, demux, and an entropy coder for each of the five streams; or BWT, move to front,
+// rANS.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/codec/format/ptz.hpp"
+
+namespace ptxkit::codec {
+
+// "lzr", "lzf", "deflate-like", "bbw"; nothing for another name.
+std::optional<format::PtzCodec> block_codec_named(std::string_view name);
+std::string_view name_of(format::PtzCodec codec);
+
+// log2 of the block size that suits a codec: a BWT gains from all that it sees at once.
+unsigned usual_block_bits(format::PtzCodec codec);
+
+// How the codecs of LZ77 look for matches; bbw has none. chains: the longest of 64 candidates. tables: the longest of
+// five: several times as fast on a GPU, for blocks that are some 8 % larger (docs/lz77.md).
+enum class MatchSearch { chains, tables };
+
+// The coded form of `raw`, at most 2^kPtzMaxBlockBits bytes and not empty; empty when it would not be shorter. The same
+// bytes on every run and machine.
+std::vector<std::uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw,
+                                       MatchSearch search = MatchSearch::chains);
+
+// Decodes into exactly `raw`. False where `coded` is damaged; nothing outside the two is touched.
+bool decode_block(format::PtzCodec codec, format::Bytes coded, format::MutableBytes raw);
+
+// What the two take at most for a block of so many bytes, beside `raw` and `coded`, in bytes of memory.
+std::size_t encoding_bytes(format::PtzCodec codec, std::size_t raw_bytes);
+std::size_t decoding_bytes(format::PtzCodec codec, std::size_t raw_bytes);
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,498 @@
+// The codec bbw as kernels: a CTA a block from the sort to the zero runs, then a CTA a section of what they left.
+#include <algorithm>
+#include <array>
+
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/zero_runs_reference.hpp"
+#include "kernels/entropy/rans_format.hpp"
+#include "runtime/codec/blocks/bbw_block.hpp"
+#include "runtime/codec/blocks/coded_stream.hpp"
+#include "runtime/codec/device/block_pipeline.hpp"
+#include "runtime/codec/device/declared_costs.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using kernels::StreamStatus;
+
+// Six queues of so many blocks are twice what an H200 holds of a sort's CTAs, so that one half is sorted while the
+// other is coded.
+constexpr std::size_t kGroupBlocks = 44;
+
+constexpr std::size_t round_up(std::size_t bytes) {
+  return (bytes + kernels::kStrideUnitBytes - 1) / kernels::kStrideUnitBytes * kernels::kStrideUnitBytes;
+}
+// What a sort reads behind a block, up to the next multiple.
+constexpr std::array<std::uint8_t, kernels::kStrideUnitBytes> kZeros{};
+std::uint32_t in_units(std::size_t stride_bytes) {
+  return static_cast<std::uint32_t>(stride_bytes / kernels::kStrideUnitBytes);
+}
+std::size_t sections_of(std::size_t run_bytes) { return (run_bytes + kBbwSectionBytes - 1) / kBbwSectionBytes; }
+
+// What every block has room for: raw, as a BWT block, as zero runs.
+struct Strides {
+  std::size_t raw, block, runs;
+};
+
+// Regions of an encoding, in the order of the arrangement.
+enum EncodeRegion : std::size_t {
+  kRaw,
+  kRawSizes,
+  kBlocks,
+  kBlockSizes,
+  kBlockStatuses,
+  kSortScratch,
+  kColumnsAt,
+  kPlaces,
+  kPlacesAt,
+  kPlacesSizes,
+  kPlacesStatuses,
+  kRuns,
+  kRunsAt,
+  kRunsRooms,
+  kRunsSizes,
+  kRunsStatuses,
+  kSectionsAt,
+  kSectionSizes,
+  kCoded,
+  kCodedAt,
+  kCodedSizes,
+  kCodedStatuses
+};
+constexpr RegionName kEncodeRegions[] = {
+    {"raw", true},          {"raw sizes"},       {"bwt blocks", true}, {"bwt block sizes"},      {"bwt statuses"},
+    {"sort scratch", true}, {"column offsets"},  {"places", true},     {"place offsets"},        {"place sizes"},
+    {"place statuses"},     {"zero runs", true}, {"zero run offsets"}, {"zero run rooms"},       {"zero run sizes"},
+    {"zero run statuses"},  {"section offsets"}, {"section sizes"},    {"coded sections", true}, {"coded offsets"},
+    {"coded sizes"},        {"coded statuses"}};
+
+enum DecodeRegion : std::size_t {
+  kFromCoded,
+  kFromAt,
+  kFromSizes,
+  kToRuns,
+  kToSectionsAt,
+  kToSectionRooms,
+  kToSectionSizes,
+  kToSectionStatuses,
+  kToRunsAt,
+  kToRunsSizes,
+  kToPlaces,
+  kToPlacesAt,
+  kToRooms,  // of places and columns
+  kToPlacesSizes,
+  kToPlacesStatuses,
+  kToBlocks,
+  kToColumnsAt,
+  kToColumnSizes,
+  kToColumnStatuses,
+  kToBlockSizes,
+  kToRaw,
+  kToRawSizes,
+  kToRawStatuses,
+  kInverseScratch
+};
+constexpr RegionName kDecodeRegions[] = {{"coded blocks"},
+                                         {"coded offsets"},
+                                         {"coded sizes"},
+                                         {"zero runs", true},
+                                         {"section offsets"},
+                                         {"section rooms"},
+                                         {"section sizes"},
+                                         {"section statuses"},
+                                         {"zero run offsets"},
+                                         {"zero run sizes"},
+                                         {"places", true},
+                                         {"place offsets"},
+                                         {"rooms"},
+                                         {"place sizes"},
+                                         {"place statuses"},
+                                         {"bwt blocks", true},
+                                         {"column offsets"},
+                                         {"column sizes"},
+                                         {"column statuses"},
+                                         {"bwt block sizes"},
+                                         {"raw"},
+                                         {"raw sizes"},
+                                         {"raw statuses"},
+                                         {"inverse scratch", true}};
+
+// What a decoding takes: of its blocks, and of those of their sections that are coded.
+struct DecodeSizes {
+  std::size_t blocks = 0, largest_bytes = 0, coded_sections = 0, coded_bytes = 0, run_bytes = 0;
+};
+
+// A coded block, taken apart: the sections of its zero runs, one after another.
+struct CodedBlock {
+  struct Section {
+    Bytes content;
+    std::size_t raw_bytes;
+    bool is_coded;
+  };
+  std::size_t index;  // in its group
+  std::size_t run_bytes = 0;
+  std::size_t first_coded_section = 0, coded_at = 0, runs_at = 0;  // in the regions of the group
+  std::vector<Section> sections = {};
+};
+
+// False where the headers contradict each other, so that there is nothing to decode.
+bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
+  const auto n = static_cast<std::uint32_t>(block.raw.size());
+  std::size_t at = kernels::bwt_column_at(n);
+  if (block.coded.size() < at + 4) return false;
+  apart.run_bytes = read_u32(&block.coded[at]);
+  at += 4;
+  if (apart.run_bytes > kernels::zero_runs_bound(n)) return false;
+  for (std::size_t from = 0; from < apart.run_bytes; from += kBbwSectionBytes) {
+    const std::size_t size = std::min(kBbwSectionBytes, apart.run_bytes - from);
+    Bytes content;
+    bool is_coded = false;
+    if (!find_stream(block.coded, at, size, content, is_coded)) return false;
+    apart.sections.push_back({content, size, is_coded});
+  }
+  return at == block.coded.size();
+}
+
+class BbwPipeline final : public BlockPipeline {
+ public:
+  BbwPipeline(Machine& machine, Executor& executor)
+      : machine_(machine), executor_(executor), apart_(machine.queue_count()), groups_(machine.queue_count()) {}
+
+  // Without regions nothing is begun, and beginning says why.
+  std::size_t encoded_at_once(std::size_t block_bytes) override {
+    const auto of_one = strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.regions(kEncodeRegions, encode_calls(1, strides));
+    });
+    if (!of_one) return 1;
+    return std::clamp<std::size_t>(machine_.queue_memory_bytes() / memory_bytes_of(*of_one), 1, kGroupBlocks);
+  }
+  // It takes less.
+  std::size_t decoded_at_once(std::size_t block_bytes) override { return encoded_at_once(block_bytes); }
+
+  Steps<BlockToEncode> encoding(MatchSearch) override {
+    return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return code_sections(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return collect_coded(queue, blocks); }};
+  }
+  Steps<BlockToDecode> decoding() override {
+    return {[this](unsigned queue, auto blocks) { return begin_decoding(queue, blocks); },
+            [this](unsigned queue, auto blocks) { return collect_raw(queue, blocks); }};
+  }
+
+ private:
+  Result<Strides> strides_of(std::size_t largest_bytes) {
+    const std::size_t raw = round_up(largest_bytes);
+    const auto block = costs_.bytes(kernels::kBwtRank, "dst", {raw});
+    const auto runs = costs_.bytes(kernels::kZeroRunsEncode, "dst", {raw});
+    for (const auto* bytes : {&block, &runs}) {
+      if (!*bytes) return tl::unexpected(bytes->error());
+    }
+    return Strides{raw, *block, *runs};
+  }
+
+  // From the sort to the zero runs, and the coding of as many sections as those can have.
+  static std::vector<KernelCall> encode_calls(std::uint32_t count, const Strides& strides) {
+    using namespace kernels;
+    const LaunchSize size{count * strides.raw, count};
+    std::vector<KernelCall> calls;
+    calls.push_back({kBwtRank,
+                     size,
+                     count,
+                     kBwtRankThreads,
+                     {kRawSizes},
+                     {buffer(kRaw), buffer(kRawSizes), buffer(kBlocks), buffer(kBlockSizes), buffer(kBlockStatuses),
+                      buffer(kSortScratch), number(in_units(strides.raw)), number(in_units(strides.block)),
+                      number(static_cast<std::uint32_t>(strides.raw))},
+                     {kBlockStatuses}});
+    calls.push_back(
+        transform_call(kMtfEncode, size, kColumnThreads,
+                       {kBlocks, kColumnsAt, kRawSizes, kPlaces, kPlacesAt, kRawSizes, kPlacesSizes, kPlacesStatuses}));
+    calls.back().uploads = {kColumnsAt, kPlacesAt};
+    calls.push_back(
+        transform_call(kZeroRunsEncode, size, kColumnThreads,
+                       {kPlaces, kPlacesAt, kPlacesSizes, kRuns, kRunsAt, kRunsRooms, kRunsSizes, kRunsStatuses}));
+    calls.back().uploads = {kRunsAt, kRunsRooms};
+    calls.back().downloads = {kRunsSizes, kRunsStatuses};
+    calls.push_back(code_call(count * sections_of(strides.runs), count * strides.runs));
+    return calls;
+  }
+  static KernelCall code_call(std::size_t sections, std::size_t run_bytes) {
+    const std::uint32_t options[] = {kBbwSectionOptions.scale_bits, kBbwSectionOptions.chunk_bits};
+    KernelCall call = transform_call(
+        kernels::kRansWarpEncode, {run_bytes, sections}, 32,
+        {kRuns, kSectionsAt, kSectionSizes, kCoded, kCodedAt, kSectionSizes, kCodedSizes, kCodedStatuses}, options);
+    call.uploads = {kSectionsAt, kSectionSizes, kCodedAt};
+    call.downloads = {kCodedSizes, kCodedStatuses};
+    return call;
+  }
+
+  Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks) {
+    using namespace kernels;
+    const auto found = strides_of(largest_raw_bytes(blocks));
+    if (!found) return tl::unexpected(found.error());
+    const Strides& strides = *found;
+    groups_[queue] = {strides};
+    const auto count = static_cast<std::uint32_t>(blocks.size());
+    const std::vector<KernelCall> calls = encode_calls(count, strides);
+    const auto regions = costs_.regions(kEncodeRegions, calls);
+    if (!regions) return tl::unexpected(regions.error());
+    if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+    // From where they lie: to page-lock as much would take longer than everything else.
+    std::vector<PartUp> parts;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto n = static_cast<std::uint32_t>(blocks[i].raw.size());
+      parts.push_back({kRaw, i * strides.raw, blocks[i].raw});
+      parts.push_back({kRaw, i * strides.raw + n, Bytes(kZeros).first(round_up(n) - n)});
+      words(queue, kRawSizes)[i] = n;
+      offsets(queue, kColumnsAt)[i] = i * strides.block + bwt_column_at(n);
+      offsets(queue, kPlacesAt)[i] = i * strides.raw;
+      offsets(queue, kRunsAt)[i] = i * strides.runs;
+      words(queue, kRunsRooms)[i] = zero_runs_bound(n);
+    }
+    if (auto copied = machine_.upload_parts(queue, parts); !copied) return copied;
+    return codec::run(machine_, queue, std::span(calls).first(calls.size() - 1));
+  }
+
+  // Now that it is known how long the zero runs are.
+  Result<void> code_sections(unsigned queue, std::span<const BlockToEncode> blocks) {
+    const Strides& strides = groups_[queue].strides;
+    std::size_t sections = 0, run_bytes = 0;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::size_t size = words(queue, kRunsSizes)[i];
+      if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs) {
+        return fail("a kernel refused a block that is within its limits", machine_.description(),
+                    "use --backend cpu, and report this as a bug");
+      }
+      for (std::size_t at = 0; at < size; at += kBbwSectionBytes, ++sections) {
+        const std::size_t bytes = std::min(kBbwSectionBytes, size - at);
+        offsets(queue, kSectionsAt)[sections] = i * strides.runs + at;
+        offsets(queue, kCodedAt)[sections] = run_bytes;
+        // A section that grows is stored raw: it needs no more room.
+        words(queue, kSectionSizes)[sections] = static_cast<std::uint32_t>(bytes);
+        run_bytes += bytes;
+      }
+    }
+    const KernelCall call = code_call(sections, blocks.size() * strides.runs);
+    return codec::run(machine_, queue, {&call, 1});
+  }
+
+  // Asks for as much as will be stored, and for nothing of a block that does not shrink.
+  Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
+    auto& [strides, fetched, begins, first_sections] = groups_[queue];
+    std::size_t first_section = 0;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
+      const std::size_t count = sections_of(words(queue, kRunsSizes)[i]);
+      std::size_t stored = column_at + 4;
+      for (std::size_t section = 0; section < count; ++section) {
+        stored += 4 + stored_section(queue, first_section + section).size_bytes;
+      }
+      begins.push_back(fetched.size_bytes());
+      first_sections.push_back(first_section);
+      blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
+      if (!blocks[i].coded.empty()) {
+        fetched.add(kBlocks, i * strides.block, column_at);
+        for (std::size_t section = first_section; section < first_section + count; ++section) {
+          const StoredSection of = stored_section(queue, section);
+          fetched.add(of.is_coded ? kCoded : kRuns, offsets(queue, of.is_coded ? kCodedAt : kSectionsAt)[section],
+                      of.size_bytes);
+        }
+      }
+      first_section += count;
+    }
+    return fetched.download(machine_, queue);
+  }
+
+  Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
+    const auto& [strides, fetched, begins, first_sections] = groups_[queue];
+    executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
+      std::vector<std::uint8_t>& coded = blocks[i].coded;
+      if (coded.empty()) return;
+      const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
+      const std::uint32_t run_bytes = words(queue, kRunsSizes)[i];
+      Bytes left = fetched.bytes().subspan(begins[i]);
+      const auto take = [&](std::size_t size_bytes) {
+        const Bytes taken = left.first(size_bytes);
+        left = left.subspan(size_bytes);
+        return taken;
+      };
+      const Bytes rows = take(column_at);
+      coded.assign(rows.begin(), rows.end());
+      append_u32(coded, run_bytes);
+      for (std::size_t section = 0; section < sections_of(run_bytes); ++section) {
+        const StoredSection of = stored_section(queue, first_sections[i] + section);
+        append_stored(coded, take(of.size_bytes), of.is_coded);
+      }
+    });
+    groups_[queue] = {};
+    return {};
+  }
+
+  static std::vector<KernelCall> decode_calls(const DecodeSizes& sizes, std::size_t raw_stride,
+                                              std::size_t block_stride) {
+    using namespace kernels;
+    const auto count = static_cast<std::uint32_t>(sizes.blocks);
+    const std::size_t raw_bytes = count * raw_stride;
+    std::vector<KernelCall> calls;
+    if (sizes.coded_sections != 0) {
+      calls.push_back(transform_call(kRansWarpDecode, {sizes.run_bytes, sizes.coded_sections, sizes.coded_bytes},
+                                     32 * kRansDecodeWarps,
+                                     {kFromCoded, kFromAt, kFromSizes, kToRuns, kToSectionsAt, kToSectionRooms,
+                                      kToSectionSizes, kToSectionStatuses}));
+      calls.back().uploads = {kFromCoded, kFromAt, kFromSizes, kToSectionsAt, kToSectionRooms};
+      calls.back().downloads = {kToSectionSizes, kToSectionStatuses};
+    }
+    calls.push_back(transform_call(
+        kZeroRunsDecode, {raw_bytes, count, sizes.run_bytes}, kColumnThreads,
+        {kToRuns, kToRunsAt, kToRunsSizes, kToPlaces, kToPlacesAt, kToRooms, kToPlacesSizes, kToPlacesStatuses}));
+    calls.back().uploads = {kToRunsAt, kToRunsSizes, kToPlacesAt, kToRooms};
+    calls.back().downloads = {kToPlacesSizes};
+    // Of a block whose zero runs are damaged, no places.
+    calls.push_back(transform_call(kMtfDecode, {raw_bytes, count}, kColumnThreads,
+                                   {kToPlaces, kToPlacesAt, kToPlacesSizes, kToBlocks, kToColumnsAt, kToRooms,
+                                    kToColumnSizes, kToColumnStatuses}));
+    calls.back().uploads = {kToColumnsAt};
+    calls.push_back({kBwtInverse,
+                     {raw_bytes, count},
+                     count,
+                     kBwtInverseThreads,
+                     {kToBlockSizes},
+                     {buffer(kToBlocks), buffer(kToBlockSizes), buffer(kToRaw), buffer(kToRawSizes),
+                      buffer(kToRawStatuses), buffer(kInverseScratch), number(in_units(block_stride)),
+                      number(in_units(raw_stride)), number(static_cast<std::uint32_t>(raw_stride))},
+                     {kToRaw, kToRawSizes, kToRawStatuses}});
+    return calls;
+  }
+
+  Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {
+    std::vector<CodedBlock>& apart = apart_[queue];
+    apart.clear();
+    DecodeSizes sizes;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      CodedBlock block{i};
+      if (!take_apart(blocks[i], block)) continue;
+      sizes.largest_bytes = std::max(sizes.largest_bytes, blocks[i].raw.size());
+      block.first_coded_section = sizes.coded_sections;
+      block.coded_at = sizes.coded_bytes;
+      block.runs_at = sizes.run_bytes;
+      sizes.run_bytes += block.run_bytes;
+      for (const auto& section : block.sections) {
+        sizes.coded_bytes += section.is_coded ? section.content.size() : 0;
+        sizes.coded_sections += section.is_coded ? 1 : 0;
+      }
+      apart.push_back(std::move(block));
+    }
+    if (apart.empty()) return {};
+    sizes.blocks = apart.size();
+    const std::size_t raw_stride = round_up(sizes.largest_bytes);
+    const auto block_stride = costs_.bytes(kernels::kBwtInverse, "src", {raw_stride});
+    if (!block_stride) return tl::unexpected(block_stride.error());
+    const std::vector<KernelCall> calls = decode_calls(sizes, raw_stride, *block_stride);
+    const auto regions = costs_.regions(kDecodeRegions, calls);
+    if (!regions) return tl::unexpected(regions.error());
+    if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+    return lay_out(queue, blocks, raw_stride, *block_stride).and_then([&] {
+      return codec::run(machine_, queue, calls);
+    });
+  }
+
+  Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) {
+    executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+      const CodedBlock& block = apart_[queue][i];
+      BlockToDecode& to = blocks[block.index];
+      to.good = is_ok(queue, kToRawStatuses, i) && words(queue, kToRawSizes)[i] == to.raw.size() &&
+                words(queue, kToPlacesSizes)[i] == to.raw.size();
+      std::size_t section = block.first_coded_section;
+      for (const auto& part : block.sections) {
+        if (!part.is_coded) continue;
+        to.good = to.good && is_ok(queue, kToSectionStatuses, section) &&
+                  words(queue, kToSectionSizes)[section] == part.raw_bytes;
+        ++section;
+      }
+      const std::size_t stride = machine_.host(queue, kToRaw).size() / apart_[queue].size();
+      const Bytes raw = Bytes(machine_.host(queue, kToRaw)).subspan(i * stride, to.raw.size());
+      if (to.good) std::copy(raw.begin(), raw.end(), to.raw.begin());
+    });
+    return {};
+  }
+
+  std::uint32_t* words(unsigned queue, std::size_t region) {
+    return host_array<std::uint32_t>(machine_, queue, region);
+  }
+  std::uint64_t* offsets(unsigned queue, std::size_t region) {
+    return host_array<std::uint64_t>(machine_, queue, region);
+  }
+  bool is_ok(unsigned queue, std::size_t statuses, std::size_t i) {
+    return words(queue, statuses)[i] == static_cast<std::uint32_t>(StreamStatus::ok);
+  }
+
+  struct StoredSection {
+    std::size_t size_bytes;
+    bool is_coded;
+  };
+  StoredSection stored_section(unsigned queue, std::size_t section) {
+    const std::uint32_t raw_bytes = words(queue, kSectionSizes)[section], size = words(queue, kCodedSizes)[section];
+    const bool is_coded = is_ok(queue, kCodedStatuses, section) && size < raw_bytes;
+    return {is_coded ? size : raw_bytes, is_coded};
+  }
+
+  // What a decoding begins with: coded sections into the host side of their region, rows of blocks and sections that
+  // are stored raw from where they lie.
+  Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, std::size_t raw_stride,
+                       std::size_t block_stride) {
+    const MutableBytes coded_sections = machine_.host(queue, kFromCoded);
+    std::vector<PartUp> parts;
+    for (std::size_t i = 0; i < apart_[queue].size(); ++i) {
+      const CodedBlock& block = apart_[queue][i];
+      const auto n = static_cast<std::uint32_t>(blocks[block.index].raw.size());
+      std::size_t coded_at = block.coded_at, runs_at = block.runs_at, section = block.first_coded_section;
+      words(queue, kToRooms)[i] = n;
+      words(queue, kToRunsSizes)[i] = static_cast<std::uint32_t>(block.run_bytes);
+      words(queue, kToBlockSizes)[i] = kernels::bwt_block_bytes(n);
+      offsets(queue, kToRunsAt)[i] = runs_at;
+      offsets(queue, kToPlacesAt)[i] = i * raw_stride;
+      offsets(queue, kToColumnsAt)[i] = i * block_stride + kernels::bwt_column_at(n);
+      parts.push_back({kToBlocks, i * block_stride, blocks[block.index].coded.first(kernels::bwt_column_at(n))});
+      for (const auto& part : block.sections) {
+        if (part.is_coded) {
+          offsets(queue, kFromAt)[section] = coded_at;
+          words(queue, kFromSizes)[section] = static_cast<std::uint32_t>(part.content.size());
+          offsets(queue, kToSectionsAt)[section] = runs_at;
+          words(queue, kToSectionRooms)[section] = static_cast<std::uint32_t>(part.raw_bytes);
+          std::copy(part.content.begin(), part.content.end(), coded_sections.subspan(coded_at).begin());
+          coded_at += part.content.size();
+          ++section;
+        } else {
+          parts.push_back({kToRuns, runs_at, part.content});
+        }
+        runs_at += part.raw_bytes;
+      }
+    }
+    // Of damaged sections little may become of zero runs and columns, which are read as far as they should be all the
+    // same.
+    for (const std::size_t region : {kToRuns, kToBlocks}) {
+      if (auto cleared = machine_.clear(queue, region); !cleared) return cleared;
+    }
+    return machine_.upload_parts(queue, parts);
+  }
+
+  Machine& machine_;
+  Executor& executor_;
+  DeclaredCosts costs_{machine_};
+  std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
+  struct EncodedGroup {
+    Strides strides = {};
+    Fetched blocks = {};
+    std::vector<std::size_t> begins = {}, first_sections = {};  // of each block
+  };
+  std::vector<EncodedGroup> groups_;  // what each queue encodes
+};
+
+}  // namespace
+
+std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor) {
+  return std::make_unique<BbwPipeline>(machine, executor);
+}
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,325 @@
+#include "runtime/codec/device/cuda_machine.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/device/locked_memory.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "runtime/codec/threads/reclaimer.hpp"
+#include "runtime/driver/graph.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using driver::DeviceMemory;
+using driver::Event;
+using driver::Graph;
+using driver::Kernel;
+using driver::PinnedMemory;
+using driver::Stream;
+
+constexpr std::size_t kRegionAlignment = 256;
+constexpr std::uint64_t kLeastQueueBytes = 256u << 10;
+// Left for modules, local memory and other processes, but never more than a quarter of what is free.
+constexpr std::uint64_t kReserveBytes = 256u << 20;
+
+class CudaMachine final : public Machine {
+ public:
+  struct Queue {
+    Stream kernels;
+    Event last;                           // what was put on the queue last
+    const Stream* last_stream = nullptr;  // and where
+    scheduler::Reservation permit = {};
+    std::optional<DeviceMemory> device = {};
+    std::optional<PinnedMemory> staging = {};
+    struct Placed {
+      std::size_t offset_bytes, size_bytes;
+      std::uint8_t* host;
+    };
+    std::vector<Placed> placed = {};
+    bool is_chaining = false;
+    std::vector<const Kernel*> chained = {};        // launches of the present one
+    std::optional<Graph> chain = {};                // the last one, and
+    std::vector<const Kernel*> chain_kernels = {};  // its launches
+  };
+
+  CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
+              std::uint64_t budget_bytes, std::size_t slice_bytes, std::shared_ptr<LockedRanges> page_locked)
+      : context_(std::move(context)),
+        find_image_(std::move(find_image)),
+        memory_("device memory", budget_bytes),
+        slice_bytes_(slice_bytes),
+        up_(std::move(up)),
+        down_(std::move(down)),
+        queues_(std::move(queues)),
+        page_locked_(std::move(page_locked)) {}
+  // Arenas that are on their way out hold permits of our ledger.
+  ~CudaMachine() override { reclaimer_->drain(); }
+
+  std::string_view name() const override { return "cuda"; }
+  std::string description() const override {
+    const auto& info = context_->info();
+    const int version = context_->driver().version();
+    return fmt::format("cuda, device {}, {}, sm_{}{}, driver for CUDA {}.{}", info.ordinal, info.name, info.major,
+                       info.minor, version / 1000, version % 1000 / 10);
+  }
+  unsigned queue_count() const override { return static_cast<unsigned>(queues_.size()); }
+  // Input and output are about as large.
+  std::size_t slice_bytes() const override { return std::min(slice_bytes_, queue_memory_bytes() / 2); }
+  std::size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
+
+  Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
+    const auto& info = context_->info();
+    const kernels::KernelImage* const found = find_image_(kernel, info.major, info.minor);
+    if (found != nullptr) return found;
+    return fail(fmt::format("there is no image of kernel {} for sm_{}{}", kernel, info.major, info.minor),
+                description(), "use --backend cpu");
+  }
+  Result<void> prepare(std::string_view kernel) override {
+    if (kernels_.contains(kernel)) return {};
+    const auto found = image(kernel);
+    if (!found) return tl::unexpected(found.error());
+    auto loaded = Kernel::load(context_, **found);
+    if (!loaded) return tl::unexpected(loaded.error());
+    kernels_.emplace(std::string(kernel), std::move(*loaded));
+    return {};
+  }
+
+  Result<void> arrange(unsigned queue_index, std::span<const Region> regions) override {
+    Queue& queue = queues_[queue_index];
+    std::size_t total = 0, staged = 0;
+    for (const Region& region : regions) {
+      total += room_of(region);
+      if (is_staged(region)) staged += room_of(region);
+    }
+    if (auto ready = grow(queue, total, staged); !ready) return ready;
+    queue.placed.clear();
+    std::size_t offset = 0;
+    std::uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
+    for (const Region& region : regions) {
+      queue.placed.push_back({offset, region.size_bytes, is_staged(region) ? staging : region.host});
+      offset += room_of(region);
+      if (is_staged(region)) staging += room_of(region);
+    }
+    return {};
+  }
+
+  MutableBytes host(unsigned queue, std::size_t region) override {
+    const auto& placed = queues_[queue].placed[region];
+    return {placed.host, placed.size_bytes};
+  }
+  std::uint64_t address(unsigned queue, std::size_t region) override {
+    return queues_[queue].device->handle() + queues_[queue].placed[region].offset_bytes;
+  }
+  Result<void> upload(unsigned queue, std::size_t region) override {
+    return in_order(queues_[queue], up_, [&](Queue& at) {
+      return at.device->upload(host(queue, region), up_, at.placed[region].offset_bytes);
+    });
+  }
+  Result<void> download(unsigned queue, std::size_t region) override {
+    const Stream& kernels = queues_[queue].kernels;
+    return in_order(queues_[queue], kernels, [&](Queue& at) {
+      return at.device->download(host(queue, region), kernels, at.placed[region].offset_bytes);
+    });
+  }
+  Result<void> upload_parts(unsigned queue, std::span<const PartUp> parts) override {
+    return in_order(queues_[queue], up_, [&](Queue& at) -> Result<void> {
+      for (const PartUp& part : parts) {
+        auto put = at.device->upload(part.from, up_, at.placed[part.region].offset_bytes + part.offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
+  Result<void> clear(unsigned queue, std::size_t region) override {
+    return in_order(queues_[queue], up_, [&](Queue& at) {
+      const auto& placed = at.placed[region];
+      return at.device->fill(0, up_, placed.offset_bytes, placed.size_bytes);
+    });
+  }
+  Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) override {
+    return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
+      for (const PartDown& part : parts) {
+        auto put = at.device->download(part.into, down_, at.placed[part.region].offset_bytes + part.offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
+  Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
+    return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
+      for (const driver::Rows& some : rows) {
+        auto put = at.device->download_rows(host(queue, region), some, down_, at.placed[region].offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
+
+  Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                      std::span<const driver::LaunchArgument> arguments) override {
+    const auto found = kernels_.find(kernel);
+    PTXKIT_CHECK(found != kernels_.end(), "a kernel is prepared before it is launched");
+    const Stream& kernels = queues_[queue].kernels;
+    const auto launch = [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); };
+    if (!queues_[queue].is_chaining) return in_order(queues_[queue], kernels, launch);
+    queues_[queue].chained.push_back(&found->second);
+    const Result<void> launched = launch(queues_[queue]);
+    if (!launched) (void)take_chain(queues_[queue]);
+    return launched;
+  }
+
+  Result<void> begin_chain(unsigned index) override {
+    Queue& queue = queues_[index];
+    if (!Graph::is_supported(*context_)) return {};
+    // What the chain comes after is waited for outside of it.
+    if (queue.last_stream != nullptr && queue.last_stream != &queue.kernels) {
+      if (auto waiting = queue.kernels.wait_for(queue.last); !waiting) return waiting;
+    }
+    const Result<void> begun = Graph::begin(queue.kernels);
+    queue.is_chaining = begun.has_value();
+    return begun;
+  }
+  Result<void> end_chain(unsigned index) override {
+    Queue& queue = queues_[index];
+    if (!queue.is_chaining) return {};
+    if (auto taken = take_chain(queue); !taken) return taken;
+    queue.last_stream = &queue.kernels;
+    return in_order(queue, queue.kernels, [](Queue& at) { return at.chain->launch(at.kernels); });
+  }
+
+  Result<void> wait(unsigned index) override {
+    Queue& queue = queues_[index];
+    if (queue.last_stream == nullptr) return {};
+    Result<void> waited = queue.last.wait();
+    // Nothing is left that a later call would have to wait for.
+    if (waited) queue.last_stream = nullptr;
+    return waited;
+  }
+
+  Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
+  bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
+
+ private:
+  static bool is_staged(const Region& region) { return region.host == nullptr && !region.stays_on_device; }
+
+  Result<void> take_chain(Queue& queue) {
+    queue.is_chaining = false;
+    // Of other kernels a driver would refuse to make the one of the other, and say so to whoever listens. It is kept
+    // until the stream captures no more: no graph may go before.
+    std::optional<Graph> last = std::exchange(queue.chain, std::nullopt);
+    const bool is_same = queue.chained == queue.chain_kernels;
+    queue.chain_kernels = std::exchange(queue.chained, {});
+    auto graph = Graph::end(context_, queue.kernels, is_same ? std::exchange(last, std::nullopt) : std::nullopt);
+    if (!graph) return tl::unexpected(graph.error());
+    queue.chain = std::move(*graph);
+    return {};
+  }
+
+  static std::size_t room_of(const Region& region) {
+    return (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+  }
+
+  // What a queue does happens in the order of the calls, though on three streams: a call that goes to another stream
+  // than the one before lets that stream wait for the queue's last event.
+  template <class Put>
+  Result<void> in_order(Queue& queue, const Stream& stream, Put put) {
+    if (queue.last_stream != nullptr && queue.last_stream != &stream) {
+      if (auto waiting = stream.wait_for(queue.last); !waiting) return waiting;
+    }
+    // Even a call that failed may have put something there.
+    const Result<void> done = put(queue);
+    queue.last_stream = &stream;
+    const Result<void> recorded = queue.last.record(stream);
+    return done ? recorded : done;
+  }
+
+  // The permit is given back once the memory is free.
+  struct Arena {
+    scheduler::Reservation permit;
+    DeviceMemory memory;
+  };
+
+  Result<void> grow(Queue& queue, std::size_t total, std::size_t staged) {
+    if (!queue.staging || queue.staging->bytes().size() < staged) {
+      if (queue.staging) reclaimer_->take(*std::exchange(queue.staging, {}));
+      auto staging = PinnedMemory::allocate(context_, std::max<std::size_t>(staged, 1));
+      if (!staging) return tl::unexpected(staging.error());
+      queue.staging = std::move(*staging);
+    }
+    if (queue.device && queue.device->size_bytes() >= total) return {};
+    if (queue.device) {
+      reclaimer_->take(Arena{std::exchange(queue.permit, {}), *std::exchange(queue.device, {})});
+    }
+    auto permit = memory_.try_reserve(total);
+    if (!permit) {
+      // The old and the new arena need not fit together.
+      reclaimer_->drain();
+      permit = memory_.try_reserve(total);
+    }
+    if (!permit) {
+      return fail(fmt::format("{} bytes of device memory are needed, {} of {} are left", total,
+                              memory_.budget_bytes() - memory_.reserved_bytes(), memory_.budget_bytes()),
+                  description(), "raise the budget, or use --backend cpu");
+    }
+    queue.permit = std::move(*permit);
+    auto device = DeviceMemory::allocate(context_, total);
+    if (!device) return tl::unexpected(device.error());
+    queue.device = std::move(*device);
+    // Rooms come back, beyond what a kernel wrote: never what someone else left in this memory.
+    return in_order(queue, up_, [&](Queue& at) { return at.device->fill(0, up_); });
+  }
+
+  driver::ContextPointer context_;
+  FindImage find_image_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+  scheduler::Ledger memory_;
+  std::shared_ptr<scheduler::Reclaimer> reclaimer_ = std::make_shared<scheduler::Reclaimer>();
+  std::size_t slice_bytes_;
+  Stream up_, down_;  // large copies of all queues, each kind in the order in which it was asked for
+  std::vector<Queue> queues_;
+  std::shared_ptr<LockedRanges> page_locked_;
+  LockedMemory locked_{[context = context_](std::size_t size_bytes) -> Result<HostMemory> {
+                         auto pinned = PinnedMemory::allocate(context, std::max<std::size_t>(size_bytes, 1));
+                         if (!pinned) return tl::unexpected(pinned.error());
+                         std::uint8_t* const first = pinned->bytes().data();
+                         const auto owner = std::make_shared<PinnedMemory>(std::move(*pinned));
+                         return HostMemory(std::shared_ptr<std::uint8_t>(owner, first), size_bytes);
+                       },
+                       page_locked_, reclaimer_};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer context, FindImage find_image,
+                                                   const CudaLimits& limits,
+                                                   std::shared_ptr<LockedRanges> page_locked) {
+  PTXKIT_CHECK(limits.queue_count != 0, "a machine has a queue");
+  auto free_bytes = context->free_memory_bytes();
+  if (!free_bytes) return tl::unexpected(free_bytes.error());
+  std::uint64_t budget_bytes = *free_bytes - std::min<std::uint64_t>(kReserveBytes, *free_bytes / 4);
+  if (limits.memory_bytes != 0) budget_bytes = std::min(budget_bytes, limits.memory_bytes);
+  auto up = Stream::create(context), down = Stream::create(context);
+  if (!up) return tl::unexpected(up.error());
+  if (!down) return tl::unexpected(down.error());
+  std::vector<CudaMachine::Queue> queues;
+  // Fewer queues rather than queues that hold no block of the usual size.
+  const auto queue_count = std::clamp<std::uint64_t>(budget_bytes / kLeastQueueBytes, 1, limits.queue_count);
+  for (unsigned i = 0; i < queue_count; ++i) {
+    auto stream = Stream::create(context);
+    if (!stream) return tl::unexpected(stream.error());
+    auto event = Event::create_untimed(context);
+    if (!event) return tl::unexpected(event.error());
+    queues.push_back({std::move(*stream), std::move(*event)});
+  }
+  return std::make_unique<CudaMachine>(
+      std::move(context), std::move(find_image), std::move(*up), std::move(*down), std::move(queues), budget_bytes,
+      limits.slice_bytes, page_locked != nullptr ? std::move(page_locked) : std::make_shared<LockedRanges>());
+}
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,175 @@
+#include "runtime/codec/device/emulator_machine.hpp"
+
+#include <cstring>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/device/locked_memory.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "support/check.hpp"
+#include "support/plural.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+// The capability that the emulated device claims: the newest images run.
+constexpr std::uint32_t kMajor = 9, kMinor = 0;
+// Small: an interpreter is never short of work, and memory of a slice is checked byte by byte.
+constexpr std::size_t kSliceBytes = 256u << 10;
+
+std::span<const std::byte> as_bytes(MutableBytes bytes) { return std::as_bytes(std::span(bytes)); }
+
+class EmulatorMachine final : public Machine {
+ public:
+  EmulatorMachine(FindImage find_image, unsigned thread_count) : find_image_(std::move(find_image)) {
+    options_.threads = thread_count;
+  }
+
+  std::string_view name() const override { return "emulator"; }
+  std::string description() const override {
+    return fmt::format("PTX emulator, sm_{}{}, every access checked", kMajor, kMinor);
+  }
+  unsigned queue_count() const override { return 1; }
+  std::size_t slice_bytes() const override { return kSliceBytes; }
+  std::size_t queue_memory_bytes() const override { return std::numeric_limits<std::size_t>::max(); }
+
+  Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
+    const kernels::KernelImage* const found = find_image_(kernel, kMajor, kMinor);
+    if (found != nullptr) return found;
+    return fail(fmt::format("there is no image of kernel {} for sm_{}{}", kernel, kMajor, kMinor), description());
+  }
+  Result<void> prepare(std::string_view kernel) override {
+    if (loaded_.contains(kernel)) return {};
+    const auto found = image(kernel);
+    if (!found) return tl::unexpected(found.error());
+    const kernels::KernelImage& image = **found;
+    if (auto checked = driver::check_verdict(image); !checked) return checked;
+    const std::string path = fmt::format("{}.{}.ptx", image.name, image.target);
+    auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
+    if (!program) return tl::unexpected(program.error());
+    loaded_.emplace(std::string(kernel), Loaded{std::move(*program), driver::contract_of(image), path});
+    return {};
+  }
+
+  Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
+  bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
+
+  Result<void> arrange(unsigned, std::span<const Region> regions) override {
+    for (const Placed& placed : placed_) {
+      if (auto released = device_.release(placed.address); !released) return released;
+    }
+    placed_.clear();
+    for (const Region& region : regions) {
+      auto address = device_.allocate(region.size_bytes, region.name);
+      if (!address) return tl::unexpected(address.error());
+      Placed& placed = placed_.emplace_back(*address, region.size_bytes);
+      if (region.stays_on_device) continue;
+      if (region.host == nullptr) placed.staging.resize(region.size_bytes);
+      placed.host = {region.host == nullptr ? placed.staging.data() : region.host, region.size_bytes};
+    }
+    return {};
+  }
+
+  MutableBytes host(unsigned, std::size_t region) override { return placed_[region].host; }
+  std::uint64_t address(unsigned, std::size_t region) override { return placed_[region].address; }
+
+  Result<void> upload(unsigned queue, std::size_t region) override {
+    if (placed_[region].host.empty()) return {};
+    return device_.write(placed_[region].address, as_bytes(host(queue, region)));
+  }
+  Result<void> download(unsigned, std::size_t region) override {
+    if (placed_[region].host.empty()) return {};
+    return device_.read(placed_[region].address, std::as_writable_bytes(placed_[region].host));
+  }
+  Result<void> upload_parts(unsigned, std::span<const PartUp> parts) override {
+    for (const PartUp& part : parts) {
+      const auto from = std::as_bytes(part.from);
+      if (auto put = device_.write(placed_[part.region].address + part.offset_bytes, from); !put) return put;
+    }
+    return {};
+  }
+  Result<void> clear(unsigned, std::size_t region) override {
+    return device_.write(placed_[region].address, std::vector<std::byte>(placed_[region].size_bytes));
+  }
+  Result<void> download_parts(unsigned, std::span<const PartDown> parts) override {
+    for (const PartDown& part : parts) {
+      const auto into = std::as_writable_bytes(part.into);
+      if (auto got = device_.read(placed_[part.region].address + part.offset_bytes, into); !got) return got;
+    }
+    return {};
+  }
+  Result<void> download_rows(unsigned, std::size_t region, std::span<const driver::Rows> rows) override {
+    const auto& [address, size_bytes, staging, host] = placed_[region];
+    for (const driver::Rows& some : rows) {
+      for (std::size_t i = 0; i < some.count; ++i) {
+        const std::size_t begin = some.offset_bytes + i * some.pitch_bytes;
+        const auto row = std::as_writable_bytes(host.subspan(begin, some.width_bytes));
+        if (auto copied = device_.read(address + begin, row); !copied) return copied;
+      }
+    }
+    return {};
+  }
+
+  Result<void> launch(unsigned, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+                      std::span<const driver::LaunchArgument> arguments) override {
+    const auto found = loaded_.find(kernel);
+    PTXKIT_CHECK(found != loaded_.end(), "a kernel is prepared before it is launched");
+    const Loaded& loaded = found->second;
+    if (auto checked = driver::check_launch(loaded.contract, grid_blocks, block_threads, arguments); !checked)
+      return checked;
+    std::vector<emulator::Argument> values;
+    for (const driver::LaunchArgument& argument : arguments) {
+      std::vector<std::byte> bytes(argument.size_bytes());
+      std::memcpy(bytes.data(), &argument.value, bytes.size());
+      values.push_back({std::move(bytes)});
+    }
+    emulator::LaunchShape shape;
+    shape.grid.x = grid_blocks;
+    shape.block.x = block_threads;
+    const auto outcome = emulator::launch(loaded.program, kernel, shape, values, options_);
+    if (!outcome) return tl::unexpected(outcome.error());
+    if (!outcome->ok()) {
+      return fail(fmt::format("the emulator found {}\n{}", plural(outcome->faults.size(), "fault"),
+                              emulator::render(*outcome, loaded.path)),
+                  fmt::format("kernel {}", kernel));
+    }
+    return {};
+  }
+
+  Result<void> begin_chain(unsigned) override { return {}; }
+  Result<void> end_chain(unsigned) override { return {}; }
+  Result<void> wait(unsigned) override { return {}; }
+
+ private:
+  struct Loaded {
+    emulator::Program program;
+    driver::LaunchContract contract;
+    std::string path;
+  };
+  struct Placed {
+    emulator::Address address;
+    std::size_t size_bytes;
+    std::vector<std::uint8_t> staging = {};
+    MutableBytes host = {};
+  };
+
+  FindImage find_image_;
+  emulator::LaunchOptions options_;
+  emulator::Device device_;
+  LockedMemory locked_{[](std::size_t size_bytes) { return pageable_memory(size_bytes); },
+                       std::make_shared<LockedRanges>()};
+  std::map<std::string, Loaded, std::less<>> loaded_;
+  std::vector<Placed> placed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Machine> make_emulator_machine(FindImage find_image, unsigned thread_count) {
+  return std::make_unique<EmulatorMachine>(std::move(find_image), thread_count);
+}
+
+}  // namespace ptxkit::codec

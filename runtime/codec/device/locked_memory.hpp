@@ -1,0 +1,113 @@
+// Page-locked memory that a machine has handed out, found again by address. What comes back is kept for the next one
+// who asks, as locking pages costs as much as compressing them. Memory outlives the machine if somebody still holds it.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/threads/reclaimer.hpp"
+
+namespace ptxkit::codec {
+
+// Where page-locked memory lies. Devices of one process share it: what is page-locked for one is for all.
+class LockedRanges {
+ public:
+  void add(const std::uint8_t* first, std::size_t size_bytes) {
+    std::lock_guard lock(mutex_);
+    end_of_[first] = first + size_bytes;
+  }
+  void remove(const std::uint8_t* first) {
+    std::lock_guard lock(mutex_);
+    end_of_.erase(first);
+  }
+  bool contain(Bytes memory) const {
+    std::lock_guard lock(mutex_);
+    auto next = end_of_.upper_bound(memory.data());
+    return next != end_of_.begin() && memory.data() + memory.size() <= (--next)->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const std::uint8_t*, const std::uint8_t*> end_of_;
+};
+
+class LockedMemory {
+ public:
+  using Allocate = std::function<Result<HostMemory>(std::size_t size_bytes)>;
+  // What is in use is in `ranges`; what is dropped dies on `reclaimer`, where there is one.
+  LockedMemory(Allocate allocate, std::shared_ptr<LockedRanges> ranges,
+               std::shared_ptr<scheduler::Reclaimer> reclaimer = nullptr)
+      : allocate_(std::move(allocate)), state_(std::make_shared<State>()) {
+    state_->ranges = std::move(ranges);
+    state_->reclaimer = std::move(reclaimer);
+  }
+
+  Result<HostMemory> allocate(std::size_t size_bytes) {
+    auto memory = reuse(size_bytes);
+    if (!memory) {
+      auto fresh = allocate_(size_bytes);
+      if (!fresh) return fresh;
+      memory = std::move(*fresh);
+    }
+    std::uint8_t* const first = memory->bytes().data();
+    {
+      std::lock_guard lock(state_->mutex);
+      state_->most_in_use = std::max(state_->most_in_use, ++state_->in_use);
+    }
+    state_->ranges->add(first, size_bytes);
+    const auto give_back = [state = state_, memory = std::move(*memory)](std::uint8_t* at) {
+      state->ranges->remove(at);
+      HostMemory dropped;
+      std::lock_guard lock(state->mutex);
+      --state->in_use;
+      state->spare.push_back(memory);
+      if (state->spare.size() + state->in_use <= std::max(kMostSpare, state->most_in_use)) return;
+      dropped = std::move(state->spare.front());
+      state->spare.pop_front();
+      if (state->reclaimer != nullptr) state->reclaimer->take(std::exchange(dropped, {}));
+    };
+    return HostMemory(std::shared_ptr<std::uint8_t>(first, give_back), size_bytes);
+  }
+
+  bool contains(Bytes memory) const { return state_->ranges->contain(memory); }
+
+ private:
+  // Both buffers of four batches; and no fewer than were in use at a time, so that many streams find theirs again.
+  static constexpr std::size_t kMostSpare = 8;
+
+  struct State {
+    std::mutex mutex;
+    std::size_t in_use = 0, most_in_use = 0;  // at a time
+    std::deque<HostMemory> spare;             // the latest last
+    std::shared_ptr<LockedRanges> ranges;
+    std::shared_ptr<scheduler::Reclaimer> reclaimer;
+  };
+
+  // The smallest that is large enough, of several the latest. However large: a stream of few bytes that locked its own
+  // would in time push out what the next long one needs.
+  std::optional<HostMemory> reuse(std::size_t size_bytes) {
+    std::lock_guard lock(state_->mutex);
+    auto& spare = state_->spare;
+    auto best = spare.end();
+    for (auto at = spare.begin(); at != spare.end(); ++at) {
+      const std::size_t found_bytes = at->bytes().size();
+      if (found_bytes >= size_bytes && (best == spare.end() || found_bytes <= best->bytes().size())) best = at;
+    }
+    if (best == spare.end()) return std::nullopt;
+    HostMemory memory = std::move(*best);
+    spare.erase(best);
+    return memory;
+  }
+
+  Allocate allocate_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace ptxkit::codec

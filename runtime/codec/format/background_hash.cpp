@@ -1,0 +1,82 @@
+#include "runtime/codec/format/background_hash.hpp"
+
+#include "support/thread.hpp"
+
+namespace ptxkit::format {
+namespace {
+
+// Starting a thread takes about as long as hashing half of this, handing over a piece as long as hashing half of that.
+constexpr std::uint64_t kBytesBeforeThread = 1u << 20;
+constexpr std::size_t kLeastPieceBytes = 16u << 10;
+
+}  // namespace
+
+void BackgroundHash::Ticket::wait() {
+  if (BackgroundHash* const of = std::exchange(of_, nullptr)) of->wait_until(end_bytes_);
+}
+
+BackgroundHash::~BackgroundHash() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_) thread_->join();
+}
+
+BackgroundHash::Ticket BackgroundHash::update(Bytes bytes) {
+  std::unique_lock lock(mutex_);
+  const bool is_idle = shown_bytes_ == hashed_bytes_;
+  shown_bytes_ += bytes.size();
+  bool is_now = is_alone_ || (is_idle && (shown_bytes_ <= kBytesBeforeThread || bytes.size() < kLeastPieceBytes));
+  if (!is_now && !thread_) {
+    thread_ = try_thread([this] { work(); });
+    is_now = is_alone_ = !thread_;
+  }
+  if (is_now) {
+    hash_.update(bytes);
+    hashed_bytes_ = shown_bytes_;
+    return {};
+  }
+  if (!pieces_.empty() && pieces_.back().data() + pieces_.back().size() == bytes.data()) {
+    pieces_.back() = Bytes(pieces_.back().data(), pieces_.back().size() + bytes.size());
+  } else {
+    pieces_.push_back(bytes);
+  }
+  Ticket ticket(this, shown_bytes_);
+  lock.unlock();
+  changed_.notify_all();
+  return ticket;
+}
+
+std::uint32_t BackgroundHash::value() {
+  wait_until(shown_bytes_);
+  return hash_.value();
+}
+
+void BackgroundHash::reset() {
+  wait_until(shown_bytes_);
+  hash_.reset();
+}
+
+void BackgroundHash::wait_until(std::uint64_t end_bytes) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return hashed_bytes_ >= end_bytes; });
+}
+
+void BackgroundHash::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || !pieces_.empty(); });
+    if (pieces_.empty()) return;
+    const Bytes piece = pieces_.front();
+    pieces_.pop_front();
+    lock.unlock();
+    hash_.update(piece);
+    lock.lock();
+    hashed_bytes_ += piece.size();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace ptxkit::format

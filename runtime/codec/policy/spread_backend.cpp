@@ -1,0 +1,229 @@
+#include "runtime/codec/policy/spread_backend.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "support/check.hpp"
+#include "support/thread.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+// Of a batch, for each device: small enough that the last ones end at about the same time.
+constexpr std::size_t kPiecesPerDevice = 8;
+// 16 chunks of 64 KiB are a MiB; fewer are not worth a launch.
+constexpr std::size_t kLeastPieceItems = 16;
+// Pieces that a device has at a time: half of its share, so that it copies and computes beside each other and a slow
+// one holds little when the others have nothing left.
+constexpr std::size_t kMostUnderWay = 4;
+
+class SpreadBackend final : public Backend {
+ public:
+  SpreadBackend(std::vector<std::unique_ptr<Backend>> devices, FallbackNotice notice)
+      : devices_(std::move(devices)),
+        errors_(devices_.size()),
+        working_count_(devices_.size()),
+        notice_(std::move(notice)) {
+    threads_.reserve(devices_.size());
+    std::vector<std::size_t> without_thread;
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+      if (auto thread = try_thread([this, device] { work(device); })) {
+        threads_.push_back(std::move(*thread));
+      } else {
+        without_thread.push_back(device);
+      }
+    }
+    leave_out(without_thread);
+  }
+  ~SpreadBackend() override {
+    {
+      std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  std::string_view name() const override { return devices_[0]->name(); }
+  std::string description() const override {
+    std::string all = fmt::format("{} GPUs", devices_.size());
+    for (const auto& device : devices_) all += "; " + device->description();
+    return all;
+  }
+  bool supports(Operation operation) const override { return devices_[0]->supports(operation); }
+  Encoder default_encoder() const override { return devices_[0]->default_encoder(); }
+  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+    return devices_.size() * devices_[0]->preferred_batch_bytes(chunk_bytes);
+  }
+  // Page-locked for all of them (CUDA Driver API, "Unified Addressing").
+  Result<HostMemory> host_memory(std::size_t size_bytes) override {
+    Result<HostMemory> memory = fail("no device is left");
+    for (std::size_t device = 0; device < devices_.size() && !memory; ++device) {
+      if (const auto error = error_of(device)) {
+        memory = tl::unexpected(*error);
+      } else {
+        memory = devices_[device]->host_memory(size_bytes);
+      }
+    }
+    return memory;
+  }
+
+  Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
+    return begin_compress(items, encoder)->finish();
+  }
+  Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
+
+  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+    if (threads_.empty()) return devices_[0]->begin_compress(items, encoder);
+    return begin(items,
+                 [=](Backend& device, std::span<CompressItem> piece) { return device.begin_compress(piece, encoder); });
+  }
+  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+    if (threads_.empty()) return devices_[0]->begin_decompress(items);
+    return begin(items,
+                 [](Backend& device, std::span<DecompressItem> piece) { return device.begin_decompress(piece); });
+  }
+
+ private:
+  struct Batch {
+    Result<void> outcome;
+    std::size_t open_count = 0;  // pieces
+  };
+  struct Piece {
+    Batch* batch;
+    std::function<std::unique_ptr<BegunBatch>(Backend&)> begin;
+  };
+  struct UnderWay {
+    Piece piece;
+    std::unique_ptr<BegunBatch> begun;
+  };
+
+  class Begun final : public BegunBatch {
+   public:
+    explicit Begun(SpreadBackend& of) : of_(of) {}
+    ~Begun() override { (void)Begun::finish(); }
+    Result<void> finish() override {
+      std::unique_lock lock(of_.mutex_);
+      of_.changed_.wait(lock, [this] { return batch.open_count == 0; });
+      return batch.outcome;
+    }
+    Batch batch;
+
+   private:
+    SpreadBackend& of_;
+  };
+
+  template <class Item, class BeginPiece>
+  std::unique_ptr<BegunBatch> begin(std::span<Item> items, BeginPiece begin_piece) {
+    auto begun = std::make_unique<Begun>(*this);
+    {
+      std::lock_guard lock(mutex_);
+      if (working_count_ == 0) return finished_batch(tl::unexpected(*errors_.back()));
+      const std::size_t most = devices_.size() * kPiecesPerDevice;
+      const std::size_t count = std::min(most, (items.size() + kLeastPieceItems - 1) / kLeastPieceItems);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t first = items.size() * i / count, end = items.size() * (i + 1) / count;
+        pieces_.push_back(
+            {&begun->batch, [=](Backend& device) { return begin_piece(device, items.subspan(first, end - first)); }});
+      }
+      begun->batch.open_count = count;
+    }
+    changed_.notify_all();
+    return begun;
+  }
+
+  // The thread of a device, until it fails.
+  void work(std::size_t device) {
+    std::deque<UnderWay> under_way;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return is_stopping_ || !under_way.empty() || !pieces_.empty(); });
+      if (!pieces_.empty() && under_way.size() < kMostUnderWay) {
+        Piece piece = std::move(pieces_.front());
+        pieces_.pop_front();
+        lock.unlock();
+        auto begun = piece.begin(*devices_[device]);
+        lock.lock();
+        under_way.push_back({std::move(piece), std::move(begun)});
+        continue;
+      }
+      if (under_way.empty()) return;  // is_stopping_
+      lock.unlock();
+      const Result<void> done = under_way.front().begun->finish();
+      if (!done) {
+        for (UnderWay& each : under_way) each.begun.reset();  // waits: what is done anew is nobody else's by then
+        failed(device, done.error(), std::move(under_way));
+        return;
+      }
+      lock.lock();
+      --under_way.front().piece.batch->open_count;
+      under_way.pop_front();
+      changed_.notify_all();
+    }
+  }
+
+  // Devices that the system has no thread for. With no thread at all the callers feed the first device.
+  void leave_out(const std::vector<std::size_t>& devices) {
+    if (devices.empty()) return;
+    if (notice_) {
+      notice_(fmt::format("threads could be had for {} of {} GPUs", threads_.size(), devices_.size()), false);
+    }
+    if (threads_.empty()) return;
+    std::lock_guard lock(mutex_);
+    for (const std::size_t device : devices) errors_[device] = Error{"no thread could be had for the device", {}, {}};
+    working_count_ -= devices.size();
+  }
+
+  void failed(std::size_t device, const Error& error, std::deque<UnderWay> under_way) {
+    std::unique_lock lock(mutex_);
+    errors_[device] = error;
+    const std::size_t left = --working_count_;
+    if (left != 0 && notice_) {
+      lock.unlock();  // and said before anybody can have finished the batch
+      notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), error.message()), true);
+      lock.lock();
+    }
+    for (; !under_way.empty(); under_way.pop_back()) pieces_.push_front(std::move(under_way.back().piece));
+    if (working_count_ == 0) {
+      for (const Piece& piece : pieces_) {
+        piece.batch->outcome = tl::unexpected(error);
+        --piece.batch->open_count;
+      }
+      pieces_.clear();
+    }
+    changed_.notify_all();
+  }
+
+  std::optional<Error> error_of(std::size_t device) const {
+    std::lock_guard lock(mutex_);
+    return errors_[device];
+  }
+
+  std::vector<std::unique_ptr<Backend>> devices_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Piece> pieces_;
+  std::vector<std::optional<Error>> errors_;  // of devices that have failed
+  std::size_t working_count_;
+  bool is_stopping_ = false;
+  FallbackNotice notice_;
+  std::vector<std::thread> threads_;  // last: they use the others
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> spread(std::vector<std::unique_ptr<Backend>> devices, FallbackNotice notice) {
+  PTXKIT_CHECK(!devices.empty(), "there is a device to spread over");
+  if (devices.size() == 1) return std::move(devices.front());
+  return std::make_unique<SpreadBackend>(std::move(devices), std::move(notice));
+}
+
+}  // namespace ptxkit::codec

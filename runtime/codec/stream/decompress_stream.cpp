@@ -1,0 +1,383 @@
+// Frames to raw bytes. The reader takes the stream apart into batches of blocks; independent blocks of a batch go to
+// the backend together, even across frames; linked blocks go one by one, each seeing the last 64 KiB before it. The
+// writer walks the batch in stream order, checks the content and writes.
+//
+// Batches are planned for the largest blocks of the frames so far. A frame with larger ones ends the pipeline, and
+// another with larger batches goes on; so the budget has to hold one block of the largest, whatever the order. What a
+// batch holds is counted by what its blocks may decode to, which is little for short ones: a frame of blocks of one
+// byte fills batches too.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/format/lz4_frame_reader.hpp"
+#include "runtime/codec/stream/batch_plan.hpp"
+#include "runtime/codec/stream/pipeline.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "support/check.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using format::BlockRead;
+using format::FrameBegin;
+using format::FrameEnd;
+using format::FrameEvent;
+
+// A batch of empty frames must end too.
+constexpr std::size_t kMaxEvents = 1 << 12;
+// What LZ4 makes of a byte at most: one more byte of a length.
+constexpr std::uint64_t kMostRatio = 255;
+constexpr std::uint64_t kRoomAlignment = 64;
+// Shorter pieces are written together.
+constexpr std::size_t kShortPieceBytes = 2 << 10, kPiecesBytes = 16 << 10;
+
+struct Batch {
+  std::vector<FrameEvent> events;
+  std::vector<std::vector<std::uint8_t>> spare_payloads;
+  std::vector<bool> linked;      // of each event
+  std::size_t room_bytes = 0;    // what the blocks may decode to
+  std::uint64_t held_bytes = 0;  // that, payloads, spare ones too, and events
+  HostMemory output;             // kHistoryBytes of history, then output_bytes
+  std::size_t output_bytes = 0;
+  std::vector<DecompressItem> items;
+  bool are_results_in_items = false;       // of a batch of independent blocks, until it is written
+  std::vector<Bytes> decoded;              // of each event that is a block
+  std::vector<ItemStatus> statuses;        // of each event that is a block
+  format::BackgroundHash::Ticket checked;  // of decoded
+};
+
+class Decompressor {
+ public:
+  Decompressor(format::ByteSource& source, format::ByteSink& sink, Backend& backend, const DecompressOptions& options)
+      : reader_(source), file_(source.name()), sink_(sink), asked_(backend), options_(options) {}
+
+  Result<StreamTotals> run() {
+    const auto begun = std::chrono::steady_clock::now();
+    scheduler::Ledger unlimited("memory");
+    memory_ = options_.limits.memory != nullptr ? options_.limits.memory : &unlimited;
+    // The first header says how large blocks are, and so how many batches the budget holds; often how much there is.
+    auto first = reader_.next({});
+    if (!first) return tl::unexpected(first.error());
+    CodecJob job{.work = Work::decompress};
+    // Before the first frame, as in a skippable one, blocks are of no size yet.
+    frame_.header.block_size_id = format::kSmallestBlockSizeId;
+    if (const auto* begin = std::get_if<FrameBegin>(&*first)) {
+      job.raw_bytes = begin->header.content_bytes;
+      frame_ = *begin;
+    }
+    backend_ = &asked_.chosen_for(job);
+    kept_event_ = std::move(*first);
+    while (kept_event_) {
+      if (auto done = run_with_blocks_of(frame_.header.block_bytes()); !done) return tl::unexpected(done.error());
+    }
+    job.raw_bytes = totals_.raw_bytes;
+    asked_.took(job, *backend_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+    totals_.by = backend_->description();
+    return totals_;
+  }
+
+ private:
+  // Until the end, or until the frame in kept_event_, whose blocks are larger.
+  Result<void> run_with_blocks_of(std::uint64_t block_bytes) {
+    const BatchPlan plan = plan_batches(backend_->preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
+                                        *memory_, options_.limits.prefetch);
+    if (plan.depth == 0) return no_room_for_a_block(block_bytes, plan.batch_bytes, *memory_);
+    batch_bytes_ = plan.batch_bytes;
+    planned_block_bytes_ = block_bytes;
+    is_outgrown_ = false;
+    return run_pipeline<Batch>(
+        PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
+        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
+        [this](Batch& batch) { return write(batch); });
+  }
+
+  // What a batch takes for each block: its payload, what it decodes to, and what is known of it.
+  static BatchCost cost_of(std::uint64_t block_bytes) {
+    return {format::kHistoryBytes + kPiecesBytes, 2 * block_bytes + kEventBytes};
+  }
+  // What is known of an event, and what an allocation of its payload takes besides.
+  static constexpr std::uint64_t kEventBytes = sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes) + 64;
+
+  // Of a block. Rooms that follow each other stay as well aligned as they would be for whole blocks.
+  static std::uint64_t room_of(const BlockRead& block, std::uint64_t block_bytes) {
+    const std::uint64_t most_bytes = block.stored ? block.payload.size() : kMostRatio * block.payload.size();
+    return std::min(block_bytes, (most_bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment);
+  }
+
+  // What a batch would take with the payload of one more block of the frame at hand, as long as one can be.
+  std::uint64_t bytes_with_payload(const Batch& batch) const {
+    const std::uint64_t block_bytes = frame_.header.block_bytes();
+    const std::uint64_t spare_bytes = batch.spare_payloads.empty() ? 0 : batch.spare_payloads.back().capacity();
+    return cost_of(0).fixed_bytes + batch.held_bytes + kEventBytes + block_bytes - std::min(block_bytes, spare_bytes);
+  }
+  // Whether a block that has been read, and is counted in `batch` but for its room, belongs to it.
+  bool fits(const Batch& batch, std::uint64_t room_bytes) const {
+    if (batch.room_bytes == 0) return true;
+    return cost_of(0).fixed_bytes + batch.held_bytes + room_bytes <= batch_bytes_ &&
+           batch.room_bytes + room_bytes <= backend_->preferred_batch_bytes(frame_.header.block_bytes());
+  }
+
+  Result<FrameEvent> next_event(std::vector<std::uint8_t> reuse) {
+    if (kept_event_) return *std::exchange(kept_event_, std::nullopt);
+    return reader_.next(std::move(reuse));
+  }
+
+  Result<bool> read(Batch& batch) {
+    recycle(batch);
+    // The next frame is for the next pipeline.
+    if (is_outgrown_) return false;
+    if (bytes_with_payload(batch) + frame_.header.block_bytes() > batch_bytes_) drop_spares(batch);
+    while (batch.events.size() < kMaxEvents && (batch.room_bytes == 0 || bytes_with_payload(batch) <= batch_bytes_)) {
+      std::vector<std::uint8_t> reuse;
+      if (!batch.spare_payloads.empty()) {
+        reuse = std::move(batch.spare_payloads.back());
+        batch.spare_payloads.pop_back();
+      }
+      const std::uint64_t reused_bytes = reuse.capacity();
+      auto event = next_event(std::move(reuse));
+      if (!event) return tl::unexpected(event.error());
+      if (std::holds_alternative<format::EndOfInput>(*event)) return !batch.events.empty();
+      if (const auto* begin = std::get_if<FrameBegin>(&*event)) {
+        // Payloads of larger blocks would hold on to their room.
+        if (begin->header.block_bytes() != frame_.header.block_bytes()) drop_spares(batch);
+        frame_ = *begin;
+        if (frame_.header.block_bytes() > planned_block_bytes_) {
+          is_outgrown_ = true;
+          kept_event_ = std::move(*event);
+          return !batch.events.empty();
+        }
+      }
+      if (const auto* block = std::get_if<BlockRead>(&*event)) {
+        const std::uint64_t room_bytes = room_of(*block, frame_.header.block_bytes());
+        batch.held_bytes += kEventBytes + block->payload.capacity() - reused_bytes;
+        if (!fits(batch, room_bytes)) {
+          kept_event_ = std::move(*event);
+          break;
+        }
+        batch.room_bytes += room_bytes;
+        batch.held_bytes += room_bytes;
+      } else {
+        batch.held_bytes -= reused_bytes;
+      }
+      batch.linked.push_back(!frame_.header.independent_blocks);
+      batch.events.push_back(std::move(*event));
+    }
+    return true;
+  }
+
+  static void drop_spares(Batch& batch) {
+    for (const auto& spare : batch.spare_payloads) batch.held_bytes -= spare.capacity();
+    batch.spare_payloads.clear();
+  }
+
+  static void recycle(Batch& batch) {
+    batch.checked.wait();
+    for (FrameEvent& event : batch.events) {
+      if (auto* block = std::get_if<BlockRead>(&event)) batch.spare_payloads.push_back(std::move(block->payload));
+    }
+    batch.events.clear();
+    batch.linked.clear();
+    batch.room_bytes = 0;
+    batch.held_bytes = 0;
+    for (const auto& spare : batch.spare_payloads) batch.held_bytes += spare.capacity();
+  }
+
+  // A batch of independent blocks is begun; where some are linked, all are decoded now, one after another.
+  std::unique_ptr<BegunBatch> work(Batch& batch) {
+    constexpr std::size_t kRoom = format::kHistoryBytes;
+    if (batch.output.bytes().empty() || batch.output_bytes < batch.room_bytes) {
+      batch.output = {};  // first: the old and the new need not fit together
+      auto memory = backend_->host_memory(kRoom + batch.room_bytes);
+      if (!memory) return finished_batch(tl::unexpected(memory.error()));
+      batch.output = std::move(*memory);
+      batch.output_bytes = batch.room_bytes;
+    }
+    batch.decoded.clear();
+    batch.statuses.clear();
+    std::uint8_t* cursor = batch.output.bytes().data() + kRoom;
+    batch.are_results_in_items = std::find(batch.linked.begin(), batch.linked.end(), true) == batch.linked.end();
+    if (batch.are_results_in_items) {
+      list_independent(batch, 0, batch.events.size(), cursor);
+      return backend_->begin_decompress(batch.items);
+    }
+    return finished_batch(decode_in_turn(batch, cursor));
+  }
+
+  Result<void> decode_in_turn(Batch& batch, std::uint8_t* cursor) {
+    for (std::size_t first = 0; first < batch.events.size();) {
+      std::size_t end = first + 1;
+      while (end < batch.events.size() && batch.linked[end] == batch.linked[first]) ++end;
+      auto done = batch.linked[first] ? decode_linked(batch, first, end, cursor)
+                                      : decode_independent(batch, first, end, cursor);
+      if (!done) return done;
+      first = end;
+    }
+    return {};
+  }
+
+  // The blocks among these events as items; `room` goes behind theirs.
+  void list_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& room) {
+    batch.items.clear();
+    for (std::size_t i = first; i < end; ++i) {
+      if (const auto* begin = std::get_if<FrameBegin>(&batch.events[i])) block_bytes_ = begin->header.block_bytes();
+      const auto* block = std::get_if<BlockRead>(&batch.events[i]);
+      if (block == nullptr || block->stored) continue;
+      DecompressItem item;
+      item.block = block->payload;
+      item.output = MutableBytes(room, room_of(*block, block_bytes_));
+      room += item.output.size();
+      batch.items.push_back(item);
+    }
+  }
+
+  Result<void> decode_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
+    list_independent(batch, first, end, cursor);
+    if (auto done = backend_->decompress(batch.items); !done) return done;
+    take_results(batch, first, end);
+    return {};
+  }
+
+  static void take_results(Batch& batch, std::size_t first, std::size_t end) {
+    auto item = batch.items.begin();
+    for (std::size_t i = first; i < end; ++i) {
+      const auto* block = std::get_if<BlockRead>(&batch.events[i]);
+      if (block == nullptr) continue;
+      if (block->stored) {
+        batch.decoded.push_back(block->payload);
+        batch.statuses.push_back(ItemStatus::ok);
+      } else {
+        batch.decoded.push_back(item->output.first(item->raw_bytes));
+        batch.statuses.push_back(item->status);
+        ++item;
+      }
+    }
+  }
+
+  Result<void> decode_linked(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
+    if (!backend_->supports(Operation::decompress_linked)) return backend_->lacks(Operation::decompress_linked);
+    // What was decoded before this batch moves in front of what will be, so that history is one range of memory. Only a
+    // run at the start of a batch can continue a frame; any other begins one.
+    if (first == 0 && !history_.empty()) std::memcpy(cursor - history_.size(), history_.data(), history_.size());
+    std::size_t history_bytes = history_.size();
+    for (std::size_t i = first; i < end; ++i) {
+      if (const auto* begin = std::get_if<FrameBegin>(&batch.events[i])) {
+        block_bytes_ = begin->header.block_bytes();
+        history_bytes = 0;
+      }
+      const auto* block = std::get_if<BlockRead>(&batch.events[i]);
+      if (block == nullptr) continue;
+      DecompressItem item;
+      item.block = block->payload;
+      item.history = Bytes(cursor - history_bytes, history_bytes);
+      item.output = MutableBytes(cursor, room_of(*block, block_bytes_));
+      if (block->stored) {
+        std::copy(block->payload.begin(), block->payload.end(), cursor);
+        item.raw_bytes = static_cast<std::uint32_t>(block->payload.size());
+      } else if (auto done = backend_->decompress({&item, 1}); !done) {
+        return done;
+      }
+      batch.decoded.push_back(Bytes(cursor, item.raw_bytes));
+      batch.statuses.push_back(item.status);
+      cursor += item.raw_bytes;
+      history_bytes = std::min<std::size_t>(history_bytes + item.raw_bytes, format::kHistoryBytes);
+    }
+    history_.assign(cursor - history_bytes, cursor);
+    return {};
+  }
+
+  Result<void> write(Batch& batch) {
+    // What was right before an error is written, too.
+    Result<void> done = write_events(batch);
+    Result<void> rest = send_pieces();
+    if (done) done = std::move(rest);
+    if (done && options_.progress) options_.progress(totals_.raw_bytes, totals_.stored_bytes);
+    return done;
+  }
+
+  Result<void> send_pieces() {
+    Result<void> done = pieces_.empty() ? Result<void>() : sink_.write(pieces_);
+    pieces_.clear();
+    return done;
+  }
+
+  Result<void> send(Bytes raw) {
+    if (raw.size() < kShortPieceBytes) {
+      pieces_.insert(pieces_.end(), raw.begin(), raw.end());
+      return pieces_.size() > kPiecesBytes - kShortPieceBytes ? send_pieces() : Result<void>();
+    }
+    if (auto done = send_pieces(); !done) return done;
+    return sink_.write(raw);
+  }
+
+  Result<void> write_events(Batch& batch) {
+    if (batch.are_results_in_items) take_results(batch, 0, batch.events.size());
+    std::size_t block_number = 0;
+    for (const FrameEvent& event : batch.events) {
+      if (const auto* begin = std::get_if<FrameBegin>(&event)) {
+        written_frame_ = *begin;
+        check_.begin(*begin, file_);
+      } else if (const auto* block = std::get_if<BlockRead>(&event)) {
+        const Bytes raw = batch.decoded[block_number];
+        const ItemStatus status = batch.statuses[block_number];
+        ++block_number;
+        if (status != ItemStatus::ok) {
+          return fail(fmt::format("corrupt block: {}", text(status)),
+                      format::frame_position(file_, written_frame_.frame_index, block->block_index, block->offset));
+        }
+        auto checked = check_.update(raw, block->block_index, block->offset);
+        if (!checked) return tl::unexpected(checked.error());
+        batch.checked = std::move(*checked);
+        if (auto written = send(raw); !written) return written;
+        totals_.raw_bytes += raw.size();
+        ++totals_.block_count;
+        totals_.stored_bytes = block->offset + 4 + block->payload.size();
+      } else if (const auto* frame_end = std::get_if<FrameEnd>(&event)) {
+        if (auto checked = check_.end(*frame_end); !checked) return checked;
+        ++totals_.frame_count;
+        totals_.stored_bytes =
+            frame_end->offset + (written_frame_.header.legacy ? 0 : 4) + (frame_end->content_checksum ? 4 : 0);
+      } else if (const auto* skipped = std::get_if<format::SkippedFrame>(&event)) {
+        totals_.stored_bytes = skipped->offset + 8 + skipped->content_bytes;
+      }
+    }
+    return {};
+  }
+
+  scheduler::Ledger* memory_ = nullptr;
+  std::uint64_t batch_bytes_ = 0, planned_block_bytes_ = 0;
+  // The reader's:
+  format::FrameReader reader_;
+  // The first; or a block that the next batch takes; or a frame that all batches at hand are too small for.
+  std::optional<FrameEvent> kept_event_;
+  bool is_outgrown_ = false;
+  FrameBegin frame_;
+  // The worker's:
+  std::size_t block_bytes_ = 0;
+  std::vector<std::uint8_t> history_;
+  // The writer's:
+  std::string file_;
+  FrameBegin written_frame_;
+  format::ContentCheck check_;
+  StreamTotals totals_;
+  std::vector<std::uint8_t> pieces_;  // that are to be written together
+  format::ByteSink& sink_;
+  Backend& asked_;
+  Backend* backend_ = nullptr;  // whom that chose
+  const DecompressOptions& options_;
+};
+
+}  // namespace
+
+Result<StreamTotals> decompress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
+                                       const DecompressOptions& options) {
+  return Decompressor(source, sink, backend, options).run();
+}
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,237 @@
+#include "runtime/codec/stream/ptz_stream.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/stream/batch_plan.hpp"
+#include "runtime/codec/stream/pipeline.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using format::PtzBlock;
+using format::PtzHeader;
+using ByteVector = std::vector<std::uint8_t>;
+
+constexpr std::size_t kBlocksPerThread = 4;
+constexpr std::uint64_t kTableShare = 16;  // of the budget
+
+// A block on its way through the machine.
+struct Job {
+  PtzBlock block;
+  ByteVector raw, stored;
+  std::string error;
+};
+
+// What a block is stored as, once `stored` is its coded form.
+void finish_encoding(Job& job) {
+  job.block = {static_cast<std::uint32_t>(job.raw.size()), static_cast<std::uint32_t>(job.stored.size()),
+               job.stored.empty(), format::ptz_checksum(job.raw)};
+  if (job.block.is_raw) job.block.stored_bytes = job.block.raw_bytes;
+}
+
+void begin_decoding(Job& job) {
+  job.raw.resize(job.block.raw_bytes);
+  if (job.block.is_raw) std::copy(job.stored.begin(), job.stored.end(), job.raw.begin());
+}
+void finish_decoding(Job& job, bool good) {
+  if (!good) {
+    job.error = "the content is damaged";
+  } else if (format::ptz_checksum(job.raw) != job.block.checksum) {
+    job.error = "checksum mismatch";
+  }
+}
+void decode(Job& job, const PtzHeader& header) {
+  begin_decoding(job);
+  finish_decoding(job, job.block.is_raw || decode_block(header.codec, job.stored, job.raw));
+}
+
+// Blocks on their way through the pipeline together.
+struct Batch {
+  std::vector<Job> jobs;  // of the first `count` of them there is a block
+  std::size_t count = 0;
+  std::uint64_t read_bytes = 0;  // of a container, with this batch
+  std::span<Job> filled() { return std::span(jobs).first(count); }
+};
+
+struct PtzPlan {
+  std::size_t block_count = 0;  // of a batch
+  PipelineLimits limits;
+  std::uint64_t table_bytes = 0;
+};
+
+// As many blocks at a time as keep the machine busy, or as the budget holds: each takes its two forms in every batch,
+// and `coding_bytes` while a thread works on it. With a block in each batch their number shrinks.
+Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const PtzOptions& options,
+                     scheduler::Ledger& memory, std::uint64_t coding_bytes) {
+  const std::uint64_t block_bytes = std::uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
+  const std::uint64_t threads = executor.thread_count(), depth = std::min(options.limits.prefetch, kMostPrefetch) + 1;
+  std::uint64_t count = kBlocksPerThread * threads;
+  if (options.kernels != nullptr) {
+    coding_bytes = 0;  // on the device, which has a budget of its own
+    count = std::max<std::uint64_t>(count, options.kernels->batch_blocks(header.codec, block_bytes));
+  }
+  PtzPlan plan{
+      .block_count = 0, .limits = {memory, 0, 0, options.limits.stop, 0}, .table_bytes = scheduler::Ledger::kUnlimited};
+  std::uint64_t table_bytes = 0;
+  if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
+    plan.table_bytes = table_bytes = memory.budget_bytes() / kTableShare;
+    const std::uint64_t rest = memory.budget_bytes() - table_bytes;
+    const std::uint64_t all_work = threads * coding_bytes;
+    const std::uint64_t fitting = rest > all_work + threads * depth * each_bytes
+                                      ? (rest - all_work) / (depth * each_bytes)
+                                      : rest / (coding_bytes + depth * each_bytes);
+    count = std::clamp<std::uint64_t>(fitting, 1, count);
+  }
+  plan.block_count = count;
+  plan.limits.batch_bytes = count * each_bytes;
+  plan.limits.fixed_bytes = table_bytes + std::min(count, threads) * coding_bytes;
+  if (plan.limits.fixed_bytes < memory.budget_bytes()) {
+    plan.limits.depth = scheduler::max_in_flight(memory.budget_bytes() - plan.limits.fixed_bytes,
+                                                 plan.limits.batch_bytes, static_cast<unsigned>(depth));
+  }
+  if (plan.limits.depth != 0) return plan;
+  return fail(fmt::format("a block of {} bytes needs {} bytes of memory, the budget is {}", block_bytes,
+                          plan.limits.fixed_bytes + plan.limits.batch_bytes, memory.budget_bytes()),
+              {}, "raise the budget, or take a codec with smaller blocks");
+}
+
+Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, const PtzOptions& options) {
+  if (options.kernels != nullptr) {
+    std::vector<BlockToEncode> blocks;
+    for (const Job& job : jobs) blocks.push_back({job.raw});
+    if (auto done = options.kernels->encode(header.codec, blocks, options.search); !done) return done;
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].stored = std::move(blocks[i].coded);
+  }
+  executor.for_each(jobs.size(), [&](std::size_t i, unsigned) {
+    if (options.kernels == nullptr) jobs[i].stored = encode_block(header.codec, jobs[i].raw, options.search);
+    finish_encoding(jobs[i]);
+  });
+  return {};
+}
+
+Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
+  if (kernels == nullptr) {
+    executor.for_each(jobs.size(), [&](std::size_t i, unsigned) { decode(jobs[i], header); });
+    return {};
+  }
+  std::vector<BlockToDecode> blocks;
+  std::vector<std::size_t> owners;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    begin_decoding(jobs[i]);
+    if (jobs[i].block.is_raw) continue;
+    blocks.push_back({jobs[i].stored, jobs[i].raw});
+    owners.push_back(i);
+  }
+  if (auto done = kernels->decode(header.codec, blocks); !done) return done;
+  std::vector<char> good(jobs.size(), 1);
+  for (std::size_t i = 0; i < blocks.size(); ++i) good[owners[i]] = blocks[i].good;
+  executor.for_each(jobs.size(), [&](std::size_t i, unsigned) { finish_decoding(jobs[i], good[i] != 0); });
+  return {};
+}
+
+}  // namespace
+
+Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
+                                  const PtzHeader& header, const PtzOptions& options) {
+  const std::size_t block_bytes = std::size_t{1} << header.block_bits;
+  scheduler::Ledger unlimited("memory");
+  scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
+  const auto planned = plan(header, executor, options, memory, encoding_bytes(header.codec, block_bytes));
+  if (!planned) return tl::unexpected(planned.error());
+  format::PtzWriter writer(sink, header, planned->table_bytes);
+  if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
+  StreamTotals totals;
+  totals.frame_count = 1;
+
+  bool has_ended = false;
+  const auto read = [&](Batch& batch) -> Result<bool> {
+    batch.jobs.resize(planned->block_count);
+    for (batch.count = 0; !has_ended && batch.count < batch.jobs.size();) {
+      ByteVector& raw = batch.jobs[batch.count].raw;
+      raw.resize(block_bytes);
+      const auto got = source.read(raw);
+      if (!got) return tl::unexpected(got.error());
+      has_ended = *got < block_bytes;
+      raw.resize(*got);
+      if (*got != 0) ++batch.count;
+    }
+    return batch.count != 0;
+  };
+  const auto work = [&](Batch& batch) { return finished_batch(encode_all(batch.filled(), header, executor, options)); };
+  const auto write = [&](Batch& batch) -> Result<void> {
+    for (const Job& job : batch.filled()) {
+      if (auto done = writer.write(job.block, job.block.is_raw ? job.raw : job.stored); !done) return done;
+      totals.raw_bytes += job.raw.size();
+      ++totals.block_count;
+    }
+    if (options.progress) options.progress(totals.raw_bytes, writer.written_bytes());
+    return {};
+  };
+  if (auto done = run_pipeline<Batch>(planned->limits, read, work, write); !done) return tl::unexpected(done.error());
+  if (auto done = writer.finish(); !done) return tl::unexpected(done.error());
+  totals.stored_bytes = writer.written_bytes();
+  return totals;
+}
+
+Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
+                                    const PtzOptions& options) {
+  format::PtzReader reader(source);
+  const auto header = reader.begin();
+  if (!header) return tl::unexpected(header.error());
+  const std::size_t block_bytes = std::size_t{1} << header->block_bits;
+  scheduler::Ledger unlimited("memory");
+  scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
+  const auto planned = plan(*header, executor, options, memory, decoding_bytes(header->codec, block_bytes));
+  if (!planned) return tl::unexpected(planned.error());
+  StreamTotals totals;
+  totals.frame_count = 1;
+
+  bool has_ended = false;
+  const auto read = [&](Batch& batch) -> Result<bool> {
+    batch.jobs.resize(planned->block_count);
+    for (batch.count = 0; !has_ended && batch.count < batch.jobs.size();) {
+      Job& job = batch.jobs[batch.count];
+      job.error.clear();
+      job.stored.reserve(block_bytes);
+      const auto block = reader.next(job.stored);
+      // What was read before is decoded and written all the same.
+      if (!block) return tl::unexpected(block.error());
+      has_ended = !block->has_value();
+      if (!has_ended) batch.jobs[batch.count++].block = **block;
+    }
+    batch.read_bytes = reader.read_bytes();
+    return batch.count != 0;
+  };
+  const auto work = [&](Batch& batch) {
+    return finished_batch(decode_all(batch.filled(), *header, executor, options.kernels));
+  };
+  const auto write = [&](Batch& batch) -> Result<void> {
+    for (const Job& job : batch.filled()) {
+      if (!job.error.empty()) return fail(fmt::format("block {}: {}", totals.block_count, job.error), source.name());
+      if (auto done = sink.write(job.raw); !done) return done;
+      totals.raw_bytes += job.raw.size();
+      ++totals.block_count;
+    }
+    if (options.progress) options.progress(totals.raw_bytes, batch.read_bytes);
+    return {};
+  };
+  if (auto done = run_pipeline<Batch>(planned->limits, read, work, write); !done) return tl::unexpected(done.error());
+  totals.stored_bytes = reader.read_bytes();
+  return totals;
+}
+
+Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, std::size_t index) {
+  auto stored = archive.stored(index);
+  if (!stored) return stored;
+  Job job;
+  job.block = archive.block(index);
+  job.stored = std::move(*stored);
+  decode(job, archive.header());
+  if (!job.error.empty()) return fail("block " + std::to_string(index) + ": " + job.error, archive.name());
+  return std::move(job.raw);
+}
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,124 @@
+// What the handlers of floating point share: the host's rounding, one operation of PTX on host numbers.
+//
+// The four roundings are the host's: MXCSR is set around a loop, with the loads and stores of the loop kept inside.
+#pragma once
+
+#include <cmath>
+
+#include <immintrin.h>
+
+#include "runtime/emulator/core/handlers.hpp"
+#include "runtime/emulator/core/scalar.hpp"
+
+namespace ptxkit::emulator {
+
+class HostRounding {
+ public:
+  explicit HostRounding(Rounding rounding) : saved_(_mm_getcsr()) {
+    constexpr unsigned kModes[] = {_MM_ROUND_NEAREST, _MM_ROUND_TOWARD_ZERO, _MM_ROUND_DOWN, _MM_ROUND_UP};
+    _mm_setcsr((saved_ & ~_MM_ROUND_MASK) | kModes[static_cast<unsigned>(rounding)]);
+    asm volatile("" ::: "memory");
+  }
+  ~HostRounding() {
+    asm volatile("" ::: "memory");
+    _mm_setcsr(saved_);
+  }
+  HostRounding(const HostRounding&) = delete;
+  HostRounding& operator=(const HostRounding&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
+inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
+
+enum class Math { add, sub, mul, fma, div, sqrt, rcp, neg, abs, min, max, rsqrt, sin, cos, lg2, ex2, tanh, copysign };
+
+// min and max of PTX: -0 < +0; with `nan` a NaN operand gives NaN, else the other operand.
+template <class T, bool kMax>
+inline T extremum(T a, T b, bool nan) {
+  if (std::isnan(a) || std::isnan(b)) {
+    if (nan || (std::isnan(a) && std::isnan(b))) {
+      if constexpr (std::is_same_v<T, double>) return scalar::blamed(b, a);
+      return scalar::canonical(static_cast<T>(NAN));
+    }
+    return std::isnan(a) ? b : a;
+  }
+  if (a == b) return std::signbit(a) == kMax ? b : a;
+  return (a < b) != kMax ? a : b;
+}
+
+template <class T, Math kMath>
+inline T compute(T a, T b, T c, bool nan) {
+  switch (kMath) {
+    case Math::add:
+      return a + b;
+    case Math::sub:
+      return a - b;
+    case Math::mul:
+      return a * b;
+    case Math::fma:
+      return fma(a, b, c);
+    case Math::div:
+      return a / b;
+    case Math::sqrt:
+      return std::sqrt(a);
+    case Math::rcp:
+      return T{1} / a;
+    case Math::min:
+      return extremum<T, false>(a, b, nan);
+    case Math::max:
+      return extremum<T, true>(a, b, nan);
+    case Math::rsqrt:
+      return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
+    case Math::sin:
+      return static_cast<T>(std::sin(static_cast<double>(a)));
+    case Math::cos:
+      return static_cast<T>(std::cos(static_cast<double>(a)));
+    case Math::lg2:
+      return static_cast<T>(std::log2(static_cast<double>(a)));
+    case Math::ex2:
+      return static_cast<T>(std::exp2(static_cast<double>(a)));
+    case Math::tanh:
+      return static_cast<T>(std::tanh(static_cast<double>(a)));
+    case Math::neg:
+      return -a;
+    case Math::abs:
+      return std::fabs(a);
+    default:
+      return a;
+  }
+}
+
+// What a NaN result of `compute` is; see scalar.hpp.
+template <Math kMath>
+inline float nan_of(float, float, float) {
+  return scalar::canonical(NAN);
+}
+template <Math kMath>
+inline double nan_of(double a, double b, double c) {
+  switch (kMath) {
+    case Math::fma:
+      return scalar::blamed(b, c, a);
+    case Math::add:
+    case Math::sub:
+    case Math::mul:
+    case Math::min:
+    case Math::max:
+      return scalar::blamed(b, a);
+    case Math::div:
+      return scalar::blamed(a, b);
+    default:
+      return scalar::blamed(a);
+  }
+}
+
+inline Rounding rounding_of(const Words& words) {
+  return words.has(ptx::Mod::rz)   ? Rounding::zero
+         : words.has(ptx::Mod::rm) ? Rounding::down
+         : words.has(ptx::Mod::rp) ? Rounding::up
+                                   : Rounding::nearest;
+}
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,203 @@
+// What device code calls without a body in its module. vprintf gets a format and a buffer in which the arguments lie
+// one after the other, each aligned to its size: int 4, long long, double and pointers 8 (CUDA C++ Programming Guide,
+// "Formatted output").
+#include "runtime/emulator/engine/builtins.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace ptxkit::emulator {
+
+namespace {
+
+constexpr size_t kMaxTextBytes = 4096;
+
+// Bytes at a generic address as one lane sees it; false where there are none.
+bool read_bytes(Warp& warp, unsigned lane, Address address, void* out, size_t size_bytes) {
+  const Cta& cta = *warp.cta;
+  const Launch& launch = *cta.launch;
+  const auto inside = [&](uint64_t offset, uint64_t limit) { return offset < limit && size_bytes <= limit - offset; };
+  if (launch.image->module->address_size == 32) address = widen_address(static_cast<uint32_t>(address));
+  const uint64_t offset = address & kWindowMask;
+  const uint8_t* from = nullptr;
+  switch (address >> kWindowShift) {
+    case kSharedWindow >> kWindowShift:
+      if (inside(offset, cta.shared_bytes)) from = cta.shared + offset;
+      break;
+    case kLocalWindow >> kWindowShift:
+      if (inside(offset, warp.local_bytes)) from = warp.local.data() + lane * warp.local_bytes + offset;
+      break;
+    case kConstWindow >> kWindowShift:
+      if (inside(offset, launch.image->constant_bytes.size())) from = launch.image->constant_bytes.data() + offset;
+      break;
+    default:
+      if (inside(address - kGlobalBase, launch.memory->limit)) from = launch.memory->bytes + (address - kGlobalBase);
+  }
+  if (!from) return false;
+  std::memcpy(out, from, size_bytes);
+  return true;
+}
+
+std::string read_text(Warp& warp, unsigned lane, Address address) {
+  std::string text;
+  for (char c = 0; text.size() < kMaxTextBytes && read_bytes(warp, lane, address + text.size(), &c, 1) && c;) text += c;
+  return text;
+}
+
+// The arguments of one vprintf call, in order.
+struct ArgumentReader {
+  Warp& warp;
+  unsigned lane;
+  Address at;
+
+  template <class T>
+  T next() {
+    at = (at + sizeof(T) - 1) & ~Address{sizeof(T) - 1};
+    T value{};
+    read_bytes(warp, lane, at, &value, sizeof value);
+    at += sizeof value;
+    return value;
+  }
+};
+
+// One conversion of a format, done by the host's printf with a specification that is known to be sound.
+std::string convert(ArgumentReader& arguments, const std::string& specification, char conversion, bool wide) {
+  char text[512];
+  auto print = [&](const std::string& how, auto value) {
+    const int length = std::snprintf(text, sizeof text, how.c_str(), value);
+    return std::string(text, static_cast<size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1)));
+  };
+  switch (conversion) {
+    case 'd':
+    case 'i':
+      return wide ? print(specification + "lld", static_cast<long long>(arguments.next<int64_t>()))
+                  : print(specification + "d", arguments.next<int32_t>());
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+      return wide
+                 ? print(specification + "ll" + conversion, static_cast<unsigned long long>(arguments.next<uint64_t>()))
+                 : print(specification + conversion, arguments.next<uint32_t>());
+    case 'c':
+      return print(specification + "c", arguments.next<int32_t>());
+    case 'p':
+      return fmt::format("{:#x}", arguments.next<uint64_t>());
+    case 's':
+      return print(specification + "s", read_text(arguments.warp, arguments.lane, arguments.next<uint64_t>()).c_str());
+    default:
+      return print(specification + conversion, arguments.next<double>());
+  }
+}
+
+std::string formatted(Warp& warp, unsigned lane, const std::string& format, Address buffer, uint32_t& argument_count) {
+  ArgumentReader arguments{warp, lane, buffer};
+  std::string out;
+  for (size_t at = 0; at < format.size(); ++at) {
+    if (format[at] != '%') {
+      out += format[at];
+      continue;
+    }
+    size_t end = at + 1;
+    std::string specification = "%";
+    while (end < format.size() && std::string_view("-+ #0123456789.").find(format[end]) != std::string_view::npos &&
+           specification.size() < 12)
+      specification += format[end++];
+    bool wide = false;
+    while (end < format.size() && std::string_view("hlLqjzt").find(format[end]) != std::string_view::npos)
+      wide |= format[end++] != 'h';
+    const char conversion = end < format.size() ? format[end] : '\0';
+    if (conversion == '%')
+      out += '%';
+    else if (conversion && std::string_view("diuxXocpsfFeEgGaA").find(conversion) != std::string_view::npos) {
+      out += convert(arguments, specification, conversion, wide);
+      ++argument_count;
+    } else
+      out += format.substr(at, end + 1 - at);
+    at = end;
+  }
+  return out;
+}
+
+// Null where there is no room, as in CUDA.
+Address allocate(Warp& warp, unsigned lane, uint64_t size_bytes) {
+  Launch& launch = *warp.cta->launch;
+  const Address address = launch.memory->allocate_heap(size_bytes, launch.options.heap_bytes);
+  if (address == 0) return 0;
+  if (launch.history) launch.history->forget(address - kGlobalBase, size_bytes);
+  launch.heap[address] = {warp.cta->turn, warp.pc, warp.index, lane, size_bytes};
+  return address;
+}
+
+void release(Warp& warp, unsigned lane, Address address) {
+  Launch& launch = *warp.cta->launch;
+  if (address == 0) return;
+  if (launch.memory->heap.contains(address)) {
+    launch.heap.erase(address);
+    launch.memory->release_heap(address);
+    return;
+  }
+  if (!checks(*warp.cta, kCheckBounds)) return;
+  const Object* object = address >= kGlobalBase ? launch.memory->table.find(address - kGlobalBase) : nullptr;
+  const bool again = object && !object->live && object->begin == address - kGlobalBase;
+  report(warp,
+         {.kind = again ? FaultKind::use_after_free : FaultKind::out_of_bounds,
+          .message = fmt::format("free of {:#x}, which {}", address, again ? "has been freed" : "malloc has not given"),
+          .lane = lane,
+          .has_address = true,
+          .space = ptx::Space::global,
+          .address = address});
+}
+
+}  // namespace
+
+void PrintFifo::put(std::string text, uint64_t limit_bytes) {
+  size_bytes += text.size();
+  calls.push_back(std::move(text));
+  for (; size_bytes > limit_bytes; calls.pop_front()) {
+    size_bytes -= calls.front().size();
+    lost_bytes += calls.front().size();
+    ++lost_calls;
+  }
+}
+
+bool find_builtin(std::string_view name, Builtin& builtin) {
+  if (name == "vprintf")
+    builtin = Builtin::vprintf;
+  else if (name == "__assertfail")
+    builtin = Builtin::assert_fail;
+  else if (name == "malloc")
+    builtin = Builtin::heap_allocate;
+  else if (name == "free")
+    builtin = Builtin::heap_release;
+  else
+    return false;
+  return true;
+}
+
+uint64_t run_builtin(Warp& warp, Builtin builtin, unsigned lane, std::span<const uint64_t> arguments) {
+  Launch& launch = *warp.cta->launch;
+  const auto argument = [&](size_t i) { return i < arguments.size() ? arguments[i] : 0; };
+  if (builtin == Builtin::heap_allocate) return allocate(warp, lane, argument(0));
+  if (builtin == Builtin::heap_release) {
+    release(warp, lane, argument(0));
+    return 0;
+  }
+  if (builtin == Builtin::vprintf) {
+    uint32_t argument_count = 0;  // what CUDA's printf returns
+    std::string text = formatted(warp, lane, read_text(warp, lane, argument(0)), argument(1), argument_count);
+    std::lock_guard lock(launch.mutex);
+    launch.printed.put(std::move(text), launch.options.print_fifo_bytes);
+    return argument_count;
+  }
+  report(warp, {.kind = FaultKind::trap,
+                .message = fmt::format("assertion '{}' failed in {}, {}:{}", read_text(warp, lane, argument(0)),
+                                       read_text(warp, lane, argument(3)), read_text(warp, lane, argument(1)),
+                                       static_cast<uint32_t>(argument(2))),
+                .lane = lane});
+  return 0;
+}
+
+}  // namespace ptxkit::emulator

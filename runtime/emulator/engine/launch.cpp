@@ -1,0 +1,478 @@
+// A launch: what the host side checks, and the CTAs in turn or on threads.
+//
+// A worker starts CTAs in order and runs each to its end; one that has not ended after a long while is put aside for
+// the next, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "runtime/emulator/core/frames.hpp"
+#include "runtime/emulator/core/layout.hpp"
+#include "runtime/emulator/engine/engine.hpp"
+#include "runtime/emulator/engine/waiting.hpp"
+#include "runtime/emulator/sanitizer/hang.hpp"
+#include "runtime/emulator/sanitizer/homes.hpp"
+#include "runtime/emulator/sanitizer/undefined_output.hpp"
+#include "runtime/emulator/sanitizer/visits.hpp"
+#include "support/guarded.hpp"
+#include "support/thread.hpp"
+
+namespace ptxkit::emulator {
+
+namespace {
+
+constexpr uint64_t kCtaBudget = 1u << 22;
+constexpr unsigned kMostThreads = 256;
+constexpr size_t kMostResident = 2112;             // clusters that have begun and not ended: 16 on each of 132
+constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // of malloc, that races are looked for in
+constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose others may wait for it
+
+// Columns of tensor memory that a CTA leaves allocated, or that it should have allocated or deallocated with the other
+// CTA of its pair; once for each instruction.
+void note_columns(Launch& launch, const Cta& cta) {
+  const auto note = [&](const auto& list, std::string_view what) {
+    for (const TensorColumns& columns : list) {
+      if (!launch.reported.insert({static_cast<uint32_t>(FaultKind::tensor_memory), columns.pc}).second) continue;
+      Fault fault;
+      fault.kind = FaultKind::tensor_memory;
+      fault.message = fmt::format("{} columns of tensor memory {}", columns.count, what);
+      fault.site = site_of(*launch.image, columns.pc);
+      fault.thread = thread_of(launch, cta.turn, columns.warp, 0);
+      launch.faults.emplace_back(cta.turn, std::move(fault));
+    }
+  };
+  const TensorMemory& memory = *cta.tensor_memory;
+  note(memory.allocated_by_peer, "that the other CTA of the pair allocated are never taken by this one");
+  note(memory.released_by_peer, "that the other CTA of the pair deallocated are never given back by this one");
+  note(memory.allocations, "are not deallocated when the block ends");
+}
+
+void finish(Launch& launch, const Cta& cta) {
+  std::lock_guard lock(launch.mutex);
+  if (cta.tensor_memory && !cta.stopped && checks(cta, kCheckBounds)) note_columns(launch, cta);
+  Statistics& sum = launch.statistics;
+  sum.warp_instructions += cta.statistics.warp_instructions;
+  sum.thread_instructions += cta.statistics.thread_instructions;
+  sum.divergent_branches += cta.statistics.divergent_branches;
+  sum.barriers += cta.statistics.barriers;
+  ++sum.cta_count;
+}
+
+// The CTAs of one cluster, which is one CTA where there are no clusters.
+struct Group {
+  Cluster cluster;
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::vector<bool> done;
+
+  void start(Launch& launch, uint64_t number) {
+    const uint64_t size = launch.shape.cluster.count();
+    if (ctas.empty()) {
+      for (uint64_t i = 0; i < size; ++i) ctas.push_back(make_cta(launch, number * size + i));
+      for (auto& cta : ctas) {
+        cluster.ctas.push_back(cta.get());
+        cta->cluster = &cluster;
+      }
+    } else {
+      for (uint64_t i = 0; i < size; ++i) restart(*ctas[i], number * size + i);
+    }
+    done.assign(size, false);
+  }
+
+  // True when all have ended.
+  bool run(Launch& launch) {
+    const uint64_t budget = ctas.size() == 1 ? kCtaBudget : kClusterBudget;
+    bool all = true, progress = false;
+    for (size_t i = 0; i < ctas.size(); ++i) {
+      if (done[i]) continue;
+      const uint64_t before = ctas[i]->statistics.warp_instructions;
+      done[i] = emulator::run(*ctas[i], budget) == Progress::done;
+      if (done[i]) finish(launch, *ctas[i]);
+      progress |= done[i] || ctas[i]->statistics.warp_instructions != before;
+      all &= done[i];
+      // A fault ends the cluster.
+      if (ctas[i]->stopped)
+        for (auto& other : ctas) other->stopped = true;
+    }
+    if (!all && !progress && !time_out(ctas)) {
+      for (size_t i = 0; i < ctas.size(); ++i)
+        if (!done[i] && !ctas[i]->stopped) {
+          report_deadlock(*ctas[i]);
+          for (auto& cta : ctas) cta->stopped = true;
+        }
+    }
+    return all;
+  }
+};
+
+void work(Launch& launch, unsigned worker) {
+  const uint64_t count = launch.shape.grid.count() / launch.shape.cluster.count();
+  std::vector<std::unique_ptr<Group>> resident, spare;
+  for (;;) {
+    uint64_t number = launch.stop || resident.size() >= kMostResident ? count : launch.next_cluster.fetch_add(1);
+    if (number < count) {
+      if (spare.empty()) {
+        resident.push_back(std::make_unique<Group>());
+      } else {
+        resident.push_back(std::move(spare.back()));
+        spare.pop_back();
+      }
+      resident.back()->start(launch, launch.options.adversarial ? count - 1 - number : number);
+    }
+    if (resident.empty()) {
+      launch.hang.stuck_at[worker] = ~uint64_t{0};
+      return;
+    }
+    // The newest first: usually it ends at once. Older ones get their turn when there is nothing new, or now and then.
+    for (size_t i = resident.size(); i-- > 0;) {
+      if (!resident[i]->run(launch)) continue;
+      spare.push_back(std::move(resident[i]));
+      resident.erase(resident.begin() + static_cast<ptrdiff_t>(i));
+    }
+    if (number < count || !launch.hang.active || resident.empty()) continue;
+    std::vector<Cta*> running;
+    for (const auto& group : resident)
+      for (size_t i = 0; i < group->ctas.size(); ++i)
+        if (!group->done[i]) running.push_back(group->ctas[i].get());
+    consider_hang(launch, worker, running, let_time_out);
+  }
+}
+
+// What kernels allocated and did not free, once for each call of malloc.
+void note_leaks(Launch& launch) {
+  std::map<uint32_t, std::pair<size_t, uint64_t>> by_place;
+  for (const auto& [address, block] : launch.heap) {
+    auto& [count, bytes] = by_place[block.pc];
+    ++count;
+    bytes += block.size_bytes;
+  }
+  for (const auto& [address, block] : launch.heap) {
+    const auto place = by_place.find(block.pc);
+    if (place == by_place.end()) continue;
+    const auto [count, bytes] = place->second;
+    by_place.erase(place);
+    Fault fault;
+    fault.kind = FaultKind::leak;
+    fault.message = fmt::format("{} blocks of {} bytes in all are not freed when the kernel ends", count, bytes);
+    fault.site = site_of(*launch.image, block.pc);
+    fault.thread = thread_of(launch, block.cta_turn, block.warp, block.lane);
+    fault.has_address = true;
+    fault.address = address;
+    fault.object = launch.memory->table.find(address - kGlobalBase)->name;
+    fault.object_bytes = block.size_bytes;
+    launch.faults.emplace_back(~uint64_t{0}, std::move(fault));
+  }
+}
+
+// Of a launch that came to its end; what one that was cut off would have stored over is not known.
+void note_undefined_outputs(Launch& launch) {
+  if (launch.stop ||
+      std::any_of(launch.faults.begin(), launch.faults.end(), [](const auto& each) { return stops(each.second.kind); }))
+    return;
+  for (Fault& fault : launch.outputs->faults(launch)) {
+    if (launch.faults.size() >= launch.options.max_faults) return;
+    launch.faults.emplace_back(~uint64_t{0}, std::move(fault));
+  }
+}
+
+std::string shape_text(Dim3 shape) { return fmt::format("{} x {} x {}", shape.x, shape.y, shape.z); }
+
+Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, const DeviceOptions& device) {
+  const Dim3 &grid = shape.grid, &block = shape.block;
+  const EntryInfo& info = entry.info;
+  auto where = fmt::format("launch of '{}'", info.name);
+  if (block.count() == 0 || block.count() > device.max_threads_per_block || block.x > 1024 || block.y > 1024 ||
+      block.z > 64)
+    return fail(fmt::format("block {} is not within 1 to {} threads", shape_text(block), device.max_threads_per_block),
+                where);
+  if (grid.count() == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+    return fail(fmt::format("grid {} is not within 1 x 1 x 1 to 2147483647 x 65535 x 65535", shape_text(grid)), where);
+  const auto& required = info.required_block;
+  if (required[0] && (block.x != required[0] || block.y != required[1] || block.z != required[2]))
+    return fail(fmt::format("block {} is not the {} that .reqntid demands", shape_text(block),
+                            shape_text({required[0], required[1], required[2]})),
+                where);
+  const auto& most = info.max_block;
+  if (most[0] && block.count() > saturating_product(most[0], most[1], most[2]))
+    return fail(fmt::format("block {} is larger than the {} of .maxntid", shape_text(block),
+                            shape_text({most[0], most[1], most[2]})),
+                where);
+  const Dim3& cluster = shape.cluster;
+  if (cluster.count() == 0 || cluster.count() > 16 || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
+    return fail(fmt::format("cluster {} does not divide the grid {} or has more than 16 CTAs", shape_text(cluster),
+                            shape_text(grid)),
+                where);
+  uint64_t shared = uint64_t{info.static_shared_bytes} + shape.dynamic_shared_bytes;
+  if (shared > device.max_shared_bytes_per_block)
+    return fail(fmt::format("{} bytes of static and {} of dynamic shared memory exceed the device's {}",
+                            info.static_shared_bytes, shape.dynamic_shared_bytes, device.max_shared_bytes_per_block),
+                where);
+  return {};
+}
+
+// The constants of a CTA of `rank`: addresses of shared variables hold it.
+std::vector<uint8_t> constants_of(const ProgramImage& image, const EntryImage& entry, uint64_t rank) {
+  std::vector<uint8_t> constants = image.constants;
+  for (const SharedConstant& each : image.shared_constants) {
+    const auto place = entry.shared.places.find(each.variable);
+    if (place == entry.shared.places.end()) continue;  // nothing that the entry reaches names it
+    const uint64_t address = each.addend + place->second + (rank << kRankShift);
+    uint8_t* slot = constants.data() + size_t{each.slot & kRefIndex} * kUnitBytes;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      std::memcpy(slot + size_t{lane} * each.bytes, &address, std::min<size_t>(each.bytes, 8));
+  }
+  return constants;
+}
+
+// Shared memory of a CTA: the entry's variables, the dynamic part, and what the system keeps.
+void lay_out_shared(Launch& launch) {
+  const ProgramImage& image = *launch.image;
+  const uint32_t sm = image.module->target_sm;
+  const SharedLayout& shared = launch.entry->shared;
+  const uint64_t base = reserved_shared_bytes(sm), dynamic_bytes = launch.shape.dynamic_shared_bytes;
+  launch.shared = shared;
+  if (shared.has_dynamic && dynamic_bytes)
+    launch.shared.objects.add({shared.dynamic_begin, dynamic_bytes + shared.dynamic_slack, shared.dynamic_name, true,
+                               false, shared.dynamic_align});
+  launch.shared_bytes = shared.end + dynamic_bytes;
+  const uint64_t unit = sm < 80 ? 256 : 128;  // in which it is allocated
+  const uint64_t total = (launch.shared_bytes - base + unit - 1) / unit * unit;
+  launch.total_shared_bytes = static_cast<uint32_t>(total);
+  if (image.uses_reserved_shared) {
+    // Before sm_90 it lies behind the rest.
+    launch.reserved_shared = base ? 0 : total;
+    launch.shared.objects.add({launch.reserved_shared, kReservedSharedBytes, "%reserved_smem", true, false});
+    launch.shared_bytes = std::max(launch.shared_bytes, launch.reserved_shared + kReservedSharedBytes);
+  }
+  if (image.shared_constants.empty()) return;
+  const uint64_t ranks = image.module->address_size == 64 ? launch.shape.cluster.count() : 1;
+  for (uint64_t rank = 0; rank < ranks; ++rank) launch.constants.push_back(constants_of(image, *launch.entry, rank));
+}
+
+// What each address operand is derived from, for the launches of `entry` with the check for bounds.
+const HeldAddresses& held_addresses(const ProgramImage& image, const EntryImage& entry) {
+  std::call_once(entry.held->once, [&] {
+    const Homes homes = find_homes(*image.module, entry.function);
+    HeldAddresses& held = entry.held->addresses;
+    held.sets.assign(image.addresses.size(), 0);
+    held.begins.emplace_back();  // 0: anything
+    for (uint32_t number = 1; number < image.addresses.size(); ++number) {
+      const auto home = homes.find(image.addresses[number]);
+      if (home == homes.end()) continue;
+      std::vector<uint64_t> begins;
+      for (ptx::VariableId id : home->second) {
+        const auto place = entry.shared.places.find(id);
+        if (place == entry.shared.places.end()) continue;
+        const bool is_dynamic = entry.shared.has_dynamic && place->second >= entry.shared.dynamic_begin;
+        begins.push_back(is_dynamic ? entry.shared.dynamic_begin : place->second);
+      }
+      const auto known = std::ranges::find(held.begins, begins);
+      held.sets[number] = static_cast<uint32_t>(known - held.begins.begin());
+      if (known == held.begins.end()) held.begins.push_back(std::move(begins));
+    }
+  });
+  return entry.held->addresses;
+}
+
+// Keeps the first exception of a worker, which may be on a thread of its own, and stops the others.
+void guarded_work(Launch& launch, unsigned worker) {
+  try {
+    work(launch, worker);
+  } catch (...) {
+    launch.stop = true;
+    launch.hang.stuck_at[worker] = ~uint64_t{0};
+    std::lock_guard lock(launch.mutex);
+    if (!launch.failure) launch.failure = error_of_exception();
+  }
+}
+
+// With the visits of `lines`. Throws std::bad_alloc.
+Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                                        std::span<const std::byte> parameters, std::span<const uint32_t> lines,
+                                        const LaunchOptions& options) {
+  const ProgramImage& image = *program.image();
+  if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
+  const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
+                                          [&](const EntryImage& each) { return each.info.name == entry_name; });
+  LaunchShape shape = wanted;
+  const auto& required = entry.info.required_cluster;
+  const Dim3 required_cluster{std::max(required[0], 1u), std::max(required[1], 1u), std::max(required[2], 1u)};
+  if (required[0] && shape.cluster.count() == 1) shape.cluster = required_cluster;
+  if (required[0] && (shape.cluster.x != required_cluster.x || shape.cluster.y != required_cluster.y ||
+                      shape.cluster.z != required_cluster.z))
+    return fail(fmt::format("cluster {} is not the {} that .reqnctapercluster demands", shape_text(shape.cluster),
+                            shape_text(required_cluster)),
+                fmt::format("launch of '{}'", entry_name));
+  if (auto fits = check_shape(entry, shape, image.memory->options); !fits) return tl::unexpected(fits.error());
+  if (const uint64_t local = image.functions[entry.function].local_bytes; local > kMaxLocalBytes)
+    return fail(fmt::format("{} bytes of local memory a thread exceed the device's {}", local, kMaxLocalBytes),
+                fmt::format("launch of '{}'", entry_name));
+  if (parameters.size() != entry.info.parameter_bytes)
+    return fail(fmt::format("{} bytes of parameters, expected {}", parameters.size(), entry.info.parameter_bytes),
+                fmt::format("launch of '{}'", entry_name));
+
+  Launch launch;
+  launch.image = &image;
+  launch.entry = &entry;
+  launch.memory = image.memory;
+  launch.shape = shape;
+  launch.explicit_cluster = required[0] || shape.cluster.count() > 1;
+  launch.options = options;
+  launch.options.threads = static_cast<unsigned>(std::clamp<uint64_t>(
+      options.threads, 1, std::min<uint64_t>(shape.grid.count() / shape.cluster.count(), kMostThreads)));
+  if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
+  launch.checked = options.checks != kCheckNone || !lines.empty();
+  if (!lines.empty()) watch(launch, lines);
+  if (options.only_checked_line) {
+    launch.checked_places.resize(image.sites.size());
+    for (uint32_t pc = 0; pc < launch.checked_places.size(); ++pc)
+      launch.checked_places[pc] = line_of(image, pc) == options.only_checked_line;
+  }
+  launch.parameters.resize(parameters.size());
+  if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
+  lay_out_shared(launch);
+  if (options.checks & kCheckBounds) launch.held = &held_addresses(image, entry);
+  if (image.uses_grid_workspace) {
+    auto workspace = image.memory->allocate(kGridWorkspaceBytes, "workspace of the grid", 256);
+    if (!workspace) return tl::unexpected(workspace.error());
+    launch.grid_workspace = *workspace;
+    std::memset(image.memory->bytes + (*workspace - kGlobalBase), 0, kGridWorkspaceBytes);
+    std::memset(image.memory->shadow + (*workspace - kGlobalBase), 0xff, kGridWorkspaceBytes);
+  }
+  if (options.checks & kCheckOutputs) launch.outputs = std::make_unique<UndefinedOutputs>(image.codes.size());
+  if (options.checks & kCheckRaces) {
+    const ObjectTable& table = image.memory->table;
+    const bool parallel = launch.options.threads > 1;
+    launch.order = std::make_unique<LaunchOrder>(static_cast<uint32_t>(shape.cluster.count()), parallel);
+    const uint64_t heap_bytes = image.uses_heap ? kHeapHistoryBytes : 0;
+    launch.history =
+        std::make_unique<AccessHistory>((table.granules.size() << table.granule_shift) + heap_bytes, parallel);
+  }
+
+  launch.hang.start(launch.options.threads);
+  std::vector<std::thread> helpers;
+  helpers.reserve(launch.options.threads);
+  for (unsigned i = 1; i < launch.options.threads; ++i) {
+    auto helper = try_thread([&, i] { guarded_work(launch, i); });
+    if (!helper) {  // a limit on threads or memory: fewer do it
+      for (unsigned missing = i; missing < launch.options.threads; ++missing)
+        launch.hang.stuck_at[missing] = ~uint64_t{0};
+      break;
+    }
+    helpers.push_back(std::move(*helper));
+  }
+  guarded_work(launch, 0);
+  for (std::thread& helper : helpers) helper.join();
+  if (launch.failure) {
+    if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
+    launch.failure->where = fmt::format("launch of '{}'", entry_name);
+    return tl::unexpected(*launch.failure);
+  }
+  if (options.checks & kCheckLeaks) note_leaks(launch);
+  if (launch.outputs) note_undefined_outputs(launch);
+  if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
+
+  WatchedOutcome watched;
+  Outcome& outcome = watched.outcome;
+  std::stable_sort(launch.faults.begin(), launch.faults.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
+  std::stable_sort(launch.notes.begin(), launch.notes.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (auto& [number, fault] : launch.notes) outcome.notes.push_back(std::move(fault));
+  outcome.statistics = launch.statistics;
+  for (const std::string& text : launch.printed.calls) outcome.output += text;
+  outcome.lost_prints = launch.printed.lost_calls;
+  outcome.lost_print_bytes = launch.printed.lost_bytes;
+  for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));
+  return watched;
+}
+
+Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                                  std::span<const std::byte> parameters, std::span<const uint32_t> lines,
+                                  const LaunchOptions& options) {
+  return guarded([&] { return unguarded_launch(program, entry_name, wanted, parameters, lines, options); });
+}
+
+// The parameters as one buffer.
+Result<std::vector<std::byte>> packed(const Program& program, std::string_view entry_name,
+                                      std::span<const Argument> arguments) {
+  auto entry = program.entry(entry_name);
+  if (!entry) return tl::unexpected(entry.error());
+  auto where = fmt::format("launch of '{}'", entry_name);
+  if (arguments.size() != entry->parameters.size())
+    return fail(fmt::format("{} arguments, expected {}", arguments.size(), entry->parameters.size()), where);
+  std::vector<std::byte> bytes(entry->parameter_bytes);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const EntryParameter& parameter = entry->parameters[i];
+    if (arguments[i].bytes.size() != parameter.size_bytes)
+      return fail(fmt::format("argument {} has {} bytes, parameter '{}' has {}", i, arguments[i].bytes.size(),
+                              parameter.name, parameter.size_bytes),
+                  where);
+    std::copy(arguments[i].bytes.begin(), arguments[i].bytes.end(), bytes.begin() + parameter.offset_bytes);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<Outcome> launch_raw(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                           std::span<const std::byte> parameters, const LaunchOptions& options) {
+  auto run = run_launch(program, entry_name, wanted, parameters, {}, options);
+  if (!run) return tl::unexpected(run.error());
+  return std::move(run->outcome);
+}
+
+Result<Outcome> launch(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                       std::span<const Argument> arguments, const LaunchOptions& options) {
+  const auto bytes = packed(program, entry_name, arguments);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return launch_raw(program, entry_name, shape, *bytes, options);
+}
+
+Result<WatchedOutcome> launch_watched(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                                      std::span<const Argument> arguments, std::span<const uint32_t> lines,
+                                      const LaunchOptions& options) {
+  const auto bytes = packed(program, entry_name, arguments);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return run_launch(program, entry_name, shape, *bytes, lines, options);
+}
+
+Result<uint32_t> parse_checks(std::string_view list) {
+  uint32_t checks = 0;
+  for (size_t begin = 0; begin <= list.size();) {
+    size_t end = std::min(list.find(',', begin), list.size());
+    std::string_view word = list.substr(begin, end - begin);
+    begin = end + 1;
+    if (word == "all")
+      checks |= kCheckAll;
+    else if (word == "standard")
+      checks |= kCheckStandard;
+    else if (word == "none")
+      checks |= kCheckNone;
+    else if (word == "bounds")
+      checks |= kCheckBounds;
+    else if (word == "alignment")
+      checks |= kCheckAlignment;
+    else if (word == "uninitialised")
+      checks |= kCheckUninitialised;
+    else if (word == "races")
+      checks |= kCheckRaces;
+    else if (word == "outputs")
+      checks |= kCheckOutputs;
+    else if (word == "leaks")
+      checks |= kCheckLeaks;
+    else if (word == "stores")
+      checks |= kCheckUninitialisedStores;
+    else if (word == "barriers")
+      checks |= kCheckBarriers;
+    else
+      return fail(
+          fmt::format("unknown check '{}'", word), "",
+          "give standard, all, none, or a list of bounds, alignment, uninitialised, races, barriers, outputs, leaks, "
+          "stores");
+  }
+  return checks;
+}
+
+}  // namespace ptxkit::emulator

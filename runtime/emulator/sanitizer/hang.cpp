@@ -1,0 +1,436 @@
+// See hang.hpp.
+#include "runtime/emulator/sanitizer/hang.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ptxkit::emulator {
+
+namespace {
+
+constexpr uint64_t kFirstSearch = 1u << 20;  // steps of the launch
+constexpr uint64_t kSearchAgain = 1u << 22;  // steps after a search that found a change
+constexpr uint64_t kShareOfSearch = 8;       // of what has run, the part that a search without a result takes
+constexpr size_t kMostAnchors = 32, kMostLooks = 8;
+constexpr uint8_t kReachesExit = 1, kReachesReturn = 2;
+
+Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
+  using ptx::Family;
+  const auto has = [&](std::string_view word) { return instruction.spelling.find(word) != std::string_view::npos; };
+  switch (code.kind) {
+    case Kind::clock:
+      return Effect::unrepeatable;
+    case Kind::call_builtin:
+      return Effect::unknown_memory;
+    case Kind::cluster_arrive:
+    case Kind::cluster_wait:
+      return Effect::unrepeatable;
+    default:
+      break;
+  }
+  switch (ptx::family(instruction.op)) {
+    case Family::arithmetic:
+    case Family::conversion:
+    case Family::comparison:
+    case Family::video:
+    case Family::address:
+    case Family::fence:
+    case Family::policy:
+    case Family::control:
+      return Effect::none;
+    case Family::move:
+      return instruction.op == ptx::Op::activemask ? Effect::unrepeatable : Effect::none;
+    case Family::memory:
+      if (instruction.op != ptx::Op::st) return Effect::none;
+      return has(".async") || has(".bulk") ? Effect::unknown_memory : Effect::memory;
+    case Family::atomic:
+      return has(".async") ? Effect::unknown_memory : Effect::memory;
+    case Family::texture:
+      return instruction.op == ptx::Op::sust || instruction.op == ptx::Op::sured ? Effect::unknown_memory
+                                                                                 : Effect::none;
+    case Family::matrix:
+      switch (instruction.op) {
+        case ptx::Op::mma:
+        case ptx::Op::ldmatrix:
+        case ptx::Op::movmatrix:
+          return Effect::none;
+        case ptx::Op::wmma:
+          return has(".store") ? Effect::unknown_memory : Effect::none;
+        default:
+          return Effect::unknown_memory;
+      }
+    case Family::warp:
+      return code.kind == Kind::collective && !code.aligned ? Effect::none : Effect::unrepeatable;
+    case Family::barrier:
+      return code.kind == Kind::collective || static_cast<Barrier>(code.sub) < Barrier::reduce_and
+                 ? Effect::none
+                 : Effect::unrepeatable;
+    case Family::mbarrier:
+      return has(".test_wait") || has(".try_wait") || has(".pending_count") ? Effect::none : Effect::unknown_memory;
+    case Family::cluster:
+      return instruction.op == ptx::Op::mapa || instruction.op == ptx::Op::getctarank ? Effect::none
+                                                                                      : Effect::unknown_memory;
+    default:
+      return Effect::unknown_memory;
+  }
+}
+
+// From where an exit can be reached, and from where the end of the function.
+void find_ways(const ProgramImage& image, std::vector<uint8_t>& ways) {
+  const auto count = static_cast<uint32_t>(image.codes.size());
+  ways.assign(count, 0);
+  const auto at = [&](uint32_t pc) { return pc < count ? ways[pc] : uint8_t{kReachesExit | kReachesReturn}; };
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (uint32_t pc = count; pc-- > 0;) {
+      const Code& code = image.codes[pc];
+      uint8_t reached = 0;
+      bool goes_on = code.guard != kNoRef;
+      switch (code.kind) {
+        case Kind::branch:
+          reached |= at(code.target);
+          break;
+        case Kind::branch_table:
+          for (const uint32_t target : image.tables[code.target]) reached |= at(target);
+          if (image.tables[code.target].empty()) reached |= kReachesExit;
+          break;
+        case Kind::ret:
+          reached |= kReachesReturn;
+          break;
+        case Kind::exit:
+        case Kind::trap:
+        case Kind::breakpoint:
+        case Kind::unsupported:
+          reached |= kReachesExit;
+          break;
+        case Kind::call: {
+          const FunctionImage& callee = image.functions[image.calls[code.target].function];
+          reached |= callee.has_body ? uint8_t(at(callee.first_code) & kReachesExit) : kReachesExit;
+          goes_on = true;
+          break;
+        }
+        case Kind::call_indirect:
+          reached |= kReachesExit;
+          goes_on = true;
+          break;
+        default:
+          goes_on = true;
+      }
+      if (goes_on) reached |= at(pc + 1);
+      changes |= (reached & ~ways[pc]) != 0;
+      ways[pc] |= reached;
+    }
+  }
+}
+
+void prepare(Launch& launch) {
+  std::call_once(launch.hang.prepared, [&] {
+    const ProgramImage& image = *launch.image;
+    launch.hang.effects.reserve(image.codes.size());
+    for (size_t pc = 0; pc < image.codes.size(); ++pc) {
+      const CodeSite& site = image.sites[pc];
+      const auto& instructions = image.module->functions[site.function].instructions;
+      launch.hang.effects.push_back(site.instruction < instructions.size()
+                                        ? effect_of(instructions[site.instruction], image.codes[pc])
+                                        : Effect::none);
+    }
+    find_ways(image, launch.hang.ways);
+  });
+}
+
+bool can_end(const Launch& launch, const Fragment& fragment) {
+  uint8_t ways = launch.hang.ways[fragment.pc];
+  for (const Frame* frame = fragment.frame; frame; frame = frame->caller) {
+    if (ways & kReachesExit) return true;
+    if (!(ways & kReachesReturn)) return false;
+    if (!frame->caller) return true;
+    ways = launch.hang.ways[frame->return_pc];
+  }
+  return true;
+}
+
+// What the lanes of a fragment do next depends on this, on memory, and on nothing else.
+std::vector<uint8_t> state_of(const Warp& warp, const Fragment& fragment) {
+  std::vector<uint8_t> state;
+  const auto put = [&](const void* data, size_t size_bytes) {
+    const size_t begin = state.size();
+    state.resize(begin + size_bytes);
+    std::memcpy(state.data() + begin, data, size_bytes);
+  };
+  const uint32_t mask = fragment.mask, carry = warp.carry & mask;
+  put(&carry, sizeof carry);
+  for (const Frame* frame = fragment.frame; frame; frame = frame->caller) {
+    put(&frame->function, sizeof frame->function);
+    put(&frame->return_pc, sizeof frame->return_pc);
+    put(&frame->local_base, sizeof frame->local_base);
+    const auto& registers =
+        warp.cta->launch->image->module
+            ->functions[static_cast<size_t>(frame->function - warp.cta->launch->image->functions.data())]
+            .registers;
+    for (const auto& [slot, id] : frame->function->slots) {
+      const uint8_t* const values = frame->values + size_t{slot} * kUnitBytes;
+      if (registers[id].type == ptx::Type::pred) {
+        uint32_t lanes;
+        std::memcpy(&lanes, values, sizeof lanes);
+        lanes &= mask;
+        put(&lanes, sizeof lanes);
+        continue;
+      }
+      const size_t bytes = std::max<size_t>(2, ptx::byte_width(registers[id].type));
+      if (mask == kFull)
+        put(values, bytes * kLanes);
+      else
+        for_lanes(mask, [&](unsigned lane) { put(values + lane * bytes, bytes); });
+    }
+  }
+  return state;
+}
+
+uint32_t waiting_lanes(const Warp& warp) {
+  uint32_t lanes = 0;
+  for (const Fragment& each : warp.fragments)
+    if (each.wait != Wait::none) lanes |= each.mask;
+  return lanes;
+}
+
+std::string look_text(Warp& warp, const Look& look) {
+  Fault place;
+  name_object(warp, look.space, look.address, place);
+  return fmt::format("{} (line {})",
+                     place.object.empty() ? fmt::format("{:#x}", look.address)
+                                          : fmt::format("'{}' + {}", place.object, place.object_offset),
+                     line_of(*warp.cta->launch->image, look.pc));
+}
+
+// "reads 'flag' + 0 (line 12)"; empty where the cycle reads no memory.
+std::string looks_text(Warp& warp) {
+  std::string text;
+  for (const Look& look : warp.search->cycle_looks) text += (text.empty() ? "" : ", ") + look_text(warp, look);
+  return text;
+}
+
+struct Stuck {
+  Warp* warp = nullptr;
+  bool waits = false;
+  uint32_t pc = 0, lanes = 0;
+};
+
+std::vector<Stuck> stuck_lanes(const std::vector<Cta*>& running) {
+  std::vector<Stuck> all;
+  for (Cta* cta : running)
+    for (auto& warp : cta->warps) {
+      if (!warp->live) continue;
+      const uint32_t cycling = warp->search ? warp->search->cycling() & warp->live & ~waiting_lanes(*warp) : 0;
+      if (cycling) {
+        const auto& looks = warp->search->cycle_looks;
+        all.push_back({warp.get(), false, looks.empty() ? warp->search->pc : looks.front().pc, cycling});
+      }
+      for (const Fragment& each : warp->fragments)
+        if (each.wait != Wait::none) all.push_back({warp.get(), true, each.pc, each.mask});
+    }
+  std::stable_sort(all.begin(), all.end(), [](const Stuck& x, const Stuck& y) { return x.waits < y.waits; });
+  return all;
+}
+
+bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
+  constexpr size_t kMostListed = 6;
+  const std::vector<Stuck> all = stuck_lanes(running);
+  if (all.empty() || all.front().waits) return false;  // nobody runs: report_deadlock says more
+  const Stuck& first = all.front();
+  Warp& warp = *first.warp;
+  std::string message = fmt::format(
+      "lanes {:#010x} of warp {} come back to line {} with the same registers, and no thread changes memory",
+      first.lanes, warp.index, line_of(*launch.image, warp.search->pc));
+  if (const std::string looks = looks_text(warp); !looks.empty()) message += "; they wait for " + looks;
+  std::string others;
+  for (size_t i = 1; i < all.size() && i <= kMostListed; ++i) {
+    const auto& id = all[i].warp->cta->id;
+    others += fmt::format("{}block ({},{},{}) warp {} lanes {:#010x} {} {}", others.empty() ? "" : "; ", id[0], id[1],
+                          id[2], all[i].warp->index, all[i].lanes, all[i].waits ? "wait at" : "loop at",
+                          where_text(launch, all[i].pc));
+  }
+  if (all.size() > kMostListed + 1) others += fmt::format("; and {} more", all.size() - kMostListed - 1);
+  if (!others.empty()) message += "; elsewhere: " + others;
+  FaultDetail detail{.kind = FaultKind::endless_loop,
+                     .message = std::move(message),
+                     .lane = static_cast<unsigned>(std::countr_zero(first.lanes))};
+  if (!warp.search->cycle_looks.empty()) {
+    const Look& look = warp.search->cycle_looks.front();
+    detail.has_address = true;
+    detail.space = look.space;
+    detail.address = look.address;
+  }
+  // The other side of the wait, in another loop before what only waits.
+  if (all.size() > 1) {
+    const auto elsewhere =
+        std::find_if(all.begin() + 1, all.end(), [&](const Stuck& each) { return each.pc != first.pc; });
+    const Stuck& other = elsewhere != all.end() ? *elsewhere : all[1];
+    detail.has_other = true;
+    detail.other_cta = other.warp->cta->turn;
+    detail.other_pc = other.pc;
+    detail.other_warp = other.warp->index;
+    detail.other_lane = static_cast<uint32_t>(std::countr_zero(other.lanes));
+    detail.other_message = other.waits ? "waits here" : "loops here";
+  }
+  warp.pc = first.pc;
+  report(warp, std::move(detail));
+  return true;
+}
+
+}  // namespace
+
+void CycleSearch::forget() {
+  anchors.clear();
+  quiet = at_barriers = 0;
+  looks.clear();
+  cycle_looks.clear();
+  pc = 0xffffffff;
+}
+
+void HangSearch::start(unsigned worker_count) {
+  next = kFirstSearch;
+  gap = kFirstSearch;
+  workers = worker_count;
+  stuck_at = std::make_unique<std::atomic<uint64_t>[]>(worker_count);
+}
+
+void schedule_search(Launch& launch, uint64_t total) {
+  HangSearch& hang = launch.hang;
+  if (total < hang.next.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(launch.mutex);
+  if (total < hang.next) return;
+  if (hang.active) {
+    hang.active = false;
+    hang.gap = 2 * hang.gap;
+    hang.next = total + hang.gap;
+    return;
+  }
+  prepare(launch);
+  ++hang.version;
+  hang.next = total + std::max(kFirstSearch, total) / kShareOfSearch;
+  hang.active = true;
+}
+
+void note_change(Cta& cta) {
+  HangSearch& hang = cta.launch->hang;
+  if (!cta.searched) return;
+  cta.searched = false;
+  hang.idle_steps.store(0, std::memory_order_relaxed);
+  const std::lock_guard lock(cta.launch->mutex);
+  ++hang.version;
+  if (!hang.active) return;
+  hang.active = false;
+  hang.gap = kFirstSearch;
+  hang.next = cta.launch->steps + kSearchAgain;
+}
+
+void note_private_change(Warp& warp) {
+  if (warp.search) warp.search->forget();
+}
+
+void note_look(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses) {
+  if (!warp.search) return;
+  auto& looks = warp.search->looks;
+  if (looks.size() >= kMostLooks || code.space == ptx::Space::local || code.space == ptx::Space::param ||
+      code.space == ptx::Space::constant)
+    return;
+  const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+  if (std::ranges::find(looks, warp.pc, &Look::pc) == looks.end())
+    looks.push_back(
+        {warp.pc, lane, code.space == ptx::Space::shared_cluster ? ptx::Space::shared : code.space, addresses[lane]});
+}
+
+void note_label(Warp& warp, const Fragment& fragment, uint32_t pc) {
+  CycleSearch& search = *warp.search;
+  if ((fragment.mask & ~search.cycling()) == 0) return;
+  auto anchor = std::ranges::find(search.anchors, fragment.mask, &Anchor::mask);
+  if (anchor == search.anchors.end()) {
+    if (search.anchors.size() >= kMostAnchors) search.anchors.erase(search.anchors.begin());
+    anchor = search.anchors.emplace(search.anchors.end());
+    anchor->mask = fragment.mask;
+  } else if (anchor->pc == pc && anchor->state == state_of(warp, fragment)) {
+    (anchor->barriers == search.barriers ? search.quiet : search.at_barriers) |= fragment.mask;
+    if (search.pc == 0xffffffff) {
+      search.pc = pc;
+      search.cycle_looks = search.looks;
+    }
+    return;
+  }
+  if (anchor->pc != 0xffffffff && ++anchor->labels < anchor->limit) return;
+  anchor->pc = pc;
+  anchor->labels = 0;
+  anchor->limit *= 2;
+  anchor->barriers = search.barriers;
+  anchor->state = state_of(warp, fragment);
+  search.looks.clear();
+}
+
+void note_collective(Warp& warp, const Code&, uint32_t members) {
+  // Lanes whose values come from lanes that may be elsewhere the next time prove nothing on their own.
+  std::erase_if(warp.search->anchors,
+                [&](const Anchor& each) { return (each.mask & members) && (members & warp.live & ~each.mask); });
+}
+
+bool begin_searched_turn(Warp& warp) {
+  Launch& launch = *warp.cta->launch;
+  if (!warp.search) warp.search = std::make_unique<CycleSearch>();
+  const uint64_t version = launch.hang.version;
+  if (warp.search->version != version) {
+    warp.search->forget();
+    warp.search->version = version;
+  }
+  for (const Fragment& each : warp.fragments) {
+    if (can_end(launch, each)) continue;
+    warp.pc = each.pc;
+    report(warp, {.kind = FaultKind::endless_loop,
+                  .message = "the kernel never ends: no path leads from here to an exit",
+                  .lane = static_cast<unsigned>(std::countr_zero(each.mask))});
+    launch.stop = true;
+    return false;
+  }
+  return true;
+}
+
+bool is_stuck(Cta& cta, LetTimeOut let_time_out) {
+  const uint64_t version = cta.launch->hang.version;
+  bool passes_barriers = false, polls = false;
+  for (auto& warp : cta.warps)
+    if (warp->live && warp->search) passes_barriers |= (warp->search->at_barriers & warp->live) != 0;
+  for (auto& warp : cta.warps) {
+    if (!warp->live) continue;
+    const bool is_current = warp->search && warp->search->version == version;
+    const uint32_t cycling = is_current ? warp->search->cycling() : 0;
+    if (warp->live & ~cycling & ~(passes_barriers ? 0 : waiting_lanes(*warp))) return false;
+    for (const Fragment& each : warp->fragments) polls |= each.wait == Wait::mbarrier;
+  }
+  return !polls || !let_time_out(cta);
+}
+
+void consider_hang(Launch& launch, unsigned worker, const std::vector<Cta*>& running, LetTimeOut let_time_out) {
+  HangSearch& hang = launch.hang;
+  const uint64_t version = hang.version;
+  if (!std::ranges::all_of(running, [&](Cta* cta) { return is_stuck(*cta, let_time_out); })) return;
+  const std::lock_guard lock(launch.hang_mutex);
+  if (!hang.active || hang.version != version || launch.stop) return;
+  hang.stuck_at[worker] = version + 1;
+  for (unsigned i = 0; i < hang.workers; ++i)
+    if (hang.stuck_at[i] != version + 1 && hang.stuck_at[i] != ~uint64_t{0}) return;
+  if (report_hang(launch, running)) launch.stop = true;
+}
+
+bool is_idle(Launch& launch, Warp& warp) {
+  const uint64_t idle = launch.hang.idle_steps.load(std::memory_order_relaxed);
+  if (launch.options.max_idle_steps == 0 || idle < launch.options.max_idle_steps) return false;
+  if (!launch.stop.exchange(true) && !warp.fragments.empty())
+    report(warp,
+           {.kind = FaultKind::no_progress,
+            .message = fmt::format("{} warp instructions in a row stored nothing to memory that other threads see: an "
+                                   "endless loop, or a long computation that needs a higher limit (max_idle_steps, "
+                                   "--max-idle-steps)",
+                                   launch.options.max_idle_steps),
+            .lane = static_cast<unsigned>(std::countr_zero(warp.fragments.front().mask))});
+  return true;
+}
+
+}  // namespace ptxkit::emulator

@@ -1,0 +1,235 @@
+#include "runtime/launch/differential.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "runtime/driver/context.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/generated_bytes.hpp"
+#include "runtime/launch/object_spec.hpp"
+#include "runtime/launch/roomy_launch.hpp"
+
+namespace ptxkit {
+
+using rules::Differential;
+
+namespace {
+
+// One as expected, one by chance, two against every expectation.
+struct Schedule {
+  uint64_t seed;
+  bool is_adversarial;
+  std::string_view name;
+};
+constexpr Schedule kSchedules[] = {{0, false, "with the warps in order"},
+                                   {1, false, "in schedule random:1"},
+                                   {1, true, "in schedule adversarial:1"},
+                                   {2, true, "in schedule adversarial:2"}};
+constexpr uint64_t kMaxSteps = 2'000'000;
+constexpr uint64_t kMaxGrownBytes = 4 << 20;
+constexpr int kHighestLevel = 4;  // of the driver's compiler
+
+Differential not_run(std::string why) { return {Differential::Outcome::not_run, std::move(why)}; }
+
+struct Run {
+  std::vector<std::byte> memory;  // of all buffers, one after the other
+  std::string trouble;            // why it did not come to its end
+  bool has_died = false;          // of a fault on a GPU, which took the context with it
+};
+
+Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+             const Schedule& schedule) {
+  Run run;
+  emulator::Device device;
+  const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
+  if (!generated) return {{}, generated.error().message()};
+  const auto emulated = emulate(device, module, kernel, *generated,
+                                {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
+                                 .schedule_seed = schedule.seed,
+                                 .adversarial = schedule.is_adversarial,
+                                 .max_steps = kMaxSteps});
+  if (!emulated) return {{}, emulated.error().message()};
+  const emulator::Outcome& outcome = emulated->outcome;
+  if (!outcome.ok()) return {{}, "the kernel faults on the generated inputs: " + outcome.faults.front().message};
+  size_t number = 0;
+  for (const GeneratedBuffer* buffer : all_buffers(*generated)) {
+    const emulator::Address address = emulated->addresses[number++];
+    if (buffer->bytes.empty()) continue;
+    const size_t at = run.memory.size();
+    run.memory.resize(at + buffer->bytes.size());
+    if (auto read = device.read(address, std::span(run.memory).subspan(at)); !read) return {{}, read.error().message()};
+  }
+  return run;
+}
+
+// Whether its results are no two machines' business: .approx and .full, and what is approximate without saying so.
+bool is_approximate(const ptx::Function& kernel) {
+  return std::ranges::any_of(kernel.instructions, [](const ptx::Instruction& instruction) {
+    return instruction.spelling.find(".approx") != std::string_view::npos ||
+           instruction.spelling.find(".full") != std::string_view::npos || instruction.op == ptx::Op::tanh ||
+           instruction.op == ptx::Op::ex2;
+  });
+}
+
+// What lies behind the buffers of a launch on a GPU.
+class GpuBuffers {
+ public:
+  GpuBuffers(const driver::ContextPointer& context, const driver::Stream& stream, uint32_t address_bytes)
+      : context_(context), stream_(stream), address_bytes_(address_bytes) {}
+
+  // PlaceBuffer of argument_of().
+  Result<std::vector<std::byte>> operator()(const GeneratedBuffer& buffer) {
+    if (!buffer.object.empty()) {
+      const auto spec = parse_object_spec(buffer.object);
+      if (!spec) return tl::unexpected(spec.error());
+      auto object = GpuObject::create(context_, *spec, buffer.bytes, stream_);
+      if (!object) return tl::unexpected(object.error());
+      auto value = object->value();
+      placed_.push_back({std::move(*object), buffer.bytes.size()});
+      return value;
+    }
+    auto memory = driver::DeviceMemory::allocate(context_, buffer.bytes.size());
+    if (!memory) return tl::unexpected(memory.error());
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(buffer.bytes.data());
+    if (auto done = memory->upload({bytes, buffer.bytes.size()}, stream_); !done) return tl::unexpected(done.error());
+    const uint64_t address = memory->handle();
+    placed_.push_back({std::move(*memory), buffer.bytes.size()});
+    return address_value(address, address_bytes_);
+  }
+
+  // A variable of the kernel's module that is given bytes, or stands for an object.
+  Result<void> set(const driver::Kernel& kernel, const GeneratedParameter& variable) {
+    const auto value = argument_of(variable, std::ref(*this));
+    if (!value) return tl::unexpected(value.error());
+    if (!variable.buffers.empty())
+      return std::get<GpuObject>(placed_.back().memory).bind(kernel.handle(), variable.name);
+    auto done = kernel.write_variable(stream_, variable.name, *value);
+    return done ? stream_.wait() : done;  // `value` is read until then
+  }
+
+  // What they hold, one after the other; done once the stream has been waited for.
+  Result<void> download(std::vector<std::byte>& into) const {
+    size_t size_bytes = 0;
+    for (const Placed& each : placed_) size_bytes += each.size_bytes;
+    into.resize(size_bytes);
+    size_t at = 0;
+    Result<void> done;
+    for (const Placed& each : placed_) {
+      const std::span bytes = std::span(into).subspan(at, each.size_bytes);
+      at += each.size_bytes;
+      if (bytes.empty() || !done) continue;
+      if (const auto* object = std::get_if<GpuObject>(&each.memory))
+        done = object->download(bytes, stream_);
+      else
+        done = std::get<driver::DeviceMemory>(each.memory)
+                   .download({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}, stream_);
+    }
+    return done;
+  }
+
+ private:
+  struct Placed {
+    std::variant<driver::DeviceMemory, GpuObject> memory;
+    size_t size_bytes;
+  };
+  const driver::ContextPointer& context_;
+  const driver::Stream& stream_;
+  uint32_t address_bytes_;
+  std::vector<Placed> placed_;
+};
+
+Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
+               const flow::LaunchFacts* facts, int level) {
+  const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
+  if (!generated) return {{}, generated.error().message()};
+  auto stream = driver::Stream::create(context);
+  if (!stream) return {{}, stream.error().message()};
+  auto loaded =
+      driver::Kernel::load_unverified(context, std::string(module.text), {std::string(kernel.name), 0, {}}, level);
+  if (!loaded) return {{}, loaded.error().message()};
+  GpuBuffers buffers(context, *stream, generated->address_bytes);
+  std::vector<std::vector<std::byte>> arguments;
+  for (const GeneratedParameter& parameter : generated->parameters) {
+    auto value = argument_of(parameter, std::ref(buffers));
+    if (!value) return {{}, value.error().message()};
+    arguments.push_back(std::move(*value));
+  }
+  for (const GeneratedParameter& variable : generated->variables)
+    if (auto set = buffers.set(*loaded, variable); !set) return {{}, set.error().message()};
+  const auto axes = [](const emulator::Dim3& dim) { return std::array{dim.x, dim.y, dim.z}; };
+  const emulator::LaunchShape& shape = generated->shape;
+  auto done = loaded->launch_unchecked(
+      *stream, {axes(shape.grid), axes(shape.block), shape.dynamic_shared_bytes, axes(shape.cluster)}, arguments);
+  if (done) done = stream->wait();
+  Run run;
+  if (done) done = buffers.download(run.memory);
+  if (done) done = stream->wait();
+  if (!done) {
+    run.trouble = done.error().message();
+    run.has_died = true;
+  }
+  return run;
+}
+
+std::string first_difference(const Run& a, std::string_view where_a, const Run& b, std::string_view where_b) {
+  const auto [left, right] = std::mismatch(a.memory.begin(), a.memory.end(), b.memory.begin());
+  return fmt::format("byte {} of the buffers is {} {} and {} {}", left - a.memory.begin(), std::to_integer<int>(*left),
+                     where_a, std::to_integer<int>(*right), where_b);
+}
+
+}  // namespace
+
+Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
+  // The primary context is the process's only one: nothing runs after a fault.
+  static std::atomic<bool> context_is_lost = false;
+  if (context_is_lost) return not_run("the GPU's context died of an earlier kernel");
+  const ptx::Function& function = module.functions[kernel];
+  auto opened = driver::Driver::open();
+  if (!opened) return not_run(opened.error().error.what);
+  const char* chosen = std::getenv("PTXKIT_DEVICE");
+  const auto context = driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
+  if (!context) return not_run(context.error().message());
+  const bool holds_emulator = !is_approximate(function);
+  Run first = run_once(module, function, facts, kSchedules[0]);
+  if (!first.trouble.empty()) return not_run(first.trouble);
+  std::string first_place = "on the emulator";
+  for (int level = 0; level <= kHighestLevel; ++level) {
+    Run run = run_on_gpu(*context, module, function, facts, level);
+    const std::string place = fmt::format("on {} at level {}", (*context)->info().name, level);
+    if (run.has_died) context_is_lost = true;
+    if (!run.trouble.empty() && !run.has_died) return not_run(run.trouble);
+    if (run.has_died)
+      return {Differential::Outcome::different,
+              fmt::format("it runs {} and fails {}: {}", first_place, place, run.trouble)};
+    if (level == 0 && !holds_emulator) {
+      first = std::move(run);
+      first_place = place;
+    } else if (run.memory != first.memory) {
+      return {Differential::Outcome::different, first_difference(first, first_place, run, place)};
+    }
+  }
+  return {Differential::Outcome::same, fmt::format("{}levels 0 to {} of {}", holds_emulator ? "the emulator and " : "",
+                                                   kHighestLevel, (*context)->info().name)};
+}
+
+Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
+  std::optional<Run> first;
+  for (const Schedule& schedule : kSchedules) {
+    Run run = run_once(module, module.functions[kernel], facts, schedule);
+    if (!run.trouble.empty()) return not_run(run.trouble);
+    if (!first) {
+      first = std::move(run);
+    } else if (first->memory != run.memory) {
+      return {Differential::Outcome::different, first_difference(*first, kSchedules[0].name, run, schedule.name)};
+    }
+  }
+  return {Differential::Outcome::same, fmt::format("{} schedules on the emulator", std::size(kSchedules))};
+}
+
+}  // namespace ptxkit

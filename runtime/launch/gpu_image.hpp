@@ -1,0 +1,40 @@
+// Textures and surfaces of a GPU: what the emulator's are, made by the driver.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/driver/context.hpp"
+#include "runtime/launch/image_spec.hpp"
+
+namespace ptxkit {
+
+// A CUDA array with an object that reads or writes it; of a buffer, device memory.
+class GpuImage {
+ public:
+  // `texels` lie as the emulator has them: x first, then y, then z or the layer.
+  static Result<GpuImage> create(driver::ContextPointer context, const ImageSpec& spec,
+                                 std::span<const std::uint8_t> texels, const driver::Stream& stream);
+  GpuImage(GpuImage&& other) noexcept;
+  GpuImage& operator=(GpuImage&&) = delete;
+  ~GpuImage();
+
+  std::uint64_t handle() const { return handle_; }
+  // Makes a .texref or .surfref of a module stand for it.
+  Result<void> bind(driver::CuModule module, const std::string& name) const;
+  // After the stream has been waited for.
+  Result<void> download(std::span<std::uint8_t> texels, const driver::Stream& stream) const;
+
+ private:
+  GpuImage(driver::ContextPointer context, const ImageSpec& spec) : context_(std::move(context)), spec_(spec) {}
+  Result<void> copy(driver::CuBoxSide host, bool to_array, const driver::Stream& stream) const;
+
+  driver::ContextPointer context_;
+  ImageSpec spec_;
+  driver::CuArray array_ = nullptr;
+  std::optional<driver::DeviceMemory> memory_;
+  std::uint64_t handle_ = 0;
+};
+
+}  // namespace ptxkit

@@ -1,0 +1,15 @@
+// A tensor map as a GPU wants it: opaque bytes that the driver makes.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/driver/context.hpp"
+#include "runtime/emulator/tensor_map.hpp"
+
+namespace ptxkit {
+
+// The 128 bytes that a kernel takes for `map`. Errors: a driver before CUDA 12, a map that it refuses.
+Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context, const emulator::TensorMap& map);
+
+}  // namespace ptxkit

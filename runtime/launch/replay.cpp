@@ -1,0 +1,240 @@
+#include "runtime/launch/replay.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/witness_visit.hpp"
+#include "support/plural.hpp"
+#include "support/saturating.hpp"
+
+namespace ptxkit {
+namespace {
+
+using rules::Witness;
+
+constexpr unsigned kVariants = kSearching + 10;
+constexpr uint64_t kMaxSteps = 500'000;
+constexpr size_t kMaxFaults = 1000;  // the one that is looked for may be behind many
+constexpr uint32_t kLargestBlock = 1024, kWarp = 32;
+constexpr uint64_t kLargestGrownBytes = 64 << 20;
+constexpr unsigned kGrowths = 6;  // of the buffers of one launch
+
+std::string_view dynamic_rule(std::string_view rule) {
+  return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
+}
+
+// Whether a fault is what a finding foretells. One race has three rules, after who the two threads are: two of a block,
+// two lanes of a warp (F050), two of a grid.
+bool is_foretold(std::string_view finding, std::string_view fault) {
+  static constexpr std::string_view kRaces[] = {"F036", "F042", "F050"};
+  const auto is_race = [](std::string_view rule) { return std::ranges::find(kRaces, rule) != std::end(kRaces); };
+  return dynamic_rule(finding) == fault || (is_race(finding) && is_race(fault));
+}
+
+// What looks for the faults of a rule, and for no others. Of 0 nothing needs to look: the emulator cannot go on.
+uint32_t check_of(std::string_view rule) {
+  static constexpr std::pair<std::string_view, uint32_t> kChecks[] = {
+      {"F025", emulator::kCheckBounds},        {"F026", emulator::kCheckBounds},
+      {"F029", emulator::kCheckBounds},        {"F036", emulator::kCheckRaces},
+      {"F037", emulator::kCheckBarriers},      {"F042", emulator::kCheckRaces},
+      {"F050", emulator::kCheckRaces},         {"F051", emulator::kCheckAlignment},
+      {"F054", emulator::kCheckBounds},        {"F055", emulator::kCheckBounds},
+      {"F060", emulator::kCheckUninitialised}, {"F067", emulator::kCheckBarriers},
+      {"F071", emulator::kCheckUninitialised}, {"F085", emulator::kCheckBarriers}};
+  const auto* const found =
+      std::ranges::find(kChecks, dynamic_rule(rule), &std::pair<std::string_view, uint32_t>::first);
+  return found == std::end(kChecks) ? 0 : found->second;
+}
+
+// A block that has the witness's threads, where nothing fixes it: along x whole warps, or, where those are more than
+// the kernel takes, no more than needed.
+void take_threads(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                  emulator::LaunchShape& shape) {
+  if (kernel.attributes.req_ntid[0] || (facts != nullptr && facts->block[0])) return;
+  const auto extent = [&](unsigned d) {
+    return std::max(witness.tid[d].value_or(0), witness.other_tid[d].value_or(0)) + 1;
+  };
+  const auto& most = kernel.attributes.max_ntid;
+  const uint64_t limit =
+      most[0] ? saturating_product(most[0], std::max(most[1], 1u), std::max(most[2], 1u)) : kLargestBlock;
+  emulator::Dim3 block{std::max(shape.block.x, (extent(0) + kWarp - 1) / kWarp * kWarp),
+                       std::max(shape.block.y, extent(1)), std::max(shape.block.z, extent(2))};
+  if (block.count() > limit) block.x = extent(0);
+  if (block.count() <= limit) shape.block = block;
+}
+
+void take_bytes(const Witness& witness, GeneratedLaunch& launch) {
+  for (GeneratedParameter& parameter : launch.parameters)
+    for (GeneratedBuffer& buffer : parameter.buffers) std::ranges::fill(buffer.bytes, std::byte{*witness.loaded_byte});
+}
+
+bool is_thread_of(const Witness& witness, const emulator::Fault& fault) {
+  for (unsigned d = 0; d < 3; ++d) {
+    if (!witness.tid[d] || *witness.tid[d] != fault.thread.thread[d]) return false;
+  }
+  return true;
+}
+
+// The fault that `finding` foretells, and how it compares with the witness.
+std::string text_of(const emulator::Fault& fault, const Witness* witness) {
+  const auto& [block, thread] = fault.thread;
+  std::string text = fmt::format("{}, thread ({},{},{}) of block ({},{},{})", fault.message, thread[0], thread[1],
+                                 thread[2], block[0], block[1], block[2]);
+  if (witness == nullptr) return text;
+  const bool has_thread = is_thread_of(*witness, fault);
+  const bool has_offset =
+      witness->address && !fault.object.empty() && static_cast<uint64_t>(fault.object_offset) == *witness->address;
+  if (has_thread || has_offset)
+    text += fmt::format(": the witness's {}{}{}", has_thread ? "thread" : "", has_thread && has_offset ? " and " : "",
+                        has_offset ? "address" : "");
+  return text;
+}
+
+std::string text_of_other(const emulator::Fault& fault) {
+  return fmt::format("in line {}: {}", fault.site.line, fault.message);
+}
+
+bool names_two(const Witness& witness) { return witness.other_tid[0] || witness.other_tid[1] || witness.other_tid[2]; }
+
+// What launches show of a finding.
+struct Shown {
+  std::optional<emulator::Fault> fault;        // the one that is looked for
+  std::optional<emulator::Fault> other_first;  // that ended a launch
+  bool has_reached = false;                    // its line was executed
+  unsigned as_foretold_count = 0;              // launches without a fault that came to it as the witness says
+};
+
+// The finding that is run, and what was learned of its launches.
+class Replayer {
+ public:
+  Replayer(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+           std::string_view rule, const rules::Finding& finding)
+      : module_(module),
+        kernel_(kernel),
+        facts_(facts),
+        rule_(rule),
+        finding_(finding),
+        lines_(lines_to_watch(module, rule, finding)) {}
+
+  rules::Replay run();
+
+ private:
+  const Witness* witness() const { return finding_.witness ? &*finding_.witness : nullptr; }
+  Result<void> look(GeneratedLaunch launch, bool has_witness_bytes);
+  Result<EmulatedLaunch> emulated(const GeneratedLaunch& launch, bool only) const;
+  void take(const EmulatedLaunch& run);
+
+  const ptx::Module& module_;
+  const ptx::Function& kernel_;
+  const flow::LaunchFacts* facts_;
+  std::string_view rule_;
+  const rules::Finding& finding_;
+  std::vector<uint32_t> lines_;
+  std::vector<Growth> growths_;
+  Shown shown_;
+};
+
+Result<EmulatedLaunch> Replayer::emulated(const GeneratedLaunch& launch, bool only) const {
+  emulator::Device device;
+  emulator::LaunchOptions options;
+  options.max_steps = kMaxSteps;
+  options.max_faults = kMaxFaults;
+  options.checks = emulator::kCheckStandard & ~emulator::kCheckOutputs;  // what is in the buffers is made up
+  if (only) {
+    options.checks = check_of(rule_);
+    options.only_checked_line = lines_.front();
+  }
+  return emulate(device, module_, kernel_, launch, options, lines_);
+}
+
+void Replayer::take(const EmulatedLaunch& run) {
+  const uint32_t line = lines_.front();
+  shown_.has_reached |= std::ranges::any_of(run.visits, [&](const auto& visit) { return visit.line == line; });
+  for (const emulator::Fault& fault : run.outcome.faults) {
+    const bool is_other_side = fault.has_other && fault.other_site.line == line;
+    if (is_foretold(rule_, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
+      shown_.fault = fault;
+      return;
+    }
+  }
+  for (const emulator::Fault& fault : run.outcome.faults)
+    if (emulator::stops(fault.kind) && !shown_.other_first) shown_.other_first = fault;
+}
+
+// One launch: as it is, with more room as long as that helps, and past another fault where one comes first.
+Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
+  const bool is_about_bounds = check_of(rule_) == emulator::kCheckBounds;
+  for (unsigned growth = 0;; ++growth) {
+    for (const Growth& each : growths_) grow(launch, each);
+    if (has_witness_bytes) take_bytes(*witness(), launch);
+    const auto first = emulated(launch, false);
+    if (!first) return tl::unexpected(first.error());
+    const emulator::Outcome& outcome = first->outcome;
+    const auto before = shown_.other_first;
+    take(*first);
+    if (shown_.fault) {
+      shown_.other_first.reset();
+      return {};
+    }
+    const auto stop = std::ranges::find_if(outcome.faults, emulator::stops, &emulator::Fault::kind);
+    if (stop == outcome.faults.end()) {
+      const bool is_witness_run = has_witness_bytes || (witness() != nullptr && !witness()->loaded_byte);
+      shown_.as_foretold_count +=
+          outcome.ok() && is_witness_run && is_as_foretold(module_, rule_, finding_, first->visits);
+      return {};
+    }
+    if (is_about_bounds || growth == kGrowths) break;
+    const auto wanted = growth_for(*stop, *first, launch, facts_, kLargestGrownBytes);
+    if (!wanted) break;
+    std::erase_if(growths_, [&](const Growth& each) {
+      return each.parameter == wanted->parameter && each.offset == wanted->offset;
+    });
+    growths_.push_back(*wanted);
+    shown_.other_first = before;
+  }
+  const auto past = emulated(launch, true);
+  if (!past) return tl::unexpected(past.error());
+  take(*past);
+  return {};
+}
+
+rules::Replay Replayer::run() {
+  using Outcome = rules::Replay::Outcome;
+  for (unsigned attempt = 0; attempt < 2 * kVariants; ++attempt) {
+    const bool is_witness = attempt % 2 == 0;  // the witness's block and bytes with the variant's scalars
+    if (is_witness && witness() == nullptr) continue;
+    auto launch = generate_launch(module_, kernel_, facts_, attempt / 2);
+    if (!launch) return {Outcome::not_run, launch.error().message()};
+    if (is_witness) take_threads(*witness(), kernel_, facts_, launch->shape);
+    const bool has_witness_bytes = is_witness && witness()->loaded_byte;
+    if (auto looked = look(std::move(*launch), has_witness_bytes); !looked)
+      return {Outcome::not_run, looked.error().message()};
+    if (!shown_.fault) continue;
+    std::string what = text_of(*shown_.fault, witness());
+    if (shown_.other_first) what += fmt::format("; past another fault {}", text_of_other(*shown_.other_first));
+    return {Outcome::confirmed, std::move(what)};
+  }
+  if (shown_.as_foretold_count > 0)
+    return {Outcome::refuted, fmt::format("{} ran clean in which {} came to its line as the witness says",
+                                          plural(shown_.as_foretold_count, "launch", "launches"),
+                                          names_two(*witness()) ? "its threads" : "its thread")};
+  std::string what =
+      fmt::format("{} generated launches did not show it{}; {}", kVariants,
+                  witness() != nullptr ? ", nor as many with the witness's threads" : "",
+                  shown_.has_reached ? "its line was reached, not as the witness says" : "none reached its line");
+  if (shown_.other_first) what += fmt::format("; another fault comes first, {}", text_of_other(*shown_.other_first));
+  return {shown_.has_reached ? Outcome::reached : Outcome::unreached, std::move(what)};
+}
+
+}  // namespace
+
+rules::Replay replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
+                     std::string_view rule, const rules::Finding& finding) {
+  return Replayer(module, module.functions[kernel], facts, rule, finding).run();
+}
+
+}  // namespace ptxkit

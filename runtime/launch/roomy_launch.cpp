@@ -1,0 +1,64 @@
+#include "runtime/launch/roomy_launch.hpp"
+
+#include <bit>
+
+#include "runtime/emulator/emulator.hpp"
+
+namespace ptxkit {
+namespace {
+
+constexpr unsigned kGrowths = 12;  // of all buffers of a launch
+constexpr uint64_t kMaxSteps = 500'000;
+
+bool is_size_promised(const GeneratedParameter& parameter, const flow::LaunchFacts* facts) {
+  if (facts == nullptr) return false;
+  const auto known = facts->parameters.find(parameter.name);
+  return known != facts->parameters.end() && (known->second.size_bytes != 0 || !known->second.members.empty() ||
+                                              !known->second.content.empty() || !known->second.object.empty());
+}
+
+}  // namespace
+
+std::optional<Growth> growth_for(const emulator::Fault& fault, const EmulatedLaunch& run, const GeneratedLaunch& launch,
+                                 const flow::LaunchFacts* facts, uint64_t most_bytes) {
+  if (fault.kind != emulator::FaultKind::out_of_bounds || !fault.has_address) return std::nullopt;
+  std::optional<Growth> nearest;
+  uint64_t begin = 0;
+  for (size_t parameter = 0, number = 0; parameter < launch.parameters.size(); ++parameter)
+    for (const GeneratedBuffer& buffer : launch.parameters[parameter].buffers) {
+      const uint64_t address = run.addresses[number++];
+      if (address > fault.address || address < begin) continue;
+      begin = address;
+      nearest = {parameter, buffer.offset, 0};
+    }
+  const uint64_t needed_bytes = fault.address - begin + fault.access_bytes;
+  if (!nearest || needed_bytes > most_bytes || is_size_promised(launch.parameters[nearest->parameter], facts))
+    return std::nullopt;
+  nearest->size_bytes = std::bit_ceil(needed_bytes);
+  return nearest;
+}
+
+void grow(GeneratedLaunch& launch, const Growth& growth) {
+  for (GeneratedBuffer& buffer : launch.parameters[growth.parameter].buffers)
+    if (buffer.offset == growth.offset) resize(buffer, growth.size_bytes);
+}
+
+Result<GeneratedLaunch> generate_roomy_launch(const ptx::Module& module, const ptx::Function& kernel,
+                                              const flow::LaunchFacts* facts, unsigned variant, uint64_t most_bytes) {
+  auto made = generate_launch(module, kernel, facts, variant);
+  if (!made) return made;
+  GeneratedLaunch roomy = *made;
+  for (unsigned growth = 0; growth < kGrowths; ++growth) {
+    emulator::Device device;
+    const auto run = emulate(device, module, kernel, roomy,
+                             {.checks = emulator::kCheckBounds, .max_steps = kMaxSteps, .max_faults = 1});
+    if (!run) return made;
+    if (run->outcome.ok()) return roomy;
+    const auto wanted = growth_for(run->outcome.faults.front(), *run, roomy, facts, most_bytes);
+    if (!wanted) return made;
+    grow(roomy, *wanted);
+  }
+  return made;
+}
+
+}  // namespace ptxkit
