@@ -6,14 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/ptz_codecs.hpp"
 #include "fkr_tests/cases/recording_machine.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/device/block_kernels.hpp"
 
 namespace ptxkit::testing {
-
-inline constexpr format::PtzCodec kKernelCodecs[] = {format::PtzCodec::lzr, format::PtzCodec::lzf,
-                                                     format::PtzCodec::deflate_like, format::PtzCodec::bbw};
 
 inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::PtzCodec codec,
                                         const std::vector<Bytes>& raws,
@@ -50,7 +48,7 @@ inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCode
     expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)));
     expect_blocks_as_on_the_cpu(kernels, codec,
                                 {matchable_bytes(size, 1), random_bytes(size / 2, 1), Bytes(size / 3, 0)});
-    if (codec == format::PtzCodec::bbw) continue;
+    if (!format::row_of(codec).has_match_search()) continue;
     expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)),
                                 codec::MatchSearch::tables);
   }

@@ -10,8 +10,13 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 # The codecs of .ptz: round trips, names, refusals, damage.
 section_ptz() {
   make_input
+  expect 0 "$pack" --list-codecs
+  local ptz_codecs lz_codecs codec
+  ptz_codecs=$(awk '$2 == ".ptz" { print $1 }' out); lz_codecs=$(awk '$3 == "LZ77," { print $1 }' out)
+  [ "$(head -n1 out)" = "lz4            .lz4  LZ4 frames" ] || fail "--list-codecs should begin with lz4"
+  [ "$(wc -w <<<"$ptz_codecs")" -ge 4 ] && [ "$(wc -w <<<"$lz_codecs")" -ge 3 ] || fail "--list-codecs lacks codecs"
   expect 0 "$pack" input
-  for codec in lzr lzf deflate-like bbw; do
+  for codec in $ptz_codecs; do
     expect 0 "$pack" --codec $codec -f input; silent; present input.ptz
     [ "$(stat -c %s input.ptz)" -lt "$(stat -c %s input.lz4)" ] || fail "$codec should be smaller than lz4"
     expect 0 "$pack" --codec $codec -T1 -c input; same out input.ptz
@@ -22,13 +27,13 @@ section_ptz() {
     expect 0 "$pack" -d input.ptz -o back; same back input; rm back
   done
   head -c 3000 input >part
-  for codec in lzr lzf deflate-like bbw; do
+  for codec in $ptz_codecs; do
     expect 0 "$pack" --codec $codec --backend emulator -f part; silent
     expect 0 "$pack" --codec $codec -c part; same out part.ptz
     expect 0 "$pack" -dc --backend emulator part.ptz; same out part
   done
   # -1 is another search for matches, the same on every backend, and the same format.
-  for codec in lzr lzf deflate-like; do
+  for codec in $lz_codecs; do
     expect 0 "$pack" --codec $codec -c input; mv out usual
     expect 0 "$pack" --codec $codec -2 -c input; same out usual
     expect 0 "$pack" --codec $codec -1 -c input; mv out fast
@@ -40,7 +45,7 @@ section_ptz() {
   done
   expect 2 "$pack" --codec bbw -1 -c input; says "-1 is not for bbw, which has one speed"
   # --list says what is in them: of names, of a pipe, beside LZ4; and what is wrong with them.
-  for codec in lzr lzf deflate-like bbw; do
+  for codec in $ptz_codecs; do
     expect 0 "$pack" --codec $codec -f input; expect 0 "$pack" --list input.ptz; silent
     lists input.ptz 1 0 $codec $([ $codec = bbw ] && echo 3 || echo 10) block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
   done
@@ -282,7 +287,11 @@ section_errors() {
   expect 2 "$pack" --memory much input; says "--memory: expected a size such as 64M, found 'much'"
   expect 2 "$pack" --memroy 64M input; says "unknown option '--memroy'; did you mean '--memory'?"
   expect 2 "$pack" -o "" input; says "-o: expected a file, found ''"
-  if [ -w /dev/full ]; then "$pack" --help >/dev/full 2>err && fail "--help wrote nothing and says it did"; says "cannot write"; fi
+  local printing
+  for printing in --help --version --list-codecs; do
+    [ -w /dev/full ] || break
+    "$pack" $printing >/dev/full 2>err && fail "$printing wrote nothing and says it did"; says "cannot write"
+  done
   expect 2 "$pack" --best input; says "--best is refused: -3 is the highest level"
   expect 2 "$pack" -3 -BD input; says "-3 and -BD exclude each other: the high-ratio encoder has no linked blocks"
   for level in -1 -2; do expect 2 "$pack" -3 $level input; says "-3 and -1 or -2 exclude each other"; done

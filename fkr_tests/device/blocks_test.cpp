@@ -33,7 +33,7 @@ TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
     std::unique_ptr<BlockKernels> kernels;  // anew: a graph of other launches is refused, which memcheck would report
     open_kernels(executor, kernels);
     ASSERT_TRUE(kernels);
-    for (const format::PtzCodec codec : testing::kKernelCodecs) {
+    for (const format::PtzCodec codec : testing::ptz_codecs()) {
       testing::expect_blocks_as_on_the_cpu(*kernels, codec, {{7}, testing::matchable_bytes(700, 1), Bytes(500, 0)},
                                            search);
     }
@@ -67,7 +67,7 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
   BlockKernels kernels(std::make_unique<testing::RecordingMachine>(std::move(*machine), launches), executor);
   const auto& info = context->info();
   std::set<std::string> seen;
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     testing::expect_declared_blocks(kernels, codec, launches, static_cast<std::uint32_t>(info.major),
                                     static_cast<std::uint32_t>(info.minor), {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
@@ -96,14 +96,14 @@ TEST_P(DeviceBlocks, GiveTheBytesOfTheCpu) {
   }
   for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
     testing::expect_blocks_as_on_the_cpu(*kernels_, GetParam(), raws, search);
-    if (GetParam() == format::PtzCodec::bbw) break;  // which looks for none
+    if (!format::row_of(GetParam()).has_match_search()) break;
   }
 }
 
 // The first block of each, and with bbw, whose blocks go through the device side by side, all of them.
 TEST_P(DeviceBlocks, EveryCorpusFile) {
   PTXKIT_REQUIRE_CORPUS();
-  const size_t block_bytes = size_t{1} << usual_block_bits(GetParam());
+  const size_t block_bytes = size_t{1} << format::row_of(GetParam()).block_bits;
   const bool takes_all = GetParam() == format::PtzCodec::bbw;
   std::vector<Bytes> raws;
   for (const auto& path : testing::corpus_files()) {
@@ -115,7 +115,7 @@ TEST_P(DeviceBlocks, EveryCorpusFile) {
   }
   for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
     testing::expect_blocks_as_on_the_cpu(*kernels_, GetParam(), raws, search);
-    if (GetParam() == format::PtzCodec::bbw) break;  // which looks for none
+    if (!format::row_of(GetParam()).has_match_search()) break;
   }
 }
 
@@ -124,10 +124,11 @@ TEST_P(DeviceBlocks, JudgeDamageAsTheCpuDoes) {
 }
 
 std::string name_of_case(const ::testing::TestParamInfo<format::PtzCodec>& test) {
-  static constexpr const char* kNames[] = {"", "lzr", "lzf", "deflate_like", "bbw"};
-  return kNames[static_cast<size_t>(test.param)];
+  std::string name(format::row_of(test.param).name);
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
-INSTANTIATE_TEST_SUITE_P(All, DeviceBlocks, ::testing::ValuesIn(testing::kKernelCodecs), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, DeviceBlocks, ::testing::ValuesIn(testing::ptz_codecs()), name_of_case);
 
 }  // namespace
 }  // namespace ptxkit::codec

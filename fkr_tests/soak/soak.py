@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 
-CODECS = ["lz4", "lzr", "lzf", "deflate-like", "bbw"]
 MEBI = 1 << 20
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGUSR1, signal.SIGKILL]
 
@@ -61,6 +60,8 @@ class Soak:
     def __init__(self, options):
         self.options = options
         self.counts = collections.Counter()
+        listed = subprocess.run([options.ptx_pack, "--list-codecs"], check=True, capture_output=True, text=True).stdout
+        self.codecs = [line.split()[0] for line in listed.splitlines()]
         self.raw_total = 0
         self.may_mount, self.may_be_nobody = self.can_mount(), self.can_be_nobody()
 
@@ -131,7 +132,7 @@ class Soak:
     def pack(self, draw, folder):
         raw = raw_bytes(draw)
         self.raw_total += len(raw)
-        codec = draw.choice(CODECS) if draw.random() < 0.5 else "lz4"
+        codec = draw.choice(self.codecs) if draw.random() < 0.5 else "lz4"
         suffix = ".lz4" if codec == "lz4" else ".ptz"
         action = draw.choice(["compress", "compress", "decompress", "test", "list"])
         source, target = folder / "input.bin", folder / ("input.bin" + suffix)

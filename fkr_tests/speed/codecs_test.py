@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of codecs.py: a row for each codec, with factors where zstd is there and without where no peer is.
+"""The table of codecs_table.py: a row for each codec, with factors where zstd is there and without where no peer is.
 
 usage: codecs_test.py PTX_PACK
 """
@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-SCRIPT = pathlib.Path(__file__).with_name("codecs.py")
-CODECS = ["lz4", "lzr", "lzf", "deflate-like", "bbw"]
+import codecs_table as codecs
+
+SCRIPT = pathlib.Path(codecs.__file__)
 
 
 def run(*arguments, path=None):
@@ -44,7 +45,7 @@ def main():
         alone.mkdir()
         ran = run(pack, folder, 1, path=str(alone))
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in ran.stdout.splitlines()[2:]]
-        require(ran.returncode == 0 and [row[0] for row in rows] == [f"ptx-pack {codec}" for codec in CODECS], ran)
+        require(ran.returncode == 0 and [row[0] for row in rows] == [f"ptx-pack {codec}" for codec in codecs.ptx_pack_codecs(pack)], ran)
         require(all(len(row) == 7 and float(row[1]) > float(row[2].split()[0]) > 2 for row in rows), ran)
         require(all(row[2].endswith("(words)") and row[4] == row[6] == "–" for row in rows), ran)
         require(ran.stderr.count("NOT RUN: ") == 6, ran)

@@ -2,6 +2,8 @@
 // Host memory to host memory, wall time; the GPU's blocks must be the CPU's, and both must decode to what was there.
 #include <algorithm>
 #include <atomic>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,16 +23,20 @@ using format::PtzCodec;
 using codec::MatchSearch;
 
 struct Codec {
-  std::string_view label, name;
+  std::string label;  // "lzr", "lzr -1"
+  PtzCodec codec;
   MatchSearch search;
 };
-constexpr Codec kCodecs[] = {{"lzr", "lzr", MatchSearch::chains},
-                             {"lzr -1", "lzr", MatchSearch::tables},
-                             {"lzf", "lzf", MatchSearch::chains},
-                             {"lzf -1", "lzf", MatchSearch::tables},
-                             {"deflate-like", "deflate-like", MatchSearch::chains},
-                             {"deflate-like -1", "deflate-like", MatchSearch::tables},
-                             {"bbw", "bbw", MatchSearch::chains}};
+
+// Every codec, and those with a match search a second time with the fast one.
+std::vector<Codec> all_codecs() {
+  std::vector<Codec> all;
+  for (const format::PtzCodecRow& row : format::ptz_codecs()) {
+    all.push_back({std::string(row.name), row.codec, MatchSearch::chains});
+    if (row.has_match_search()) all.push_back({fmt::format("{} -1", row.name), row.codec, MatchSearch::tables});
+  }
+  return all;
+}
 
 Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, codec::Executor& executor) {
   codec::BackendRequest request;
@@ -47,7 +53,7 @@ class Run {
   Run(const Codec& codec, const Input& input, const Settings& settings, codec::Executor& executor,
       std::vector<Row>& rows)
       : name_(codec.label),
-        codec_(*codec::block_codec_named(codec.name)),
+        codec_(codec.codec),
         search_(codec.search),
         input_(input),
         settings_(settings),
@@ -148,9 +154,9 @@ Result<Measurements> run_blocks(const Settings& settings) {
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
     if (!input) return tl::unexpected(input.error());
-    for (const Codec& codec : kCodecs) {
+    for (const Codec& codec : all_codecs()) {
       if (!settings.only.empty() && !codec.label.starts_with(settings.only)) continue;
-      input->chunk_bytes = std::size_t{1} << codec::usual_block_bits(*codec::block_codec_named(codec.name));
+      input->chunk_bytes = std::size_t{1} << format::row_of(codec.codec).block_bits;
       Run run(codec, *input, settings, executor, all.rows);
       auto done = run.on_the_cpu();
       if (done && kernels) done = run.on_the_gpu(*kernels);

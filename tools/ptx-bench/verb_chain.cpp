@@ -114,7 +114,7 @@ Result<Measurements> run_chain(const Settings& settings) {
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
     if (!input) return tl::unexpected(input.error());
-    input->chunk_bytes = std::size_t{1} << codec::usual_block_bits(PtzCodec::lzr);
+    input->chunk_bytes = std::size_t{1} << format::row_of(PtzCodec::lzr).block_bits;
     std::vector<std::vector<std::uint8_t>> expected(input->chunk_count());
     executor.for_each(expected.size(), [&](std::size_t i, unsigned) {
       expected[i] = codec::encode_block(PtzCodec::lzr, input->chunk(i));

@@ -238,8 +238,8 @@ class Packer {
                                       .progress = progress,
                                       .limits = limits};
       if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, options);
-      const format::PtzCodec codec = *codec::block_codec_named(options_.codec);
-      return codec::compress_ptz(source, sink, executor_, {codec, codec::usual_block_bits(codec)}, options);
+      const format::PtzCodecRow& row = *format::find_ptz_codec(options_.codec);
+      return codec::compress_ptz(source, sink, executor_, {row.codec, row.block_bits}, options);
     }
     if (options_.mode != Mode::compress) {
       return codec::decompress_stream(source, sink, backend_, {.progress = progress, .limits = limits});

@@ -111,6 +111,37 @@ std::optional<std::vector<int>> parse_devices(std::string_view text) {
   return devices;
 }
 
+// --list-codecs, which needs nothing else on the command line.
+struct CodecsAsked {};
+
+std::vector<std::string> codec_names() {
+  std::vector<std::string> names{"lz4"};
+  for (const format::PtzCodecRow& row : format::ptz_codecs()) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<std::string_view> names_of_fast_codecs() {
+  std::vector<std::string_view> names;
+  for (const format::PtzCodecRow& row : format::ptz_codecs())
+    if (row.has_match_search()) names.push_back(row.name);
+  return names;
+}
+
+// A line for each codec: name, what its files end in, what it is made of.
+std::string codec_table() {
+  std::string text = fmt::format("{:<14} {}  LZ4 frames\n", "lz4", kLz4Suffix);
+  for (const format::PtzCodecRow& row : format::ptz_codecs())
+    text += fmt::format("{:<14} {}  {}\n", row.name, kPtzSuffix, row.summary);
+  return text;
+}
+
+// What the program ends with once standard output has taken what was written to it.
+ExitCode flushed() {
+  if (std::cout.flush()) return kOk;
+  tell(fmt::format("ptx-pack: standard output: cannot write: {}\n", std::strerror(errno)));
+  return kFailed;
+}
+
 }  // namespace
 
 std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
@@ -172,12 +203,15 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   std::string devices = "0";
   app.add_option("--device", devices, "which GPU, counted from 0 (default); several, as in 0,1, or all work together");
   app.add_option("--codec", options.codec,
-                 "lz4 (default); lzr, lzf, deflate-like, bbw: smaller, in .ptz files; on the CPU unless --backend says "
-                 "cuda or emulator")
-      ->check(CLI::IsMember({"lz4", "lzr", "lzf", "deflate-like", "bbw"}));
+                 fmt::format("lz4 (default); {}: smaller, in .ptz files; on the CPU unless --backend says cuda or "
+                             "emulator",
+                             format::ptz_codec_names()))
+      ->check(CLI::IsMember(codec_names()));
+  app.add_flag_callback("--list-codecs", [] { throw CodecsAsked(); }, "name, file type and parts of every codec");
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1", options.fast,
-               "the usual level of lz4; lzr, lzf, deflate-like: several times as fast on a GPU, some 8 % larger");
+               fmt::format("the usual level of lz4; {}: several times as fast on a GPU, some 8 % larger",
+                           fmt::join(names_of_fast_codecs(), ", ")));
   app.add_flag("-2", level_two, "the usual compression level (default)");
   app.add_flag("-3", options.high_ratio, "a higher ratio, slower; the bytes are the same on every backend");
   app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");
@@ -189,11 +223,12 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CodecsAsked&) {
+    std::cout << codec_table();
+    return flushed();
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
-    if (std::cout.flush()) return kOk;
-    tell(fmt::format("ptx-pack: standard output: cannot write: {}\n", std::strerror(errno)));
-    return kFailed;
+    return flushed();
   } catch (const CLI::ExtrasError&) {
     const std::string word = app.remaining().front();
     return usage(fmt::format("unknown option '{}'{}", word, did_you_mean(word, option_names(app))));
@@ -233,7 +268,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       return usage(fmt::format(
           "-B, --reproducible, -3, --[no-]content-size and --[no-]frame-crc are for lz4, not for {}", options.codec));
     }
-    if (options.fast && options.codec == "bbw") return usage("-1 is not for bbw, which has one speed");
+    if (options.fast && !format::find_ptz_codec(options.codec)->has_match_search())
+      return usage(fmt::format("-1 is not for {}, which has one speed", options.codec));
   }
   options.content_size = !no_content_size;
   options.content_checksum = !no_frame_crc;

@@ -57,7 +57,7 @@ struct Options {
   std::vector<int> devices = {0};  // empty: all there are
   bool reproducible = false, high_ratio = false;
   bool fast = false;          // of the codecs of LZ77 in .ptz
-  std::string codec = "lz4";  // or a codec of .ptz: block_codec_named
+  std::string codec = "lz4";  // or one of format::ptz_codecs()
 };
 
 // The options, or the exit code when there is nothing more to do (help, version, wrong usage: already printed).

@@ -1,7 +1,5 @@
 #include "runtime/codec/blocks/block_codec.hpp"
 
-#include <utility>
-
 #include "kernels/lz77/abi.hpp"
 #include "runtime/codec/blocks/bbw_block.hpp"
 #include "runtime/codec/blocks/coded_stream.hpp"
@@ -14,6 +12,7 @@ namespace {
 using format::Bytes;
 using format::MutableBytes;
 using format::PtzCodec;
+using format::PtzCoder;
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<std::uint8_t>;
@@ -27,44 +26,24 @@ struct EntropyCoder {
 
 // Of the streams of an LZ block.
 EntropyCoder coder_of(PtzCodec codec) {
-  switch (codec) {
-    case PtzCodec::lzf:
-      return {[](Bytes raw, MutableBytes coded) { return cpu::fse_encode(raw, coded, {}); }, cpu::fse_decode};
-    case PtzCodec::deflate_like:
-      return {cpu::huffman_encode, cpu::huffman_decode};
-    default:
+  switch (format::row_of(codec).coder) {
+    case PtzCoder::rans:
       return {[](Bytes raw, MutableBytes coded) { return cpu::rans_warp_encode(raw, coded, {}); },
               cpu::rans_warp_decode};
+    case PtzCoder::fse:
+      return {[](Bytes raw, MutableBytes coded) { return cpu::fse_encode(raw, coded, {}); }, cpu::fse_decode};
+    case PtzCoder::huffman:
+      return {cpu::huffman_encode, cpu::huffman_decode};
   }
+  PTXKIT_CHECK(false, "a row of codecs.def has another coder");
 }
+
+bool is_bwt(PtzCodec codec) { return format::row_of(codec).model == format::PtzModel::bwt; }
 
 }  // namespace
 
-std::optional<PtzCodec> block_codec_named(std::string_view name) {
-  for (const PtzCodec codec : {PtzCodec::lzr, PtzCodec::lzf, PtzCodec::deflate_like, PtzCodec::bbw}) {
-    if (name_of(codec) == name) return codec;
-  }
-  return std::nullopt;
-}
-
-std::string_view name_of(PtzCodec codec) {
-  switch (codec) {
-    case PtzCodec::lzr:
-      return "lzr";
-    case PtzCodec::lzf:
-      return "lzf";
-    case PtzCodec::deflate_like:
-      return "deflate-like";
-    case PtzCodec::bbw:
-      return "bbw";
-  }
-  PTXKIT_CHECK(false, "a header with another codec is refused");
-}
-
-unsigned usual_block_bits(PtzCodec codec) { return codec == PtzCodec::bbw ? format::kPtzMaxBlockBits : 18; }
-
 ByteVector encode_block(PtzCodec codec, Bytes raw, MatchSearch search) {
-  if (codec == PtzCodec::bbw) return encode_bbw_block(raw);
+  if (is_bwt(codec)) return encode_bbw_block(raw);
   const EntropyCoder coder = coder_of(codec);
   ByteVector lz(kernels::lz_block_bound(raw.size()));
   const auto parse = search == MatchSearch::tables ? cpu::lz77_encode_fast : cpu::lz77_encode;
@@ -81,7 +60,7 @@ ByteVector encode_block(PtzCodec codec, Bytes raw, MatchSearch search) {
 }
 
 bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
-  if (codec == PtzCodec::bbw) return decode_bbw_block(coded, raw);
+  if (is_bwt(codec)) return decode_bbw_block(coded, raw);
   const EntropyCoder coder = coder_of(codec);
   if (coded.size() < kernels::kLzBlockHeaderBytes) return false;
   ByteVector lz(coded.begin(), coded.begin() + kernels::kLzBlockHeaderBytes);
@@ -99,10 +78,10 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
 // coded form and what a vector takes to grow. Of the BWT: the sorted suffixes of the block and of its half; backwards,
 // the steps of the walk.
 std::size_t encoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
-  return (codec == PtzCodec::bbw ? 24 : 22) * raw_bytes + kCodingFixedBytes;
+  return (is_bwt(codec) ? 24 : 22) * raw_bytes + kCodingFixedBytes;
 }
 std::size_t decoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
-  return (codec == PtzCodec::bbw ? 9 : 6) * raw_bytes + kCodingFixedBytes;
+  return (is_bwt(codec) ? 9 : 6) * raw_bytes + kCodingFixedBytes;
 }
 
 }  // namespace ptxkit::codec

@@ -2,23 +2,14 @@
 // rANS.
 #pragma once
 
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "runtime/codec/format/ptz.hpp"
 
 namespace ptxkit::codec {
 
-// "lzr", "lzf", "deflate-like", "bbw"; nothing for another name.
-std::optional<format::PtzCodec> block_codec_named(std::string_view name);
-std::string_view name_of(format::PtzCodec codec);
-
-// log2 of the block size that suits a codec: a BWT gains from all that it sees at once.
-unsigned usual_block_bits(format::PtzCodec codec);
-
-// How the codecs of LZ77 look for matches; bbw has none. chains: the longest of 64 candidates. tables: the longest of
-// five: several times as fast on a GPU, for blocks that are some 8 % larger (docs/lz77.md).
+// How the codecs of LZ77 look for matches; the others ignore it. chains: the longest of 64 candidates. tables: the
+// longest of five: several times as fast on a GPU, for blocks that are some 8 % larger (docs/lz77.md).
 enum class MatchSearch { chains, tables };
 
 // The coded form of `raw`, at most 2^kPtzMaxBlockBits bytes and not empty; empty when it would not be shorter. The same

@@ -58,7 +58,8 @@ std::size_t largest_bytes(std::span<const BlockToDecode> blocks) {
 BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
   auto& made = pipelines[codec];
   if (!made) {
-    made = codec == PtzCodec::bbw ? make_bbw_pipeline(*machine, executor) : make_lz_pipeline(*machine, executor, codec);
+    made = format::row_of(codec).model == format::PtzModel::bwt ? make_bbw_pipeline(*machine, executor)
+                                                                : make_lz_pipeline(*machine, executor, codec);
   }
   return *made;
 }

@@ -8,6 +8,7 @@
 #include "runtime/codec/device/block_pipeline.hpp"
 #include "runtime/codec/device/declared_costs.hpp"
 #include "runtime/codec/device/lz_calls.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -114,19 +115,20 @@ struct EntropyKernels {
 };
 
 EntropyKernels kernels_of(PtzCodec codec) {
-  switch (codec) {
-    case PtzCodec::lzf:
-      return {kernels::kFseEncode, kernels::kFseDecode, 32, {kernels::FseOptions{}.accuracy_bits}};
-    case PtzCodec::deflate_like:
-      return {kernels::kHuffmanEncode, kernels::kHuffmanDecode, 32, {}};
-    default: {
+  switch (format::row_of(codec).coder) {
+    case format::PtzCoder::rans: {
       const kernels::RansWarpOptions options;
       return {kernels::kRansWarpEncode,
               kernels::kRansWarpDecode,
               32 * kernels::kRansDecodeWarps,
               {options.scale_bits, options.chunk_bits}};
     }
+    case format::PtzCoder::fse:
+      return {kernels::kFseEncode, kernels::kFseDecode, 32, {kernels::FseOptions{}.accuracy_bits}};
+    case format::PtzCoder::huffman:
+      return {kernels::kHuffmanEncode, kernels::kHuffmanDecode, 32, {}};
   }
+  PTXKIT_CHECK(false, "a row of codecs.def has another coder");
 }
 
 // What the kernels said of a stream: where it lies, and how long its coded form is, if that is shorter.

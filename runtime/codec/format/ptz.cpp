@@ -55,7 +55,7 @@ std::string read_header(Bytes from, PtzHeader& header) {
   }
   if (number_at<std::uint64_t>(from, 8) != ptz_checksum(from.first(8))) return "the header's checksum is wrong";
   if (from[4] != kPtzVersion) return "expected version 1, found " + std::to_string(from[4]);
-  if (from[5] < 1 || from[5] > static_cast<int>(PtzCodec::bbw)) return "unknown codec " + std::to_string(from[5]);
+  if (find_ptz_codec(from[5]) == nullptr) return "unknown codec " + std::to_string(from[5]);
   if (from[6] < kPtzMinBlockBits || from[6] > kPtzMaxBlockBits) {
     return "expected a block size of 2^12 to 2^20, found 2^" + std::to_string(from[6]);
   }

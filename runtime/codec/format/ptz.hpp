@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
 
 namespace ptxkit::format {
-
-// Pinned: they stand in files.
-enum class PtzCodec : std::uint8_t { lzr = 1, lzf = 2, deflate_like = 3, bbw = 4 };
 
 inline constexpr std::uint32_t kPtzMagic = 0x1a5a5450;     // "PTZ" and a control-Z
 inline constexpr std::uint32_t kPtzEndMagic = 0x455a5450;  // "PTZE"

@@ -125,7 +125,7 @@ std::vector<Bytes> coded_blocks(format::PtzCodec codec, std::size_t count, std::
 
 TEST(BlockKernels, GiveTheBytesOfTheCpu) {
   BlockKernels kernels = emulated();
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
       testing::expect_blocks_as_on_the_cpu(
           kernels, codec,
@@ -137,7 +137,7 @@ TEST(BlockKernels, GiveTheBytesOfTheCpu) {
 
 // Every machine has work: a batch is as many blocks as all of them take.
 TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     std::vector<testing::RecordedLaunch> launches[2];
     std::vector<std::unique_ptr<Machine>> machines;
     for (auto& of_one : launches) machines.push_back(std::make_unique<SmallMachine>(of_one, 1u << 30, 1400));
@@ -152,7 +152,7 @@ TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
 
 TEST(BlockKernels, JudgeDamageAsTheCpuDoes) {
   BlockKernels kernels = emulated();
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     testing::expect_damage_as_on_the_cpu(kernels, codec, testing::matchable_bytes(3000, 2), 24);
   }
 }
@@ -162,7 +162,7 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30));
   std::set<std::string> seen;
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     testing::expect_declared_blocks(kernels, codec, launches, 9, 0, {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
@@ -201,7 +201,7 @@ TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30, 11000));
   const Bytes raw = testing::matchable_bytes(5000, 1);
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     if (codec == format::PtzCodec::bbw) continue;
     launches.clear();
     BlockToEncode blocks[] = {{raw}, {raw}, {raw}};
@@ -232,7 +232,7 @@ TEST(BlockKernels, GroupsOfBbwAreWhatFitsAQueue) {
 // A warp of lz77_decode has one block: as many at a time as a launch should carry, or as a queue can hold.
 TEST(BlockKernels, BlocksOfLz77AreDecodedInGroups) {
   const std::vector<std::uint32_t> twos = {2, 2, 1};
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     if (codec == format::PtzCodec::bbw) continue;
     for (const auto& [queue_bytes, launch_bytes] :
          {std::pair(std::size_t{1} << 30, std::size_t{5000}), std::pair(std::size_t{30000}, std::size_t{1} << 20)}) {
@@ -272,7 +272,7 @@ TEST(BlockKernels, AQueueBeginsItsNextGroupAsSoonAsItsLastIsCollected) {
 
 // All queues' copies up are on one stream: one behind a kernel would hold up the other queues.
 TEST(BlockKernels, NoCopyUpWaitsForAKernelOfItsGroup) {
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     TwoQueues::Log log;
     BlockKernels kernels = kernels_on(std::make_unique<TwoQueues>(log));
     testing::expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, testing::matchable_bytes(600, 1)));
@@ -323,7 +323,7 @@ TEST(BlockKernels, AFailureOfAnyCallIsTheResultAndLeavesNothingUnderWay) {
 }
 
 TEST(BlockKernels, ABlockThatFitsNoQueueIsAnError) {
-  for (const format::PtzCodec codec : testing::kKernelCodecs) {
+  for (const format::PtzCodec codec : testing::ptz_codecs()) {
     std::vector<testing::RecordedLaunch> launches;
     BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 10000));
     const Bytes raw = testing::matchable_bytes(3000, 1), coded = encode_block(codec, raw);

@@ -9,6 +9,7 @@
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/generated_source.hpp"
+#include "fkr_tests/cases/ptz_codecs.hpp"
 #include "fkr_tests/cases/stopping_sink.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
@@ -46,7 +47,6 @@ using format::PtzCodec;
 using ::testing::HasSubstr;
 using ByteVector = std::vector<std::uint8_t>;
 
-constexpr PtzCodec kCodecs[] = {PtzCodec::lzr, PtzCodec::lzf, PtzCodec::deflate_like, PtzCodec::bbw};
 constexpr std::uint64_t kMiB = 1 << 20;
 
 // The most that `run` had allocated at a time.
@@ -59,7 +59,7 @@ std::size_t peak_of(const Run& run) {
 }
 
 TEST(PtzMemory, CodersTakeNoMoreThanTheySay) {
-  for (const PtzCodec codec : kCodecs) {
+  for (const PtzCodec codec : testing::ptz_codecs()) {
     for (const std::size_t size : {std::size_t{4096}, std::size_t{1} << 18, std::size_t{1} << 20}) {
       ByteVector alternating(size);  // every second suffix is one that the sort looks at first
       for (std::size_t i = 0; i < size; ++i) alternating[i] = static_cast<std::uint8_t>(i % 2 * (1 + i % 253));
@@ -85,7 +85,7 @@ class PtzStreamMemory : public ::testing::Test {
   Result<ByteVector> packed(PtzCodec codec, scheduler::Ledger& memory, unsigned prefetch = 2) {
     testing::GeneratedSource source(testing::matchable_bytes(700'001, 3), kRawBytes);
     format::MemorySink sink;
-    const auto totals = compress_ptz(source, sink, executor_, {codec, usual_block_bits(codec)},
+    const auto totals = compress_ptz(source, sink, executor_, {codec, format::row_of(codec).block_bits},
                                      {.kernels = nullptr, .progress = {}, .limits = {&memory, prefetch, {}}});
     if (!totals) return tl::unexpected(totals.error());
     return sink.take();

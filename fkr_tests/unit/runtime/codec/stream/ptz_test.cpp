@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/ptz_codecs.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 
@@ -20,8 +21,6 @@ using format::PtzCodec;
 using format::PtzHeader;
 using ::testing::HasSubstr;
 using ByteVector = std::vector<std::uint8_t>;
-
-constexpr PtzCodec kCodecs[] = {PtzCodec::lzr, PtzCodec::lzf, PtzCodec::deflate_like, PtzCodec::bbw};
 
 ByteVector packed(const ByteVector& raw, const PtzHeader& header, unsigned threads = 2) {
   Executor executor(threads);
@@ -51,7 +50,7 @@ ByteVector mixed() {
 }
 
 TEST(Ptz, RoundTrips) {
-  for (const PtzCodec codec : kCodecs) {
+  for (const PtzCodec codec : testing::ptz_codecs()) {
     for (const std::size_t size : {0u, 1u, 15u, 4095u, 4096u, 4097u, 70000u}) {
       for (const ByteVector& raw :
            {testing::matchable_bytes(size, 3), testing::random_bytes(size, 3), ByteVector(size)}) {
@@ -133,7 +132,7 @@ TEST(Ptz, AFileThatEndsBeforeItsSizeIsTruncated) {
 }
 
 TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
-  for (const PtzCodec codec : kCodecs) {
+  for (const PtzCodec codec : testing::ptz_codecs()) {
     ByteVector file = packed(mixed(), {codec, 12});
     const format::MemoryFile in_memory(file, "file");
     const auto archive = PtzArchive::open(in_memory);
@@ -277,7 +276,7 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
 }
 
 TEST(Ptz, BytesBehindABlocksLastStream) {
-  for (const PtzCodec codec : kCodecs) {
+  for (const PtzCodec codec : testing::ptz_codecs()) {
     const ByteVector raw = testing::matchable_bytes(3000, 5);
     ByteVector block = encode_block(codec, raw), decoded(raw.size());
     EXPECT_TRUE(decode_block(codec, block, decoded));
@@ -289,7 +288,7 @@ TEST(Ptz, BytesBehindABlocksLastStream) {
 // Blocks of random bytes, and good blocks with random changes: never more than a refusal.
 TEST(Ptz, BlockDecodersOnDamage) {
   std::mt19937 random(1);
-  for (const PtzCodec codec : kCodecs) {
+  for (const PtzCodec codec : testing::ptz_codecs()) {
     const ByteVector raw = testing::matchable_bytes(3000, 5), good = encode_block(codec, raw);
     ASSERT_FALSE(good.empty());
     ByteVector decoded(raw.size());

@@ -7,7 +7,7 @@ zstd -1, the median of a file's turns, of which the table has the geometric mean
 decompressed is compared with the file. The peers are the Debian packages lz4, zstd, libdeflate-tools, bzip2 and bzip3;
 one that is missing is left out, and said so; without zstd there are no factors.
 
-usage: codecs.py PTX_PACK FOLDER [TURNS]      TURNS: 3 if not said
+usage: codecs_table.py PTX_PACK FOLDER [TURNS]      TURNS: 3 if not said
 """
 import math
 import pathlib
@@ -19,7 +19,6 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-PTX_PACK_CODECS = ["lz4", "lzr", "lzf", "deflate-like", "bbw"]
 MEASURE = "zstd -1"
 
 
@@ -38,8 +37,13 @@ PEERS = [Program("lz4 -1", ["lz4", "-1", "-c", "-q"], ["lz4", "-d", "-c", "-q"],
          Program("bzip3", ["bzip3", "-e", "-c"], ["bzip3", "-d", "-c"], ".bz3")]
 
 
+def ptx_pack_codecs(pack):
+    listed = subprocess.run([pack, "--list-codecs"], check=True, capture_output=True, text=True).stdout
+    return [line.split()[0] for line in listed.splitlines()]
+
+
 def programs(pack):
-    for codec in PTX_PACK_CODECS:
+    for codec in ptx_pack_codecs(pack):
         flags = ["--codec", codec, "--backend", "cpu", "-T1", "-q"]
         yield Program(f"ptx-pack {codec}", [pack, *flags, "-c"], [pack, "-d", *flags, "-c"],
                       ".lz4" if codec == "lz4" else ".ptz")
