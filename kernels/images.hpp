@@ -31,7 +31,7 @@ struct Verdict {
 
 struct KernelImage {
   std::string_view name;     // the entry, e.g. "lz4_compress_page"
-  std::string_view target;   // "sm_75", "sm_80", "sm_90"
+  std::string_view target;   // "sm_75", "sm_80"
   std::string_view variant;  // "release" or "debug" (with markers)
   std::string_view ptx;      // ends with a NUL that is not part of the view
   uint32_t block_threads;    // .reqntid

@@ -1,6 +1,10 @@
 // What is kept of a kernel's PTX, and what is said of a change. The comparison itself is tested by inspect_test.
 #include "tools/kernelc/golden_text.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +55,24 @@ TEST(GoldenText, NumbersAloneAreSaidToDiffer) {
 TEST(GoldenText, WhatCannotBeCompared) {
   EXPECT_THAT(describe_difference("", kBefore), HasSubstr("nothing was accepted before"));
   EXPECT_THAT(describe_difference(kBefore, replaced("%r1, 5", "%x1, 5")), HasSubstr("after:8:"));
+}
+
+// A text for a newer target is stored only where more than the header differs.
+TEST(GoldenText, StoresOneTextWhereTargetsDifferInTheHeader) {
+  std::string folder = (std::filesystem::temp_directory_path() / "ptxkit-golden-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string first = replaced("sm_80", "sm_75"), second(kBefore), other = replaced("%r1, 5", "%r1, 6");
+  EXPECT_FALSE(accepted(folder, "k", "sm_75"));
+  ASSERT_TRUE(store(folder, "k", "sm_75", first));
+  ASSERT_TRUE(store(folder, "k", "sm_80", other));
+  EXPECT_EQ(accepted(folder, "k", "sm_75").value(), first);
+  EXPECT_EQ(accepted(folder, "k", "sm_80").value(), other);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/k.sm_80.ptx"));
+  ASSERT_TRUE(store(folder, "k", "sm_80", second));
+  EXPECT_EQ(accepted(folder, "k", "sm_80").value(), second);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/k.sm_80.ptx"));
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(store(folder, "k", "sm_75", first)) << "the folder is gone";
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ def main():
     failed = False
     with open(os.path.join(folder, "images.json"), encoding="utf-8") as file:
         images = json.load(file)
+    targets = {int(image["target"][len("sm_"):]) for image in images}
     for image in images:
         if wanted and image["name"] != wanted:
             continue
@@ -43,7 +44,7 @@ def main():
         target = int(image["target"][len("sm_"):])
         for architecture in ARCHITECTURES:
             # Each GPU gets the newest PTX that it can take; newer GPUs take the last.
-            if architecture < target or any(target < other <= architecture for other in ARCHITECTURES[:3]):
+            if architecture < target or any(target < other <= architecture for other in targets):
                 continue
             run = subprocess.run([ptxas, "-v", f"-arch=sm_{architecture}", "-o", os.devnull, path],
                                  capture_output=True, text=True)

@@ -2,9 +2,14 @@
 #include "tools/kernelc/golden_text.hpp"
 
 #include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "analyzer/inspect/difference.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "support/file.hpp"
 
 namespace ptxkit::kernelc {
 namespace {
@@ -39,6 +44,48 @@ std::string describe_difference(std::string_view before, std::string_view after)
   if (!mistakes.empty()) return mistakes;
   const inspect::Difference difference = inspect::difference(old_parsed.module, new_parsed.module);
   return difference.same ? "only names, layout and the declared number of registers differ\n" : difference.text;
+}
+
+namespace {
+
+std::filesystem::path path_of(const std::filesystem::path& golden, std::string_view kernel, std::string_view target) {
+  return golden / fmt::format("{}.{}.ptx", kernel, target);
+}
+
+// The text for kFirstTarget as it is for `target`, where only the lines of the header that name the target differ.
+std::string retargeted(std::string text, std::string_view target) {
+  size_t at = 0;
+  for (int line = 0; line < 3 && at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const size_t found = text.find(kFirstTarget, at);
+    if (found < end) text.replace(found, kFirstTarget.size(), target);
+    at = text.find('\n', at) + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> accepted(const std::filesystem::path& golden, std::string_view kernel, std::string_view target) {
+  if (target != kFirstTarget && !std::filesystem::exists(path_of(golden, kernel, target))) {
+    auto first = read_file(path_of(golden, kernel, kFirstTarget).string());
+    return first ? Result<std::string>(retargeted(std::move(*first), target)) : first;
+  }
+  return read_file(path_of(golden, kernel, target).string());
+}
+
+Result<void> store(const std::filesystem::path& golden, std::string_view kernel, std::string_view target,
+                   const std::string& text) {
+  const auto path = path_of(golden, kernel, target);
+  if (target != kFirstTarget) {
+    const auto first = read_file(path_of(golden, kernel, kFirstTarget).string());
+    if (first && retargeted(*first, target) == text) {
+      std::error_code ignored;
+      std::filesystem::remove(path, ignored);
+      return {};
+    }
+  }
+  return write_file(path.string(), text);
 }
 
 }  // namespace ptxkit::kernelc

@@ -12,7 +12,7 @@ status=0
 build/bin/kernelc $action --golden fkr_tests/golden "$name" || status=1
 
 echo
-build/bin/ptx-debug analyze --falsify "build/ptx/$name.sm_90.ptx" || status=1
+build/bin/ptx-debug analyze --falsify "build/ptx/$name.sm_80.ptx" || status=1
 
 echo
 python3 fkr_tests/golden/ptxas_budget.py build/ptx "$name" || status=$((status > 0 ? status : $?))

@@ -25,9 +25,10 @@ using ptxkit::dsl::EmitOptions;
 using ptxkit::dsl::KernelDefinition;
 using ptxkit::dsl::Variant;
 
-constexpr unsigned kTargets[] = {75, 80, 90};
+// ptxas 13.0 makes the same machine code for sm_90 of the text for sm_80 (docs/kernels.md).
+constexpr unsigned kTargets[] = {75, 80};
 
-// "lz4_decompress.sm_90" or "lz4_decompress.sm_90.debug".
+// "lz4_decompress.sm_80" or "lz4_decompress.sm_80.debug".
 std::string stem_of(const KernelDefinition& definition, const EmitOptions& options) {
   std::string stem = fmt::format("{}.sm_{}", definition.spec.name, options.sm);
   if (options.variant != Variant::Release) stem += fmt::format(".{}", ptxkit::dsl::name_of(options.variant));
@@ -102,17 +103,20 @@ int compare(const std::filesystem::path& golden, const std::string& name, bool a
   for (const KernelDefinition& definition : chosen(name)) {
     for (const unsigned sm : kTargets) {
       const EmitOptions options{.sm = sm};
-      const auto path = golden / (stem_of(definition, options) + ".ptx");
+      const std::string target = fmt::format("sm_{}", sm);
       const std::string now = ptxkit::kernelc::normalise(ptxkit::dsl::emit_ptx(definition, options));
-      const std::string before = ptxkit::read_file(path).value_or("");
+      const std::string before = ptxkit::kernelc::accepted(golden, definition.spec.name, target).value_or("");
       const std::string difference = ptxkit::kernelc::describe_difference(before, now);
       if (difference.empty()) {
-        fmt::print("{}: as accepted\n", path.filename().string());
+        fmt::print("{}: as accepted\n", stem_of(definition, options) + ".ptx");
         continue;
       }
-      fmt::print("{}: {}\n{}", path.filename().string(), accept ? "accepted" : "differs from what was accepted",
-                 difference);
-      if (accept) write_if_changed(path, now);
+      fmt::print("{}: {}\n{}", stem_of(definition, options) + ".ptx",
+                 accept ? "accepted" : "differs from what was accepted", difference);
+      if (accept) {
+        const auto stored = ptxkit::kernelc::store(golden, definition.spec.name, target, now);
+        if (!stored) throw std::runtime_error(stored.error().message());
+      }
       equal = equal && accept;
     }
   }
