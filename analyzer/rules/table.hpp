@@ -9,7 +9,7 @@
 
 namespace ptxkit::rules {
 
-std::span<const RuleInfo> catalogue();           // 101 rows, F001 first
+std::span<const RuleInfo> catalogue();           // F001 first
 const RuleInfo* find_rule(std::string_view id);  // "F051"; nullptr where there is no such rule
 
 std::string_view text(Verdict verdict);    // "survived", "refuted", "undecided", "n/a"

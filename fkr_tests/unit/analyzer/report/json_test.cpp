@@ -23,7 +23,7 @@ TEST(Json, holds_what_was_judged_and_the_outcome) {
   EXPECT_EQ(json["tool"]["version"], tool_version());
   EXPECT_EQ(json["profile"], "root-cause");
   EXPECT_EQ(json["exit_code"], 3);
-  EXPECT_EQ(json["rules"]["total"], 101);
+  EXPECT_EQ(json["rules"]["total"], kRuleCount);
   EXPECT_EQ(json["rules"]["ran"], 5);
   EXPECT_TRUE(json["min_score"].is_null());
   const Json& file = json["files"][0];

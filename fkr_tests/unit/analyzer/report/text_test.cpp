@@ -33,7 +33,8 @@ TEST(Text, shows_everything_that_a_finding_has) {
             "  refuted   -3 F051 UnalignedMemoryAccess: one access is misaligned\n"
             "  1 note, shown with --verbose\n"
             "\n"
-            "lz4.ptx: score 39.0, 1 critical finding, 5 of 101 rules ran (exit 3)\n");
+            "lz4.ptx: score 39.0, 1 critical finding, 5 of " +
+                std::to_string(kRuleCount) + " rules ran (exit 3)\n");
 }
 
 TEST(Text, verbose_adds_notes_and_every_verdict_in_the_order_of_the_file) {
