@@ -7,24 +7,24 @@ namespace ptxkit::dsl {
 
 // The value before an atomic operation: an Expr that may be dropped.
 template <DeviceScalar T>
-class Before : public Expr<T, Rate::Thread> {
+class Before : public Expr<T, Rate::thread> {
  public:
-  using Expr<T, Rate::Thread>::Expr;
+  using Expr<T, Rate::thread>::Expr;
 };
 template <DeviceScalar T>
-struct OperandTraits<Before<T>> : OperandTraits<Expr<T, Rate::Thread>> {};
+struct OperandTraits<Before<T>> : OperandTraits<Expr<T, Rate::thread>> {};
 
 namespace detail {
 
-template <Space S, class T, std::size_t A>
+template <Space S, class T, size_t A>
 constexpr void require_atomic() {
-  static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(S == Space::global || S == Space::shared, "atomics work on global and shared memory");
   static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
   static_assert(A >= sizeof(T),
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
 }
 
-template <Space S, class T, std::size_t A, Rate R, class V>
+template <Space S, class T, size_t A, Rate R, class V>
 Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where) {
   require_atomic<S, T, A>();
   Trace& trace = pointer.trace();
@@ -36,37 +36,37 @@ Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Or
 
 // Each returns the value before.
 #define PTXKIT_ATOMIC(name, op)                                                            \
-  template <Space S, class T, std::size_t A, Rate R, class V>                              \
+  template <Space S, class T, size_t A, Rate R, class V>                                   \
   Before<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, \
                  Where where = Where::current()) {                                         \
     return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);              \
   }
-PTXKIT_ATOMIC(atomic_add, Add)
-PTXKIT_ATOMIC(atomic_min, Min)
-PTXKIT_ATOMIC(atomic_max, Max)
-PTXKIT_ATOMIC(atomic_exchange, Exch)
-PTXKIT_ATOMIC(atomic_and, And)
-PTXKIT_ATOMIC(atomic_or, Or)
-PTXKIT_ATOMIC(atomic_xor, Xor)
+PTXKIT_ATOMIC(atomic_add, add)
+PTXKIT_ATOMIC(atomic_min, min)
+PTXKIT_ATOMIC(atomic_max, max)
+PTXKIT_ATOMIC(atomic_exchange, exch)
+PTXKIT_ATOMIC(atomic_and, and_)
+PTXKIT_ATOMIC(atomic_or, or_)
+PTXKIT_ATOMIC(atomic_xor, xor_)
 #undef PTXKIT_ATOMIC
 
 // atomic_max in the threads where `condition` holds, whose value before nobody takes: a predicate on the instruction in
 // place of the branch that `if_` is; relaxed or release. In checked builds the address must be inside its object in the
 // other threads too.
-template <DeviceOperand Condition, Space S, class T, std::size_t A, Rate R, class V>
+template <DeviceOperand Condition, Space S, class T, size_t A, Rate R, class V>
 void atomic_max_if(const Condition& condition, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
                    Where where = Where::current()) {
   detail::require_atomic<S, T, A>();
   Trace& trace = pointer.trace();
-  trace.atomic_if(detail::predicate(condition).value(), AtomicOp::Max, S, kScalarOf<T>, pointer.place(),
+  trace.atomic_if(detail::predicate(condition).value(), AtomicOp::max, S, kScalarOf<T>, pointer.place(),
                   materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)), order, scope, where);
 }
 
 // If *pointer == expected, *pointer = desired. Returns the value before.
-template <Space S, class T, std::size_t A, Rate R, class E, class D>
+template <Space S, class T, size_t A, Rate R, class E, class D>
 Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
                                   Scope scope, Where where = Where::current()) {
-  static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(S == Space::global || S == Space::shared, "atomics work on global and shared memory");
   static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
   static_assert(A >= sizeof(T),
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
@@ -77,22 +77,22 @@ Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expec
 }
 
 // Loads and stores that other threads may race with: relaxed or acquire, relaxed or release.
-template <Space S, class T, std::size_t A, Rate R>
-Expr<std::remove_const_t<T>, Rate::Thread> atomic_load(const Ptr<S, T, A, R>& pointer, Order order, Scope scope,
+template <Space S, class T, size_t A, Rate R>
+Expr<std::remove_const_t<T>, Rate::thread> atomic_load(const Ptr<S, T, A, R>& pointer, Order order, Scope scope,
                                                        Where where = Where::current()) {
-  static_assert(S == Space::Global || S == Space::Shared, "atomics work on global and shared memory");
+  static_assert(S == Space::global || S == Space::shared, "atomics work on global and shared memory");
   static_assert(sizeof(T) >= 4, "atomic loads take 32- or 64-bit values");
   static_assert(A >= sizeof(T),
                 "misaligned atomic: the proven alignment of this address is below the width of the access");
-  return Expr<std::remove_const_t<T>, Rate::Thread>(
+  return Expr<std::remove_const_t<T>, Rate::thread>(
       {&pointer.trace(),
        pointer.trace().load_ordered(S, kScalarOf<std::remove_const_t<T>>, pointer.place(), order, scope, where)});
 }
-template <Space S, class T, std::size_t A, Rate R, class V>
+template <Space S, class T, size_t A, Rate R, class V>
 void atomic_store(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
                   Where where = Where::current()) {
   static_assert(Ptr<S, T, A, R>::kWritable,
-                "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+                "a store through a read-only pointer: the parameter is declared const or read_only");
   static_assert(sizeof(T) >= 4, "atomic stores take 32- or 64-bit values");
   static_assert(A >= sizeof(T),
                 "misaligned atomic: the proven alignment of this address is below the width of the access");

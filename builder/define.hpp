@@ -43,7 +43,7 @@ class SizeExpr {
   std::string text() const;
 
  private:
-  static constexpr std::size_t kMostTerms = 4;
+  static constexpr size_t kMostTerms = 4;
   struct Term {
     char variable = 0;
     u64 times = variable == 0 ? 0 : 1, over = 1;
@@ -98,8 +98,8 @@ struct ArgOf;
 
 template <DeviceScalar T>
 struct ArgOf<T> {
-  using Base = Expr<T, Rate::Block>;
-  static constexpr std::size_t kCount = 1;
+  using Base = Expr<T, Rate::block>;
+  static constexpr size_t kCount = 1;
   static void describe(std::string name, std::vector<Parameter>& out) {
     static_assert(sizeof(T) >= 4 && !std::is_same_v<T, bool>, "a scalar parameter has 32 or 64 bits");
     Parameter parameter;
@@ -107,38 +107,38 @@ struct ArgOf<T> {
     parameter.scalar = kScalarOf<T>;
     out.push_back(std::move(parameter));
   }
-  static Base make(Kernel& k, std::size_t index) { return Base({&k.trace(), k.trace().parameter(index)}); }
+  static Base make(Kernel& k, size_t index) { return Base({&k.trace(), k.trace().parameter(index)}); }
 };
 
-template <Space S, class T, std::size_t A>
-struct ArgOf<Ptr<S, T, A, Rate::Block>> {
-  static_assert(is_wide(S), "a kernel's pointers are Global or ReadOnly");
-  using Base = Ptr<S, T, A, Rate::Block>;
-  static constexpr std::size_t kCount = 1;
+template <Space S, class T, size_t A>
+struct ArgOf<Ptr<S, T, A, Rate::block>> {
+  static_assert(is_wide(S), "a kernel's pointers are global or read_only");
+  using Base = Ptr<S, T, A, Rate::block>;
+  static constexpr size_t kCount = 1;
   static void describe(std::string name, std::vector<Parameter>& out) {
     Parameter parameter;
     parameter.name = std::move(name);
-    parameter.kind = ParameterKind::Pointer;
+    parameter.kind = ParameterKind::pointer;
     parameter.scalar = kScalarOf<typename Base::Element>;
     parameter.space = S;
     parameter.align = A;
     parameter.writable = Base::kWritable;
     out.push_back(std::move(parameter));
   }
-  static Base make(Kernel& k, std::size_t index) { return Base(k.trace(), {k.trace().parameter(index)}); }
+  static Base make(Kernel& k, size_t index) { return Base(k.trace(), {k.trace().parameter(index)}); }
 };
 
-template <Space S, class T, std::size_t A>
-struct ArgOf<Span<S, T, A, Rate::Block>> {
-  using Base = Span<S, T, A, Rate::Block>;
-  using Pointer = Ptr<S, T, A, Rate::Block>;
-  static constexpr std::size_t kCount = 2;
+template <Space S, class T, size_t A>
+struct ArgOf<Span<S, T, A, Rate::block>> {
+  using Base = Span<S, T, A, Rate::block>;
+  using Pointer = Ptr<S, T, A, Rate::block>;
+  static constexpr size_t kCount = 2;
   static void describe(const std::string& name, std::vector<Parameter>& out) {
     ArgOf<Pointer>::describe(name, out);
     out.back().size_parameter = name + "_size";
     ArgOf<u32>::describe(name + "_size", out);
   }
-  static Base make(Kernel& k, std::size_t index) {
+  static Base make(Kernel& k, size_t index) {
     return Base(ArgOf<Pointer>::make(k, index), ArgOf<u32>::make(k, index + 1));
   }
 };
@@ -148,14 +148,14 @@ struct BodyTraits : BodyTraits<decltype(&Body::operator())> {};
 
 }  // namespace detail
 
-// A parameter of a kernel: Arg<"n", u32>, Arg<"status", Ptr<Global, u32>>, Arg<"src", Span<ReadOnly, u8>>.
+// A parameter of a kernel: Arg<"n", u32>, Arg<"status", Ptr<global, u32>>, Arg<"src", Span<read_only, u8>>.
 template <Name Text, class X>
 struct Arg : detail::ArgOf<X>::Base {
   using Base = typename detail::ArgOf<X>::Base;
   explicit Arg(const Base& base) : Base(base) {}
 };
 template <Name Text, DeviceScalar T>
-struct OperandTraits<Arg<Text, T>> : OperandTraits<Expr<T, Rate::Block>> {};
+struct OperandTraits<Arg<Text, T>> : OperandTraits<Expr<T, Rate::block>> {};
 
 namespace detail {
 
@@ -176,10 +176,10 @@ struct BodyTraits<void (Body::*)(Kernel&, Args...) const> {
   }
   template <class Callable>
   static void call(const Callable& body, Kernel& k) {
-    [[maybe_unused]] std::size_t next = 0;
+    [[maybe_unused]] size_t next = 0;
     [[maybe_unused]] const auto take = [&]<class A>(std::type_identity<A>) {
       using Maker = typename ArgTraits<A>::Maker;
-      const std::size_t index = next;
+      const size_t index = next;
       next += Maker::kCount;
       return A(Maker::make(k, index));
     };

@@ -32,10 +32,10 @@ std::unique_ptr<Trace> trace_kernel(const KernelDefinition& definition, const Em
 
 std::vector<Parameter> parameters_of(const KernelDefinition& definition, Variant variant) {
   std::vector<Parameter> parameters = definition.parameters;
-  if (variant == Variant::Debug) {
+  if (variant == Variant::debug) {
     Parameter buffer;
     buffer.name = "debug_buffer";
-    buffer.kind = ParameterKind::Pointer;
+    buffer.kind = ParameterKind::pointer;
     buffer.align = 16;
     buffer.writable = true;
     parameters.push_back(std::move(buffer));

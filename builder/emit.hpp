@@ -10,7 +10,7 @@ namespace ptxkit::dsl {
 
 struct EmitOptions {
   unsigned sm = 75;  // 75, 80 or 90; newer GPUs take that PTX
-  Variant variant = Variant::Release;
+  Variant variant = Variant::release;
   u32 debug_records = 4096;      // ring size of debug builds, a power of two
   bool uniform_branches = true;  // branches that the lanes of a warp take together are bra.uni
 };

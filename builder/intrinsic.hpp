@@ -12,7 +12,7 @@ enum class Intrinsic : u8 {
 };
 
 // Who must arrive together at an intrinsic: nobody, the warp, or the CTA.
-enum class Together : u8 { Nobody, Warp, Cta };
+enum class Together : u8 { none, warp, cta };
 
 struct IntrinsicRow {
   Intrinsic id;

@@ -33,7 +33,7 @@ llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<
   llvm::Type* word = s.b.getInt32Ty();
   std::string constraints = "=r";
   std::vector<llvm::Type*> types;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
     constraints += ",r";
     types.push_back(word);
   }
@@ -49,15 +49,15 @@ llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<
 
 llvm::Value* combine(Trace::State& s, Intrinsic id, llvm::Value* a, llvm::Value* b) {
   switch (id) {
-    case Intrinsic::ReduceAdd:
+    case Intrinsic::reduce_add:
       return s.b.CreateAdd(a, b);
-    case Intrinsic::ReduceMin:
+    case Intrinsic::reduce_min:
       return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
-    case Intrinsic::ReduceMax:
+    case Intrinsic::reduce_max:
       return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
-    case Intrinsic::ReduceAnd:
+    case Intrinsic::reduce_and:
       return s.b.CreateAnd(a, b);
-    case Intrinsic::ReduceOr:
+    case Intrinsic::reduce_or:
       return s.b.CreateOr(a, b);
     default:
       return s.b.CreateXor(a, b);
@@ -66,7 +66,7 @@ llvm::Value* combine(Trace::State& s, Intrinsic id, llvm::Value* a, llvm::Value*
 
 }  // namespace
 
-const IntrinsicRow& row_of(Intrinsic id) { return kRows[static_cast<std::size_t>(id)]; }
+const IntrinsicRow& row_of(Intrinsic id) { return kRows[static_cast<size_t>(id)]; }
 
 llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::vector<llvm::Value*>& arguments) {
   const std::string_view lowering = row_of(id).lowering;
@@ -77,20 +77,20 @@ llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::v
     return register_read;
   };
   switch (id) {
-    case Intrinsic::ThreadX:
+    case Intrinsic::thread_x:
       return in_range(call(s, lowering, {}, {}), s.block);
-    case Intrinsic::Lane:
+    case Intrinsic::lane:
       return in_range(call(s, lowering, {}, {}), 32);
-    case Intrinsic::BlockX:
-    case Intrinsic::GridX:
-    case Intrinsic::Clock:
-    case Intrinsic::LaneMaskLt:
-    case Intrinsic::Barrier:
+    case Intrinsic::block_x:
+    case Intrinsic::grid_x:
+    case Intrinsic::clock:
+    case Intrinsic::lane_mask_lt:
+    case Intrinsic::barrier:
       return call(s, lowering, {}, {});
-    case Intrinsic::Popc:
-    case Intrinsic::Brev:
+    case Intrinsic::popc:
+    case Intrinsic::brev:
       return call(s, lowering, {type}, arguments);
-    case Intrinsic::Ctz:
+    case Intrinsic::ctz:
       // LLVM guards its own expansion of a 32-bit count against 0 with a branch, and a divergent one costs more than
       // the two instructions that need none. Inline, or it would recognise them and expand them again.
       if (type->isIntegerTy(32)) {
@@ -98,43 +98,43 @@ llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::v
                                          s.b.getFalse());
       }
       [[fallthrough]];
-    case Intrinsic::Clz:
+    case Intrinsic::clz:
       return call(s, lowering, {type}, {arguments[0], s.b.getFalse()});
-    case Intrinsic::MulHi32:
-    case Intrinsic::MulHi64:
-    case Intrinsic::Prmt:
+    case Intrinsic::mul_hi32:
+    case Intrinsic::mul_hi64:
+    case Intrinsic::prmt:
       return call(s, lowering, {}, arguments);
-    case Intrinsic::FunnelLeft:
-    case Intrinsic::FunnelRight:
-    case Intrinsic::ShiftLeft:
-    case Intrinsic::BitField:
+    case Intrinsic::funnel_left:
+    case Intrinsic::funnel_right:
+    case Intrinsic::shift_left:
+    case Intrinsic::bit_field:
       return assembly(s, lowering, arguments);
-    case Intrinsic::Shuffle:
-    case Intrinsic::ShuffleUp:
-    case Intrinsic::ShuffleDown:
-    case Intrinsic::ShuffleXor:
+    case Intrinsic::shuffle:
+    case Intrinsic::shuffle_up:
+    case Intrinsic::shuffle_down:
+    case Intrinsic::shuffle_xor:
       return call(s, lowering, {}, {whole_warp, arguments[0], arguments[1], arguments[2]});
-    case Intrinsic::Any:
-    case Intrinsic::All:
-    case Intrinsic::Ballot:
-    case Intrinsic::MatchAny32:
-    case Intrinsic::MatchAny64:
+    case Intrinsic::any:
+    case Intrinsic::all:
+    case Intrinsic::ballot:
+    case Intrinsic::match_any32:
+    case Intrinsic::match_any64:
       return call(s, lowering, {}, {whole_warp, arguments[0]});
-    case Intrinsic::MatchAll32:
+    case Intrinsic::match_all32:
       return s.b.CreateExtractValue(call(s, lowering, {}, {whole_warp, arguments[0]}), 1);
-    case Intrinsic::SyncWarp:
+    case Intrinsic::sync_warp:
       return call(s, lowering, {}, {whole_warp});
-    case Intrinsic::ReduceAdd:
-    case Intrinsic::ReduceMin:
-    case Intrinsic::ReduceMax:
-    case Intrinsic::ReduceAnd:
-    case Intrinsic::ReduceOr:
-    case Intrinsic::ReduceXor: {
+    case Intrinsic::reduce_add:
+    case Intrinsic::reduce_min:
+    case Intrinsic::reduce_max:
+    case Intrinsic::reduce_and:
+    case Intrinsic::reduce_or:
+    case Intrinsic::reduce_xor: {
       if (s.options.sm >= 80) return call(s, lowering, {}, {arguments[0], whole_warp});
       llvm::Value* total = arguments[0];
       for (u32 distance = 16; distance != 0; distance /= 2) {
         llvm::Value* other =
-            lower(s, Intrinsic::ShuffleXor, type, {total, s.u32_constant(distance), s.u32_constant(31)});
+            lower(s, Intrinsic::shuffle_xor, type, {total, s.u32_constant(distance), s.u32_constant(31)});
         total = combine(s, id, total, other);
       }
       return total;

@@ -21,18 +21,18 @@ class Kernel {
   Trace& trace() { return *trace_; }
 
   // --- where am I ---
-  Expr<u32, Rate::Thread> thread(Where where = Where::current()) {
-    return special<Rate::Thread>(Intrinsic::ThreadX, where);
+  Expr<u32, Rate::thread> thread(Where where = Where::current()) {
+    return special<Rate::thread>(Intrinsic::thread_x, where);
   }
-  Expr<u32, Rate::Thread> lane(Where where = Where::current()) { return special<Rate::Thread>(Intrinsic::Lane, where); }
-  Expr<u32, Rate::Block> block(Where where = Where::current()) {
-    return special<Rate::Block>(Intrinsic::BlockX, where);
+  Expr<u32, Rate::thread> lane(Where where = Where::current()) { return special<Rate::thread>(Intrinsic::lane, where); }
+  Expr<u32, Rate::block> block(Where where = Where::current()) {
+    return special<Rate::block>(Intrinsic::block_x, where);
   }
-  Expr<u32, Rate::Block> grid(Where where = Where::current()) { return special<Rate::Block>(Intrinsic::GridX, where); }
+  Expr<u32, Rate::block> grid(Where where = Where::current()) { return special<Rate::block>(Intrinsic::grid_x, where); }
   // The warp's index in the CTA: CTAs are one-dimensional, so it is thread / 32.
-  Expr<u32, Rate::Warp> warp(Where where = Where::current());
-  Expr<u32, Rate::Thread> lanes_below(Where where = Where::current()) {
-    return special<Rate::Thread>(Intrinsic::LaneMaskLt, where);
+  Expr<u32, Rate::warp> warp(Where where = Where::current());
+  Expr<u32, Rate::thread> lanes_below(Where where = Where::current()) {
+    return special<Rate::thread>(Intrinsic::lane_mask_lt, where);
   }
   // Known while the kernel is written.
   u32 block_threads() const { return block_; }
@@ -43,20 +43,20 @@ class Kernel {
 
   // A number of the C++ that writes the kernel.
   template <DeviceScalar T>
-  Expr<T, Rate::Block> constant(T value) {
-    return Expr<T, Rate::Block>({trace_, trace_->constant(kScalarOf<T>, detail::bits_of_value(value))});
+  Expr<T, Rate::block> constant(T value) {
+    return Expr<T, Rate::block>({trace_, trace_->constant(kScalarOf<T>, detail::bits_of_value(value))});
   }
 
   // --- memory of the CTA and of the thread ---
   // An array in shared memory, one for the CTA, uninitialised. Its name is <kernel>_<name> in the PTX.
-  template <class T, u32 Count, std::size_t Align>
-  Span<Shared, T, Align> shared(const char* name, Where where = Where::current()) {
-    return array<Shared, T, Count, Align, Rate::Block>(name, where);
+  template <class T, u32 Count, size_t Align>
+  Span<Space::shared, T, Align> shared(const char* name, Where where = Where::current()) {
+    return array<Space::shared, T, Count, Align, Rate::block>(name, where);
   }
   // An array of the thread's own. It lives in local memory unless every index is known.
-  template <class T, u32 Count, std::size_t Align = sizeof(T)>
-  Span<Local, T, Align> local(const char* name, Where where = Where::current()) {
-    return array<Local, T, Count, Align, Rate::Block>(name, where);
+  template <class T, u32 Count, size_t Align = sizeof(T)>
+  Span<Space::local, T, Align> local(const char* name, Where where = Where::current()) {
+    return array<Space::local, T, Count, Align, Rate::block>(name, where);
   }
 
   // --- control flow ---
@@ -67,15 +67,15 @@ class Kernel {
   // thread_loop for the thread; so barriers stand only in block_loops, and collectives in block_loops and warp_loops.
   template <class Body>
   void block_loop(Body&& body, Where where = Where::current()) {
-    loop<Rate::Block>(body, where);
+    loop<Rate::block>(body, where);
   }
   template <class Body>
   void warp_loop(Body&& body, Where where = Where::current()) {
-    loop<Rate::Warp>(body, where);
+    loop<Rate::warp>(body, where);
   }
   template <class Body>
   void thread_loop(Body&& body, Where where = Where::current()) {
-    loop<Rate::Thread>(body, where);
+    loop<Rate::thread>(body, where);
   }
 
   // body(i) or body(i, loop) for i = begin, begin + step, ... while i < end. The loop is as divergent as its bounds.
@@ -107,20 +107,20 @@ class Kernel {
   // --- synchronisation ---
   // bar.sync 0: all threads of the CTA arrive; earlier memory accesses are visible to all.
   void barrier(Where where = Where::current()) {
-    trace_->require_together(Rate::Block, "barrier", where);
-    trace_->intrinsic(Intrinsic::Barrier, Scalar::Pred, {}, where);
+    trace_->require_together(Rate::block, "barrier", where);
+    trace_->intrinsic(Intrinsic::barrier, Scalar::pred, {}, where);
   }
   // bar.warp.sync: the same for the warp.
   void sync_warp(Where where = Where::current()) {
-    trace_->require_together(Rate::Warp, "sync_warp", where);
-    trace_->intrinsic(Intrinsic::SyncWarp, Scalar::Pred, {}, where);
+    trace_->require_together(Rate::warp, "sync_warp", where);
+    trace_->intrinsic(Intrinsic::sync_warp, Scalar::pred, {}, where);
   }
   void fence(Order order, Scope scope, Where where = Where::current()) { trace_->fence(order, scope, where); }
 
   // --- markers ---
   // One record in the debug buffer, in debug builds only: (id, thread, value). See docs/dsl.md for the layout.
   void mark(u32 id, Where where = Where::current()) {
-    if (is_debug()) trace_->mark(id, trace_->constant(Scalar::U64, 0), where);
+    if (is_debug()) trace_->mark(id, trace_->constant(Scalar::u64, 0), where);
   }
   template <DeviceOperand V>
   void mark(u32 id, const V& value, Where where = Where::current()) {
@@ -130,9 +130,9 @@ class Kernel {
  private:
   template <Rate R>
   Expr<u32, R> special(Intrinsic id, Where where) {
-    return Expr<u32, R>({trace_, trace_->intrinsic(id, Scalar::U32, {}, where)});
+    return Expr<u32, R>({trace_, trace_->intrinsic(id, Scalar::u32, {}, where)});
   }
-  template <Space S, class T, u32 Count, std::size_t Align, Rate R>
+  template <Space S, class T, u32 Count, size_t Align, Rate R>
   Span<S, T, Align, R> array(const char* name, Where where) {
     static_assert(detail::is_power_of_two(Align) && Align >= sizeof(T) && Align <= kMaxAlign,
                   "the alignment of an array is a power of two from its element's size to 16");
@@ -182,7 +182,7 @@ class Loop {
   }
   // Leaves unconditionally; what follows it in the same branch is never reached.
   void break_(Where where = Where::current()) {
-    trace_->jump_if(loop_, true, trace_->constant(Scalar::Pred, 1), Rate::Block, where);
+    trace_->jump_if(loop_, true, trace_->constant(Scalar::pred, 1), Rate::block, where);
   }
 
  private:
@@ -229,7 +229,7 @@ void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Whe
   Trace::Loop* opened = trace_->open_loop(rate, where);
   Loop<rate> handle(*trace_, opened);
   const Expr<T, rate> i = counter.read(where);
-  const Traced done = apply(Compare::Ge, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(last, where));
+  const Traced done = apply(Compare::ge, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(last, where));
   handle.break_if(Expr<bool, rate>(done), where);
   if constexpr (requires { body(i, handle); }) {
     body(i, handle);
@@ -237,34 +237,34 @@ void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Whe
     body(i);
   }
   trace_->open_latch(opened);
-  const Traced next = apply(Binary::Add, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(stride, where));
+  const Traced next = apply(Binary::add, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(stride, where));
   counter = Assigned<T, rate>(Expr<T, rate>(next), where);
   trace_->close_loop(opened);
 }
 
-inline Expr<u32, Rate::Warp> Kernel::warp(Where where) {
+inline Expr<u32, Rate::warp> Kernel::warp(Where where) {
   const Value index =
-      trace_->binary(Binary::Shr, Scalar::U32, thread(where).value(), trace_->constant(Scalar::U32, 5), where);
-  return Expr<u32, Rate::Warp>({trace_, index});
+      trace_->binary(Binary::shr, Scalar::u32, thread(where).value(), trace_->constant(Scalar::u32, 5), where);
+  return Expr<u32, Rate::warp>({trace_, index});
 }
 
 template <class Body>
 void Kernel::once_per_warp(Body&& body, Where where) {
   const Traced first =
-      apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(lane(where), where), Operand{nullptr, {}, 0, where});
-  if_(Expr<bool, Rate::Thread>(first), std::forward<Body>(body), where);
+      apply(Compare::eq, Scalar::u32, Located<u32, Rate::thread>(lane(where), where), Operand{nullptr, {}, 0, where});
+  if_(Expr<bool, Rate::thread>(first), std::forward<Body>(body), where);
 }
 template <class Body>
 void Kernel::once_per_block(Body&& body, Where where) {
   const Traced first =
-      apply(Compare::Eq, Scalar::U32, Located<u32, Rate::Thread>(thread(where), where), Operand{nullptr, {}, 0, where});
-  if_(Expr<bool, Rate::Thread>(first), std::forward<Body>(body), where);
+      apply(Compare::eq, Scalar::u32, Located<u32, Rate::thread>(thread(where), where), Operand{nullptr, {}, 0, where});
+  if_(Expr<bool, Rate::thread>(first), std::forward<Body>(body), where);
 }
 
 // body(0), ..., body(N - 1), each argument a compile-time constant: the C++ loop runs while the kernel is traced.
-template <std::size_t N, class Body>
+template <size_t N, class Body>
 void unrolled(Body&& body) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
     (body(std::integral_constant<u32, static_cast<u32>(I)>{}), ...);
   }(std::make_index_sequence<N>{});
 }

@@ -12,12 +12,12 @@ std::string launch_file(const KernelDefinition& definition, const Trace::State& 
   Json parameters = Json::array();
   for (const Parameter& parameter : state.parameters) {
     Json entry = {{"name", state.name + "_" + parameter.name}};
-    if (parameter.kind == ParameterKind::Pointer) {
+    if (parameter.kind == ParameterKind::pointer) {
       entry["kind"] = "pointer";
       entry["space"] = "global";
       entry["element"] = name_of(parameter.scalar);
       entry["align"] = parameter.align;
-      entry["access"] = parameter.writable ? "read_write" : parameter.space == Space::ReadOnly ? "read_only" : "read";
+      entry["access"] = parameter.writable ? "read_write" : parameter.space == Space::read_only ? "read_only" : "read";
       if (!parameter.size_parameter.empty()) entry["count_parameter"] = state.name + "_" + parameter.size_parameter;
       if (parameter.name == "debug_buffer") entry["bytes"] = 16 * (u64{state.options.debug_records} + 1);
     } else {

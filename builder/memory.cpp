@@ -24,21 +24,21 @@ llvm::Value* byte_offset(Trace::State& s, llvm::Value* pointer, llvm::Value* byt
 // The pointer less its remainder, which the backend turns into one `and`. Not llvm.ptrmask: LLVM 19's GVN takes its
 // result for the pointer itself, and reads bytes at p out of the word at p & -4
 // (Semantics.UnalignedBytewiseAndRoundedReads).
-llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, std::size_t align) {
+llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, size_t align) {
   llvm::Value* remainder = s.b.CreateAnd(s.b.CreatePtrToInt(pointer, address_type(s, space)), align - 1);
   return byte_offset(s, pointer, s.b.CreateNeg(remainder));
 }
 
-llvm::Value* emit_load(Trace::State& s, Space space, llvm::Type* type, std::size_t align, llvm::Value* pointer) {
+llvm::Value* emit_load(Trace::State& s, Space space, llvm::Type* type, size_t align, llvm::Value* pointer) {
   llvm::LoadInst* load = s.b.CreateAlignedLoad(type, pointer, llvm::Align(align));
   // ReadOnly memory does not change while the kernel runs: ld.global.nc.
-  if (space == Space::ReadOnly)
+  if (space == Space::read_only)
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(s.context, {}));
   return load;
 }
 
-const char* ptx_space(Space space) { return space == Space::Shared ? "shared" : "global"; }
-const char* ptx_scope(Scope scope) { return scope == Scope::Cta ? "cta" : scope == Scope::Gpu ? "gpu" : "sys"; }
+const char* ptx_space(Space space) { return space == Space::shared ? "shared" : "global"; }
+const char* ptx_scope(Scope scope) { return scope == Scope::cta ? "cta" : scope == Scope::gpu ? "gpu" : "sys"; }
 const char* ptx_order(Order order) {
   constexpr const char* names[] = {"relaxed", "acquire", "release", "acq_rel"};
   return names[static_cast<unsigned>(order)];
@@ -50,8 +50,8 @@ char constraint(llvm::Type* type) {
 // What follows "atom." or "red.", to the type.
 std::string ptx_atomic(AtomicOp op, Space space, Scalar scalar, Order order, Scope scope) {
   constexpr const char* names[] = {"add", "min", "max", "exch", "and", "or", "xor"};
-  const bool is_minmax = op == AtomicOp::Min || op == AtomicOp::Max;
-  const char kind = op == AtomicOp::Add ? 'u' : is_minmax ? (is_signed(scalar) ? 's' : 'u') : 'b';
+  const bool is_minmax = op == AtomicOp::min || op == AtomicOp::max;
+  const char kind = op == AtomicOp::add ? 'u' : is_minmax ? (is_signed(scalar) ? 's' : 'u') : 'b';
   return std::string(ptx_order(order)) + "." + ptx_scope(scope) + "." + ptx_space(space) + "." +
          names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar));
 }
@@ -123,7 +123,7 @@ llvm::Value* distance_of(Trace::State& s, Scalar index_type, u64 scale, llvm::Va
 
 }  // namespace
 
-Value Trace::parameter(std::size_t index) { return {state_->function->getArg(static_cast<unsigned>(index)), 0}; }
+Value Trace::parameter(size_t index) { return {state_->function->getArg(static_cast<unsigned>(index)), 0}; }
 
 Place Trace::offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where) {
   State& s = *state_;
@@ -146,13 +146,13 @@ Place Trace::offset(Space space, const Place& place, i64 bytes, Where where) {
   return moved(s, place, address, llvm::ConstantInt::getSigned(s.b.getInt64Ty(), bytes), where);
 }
 
-Place Trace::align_down(Space space, const Place& place, std::size_t align, Where where) {
+Place Trace::align_down(Space space, const Place& place, size_t align, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* address = rounded_down(s, space, s.node(place.address, where), align);
   if (place.bytes.node == nullptr) return {s.value(address)};
   llvm::Value* remainder = s.b.CreateAnd(address_number(s, space, place, where), align - 1);
-  return moved(s, place, address, s.b.CreateNeg(as_u64(s, Scalar::U64, remainder)), where);
+  return moved(s, place, address, s.b.CreateNeg(as_u64(s, Scalar::u64, remainder)), where);
 }
 
 Value Trace::address(Space space, const Place& place, Where where) {
@@ -176,7 +176,7 @@ Place Trace::within(const Place& place, Scalar count_type, Value count, u64 elem
   return {place.address, {s.b.getInt64(0), 0}, llvm::isa<llvm::Constant>(bytes) ? Value{bytes, 0} : s.value(bytes)};
 }
 
-void Trace::assume_aligned(Space space, const Place& place, std::size_t align, const char* why, Where where) {
+void Trace::assume_aligned(Space space, const Place& place, size_t align, const char* why, Where where) {
   State& s = *state_;
   s.assumptions.push_back({align, why, where});
   if (!s.checked()) return;
@@ -185,7 +185,7 @@ void Trace::assume_aligned(Space space, const Place& place, std::size_t align, c
   s.trap_if(s.b.CreateICmpNE(low, llvm::ConstantInt::get(low->getType(), 0)), where);
 }
 
-void Trace::assume_multiple(Scalar scalar, Value value, std::size_t of, const char* why, Where where) {
+void Trace::assume_multiple(Scalar scalar, Value value, size_t of, const char* why, Where where) {
   State& s = *state_;
   s.assumptions.push_back({of, why, where});
   if (!s.checked()) return;
@@ -194,44 +194,43 @@ void Trace::assume_multiple(Scalar scalar, Value value, std::size_t of, const ch
   s.trap_if(s.b.CreateICmpNE(low, llvm::ConstantInt::get(s.type(scalar), 0)), where);
 }
 
-Value Trace::load(Space space, Scalar scalar, std::size_t align, const Place& place, Where where) {
+Value Trace::load(Space space, Scalar scalar, size_t align, const Place& place, Where where) {
   State& s = *state_;
   s.at(where);
   return s.value(emit_load(s, space, s.type(scalar), align, accessed(s, place, bytes_of(scalar), where)));
 }
 
-void Trace::store(Scalar scalar, std::size_t align, const Place& place, Value value, Where where) {
+void Trace::store(Scalar scalar, size_t align, const Place& place, Value value, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* to = accessed(s, place, bytes_of(scalar), where);
   s.b.CreateAlignedStore(s.node(value, where), to, llvm::Align(align));
 }
 
-void Trace::load_vector(Space space, Scalar scalar, std::size_t align, const Place& place, std::span<Value> lanes,
+void Trace::load_vector(Space space, Scalar scalar, size_t align, const Place& place, std::span<Value> lanes,
                         Where where) {
   State& s = *state_;
   s.at(where);
   auto* type = llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size()));
   llvm::Value* from = accessed(s, place, lanes.size() * bytes_of(scalar), where);
   llvm::Value* vector = nullptr;
-  if (space == Space::ReadOnly) {
+  if (space == Space::read_only) {
     // An intrinsic, because LLVM takes vector loads apart and forgets that the memory does not change.
     vector =
         s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
   } else {
     vector = emit_load(s, space, type, align, from);
   }
-  for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = s.value(s.b.CreateExtractElement(vector, i));
+  for (size_t i = 0; i < lanes.size(); ++i) lanes[i] = s.value(s.b.CreateExtractElement(vector, i));
 }
 
-void Trace::store_vector(Scalar scalar, std::size_t align, const Place& place, std::span<const Value> lanes,
-                         Where where) {
+void Trace::store_vector(Scalar scalar, size_t align, const Place& place, std::span<const Value> lanes, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* to = accessed(s, place, lanes.size() * bytes_of(scalar), where);
   llvm::Value* vector =
       llvm::PoisonValue::get(llvm::FixedVectorType::get(s.type(scalar), static_cast<unsigned>(lanes.size())));
-  for (std::size_t i = 0; i < lanes.size(); ++i) vector = s.b.CreateInsertElement(vector, s.node(lanes[i], where), i);
+  for (size_t i = 0; i < lanes.size(); ++i) vector = s.b.CreateInsertElement(vector, s.node(lanes[i], where), i);
   s.b.CreateAlignedStore(vector, to, llvm::Align(align));
 }
 
@@ -254,20 +253,20 @@ Value Trace::load_unaligned_u32(Space space, const Place& place, Where where) {
   s.at(where);
   llvm::Type* type = address_type(s, space);
   llvm::Type* word = s.b.getInt32Ty();
-  llvm::Value* base = accessed(s, place, bytes_of(Scalar::U32), where);
+  llvm::Value* base = accessed(s, place, bytes_of(Scalar::u32), where);
   const auto word_at = [&](llvm::Value* any) { return emit_load(s, space, word, 4, rounded_down(s, space, any, 4)); };
   llvm::Value* low = word_at(base);
   // The word of the last byte: the same word again if the address is aligned, so nothing beyond the value is touched.
   llvm::Value* high = word_at(byte_offset(s, base, llvm::ConstantInt::get(type, 3)));
   llvm::Value* shift = s.b.CreateShl(s.b.CreateZExtOrTrunc(s.b.CreatePtrToInt(base, type), word), 3);
-  return s.value(lower(s, Intrinsic::FunnelRight, word, {low, high, shift}));
+  return s.value(lower(s, Intrinsic::funnel_right, word, {low, high, shift}));
 }
 
 Value Trace::load_ordered(Space space, Scalar scalar, const Place& place, Order order, Scope scope, Where where) {
   State& s = *state_;
   s.at(where);
-  if (order != Order::Relaxed && order != Order::Acquire) {
-    throw DslError("an atomic load is relaxed or acquire", where, "use Order::Relaxed or Order::Acquire");
+  if (order != Order::relaxed && order != Order::acquire) {
+    throw DslError("an atomic load is relaxed or acquire", where, "use Order::relaxed or Order::acquire");
   }
   llvm::Type* type = s.type(scalar);
   const std::string text = std::string("ld.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
@@ -279,8 +278,8 @@ void Trace::store_ordered(Space space, Scalar scalar, const Place& place, Value 
                           Where where) {
   State& s = *state_;
   s.at(where);
-  if (order != Order::Relaxed && order != Order::Release) {
-    throw DslError("an atomic store is relaxed or release", where, "use Order::Relaxed or Order::Release");
+  if (order != Order::relaxed && order != Order::release) {
+    throw DslError("an atomic store is relaxed or release", where, "use Order::relaxed or Order::release");
   }
   const std::string text = std::string("st.") + ptx_order(order) + "." + ptx_scope(scope) + "." + ptx_space(space) +
                            ".b" + std::to_string(bits_of(scalar)) + " [$0], $1;";
@@ -300,8 +299,8 @@ void Trace::atomic_if(Value condition, AtomicOp op, Space space, Scalar scalar, 
                       Order order, Scope scope, Where where) {
   State& s = *state_;
   s.at(where);
-  if (order != Order::Relaxed && order != Order::Release) {
-    throw DslError("an atomic without a result is relaxed or release", where, "use Order::Relaxed or Order::Release");
+  if (order != Order::relaxed && order != Order::release) {
+    throw DslError("an atomic without a result is relaxed or release", where, "use Order::relaxed or Order::release");
   }
   memory_assembly(s, "@$0 red." + ptx_atomic(op, space, scalar, order, scope) + " [$1], $2;", s.b.getVoidTy(),
                   {s.node(condition, where), accessed_number(s, space, scalar, place, where), s.node(value, where)});
@@ -321,8 +320,8 @@ Value Trace::compare_exchange(Space space, Scalar scalar, const Place& place, Va
 void Trace::fence(Order order, Scope scope, Where where) {
   State& s = *state_;
   s.at(where);
-  if (order == Order::Relaxed) {
-    throw DslError("a relaxed fence orders nothing", where, "use Order::AcqRel");
+  if (order == Order::relaxed) {
+    throw DslError("a relaxed fence orders nothing", where, "use Order::acq_rel");
   }
   memory_assembly(s, std::string("fence.acq_rel.") + ptx_scope(scope) + ";", s.b.getVoidTy(), {});
 }
@@ -349,8 +348,8 @@ void Trace::mark(u32 id, Value value, Where where) {
                                         {s.b.CreatePtrToInt(buffer, s.b.getInt64Ty()), s.u32_constant(1)});
   llvm::Value* slot = s.b.CreateAdd(s.b.CreateAnd(ticket, s.options.debug_records - 1), s.u32_constant(1));
   llvm::Value* record = byte_offset(s, buffer, s.b.CreateShl(s.b.CreateZExt(slot, s.b.getInt64Ty()), 4));
-  llvm::Value* thread = s.b.CreateAdd(s.b.CreateMul(lower(s, Intrinsic::BlockX, word, {}), s.u32_constant(s.block)),
-                                      lower(s, Intrinsic::ThreadX, word, {}));
+  llvm::Value* thread = s.b.CreateAdd(s.b.CreateMul(lower(s, Intrinsic::block_x, word, {}), s.u32_constant(s.block)),
+                                      lower(s, Intrinsic::thread_x, word, {}));
   llvm::Value* payload = s.node(value, where);
   const std::array<llvm::Value*, 4> words = {s.u32_constant(id), thread, s.b.CreateTrunc(payload, word),
                                              s.b.CreateTrunc(s.b.CreateLShr(payload, 32), word)};

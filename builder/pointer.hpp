@@ -18,47 +18,47 @@
 namespace ptxkit::dsl {
 
 // An integer known to be a multiple of M: what keeps an alignment through pointer arithmetic.
-template <std::size_t M, DeviceInteger T, Rate R>
+template <size_t M, DeviceInteger T, Rate R>
 class [[nodiscard]] Multiple : public Expr<T, R> {
  public:
   explicit Multiple(const Expr<T, R>& value) : Expr<T, R>(value) {}
 };
-template <std::size_t M, DeviceInteger T, Rate R>
+template <size_t M, DeviceInteger T, Rate R>
 struct OperandTraits<Multiple<M, T, R>> : OperandTraits<Expr<T, R>> {};
 
 namespace detail {
 template <class A>
-inline constexpr std::size_t kMultipleOf = 1;
-template <std::size_t M, class T, Rate R>
-inline constexpr std::size_t kMultipleOf<Multiple<M, T, R>> = M;
+inline constexpr size_t kMultipleOf = 1;
+template <size_t M, class T, Rate R>
+inline constexpr size_t kMultipleOf<Multiple<M, T, R>> = M;
 template <class I, I V>
-inline constexpr std::size_t kMultipleOf<std::integral_constant<I, V>> =
-    V == 0 ? kMaxAlign : static_cast<std::size_t>(V < 0 ? -V : V);
+inline constexpr size_t kMultipleOf<std::integral_constant<I, V>> =
+    V == 0 ? kMaxAlign : static_cast<size_t>(V < 0 ? -V : V);
 
-constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+constexpr bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 }  // namespace detail
 
 // index * M, known to be a multiple of M. A product that wraps would lose the property unless M is a power of two.
-template <std::size_t M, DeviceOperand A>
+template <size_t M, DeviceOperand A>
 auto times(const A& index, Where where = Where::current()) {
   static_assert(detail::is_power_of_two(M), "times takes a power of two: other multiples do not survive wrapping");
   using T = ValueType<A>;
   return Multiple<M * detail::kMultipleOf<A>, T, kRateOf<A>>(Expr<T, kRateOf<A>>(
-      apply(Binary::Mul, kScalarOf<T>, detail::operand<T>(index, where), Operand{nullptr, {}, M, where})));
+      apply(Binary::mul, kScalarOf<T>, detail::operand<T>(index, where), Operand{nullptr, {}, M, where})));
 }
 
 // The largest multiple of N that is not above `value`.
-template <std::size_t N, DeviceOperand A>
+template <size_t N, DeviceOperand A>
 auto align_down(const A& value, Where where = Where::current()) {
   static_assert(detail::is_power_of_two(N), "align_down takes a power of two");
   using T = ValueType<A>;
   return Multiple<N, T, kRateOf<A>>(Expr<T, kRateOf<A>>(
-      apply(Binary::And, kScalarOf<T>, detail::operand<T>(value, where), Operand{nullptr, {}, ~u64{N - 1}, where})));
+      apply(Binary::and_, kScalarOf<T>, detail::operand<T>(value, where), Operand{nullptr, {}, ~u64{N - 1}, where})));
 }
 
 // The author vouches that `value` is a multiple of N; checked builds trap where it is not, and the launch file lists
 // it.
-template <std::size_t N, DeviceOperand A>
+template <size_t N, DeviceOperand A>
 auto assume_multiple(const A& value, const char* why, Where where = Where::current()) {
   static_assert(detail::is_power_of_two(N), "assume_multiple takes a power of two");
   using T = ValueType<A>;
@@ -68,35 +68,35 @@ auto assume_multiple(const A& value, const char* why, Where where = Where::curre
 }
 
 // Sums and differences keep what both sides have.
-template <std::size_t M, std::size_t N, DeviceInteger T, Rate R, Rate Q>
+template <size_t M, size_t N, DeviceInteger T, Rate R, Rate Q>
 auto operator+(const Multiple<M, T, R>& a, const Multiple<N, T, Q>& b) {
   return Multiple<gcd(M, N), T, widest(R, Q)>(Expr<T, widest(R, Q)>(
-      apply(Binary::Add, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
+      apply(Binary::add, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
 }
-template <std::size_t M, std::size_t N, DeviceInteger T, Rate R, Rate Q>
+template <size_t M, size_t N, DeviceInteger T, Rate R, Rate Q>
 auto operator-(const Multiple<M, T, R>& a, const Multiple<N, T, Q>& b) {
   return Multiple<gcd(M, N), T, widest(R, Q)>(Expr<T, widest(R, Q)>(
-      apply(Binary::Sub, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
+      apply(Binary::sub, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
 }
 
-template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>
+template <Space S, class T, size_t Align = sizeof(T), Rate R = Rate::block>
 class [[nodiscard]] Ptr {
  public:
   using Element = std::remove_const_t<T>;
   static_assert(DeviceNumber<Element>, "memory holds integers and floats; keep predicates as u8 or in ballots");
   static_assert(detail::is_power_of_two(Align), "an alignment is a power of two");
   static constexpr Space kSpace = S;
-  static constexpr std::size_t kAlign = Align;
+  static constexpr size_t kAlign = Align;
   static constexpr Rate kRate = R;
-  static constexpr bool kWritable = !std::is_const_v<T> && S != Space::ReadOnly;
+  static constexpr bool kWritable = !std::is_const_v<T> && S != Space::read_only;
   // What a load yields: only memory that nobody writes is uniform at a uniform address.
-  static constexpr Rate kLoadRate = S == Space::ReadOnly ? R : Rate::Thread;
+  static constexpr Rate kLoadRate = S == Space::read_only ? R : Rate::thread;
 
   Ptr(Trace& trace, const Place& place) : trace_(&trace), place_(place) {}
   Ptr(const Ptr&) = default;
   Ptr& operator=(const Ptr&) = delete;
   // Forgetting is free: alignment, uniformity, the right to write.
-  template <class U, std::size_t A, Rate Q>
+  template <class U, size_t A, Rate Q>
     requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
              !(std::is_same_v<U, T> && A == Align && Q == R))
   Ptr(const Ptr<S, U, A, Q>& other) : trace_(&other.trace()), place_(other.place()) {}  // NOLINT
@@ -119,7 +119,7 @@ class [[nodiscard]] Ptr {
   // N elements further, N known: keeps more alignment than a run-time index.
   template <i64 N>
   auto at(Where where = Where::current()) const {
-    constexpr std::size_t step = static_cast<std::size_t>(N < 0 ? -N : N);
+    constexpr size_t step = static_cast<size_t>(N < 0 ? -N : N);
     return Ptr<S, T, (step == 0 ? Align : gcd(Align, step * sizeof(T))), R>(
         *trace_, trace_->offset(S, place_, N * static_cast<i64>(sizeof(T)), where));
   }
@@ -143,7 +143,7 @@ class [[nodiscard]] Ptr {
   // every access through it traps that leaves the object, and `within` itself where the object leaves the one it is in.
   // With Granule, the object ends at the next multiple of so many bytes from its start: what aligned reads of its end
   // touch.
-  template <std::size_t Granule = sizeof(T), class I>
+  template <size_t Granule = sizeof(T), class I>
   Ptr within(const I& count, Where where = Where::current()) const {
     using U = typename detail::CommonType<I, Expr<u32, R>>::Type;
     static_assert(DeviceInteger<U> && std::is_unsigned_v<U>, "a count is an unsigned integer");
@@ -154,13 +154,13 @@ class [[nodiscard]] Ptr {
 
   // The same memory as Global, to be chosen between with select: its loads are ordinary ones.
   auto as_global() const
-    requires(S == Space::ReadOnly)
+    requires(S == Space::read_only)
   {
-    return Ptr<Space::Global, const Element, Align, R>(*trace_, place_);
+    return Ptr<Space::global, const Element, Align, R>(*trace_, place_);
   }
 
   // The author vouches for an alignment; checked builds trap where it does not hold, and the launch file lists it.
-  template <std::size_t N>
+  template <size_t N>
   auto assume_aligned(const char* why, Where where = Where::current()) const {
     static_assert(detail::is_power_of_two(N) && N <= kMaxAlign, "assume_aligned takes 1, 2, 4, 8 or 16");
     trace_->assume_aligned(S, place_, N, why, where);
@@ -168,7 +168,7 @@ class [[nodiscard]] Ptr {
   }
 
   // The pointer rounded down to a multiple of N bytes. It may point before the object.
-  template <std::size_t N>
+  template <size_t N>
   auto align_down(Where where = Where::current()) const {
     static_assert(detail::is_power_of_two(N) && N <= kMaxAlign, "align_down takes 1, 2, 4, 8 or 16");
     return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, trace_->align_down(S, place_, N, where));
@@ -191,7 +191,7 @@ class [[nodiscard]] Ptr {
   }
   template <class U, class V>
   void store_as(const V& value, Where where = Where::current()) const {
-    static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+    static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or read_only");
     require_alignment<U, sizeof(U)>();
     trace_->store(kScalarOf<U>, Align, place_, materialise(*trace_, kScalarOf<U>, detail::operand<U>(value, where)),
                   where);
@@ -199,28 +199,28 @@ class [[nodiscard]] Ptr {
 
   // Asks for the line of L2 that holds the first byte; a hint, which changes no value.
   void prefetch_l2(Where where = Where::current()) const {
-    static_assert(S == Space::Global || S == Space::ReadOnly, "only global memory is prefetched");
+    static_assert(S == Space::global || S == Space::read_only, "only global memory is prefetched");
     trace_->prefetch_l2(place_, where);
   }
 
   // N elements in one access of N * sizeof(T) bytes.
-  template <std::size_t N>
+  template <size_t N>
   auto load_vector(Where where = Where::current()) const {
     static_assert(N == 2 || N == 4, "a vector access has 2 or 4 elements");
     require_alignment<Element, N * sizeof(T)>();
     std::array<Value, N> lanes;
     trace_->load_vector(S, kScalarOf<Element>, Align, place_, lanes, where);
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
       return std::array<Expr<Element, kLoadRate>, N>{Expr<Element, kLoadRate>({trace_, lanes[I]})...};
     }(std::make_index_sequence<N>{});
   }
-  template <std::size_t N, Rate Q>
+  template <size_t N, Rate Q>
   void store_vector(const std::array<Expr<Element, Q>, N>& values, Where where = Where::current()) const {
     static_assert(N == 2 || N == 4, "a vector access has 2 or 4 elements");
-    static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or ReadOnly");
+    static_assert(kWritable, "a store through a read-only pointer: the parameter is declared const or read_only");
     require_alignment<Element, N * sizeof(T)>();
     std::array<Value, N> lanes;
-    for (std::size_t i = 0; i < N; ++i) lanes[i] = values[i].value();
+    for (size_t i = 0; i < N; ++i) lanes[i] = values[i].value();
     trace_->store_vector(kScalarOf<Element>, Align, place_, lanes, where);
   }
 
@@ -240,11 +240,11 @@ class [[nodiscard]] Ptr {
   const Place& place() const { return place_; }
 
  private:
-  template <std::size_t M>
-  static constexpr std::size_t align_after() {
+  template <size_t M>
+  static constexpr size_t align_after() {
     return gcd(Align, M * sizeof(T));
   }
-  template <class U, std::size_t Bytes>
+  template <class U, size_t Bytes>
   static constexpr void require_alignment() {
     static_assert(DeviceNumber<U>, "memory holds integers and floats");
     static_assert(Align >= Bytes,
@@ -258,7 +258,7 @@ class [[nodiscard]] Ptr {
 };
 
 // condition ? a : b for pointers of one type; in checked builds with the object of the one chosen.
-template <DeviceOperand C, Space S, class T, std::size_t A, Rate R>
+template <DeviceOperand C, Space S, class T, size_t A, Rate R>
 auto select(const C& condition, const Ptr<S, T, A, R>& a, const Ptr<S, T, A, R>& b, Where where = Where::current()) {
   const auto chosen = detail::predicate(condition);
   const auto either = [&](Value x, Value y) { return a.trace().select(chosen.value(), x, y, where); };
@@ -271,7 +271,7 @@ auto select(const C& condition, const Ptr<S, T, A, R>& a, const Ptr<S, T, A, R>&
 }
 
 // A pointer with its element count: the object of the pointer is these elements.
-template <Space S, class T, std::size_t Align = sizeof(T), Rate R = Rate::Block>
+template <Space S, class T, size_t Align = sizeof(T), Rate R = Rate::block>
 class [[nodiscard]] Span {
  public:
   using Pointer = Ptr<S, T, Align, R>;
@@ -279,7 +279,7 @@ class [[nodiscard]] Span {
 
   Span(const Pointer& data, Expr<u32, R> size, Where where = Where::current())
       : data_(data.within(size, where)), size_(size) {}
-  template <class U, std::size_t A, Rate Q>
+  template <class U, size_t A, Rate Q>
     requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
              !(std::is_same_v<U, T> && A == Align && Q == R))
   Span(const Span<S, U, A, Q>& other) : data_(other.data()), size_(other.size()) {}  // NOLINT
@@ -320,7 +320,7 @@ class [[nodiscard]] Span {
   auto slice(const I& begin, const N& count, Where where = Where::current()) const {
     auto first = pointer_to(begin, where);
     constexpr Rate rate = widest(decltype(first)::kRate, detail::rate_or_block<N>(), R);
-    const Value size = materialise(data_.trace(), Scalar::U32, detail::operand<u32>(count, where));
+    const Value size = materialise(data_.trace(), Scalar::u32, detail::operand<u32>(count, where));
     using First = decltype(first);
     return Span<S, T, First::kAlign, rate>(Ptr<S, T, First::kAlign, rate>(data_.trace(), first.place()),
                                            Expr<u32, rate>({&data_.trace(), size}), where);
@@ -331,7 +331,7 @@ class [[nodiscard]] Span {
   Expr<u32, R> size_;
 };
 
-template <Space S, class T, std::size_t A, Rate R, class I>
+template <Space S, class T, size_t A, Rate R, class I>
 auto load_unaligned_u32(const Span<S, T, A, R>& span, const I& position, Where where = Where::current()) {
   return span.load_unaligned_u32(position, where);
 }

@@ -31,12 +31,12 @@ std::string cost_block(const KernelSpec& spec) {
 std::string annotate(std::string_view line, const std::vector<Parameter>& parameters, const std::string& prefix) {
   constexpr std::string_view declaration = "\t.param .u64 ";
   if (!line.starts_with(declaration)) return std::string(line);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& parameter = parameters[i];
     const std::string name = prefix + std::to_string(i);
     const std::string_view found = line.substr(declaration.size(), name.size());
     const std::string_view rest = line.substr(std::min(line.size(), declaration.size() + name.size()));
-    if (parameter.kind != ParameterKind::Pointer || found != name || !(rest.empty() || rest == ",")) continue;
+    if (parameter.kind != ParameterKind::pointer || found != name || !(rest.empty() || rest == ",")) continue;
     return fmt::format("{}.ptr .global .align {} {}{}", declaration, parameter.align, name, rest);
   }
   return std::string(line);
@@ -46,12 +46,12 @@ std::string annotate(std::string_view line, const std::vector<Parameter>& parame
 std::string rename(const std::string& line, const std::vector<Parameter>& parameters, const std::string& prefix,
                    const std::string& kernel) {
   std::string out;
-  std::size_t i = 0;
+  size_t i = 0;
   while (i < line.size()) {
     const bool starts_word = i == 0 || !is_word(line[i - 1]);
     if (starts_word && line.compare(i, prefix.size(), prefix) == 0) {
-      std::size_t end = i + prefix.size();
-      std::size_t number = 0;
+      size_t end = i + prefix.size();
+      size_t number = 0;
       while (end < line.size() && line[end] >= '0' && line[end] <= '9') number = number * 10 + (line[end++] - '0');
       if (end > i + prefix.size() && number < parameters.size() && (end == line.size() || !is_word(line[end]))) {
         out += kernel + "_" + parameters[number].name;
@@ -70,7 +70,7 @@ struct Location {
   bool is_uniform = false;
 };
 Location location_of(std::string_view line) {
-  const std::size_t last = line.rfind(' ');
+  const size_t last = line.rfind(' ');
   unsigned column = 0;
   for (const char digit : line.substr(last + 1)) column = column * 10 + static_cast<unsigned>(digit - '0');
   if (column < kUniformColumn) return {std::string(line), false};
@@ -85,7 +85,7 @@ bool is_noise(std::string_view content) {
   if (content.starts_with("//") && content.ends_with("has been demoted")) return true;
   if (content.starts_with("// .globl") || content.starts_with(".section\t.debug_loc")) return true;
   if (!content.starts_with(".loc\t")) return false;
-  const std::size_t line = content.find(' ');
+  const size_t line = content.find(' ');
   return line != std::string_view::npos && content.substr(line + 1).starts_with("0 ");
 }
 
@@ -95,15 +95,15 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
   const std::string prefix = state.name + "_param_";
   std::string out =
       fmt::format("// {} for sm_{}, {} build\n", state.name, state.options.sm, name_of(state.options.variant));
-  std::size_t begin = 0;
+  size_t begin = 0;
   bool in_header = true;
   bool is_uniform = false;  // whether a branch here is
   std::string last_location;
   while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line(text.data() + begin, end - begin);
     begin = end + 1;
-    const std::size_t first = line.find_first_not_of(" \t");
+    const size_t first = line.find_first_not_of(" \t");
     const std::string_view content = first == std::string_view::npos ? std::string_view{} : line.substr(first);
     if (content.starts_with(".loc\t")) is_uniform = false;
     if (is_noise(content) || (in_header && (content.starts_with("//") || content.empty()))) continue;
@@ -118,7 +118,7 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
       continue;
     }
     if (content.starts_with("@") && is_uniform) {
-      const std::size_t branch = line.find(" bra ");
+      const size_t branch = line.find(" bra ");
       if (branch != std::string_view::npos) {
         out += std::string(line.substr(0, branch)) + " bra.uni " + std::string(line.substr(branch + 5)) + "\n";
         continue;

@@ -10,7 +10,7 @@ namespace ptxkit::dsl {
 namespace {
 
 const char* who(Rate together) {
-  return together == Rate::Block ? "every thread of the CTA" : "every lane of the warp";
+  return together == Rate::block ? "every thread of the CTA" : "every lane of the warp";
 }
 
 }  // namespace
@@ -46,15 +46,15 @@ void Regions::require_together(Rate together, const std::string& what, Where whe
   }
 }
 
-void Regions::require_uniform_assignment(Rate rate, std::size_t depth, Where declared, Where where) const {
-  for (std::size_t i = depth; i < stack_.size(); ++i) {
+void Regions::require_uniform_assignment(Rate rate, size_t depth, Where declared, Where where) const {
+  for (size_t i = depth; i < stack_.size(); ++i) {
     const Region& region = stack_[i];
     if (region.rate <= rate) continue;
     throw DslError(std::string("assignment to the ") + name_of(rate) + " variable of " + place(declared) +
                        " inside a divergent " + region.what,
                    where, std::string("this ") + region.what + " is " + name_of(region.rate), region.where,
                    "select the value per lane and make it uniform after the " + std::string(region.what) +
-                       ", or declare the variable at Rate::Thread");
+                       ", or declare the variable at Rate::thread");
   }
 }
 

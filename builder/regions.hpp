@@ -23,13 +23,13 @@ class Regions {
   void close(Id id);
 
   Id current() const { return stack_.empty() ? 0 : stack_.back().id; }
-  std::size_t depth() const { return stack_.size(); }
+  size_t depth() const { return stack_.size(); }
 
-  // `what` (e.g. "barrier") needs all threads of the CTA (Rate::Block) or all lanes of the warp (Rate::Warp).
+  // `what` (e.g. "barrier") needs all threads of the CTA (Rate::block) or all lanes of the warp (Rate::warp).
   void require_together(Rate together, const std::string& what, Where where);
 
   // An assignment, from here, to a variable of rate `rate` that was declared at `depth`.
-  void require_uniform_assignment(Rate rate, std::size_t depth, Where declared, Where where) const;
+  void require_uniform_assignment(Rate rate, size_t depth, Where declared, Where where) const;
 
   // A jump out of loop `loop` (or its next turn) decided here at `rate`.
   void require_uniform_jump(Rate rate, Id loop, const std::string& what, Where where) const;

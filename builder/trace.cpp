@@ -18,17 +18,17 @@
 namespace ptxkit::dsl {
 
 const char* name_of(Variant variant) {
-  return variant == Variant::Release ? "release" : variant == Variant::Checked ? "checked" : "debug";
+  return variant == Variant::release ? "release" : variant == Variant::checked ? "checked" : "debug";
 }
 
 unsigned address_space_of(Space space) {
   switch (space) {
-    case Space::Global:
-    case Space::ReadOnly:
+    case Space::global:
+    case Space::read_only:
       return 1;
-    case Space::Shared:
+    case Space::shared:
       return 3;
-    case Space::Local:
+    case Space::local:
       return 0;
   }
   return 0;
@@ -60,7 +60,7 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
   std::vector<llvm::Type*> types;
   types.reserve(parameters.size());
   for (const Parameter& parameter : parameters) {
-    types.push_back(parameter.kind == ParameterKind::Pointer
+    types.push_back(parameter.kind == ParameterKind::pointer
                         ? llvm::PointerType::get(context, address_space_of(parameter.space))
                         : type(parameter.scalar));
   }
@@ -68,10 +68,10 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
                                     llvm::GlobalValue::ExternalLinkage, name, module);
   function->addFnAttr(llvm::Attribute::Convergent);
   function->addFnAttr(llvm::Attribute::NoUnwind);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
     llvm::Argument* argument = function->getArg(static_cast<unsigned>(i));
     argument->setName(parameters[i].name);
-    if (parameters[i].kind == ParameterKind::Pointer) {
+    if (parameters[i].kind == ParameterKind::pointer) {
       argument->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(parameters[i].align)));
     }
   }
@@ -126,8 +126,8 @@ void Trace::State::at(Where where) {
 }
 
 llvm::Type* Trace::State::type(Scalar scalar) {
-  if (scalar == Scalar::F32) return llvm::Type::getFloatTy(context);
-  if (scalar == Scalar::F64) return llvm::Type::getDoubleTy(context);
+  if (scalar == Scalar::f32) return llvm::Type::getFloatTy(context);
+  if (scalar == Scalar::f64) return llvm::Type::getDoubleTy(context);
   return llvm::Type::getIntNTy(context, bits_of(scalar));
 }
 
@@ -174,7 +174,7 @@ Trace::Trace(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Trace::~Trace() = default;
 
 bool Trace::is_checked() const { return state_->checked(); }
-bool Trace::is_debug() const { return state_->options.variant == Variant::Debug; }
+bool Trace::is_debug() const { return state_->options.variant == Variant::debug; }
 unsigned Trace::sm() const { return state_->options.sm; }
 
 Value Trace::constant(Scalar scalar, u64 bits) {
@@ -194,8 +194,8 @@ Value Trace::binary(Binary op, Scalar scalar, Value a, Value b, Where where) {
   const bool is_s = is_signed(scalar);
   if (s.checked() && !is_f) {
     llvm::Type* type = s.type(scalar);
-    if (op == Binary::Div || op == Binary::Rem) s.trap_if(s.b.CreateICmpEQ(y, llvm::ConstantInt::get(type, 0)), where);
-    if (op == Binary::Shl || op == Binary::Shr) {
+    if (op == Binary::div || op == Binary::rem) s.trap_if(s.b.CreateICmpEQ(y, llvm::ConstantInt::get(type, 0)), where);
+    if (op == Binary::shl || op == Binary::shr) {
       s.trap_if(s.b.CreateICmpUGE(y, llvm::ConstantInt::get(type, bits_of(scalar))), where);
     }
   }
@@ -204,40 +204,40 @@ Value Trace::binary(Binary op, Scalar scalar, Value a, Value b, Where where) {
   };
   llvm::Value* result = nullptr;
   switch (op) {
-    case Binary::Add:
+    case Binary::add:
       result = is_f ? s.b.CreateFAdd(x, y) : s.b.CreateAdd(x, y);
       break;
-    case Binary::Sub:
+    case Binary::sub:
       result = is_f ? s.b.CreateFSub(x, y) : s.b.CreateSub(x, y);
       break;
-    case Binary::Mul:
+    case Binary::mul:
       result = is_f ? s.b.CreateFMul(x, y) : s.b.CreateMul(x, y);
       break;
-    case Binary::Div:
+    case Binary::div:
       result = is_f ? s.b.CreateFDiv(x, y) : is_s ? s.b.CreateSDiv(x, y) : s.b.CreateUDiv(x, y);
       break;
-    case Binary::Rem:
+    case Binary::rem:
       result = is_s ? s.b.CreateSRem(x, y) : s.b.CreateURem(x, y);
       break;
-    case Binary::And:
+    case Binary::and_:
       result = s.b.CreateAnd(x, y);
       break;
-    case Binary::Or:
+    case Binary::or_:
       result = s.b.CreateOr(x, y);
       break;
-    case Binary::Xor:
+    case Binary::xor_:
       result = s.b.CreateXor(x, y);
       break;
-    case Binary::Shl:
+    case Binary::shl:
       result = s.b.CreateShl(x, y);
       break;
-    case Binary::Shr:
+    case Binary::shr:
       result = is_s ? s.b.CreateAShr(x, y) : s.b.CreateLShr(x, y);
       break;
-    case Binary::Min:
+    case Binary::min:
       result = minmax(llvm::Intrinsic::minnum, llvm::Intrinsic::smin, llvm::Intrinsic::umin);
       break;
-    case Binary::Max:
+    case Binary::max:
       result = minmax(llvm::Intrinsic::maxnum, llvm::Intrinsic::smax, llvm::Intrinsic::umax);
       break;
   }
@@ -251,7 +251,7 @@ Value Trace::compare(Compare op, Scalar scalar, Value a, Value b, Where where) {
   constexpr P floats[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
   constexpr P signeds[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
   constexpr P unsigneds[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
-  const auto index = static_cast<std::size_t>(op);
+  const auto index = static_cast<size_t>(op);
   const P predicate = is_float(scalar) ? floats[index] : is_signed(scalar) ? signeds[index] : unsigneds[index];
   return s.value(s.b.CreateCmp(predicate, s.node(a, where), s.node(b, where)));
 }
@@ -299,13 +299,13 @@ Value Trace::shuffle(Intrinsic id, Scalar scalar, Rate rate, Value value, Value 
   llvm::Value* source = s.node(value, where);
   llvm::Value* from = s.node(lane, where);
   // PTX ISA, shfl.sync: c holds the segment mask in bits 8-12 and the clamp in bits 0-4.
-  const u32 clamp = (32 - width) << 8 | (id == Intrinsic::ShuffleUp ? 0u : 31u);
+  const u32 clamp = (32 - width) << 8 | (id == Intrinsic::shuffle_up ? 0u : 31u);
   const unsigned bits = bits_of(scalar);
   llvm::Type* word = s.b.getInt32Ty();
   llvm::Value* integer = is_float(scalar) ? s.b.CreateBitCast(source, s.b.getIntNTy(bits)) : source;
   const auto one = [&](llvm::Value* part) {
     llvm::Value* shuffled = lower(s, id, word, {part, from, s.u32_constant(clamp)});
-    if (rate <= Rate::Warp)
+    if (rate <= Rate::warp)
       llvm::cast<llvm::Instruction>(shuffled)->setMetadata(kWarpUniform, llvm::MDNode::get(s.context, {}));
     return shuffled;
   };
@@ -324,10 +324,10 @@ Value Trace::inclusive_sum(Value value, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* sum = s.node(value, where);
-  llvm::Value* lane = lower(s, Intrinsic::Lane, s.b.getInt32Ty(), {});
+  llvm::Value* lane = lower(s, Intrinsic::lane, s.b.getInt32Ty(), {});
   for (u32 delta = 1; delta < 32; delta *= 2) {
     llvm::Value* below =
-        lower(s, Intrinsic::ShuffleUp, s.b.getInt32Ty(), {sum, s.u32_constant(delta), s.u32_constant(0)});
+        lower(s, Intrinsic::shuffle_up, s.b.getInt32Ty(), {sum, s.u32_constant(delta), s.u32_constant(0)});
     llvm::Value* has_below = s.b.CreateICmpUGE(lane, s.u32_constant(delta));
     sum = s.b.CreateAdd(sum, s.b.CreateSelect(has_below, below, s.u32_constant(0)));
   }
@@ -362,11 +362,11 @@ void Trace::assign(const Slot& slot, Rate rate, Value value, Where where) {
   s.b.CreateStore(s.node(value, where), static_cast<llvm::Value*>(slot.node));
 }
 
-Place Trace::array(Space space, const char* array_name, Scalar element, u64 count, std::size_t align, Where where) {
+Place Trace::array(Space space, const char* array_name, Scalar element, u64 count, size_t align, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::ArrayType* type = llvm::ArrayType::get(s.type(element), count);
-  if (space == Space::Shared) {
+  if (space == Space::shared) {
     const std::string full_name = s.name + "_" + array_name;
     for (const SharedArray& other : s.shared_arrays) {
       if (other.name == full_name) {

@@ -39,39 +39,39 @@ struct Operand {
   Where where;
 };
 
-enum class Binary : u8 { Add, Sub, Mul, Div, Rem, And, Or, Xor, Shl, Shr, Min, Max };
-enum class Compare : u8 { Eq, Ne, Lt, Le, Gt, Ge };
+enum class Binary : u8 { add, sub, mul, div, rem, and_, or_, xor_, shl, shr, min, max };
+enum class Compare : u8 { eq, ne, lt, le, gt, ge };
 
 // A variable's place, the depth of branches at its declaration, and that line.
 struct Slot {
   void* node = nullptr;
-  std::size_t depth = 0;
+  size_t depth = 0;
   Where declared;
 };
 
-enum class ParameterKind : u8 { Pointer, Scalar };
+enum class ParameterKind : u8 { pointer, scalar };
 
 // One PTX parameter. A Span is two: the pointer and, named <name>_size, its length in elements.
 struct Parameter {
   std::string name;
-  ParameterKind kind = ParameterKind::Scalar;
-  Scalar scalar = Scalar::U32;  // the scalar's or the element's type
-  Space space = Space::Global;  // of a pointer
-  std::size_t align = 1;        // of a pointer, in bytes, proved to the kernel by the launch
+  ParameterKind kind = ParameterKind::scalar;
+  Scalar scalar = Scalar::u32;  // the scalar's or the element's type
+  Space space = Space::global;  // of a pointer
+  size_t align = 1;             // of a pointer, in bytes, proved to the kernel by the launch
   bool writable = false;        // of a pointer
   std::string size_parameter;   // of a span's pointer: the parameter with its element count
 };
 
-enum class Variant : u8 { Release, Checked, Debug };  // Debug is Checked with markers
+enum class Variant : u8 { release, checked, debug };  // Debug is Checked with markers
 const char* name_of(Variant variant);
 
-enum class Order : u8 { Relaxed, Acquire, Release, AcqRel };
-enum class Scope : u8 { Cta, Gpu, Sys };
-enum class AtomicOp : u8 { Add, Min, Max, Exch, And, Or, Xor };
+enum class Order : u8 { relaxed, acquire, release, acq_rel };
+enum class Scope : u8 { cta, gpu, sys };
+enum class AtomicOp : u8 { add, min, max, exch, and_, or_, xor_ };
 
 // An alignment (of an address, or of an offset) taken on trust, with the author's reason.
 struct Assumption {
-  std::size_t align;
+  size_t align;
   std::string why;
   Where where;
 };
@@ -110,28 +110,27 @@ class Trace {
   Slot declare(Scalar scalar, Value initial, Where where);
   Value read(Scalar scalar, const Slot& slot, Where where);
   void assign(const Slot& slot, Rate rate, Value value, Where where);
-  Place array(Space space, const char* name, Scalar element, u64 count, std::size_t align, Where where);
+  Place array(Space space, const char* name, Scalar element, u64 count, size_t align, Where where);
 
-  Value parameter(std::size_t index);  // a pointer or a scalar
+  Value parameter(size_t index);  // a pointer or a scalar
 
   // Places. An index is extended to the width of the space's addresses by its sign, then scaled (in bytes).
   Place offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where);
   Place offset(Space space, const Place& place, i64 byte_offset, Where where);
-  Place align_down(Space space, const Place& place, std::size_t align, Where where);
+  Place align_down(Space space, const Place& place, size_t align, Where where);
   Value address(Space space, const Place& place, Where where);  // as u64 or u32
   // The place as an object of `count` elements, its size rounded up to a multiple of `granule_bytes`. Checked builds
   // only; traps where that leaves the object the place is in.
   Place within(const Place& place, Scalar count_type, Value count, u64 element_bytes, u64 granule_bytes, Where where);
-  void assume_aligned(Space space, const Place& place, std::size_t align, const char* why, Where where);
-  void assume_multiple(Scalar scalar, Value value, std::size_t of, const char* why, Where where);
+  void assume_aligned(Space space, const Place& place, size_t align, const char* why, Where where);
+  void assume_multiple(Scalar scalar, Value value, size_t of, const char* why, Where where);
 
   // Accesses. In checked builds each traps where it leaves the place's object. Byte-wise and unaligned reads are
   // checked for the bytes of their value.
-  Value load(Space space, Scalar scalar, std::size_t align, const Place& place, Where where);
-  void store(Scalar scalar, std::size_t align, const Place& place, Value value, Where where);
-  void load_vector(Space space, Scalar scalar, std::size_t align, const Place& place, std::span<Value> lanes,
-                   Where where);
-  void store_vector(Scalar scalar, std::size_t align, const Place& place, std::span<const Value> lanes, Where where);
+  Value load(Space space, Scalar scalar, size_t align, const Place& place, Where where);
+  void store(Scalar scalar, size_t align, const Place& place, Value value, Where where);
+  void load_vector(Space space, Scalar scalar, size_t align, const Place& place, std::span<Value> lanes, Where where);
+  void store_vector(Scalar scalar, size_t align, const Place& place, std::span<const Value> lanes, Where where);
   Value load_bytewise(Space space, Scalar scalar, const Place& place, Where where);
   Value load_unaligned_u32(Space space, const Place& place, Where where);
   Value load_ordered(Space space, Scalar scalar, const Place& place, Order order, Scope scope, Where where);
@@ -144,7 +143,7 @@ class Trace {
   Value compare_exchange(Space space, Scalar scalar, const Place& place, Value expected, Value desired, Order order,
                          Scope scope, Where where);
   void fence(Order order, Scope scope, Where where);
-  void prefetch_l2(const Place& place, Where where);  // of Global or ReadOnly memory
+  void prefetch_l2(const Place& place, Where where);  // of global memory
 
   // Control flow; regions open and close strictly nested.
   struct If;

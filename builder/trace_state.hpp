@@ -29,7 +29,7 @@ namespace ptxkit::dsl {
 struct SharedArray {
   std::string name;
   u64 bytes;
-  std::size_t align;
+  size_t align;
   Where where;
 };
 
@@ -67,7 +67,7 @@ struct Trace::State {
   std::vector<std::unique_ptr<Trace::If>> ifs;
   std::vector<std::unique_ptr<Trace::Loop>> loops;
 
-  bool checked() const { return options.variant != Variant::Release; }
+  bool checked() const { return options.variant != Variant::release; }
 
   // Sets the line of the instructions that follow; a default Where leaves it.
   void at(Where where);

@@ -70,11 +70,11 @@ struct Located : Operand {
   Located(const Expr<T, R>& expr, Where at = Where::current());
   Located(const Var<T, R>& var, Where at = Where::current());
   template <detail::HostNumber I>
-    requires(R == Rate::Block)
+    requires(R == Rate::block)
   consteval Located(I literal, Where at = Where::current())
       : Operand{nullptr, {}, detail::literal_bits<T>(literal), at} {}
   template <class I, I V>
-    requires(R == Rate::Block)
+    requires(R == Rate::block)
   consteval Located(std::integral_constant<I, V>, Where at = Where::current())
       : Operand{nullptr, {}, detail::literal_bits<T>(V), at} {}
 };
@@ -101,37 +101,37 @@ class Operands {
     return Expr<result, widest(R, S)>(apply(code, kScalarOf<T>, a, b));           \
   }
 #define PTXKIT_OPERATOR(op, code, result, condition)                \
-  PTXKIT_ONE(op, code, result, Rate::Block, condition)              \
-  PTXKIT_ONE(op, code, result, Rate::Warp, condition)               \
-  PTXKIT_ONE(op, code, result, Rate::Thread, condition)             \
+  PTXKIT_ONE(op, code, result, Rate::block, condition)              \
+  PTXKIT_ONE(op, code, result, Rate::warp, condition)               \
+  PTXKIT_ONE(op, code, result, Rate::thread, condition)             \
   friend Expr<result, R> operator op(Literal<T> a, Located<T, R> b) \
-    requires(R != Rate::Block && (condition))                       \
+    requires(R != Rate::block && (condition))                       \
   {                                                                 \
     return Expr<result, R>(apply(code, kScalarOf<T>, a, b));        \
   }
-  PTXKIT_OPERATOR(+, Binary::Add, T, DeviceNumber<T>)
-  PTXKIT_OPERATOR(-, Binary::Sub, T, DeviceNumber<T>)
-  PTXKIT_OPERATOR(*, Binary::Mul, T, DeviceNumber<T>)
-  PTXKIT_OPERATOR(/, Binary::Div, T, DeviceNumber<T>)
-  PTXKIT_OPERATOR(%, Binary::Rem, T, DeviceInteger<T>)
-  PTXKIT_OPERATOR(&, Binary::And, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
-  PTXKIT_OPERATOR(|, Binary::Or, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
-  PTXKIT_OPERATOR(^, Binary::Xor, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
-  PTXKIT_OPERATOR(<<, Binary::Shl, T, DeviceInteger<T>)
-  PTXKIT_OPERATOR(>>, Binary::Shr, T, DeviceInteger<T>)
-  PTXKIT_OPERATOR(==, Compare::Eq, bool, DeviceNumber<T> || (std::is_same_v<T, bool>))
-  PTXKIT_OPERATOR(!=, Compare::Ne, bool, DeviceNumber<T> || (std::is_same_v<T, bool>))
-  PTXKIT_OPERATOR(<, Compare::Lt, bool, DeviceNumber<T>)
-  PTXKIT_OPERATOR(<=, Compare::Le, bool, DeviceNumber<T>)
-  PTXKIT_OPERATOR(>, Compare::Gt, bool, DeviceNumber<T>)
-  PTXKIT_OPERATOR(>=, Compare::Ge, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(+, Binary::add, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(-, Binary::sub, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(*, Binary::mul, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(/, Binary::div, T, DeviceNumber<T>)
+  PTXKIT_OPERATOR(%, Binary::rem, T, DeviceInteger<T>)
+  PTXKIT_OPERATOR(&, Binary::and_, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(|, Binary::or_, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(^, Binary::xor_, T, DeviceInteger<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(<<, Binary::shl, T, DeviceInteger<T>)
+  PTXKIT_OPERATOR(>>, Binary::shr, T, DeviceInteger<T>)
+  PTXKIT_OPERATOR(==, Compare::eq, bool, DeviceNumber<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(!=, Compare::ne, bool, DeviceNumber<T> || (std::is_same_v<T, bool>))
+  PTXKIT_OPERATOR(<, Compare::lt, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(<=, Compare::le, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(>, Compare::gt, bool, DeviceNumber<T>)
+  PTXKIT_OPERATOR(>=, Compare::ge, bool, DeviceNumber<T>)
 #undef PTXKIT_OPERATOR
 #undef PTXKIT_ONE
 
   friend Expr<T, R> operator~(Located<T, R> a)
     requires(DeviceInteger<T>)
   {
-    return Expr<T, R>(apply(Binary::Xor, kScalarOf<T>, a, Operand{nullptr, {}, ~u64{0}, a.where}));
+    return Expr<T, R>(apply(Binary::xor_, kScalarOf<T>, a, Operand{nullptr, {}, ~u64{0}, a.where}));
   }
   friend Expr<T, R> operator-(Located<T, R> a)
     requires(DeviceNumber<T>)
@@ -164,7 +164,7 @@ class [[nodiscard]] Expr : public Operands<T, R> {
     requires(std::is_same_v<T, bool>)
   {
     return Expr(
-        apply(Binary::Xor, Scalar::Pred, Operand{a.trace_, a.value_, 0, Where{}}, Operand{nullptr, {}, 1, Where{}}));
+        apply(Binary::xor_, Scalar::pred, Operand{a.trace_, a.value_, 0, Where{}}, Operand{nullptr, {}, 1, Where{}}));
   }
 
   template <class Never = void>
@@ -199,7 +199,7 @@ struct Assigned : Operand {
     static_assert(
         S <= R,
         "a more divergent value cannot be assigned to a uniform variable: make it uniform with broadcast, any, "
-        "all, ballot or a reduction, or declare the variable at Rate::Thread");
+        "all, ballot or a reduction, or declare the variable at Rate::thread");
   }
   template <Rate S>
   Assigned(const Var<T, S>& var, Where at = Where::current()) : Assigned(*var, at) {}
@@ -250,14 +250,14 @@ class Var : public Operands<T, R> {
     trace_->assign(slot_, R, apply(code, kScalarOf<T>, now, value).value, value.where);        \
     return *this;                                                                              \
   }
-  PTXKIT_COMPOUND(+=, Binary::Add)
-  PTXKIT_COMPOUND(-=, Binary::Sub)
-  PTXKIT_COMPOUND(*=, Binary::Mul)
-  PTXKIT_COMPOUND(&=, Binary::And)
-  PTXKIT_COMPOUND(|=, Binary::Or)
-  PTXKIT_COMPOUND(^=, Binary::Xor)
-  PTXKIT_COMPOUND(<<=, Binary::Shl)
-  PTXKIT_COMPOUND(>>=, Binary::Shr)
+  PTXKIT_COMPOUND(+=, Binary::add)
+  PTXKIT_COMPOUND(-=, Binary::sub)
+  PTXKIT_COMPOUND(*=, Binary::mul)
+  PTXKIT_COMPOUND(&=, Binary::and_)
+  PTXKIT_COMPOUND(|=, Binary::or_)
+  PTXKIT_COMPOUND(^=, Binary::xor_)
+  PTXKIT_COMPOUND(<<=, Binary::shl)
+  PTXKIT_COMPOUND(>>=, Binary::shr)
 #undef PTXKIT_COMPOUND
 
   friend Expr<T, R> operator!(const Var& var)
@@ -405,7 +405,7 @@ constexpr Rate rate_or_block() {
   if constexpr (DeviceOperand<A>) {
     return kRateOf<A>;
   } else {
-    return Rate::Block;
+    return Rate::block;
   }
 }
 
@@ -439,7 +439,7 @@ template <class A, class B>
 auto min(const A& a, const B& b, Where where = Where::current()) {
   using T = typename detail::CommonType<A, B>::Type;
   return Expr<T, widest(detail::rate_or_block<A>(), detail::rate_or_block<B>())>(
-      apply(Binary::Min, kScalarOf<T>, detail::operand<T>(a, where), detail::operand<T>(b, where)));
+      apply(Binary::min, kScalarOf<T>, detail::operand<T>(a, where), detail::operand<T>(b, where)));
 }
 
 template <class A, class B>
@@ -447,7 +447,7 @@ template <class A, class B>
 auto max(const A& a, const B& b, Where where = Where::current()) {
   using T = typename detail::CommonType<A, B>::Type;
   return Expr<T, widest(detail::rate_or_block<A>(), detail::rate_or_block<B>())>(
-      apply(Binary::Max, kScalarOf<T>, detail::operand<T>(a, where), detail::operand<T>(b, where)));
+      apply(Binary::max, kScalarOf<T>, detail::operand<T>(a, where), detail::operand<T>(b, where)));
 }
 
 }  // namespace ptxkit::dsl

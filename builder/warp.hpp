@@ -30,7 +30,7 @@ auto expr_of(const A& a) {
 // One shuffle for up to 32 bits, two for 64.
 template <DeviceNumber T, Rate R>
 Expr<T, R> shuffle_with(Intrinsic id, Trace& trace, Value value, Value lane, u32 width, const char* what, Where where) {
-  trace.require_together(Rate::Warp, what, where);
+  trace.require_together(Rate::warp, what, where);
   return Expr<T, R>({&trace, trace.shuffle(id, kScalarOf<T>, R, value, lane, width, where)});
 }
 
@@ -43,37 +43,37 @@ Expr<u32, kRateOf<A>> popc(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "popc takes an integer");
   const auto bits = detail::expr_of(a);
   return cast<u32>(
-      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Popc, {bits.value()}, where), where);
+      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::popc, {bits.value()}, where), where);
 }
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> clz(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "clz takes an integer");
   const auto bits = detail::expr_of(a);
   return cast<u32>(
-      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Clz, {bits.value()}, where), where);
+      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::clz, {bits.value()}, where), where);
 }
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> ctz(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "ctz takes an integer");
   const auto bits = detail::expr_of(a);
   return cast<u32>(
-      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Ctz, {bits.value()}, where), where);
+      detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::ctz, {bits.value()}, where), where);
 }
 // The position of the lowest one bit counted from 1, and 0 for 0.
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> ffs(const A& a, Where where = Where::current()) {
   const auto bits = detail::expr_of(a);
   const auto zero =
-      Expr<bool, kRateOf<A>>(apply(Compare::Eq, kScalarOf<ValueType<A>>, detail::operand<ValueType<A>>(bits, where),
+      Expr<bool, kRateOf<A>>(apply(Compare::eq, kScalarOf<ValueType<A>>, detail::operand<ValueType<A>>(bits, where),
                                    Operand{nullptr, {}, 0, where}));
   const auto position = Expr<u32, kRateOf<A>>(
-      apply(Binary::Add, Scalar::U32, detail::operand<u32>(ctz(bits, where), where), Operand{nullptr, {}, 1, where}));
+      apply(Binary::add, Scalar::u32, detail::operand<u32>(ctz(bits, where), where), Operand{nullptr, {}, 1, where}));
   return select(zero, 0, position, where);
 }
 template <DeviceOperand A>
 auto brev(const A& a, Where where = Where::current()) {
   const auto bits = detail::expr_of(a);
-  return detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::Brev, {bits.value()}, where);
+  return detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::brev, {bits.value()}, where);
 }
 // The high half of the product of two unsigned integers of 32 or 64 bits.
 template <DeviceOperand A, class B>
@@ -82,7 +82,7 @@ auto mul_hi(const A& a, const B& b, Where where = Where::current()) {
   static_assert(std::is_same_v<T, u32> || std::is_same_v<T, u64>, "mul_hi takes u32 or u64");
   const auto left = detail::expr_of(a);
   return detail::apply_intrinsic<T, widest(kRateOf<A>, detail::rate_or_block<B>())>(
-      left.trace(), sizeof(T) == 4 ? Intrinsic::MulHi32 : Intrinsic::MulHi64,
+      left.trace(), sizeof(T) == 4 ? Intrinsic::mul_hi32 : Intrinsic::mul_hi64,
       {left.value(), detail::value_of<T>(left.trace(), b, where)}, where);
 }
 // Byte i of the result is byte `selector >> 4*i & 7` of the eight bytes low (0-3), high (4-7).
@@ -90,7 +90,7 @@ template <DeviceOperand A, class B, class C>
 auto prmt(const A& low, const B& high, const C& selector, Where where = Where::current()) {
   const auto first = detail::expr_of(low);
   return detail::apply_intrinsic<u32, widest(kRateOf<A>, detail::rate_or_block<B>(), detail::rate_or_block<C>())>(
-      first.trace(), Intrinsic::Prmt,
+      first.trace(), Intrinsic::prmt,
       {detail::value_of<u32>(first.trace(), low, where), detail::value_of<u32>(first.trace(), high, where),
        detail::value_of<u32>(first.trace(), selector, where)},
       where);
@@ -100,7 +100,7 @@ template <DeviceOperand A, class B, class C>
 auto funnel_right(const A& low, const B& high, const C& amount, Where where = Where::current()) {
   const auto first = detail::expr_of(low);
   return detail::apply_intrinsic<u32, widest(kRateOf<A>, detail::rate_or_block<B>(), detail::rate_or_block<C>())>(
-      first.trace(), Intrinsic::FunnelRight,
+      first.trace(), Intrinsic::funnel_right,
       {detail::value_of<u32>(first.trace(), low, where), detail::value_of<u32>(first.trace(), high, where),
        detail::value_of<u32>(first.trace(), amount, where)},
       where);
@@ -110,7 +110,7 @@ template <DeviceOperand A, class B, class C>
 auto funnel_left(const A& low, const B& high, const C& amount, Where where = Where::current()) {
   const auto first = detail::expr_of(low);
   return detail::apply_intrinsic<u32, widest(kRateOf<A>, detail::rate_or_block<B>(), detail::rate_or_block<C>())>(
-      first.trace(), Intrinsic::FunnelLeft,
+      first.trace(), Intrinsic::funnel_left,
       {detail::value_of<u32>(first.trace(), low, where), detail::value_of<u32>(first.trace(), high, where),
        detail::value_of<u32>(first.trace(), amount, where)},
       where);
@@ -120,7 +120,7 @@ template <class A, DeviceOperand B>
 auto shift_left(const A& bits, const B& amount, Where where = Where::current()) {
   const auto by = detail::expr_of(amount);
   return detail::apply_intrinsic<u32, widest(detail::rate_or_block<A>(), kRateOf<B>)>(
-      by.trace(), Intrinsic::ShiftLeft,
+      by.trace(), Intrinsic::shift_left,
       {detail::value_of<u32>(by.trace(), bits, where), detail::value_of<u32>(by.trace(), amount, where)}, where);
 }
 // Bits [position, position + length) of a u32.
@@ -128,7 +128,7 @@ template <DeviceOperand A, class B, class C>
 auto bit_field(const A& bits, const B& position, const C& length, Where where = Where::current()) {
   const auto first = detail::expr_of(bits);
   return detail::apply_intrinsic<u32, widest(kRateOf<A>, detail::rate_or_block<B>(), detail::rate_or_block<C>())>(
-      first.trace(), Intrinsic::BitField,
+      first.trace(), Intrinsic::bit_field,
       {detail::value_of<u32>(first.trace(), bits, where), detail::value_of<u32>(first.trace(), position, where),
        detail::value_of<u32>(first.trace(), length, where)},
       where);
@@ -140,30 +140,30 @@ auto bit_field(const A& bits, const B& position, const C& length, Where where = 
 // The value of lane `lane` (of the own group): uniform if the lane number is and the group is the warp.
 template <u32 Width = kWarpLanes, DeviceOperand A, class L>
 auto shuffle(const A& a, const L& lane, Where where = Where::current()) {
-  constexpr Rate rate = Width == kWarpLanes && detail::rate_or_block<L>() <= Rate::Warp ? Rate::Warp : Rate::Thread;
+  constexpr Rate rate = Width == kWarpLanes && detail::rate_or_block<L>() <= Rate::warp ? Rate::warp : Rate::thread;
   const auto value = detail::expr_of(a);
-  return detail::shuffle_with<ValueType<A>, rate>(Intrinsic::Shuffle, value.trace(), value.value(),
+  return detail::shuffle_with<ValueType<A>, rate>(Intrinsic::shuffle, value.trace(), value.value(),
                                                   detail::value_of<u32>(value.trace(), lane, where), Width, "shuffle",
                                                   where);
 }
 template <u32 Width = kWarpLanes, DeviceOperand A, class D>
 auto shuffle_up(const A& a, const D& delta, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
-  return detail::shuffle_with<ValueType<A>, Rate::Thread>(Intrinsic::ShuffleUp, value.trace(), value.value(),
+  return detail::shuffle_with<ValueType<A>, Rate::thread>(Intrinsic::shuffle_up, value.trace(), value.value(),
                                                           detail::value_of<u32>(value.trace(), delta, where), Width,
                                                           "shuffle_up", where);
 }
 template <u32 Width = kWarpLanes, DeviceOperand A, class D>
 auto shuffle_down(const A& a, const D& delta, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
-  return detail::shuffle_with<ValueType<A>, Rate::Thread>(Intrinsic::ShuffleDown, value.trace(), value.value(),
+  return detail::shuffle_with<ValueType<A>, Rate::thread>(Intrinsic::shuffle_down, value.trace(), value.value(),
                                                           detail::value_of<u32>(value.trace(), delta, where), Width,
                                                           "shuffle_down", where);
 }
 template <u32 Width = kWarpLanes, DeviceOperand A, class M>
 auto shuffle_xor(const A& a, const M& mask, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
-  return detail::shuffle_with<ValueType<A>, Rate::Thread>(Intrinsic::ShuffleXor, value.trace(), value.value(),
+  return detail::shuffle_with<ValueType<A>, Rate::thread>(Intrinsic::shuffle_xor, value.trace(), value.value(),
                                                           detail::value_of<u32>(value.trace(), mask, where), Width,
                                                           "shuffle_xor", where);
 }
@@ -176,40 +176,41 @@ auto broadcast(const A& a, Where where = Where::current()) {
 // --- votes and matches ---
 
 template <DeviceOperand A>
-Expr<bool, Rate::Warp> any(const A& condition, Where where = Where::current()) {
+Expr<bool, Rate::warp> any(const A& condition, Where where = Where::current()) {
   const auto value = detail::predicate(condition);
-  value.trace().require_together(Rate::Warp, "any", where);
-  return detail::apply_intrinsic<bool, Rate::Warp>(value.trace(), Intrinsic::Any, {value.value()}, where);
+  value.trace().require_together(Rate::warp, "any", where);
+  return detail::apply_intrinsic<bool, Rate::warp>(value.trace(), Intrinsic::any, {value.value()}, where);
 }
 template <DeviceOperand A>
-Expr<bool, Rate::Warp> all(const A& condition, Where where = Where::current()) {
+Expr<bool, Rate::warp> all(const A& condition, Where where = Where::current()) {
   const auto value = detail::predicate(condition);
-  value.trace().require_together(Rate::Warp, "all", where);
-  return detail::apply_intrinsic<bool, Rate::Warp>(value.trace(), Intrinsic::All, {value.value()}, where);
+  value.trace().require_together(Rate::warp, "all", where);
+  return detail::apply_intrinsic<bool, Rate::warp>(value.trace(), Intrinsic::all, {value.value()}, where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> ballot(const A& condition, Where where = Where::current()) {
+Expr<u32, Rate::warp> ballot(const A& condition, Where where = Where::current()) {
   const auto value = detail::predicate(condition);
-  value.trace().require_together(Rate::Warp, "ballot", where);
-  return detail::apply_intrinsic<u32, Rate::Warp>(value.trace(), Intrinsic::Ballot, {value.value()}, where);
+  value.trace().require_together(Rate::warp, "ballot", where);
+  return detail::apply_intrinsic<u32, Rate::warp>(value.trace(), Intrinsic::ballot, {value.value()}, where);
 }
 // The lanes whose value equals this lane's.
 template <DeviceOperand A>
-Expr<u32, Rate::Thread> match_any(const A& a, Where where = Where::current()) {
+Expr<u32, Rate::thread> match_any(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>> && sizeof(ValueType<A>) >= 4,
                 "match takes a 32- or 64-bit integer: use zext");
   const auto value = detail::expr_of(a);
-  value.trace().require_together(Rate::Warp, "match_any", where);
-  return detail::apply_intrinsic<u32, Rate::Thread>(
-      value.trace(), sizeof(ValueType<A>) == 4 ? Intrinsic::MatchAny32 : Intrinsic::MatchAny64, {value.value()}, where);
+  value.trace().require_together(Rate::warp, "match_any", where);
+  return detail::apply_intrinsic<u32, Rate::thread>(
+      value.trace(), sizeof(ValueType<A>) == 4 ? Intrinsic::match_any32 : Intrinsic::match_any64, {value.value()},
+      where);
 }
 // Whether all lanes have the same value.
 template <DeviceOperand A>
-Expr<bool, Rate::Warp> match_all(const A& a, Where where = Where::current()) {
+Expr<bool, Rate::warp> match_all(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>> && sizeof(ValueType<A>) == 4, "match_all takes a 32-bit integer: use zext");
   const auto value = detail::expr_of(a);
-  value.trace().require_together(Rate::Warp, "match_all", where);
-  return detail::apply_intrinsic<bool, Rate::Warp>(value.trace(), Intrinsic::MatchAll32, {value.value()}, where);
+  value.trace().require_together(Rate::warp, "match_all", where);
+  return detail::apply_intrinsic<bool, Rate::warp>(value.trace(), Intrinsic::match_all32, {value.value()}, where);
 }
 
 // --- reductions and prefix sums ---
@@ -217,51 +218,51 @@ Expr<bool, Rate::Warp> match_all(const A& a, Where where = Where::current()) {
 
 namespace detail {
 template <class A>
-Expr<u32, Rate::Warp> reduce(Intrinsic id, const A& a, const char* what, Where where) {
+Expr<u32, Rate::warp> reduce(Intrinsic id, const A& a, const char* what, Where where) {
   static_assert(std::is_same_v<ValueType<A>, u32>, "warp reductions take u32: use zext or cast");
   const auto value = expr_of(a);
-  value.trace().require_together(Rate::Warp, what, where);
-  return apply_intrinsic<u32, Rate::Warp>(value.trace(), id, {value.value()}, where);
+  value.trace().require_together(Rate::warp, what, where);
+  return apply_intrinsic<u32, Rate::warp>(value.trace(), id, {value.value()}, where);
 }
 }  // namespace detail
 
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> reduce_add(const A& a, Where where = Where::current()) {
-  return detail::reduce(Intrinsic::ReduceAdd, a, "reduce_add", where);
+Expr<u32, Rate::warp> reduce_add(const A& a, Where where = Where::current()) {
+  return detail::reduce(Intrinsic::reduce_add, a, "reduce_add", where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> reduce_min(const A& a, Where where = Where::current()) {
-  return detail::reduce(Intrinsic::ReduceMin, a, "reduce_min", where);
+Expr<u32, Rate::warp> reduce_min(const A& a, Where where = Where::current()) {
+  return detail::reduce(Intrinsic::reduce_min, a, "reduce_min", where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> reduce_max(const A& a, Where where = Where::current()) {
-  return detail::reduce(Intrinsic::ReduceMax, a, "reduce_max", where);
+Expr<u32, Rate::warp> reduce_max(const A& a, Where where = Where::current()) {
+  return detail::reduce(Intrinsic::reduce_max, a, "reduce_max", where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> reduce_and(const A& a, Where where = Where::current()) {
-  return detail::reduce(Intrinsic::ReduceAnd, a, "reduce_and", where);
+Expr<u32, Rate::warp> reduce_and(const A& a, Where where = Where::current()) {
+  return detail::reduce(Intrinsic::reduce_and, a, "reduce_and", where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> reduce_or(const A& a, Where where = Where::current()) {
-  return detail::reduce(Intrinsic::ReduceOr, a, "reduce_or", where);
+Expr<u32, Rate::warp> reduce_or(const A& a, Where where = Where::current()) {
+  return detail::reduce(Intrinsic::reduce_or, a, "reduce_or", where);
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Warp> reduce_xor(const A& a, Where where = Where::current()) {
-  return detail::reduce(Intrinsic::ReduceXor, a, "reduce_xor", where);
+Expr<u32, Rate::warp> reduce_xor(const A& a, Where where = Where::current()) {
+  return detail::reduce(Intrinsic::reduce_xor, a, "reduce_xor", where);
 }
 
 // The sum of the values of lanes 0 to this one (inclusive), or to the one before (exclusive): five shuffles and adds.
 template <DeviceOperand A>
-Expr<u32, Rate::Thread> inclusive_sum(const A& a, Where where = Where::current()) {
+Expr<u32, Rate::thread> inclusive_sum(const A& a, Where where = Where::current()) {
   static_assert(std::is_same_v<ValueType<A>, u32>, "prefix sums take u32: use zext or cast");
   const auto value = detail::expr_of(a);
-  value.trace().require_together(Rate::Warp, "inclusive_sum", where);
-  return Expr<u32, Rate::Thread>({&value.trace(), value.trace().inclusive_sum(value.value(), where)});
+  value.trace().require_together(Rate::warp, "inclusive_sum", where);
+  return Expr<u32, Rate::thread>({&value.trace(), value.trace().inclusive_sum(value.value(), where)});
 }
 template <DeviceOperand A>
-Expr<u32, Rate::Thread> exclusive_sum(const A& a, Where where = Where::current()) {
+Expr<u32, Rate::thread> exclusive_sum(const A& a, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
-  return Expr<u32, Rate::Thread>(apply(Binary::Sub, Scalar::U32,
+  return Expr<u32, Rate::thread>(apply(Binary::sub, Scalar::u32,
                                        detail::operand<u32>(inclusive_sum(value, where), where),
                                        detail::operand<u32>(value, where)));
 }

@@ -13,13 +13,13 @@ template <dsl::u32 Step, dsl::u32 HashBits, dsl::u32 NamesBits>
 struct StepTable {
   static_assert((Step & (Step - 1)) == 0, "the bits of a position within its step");
 
-  dsl::Ptr<dsl::Shared, dsl::u16, 16> last_positions;  // modulo 65536; 0 where nothing has entered
-  dsl::Ptr<dsl::Shared, dsl::u32, 16> names;
+  dsl::Ptr<dsl::shared, dsl::u16, 16> last_positions;  // modulo 65536; 0 where nothing has entered
+  dsl::Ptr<dsl::shared, dsl::u32, 16> names;
 
   LaneU32 last(const LaneU32& hash) const { return dsl::zext<dsl::u32>(last_slot(hash).load()); }
   static LaneU32 name_of(const LaneU32& position) { return position ^ (Step - 1); }
   void enter_name(const LaneU32& hash, const LaneU32& name) const {
-    dsl::atomic_max(name_slot(hash), name, dsl::Order::Relaxed, dsl::Scope::Cta);
+    dsl::atomic_max(name_slot(hash), name, dsl::Order::relaxed, dsl::Scope::cta);
   }
   LaneU32 first_named(const LaneU32& hash) const { return name_slot(hash).load() ^ (Step - 1); }
   void enter(const LaneU32& hash, const LaneU32& position) const {

@@ -9,9 +9,9 @@
 
 namespace ptxkit::kernels {
 
-using StreamSource = dsl::Ptr<dsl::ReadOnly, dsl::u8, 1, dsl::Rate::Warp>;
-using StreamRoom = dsl::Ptr<dsl::Global, dsl::u8, 1, dsl::Rate::Warp>;
-using LaneVar = dsl::Var<dsl::u32, dsl::Rate::Thread>;
+using StreamSource = dsl::Ptr<dsl::read_only, dsl::u8, 1, dsl::Rate::warp>;
+using StreamRoom = dsl::Ptr<dsl::global, dsl::u8, 1, dsl::Rate::warp>;
+using LaneVar = dsl::Var<dsl::u32, dsl::Rate::thread>;
 
 // The item of a CTA, and what becomes of it. Where several warps work on it, each has all of this, and the first one's
 // status and size count.
@@ -73,18 +73,18 @@ inline WarpBool is_too_large(const TransformItem& item, dsl::u32 largest_bytes =
 template <dsl::u32 Warps, class Body, class... Options>
 struct TransformBody {
   template <class P>
-  using Wide = dsl::Ptr<dsl::ReadOnly, P>;
+  using Wide = dsl::Ptr<dsl::read_only, P>;
 
   Body body;
   dsl::u32 largest_bytes;
 
   void operator()(dsl::Kernel& k, dsl::Arg<"src", Wide<dsl::u8>> src,
                   dsl::Arg<"src_offsets", Wide<dsl::u64>> src_offsets, dsl::Arg<"src_sizes", Wide<dsl::u32>> src_sizes,
-                  dsl::Arg<"dst", dsl::Ptr<dsl::Global, dsl::u8>> dst,
+                  dsl::Arg<"dst", dsl::Ptr<dsl::global, dsl::u8>> dst,
                   dsl::Arg<"dst_offsets", Wide<dsl::u64>> dst_offsets,
                   dsl::Arg<"dst_capacities", Wide<dsl::u32>> dst_capacities,
-                  dsl::Arg<"dst_sizes", dsl::Ptr<dsl::Global, dsl::u32>> dst_sizes,
-                  dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>> statuses,
+                  dsl::Arg<"dst_sizes", dsl::Ptr<dsl::global, dsl::u32>> dst_sizes,
+                  dsl::Arg<"statuses", dsl::Ptr<dsl::global, dsl::u32>> statuses,
                   dsl::Arg<"item_count", dsl::u32> item_count, Options... options) const {
     using namespace dsl;
     const BlockU32 index = k.block();

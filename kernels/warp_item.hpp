@@ -6,16 +6,16 @@
 
 namespace ptxkit::kernels {
 
-using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::Block>;
-using WarpU32 = dsl::Expr<dsl::u32, dsl::Rate::Warp>;
-using WarpBool = dsl::Expr<bool, dsl::Rate::Warp>;
-using LaneU32 = dsl::Expr<dsl::u32, dsl::Rate::Thread>;
-using LaneBool = dsl::Expr<bool, dsl::Rate::Thread>;
-using WarpVar = dsl::Var<dsl::u32, dsl::Rate::Warp>;
+using BlockU32 = dsl::Expr<dsl::u32, dsl::Rate::block>;
+using WarpU32 = dsl::Expr<dsl::u32, dsl::Rate::warp>;
+using WarpBool = dsl::Expr<bool, dsl::Rate::warp>;
+using LaneU32 = dsl::Expr<dsl::u32, dsl::Rate::thread>;
+using LaneBool = dsl::Expr<bool, dsl::Rate::thread>;
+using WarpVar = dsl::Var<dsl::u32, dsl::Rate::warp>;
 
 // An item's bytes: 16-byte aligned, at the warp's own place.
-using ItemSource = dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes, dsl::Rate::Warp>;
-using ItemRoom = dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes, dsl::Rate::Warp>;
+using ItemSource = dsl::Ptr<dsl::read_only, dsl::u8, kStrideUnitBytes, dsl::Rate::warp>;
+using ItemRoom = dsl::Ptr<dsl::global, dsl::u8, kStrideUnitBytes, dsl::Rate::warp>;
 
 // The item of this warp; warps past `item_count` leave the kernel.
 template <const LaunchShape& Shape>

@@ -42,12 +42,12 @@ Result<std::string> read_all(int descriptor, const std::string& path, uint64_t m
   }
 }
 
-// A file that gets its name when it is complete. Until then it has none, where the system and the file system can do that
-// (O_TMPFILE, and /proc to name it): then even a signal that ends the process leaves nothing behind.
+// A file that gets its name when it is complete. Until then it has none, where the system and the file system can do
+// that (O_TMPFILE, and /proc to name it): then even a signal that ends the process leaves nothing behind.
 class Unfinished {
  public:
-  // `folder` ends in a slash, or is empty: the working folder. The name has nothing of the final one, which may be as long
-  // as names can be.
+  // `folder` ends in a slash, or is empty: the working folder. The name has nothing of the final one, which may be as
+  // long as names can be.
   explicit Unfinished(const std::string& folder) : folder_(folder), name_(folder + ".ptxkit.XXXXXX") {}
   ~Unfinished() {
     const int before = errno;
@@ -113,7 +113,7 @@ Result<std::string> read_file(const std::string& path) {
   return content;
 }
 
-Result<std::string> read_regular_file(const std::string& path, std::size_t most_bytes) {
+Result<std::string> read_regular_file(const std::string& path, size_t most_bytes) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // a pipe would wait
   if (descriptor < 0) return system_error(path, "open");
   struct stat info{};

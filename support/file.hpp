@@ -16,7 +16,7 @@ namespace ptxkit {
 Result<std::string> read_file(const std::string& path);
 
 // The whole of a small file of ours whose name comes from the environment: no device or pipe, and `most_bytes` at most.
-Result<std::string> read_regular_file(const std::string& path, std::size_t most_bytes);
+Result<std::string> read_regular_file(const std::string& path, size_t most_bytes);
 
 // Whether write_file could begin on `path`, asked before long work: it is a file or device that may be written, or is
 // not there in a folder that may be written to. True of "" (nowhere) and "-". Errors name the path and the reason.

@@ -6,8 +6,8 @@
 
 #include <sys/random.h>
 
-extern "C" std::uint32_t arc4random() {
-  std::uint32_t value;
+extern "C" uint32_t arc4random() {
+  uint32_t value;
   if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) std::abort();
   return value;
 }

@@ -13,7 +13,7 @@
 
 namespace ptxkit {
 
-std::optional<std::uint64_t> address_space_left() noexcept {
+std::optional<uint64_t> address_space_left() noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   const int descriptor = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -22,14 +22,13 @@ std::optional<std::uint64_t> address_space_left() noexcept {
   const ssize_t length = ::read(descriptor, text, sizeof text - 1);
   ::close(descriptor);
   if (length <= 0) return std::nullopt;
-  const std::uint64_t used_bytes =
-      std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, used_bytes);
+  const uint64_t used_bytes = std::strtoull(text, nullptr, 10) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, used_bytes);
 }
 
-std::uint64_t stack_bytes() noexcept {
+uint64_t stack_bytes() noexcept {
   pthread_attr_t usual;
-  std::size_t size_bytes = 0;
+  size_t size_bytes = 0;
   if (::pthread_getattr_default_np(&usual) != 0) return 0;
   ::pthread_attr_getstacksize(&usual, &size_bytes);
   ::pthread_attr_destroy(&usual);

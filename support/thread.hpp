@@ -15,9 +15,9 @@ namespace ptxkit {
 std::optional<std::thread> try_thread(std::function<void()> work) noexcept;
 
 // Bytes that RLIMIT_AS leaves to this process; nothing where there is no such limit.
-std::optional<std::uint64_t> address_space_left() noexcept;
+std::optional<uint64_t> address_space_left() noexcept;
 
 // What the stack of a thread takes.
-std::uint64_t stack_bytes() noexcept;
+uint64_t stack_bytes() noexcept;
 
 }  // namespace ptxkit

@@ -140,7 +140,7 @@ KernelDefinition {name}() {{
                  .block = 128,
                  .budget = {{.registers = 16}},
                  .cost = {{.threads_per_element = 0.25, .buffers = {{{{"src", N}}, {{"dst", N}}}}, .note = "TODO"}}}},
-      [](Kernel& k, Arg<"src", Span<ReadOnly, u32>> src, Arg<"dst", Span<Global, u32>> dst) {{
+      [](Kernel& k, Arg<"src", Span<read_only, u32>> src, Arg<"dst", Span<global, u32>> dst) {{
         auto i = k.block() * 128 + k.thread();
         k.if_(i < src.size(), [&] {{ dst.store(i, src.load(i)); }});
       }});
@@ -157,7 +157,7 @@ KernelDefinition {name}() {{
 namespace ptxkit::kernels {{
 
 // TODO: shapes, units and alignment of each argument.
-void {name}_reference(std::span<const std::uint32_t> src, std::span<std::uint32_t> dst);
+void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst);
 
 }}  // namespace ptxkit::kernels
 """)
@@ -167,7 +167,7 @@ void {name}_reference(std::span<const std::uint32_t> src, std::span<std::uint32_
 
 namespace ptxkit::kernels {{
 
-void {name}_reference(std::span<const std::uint32_t> src, std::span<std::uint32_t> dst) {{
+void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst) {{
   std::ranges::copy(src, dst.begin());
 }}
 

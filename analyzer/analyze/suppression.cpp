@@ -108,8 +108,8 @@ Comments comments_of(const ptx::Module& module) {
     } else if (std::string_view(" \t\r\n").find(text[at]) == std::string_view::npos) {
       found.has_code[line] = true;
     }
-    line += static_cast<uint32_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
-                                             text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    line += static_cast<uint32_t>(
+        std::count(text.begin() + static_cast<ptrdiff_t>(at), text.begin() + static_cast<ptrdiff_t>(end), '\n'));
     at = end;
   }
   return found;

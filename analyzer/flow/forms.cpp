@@ -474,7 +474,7 @@ Form Forms::opened(const Form& form) {
       ++i;
       continue;
     }
-    result.terms.erase(result.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    result.terms.erase(result.terms.begin() + static_cast<ptrdiff_t>(i));
     inner.base = kNoBase;  // the atom is the value less its base
     ++openings;
     result = add(result, scale(inner, term.coefficient));

@@ -162,9 +162,8 @@ bool orders_accesses(const ptx::Instruction& instruction) {
 }
 
 // How many of `ids`, ascending, are greater than `low` and less than `high`.
-std::ptrdiff_t count_between(const std::vector<ptx::InstructionId>& ids, ptx::InstructionId low,
-                             ptx::InstructionId high) {
-  return std::max<std::ptrdiff_t>(0, std::ranges::lower_bound(ids, high) - std::ranges::upper_bound(ids, low));
+ptrdiff_t count_between(const std::vector<ptx::InstructionId>& ids, ptx::InstructionId low, ptx::InstructionId high) {
+  return std::max<ptrdiff_t>(0, std::ranges::lower_bound(ids, high) - std::ranges::upper_bound(ids, low));
 }
 
 }  // namespace

@@ -40,10 +40,10 @@ inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::Pt
 // Groups of three equal blocks and a group of unequal ones of each size there and back: regions of each launch are what
 // its kernel declares (recording_machine.hpp). `launches` are those of the machine of `kernels`.
 inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCodec codec,
-                                   std::vector<RecordedLaunch>& launches, std::uint32_t major, std::uint32_t minor,
-                                   const std::vector<std::size_t>& sizes) {
+                                   std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor,
+                                   const std::vector<size_t>& sizes) {
   launches.clear();
-  for (const std::size_t size : sizes) {
+  for (const size_t size : sizes) {
     SCOPED_TRACE(size);
     expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)));
     expect_blocks_as_on_the_cpu(kernels, codec,

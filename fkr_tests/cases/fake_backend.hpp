@@ -14,7 +14,7 @@ inline codec::BackendRequest request_on_fake_gpu(FakeImages& images, std::string
   codec::BackendRequest request;
   request.name = std::move(name);
   request.policy = policy;
-  request.find_image = [&images](std::string_view kernel, std::uint32_t, std::uint32_t) { return images.find(kernel); };
+  request.find_image = [&images](std::string_view kernel, uint32_t, uint32_t) { return images.find(kernel); };
   request.cuda_library = FAKE_CUDA;
   return request;
 }

@@ -12,9 +12,9 @@
 namespace ptxkit::testing {
 
 // `size_id`: 4 to 7 for blocks of 64 KiB to 4 MiB.
-inline Result<std::vector<std::uint8_t>> compress_frame(codec::Backend& backend, const std::vector<std::uint8_t>& raw,
-                                                        int size_id = 4,
-                                                        codec::Encoder encoder = codec::Encoder::reproducible) {
+inline Result<std::vector<uint8_t>> compress_frame(codec::Backend& backend, const std::vector<uint8_t>& raw,
+                                                   int size_id = 4,
+                                                   codec::Encoder encoder = codec::Encoder::reproducible) {
   format::FrameHeader header;
   header.block_size_id = size_id;
   format::MemorySource source(raw, "raw");
@@ -25,8 +25,7 @@ inline Result<std::vector<std::uint8_t>> compress_frame(codec::Backend& backend,
   return sink.take();
 }
 
-inline Result<std::vector<std::uint8_t>> decompress_frame(codec::Backend& backend,
-                                                          const std::vector<std::uint8_t>& frame) {
+inline Result<std::vector<uint8_t>> decompress_frame(codec::Backend& backend, const std::vector<uint8_t>& frame) {
   format::MemorySource source(frame, "frame");
   format::MemorySink sink;
   const auto done = codec::decompress_stream(source, sink, backend);
@@ -36,13 +35,13 @@ inline Result<std::vector<std::uint8_t>> decompress_frame(codec::Backend& backen
 
 // What liblz4 reads from one frame that is expected to hold `raw_bytes` bytes. A frame that it refuses, that does not
 // end, or that something follows is a failure of the test.
-inline std::vector<std::uint8_t> decode_with_liblz4(const std::vector<std::uint8_t>& frame, std::size_t raw_bytes) {
+inline std::vector<uint8_t> decode_with_liblz4(const std::vector<uint8_t>& frame, size_t raw_bytes) {
   LZ4F_dctx* decoder = nullptr;
   EXPECT_FALSE(LZ4F_isError(LZ4F_createDecompressionContext(&decoder, LZ4F_VERSION)));
-  std::vector<std::uint8_t> raw(raw_bytes + 1);  // one more, so that too long a content shows
-  std::size_t consumed = 0, produced = 0, hint = 1;
+  std::vector<uint8_t> raw(raw_bytes + 1);  // one more, so that too long a content shows
+  size_t consumed = 0, produced = 0, hint = 1;
   while (hint != 0) {
-    std::size_t in = frame.size() - consumed, out = raw.size() - produced;
+    size_t in = frame.size() - consumed, out = raw.size() - produced;
     hint = LZ4F_decompress(decoder, raw.data() + produced, &out, frame.data() + consumed, &in, nullptr);
     if (LZ4F_isError(hint)) {
       ADD_FAILURE() << "liblz4: " << LZ4F_getErrorName(hint);

@@ -12,13 +12,13 @@ namespace ptxkit::testing {
 
 class GeneratedSource final : public format::ByteSource {
  public:
-  GeneratedSource(std::vector<std::uint8_t> pattern, std::uint64_t size_bytes)
+  GeneratedSource(std::vector<uint8_t> pattern, uint64_t size_bytes)
       : pattern_(std::move(pattern)), left_bytes_(size_bytes) {}
 
-  Result<std::size_t> read(format::MutableBytes into) override {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left_bytes_));
-    for (std::size_t done = 0; done < count;) {
-      const std::size_t piece = std::min(pattern_.size() - at_, count - done);
+  Result<size_t> read(format::MutableBytes into) override {
+    const auto count = static_cast<size_t>(std::min<uint64_t>(into.size(), left_bytes_));
+    for (size_t done = 0; done < count;) {
+      const size_t piece = std::min(pattern_.size() - at_, count - done);
       std::memcpy(into.data() + done, pattern_.data() + at_, piece);
       at_ = (at_ + piece) % pattern_.size();
       done += piece;
@@ -29,9 +29,9 @@ class GeneratedSource final : public format::ByteSource {
   const std::string& name() const override { return name_; }
 
  private:
-  const std::vector<std::uint8_t> pattern_;
-  std::uint64_t left_bytes_;
-  std::size_t at_ = 0;
+  const std::vector<uint8_t> pattern_;
+  uint64_t left_bytes_;
+  size_t at_ = 0;
   const std::string name_ = "generated";
 };
 

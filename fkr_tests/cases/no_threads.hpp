@@ -13,7 +13,7 @@ class NoThreads {
     EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
     pthread_attr_t none;
     EXPECT_EQ(::pthread_getattr_default_np(&none), 0);
-    EXPECT_EQ(::pthread_attr_setstacksize(&none, std::size_t{1} << 60), 0);
+    EXPECT_EQ(::pthread_attr_setstacksize(&none, size_t{1} << 60), 0);
     EXPECT_EQ(::pthread_setattr_default_np(&none), 0);
     ::pthread_attr_destroy(&none);
   }

@@ -24,13 +24,13 @@ namespace ptxkit::testing {
 
 struct RecordedLaunch {
   std::string kernel;
-  std::vector<std::size_t> region_bytes;  // what the queue held
-  std::uint32_t grid_blocks, block_threads;
+  std::vector<size_t> region_bytes;  // what the queue held
+  uint32_t grid_blocks, block_threads;
   unsigned chain = 0;        // launches of one submission have the same number; 0: a submission of its own
   unsigned arrangement = 0;  // launches between two arrangements of a queue have the same number
   struct Argument {
-    std::uint64_t value;
-    std::optional<std::size_t> region;  // that it points to
+    uint64_t value;
+    std::optional<size_t> region;  // that it points to
   };
   std::vector<Argument> arguments = {};
 };
@@ -47,11 +47,11 @@ class RecordingMachine : public codec::Machine {
   std::string_view name() const override { return machine_->name(); }
   std::string description() const override { return machine_->description(); }
   unsigned queue_count() const override { return machine_->queue_count(); }
-  std::size_t slice_bytes() const override { return machine_->slice_bytes(); }
-  std::size_t queue_memory_bytes() const override { return machine_->queue_memory_bytes(); }
+  size_t slice_bytes() const override { return machine_->slice_bytes(); }
+  size_t queue_memory_bytes() const override { return machine_->queue_memory_bytes(); }
   Result<const kernels::KernelImage*> image(std::string_view kernel) const override { return machine_->image(kernel); }
   Result<void> prepare(std::string_view kernel) override { return machine_->prepare(kernel); }
-  Result<codec::HostMemory> host_memory(std::size_t size_bytes) override { return machine_->host_memory(size_bytes); }
+  Result<codec::HostMemory> host_memory(size_t size_bytes) override { return machine_->host_memory(size_bytes); }
   bool is_page_locked(codec::Bytes memory) const override { return machine_->is_page_locked(memory); }
   Result<void> arrange(unsigned queue, std::span<const codec::Region> regions) override {
     arrangement_of_[queue] = ++arrangement_count_;
@@ -59,21 +59,21 @@ class RecordingMachine : public codec::Machine {
     for (const codec::Region& region : regions) regions_[queue].push_back(region.size_bytes);
     return machine_->arrange(queue, regions);
   }
-  codec::MutableBytes host(unsigned queue, std::size_t region) override { return machine_->host(queue, region); }
-  std::uint64_t address(unsigned queue, std::size_t region) override { return machine_->address(queue, region); }
-  Result<void> upload(unsigned queue, std::size_t region) override { return machine_->upload(queue, region); }
-  Result<void> download(unsigned queue, std::size_t region) override { return machine_->download(queue, region); }
+  codec::MutableBytes host(unsigned queue, size_t region) override { return machine_->host(queue, region); }
+  uint64_t address(unsigned queue, size_t region) override { return machine_->address(queue, region); }
+  Result<void> upload(unsigned queue, size_t region) override { return machine_->upload(queue, region); }
+  Result<void> download(unsigned queue, size_t region) override { return machine_->download(queue, region); }
   Result<void> upload_parts(unsigned queue, std::span<const codec::PartUp> parts) override {
     return machine_->upload_parts(queue, parts);
   }
-  Result<void> clear(unsigned queue, std::size_t region) override { return machine_->clear(queue, region); }
+  Result<void> clear(unsigned queue, size_t region) override { return machine_->clear(queue, region); }
   Result<void> download_parts(unsigned queue, std::span<const codec::PartDown> parts) override {
     return machine_->download_parts(queue, parts);
   }
-  Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
+  Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
     return machine_->download_rows(queue, region, rows);
   }
-  Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+  Result<void> launch(unsigned queue, std::string_view kernel, uint32_t grid_blocks, uint32_t block_threads,
                       std::span<const driver::LaunchArgument> arguments) override {
     RecordedLaunch launch{std::string(kernel), regions_[queue],  grid_blocks,
                           block_threads,       chain_of_[queue], arrangement_of_[queue]};
@@ -96,11 +96,11 @@ class RecordingMachine : public codec::Machine {
  private:
   std::unique_ptr<codec::Machine> machine_;
   std::vector<RecordedLaunch>& launches_;
-  std::vector<std::vector<std::size_t>> regions_;
+  std::vector<std::vector<size_t>> regions_;
   // An empty region begins where the next one does.
-  std::optional<std::size_t> region_at(unsigned queue, const driver::LaunchArgument& argument) {
-    std::optional<std::size_t> found;
-    for (std::size_t i = 0; i < regions_[queue].size(); ++i) {
+  std::optional<size_t> region_at(unsigned queue, const driver::LaunchArgument& argument) {
+    std::optional<size_t> found;
+    for (size_t i = 0; i < regions_[queue].size(); ++i) {
       const bool is_it = argument.type == kernels::ParameterType::pointer && address(queue, i) == argument.value;
       if (is_it && (!found || regions_[queue][*found] == 0)) found = i;
     }
@@ -114,24 +114,24 @@ class RecordingMachine : public codec::Machine {
 // A machine whose kernels say nonsense: what comes down of one region is all ones.
 class LyingMachine : public RecordingMachine {
  public:
-  LyingMachine(std::unique_ptr<codec::Machine> machine, std::size_t region)
+  LyingMachine(std::unique_ptr<codec::Machine> machine, size_t region)
       : RecordingMachine(std::move(machine), launches_), region_(region) {}
-  Result<void> download(unsigned queue, std::size_t region) override {
+  Result<void> download(unsigned queue, size_t region) override {
     auto done = RecordingMachine::download(queue, region);
     const codec::MutableBytes bytes = host(queue, region);
-    if (region == region_) std::fill(bytes.begin(), bytes.end(), std::uint8_t{0xff});
+    if (region == region_) std::fill(bytes.begin(), bytes.end(), uint8_t{0xff});
     return done;
   }
 
  private:
   std::vector<RecordedLaunch> launches_;
-  std::size_t region_;
+  size_t region_;
 };
 
 // An LZ4 block of 4096 bytes that decodes to 4096: 18 bytes that the lengths of 4070 literals take are what a match of
 // 21 bytes saves.
-inline std::vector<std::uint8_t> block_as_long_as_its_page() {
-  std::vector<std::uint8_t> block = {0xff};
+inline std::vector<uint8_t> block_as_long_as_its_page() {
+  std::vector<uint8_t> block = {0xff};
   block.insert(block.end(), 15, 255);
   block.push_back(4070 - 15 - 15 * 255);
   block.insert(block.end(), 4070, 'x');
@@ -145,8 +145,8 @@ class NamedLaunch {
   NamedLaunch(const RecordedLaunch& launch, const kernels::KernelImage& image, const kernels::KernelCost& cost)
       : launch_(launch), image_(image), cost_(cost) {}
 
-  std::optional<std::uint64_t> number(std::string_view name) const {
-    for (std::size_t i = 0; i < image_.parameters.size(); ++i) {
+  std::optional<uint64_t> number(std::string_view name) const {
+    for (size_t i = 0; i < image_.parameters.size(); ++i) {
       if (image_.parameters[i].name == name) return launch_.arguments[i].value;
     }
     return std::nullopt;
@@ -174,7 +174,7 @@ class NamedLaunch {
   template <class Use>
   void each_buffer(Use use) const {
     const kernels::LaunchSize launched = size();
-    for (std::size_t i = 0; i < image_.parameters.size(); ++i) {
+    for (size_t i = 0; i < image_.parameters.size(); ++i) {
       if (image_.parameters[i].type != kernels::ParameterType::pointer) continue;
       const std::string_view name = image_.parameters[i].name;
       const kernels::CostBuffer* const buffer = cost_.find_buffer(name);
@@ -187,21 +187,21 @@ class NamedLaunch {
   }
 
  private:
-  std::uint64_t ctas_of_item(std::uint64_t item_bytes) const {
+  uint64_t ctas_of_item(uint64_t item_bytes) const {
     if (launch_.kernel == kernels::kLz77Link) return kernels::kLzLinkBlocks;
     const bool is_demux = launch_.kernel.starts_with("demux_");
-    const std::uint64_t positions = is_demux                                ? kernels::kLzSegmentBytes
-                                    : launch_.kernel == kernels::kLz77Table ? kernels::kLzTablePart
-                                                                            : kernels::kLzBlockThreads;
+    const uint64_t positions = is_demux                                ? kernels::kLzSegmentBytes
+                               : launch_.kernel == kernels::kLz77Table ? kernels::kLzTablePart
+                                                                       : kernels::kLzBlockThreads;
     return (item_bytes + positions - 1) / positions;
   }
-  std::uint64_t smallest_declared_as(std::string_view text) const {
-    std::optional<std::uint64_t> smallest;
-    for (std::size_t i = 0; i < image_.parameters.size(); ++i) {
+  uint64_t smallest_declared_as(std::string_view text) const {
+    std::optional<uint64_t> smallest;
+    for (size_t i = 0; i < image_.parameters.size(); ++i) {
       const kernels::CostBuffer* const buffer = cost_.find_buffer(image_.parameters[i].name);
       if (buffer == nullptr || buffer->bytes.text() != text || !launch_.arguments[i].region) continue;
-      const std::size_t bytes = launch_.region_bytes[*launch_.arguments[i].region];
-      smallest = std::min<std::uint64_t>(smallest.value_or(bytes), bytes);
+      const size_t bytes = launch_.region_bytes[*launch_.arguments[i].region];
+      smallest = std::min<uint64_t>(smallest.value_or(bytes), bytes);
     }
     return smallest.value_or(0);
   }
@@ -214,13 +214,12 @@ class NamedLaunch {
 // Of every launch, each pointer is the begin of a region; and every region that a launch was given is as large as the
 // cost block of one kernel that takes it says, and no other kernel that takes it in that arrangement needs more. What
 // the CTAs are is as declared too.
-inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launches, std::uint32_t major,
-                                       std::uint32_t minor) {
+inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor) {
   struct Need {
-    std::uint64_t bytes = 0, allocated = 0;
+    uint64_t bytes = 0, allocated = 0;
     std::string by;
   };
-  std::map<std::pair<unsigned, std::size_t>, Need> needs;  // of regions of arrangements
+  std::map<std::pair<unsigned, size_t>, Need> needs;  // of regions of arrangements
   for (const RecordedLaunch& launch : launches) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(launch.kernel, major, minor);
     ASSERT_NE(image, nullptr) << launch.kernel;
@@ -228,7 +227,7 @@ inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launch
     ASSERT_TRUE(cost) << cost.error().message();
     ASSERT_EQ(launch.arguments.size(), image->parameters.size()) << launch.kernel;
     EXPECT_EQ(launch.block_threads, image->block_threads) << launch.kernel;
-    NamedLaunch(launch, *image, *cost).each_buffer([&](std::size_t region, std::uint64_t bytes, std::string_view name) {
+    NamedLaunch(launch, *image, *cost).each_buffer([&](size_t region, uint64_t bytes, std::string_view name) {
       Need& need = needs[{launch.arrangement, region}];
       need.allocated = launch.region_bytes[region];
       if (!need.by.empty() && bytes <= need.bytes) return;
@@ -237,7 +236,7 @@ inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launch
     });
   }
   for (const RecordedLaunch& launch : launches) {
-    for (std::size_t region = 0; region < launch.region_bytes.size(); ++region) {
+    for (size_t region = 0; region < launch.region_bytes.size(); ++region) {
       if (launch.region_bytes[region] == 0) continue;
       EXPECT_TRUE(needs.contains({launch.arrangement, region}))
           << "no launch takes region " << region << " beside " << launch.kernel;
@@ -251,16 +250,16 @@ inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launch
 // `item_count` pages, chunks and blocks through a backend made by `make`: for each launch the cost block of the PTX, at
 // the launch's N, gives the bytes of the regions, of each and of all, and the threads; and the CTA is as declared.
 template <class Make>
-void expect_declared_costs(const Make& make, std::uint32_t major, std::uint32_t minor, std::size_t item_count) {
+void expect_declared_costs(const Make& make, uint32_t major, uint32_t minor, size_t item_count) {
   using kernels::kMaxChunkBytes, kernels::kMaxPageBytes;
   std::vector<RecordedLaunch> launches;
   const std::unique_ptr<codec::Backend> backend = make(launches);
   ASSERT_NE(backend, nullptr);
-  for (const std::uint32_t size : {kMaxPageBytes, kMaxChunkBytes}) {
-    std::vector<std::uint8_t> raw(item_count * size), room(raw.size());
-    for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<std::uint8_t>(i * i >> 7);
+  for (const uint32_t size : {kMaxPageBytes, kMaxChunkBytes}) {
+    std::vector<uint8_t> raw(item_count * size), room(raw.size());
+    for (size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<uint8_t>(i * i >> 7);
     std::vector<codec::CompressItem> items(item_count);
-    for (std::size_t i = 0; i < item_count; ++i) {
+    for (size_t i = 0; i < item_count; ++i) {
       items[i].raw = codec::Bytes(raw).subspan(i * size, size);
       items[i].output = codec::MutableBytes(room).subspan(i * size, size);
     }
@@ -269,9 +268,9 @@ void expect_declared_costs(const Make& make, std::uint32_t major, std::uint32_t 
   }
   const auto block = block_as_long_as_its_page();
   ASSERT_EQ(block.size(), kMaxPageBytes);
-  std::vector<std::uint8_t> room(item_count * kMaxPageBytes);
+  std::vector<uint8_t> room(item_count * kMaxPageBytes);
   std::vector<codec::DecompressItem> items(item_count);
-  for (std::size_t i = 0; i < item_count; ++i) {
+  for (size_t i = 0; i < item_count; ++i) {
     items[i].block = block;
     items[i].output = codec::MutableBytes(room).subspan(i * kMaxPageBytes, kMaxPageBytes);
   }
@@ -281,20 +280,20 @@ void expect_declared_costs(const Make& make, std::uint32_t major, std::uint32_t 
   EXPECT_EQ(items.back().raw_bytes, kMaxPageBytes);
 
   expect_regions_as_declared(launches, major, minor);
-  std::size_t input_bytes = 0;
+  size_t input_bytes = 0;
   for (const RecordedLaunch& launch : launches) {
     const auto cost = kernels::parse_kernel_cost(kernels::find_kernel_image(launch.kernel, major, minor)->ptx);
     ASSERT_TRUE(cost) << cost.error().message();
     // The first region is the input, and nothing but what the kernel declares is allocated.
-    const std::size_t n = launch.region_bytes.at(0);
+    const size_t n = launch.region_bytes.at(0);
     input_bytes += n;
-    const std::size_t all = std::accumulate(launch.region_bytes.begin(), launch.region_bytes.end(), std::size_t{0});
+    const size_t all = std::accumulate(launch.region_bytes.begin(), launch.region_bytes.end(), size_t{0});
     EXPECT_EQ(
         cost->memory_bytes({n, n / (launch.kernel == kernels::kLz4CompressChunk ? kMaxChunkBytes : kMaxPageBytes), n})
             .value(),
         all)
         << launch.kernel;
-    const std::uint64_t threads = std::uint64_t{launch.grid_blocks} * launch.block_threads;
+    const uint64_t threads = uint64_t{launch.grid_blocks} * launch.block_threads;
     EXPECT_GE(threads, *cost->thread_count(n)) << launch.kernel;
     EXPECT_LT(threads - *cost->thread_count(n), launch.block_threads) << launch.kernel;
   }

@@ -11,17 +11,17 @@ namespace ptxkit::testing {
 
 class StoppingSink final : public format::ByteSink {
  public:
-  explicit StoppingSink(std::size_t enough_bytes) : enough_bytes_(enough_bytes) {}
+  explicit StoppingSink(size_t enough_bytes) : enough_bytes_(enough_bytes) {}
   Result<void> write(format::Bytes bytes) override {
     written.insert(written.end(), bytes.begin(), bytes.end());
     if (written.size() >= enough_bytes_) stop.request_stop();
     return {};
   }
-  std::vector<std::uint8_t> written;
+  std::vector<uint8_t> written;
   std::stop_source stop;
 
  private:
-  std::size_t enough_bytes_;
+  size_t enough_bytes_;
 };
 
 }  // namespace ptxkit::testing

@@ -12,17 +12,17 @@
 namespace ptxkit::dsl {
 namespace {
 
-using Lanes = Expr<u32, Rate::Thread>;
-using Uniform = Expr<u32, Rate::Warp>;
-using Whole = Expr<u32, Rate::Block>;
+using Lanes = Expr<u32, Rate::thread>;
+using Uniform = Expr<u32, Rate::warp>;
+using Whole = Expr<u32, Rate::block>;
 
-void takes_global(Span<Global, const u8>) {}
+void takes_global(Span<global, const u8>) {}
 void takes_uniform(Uniform) {}
-void takes_words(Ptr<Global, const u32>) {}
+void takes_words(Ptr<global, const u32>) {}
 
 // --- alignment ---
 
-[[maybe_unused]] void load_wider_than_the_span(Span<ReadOnly, u8> src, Lanes i) {
+[[maybe_unused]] void load_wider_than_the_span(Span<read_only, u8> src, Lanes i) {
 #ifdef MISUSE
   (void)src.load<u32>(i);  // expect: misaligned access: the proven alignment of this address is below the width
 #else
@@ -31,7 +31,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void load_at_a_byte_cursor(Span<Global, const u8, 4> src, Lanes i) {
+[[maybe_unused]] void load_at_a_byte_cursor(Span<global, const u8, 4> src, Lanes i) {
 #ifdef MISUSE
   (void)src.load<u32>(i + 4);  // expect: misaligned access
 #else
@@ -40,7 +40,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void store_at_a_byte_cursor(Span<Global, u8, 4> dst, Lanes i) {
+[[maybe_unused]] void store_at_a_byte_cursor(Span<global, u8, 4> dst, Lanes i) {
 #ifdef MISUSE
   dst.store_as<u32>(i, 0);  // expect: misaligned access
 #else
@@ -48,7 +48,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void pointer_loses_its_alignment(Ptr<Global, u8, 16> p, Lanes i) {
+[[maybe_unused]] void pointer_loses_its_alignment(Ptr<global, u8, 16> p, Lanes i) {
 #ifdef MISUSE
   (void)p.at(times<4>(i)).as<u64>().load();  // expect: misaligned access
 #else
@@ -56,7 +56,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void vector_of_words(Ptr<Global, u32> p) {
+[[maybe_unused]] void vector_of_words(Ptr<global, u32> p) {
 #ifdef MISUSE
   (void)p.load_vector<4>();  // expect: misaligned access
 #else
@@ -64,7 +64,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void weaker_pointer_passed_on(Ptr<Global, u32, 4> words, Ptr<Global, u32, 2> halves) {
+[[maybe_unused]] void weaker_pointer_passed_on(Ptr<global, u32, 4> words, Ptr<global, u32, 2> halves) {
 #ifdef MISUSE
   takes_words(halves);  // expect: could not convert
   (void)words;
@@ -92,7 +92,7 @@ void takes_words(Ptr<Global, const u32>) {}
 
 // --- state spaces and the right to write ---
 
-[[maybe_unused]] void store_through_const(Span<Global, const u8> src, Span<Global, u8> dst) {
+[[maybe_unused]] void store_through_const(Span<global, const u8> src, Span<global, u8> dst) {
 #ifdef MISUSE
   src.store(0, 1);  // expect: a store through a read-only pointer
   (void)dst;
@@ -102,7 +102,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void store_through_read_only(Ptr<ReadOnly, u32> src, Ptr<Global, u32> dst) {
+[[maybe_unused]] void store_through_read_only(Ptr<read_only, u32> src, Ptr<global, u32> dst) {
 #ifdef MISUSE
   src.store(1);  // expect: a store through a read-only pointer
   (void)dst;
@@ -112,7 +112,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void const_cast_by_as(Ptr<Global, const u8, 4> src) {
+[[maybe_unused]] void const_cast_by_as(Ptr<global, const u8, 4> src) {
 #ifdef MISUSE
   src.as<u32>().store(1);  // expect: the pointer is read-only: ask for a const type
 #else
@@ -120,7 +120,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void mixed_spaces(Span<Shared, u8> table, Span<Global, u8> src) {
+[[maybe_unused]] void mixed_spaces(Span<shared, u8> table, Span<global, u8> src) {
 #ifdef MISUSE
   takes_global(table);  // expect: could not convert
   (void)src;
@@ -130,7 +130,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void prefetch_of_shared_memory(Ptr<Shared, u8> table, Ptr<ReadOnly, u8> src) {
+[[maybe_unused]] void prefetch_of_shared_memory(Ptr<shared, u8> table, Ptr<read_only, u8> src) {
 #ifdef MISUSE
   table.prefetch_l2();  // expect: only global memory is prefetched
   (void)src;
@@ -140,7 +140,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void prefetch_of_local_memory(Ptr<Local, u16> mine, Ptr<Global, u16> theirs) {
+[[maybe_unused]] void prefetch_of_local_memory(Ptr<local, u16> mine, Ptr<global, u16> theirs) {
 #ifdef MISUSE
   mine.prefetch_l2();  // expect: only global memory is prefetched
   (void)theirs;
@@ -152,9 +152,9 @@ void takes_words(Ptr<Global, const u32>) {}
 
 [[maybe_unused]] void shared_pointer_as_a_parameter() {
 #ifdef MISUSE
-  (void)define({.name = "k", .block = 32}, [](Kernel&, Arg<"p", Ptr<Shared, u32>>) {});  // expect: a kernel's pointers are Global or ReadOnly
+  (void)define({.name = "k", .block = 32}, [](Kernel&, Arg<"p", Ptr<shared, u32>>) {});  // expect: a kernel's pointers are global or read_only
 #else
-  (void)define({.name = "k", .block = 32}, [](Kernel&, Arg<"p", Ptr<Global, u32>>) {});
+  (void)define({.name = "k", .block = 32}, [](Kernel&, Arg<"p", Ptr<global, u32>>) {});
 #endif
 }
 
@@ -166,7 +166,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void predicate_in_memory(Span<Global, u8> flags, Expr<bool, Rate::Thread> seen) {
+[[maybe_unused]] void predicate_in_memory(Span<global, u8> flags, Expr<bool, Rate::thread> seen) {
 #ifdef MISUSE
   flags.store(0, seen);  // expect: the operands differ in width or sign
 #else
@@ -177,7 +177,7 @@ void takes_words(Ptr<Global, const u32>) {}
 // --- rates ---
 
 [[maybe_unused]] void lane_value_into_a_warp_variable(Kernel& k, Lanes lanes) {
-  Var<u32, Rate::Warp> ip(k, 0);
+  Var<u32, Rate::warp> ip(k, 0);
 #ifdef MISUSE
   ip = lanes;  // expect: a more divergent value cannot be assigned to a uniform variable
 #else
@@ -186,25 +186,25 @@ void takes_words(Ptr<Global, const u32>) {}
 }
 
 [[maybe_unused]] void lane_value_added_to_a_warp_variable(Kernel& k, Lanes lanes) {
-  Var<u32, Rate::Block> ip(k, 0);
+  Var<u32, Rate::block> ip(k, 0);
 #ifdef MISUSE
   ip += lanes & 1;  // expect: a more divergent value cannot be assigned to a uniform variable
 #else
-  Var<u32, Rate::Warp> each(k, ip);
+  Var<u32, Rate::warp> each(k, ip);
   each += reduce_add(lanes & 1);
 #endif
 }
 
-[[maybe_unused]] void lane_value_as_initial_value(Kernel& k, Expr<i32, Rate::Thread> lanes) {
+[[maybe_unused]] void lane_value_as_initial_value(Kernel& k, Expr<i32, Rate::thread> lanes) {
 #ifdef MISUSE
-  Var<i32, Rate::Warp> ip(k, lanes);  // expect: a more divergent value cannot be assigned to a uniform variable
+  Var<i32, Rate::warp> ip(k, lanes);  // expect: a more divergent value cannot be assigned to a uniform variable
 #else
-  Var<i32, Rate::Thread> ip(k, lanes);
+  Var<i32, Rate::thread> ip(k, lanes);
 #endif
 }
 
 [[maybe_unused]] void warp_value_into_a_block_variable(Kernel& k) {
-  Var<u32, Rate::Block> turn(k, 0);
+  Var<u32, Rate::block> turn(k, 0);
 #ifdef MISUSE
   turn = k.warp();  // expect: a more divergent value cannot be assigned to a uniform variable
 #else
@@ -222,8 +222,8 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void loaded_value_is_lane_varying(Kernel& k, Span<Shared, u16> table, Span<ReadOnly, u16> src) {
-  Var<u16, Rate::Warp> head(k, 0);
+[[maybe_unused]] void loaded_value_is_lane_varying(Kernel& k, Span<shared, u16> table, Span<read_only, u16> src) {
+  Var<u16, Rate::warp> head(k, 0);
 #ifdef MISUSE
   head = table.load(0);  // expect: a more divergent value cannot be assigned to a uniform variable
   (void)src;
@@ -264,7 +264,7 @@ void takes_words(Ptr<Global, const u32>) {}
 }
 
 [[maybe_unused]] void native_while(Kernel& k) {
-  Var<u32, Rate::Warp> n(k, 4);
+  Var<u32, Rate::warp> n(k, 4);
 #ifdef MISUSE
   while (n) n -= 1;  // expect: a device value is not known while the kernel is written
 #else
@@ -338,7 +338,7 @@ void takes_words(Ptr<Global, const u32>) {}
 
 // --- types ---
 
-[[maybe_unused]] void mixed_widths(Uniform a, Expr<u64, Rate::Warp> b) {
+[[maybe_unused]] void mixed_widths(Uniform a, Expr<u64, Rate::warp> b) {
 #ifdef MISUSE
   (void)(a + b);  // expect: the operands differ in width or sign
 #else
@@ -346,7 +346,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void mixed_signs(Uniform a, Expr<i32, Rate::Warp> b) {
+[[maybe_unused]] void mixed_signs(Uniform a, Expr<i32, Rate::warp> b) {
 #ifdef MISUSE
   (void)(a >= b);  // expect: the operands differ in width or sign
 #else
@@ -354,7 +354,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void mixed_equality(Uniform a, Expr<u16, Rate::Thread> b) {
+[[maybe_unused]] void mixed_equality(Uniform a, Expr<u16, Rate::thread> b) {
 #ifdef MISUSE
   (void)(a == b);  // expect: the operands differ in width or sign
 #else
@@ -362,8 +362,8 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void assigned_another_type(Kernel& k, Expr<u64, Rate::Warp> wide) {
-  Var<u32, Rate::Warp> n(k, 0);
+[[maybe_unused]] void assigned_another_type(Kernel& k, Expr<u64, Rate::warp> wide) {
+  Var<u32, Rate::warp> n(k, 0);
 #ifdef MISUSE
   n = wide;  // expect: the variable has another type
 #else
@@ -371,7 +371,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void select_of_two_types(Uniform a, Expr<i32, Rate::Warp> b) {
+[[maybe_unused]] void select_of_two_types(Uniform a, Expr<i32, Rate::warp> b) {
 #ifdef MISUSE
   (void)select(a == 0, a, b);  // expect: the operands differ in width or sign
 #else
@@ -379,7 +379,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void literal_too_large(Expr<u8, Rate::Warp> a) {
+[[maybe_unused]] void literal_too_large(Expr<u8, Rate::warp> a) {
 #ifdef MISUSE
   (void)(a + 300);  // expect: error_literal_does_not_fit_the_operand_type
 #else
@@ -428,7 +428,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void zext_of_signed(Expr<i32, Rate::Warp> a) {
+[[maybe_unused]] void zext_of_signed(Expr<i32, Rate::warp> a) {
 #ifdef MISUSE
   (void)zext<u64>(a);  // expect: zext takes an unsigned integer or a predicate
 #else
@@ -459,13 +459,13 @@ void takes_words(Ptr<Global, const u32>) {}
   a = b;  // expect: use of deleted function
   (void)k;
 #else
-  Var<u32, Rate::Warp> place(k, a);
+  Var<u32, Rate::warp> place(k, a);
   place = b;
 #endif
 }
 
 [[maybe_unused]] void copied_variable(Kernel& k) {
-  Var<u32, Rate::Warp> a(k, 0);
+  Var<u32, Rate::warp> a(k, 0);
 #ifdef MISUSE
   auto b = a;  // expect: use of deleted function
 #else
@@ -484,41 +484,41 @@ void takes_words(Ptr<Global, const u32>) {}
 
 // --- atomics and collectives ---
 
-[[maybe_unused]] void atomic_on_bytes(Ptr<Global, u8, 4> p) {
+[[maybe_unused]] void atomic_on_bytes(Ptr<global, u8, 4> p) {
 #ifdef MISUSE
-  atomic_add(p, 1, Order::Relaxed, Scope::Gpu);  // expect: atomics take 32- or 64-bit integers
+  atomic_add(p, 1, Order::relaxed, Scope::gpu);  // expect: atomics take 32- or 64-bit integers
 #else
-  atomic_add(p.as<u32>(), 1, Order::Relaxed, Scope::Gpu);
+  atomic_add(p.as<u32>(), 1, Order::relaxed, Scope::gpu);
 #endif
 }
 
-[[maybe_unused]] void atomic_on_local(Ptr<Local, u32> mine, Ptr<Shared, u32> ours) {
+[[maybe_unused]] void atomic_on_local(Ptr<local, u32> mine, Ptr<shared, u32> ours) {
 #ifdef MISUSE
-  atomic_or(mine, 1, Order::Relaxed, Scope::Cta);  // expect: atomics work on global and shared memory
+  atomic_or(mine, 1, Order::relaxed, Scope::cta);  // expect: atomics work on global and shared memory
   (void)ours;
 #else
-  atomic_or(ours, 1, Order::Relaxed, Scope::Cta);
+  atomic_or(ours, 1, Order::relaxed, Scope::cta);
   (void)mine;
 #endif
 }
 
-[[maybe_unused]] void atomic_misaligned(Ptr<Global, u32, 2> p) {
+[[maybe_unused]] void atomic_misaligned(Ptr<global, u32, 2> p) {
 #ifdef MISUSE
-  atomic_exchange(p, 1, Order::Relaxed, Scope::Gpu);  // expect: misaligned atomic
+  atomic_exchange(p, 1, Order::relaxed, Scope::gpu);  // expect: misaligned atomic
 #else
-  atomic_exchange(p.assume_aligned<4>("a twin"), 1, Order::Relaxed, Scope::Gpu);
+  atomic_exchange(p.assume_aligned<4>("a twin"), 1, Order::relaxed, Scope::gpu);
 #endif
 }
 
-[[maybe_unused]] void predicated_atomic_misaligned(Expr<bool, Rate::Thread> wanted, Ptr<Global, u64, 4> p) {
+[[maybe_unused]] void predicated_atomic_misaligned(Expr<bool, Rate::thread> wanted, Ptr<global, u64, 4> p) {
 #ifdef MISUSE
-  atomic_max_if(wanted, p, 1, Order::Relaxed, Scope::Gpu);  // expect: misaligned atomic
+  atomic_max_if(wanted, p, 1, Order::relaxed, Scope::gpu);  // expect: misaligned atomic
 #else
-  atomic_max_if(wanted, p.assume_aligned<8>("allocations are"), 1, Order::Relaxed, Scope::Gpu);
+  atomic_max_if(wanted, p.assume_aligned<8>("allocations are"), 1, Order::relaxed, Scope::gpu);
 #endif
 }
 
-[[maybe_unused]] void match_on_bytes(Expr<u8, Rate::Thread> b) {
+[[maybe_unused]] void match_on_bytes(Expr<u8, Rate::thread> b) {
 #ifdef MISUSE
   (void)match_any(b);  // expect: match takes a 32- or 64-bit integer
 #else
@@ -526,7 +526,7 @@ void takes_words(Ptr<Global, const u32>) {}
 #endif
 }
 
-[[maybe_unused]] void reduction_of_u64(Expr<u64, Rate::Thread> b) {
+[[maybe_unused]] void reduction_of_u64(Expr<u64, Rate::thread> b) {
 #ifdef MISUSE
   (void)reduce_add(b);  // expect: warp reductions take u32
 #else

@@ -20,7 +20,7 @@ std::vector<std::string> lines_of(const char* path) {
 
 struct Expectation {
   std::string name;  // of the function it stands in
-  std::size_t line;
+  size_t line;
   std::string phrase;
 };
 
@@ -32,9 +32,9 @@ std::vector<Expectation> expectations() {
   std::vector<Expectation> found;
   std::string function;
   const std::vector<std::string> lines = lines_of(PTXKIT_MISUSE_SOURCE);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].starts_with(head)) function = lines[i].substr(head.size(), lines[i].find('(') - head.size());
-    const std::size_t at = lines[i].find(mark);
+    const size_t at = lines[i].find(mark);
     if (at != std::string::npos) found.push_back({function, i + 1, lines[i].substr(at + mark.size())});
   }
   return found;
@@ -62,7 +62,7 @@ std::vector<Diagnostic> diagnostics() {
   return found;
 }
 
-bool mentions(const Diagnostic& diagnostic, std::size_t line) {
+bool mentions(const Diagnostic& diagnostic, size_t line) {
   return diagnostic.context.find("misuse.cpp:" + std::to_string(line) + ":") != std::string::npos;
 }
 

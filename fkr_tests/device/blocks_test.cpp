@@ -68,8 +68,8 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
   const auto& info = context->info();
   std::set<std::string> seen;
   for (const format::PtzCodec codec : testing::ptz_codecs()) {
-    testing::expect_declared_blocks(kernels, codec, launches, static_cast<std::uint32_t>(info.major),
-                                    static_cast<std::uint32_t>(info.minor), {4096, 4112, 700, 9001});
+    testing::expect_declared_blocks(kernels, codec, launches, static_cast<uint32_t>(info.major),
+                                    static_cast<uint32_t>(info.minor), {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
   EXPECT_EQ(seen.size(), 19u);  // every kernel of the pipelines

@@ -17,9 +17,9 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
-constexpr std::size_t kEmulatedBytes = 256u << 10;
-constexpr std::size_t kWholeFile = std::size_t{1} << 30;
+using ByteVector = std::vector<uint8_t>;
+constexpr size_t kEmulatedBytes = 256u << 10;
+constexpr size_t kWholeFile = size_t{1} << 30;
 
 class DeviceCodec : public ::testing::Test {
  protected:
@@ -41,7 +41,7 @@ class DeviceCodec : public ::testing::Test {
   static std::vector<CompressItem> items_of(const std::vector<ByteVector>& pages, std::vector<ByteVector>& rooms) {
     rooms.assign(pages.size(), {});
     std::vector<CompressItem> items(pages.size());
-    for (std::size_t i = 0; i < pages.size(); ++i) {
+    for (size_t i = 0; i < pages.size(); ++i) {
       rooms[i].resize(pages[i].size());
       items[i].raw = pages[i];
       items[i].output = rooms[i];
@@ -95,7 +95,7 @@ TEST_F(DeviceCodec, TheEmulatorGivesTheSameBytes) {
 
 TEST_F(DeviceCodec, AllocatesWhatTheKernelsDeclare) {
   const driver::ContextPointer context = *testing::device();
-  for (const std::size_t item_count : {4u, 3u, 2000u}) {
+  for (const size_t item_count : {4u, 3u, 2000u}) {
     testing::expect_declared_costs(
         [&](std::vector<testing::RecordedLaunch>& launches) -> std::unique_ptr<Backend> {
           auto machine = make_cuda_machine(context, kernels::find_kernel_image);
@@ -103,15 +103,14 @@ TEST_F(DeviceCodec, AllocatesWhatTheKernelsDeclare) {
           return make_kernel_backend(std::make_unique<testing::RecordingMachine>(std::move(*machine), launches),
                                      executor_);
         },
-        static_cast<std::uint32_t>(context->info().major), static_cast<std::uint32_t>(context->info().minor),
-        item_count);
+        static_cast<uint32_t>(context->info().major), static_cast<uint32_t>(context->info().minor), item_count);
   }
 }
 
 TEST_F(DeviceCodec, GeneratedInputsOfAwkwardSizes) {
-  for (const std::size_t size :
+  for (const size_t size :
        {0u, 1u, 3u, 12u, 13u, 63u, 4095u, 4096u, 4097u, 65535u, 65536u, 65537u, 200001u, 5000003u}) {
-    const auto seed = static_cast<std::uint32_t>(size);
+    const auto seed = static_cast<uint32_t>(size);
     for (const ByteVector& raw : {testing::matchable_bytes(size, seed), testing::random_bytes(size, seed),
                                   testing::ramp_bytes(size), ByteVector(size)}) {
       for (const auto& [size_id, encoder] :
@@ -127,7 +126,7 @@ TEST_F(DeviceCodec, GeneratedInputsOfAwkwardSizes) {
 
 TEST_F(DeviceCodec, AThousandMixedPages) {
   std::vector<ByteVector> pages;
-  for (std::uint32_t i = 0; i < 1000; ++i) {
+  for (uint32_t i = 0; i < 1000; ++i) {
     const ByteVector kinds[] = {ByteVector(4096), testing::random_bytes(4096, i), testing::matchable_bytes(4096, i),
                                 ByteVector(4096, 'A'), testing::ramp_bytes(4096)};
     pages.push_back(kinds[i % 5]);
@@ -142,7 +141,7 @@ TEST_F(DeviceCodec, AThousandMixedPages) {
                                 ChunkFlag::compressed, ChunkFlag::compressed};
   std::vector<DecompressItem> back;
   std::vector<ByteVector> decoded(pages.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     if (i < 1000) {
       EXPECT_EQ(items[i].flag, expected[i % 5]) << i;
     }
@@ -160,7 +159,7 @@ TEST_F(DeviceCodec, AThousandMixedPages) {
   }
   EXPECT_EQ(items.back().flag, ChunkFlag::compressed) << "40 x 'A'";
   ASSERT_TRUE(cuda_->decompress(back));
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     if (items[i].flag == ChunkFlag::compressed) {
       EXPECT_TRUE(decoded[i] == pages[i]) << i;
     }
@@ -171,7 +170,7 @@ TEST_F(DeviceCodec, DamagedBlocksHaveTheStatusOfTheReference) {
   std::vector<ByteVector> blocks, rooms;
   std::vector<DecompressItem> items;
   std::mt19937 random(1);
-  for (std::uint32_t i = 0; i < 3000; ++i) {
+  for (uint32_t i = 0; i < 3000; ++i) {
     const ByteVector raw = testing::matchable_bytes(1 + random() % 6000, i);
     ByteVector room(raw.size());
     CompressItem item;
@@ -181,13 +180,13 @@ TEST_F(DeviceCodec, DamagedBlocksHaveTheStatusOfTheReference) {
     room.resize(item.compressed_bytes);
     if (item.flag != ChunkFlag::compressed) continue;
     for (auto change = random() % 5; change != 0; --change)
-      room[random() % room.size()] = static_cast<std::uint8_t>(random());
+      room[random() % room.size()] = static_cast<uint8_t>(random());
     if (i % 7 == 0) room.resize(random() % room.size());
     blocks.push_back(room);
     rooms.emplace_back(raw.size() - (i % 11 == 0 ? raw.size() / 3 : 0));
   }
   std::map<ItemStatus, int> met;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
     DecompressItem item;
     item.block = blocks[i];
     item.output = rooms[i];
@@ -195,7 +194,7 @@ TEST_F(DeviceCodec, DamagedBlocksHaveTheStatusOfTheReference) {
   }
   const auto done = cuda_->decompress(items);
   ASSERT_TRUE(done.has_value()) << done.error().message();
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     ByteVector expected(rooms[i].size());
     const auto reference = kernels::lz4_decompress_reference(blocks[i], expected);
     ASSERT_EQ(static_cast<int>(items[i].status), static_cast<int>(reference.status)) << i;
@@ -213,12 +212,12 @@ TEST_F(DeviceCodec, ZeroPagesAreFound) {
   ASSERT_NE(image, nullptr);
   auto kernel = driver::Kernel::load(context, *image);
   ASSERT_TRUE(kernel.has_value()) << kernel.error().message();
-  constexpr std::uint32_t kCount = 1001, kStride = 4096;
-  ByteVector raw(std::size_t{kCount} * kStride);
-  std::vector<std::uint32_t> sizes(kCount);
+  constexpr uint32_t kCount = 1001, kStride = 4096;
+  ByteVector raw(size_t{kCount} * kStride);
+  std::vector<uint32_t> sizes(kCount);
   std::mt19937 random(3);
-  for (std::uint32_t i = 0; i < kCount; ++i) {
-    sizes[i] = i % 3 == 0 ? static_cast<std::uint32_t>(random() % (kStride + 1)) : kStride;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    sizes[i] = i % 3 == 0 ? static_cast<uint32_t>(random() % (kStride + 1)) : kStride;
     // A byte that is not zero: in the page, or just behind its end, where it must not count.
     if (i % 2 == 0 && sizes[i] != 0) raw[i * kStride + random() % sizes[i]] = 1;
     if (i % 2 == 1 && sizes[i] < kStride) raw[i * kStride + sizes[i]] = 1;
@@ -228,12 +227,12 @@ TEST_F(DeviceCodec, ZeroPagesAreFound) {
   auto device_sizes = driver::DeviceMemory::allocate(context, kCount * 4).value();
   auto flags = driver::DeviceMemory::allocate(context, kCount).value();
   ASSERT_TRUE(memory.upload(raw, stream));
-  ASSERT_TRUE(device_sizes.upload({reinterpret_cast<const std::uint8_t*>(sizes.data()), kCount * 4}, stream));
+  ASSERT_TRUE(device_sizes.upload({reinterpret_cast<const uint8_t*>(sizes.data()), kCount * 4}, stream));
   ASSERT_TRUE(flags.fill(0xee, stream));
   using driver::LaunchArgument;
   const LaunchArgument arguments[] = {
-      LaunchArgument::of(memory.as<std::uint8_t>()), LaunchArgument::of(device_sizes.as<std::uint32_t>()),
-      LaunchArgument::of(flags.as<std::uint8_t>()), LaunchArgument::of(kStride / kernels::kStrideUnitBytes),
+      LaunchArgument::of(memory.as<uint8_t>()), LaunchArgument::of(device_sizes.as<uint32_t>()),
+      LaunchArgument::of(flags.as<uint8_t>()), LaunchArgument::of(kStride / kernels::kStrideUnitBytes),
       LaunchArgument::of(kCount)};
   const auto launched = kernel->launch(stream, kernels::kZeroPageShape.grid_blocks(kCount),
                                        kernels::kZeroPageShape.block_threads, arguments);
@@ -241,9 +240,9 @@ TEST_F(DeviceCodec, ZeroPagesAreFound) {
   ByteVector found(kCount);
   ASSERT_TRUE(flags.download(found, stream));
   ASSERT_TRUE(stream.wait());
-  for (std::uint32_t i = 0; i < kCount; ++i) {
-    const auto expected = kernels::zero_page_reference(Bytes(raw).subspan(std::size_t{i} * kStride, sizes[i]));
-    EXPECT_EQ(found[i], static_cast<std::uint8_t>(expected)) << i;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    const auto expected = kernels::zero_page_reference(Bytes(raw).subspan(size_t{i} * kStride, sizes[i]));
+    EXPECT_EQ(found[i], static_cast<uint8_t>(expected)) << i;
   }
 }
 

@@ -18,7 +18,7 @@
 namespace ptxkit::testing {
 namespace {
 
-constexpr std::uint32_t kRecords = 1024;
+constexpr uint32_t kRecords = 1024;
 
 // One lane walks a page by 3 bytes and reads words: 716 on its second turn, in line 17.
 const char* const kMisaligned = R"(.version 7.0
@@ -74,7 +74,7 @@ struct Died {
   std::vector<std::byte> buffer;
 };
 
-tools::KernelRun launch_of(const instrument::Instrumented& kernel, std::uint32_t limit) {
+tools::KernelRun launch_of(const instrument::Instrumented& kernel, uint32_t limit) {
   tools::KernelRun run;
   run.file = "kernel.ptx";
   run.ptx = kernel.ptx;
@@ -93,7 +93,7 @@ tools::KernelRun launch_of(const instrument::Instrumented& kernel, std::uint32_t
 
 struct Case {
   const char* text;
-  std::uint32_t limit;
+  uint32_t limit;
   double deadline_seconds;
 };
 // A million turns of 32 threads, each with a marker in host memory, take seconds; then the kernel ends.
@@ -111,7 +111,7 @@ Died run_in_child(int number) {
   Died died;
   if (length <= 0) return died;
   const std::string command =
-      fmt::format("'{}' --crash {}", std::string_view(self, static_cast<std::size_t>(length)), number);
+      fmt::format("'{}' --crash {}", std::string_view(self, static_cast<size_t>(length)), number);
   std::FILE* const pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return died;
   int head[2] = {-1, 0};
@@ -120,7 +120,7 @@ Died run_in_child(int number) {
     died.timed_out = head[1] != 0;
   }
   std::byte chunk[4096];
-  for (std::size_t count = 0; (count = std::fread(chunk, 1, sizeof chunk, pipe)) > 0;)
+  for (size_t count = 0; (count = std::fread(chunk, 1, sizeof chunk, pipe)) > 0;)
     died.buffer.insert(died.buffer.end(), chunk, chunk + count);
   ::pclose(pipe);
   return died;

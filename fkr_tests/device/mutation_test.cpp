@@ -19,36 +19,36 @@
 namespace ptxkit::testing {
 namespace {
 
-constexpr std::uint32_t kWave = 1u << 15;  // blocks of one launch
-constexpr std::uint8_t kUntouched = 0xee;
-constexpr std::size_t kGap = 16;  // bytes between rooms that nobody owns
+constexpr uint32_t kWave = 1u << 15;  // blocks of one launch
+constexpr uint8_t kUntouched = 0xee;
+constexpr size_t kGap = 16;  // bytes between rooms that nobody owns
 
 Bytes liblz4_block(const Bytes& raw) {
-  Bytes block(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(raw.size()))));
-  block.resize(static_cast<std::size_t>(
-      LZ4_compress_default(reinterpret_cast<const char*>(raw.data()), reinterpret_cast<char*>(block.data()),
-                           static_cast<int>(raw.size()), static_cast<int>(block.size()))));
+  Bytes block(static_cast<size_t>(LZ4_compressBound(static_cast<int>(raw.size()))));
+  block.resize(static_cast<size_t>(LZ4_compress_default(reinterpret_cast<const char*>(raw.data()),
+                                                        reinterpret_cast<char*>(block.data()),
+                                                        static_cast<int>(raw.size()), static_cast<int>(block.size()))));
   return block;
 }
 
 struct Sample {
   Bytes block;
-  std::uint32_t capacity;  // what the block decodes to before it is damaged
+  uint32_t capacity;  // what the block decodes to before it is damaged
 };
 
 // Blocks of pages and a few of chunks: generated ones and, where there is a corpus, the start of each file.
 std::vector<Sample> samples() {
   std::vector<Bytes> sources;
-  for (std::uint32_t seed = 0; seed < 64; ++seed) sources.push_back(matchable_bytes(4096, seed));
+  for (uint32_t seed = 0; seed < 64; ++seed) sources.push_back(matchable_bytes(4096, seed));
   sources.push_back(ramp_bytes(4096));
-  sources.emplace_back(4096, std::uint8_t{'A'});
+  sources.emplace_back(4096, uint8_t{'A'});
   sources.push_back(matchable_bytes(65536, 64));
   for (const auto& path : corpus_files()) {
     const Bytes file = read_prefix(path, 64 << 10);
     for (auto at = file.begin(); file.end() - at >= 4096; at += 4096) sources.emplace_back(at, at + 4096);
   }
   std::vector<Sample> all;
-  for (const Bytes& source : sources) all.push_back({liblz4_block(source), static_cast<std::uint32_t>(source.size())});
+  for (const Bytes& source : sources) all.push_back({liblz4_block(source), static_cast<uint32_t>(source.size())});
   return all;
 }
 
@@ -57,25 +57,25 @@ Sample damaged(const Sample& sample, std::mt19937& random) {
   Sample result = sample;
   const auto kind = random() % 16;
   if (kind == 0) result.block.resize(random() % result.block.size());
-  if (kind == 1) result.capacity = static_cast<std::uint32_t>(random() % result.capacity);
+  if (kind == 1) result.capacity = static_cast<uint32_t>(random() % result.capacity);
   if ((kind == 2 || kind == 3) && result.block.size() > 1) {
     const auto at = random() % (result.block.size() - 1);
     result.block[at] = result.block[at + 1] = 0;
   }
   if (kind > 3) {
     for (auto change = 1 + random() % 4; change != 0; --change)
-      result.block[random() % result.block.size()] = static_cast<std::uint8_t>(random());
+      result.block[random() % result.block.size()] = static_cast<uint8_t>(random());
   }
   return result;
 }
 
 template <class T>
-std::span<const std::uint8_t> bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
+std::span<const uint8_t> bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
 }
 template <class T>
-std::span<std::uint8_t> writable_bytes_of(std::vector<T>& values) {
-  return {reinterpret_cast<std::uint8_t*>(values.data()), values.size() * sizeof(T)};
+std::span<uint8_t> writable_bytes_of(std::vector<T>& values) {
+  return {reinterpret_cast<uint8_t*>(values.data()), values.size() * sizeof(T)};
 }
 
 class Decoder {
@@ -88,16 +88,15 @@ class Decoder {
                     .value()) {}
 
   // Decodes a wave and compares it with the reference; counts statuses in `met`.
-  void check(const std::vector<Sample>& wave, codec::Executor& executor,
-             std::map<kernels::Lz4Status, std::size_t>& met) {
-    const auto count = static_cast<std::uint32_t>(wave.size());
+  void check(const std::vector<Sample>& wave, codec::Executor& executor, std::map<kernels::Lz4Status, size_t>& met) {
+    const auto count = static_cast<uint32_t>(wave.size());
     Bytes packed;
-    std::vector<std::uint64_t> block_offsets, room_offsets;
-    std::vector<std::uint32_t> sizes, capacities, found_sizes(count), statuses(count);
-    std::uint64_t room_bytes = kGap;
+    std::vector<uint64_t> block_offsets, room_offsets;
+    std::vector<uint32_t> sizes, capacities, found_sizes(count), statuses(count);
+    uint64_t room_bytes = kGap;
     for (const Sample& each : wave) {
       block_offsets.push_back(packed.size());
-      sizes.push_back(static_cast<std::uint32_t>(each.block.size()));
+      sizes.push_back(static_cast<uint32_t>(each.block.size()));
       packed.insert(packed.end(), each.block.begin(), each.block.end());
       room_offsets.push_back(room_bytes);
       capacities.push_back(each.capacity);
@@ -109,7 +108,7 @@ class Decoder {
                dst_sizes = memory(count * 4), codes = memory(count * 4);
     ASSERT_TRUE(dst.fill(kUntouched, stream_));
     using driver::LaunchArgument;
-    const auto pointer = [](const driver::DeviceMemory& to) { return LaunchArgument::of(to.as<std::uint8_t>()); };
+    const auto pointer = [](const driver::DeviceMemory& to) { return LaunchArgument::of(to.as<uint8_t>()); };
     const LaunchArgument arguments[] = {pointer(src),       pointer(src_offsets), pointer(src_sizes),
                                         pointer(dst),       pointer(dst_offsets), pointer(dst_capacities),
                                         pointer(dst_sizes), pointer(codes),       LaunchArgument::of(count)};
@@ -121,20 +120,20 @@ class Decoder {
     const auto done = stream_.wait();
     ASSERT_TRUE(done.has_value()) << done.error().message();
 
-    std::atomic<std::uint32_t> wrong{0}, touched{0}, first_wrong{count};
+    std::atomic<uint32_t> wrong{0}, touched{0}, first_wrong{count};
     std::mutex counting;
-    executor.for_each(count, [&](std::size_t i, unsigned) {
+    executor.for_each(count, [&](size_t i, unsigned) {
       Bytes expected(capacities[i]);
       const auto reference = kernels::lz4_decompress_reference(wave[i].block, expected);
-      const auto room = rooms.begin() + static_cast<std::ptrdiff_t>(room_offsets[i]);
-      const bool same = statuses[i] == static_cast<std::uint32_t>(reference.status) &&
+      const auto room = rooms.begin() + static_cast<ptrdiff_t>(room_offsets[i]);
+      const bool same = statuses[i] == static_cast<uint32_t>(reference.status) &&
                         found_sizes[i] == reference.size_bytes &&
                         std::equal(expected.begin(), expected.begin() + reference.size_bytes, room);
-      const auto behind = room + static_cast<std::ptrdiff_t>(capacities[i]);
-      const auto is_untouched = [](std::uint8_t byte) { return byte == kUntouched; };
+      const auto behind = room + static_cast<ptrdiff_t>(capacities[i]);
+      const auto is_untouched = [](uint8_t byte) { return byte == kUntouched; };
       if (!same) {
         ++wrong;
-        first_wrong = static_cast<std::uint32_t>(i);
+        first_wrong = static_cast<uint32_t>(i);
       }
       if (!std::all_of(room - kGap, room, is_untouched) || !std::all_of(behind, behind + kGap, is_untouched)) ++touched;
       const std::lock_guard lock(counting);
@@ -145,8 +144,8 @@ class Decoder {
   }
 
  private:
-  driver::DeviceMemory memory(std::size_t size_bytes) const {
-    return driver::DeviceMemory::allocate(context_, std::max<std::size_t>(size_bytes, 1)).value();
+  driver::DeviceMemory memory(size_t size_bytes) const {
+    return driver::DeviceMemory::allocate(context_, std::max<size_t>(size_bytes, 1)).value();
   }
   template <class T>
   driver::DeviceMemory upload(const std::vector<T>& values) const {
@@ -163,15 +162,15 @@ class Decoder {
 TEST(DeviceMutations, EveryDamagedBlockHasTheStatusAndTheBytesOfTheReference) {
   PTXKIT_REQUIRE_DEVICE();
   const char* wanted = std::getenv("PTXKIT_MUTATIONS");
-  const auto total = wanted != nullptr ? static_cast<std::uint32_t>(std::atoi(wanted)) : 1u << 20;
+  const auto total = wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 1u << 20;
   const std::vector<Sample> originals = samples();
   codec::Executor executor;
   Decoder decoder(*device());
-  std::map<kernels::Lz4Status, std::size_t> met;
-  for (std::uint32_t begun = 0; begun < total && !HasFailure(); begun += kWave) {
+  std::map<kernels::Lz4Status, size_t> met;
+  for (uint32_t begun = 0; begun < total && !HasFailure(); begun += kWave) {
     std::mt19937 random(begun);
     std::vector<Sample> wave;
-    for (std::uint32_t i = 0; i < std::min(kWave, total - begun); ++i)
+    for (uint32_t i = 0; i < std::min(kWave, total - begun); ++i)
       wave.push_back(damaged(originals[random() % originals.size()], random));
     decoder.check(wave, executor, met);
   }

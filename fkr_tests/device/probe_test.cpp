@@ -20,7 +20,7 @@ TEST(Probes, GiveWhatTheEvidenceSays) {
   char self[4096];
   const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
   ASSERT_GT(length, 0);
-  const std::string program(self, static_cast<std::size_t>(length));
+  const std::string program(self, static_cast<size_t>(length));
   const auto experiment = tools::run_probes({0, 1, 2, 3, 4}, "today", [&](const tools::ProbeCase& which) {
     return fmt::format("'{}' --probe {} {} {}", program, which.probe, which.offset_bytes, which.level);
   });
@@ -38,7 +38,7 @@ TEST(Probes, GiveWhatTheEvidenceSays) {
 }  // namespace
 
 int probe_main(const char* name, int offset, int level) {
-  const auto line = tools::run_probe({name, static_cast<std::uint32_t>(offset), level});
+  const auto line = tools::run_probe({name, static_cast<uint32_t>(offset), level});
   if (!line) {
     std::printf("%s\n", line.error().message().c_str());
     return 2;

@@ -19,9 +19,9 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 class DeviceScheduling : public ::testing::Test {
  protected:
@@ -48,7 +48,7 @@ class DeviceScheduling : public ::testing::Test {
 
 TEST_F(DeviceScheduling, MixedOutputIsTheCpusBitForBit) {
   const auto mixed = backend("auto", Policy::mixed);
-  for (const std::size_t size : {1000u, 400'000u, 20'000'000u}) {
+  for (const size_t size : {1000u, 400'000u, 20'000'000u}) {
     const ByteVector raw = testing::mixed_content(size);
     const auto frame = testing::compress_frame(*mixed, raw);
     ASSERT_TRUE(frame) << frame.error().message();
@@ -60,11 +60,11 @@ TEST_F(DeviceScheduling, MixedOutputIsTheCpusBitForBit) {
 // The length in MiB comes from PTXKIT_STREAM_MIB where 4 GiB would take too long.
 TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
   const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
-  const std::uint64_t length = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const uint64_t length = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   const auto cuda = backend("cuda", Policy::gpu, {.memory_bytes = 64 * kMiB, .queue_count = 4});
   // Contexts and modules take memory of their own.
   ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
-  const std::uint64_t free_before = (*testing::device())->free_memory_bytes().value();
+  const uint64_t free_before = (*testing::device())->free_memory_bytes().value();
   testing::GeneratedSource source(testing::mixed_content(8 * kMiB), length);
   format::NullSink sink;
   scheduler::Ledger memory("memory", 256 * kMiB);
@@ -79,7 +79,7 @@ TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
   EXPECT_EQ(totals->raw_bytes, length);
   EXPECT_LE(memory.peak_bytes(), 256 * kMiB);
   // The arenas only grow, so what is gone now is the peak.
-  const std::uint64_t free_after = (*testing::device())->free_memory_bytes().value();
+  const uint64_t free_after = (*testing::device())->free_memory_bytes().value();
   EXPECT_LE(free_before - std::min(free_before, free_after), 64 * kMiB);
   std::printf("device memory taken: %.1f MiB\n", static_cast<double>(free_before - free_after) / kMiB);
 }
@@ -87,7 +87,7 @@ TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
 // Charges the GPU the start that a process pays, which this one has behind it, and prints the table for docs.
 TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
-  const std::uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   const auto cuda = backend("cuda", Policy::gpu);
   ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
   const auto rates =
@@ -98,10 +98,10 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
                (rates->gpu.*curve).rate() / 1e9);
   }
   fmt::print("start {:.2f} s\n", rates->gpu_start_seconds);
-  const auto seconds_of = [](Backend& backend, std::uint64_t length) {
+  const auto seconds_of = [](Backend& backend, uint64_t length) {
     return time_compression(backend, backend.default_encoder(), length).value().seconds;
   };
-  for (std::uint64_t length = 4096; length <= longest; length *= 4) {
+  for (uint64_t length = 4096; length <= longest; length *= 4) {
     const double cpu = std::min(seconds_of(*cpu_, length), seconds_of(*cpu_, length));
     const double started = std::min(seconds_of(*cuda, length), seconds_of(*cuda, length));
     const double gpu = rates->gpu_start_seconds + started;
@@ -122,7 +122,7 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
 // that are worth a GPU; warm-up takes what locking pages costs.
 TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
   const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
-  const std::uint64_t total = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const uint64_t total = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   constexpr unsigned kJobs = 20;
   for (const auto& [name, policy] : {std::pair("cuda", Policy::gpu), std::pair("cpu", Policy::cpu)}) {
     const auto shared = backend(name, policy);
@@ -160,9 +160,9 @@ TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
 TEST_F(DeviceScheduling, SeveralDevicesAreFasterThanOne) {
   const int all = (*testing::device())->driver().device_count();
   if (all < 2) GTEST_SKIP() << "needs two GPUs, found " << all;
-  constexpr std::size_t kChunk = 65536, kChunks = 16384;  // 1 GiB
+  constexpr size_t kChunk = 65536, kChunks = 16384;  // 1 GiB
   std::vector<int> devices;
-  std::vector<std::uint32_t> sizes;
+  std::vector<uint32_t> sizes;
   double one = 0;
   for (const int count : std::set<int>{1, 2, all}) {
     while (std::ssize(devices) < count) devices.push_back(static_cast<int>(devices.size()));
@@ -172,7 +172,7 @@ TEST_F(DeviceScheduling, SeveralDevicesAreFasterThanOne) {
     SampleSource source(kChunk * kChunks);
     ASSERT_TRUE(source.read(raw.bytes()));
     std::vector<CompressItem> items(kChunks);
-    for (std::size_t i = 0; i < kChunks; ++i) {
+    for (size_t i = 0; i < kChunks; ++i) {
       items[i].raw = raw.bytes().subspan(i * kChunk, kChunk);
       items[i].output = packed.bytes().subspan(i * kChunk, kChunk);
     }
@@ -184,7 +184,7 @@ TEST_F(DeviceScheduling, SeveralDevicesAreFasterThanOne) {
     }
     fmt::print("{}: {:.1f} GB/s from page-locked memory to page-locked memory\n", plural(count, "GPU"),
                kChunk * kChunks / seconds / 1e9);
-    std::vector<std::uint32_t> found;
+    std::vector<uint32_t> found;
     for (const CompressItem& item : items) found.push_back(item.compressed_bytes);
     if (count == 1) {
       one = seconds;

@@ -14,7 +14,7 @@ TEST(Broadcast, ThirtyTwoLanesStoreTheValueOfLaneZero) {
                                         .block = 32,
                                         .budget = {.registers = 16},
                                         .cost = {.threads_per_element = 0.25, .buffers = {{"out", N}}}},
-                             [](Kernel& k, Arg<"out", Ptr<Global, u32>> out) {
+                             [](Kernel& k, Arg<"out", Ptr<global, u32>> out) {
                                const auto mine = select(k.lane() == 0, 100, k.lane());
                                out.at(k.lane()).store(broadcast(mine));
                              });

@@ -84,10 +84,10 @@ TEST(DamagedPtx, a_line_gone_or_twice) {
     const std::vector<std::string> lines = lines_of(text);
     for (size_t i = 0; i < lines.size(); ++i) {
       std::vector<std::string> fewer = lines;
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
       tally.examine(joined(fewer));
       std::vector<std::string> more = lines;
-      more.insert(more.begin() + static_cast<std::ptrdiff_t>(i), lines[i]);
+      more.insert(more.begin() + static_cast<ptrdiff_t>(i), lines[i]);
       tally.examine(joined(more));
     }
   }

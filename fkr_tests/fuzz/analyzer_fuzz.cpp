@@ -91,7 +91,7 @@ void check_module(const ptx::Module& module) {
 }  // namespace
 }  // namespace ptxkit
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ptxkit;
   if (size > testing::kMaxFuzzedBytes) return -1;
   const std::string text(reinterpret_cast<const char*>(data), size);

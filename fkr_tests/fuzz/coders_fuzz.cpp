@@ -68,7 +68,7 @@ void expect_same(const Pair& pair, Bytes src, size_t room_bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const std::vector<uint8_t> src(data + 2, data + size);  // of exactly the size: a sanitizer sees one byte too far
   expect_same(kDecoders[data[0] % std::size(kDecoders)], src, size_t{64} * data[1]);

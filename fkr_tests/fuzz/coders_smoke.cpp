@@ -6,7 +6,7 @@
 
 #include "fkr_tests/cases/transforms.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 int main(int argc, char** argv) {
   using namespace ptxkit;
@@ -19,12 +19,12 @@ int main(int argc, char** argv) {
     const testing::TransformPair& pair = pairs[random() % pairs.size()];
     const auto decoder = std::find(std::begin(kDecoders), std::end(kDecoders), pair.decoder);
     const auto raw_seed = static_cast<uint32_t>(random());
-    const std::size_t raw_size = random() % (random() % 8 == 0 ? 9000 : 600);
+    const size_t raw_size = random() % (random() % 8 == 0 ? 9000 : 600);
     const testing::Bytes raw =
         random() % 4 == 0 ? testing::fibonacci_bytes(raw_size) : testing::matchable_bytes(raw_size, raw_seed);
     testing::Bytes input = testing::coded(pair, raw);
     if (random() % 8 != 0) testing::damage(input, random);
-    const auto room = static_cast<uint8_t>(std::min<std::size_t>(255, raw_size / 64 + random() % 3));
+    const auto room = static_cast<uint8_t>(std::min<size_t>(255, raw_size / 64 + random() % 3));
     input.insert(input.begin(), {static_cast<uint8_t>(decoder - std::begin(kDecoders)), room});
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }

@@ -8,7 +8,7 @@
 #include "analyzer/container/fatbin.hpp"
 #include "analyzer/container/images.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ptxkit::container;
   const auto contents = read_images(std::string(reinterpret_cast<const char*>(data), size), "fuzz");
   const bool is_sound = contents ? contents->images.empty() || contents->images.front().text.size() <= kLargestTextBytes

@@ -11,7 +11,7 @@
 
 #include "fkr_tests/unit/analyzer/container/fixture.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
@@ -27,23 +27,23 @@ std::vector<std::string> seeds() {
 
 // Fields matter more than bytes: most changes write a size, an offset or a count.
 std::string damage(std::string bytes, std::mt19937& random) {
-  static constexpr std::uint64_t kValues[] = {
-      0, 1, 7, 16, 63, 64, 80, 255, 65535, 1u << 20, ~0u, ~std::uint64_t{7}, ~std::uint64_t{0}};
+  static constexpr uint64_t kValues[] = {0,   1,     7,        16,  63,           64,          80,
+                                         255, 65535, 1u << 20, ~0u, ~uint64_t{7}, ~uint64_t{0}};
   for (auto change = 1 + random() % 4; change != 0 && bytes.size() > 8; --change) {
-    const std::size_t at = random() % (bytes.size() - 8);
-    const std::uint64_t value = kValues[random() % std::size(kValues)];
+    const size_t at = random() % (bytes.size() - 8);
+    const uint64_t value = kValues[random() % std::size(kValues)];
     switch (random() % 6) {
       case 0:
         bytes[at] = static_cast<char>(random());
         break;
       case 1:
-        put<std::uint16_t>(bytes, at & ~std::size_t{1}, static_cast<std::uint16_t>(value));
+        put<uint16_t>(bytes, at & ~size_t{1}, static_cast<uint16_t>(value));
         break;
       case 2:
-        put<std::uint32_t>(bytes, at & ~std::size_t{3}, static_cast<std::uint32_t>(value));
+        put<uint32_t>(bytes, at & ~size_t{3}, static_cast<uint32_t>(value));
         break;
       case 3:
-        put<std::uint64_t>(bytes, at & ~std::size_t{7}, value);
+        put<uint64_t>(bytes, at & ~size_t{7}, value);
         break;
       case 4:
         bytes.resize(at);
@@ -57,7 +57,7 @@ std::string damage(std::string bytes, std::mt19937& random) {
 }
 
 void run(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
 }
 
 }  // namespace

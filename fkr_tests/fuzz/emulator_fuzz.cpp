@@ -12,7 +12,7 @@
 namespace ptxkit {
 namespace {
 
-constexpr std::uint64_t kMaxSteps = 2000;
+constexpr uint64_t kMaxSteps = 2000;
 
 void require(bool condition, const char* what) {
   if (condition) return;
@@ -21,7 +21,7 @@ void require(bool condition, const char* what) {
 }
 
 std::string run(const ptx::Module& module, const ptx::Function& kernel, const emulator::LaunchOptions& options) {
-  emulator::Device device({.memory_bytes = std::uint64_t{64} << 20});
+  emulator::Device device({.memory_bytes = uint64_t{64} << 20});
   const auto launch = generate_launch(module, kernel, nullptr, 0);
   require(launch.has_value(), "no launch can be made up");
   auto ran = emulate(device, module, kernel, *launch, options);
@@ -36,7 +36,7 @@ std::string run(const ptx::Module& module, const ptx::Function& kernel, const em
 }  // namespace
 }  // namespace ptxkit
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ptxkit;
   if (size > testing::kMaxFuzzedBytes) return -1;
   const ptx::ParseResult parsed = ptx::parse(std::string(reinterpret_cast<const char*>(data), size), "fuzz.ptx");

@@ -16,9 +16,9 @@
 
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-constexpr std::size_t kMostRawBytes = 16u << 20;  // a stream that decodes to more is not compared
+constexpr size_t kMostRawBytes = 16u << 20;  // a stream that decodes to more is not compared
 
 class LimitedSink final : public ptxkit::format::ByteSink {
  public:
@@ -38,20 +38,20 @@ struct OracleAnswer {
   ByteVector raw;
 };
 
-OracleAnswer decode_with_liblz4(const std::uint8_t* data, std::size_t size) {
+OracleAnswer decode_with_liblz4(const uint8_t* data, size_t size) {
   OracleAnswer answer;
   LZ4F_dctx* context = nullptr;
   if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION))) std::abort();
   ByteVector room(1 << 16);
-  std::size_t position = 0;
+  size_t position = 0;
   for (;;) {
-    std::size_t written = room.size(), read = size - position;
-    const std::size_t expected = LZ4F_decompress(context, room.data(), &written, data + position, &read, nullptr);
+    size_t written = room.size(), read = size - position;
+    const size_t expected = LZ4F_decompress(context, room.data(), &written, data + position, &read, nullptr);
     if (LZ4F_isError(expected)) {
       answer.error = LZ4F_getErrorName(expected);
       break;
     }
-    answer.raw.insert(answer.raw.end(), room.begin(), room.begin() + static_cast<std::ptrdiff_t>(written));
+    answer.raw.insert(answer.raw.end(), room.begin(), room.begin() + static_cast<ptrdiff_t>(written));
     position += read;
     answer.is_too_long = answer.raw.size() > kMostRawBytes;
     answer.is_complete = position == size && expected == 0;
@@ -61,7 +61,7 @@ OracleAnswer decode_with_liblz4(const std::uint8_t* data, std::size_t size) {
   return answer;
 }
 
-bool contains(const std::uint8_t* data, std::size_t size, std::initializer_list<std::uint8_t> bytes) {
+bool contains(const uint8_t* data, size_t size, std::initializer_list<uint8_t> bytes) {
   return std::search(data, data + size, bytes.begin(), bytes.end()) != data + size;
 }
 
@@ -74,7 +74,7 @@ bool may_differ(const std::string& ours, const OracleAnswer& oracle) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static ptxkit::codec::Executor executor(1);
   static const auto backend = ptxkit::codec::make_cpu_backend(executor);
   ptxkit::format::MemorySource source({data, size}, "fuzz");

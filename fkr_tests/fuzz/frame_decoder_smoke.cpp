@@ -9,17 +9,17 @@
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace ptxkit {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 ByteVector valid_stream(std::mt19937& random) {
   static codec::Executor executor(1);
   static const auto backend = codec::make_cpu_backend(executor);
-  const auto seed = [&] { return static_cast<std::uint32_t>(random()); };
+  const auto seed = [&] { return static_cast<uint32_t>(random()); };
   const ByteVector raw = random() % 4 == 0 ? testing::random_bytes(random() % 300, seed())
                                            : testing::matchable_bytes(random() % 3000, seed());
   format::FrameHeader header;
@@ -37,7 +37,7 @@ ByteVector valid_stream(std::mt19937& random) {
   ByteVector stream = sink.take();
   if (random() % 6 == 0) stream[0] = 0x02, stream[1] = 0x21, stream[2] = 0x4c;  // a legacy magic before the same bytes
   if (random() % 6 == 0) {
-    const ByteVector skippable = {0x50, 0x2a, 0x4d, 0x18, static_cast<std::uint8_t>(random() % 4), 0, 0, 0, 1, 2, 3};
+    const ByteVector skippable = {0x50, 0x2a, 0x4d, 0x18, static_cast<uint8_t>(random() % 4), 0, 0, 0, 1, 2, 3};
     stream.insert(random() % 2 ? stream.begin() : stream.end(), skippable.begin(), skippable.end());
   }
   return stream;
@@ -45,22 +45,22 @@ ByteVector valid_stream(std::mt19937& random) {
 
 void damage(ByteVector& stream, std::mt19937& random) {
   for (auto change = random() % 6; change != 0 && !stream.empty(); --change) {
-    const std::size_t at = random() % stream.size();
+    const size_t at = random() % stream.size();
     switch (random() % 5) {
       case 0:
-        stream[at] = static_cast<std::uint8_t>(random());
+        stream[at] = static_cast<uint8_t>(random());
         break;
       case 1:
-        stream[at] ^= static_cast<std::uint8_t>(1u << random() % 8);
+        stream[at] ^= static_cast<uint8_t>(1u << random() % 8);
         break;
       case 2:
         stream.resize(at);
         break;
       case 3:
-        stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(random()));
+        stream.insert(stream.begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(random()));
         break;
       case 4:
-        stream.erase(stream.begin() + static_cast<std::ptrdiff_t>(at));
+        stream.erase(stream.begin() + static_cast<ptrdiff_t>(at));
         break;
     }
   }
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     auto stream = ptxkit::valid_stream(random);
     ptxkit::damage(stream, random);
     // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
-    const std::vector<std::uint8_t> exact(stream.begin(), stream.end());
+    const std::vector<uint8_t> exact(stream.begin(), stream.end());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   }
   std::printf("%u streams, no crash\n", count);

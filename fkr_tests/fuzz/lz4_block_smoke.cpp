@@ -11,27 +11,27 @@
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/transforms.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 int main(int argc, char** argv) {
   using namespace ptxkit;
   const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 5000;
   for (unsigned seed = 0; seed < count; ++seed) {
     std::mt19937 random(seed);
-    const std::size_t raw_size = random() % (random() % 8 == 0 ? 66000 : 1200);
+    const size_t raw_size = random() % (random() % 8 == 0 ? 66000 : 1200);
     testing::Bytes input =
         random() % 8 == 0 ? testing::random_bytes(raw_size, seed) : testing::matchable_bytes(raw_size, seed);
-    const auto target = static_cast<std::uint8_t>(random() % 4);
+    const auto target = static_cast<uint8_t>(random() % 4);
     if (target == 0) {
-      testing::Bytes block(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(raw_size))));
-      block.resize(static_cast<std::size_t>(
+      testing::Bytes block(static_cast<size_t>(LZ4_compressBound(static_cast<int>(raw_size))));
+      block.resize(static_cast<size_t>(
           LZ4_compress_default(reinterpret_cast<const char*>(input.data()), reinterpret_cast<char*>(block.data()),
                                static_cast<int>(raw_size), static_cast<int>(block.size()))));
       input = block;
       if (random() % 8 != 0) testing::damage(input, random);
     }
-    const auto room = static_cast<std::uint16_t>(raw_size + random() % 3 - 1);
-    input.insert(input.begin(), {target, static_cast<std::uint8_t>(room & 255), static_cast<std::uint8_t>(room >> 8)});
+    const auto room = static_cast<uint16_t>(raw_size + random() % 3 - 1);
+    input.insert(input.begin(), {target, static_cast<uint8_t>(room & 255), static_cast<uint8_t>(room >> 8)});
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }
   std::printf("%u blocks, no difference\n", count);

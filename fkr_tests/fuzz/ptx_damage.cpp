@@ -11,14 +11,14 @@ namespace ptxkit::testing {
 namespace {
 
 struct Span {
-  std::size_t begin = 0, end = 0;
-  std::size_t size() const { return end - begin; }
+  size_t begin = 0, end = 0;
+  size_t size() const { return end - begin; }
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
 
 // The word or modifier around `at`, with the point or the per cent sign before it.
-Span word_at(std::string_view text, std::size_t at) {
+Span word_at(std::string_view text, size_t at) {
   Span word{at, at};
   while (word.begin > 0 && is_word(text[word.begin - 1])) --word.begin;
   while (word.end < text.size() && is_word(text[word.end])) ++word.end;
@@ -26,8 +26,8 @@ Span word_at(std::string_view text, std::size_t at) {
   return word;
 }
 
-Span line_at(std::string_view text, std::size_t at) {
-  const std::size_t before = at == 0 ? text.npos : text.rfind('\n', at - 1);
+Span line_at(std::string_view text, size_t at) {
+  const size_t before = at == 0 ? text.npos : text.rfind('\n', at - 1);
   return {before == text.npos ? 0 : before + 1, std::min(text.find('\n', at), text.size() - 1) + 1};
 }
 
@@ -41,11 +41,11 @@ std::string kind_of(std::string_view word) {
 // The lines that hold a statement and nothing else: no directive, no label, no brace.
 std::vector<Span> statements_of(std::string_view text) {
   std::vector<Span> lines;
-  for (std::size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size();) {
     const Span line = line_at(text, at);
     at = line.end;
-    const std::size_t first = text.find_first_not_of(" \t", line.begin);
-    const std::size_t last = text.find_last_not_of(" \t\n", line.end - 1);
+    const size_t first = text.find_first_not_of(" \t", line.begin);
+    const size_t last = text.find_last_not_of(" \t\n", line.end - 1);
     if (first >= line.end || last == text.npos || last < first || text[last] != ';') continue;
     if (text[first] == '@' || std::isalpha(static_cast<unsigned char>(text[first]))) lines.push_back(line);
   }
@@ -54,7 +54,7 @@ std::vector<Span> statements_of(std::string_view text) {
 
 // A place in a word of the line; nothing where it has none.
 std::optional<Span> some_word(std::string_view text, Span line, std::mt19937& random) {
-  const std::size_t at = text.find_first_of("%0123456789.$", line.begin + random() % line.size());
+  const size_t at = text.find_first_of("%0123456789.$", line.begin + random() % line.size());
   if (at >= line.end) return std::nullopt;
   const Span word = word_at(text, std::min(at + 1, text.size() - 1));
   return word.size() == 0 ? std::nullopt : std::optional(word);
@@ -82,12 +82,12 @@ void replace_word(std::string& text, const std::vector<Span>& lines, std::mt1993
 }
 
 void guard(std::string& text, Span line, std::mt19937& random) {
-  const std::size_t first = text.find_first_not_of(" \t", line.begin);
+  const size_t first = text.find_first_not_of(" \t", line.begin);
   if (text[first] == '@') {
     text.erase(first, text.find_first_of(" \t", first) - first);
     return;
   }
-  const std::size_t named = text.find("%p", random() % text.size());
+  const size_t named = text.find("%p", random() % text.size());
   if (named == text.npos) return;
   const Span predicate = word_at(text, named);
   text.insert(first, (random() % 2 ? "@!" : "@") + text.substr(predicate.begin, predicate.size()) + " ");
@@ -95,7 +95,7 @@ void guard(std::string& text, Span line, std::mt19937& random) {
 
 }  // namespace
 
-std::vector<std::string> ptx_files(const std::string& folder, std::size_t max_bytes) {
+std::vector<std::string> ptx_files(const std::string& folder, size_t max_bytes) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".ptx") paths.push_back(entry.path());
@@ -112,8 +112,8 @@ std::vector<std::string> ptx_files(const std::string& folder, std::size_t max_by
 
 std::string damage_bytes(std::string text, const std::vector<std::string>& all, std::mt19937& random) {
   for (auto change = 1 + random() % 6; change != 0 && !text.empty(); --change) {
-    const std::size_t at = random() % text.size();
-    const std::size_t length = std::min<std::size_t>(1 + random() % 40, text.size() - at);
+    const size_t at = random() % text.size();
+    const size_t length = std::min<size_t>(1 + random() % 40, text.size() - at);
     switch (random() % 8) {
       case 0:
         text[at] = static_cast<char>(random());

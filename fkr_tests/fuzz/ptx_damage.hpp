@@ -12,10 +12,10 @@
 namespace ptxkit::testing {
 
 // Longer texts are not fuzzed: the time that the analyses of one take grows with its length.
-inline constexpr std::size_t kMaxFuzzedBytes = 6000;
+inline constexpr size_t kMaxFuzzedBytes = 6000;
 
 // The .ptx files below a folder in the order of their paths, those of `max_bytes` and more left out.
-std::vector<std::string> ptx_files(const std::string& folder, std::size_t max_bytes);
+std::vector<std::string> ptx_files(const std::string& folder, size_t max_bytes);
 
 // One to six bytes, or pieces of up to 40, replaced, taken out, doubled, or put in from another of `all`.
 std::string damage_bytes(std::string text, const std::vector<std::string>& all, std::mt19937& random);

@@ -7,17 +7,16 @@
 
 #include "fkr_tests/fuzz/ptx_damage.hpp"
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   if (seed % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);
   static std::string before;  // an input of a while ago, to take statements from
   std::mt19937 random(seed);
   std::string text(reinterpret_cast<const char*>(data), size);
   const std::string changed = ptxkit::testing::damage_words(text, before, random);
   if (random() % 16 == 0) before = std::move(text);
-  const std::size_t kept = std::min(changed.size(), max_size);
+  const size_t kept = std::min(changed.size(), max_size);
   std::copy_n(changed.begin(), kept, data);
   return kept;
 }

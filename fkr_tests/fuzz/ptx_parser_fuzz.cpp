@@ -74,7 +74,7 @@ void check_tree(const Module& module) {
 }  // namespace
 }  // namespace ptxkit::ptx
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ptxkit::ptx;
   const ParseResult result = parse(std::string(reinterpret_cast<const char*>(data), size), "fuzz.ptx");
   check_tree(result.module);

@@ -15,12 +15,12 @@
 
 #include "fkr_tests/fuzz/ptx_damage.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
 void run(const std::string& text) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }
 
 std::string read(const std::filesystem::path& path) {
@@ -54,9 +54,9 @@ std::vector<std::string> corpus() {
   return all;
 }
 
-std::string repeat(const std::string& text, std::size_t count) {
+std::string repeat(const std::string& text, size_t count) {
   std::string result;
-  for (std::size_t i = 0; i < count; ++i) result += text;
+  for (size_t i = 0; i < count; ++i) result += text;
   return result;
 }
 
@@ -64,7 +64,7 @@ std::string repeat(const std::string& text, std::size_t count) {
 std::vector<std::string> hostile() {
   const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n";
   const std::string body = head + ".entry k() {\n.reg .b32 %r<4000000000>;\n";
-  constexpr std::size_t kMany = 200000;
+  constexpr size_t kMany = 200000;
   return {
       body + repeat("{", kMany),
       body + repeat("{ L: bra L; ", 300) + repeat("bra X;", 20000) + repeat("}", 301),

@@ -6,7 +6,7 @@
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ptxkit;
   static codec::Executor executor(1);
   format::MemorySource source({data, size}, "fuzz");
@@ -19,8 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (archive.error().where.empty()) std::abort();
     return 0;
   }
-  std::uint64_t raw_bytes = 0;
-  for (std::size_t i = 0; i < archive->block_count() && raw_bytes < (16u << 20); ++i) {
+  uint64_t raw_bytes = 0;
+  for (size_t i = 0; i < archive->block_count() && raw_bytes < (16u << 20); ++i) {
     const auto block = codec::read_ptz_block(*archive, i);
     if (!block && block.error().where.empty()) std::abort();
     raw_bytes += archive->block(i).raw_bytes;

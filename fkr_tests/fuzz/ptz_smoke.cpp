@@ -14,16 +14,16 @@
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace ptxkit {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 ByteVector valid_file(std::mt19937& random) {
   static codec::Executor executor(1);
-  const auto seed = [&] { return static_cast<std::uint32_t>(random()); };
+  const auto seed = [&] { return static_cast<uint32_t>(random()); };
   const ByteVector raw = random() % 8 == 0 ? testing::random_bytes(random() % 300, seed())
                                            : testing::matchable_bytes(random() % 9000, seed());
   format::MemorySource source(raw, "raw");
@@ -33,8 +33,8 @@ ByteVector valid_file(std::mt19937& random) {
   return sink.take();
 }
 
-void put(ByteVector& file, std::size_t at, std::uint64_t value) {
-  for (std::size_t i = 0; i < 8; ++i) file[at + i] = static_cast<std::uint8_t>(value >> 8 * i);
+void put(ByteVector& file, size_t at, uint64_t value) {
+  for (size_t i = 0; i < 8; ++i) file[at + i] = static_cast<uint8_t>(value >> 8 * i);
 }
 
 // Makes the checksums of header and table those of what is there. Blocks' own need no help: the content is decoded
@@ -42,35 +42,35 @@ void put(ByteVector& file, std::size_t at, std::uint64_t value) {
 void mend(ByteVector& file) {
   if (file.size() < format::kPtzHeaderBytes + format::kPtzFooterBytes) return;
   put(file, 8, format::ptz_checksum(format::Bytes(file).first(8)));
-  const std::size_t footer = file.size() - format::kPtzFooterBytes;
-  const std::size_t table_bytes = std::size_t{file[footer]} * format::kPtzBlockHeaderBytes;
+  const size_t footer = file.size() - format::kPtzFooterBytes;
+  const size_t table_bytes = size_t{file[footer]} * format::kPtzBlockHeaderBytes;
   if (table_bytes > footer) return;
   put(file, footer + 16, format::ptz_checksum(format::Bytes(file).subspan(footer - table_bytes, table_bytes)));
 }
 
 void damage(ByteVector& file, std::mt19937& random) {
   for (auto change = random() % 6; change != 0 && !file.empty(); --change) {
-    const std::size_t at = random() % file.size();
-    const auto place = file.begin() + static_cast<std::ptrdiff_t>(at);
+    const size_t at = random() % file.size();
+    const auto place = file.begin() + static_cast<ptrdiff_t>(at);
     switch (random() % 12) {
       case 0:
         file.resize(at);
         break;
       case 1:
-        file.insert(place, static_cast<std::uint8_t>(random()));
+        file.insert(place, static_cast<uint8_t>(random()));
         break;
       case 2:
         file.erase(place);
         break;
       case 3:
       case 4:
-        *place = static_cast<std::uint8_t>(random());
+        *place = static_cast<uint8_t>(random());
         break;
       case 5:  // the headers and tables of a block stand at its beginning
-        file[random() % std::min<std::size_t>(file.size(), 300)] = static_cast<std::uint8_t>(random());
+        file[random() % std::min<size_t>(file.size(), 300)] = static_cast<uint8_t>(random());
         break;
       default:
-        *place ^= static_cast<std::uint8_t>(1u << random() % 8);
+        *place ^= static_cast<uint8_t>(1u << random() % 8);
     }
   }
 }
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
     ptxkit::damage(file, random);
     if (random() % 4 != 0) ptxkit::mend(file);
     // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
-    const std::vector<std::uint8_t> exact(file.begin(), file.end());
+    const std::vector<uint8_t> exact(file.begin(), file.end());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   }
   std::printf("%u files, %s\n", kept + count, argc > 2 ? "written" : "no crash");

@@ -15,7 +15,7 @@
 #include "fkr_tests/fuzz/readers.hpp"
 #include "support/file.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
@@ -29,8 +29,8 @@ struct Input {
 
 void run(const Input& input) {
   // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
-  std::vector<std::uint8_t> bytes(1 + input.text.size());
-  bytes[0] = static_cast<std::uint8_t>(input.reader);
+  std::vector<uint8_t> bytes(1 + input.text.size());
+  bytes[0] = static_cast<uint8_t>(input.reader);
   std::copy(input.text.begin(), input.text.end(), bytes.begin() + 1);
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
@@ -40,13 +40,13 @@ std::string crash_of() {
   const auto made =
       instrument::instrument(ptx::parse(testing::crashed_kernel(), "k.ptx").module, {.kinds = ~0u, .records = 4});
   std::string ring(made->map.buffer_bytes(), '\0');
-  const auto put = [&](size_t at, std::uint32_t value) {
+  const auto put = [&](size_t at, uint32_t value) {
     for (size_t i = 0; i < 4; ++i) ring[at + i] = static_cast<char>(value >> 8 * i);
   };
   put(0, 6);
-  for (std::uint32_t number = 2; number < 6; ++number) {
+  for (uint32_t number = 2; number < 6; ++number) {
     const size_t at = 16 * (1 + number % 4);
-    put(at, 1 + number % static_cast<std::uint32_t>(made->map.markers.size()));
+    put(at, 1 + number % static_cast<uint32_t>(made->map.markers.size()));
     put(at + 4, number % 2);
     put(at + 8, number);
   }

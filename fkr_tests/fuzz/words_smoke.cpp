@@ -7,12 +7,12 @@
 #include "fkr_tests/fuzz/ptx_damage.hpp"
 #include "support/file.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 int main(int argc, char** argv) {
   using namespace ptxkit;
   const auto run = [](const std::string& text) {
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
   };
   if (argc == 2) {
     run(read_file(argv[1]).value_or(""));

@@ -8,7 +8,7 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using LaneU64 = Expr<u64, Rate::Thread>;
+using LaneU64 = Expr<u64, Rate::thread>;
 
 constexpr u32 kSuffixBits = 12;
 static_assert(kMaxBitonicBytes == 1u << kSuffixBits);
@@ -54,8 +54,7 @@ class BitonicDoubling {
     });
     WarpVar rank_of_block(k_, 0);
     k_.if_(n_ != 0, [&] { rank_of_block = shuffle(rank_of(k_.constant<u32>(0)), 0); });
-    write_bwt_block(
-        item_, stretches_, [&](const LaneU32& i) { return suffix_at(i); }, *rank_of_block);
+    write_bwt_block(item_, stretches_, [&](const LaneU32& i) { return suffix_at(i); }, *rank_of_block);
   }
 
  private:
@@ -115,8 +114,8 @@ class BitonicDoubling {
   Kernel& k_;
   BlockU32 n_;
   SuffixStretches stretches_;
-  Ptr<Shared, u64, 16> keys_;
-  Ptr<Shared, u16, 16> ranks_;
+  Ptr<shared, u64, 16> keys_;
+  Ptr<shared, u16, 16> ranks_;
   WarpVar groups_{k_, 0};
 };
 

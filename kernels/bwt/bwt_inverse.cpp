@@ -32,7 +32,7 @@ class Inverse {
 
  private:
   void fail(StreamStatus status) { status_ = status_value(k_, status); }
-  Ptr<ReadOnly, u32, kStrideUnitBytes> words() const { return item_.src.as<u32>(); }
+  Ptr<read_only, u32, kStrideUnitBytes> words() const { return item_.src.as<u32>(); }
 
   // StreamStatus of the content.
   WarpU32 invert_column() {

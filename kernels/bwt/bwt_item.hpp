@@ -14,18 +14,18 @@ namespace ptxkit::kernels {
 // An item of a transform.
 struct ColumnItem {
   dsl::Kernel& k;
-  dsl::Ptr<dsl::ReadOnly, dsl::u8, 1> src;
+  dsl::Ptr<dsl::read_only, dsl::u8, 1> src;
   BlockU32 src_size;
-  dsl::Ptr<dsl::Global, dsl::u8> dst;
+  dsl::Ptr<dsl::global, dsl::u8> dst;
   BlockU32 capacity;
 };
 
 // An item that begins at a stride.
 struct StridedItem {
   dsl::Kernel& k;
-  dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes> src;
+  dsl::Ptr<dsl::read_only, dsl::u8, kStrideUnitBytes> src;
   BlockU32 src_size;
-  dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes> dst;
+  dsl::Ptr<dsl::global, dsl::u8, kStrideUnitBytes> dst;
   BlockU32 capacity;
 };
 
@@ -51,11 +51,11 @@ inline constexpr dsl::SizeExpr kBwtBlockRoom = dsl::N + dsl::N / (4 * kBwtSegmen
 
 namespace detail {
 
-using StridedSrc = dsl::Arg<"src", dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes>>;
-using StridedSrcSizes = dsl::Arg<"src_sizes", dsl::Ptr<dsl::ReadOnly, dsl::u32>>;
-using StridedDst = dsl::Arg<"dst", dsl::Ptr<dsl::Global, dsl::u8, kStrideUnitBytes>>;
-using StridedDstSizes = dsl::Arg<"dst_sizes", dsl::Ptr<dsl::Global, dsl::u32>>;
-using StridedStatuses = dsl::Arg<"statuses", dsl::Ptr<dsl::Global, dsl::u32>>;
+using StridedSrc = dsl::Arg<"src", dsl::Ptr<dsl::read_only, dsl::u8, kStrideUnitBytes>>;
+using StridedSrcSizes = dsl::Arg<"src_sizes", dsl::Ptr<dsl::read_only, dsl::u32>>;
+using StridedDst = dsl::Arg<"dst", dsl::Ptr<dsl::global, dsl::u8, kStrideUnitBytes>>;
+using StridedDstSizes = dsl::Arg<"dst_sizes", dsl::Ptr<dsl::global, dsl::u32>>;
+using StridedStatuses = dsl::Arg<"statuses", dsl::Ptr<dsl::global, dsl::u32>>;
 using SrcStride = dsl::Arg<"src_stride_16", dsl::u32>;
 using DstStride = dsl::Arg<"dst_stride_16", dsl::u32>;
 
@@ -102,11 +102,11 @@ dsl::KernelDefinition define_column(std::string_view name, std::vector<dsl::Buff
                  .cost = {.threads_per_element = double{kColumnThreads} / kTransformItemBytes,
                           .buffers = std::move(buffers),
                           .note = "one CTA an item, which is of 64 KiB here"}},
-      [body](Kernel& k, Arg<"src", Ptr<ReadOnly, u8>> src, Arg<"src_offsets", Ptr<ReadOnly, u64>> src_offsets,
-             Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes, Arg<"dst", Ptr<Global, u8>> dst,
-             Arg<"dst_offsets", Ptr<ReadOnly, u64>> dst_offsets,
-             Arg<"dst_capacities", Ptr<ReadOnly, u32>> dst_capacities, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
-             Arg<"statuses", Ptr<Global, u32>> statuses, Arg<"item_count", u32> item_count) {
+      [body](Kernel& k, Arg<"src", Ptr<read_only, u8>> src, Arg<"src_offsets", Ptr<read_only, u64>> src_offsets,
+             Arg<"src_sizes", Ptr<read_only, u32>> src_sizes, Arg<"dst", Ptr<global, u8>> dst,
+             Arg<"dst_offsets", Ptr<read_only, u64>> dst_offsets,
+             Arg<"dst_capacities", Ptr<read_only, u32>> dst_capacities, Arg<"dst_sizes", Ptr<global, u32>> dst_sizes,
+             Arg<"statuses", Ptr<global, u32>> statuses, Arg<"item_count", u32> item_count) {
         const BlockU32 index = k.block();
         k.return_if(index >= item_count);
         const BlockU32 src_size = src_sizes.at(index).load(), capacity = dst_capacities.at(index).load();

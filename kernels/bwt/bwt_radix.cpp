@@ -52,7 +52,7 @@ class RankDoubling {
   }
 
  private:
-  Ptr<Global, u32, 4, Rate::Thread> word(const LaneU32& at) { return item_.scratch.at(at); }
+  Ptr<global, u32, 4, Rate::thread> word(const LaneU32& at) { return item_.scratch.at(at); }
   LaneU32 rank_of(const LaneU32& suffix) { return word(*ranks_ + suffix).load(); }
   static void swap(WarpVar& a, WarpVar& b) {
     const WarpU32 was = *a;

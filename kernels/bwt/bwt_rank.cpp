@@ -14,7 +14,7 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using LaneU64 = Expr<u64, Rate::Thread>;
+using LaneU64 = Expr<u64, Rate::thread>;
 using SuffixSort = DigitSort<kBwtRankThreads>;
 
 // The bytes by which suffixes are put in order at first; a pass each costs less than what it saves of the rounds.
@@ -82,7 +82,7 @@ class DiscardingDoubling {
 
  private:
   // Suffixes in their rows, where a caller finds them.
-  Ptr<Global, u32, 4, Rate::Thread> order(const LaneU32& row) { return item_.scratch.at(row); }
+  Ptr<global, u32, 4, Rate::thread> order(const LaneU32& row) { return item_.scratch.at(row); }
   // Ranks of a block of at most 64 KiB have two bytes, so that those of all blocks at work are in L2.
   LaneU32 rank_of(const LaneU32& suffix) {
     LaneVar rank(k_, 0);
@@ -96,14 +96,14 @@ class DiscardingDoubling {
       item_.scratch.at(ranks_ + suffix).store(rank);
     });
   }
-  Ptr<Global, u16, 2, Rate::Thread> short_rank(const LaneU32& suffix) {
+  Ptr<global, u16, 2, Rate::thread> short_rank(const LaneU32& suffix) {
     return item_.scratch.at(ranks_).as<u16>().at(suffix);
   }
 
   // Between the steps both lists are in the first of two rooms, each of item_bytes elements: short groups from its
   // beginning on, long ones up to the n-th. Sorted, they are in the second one.
-  Ptr<Global, u64, 8, Rate::Thread> at_rest(const LaneU32& i) { return elements_.at(i); }
-  Ptr<Global, u64, 8, Rate::Thread> sorted(const LaneU32& i) { return elements_.at(item_.item_bytes + i); }
+  Ptr<global, u64, 8, Rate::thread> at_rest(const LaneU32& i) { return elements_.at(i); }
+  Ptr<global, u64, 8, Rate::thread> sorted(const LaneU32& i) { return elements_.at(item_.item_bytes + i); }
   WarpU32 long_at() { return n_ - *long_left_; }
 
   void sort_by_first_bytes() {
@@ -359,20 +359,19 @@ class DiscardingDoubling {
   void write_block() {
     WarpVar rank_of_block(k_, 0);
     k_.if_(n_ != 0, [&] { rank_of_block = shuffle(rank_of(k_.constant<u32>(0)), 0); });
-    write_bwt_block(
-        item_, sort_, [&](const LaneU32& i) { return order(i).load(); }, *rank_of_block);
+    write_bwt_block(item_, sort_, [&](const LaneU32& i) { return order(i).load(); }, *rank_of_block);
   }
 
   const BwtItem& item_;
   Kernel& k_;
   BlockU32 n_;
-  Ptr<Global, u64> elements_;
+  Ptr<global, u64> elements_;
   SuffixSort sort_;
   WarpVar short_left_, long_left_;                // suffixes that share their rank, in groups of either length
   WarpVar short_begin_, short_end_, short_kept_;  // the warp's part of the short ones, and how many remain of it
   WarpVar from_, to_;  // where the rooms begin among the elements that a pass reads and writes
   BlockU32 ranks_;     // where they begin in the scratch
-  Expr<bool, Rate::Block> ranks_are_short_;
+  Expr<bool, Rate::block> ranks_are_short_;
 };
 
 }  // namespace

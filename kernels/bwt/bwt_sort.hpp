@@ -82,7 +82,7 @@ class DigitSort : public CtaStretches<Threads> {
       };
       struct Turn {
         explicit Turn(Kernel& k) : element(k, 0), rank(k, 0) {}
-        Var<ValueType<decltype(load(LaneU32(first)))>, Rate::Thread> element;
+        Var<ValueType<decltype(load(LaneU32(first)))>, Rate::thread> element;
         LaneVar rank;  // in the warp's part of the tile
       };
       std::array<Turn, kTurns> turns{Turn(k_), Turn(k_), Turn(k_), Turn(k_)};
@@ -227,7 +227,7 @@ CtaOutcome sort_within_limits(const Item& item, const BlockU32& max_bytes, const
   Kernel& k = item.k;
   const BlockU32 n = item.src_size;
   const BlockU32 block_bytes = (bwt_segments(n) + 1) * 4 + n;
-  const Expr<bool, Rate::Block> too_large = n > max_bytes, too_long = block_bytes > item.capacity;
+  const Expr<bool, Rate::block> too_large = n > max_bytes, too_long = block_bytes > item.capacity;
   k.if_((!too_large) & (!too_long), [&] { sort(item); });
   const auto status = [&](StreamStatus value) { return status_value(k, value); };
   return {select(too_large, status(StreamStatus::item_too_large),

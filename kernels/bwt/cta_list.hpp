@@ -8,9 +8,9 @@
 
 namespace ptxkit::kernels {
 
-using BlockVar = dsl::Var<dsl::u32, dsl::Rate::Block>;
-using Words = dsl::Ptr<dsl::Global, dsl::u32, 8>;
-using SharedWords = dsl::Ptr<dsl::Shared, dsl::u32, 16>;
+using BlockVar = dsl::Var<dsl::u32, dsl::Rate::block>;
+using Words = dsl::Ptr<dsl::global, dsl::u32, 8>;
+using SharedWords = dsl::Ptr<dsl::shared, dsl::u32, 16>;
 
 // What warps tell each other, and the stretches. The CTA has Threads.
 template <dsl::u32 Threads>

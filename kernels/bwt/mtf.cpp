@@ -19,12 +19,12 @@ constexpr u32 kWarps = Stretches::kWarps, kBytes = 256, kBytesOfLane = kBytes / 
 class FrontList {
  public:
   // From the warp's 256 bytes in shared memory.
-  FrontList(Kernel& k, const Ptr<Shared, u8, 8, Rate::Warp>& bytes)
+  FrontList(Kernel& k, const Ptr<shared, u8, 8, Rate::warp>& bytes)
       : k_(k),
         low_(k, words_of(bytes).at(k.lane() * 2).load()),
         high_(k, words_of(bytes).at(k.lane() * 2 + 1).load()) {}
 
-  void store(const Ptr<Shared, u8, 8, Rate::Warp>& bytes) {
+  void store(const Ptr<shared, u8, 8, Rate::warp>& bytes) {
     words_of(bytes).at(k_.lane() * 2).store(*low_);
     words_of(bytes).at(k_.lane() * 2 + 1).store(*high_);
   }
@@ -53,7 +53,7 @@ class FrontList {
   }
 
  private:
-  static Ptr<Shared, u32, 8, Rate::Warp> words_of(const Ptr<Shared, u8, 8, Rate::Warp>& bytes) {
+  static Ptr<shared, u32, 8, Rate::warp> words_of(const Ptr<shared, u8, 8, Rate::warp>& bytes) {
     return bytes.as<u32>();
   }
   // The lowest bit that is set stands for the first zero byte.
@@ -107,7 +107,7 @@ void last_places(const ColumnItem& item, Stretches& stretches, const SharedWords
 }
 
 // Writes the list of a warp from where its bytes last occurred: those that did, the latest first, then the others.
-void write_list(Kernel& k, const SharedWords& last, const Ptr<Shared, u8, 8, Rate::Warp>& list) {
+void write_list(Kernel& k, const SharedWords& last, const Ptr<shared, u8, 8, Rate::warp>& list) {
   const auto byte_of = [&](auto i) { return k.lane() + k.constant(u32{i} * kWarpLanes); };
   const auto place_of = [&](auto i) { return last.at(k.warp() * kBytes + byte_of(i)); };
   WarpVar occurred(k, 0);
@@ -188,8 +188,8 @@ KernelDefinition define_mtf(std::string_view name, u32 shared_bytes, void (*code
   return define_column(
       name, {{"src", N}, {"dst", N}}, shared_bytes,
       [code](const ColumnItem& item) {
-        const Expr<bool, Rate::Block> too_large = item.src_size > kMaxBwtBytes;
-        const Expr<bool, Rate::Block> too_long = item.src_size > item.capacity;
+        const Expr<bool, Rate::block> too_large = item.src_size > kMaxBwtBytes;
+        const Expr<bool, Rate::block> too_long = item.src_size > item.capacity;
         item.k.if_((!too_large) & (!too_long), [&] { code(item); });
         const auto status = [&](StreamStatus value) { return status_value(item.k, value); };
         return CtaOutcome{select(too_large, status(StreamStatus::item_too_large),

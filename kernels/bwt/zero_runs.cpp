@@ -36,7 +36,7 @@ WarpU32 first_begin(Kernel& k, Stretches& stretches, const WarpU32& count, const
 CtaOutcome encode(const ColumnItem& item) {
   Kernel& k = item.k;
   Stretches stretches(k);
-  const Expr<bool, Rate::Block> too_large = item.src_size > kMaxBwtBytes;
+  const Expr<bool, Rate::block> too_large = item.src_size > kMaxBwtBytes;
   const BlockU32 n = select(too_large, 0, item.src_size);
   // An element behind the last ends the last run and writes nothing itself.
   const BlockU32 count = n + min(n, 1);
@@ -86,7 +86,7 @@ CtaOutcome encode(const ColumnItem& item) {
 CtaOutcome decode(const ColumnItem& item) {
   Kernel& k = item.k;
   Stretches stretches(k);
-  const Expr<bool, Rate::Block> too_large = item.src_size > zero_runs_bound(kMaxBwtBytes);
+  const Expr<bool, Rate::block> too_large = item.src_size > zero_runs_bound(kMaxBwtBytes);
   const BlockU32 count = select(too_large, 0, item.src_size);
   const auto byte_at = [&](const LaneU32& i) { return zext<u32>(item.src.at(i).load()); };
   const auto is_second = [&](const LaneU32& i) { return (i != 0) & (byte_at(max(i, 1) - 1) == kEscape); };

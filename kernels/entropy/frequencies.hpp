@@ -10,7 +10,7 @@ namespace ptxkit::kernels {
 
 inline constexpr uint32_t kLaneSymbols = kSymbols / dsl::kWarpLanes;
 
-using SymbolWords = dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp>;  // a word for each symbol
+using SymbolWords = dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp>;  // a word for each symbol
 
 // A number for each symbol of the lane.
 struct LaneSymbols {
@@ -43,7 +43,7 @@ inline void count_bytes(dsl::Kernel& k, const StreamSource& src, const WarpU32& 
   for_lane_symbols(k, [&](auto, const LaneU32& s) { counts.at(s).store(k.constant<u32>(0)); });
   k.sync_warp();
   const auto count = [&](const LaneU32& s) {
-    atomic_add(counts.at(s), k.constant<u32>(1), Order::Relaxed, Scope::Cta);
+    atomic_add(counts.at(s), k.constant<u32>(1), Order::relaxed, Scope::cta);
   };
   constexpr u32 kPieceBytes = 16;
   const WarpU32 excess = trunc<u32>(src.address()) % kPieceBytes;

@@ -10,7 +10,7 @@ using namespace dsl;
 
 class Decoder {
  public:
-  using Places = Ptr<Shared, u32, 16, Rate::Warp>;
+  using Places = Ptr<shared, u32, 16, Rate::warp>;
 
   // While the table is made, its symbols stand in the places, and what is known of each symbol where the ring will be.
   Decoder(TransformItem& item, const Places& places, const LaneReader::Ring& ring)

@@ -10,7 +10,7 @@ using namespace dsl;
 struct Coder {
   Kernel& k;
   SymbolWords words;                      // frequency, and from bit 16 on where the symbol's slots start
-  Ptr<Shared, u16, 16, Rate::Warp> next;  // the state after a symbol, for each of its x
+  Ptr<shared, u16, 16, Rate::warp> next;  // the state after a symbol, for each of its x
   WarpU32 accuracy_bits;
   LaneVar state;
 
@@ -40,8 +40,8 @@ KernelDefinition fse_encode() {
         Kernel& k = item.k;
         const SymbolWords counts = k.shared<u32, kSymbols, 16>("counts").data();
         const SymbolWords words = k.shared<u32, kSymbols, 16>("words").data();
-        const Ptr<Shared, u8, 16, Rate::Warp> symbols = k.shared<u8, kMaxStates, 16>("symbols").data();
-        const Ptr<Shared, u16, 16, Rate::Warp> next = k.shared<u16, kMaxStates, 16>("next").data();
+        const Ptr<shared, u8, 16, Rate::warp> symbols = k.shared<u8, kMaxStates, 16>("symbols").data();
+        const Ptr<shared, u16, 16, Rate::warp> next = k.shared<u16, kMaxStates, 16>("next").data();
         fail_if(item.src_size > kMaxLanedBytes, StreamStatus::item_too_large);
         fail_if(wanted_bits - kMinAccuracyBits > kMaxAccuracyBits - kMinAccuracyBits, StreamStatus::bad_option);
         fail_if(item.capacity < kLanedHeaderBytes, StreamStatus::output_overrun);

@@ -8,9 +8,9 @@ namespace ptxkit::kernels {
 // What decoding needs of a code, in shared memory: for each length the first string of kMaxCodeBits bits that no code
 // of that length or shorter begins, what to add to a code of that length to find its symbol, and the symbols in order.
 struct CodeTables {
-  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> limits;  // kMaxCodeBits + 1
-  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> ranks;   // kMaxCodeBits + 1
-  dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp> symbols;  // kSymbols
+  dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> limits;  // kMaxCodeBits + 1
+  dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> ranks;   // kMaxCodeBits + 1
+  dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp> symbols;  // kSymbols
 };
 
 // Goes through the lengths from 1 to kMaxCodeBits. on_length(length, first code, number of codes before) once for each,

@@ -16,9 +16,9 @@ constexpr u32 kLongEntries = 1536;
 class Decoder {
  public:
   struct Tables {
-    Ptr<Shared, u16, 16, Rate::Warp> short_codes;  // kTableEntries
-    Ptr<Shared, u8, 16, Rate::Warp> long_codes;    // kLongEntries
-    Ptr<Shared, u8, 16, Rate::Warp> lengths;       // of each symbol's code
+    Ptr<shared, u16, 16, Rate::warp> short_codes;  // kTableEntries
+    Ptr<shared, u8, 16, Rate::warp> long_codes;    // kLongEntries
+    Ptr<shared, u8, 16, Rate::warp> lengths;       // of each symbol's code
   };
 
   Decoder(TransformItem& item, const CodeTables& codes, const Tables& tables, const LaneReader::Ring& ring)
@@ -75,8 +75,7 @@ class Decoder {
   void fill_short_codes() {
     std::array<LaneVar, kTableBits> limits = [&]<u32... L>(std::integer_sequence<u32, L...>) {
       return std::array{LaneVar(k_, codes_.limits.at<L + 1>().load())...};
-    }
-    (std::make_integer_sequence<u32, kTableBits>{});
+    }(std::make_integer_sequence<u32, kTableBits>{});
     k_.range(k_.constant<u32>(0), kTableEntries, kWarpLanes, [&](const auto& first) {
       const LaneU32 entry = first + k_.lane();
       const LaneU32 bits = entry << (kMaxCodeBits - kTableBits);

@@ -82,7 +82,7 @@ class LaneReader {
   static constexpr dsl::u32 kVectorWords = 4;
   static constexpr dsl::u32 kRingVectors = 4;
   static constexpr dsl::u32 kRingWords = kVectorWords * kRingVectors * kBitLanes;
-  using Ring = dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp>;  // kRingWords, a column for each lane
+  using Ring = dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp>;  // kRingWords, a column for each lane
 
   // The sizes stand at `at`, which is at least 4, so that an aligned vector may begin before the first lane.
   template <class Fail>

@@ -22,7 +22,7 @@ class WordRing {
   // A turn takes at most kTurnRows words, and a vector has as many: with one asked for in each turn where there is room
   // for it, the words of a turn are always there.
   static constexpr u32 kTurnRows = 8;
-  using Columns = Ptr<Shared, u32, 16, Rate::Warp>;
+  using Columns = Ptr<shared, u32, 16, Rate::warp>;
 
   WordRing(TransformItem& item, const Columns& columns, const LaneBool& used, const LaneU32& words_at)
       : item_(item),
@@ -93,7 +93,7 @@ class WordRing {
  private:
   TransformItem& item_;
   Kernel& k_;
-  Ptr<Shared, u32, 4, Rate::Thread> column_;
+  Ptr<shared, u32, 4, Rate::thread> column_;
   LaneBool used_;
   LaneU32 words_at_, excess_;
   LaneU32 begin_;  // of the lane's first vector
@@ -108,8 +108,8 @@ class WordRing {
 
 class Decoder {
  public:
-  Decoder(TransformItem& item, const SymbolWords& table, const Ptr<Shared, u8, 16, Rate::Warp>& slots,
-          const Ptr<Shared, u32, 16>& notes, const WordRing::Columns& ring)
+  Decoder(TransformItem& item, const SymbolWords& table, const Ptr<shared, u8, 16, Rate::warp>& slots,
+          const Ptr<shared, u32, 16>& notes, const WordRing::Columns& ring)
       : item_(item),
         k_(item.k),
         table_(table),
@@ -357,8 +357,8 @@ class Decoder {
   TransformItem& item_;
   Kernel& k_;
   SymbolWords table_;
-  Ptr<Shared, u8, 16, Rate::Warp> slots_;
-  Ptr<Shared, u32, 16> notes_;  // whether a warp failed, for each; status and size from the first
+  Ptr<shared, u8, 16, Rate::warp> slots_;
+  Ptr<shared, u32, 16> notes_;  // whether a warp failed, for each; status and size from the first
   WordRing::Columns ring_;
   WarpVar scale_bits_, chunk_count_, first_chunk_at_;
 };

@@ -9,7 +9,7 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using Option = Expr<u32, Rate::Block>;
+using Option = Expr<u32, Rate::block>;
 
 class Encoder {
  public:

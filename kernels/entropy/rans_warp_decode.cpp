@@ -21,8 +21,8 @@ constexpr u32 kRingWords = kRingParts * kPartWords;  // of a warp
 
 class Decoder {
  public:
-  Decoder(TransformItem& item, const Ptr<Shared, u32, 16>& slots, const Ptr<Shared, u16, 16>& rings,
-          const Ptr<Shared, u32, 16>& failures)
+  Decoder(TransformItem& item, const Ptr<shared, u32, 16>& slots, const Ptr<shared, u16, 16>& rings,
+          const Ptr<shared, u32, 16>& failures)
       : item_(item),
         k_(item.k),
         slots_(slots),
@@ -137,7 +137,7 @@ class Decoder {
   }
 
   // What a state becomes with the symbol of its slot, before it takes a word.
-  LaneU32 turned_over(const LaneU32& state, const LaneU32& slot) const {
+  LaneU32 next_state(const LaneU32& state, const LaneU32& slot) const {
     return ((slot >> 8 & 0xFFF) + 1) * (state >> *scale_bits_) + (slot >> 20);
   }
 
@@ -190,7 +190,7 @@ class Decoder {
       unrolled<kTurnRows>([&](auto i) {
         const LaneU32 slot = slots_.at(*state & slot_mask).load();
         to.at(std::integral_constant<u32, i * kWarpLanes>{}).store(trunc<u8>(slot));
-        const LaneU32 turned = turned_over(*state, slot);
+        const LaneU32 turned = next_state(*state, slot);
         const LaneBool needs = turned < kRansLow;
         const WarpU32 needing = ballot(needs);
         const LaneU32 place = skipped + *next + popc(needing & k_.lanes_below());
@@ -204,7 +204,7 @@ class Decoder {
     k_.range(*row, length, kWarpLanes, [&](const WarpU32& first, auto& rows) {
       const LaneBool active = first + k_.lane() < length;
       const LaneU32 slot = slots_.at(*state & slot_mask).load();
-      const LaneU32 turned = turned_over(*state, slot);
+      const LaneU32 turned = next_state(*state, slot);
       const LaneBool needs = active & (turned < kRansLow);
       const WarpU32 needing = ballot(needs);
       const LaneU32 place = *next + popc(needing & k_.lanes_below());
@@ -222,9 +222,9 @@ class Decoder {
 
   TransformItem& item_;
   Kernel& k_;
-  Ptr<Shared, u32, 16> slots_;
-  Ptr<Shared, u16, 16, Rate::Warp> ring_;
-  Ptr<Shared, u32, 16> failures_;
+  Ptr<shared, u32, 16> slots_;
+  Ptr<shared, u16, 16, Rate::warp> ring_;
+  Ptr<shared, u32, 16> failures_;
   WarpVar scale_bits_, chunk_bits_, counts_at_, chunk_count_;
 };
 

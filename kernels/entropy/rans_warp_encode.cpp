@@ -9,7 +9,7 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using Option = Expr<u32, Rate::Block>;
+using Option = Expr<u32, Rate::block>;
 
 constexpr u32 kStatesBytes = 4 * kRansWarpLanes;
 constexpr u32 kTurnRows = 4;  // of a turn that checks only once whether there is room

@@ -19,7 +19,7 @@ auto extension_size(const Length& length) {
 
 // A list of matches in shared memory, two words each: start in the low half of the first and end in the high half,
 // then the place of the earlier bytes. In order, none starting before the end of the one before.
-using MatchList = dsl::Ptr<dsl::Shared, dsl::u32, 8, dsl::Rate::Warp>;
+using MatchList = dsl::Ptr<dsl::shared, dsl::u32, 8, dsl::Rate::warp>;
 
 // `Input` points to the item's bytes, 16-byte aligned.
 template <class Input>
@@ -153,7 +153,7 @@ class BlockWriter {
   void store_extension(const LaneU32& at, const LaneU32& length) {
     using namespace dsl;
     k_.if_(length >= kNibbleMax, [&] {
-      Var<u32, Rate::Thread> rest(k_, length - kNibbleMax), next(k_, at);
+      Var<u32, Rate::thread> rest(k_, length - kNibbleMax), next(k_, at);
       k_.thread_loop([&](auto& bytes) {
         dst_.at(*next).store(trunc<u8>(min(*rest, 255)));
         bytes.break_if(*rest < 255);

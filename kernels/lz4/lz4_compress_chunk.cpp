@@ -124,10 +124,10 @@ class ChunkCompressor {
         const LaneU32 hash = *looked.hashes[group * kGroup + i];
         const LaneU32 entry = prmt(hash, place - k_.constant(i << 16), k_.constant<u32>(0x7610));
         if (i == 0) {
-          atomic_max(slot(hash), entry, Order::Relaxed, Scope::Cta);
+          atomic_max(slot(hash), entry, Order::relaxed, Scope::cta);
         } else {
           // Of equal hashes the first position stays, so a repeated byte's second need not come, nor wait for its turn.
-          atomic_max_if(hash != *looked.hashes[group * kGroup + i - 1], slot(hash), entry, Order::Relaxed, Scope::Cta);
+          atomic_max_if(hash != *looked.hashes[group * kGroup + i - 1], slot(hash), entry, Order::relaxed, Scope::cta);
         }
       }
     }

@@ -16,10 +16,11 @@ KernelDefinition lz4_compress_page() {
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
                           .buffers = {{"src", N}, {"dst", N}, {"src_sizes", 4}, {"dst_sizes", 4}, {"flags", 1}},
                           .note = "one warp an item"}},
-      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
-         Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
-         Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
-         Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_count", u32> item_count) {
+      [](Kernel& k, Arg<"src", Ptr<read_only, u8, kStrideUnitBytes>> src,
+         Arg<"src_sizes", Ptr<read_only, u32>> src_sizes, Arg<"dst", Ptr<global, u8, kStrideUnitBytes>> dst,
+         Arg<"dst_sizes", Ptr<global, u32>> dst_sizes, Arg<"flags", Ptr<global, u8>> flags,
+         Arg<"src_stride_16", u32> src_stride_16, Arg<"dst_stride_16", u32> dst_stride_16,
+         Arg<"item_count", u32> item_count) {
         const WarpU32 item = item_of_warp<kLz4CompressPageShape>(k, item_count);
         const PageWorkspace workspace = page_workspace<kWarps>(k);
         const WarpU32 size = src_sizes.within(item_count).at(item).load();

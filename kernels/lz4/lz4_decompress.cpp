@@ -35,15 +35,15 @@ constexpr u32 kSharedBytes =
 
 // A warp's part of shared memory.
 struct Workspace {
-  Ptr<Shared, u8, kUnit, Rate::Warp> staged;  // kStagedBytes and a word
-  Ptr<Shared, u16, 16, Rate::Warp> tokens;    // kMaxTokens places in `staged`
-  Ptr<Shared, u32, 16, Rate::Warp> sources;   // kWarpLanes entries of four words, see write_output
+  Ptr<shared, u8, kUnit, Rate::warp> staged;  // kStagedBytes and a word
+  Ptr<shared, u16, 16, Rate::warp> tokens;    // kMaxTokens places in `staged`
+  Ptr<shared, u32, 16, Rate::warp> sources;   // kWarpLanes entries of four words, see write_output
 };
 
 class Decoder {
  public:
-  using Source = Ptr<ReadOnly, u8, 1, Rate::Warp>;
-  using Room = Ptr<Global, u8, 1, Rate::Warp>;
+  using Source = Ptr<read_only, u8, 1, Rate::warp>;
+  using Room = Ptr<global, u8, 1, Rate::warp>;
 
   Decoder(Kernel& k, const Source& src, const WarpU32& src_size, const Room& dst, const WarpU32& capacity,
           const Workspace& workspace)
@@ -181,9 +181,9 @@ class Decoder {
     const WarpU32 first = *ip_ - *staged_from_, end = *staged_end_ - *staged_from_;
     const WarpU32 segment_bytes = min((end - first) / kWarpLanes + 1, kSegment);
     const LaneU32 segment = first + lane * segment_bytes, segment_end = min(segment + segment_bytes, end);
-    Var<u32, Rate::Thread> start(k_, segment), arrival(k_, 0), count(k_, 0);
+    Var<u32, Rate::thread> start(k_, segment), arrival(k_, 0), count(k_, 0);
     k_.if_((lane != 0) & (segment + 16 <= end), [&] { start = guess(segment); });
-    Var<bool, Rate::Thread> astray(k_, k_.constant(true));
+    Var<bool, Rate::thread> astray(k_, k_.constant(true));
     WarpVar lanes_astray(k_, 0), turns(k_, 0);
     const auto search = [&] {
       count = 0;
@@ -217,7 +217,7 @@ class Decoder {
       compare(*astray & (lane > first_astray) & !passed_over);
     });
     const LaneU32 sum = inclusive_sum(*count);
-    Var<u32, Rate::Thread> next(k_, sum - *count);
+    Var<u32, Rate::thread> next(k_, sum - *count);
     follow(start, segment_end, [&](const LaneU32& place) {
       shared_.tokens.at(*next).store(trunc<u16>(place));
       next += 1;
@@ -243,7 +243,7 @@ class Decoder {
   // Calls visit(place) for the token at `place` and all that follow it before `segment_end`, as if each sequence were
   // for a batch. `place` becomes the one after the last.
   template <class Visit>
-  void follow(Var<u32, Rate::Thread>& place, const LaneU32& segment_end, const Visit& visit) {
+  void follow(Var<u32, Rate::thread>& place, const LaneU32& segment_end, const Visit& visit) {
     k_.thread_loop([&](auto& steps) {
       steps.break_if(*place >= segment_end);
       visit(*place);
@@ -303,11 +303,11 @@ class Decoder {
       const auto [match_start, literal_shift, match_shift, unused] =
           shared_.sources.at(times<4>(owner)).template load_vector<4>();
       const LaneU32 place = min(window + lane, total - 1);
-      Var<u32, Rate::Thread> from(k_, place + select(place < match_start, literal_shift, match_shift));
+      Var<u32, Rate::thread> from(k_, place + select(place < match_start, literal_shift, match_shift));
       k_.if_(near, [&] { leave_window(*op_ + window, from); });
       return *from;
     };
-    Var<u8, Rate::Thread> byte(k_, 0);
+    Var<u8, Rate::thread> byte(k_, 0);
     const auto load = [&](const LaneU32& from) {
       k_.if_(from >= kLiteral, [&] { byte = shared_.staged.at(from - kLiteral).load(); }).else_([&] {
         byte = dst_.at(from).load();
@@ -326,7 +326,7 @@ class Decoder {
   }
 
   // Replaces sources within the window of output at `window` by their own sources until none is left.
-  void leave_window(const WarpU32& window, Var<u32, Rate::Thread>& from) {
+  void leave_window(const WarpU32& window, Var<u32, Rate::thread>& from) {
     k_.warp_loop([&](auto& steps) {
       const LaneU32 lane_of_source = *from - window;
       const LaneBool within = lane_of_source < kWarpLanes;
@@ -417,10 +417,10 @@ KernelDefinition lz4_decompress() {
                                       {"dst_sizes", 4},
                                       {"statuses", 4}},
                           .note = "one warp a block; N is the decoded size, in blocks of 4096 bytes or more"}},
-      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8>> src, Arg<"src_offsets", Ptr<ReadOnly, u64>> src_offsets,
-         Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes, Arg<"dst", Ptr<Global, u8>> dst,
-         Arg<"dst_offsets", Ptr<ReadOnly, u64>> dst_offsets, Arg<"dst_capacities", Ptr<ReadOnly, u32>> dst_capacities,
-         Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes, Arg<"statuses", Ptr<Global, u32>> statuses,
+      [](Kernel& k, Arg<"src", Ptr<read_only, u8>> src, Arg<"src_offsets", Ptr<read_only, u64>> src_offsets,
+         Arg<"src_sizes", Ptr<read_only, u32>> src_sizes, Arg<"dst", Ptr<global, u8>> dst,
+         Arg<"dst_offsets", Ptr<read_only, u64>> dst_offsets, Arg<"dst_capacities", Ptr<read_only, u32>> dst_capacities,
+         Arg<"dst_sizes", Ptr<global, u32>> dst_sizes, Arg<"statuses", Ptr<global, u32>> statuses,
          Arg<"item_count", u32> item_count) {
         constexpr u32 kWarps = kLz4DecompressShape.items_per_block;
         const auto staged = k.shared<u8, kWarps * kStagedStride, 16>("staged");

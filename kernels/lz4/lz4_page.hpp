@@ -9,13 +9,13 @@
 
 namespace ptxkit::kernels {
 
-using Page = dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp>;
+using Page = dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp>;
 
 // A warp's part of shared memory.
 struct PageWorkspace {
   Page page;                                                      // kMaxPageBytes
-  dsl::Ptr<dsl::Shared, dsl::u16, 16, dsl::Rate::Warp> table;     // kPageSlots: the last position with a hash, or 0
-  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> entrants;  // kPageEntrants: the last position that was to enter
+  dsl::Ptr<dsl::shared, dsl::u16, 16, dsl::Rate::warp> table;     // kPageSlots: the last position with a hash, or 0
+  dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> entrants;  // kPageEntrants: the last position that was to enter
   MatchList matches;                                              // kWarpLanes
 };
 inline constexpr uint32_t kPageWorkspaceBytes = kMaxPageBytes + kPageSlots * sizeof(uint16_t) +
@@ -69,7 +69,7 @@ class PageParser {
   void clear_tables() {
     using namespace dsl;
     const LaneU32 zero(k_.constant<u32>(0));
-    const auto clear = [&](const Ptr<Shared, u32, 16, Rate::Warp>& words, u32 count) {
+    const auto clear = [&](const Ptr<shared, u32, 16, Rate::warp>& words, u32 count) {
       k_.range(k_.constant<u32>(0), count / (4 * kWarpLanes), 1, [&](const auto& i) {
         words.at(times<4>(i * kWarpLanes + k_.lane())).store_vector(std::array{zero, zero, zero, zero});
       });
@@ -89,7 +89,7 @@ class PageParser {
     const LaneU32 score = parser_.score(place, candidate);
 
     const auto entrant = shared_.entrants.at(bucket & (kPageEntrants - 1));
-    atomic_max(entrant, place.position, Order::Relaxed, Scope::Cta);
+    atomic_max(entrant, place.position, Order::relaxed, Scope::cta);
     k_.sync_warp();  // every lane has read its slot and named its position before any lane enters
     k_.if_(place.active & (entrant.load() == place.position), [&] { slot.store(trunc<u16>(place.position)); });
     k_.sync_warp();  // what was entered is there for the next window
@@ -118,7 +118,7 @@ inline void copy_raw(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst,
 // Brings an item into shared memory, 512 bytes a turn; whether all of it is zero.
 inline WarpBool stage(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, const Page& page) {
   using namespace dsl;
-  Var<u32, Rate::Thread> seen(k, 0);
+  Var<u32, Rate::thread> seen(k, 0);
   for_each_lane(k, (size + (kStrideUnitBytes - 1)) / kStrideUnitBytes, [&](const LaneU32& i) {
     const auto vector = src.as<u32>().at(times<4>(i)).load_vector<4>();
     page.as<u32>().at(times<4>(i)).store_vector(vector);

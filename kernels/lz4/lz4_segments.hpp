@@ -12,7 +12,7 @@
 
 namespace ptxkit::kernels {
 
-using LaneVar = dsl::Var<dsl::u32, dsl::Rate::Thread>;
+using LaneVar = dsl::Var<dsl::u32, dsl::Rate::thread>;
 
 inline constexpr uint32_t kChunkThreads = kLz4CompressChunkShape.block_threads;
 inline constexpr uint32_t kChunkWarps = kChunkThreads / dsl::kWarpLanes;
@@ -30,10 +30,10 @@ inline constexpr uint32_t kRecordWords = 12;
 
 // The shared memory of a CTA.
 struct ChunkWorkspace {
-  dsl::Ptr<dsl::Shared, dsl::u32, 16> table;    // the compressor's own
-  dsl::Ptr<dsl::Shared, dsl::u32, 16> lists;    // kListWords a warp
-  dsl::Ptr<dsl::Shared, dsl::u8, 16> scores;    // of the tile's positions
-  dsl::Ptr<dsl::Shared, dsl::u32, 16> records;  // kRecordWords a warp
+  dsl::Ptr<dsl::shared, dsl::u32, 16> table;    // the compressor's own
+  dsl::Ptr<dsl::shared, dsl::u32, 16> lists;    // kListWords a warp
+  dsl::Ptr<dsl::shared, dsl::u8, 16> scores;    // of the tile's positions
+  dsl::Ptr<dsl::shared, dsl::u32, 16> records;  // kRecordWords a warp
 
   // What a warp writes of a tile, in bytes; in the first word of its list.
   template <class Index>
@@ -94,7 +94,7 @@ class SegmentedBlock {
     const WarpU32 match_end = min(match_end_ - begin, kChunkSegment);
     LaneVar start(k_, slice);
     Walk walk{LaneVar(k_, 0), LaneVar(k_, 0), LaneVar(k_, kNone), LaneVar(k_, kNone), LaneVar(k_, 0)};
-    Var<bool, Rate::Thread> astray(k_, k_.constant(true));
+    Var<bool, Rate::thread> astray(k_, k_.constant(true));
     k_.warp_loop([&](auto& turns) {
       k_.if_(*astray, [&] { choose_in_slice(begin, scores, starts, own_words, match_end, *start, walk); });
       const WarpU32 unmeasured = ballot(*walk.pending != kNone);
@@ -209,7 +209,7 @@ class SegmentedBlock {
 
   // Chooses matches of the lane's slice from `start` on and stores them, position and end, in `chosen`.
   void choose_in_slice(const WarpU32& begin, const std::array<LaneU32, 4>& scores, const LaneU32& starts,
-                       const dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Thread>& chosen, const WarpU32& match_end,
+                       const dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::thread>& chosen, const WarpU32& match_end,
                        const LaneU32& start, Walk& walk) {
     using namespace dsl;
     const LaneU32 slice = times<kLanePositions>(k_.lane());
@@ -272,7 +272,7 @@ class SegmentedBlock {
 
   MatchList list_from(const WarpU32& index) { return matches_.at(dsl::times<2>(index)); }
 
-  dsl::Ptr<dsl::Shared, dsl::u32, 16, dsl::Rate::Warp> own_left() {
+  dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> own_left() {
     return shared_.records.at(dsl::times<4>(k_.warp() * (kRecordWords / 4))).at<kLeftWord>();
   }
   // The last match so far: start, end and place of the earlier bytes, and the end of the match before. End 0: there is
@@ -361,9 +361,8 @@ class SegmentedBlock {
     const Left left = this->left();
     writer_.resume(broadcast(left.anchor), *written_);
     k_.if_(broadcast(left.end) != 0, [&] {
-      k_.once_per_warp([&] {
-        list_from(k_.constant<u32>(0)).store_vector(std::array{left.start | left.end << 16, left.from});
-      });
+      k_.once_per_warp(
+          [&] { list_from(k_.constant<u32>(0)).store_vector(std::array{left.start | left.end << 16, left.from}); });
       k_.sync_warp();
       writer_.append(list_from(k_.constant<u32>(0)), k_.constant<u32>(1));
     });
@@ -374,9 +373,9 @@ class SegmentedBlock {
   ItemSource src_;
   BlockU32 size_;
   ChunkWorkspace shared_;
-  dsl::Ptr<dsl::Shared, dsl::u16, 16, dsl::Rate::Warp> candidates_;  // of the warp's segment
+  dsl::Ptr<dsl::shared, dsl::u16, 16, dsl::Rate::warp> candidates_;  // of the warp's segment
   MatchList matches_;                                                // in the same memory, and one before it
-  dsl::Ptr<dsl::Shared, dsl::u8, 16, dsl::Rate::Warp> scores_;       // of the candidates
+  dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp> scores_;       // of the candidates
   BlockU32 start_end_;                                               // no match starts here or later
   BlockU32 match_end_;                                               // no match goes beyond
   BlockWriter<ItemSource> writer_;
@@ -416,10 +415,11 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
                  .cost = {.threads_per_element = double{kChunkThreads} / kMaxChunkBytes,
                           .buffers = {{"src", N}, {"dst", N}, {"src_sizes", 4}, {"dst_sizes", 4}, {"flags", 1}},
                           .note = "one CTA an item"}},
-      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
-         Arg<"dst", Ptr<Global, u8, kStrideUnitBytes>> dst, Arg<"dst_sizes", Ptr<Global, u32>> dst_sizes,
-         Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
-         Arg<"dst_stride_16", u32> dst_stride_16, Arg<"item_count", u32> item_count) {
+      [](Kernel& k, Arg<"src", Ptr<read_only, u8, kStrideUnitBytes>> src,
+         Arg<"src_sizes", Ptr<read_only, u32>> src_sizes, Arg<"dst", Ptr<global, u8, kStrideUnitBytes>> dst,
+         Arg<"dst_sizes", Ptr<global, u32>> dst_sizes, Arg<"flags", Ptr<global, u8>> flags,
+         Arg<"src_stride_16", u32> src_stride_16, Arg<"dst_stride_16", u32> dst_stride_16,
+         Arg<"item_count", u32> item_count) {
         const auto table = k.shared<u32, Compressor::kTableWords, 16>("table");
         const auto lists = k.shared<u32, kChunkWarps * kListWords, 16>("lists");
         const auto records = k.shared<u32, kChunkWarps * kRecordWords, 16>("records");
@@ -448,7 +448,7 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
           constexpr u32 kPart = kMaxChunkBytes / kChunkWarps;
           const auto part = times<kPart>(k.warp());
           const WarpBool part_is_zero = is_all_zero(k, item_src.at(part), min(size - min(size, part), kPart));
-          k.once_per_warp([&] { k.if_(!part_is_zero, [&] { atomic_or(seen, 1, Order::Relaxed, Scope::Cta); }); });
+          k.once_per_warp([&] { k.if_(!part_is_zero, [&] { atomic_or(seen, 1, Order::relaxed, Scope::cta); }); });
           k.barrier();
           const WarpBool zero = shuffle(seen.load(), 0) == 0;
 

@@ -71,9 +71,9 @@ class WindowParser {
     using namespace dsl;
     const LaneU32 lane = k_.lane();
     const WarpU32 starts = ballot(stays);
-    Var<u32, Rate::Thread> end(k_, lane + min(score, match_end_ - position));  // counted from base, as all here
+    Var<u32, Rate::thread> end(k_, lane + min(score, match_end_ - position));  // counted from base, as all here
     const LaneU32 follower = select(score == kMaxScore, k_.constant<u32>(kGoesOn), first_of(starts, *end));
-    Var<bool, Rate::Thread> chosen(k_, k_.constant(false));
+    Var<bool, Rate::thread> chosen(k_, k_.constant(false));
     WarpVar next(k_, ctz(starts));
     k_.warp_loop([&](auto& measured) {
       measured.break_if(*next >= kWindow);

@@ -79,7 +79,7 @@ KernelDefinition demux_count() {
   return define(
       spec_of(kDemuxCount, {{"matches", N * 12}, {"counts", N / kLzSegmentBytes * 16}}),
       [](Kernel& k, Arg<"matches", Matches> matches, Arg<"sizes", LzSizes> sizes,
-         Arg<"counts", Ptr<Global, u32, 16>> counts, Arg<"item_bytes", u32> item_bytes) {
+         Arg<"counts", Ptr<global, u32, 16>> counts, Arg<"item_bytes", u32> item_bytes) {
         const Segment segment(k, sizes, item_bytes);
         WarpVar tokens(k, 0), taken(k, 0);
         parse(k, segment.matches_of(matches), segment.size, segment.part, [&](const Window& window) {
@@ -102,10 +102,10 @@ KernelDefinition demux_scatter() {
                               {"dst", kLzBlockRoom},
                               {"stream_offsets", kLzStreams * 8},
                               {"stream_sizes", kLzStreams * 4}}),
-      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, 16>> all_bytes, Arg<"sizes", LzSizes> sizes,
-         Arg<"matches", Matches> all_matches, Arg<"counts", Ptr<ReadOnly, u32, 16>> counts,
-         Arg<"dst", Ptr<Global, u8, 16>> all_blocks, Arg<"stream_offsets", Ptr<Global, u64>> stream_offsets,
-         Arg<"stream_sizes", Ptr<Global, u32>> stream_sizes, Arg<"item_bytes", u32> item_bytes,
+      [](Kernel& k, Arg<"src", Ptr<read_only, u8, 16>> all_bytes, Arg<"sizes", LzSizes> sizes,
+         Arg<"matches", Matches> all_matches, Arg<"counts", Ptr<read_only, u32, 16>> counts,
+         Arg<"dst", Ptr<global, u8, 16>> all_blocks, Arg<"stream_offsets", Ptr<global, u64>> stream_offsets,
+         Arg<"stream_sizes", Ptr<global, u32>> stream_sizes, Arg<"item_bytes", u32> item_bytes,
          Arg<"dst_stride_16", u32> dst_stride_16) {
         const Segment item(k, sizes, item_bytes);
         const BlockU32 size = item.size;

@@ -17,7 +17,7 @@ class Decoder {
   // A far match is two words of the list: its place, then offset and length.
   static constexpr u32 kListWords = 2 * kWarpLanes;
   static constexpr u32 kOffsetBits = std::bit_width(kLzMaxOffset);
-  using List = Ptr<Shared, u32, 16, Rate::Warp>;
+  using List = Ptr<shared, u32, 16, Rate::warp>;
 
   Decoder(TransformItem& item, const List& list)
       : item_(item),

@@ -14,12 +14,12 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using LaneVar = Var<u32, Rate::Thread>;
+using LaneVar = Var<u32, Rate::thread>;
 
 constexpr u32 kCompared = 8;
 constexpr u32 kByLane = 24;  // bytes of a match that its lane compares; beyond them the warp does
 
-void clear(Kernel& k, const Ptr<Shared, u32, 16>& words, u32 count) {
+void clear(Kernel& k, const Ptr<shared, u32, 16>& words, u32 count) {
   k.range(k.constant<u32>(0), count / 4, kLzTableStep, [&](const auto& first) {
     const LaneU32 zero(k.constant<u32>(0));
     words.at(times<4>(first + k.thread())).store_vector(std::array{zero, zero, zero, zero});

@@ -6,9 +6,9 @@
 
 namespace ptxkit::kernels {
 
-using LzSizes = dsl::Ptr<dsl::ReadOnly, dsl::u32>;
-using LzMatchWords = dsl::Ptr<dsl::Global, dsl::u32>;
-using FixedLzMatchWords = dsl::Ptr<dsl::ReadOnly, dsl::u32>;
+using LzSizes = dsl::Ptr<dsl::read_only, dsl::u32>;
+using LzMatchWords = dsl::Ptr<dsl::global, dsl::u32>;
+using FixedLzMatchWords = dsl::Ptr<dsl::read_only, dsl::u32>;
 
 inline constexpr dsl::u32 kLzMatchWords = sizeof(LzMatch) / sizeof(dsl::u32);
 

@@ -5,7 +5,7 @@
 
 namespace ptxkit::kernels {
 
-using LzBytes = dsl::Ptr<dsl::ReadOnly, dsl::u8, kStrideUnitBytes>;
+using LzBytes = dsl::Ptr<dsl::read_only, dsl::u8, kStrideUnitBytes>;
 
 // The block. Aligned words are read up to the next multiple of 16 bytes behind it.
 struct LzSource {
@@ -36,7 +36,7 @@ inline LaneU32 longest_match(const LzSource& src, const LaneU32& position) {
 template <dsl::u32 Known = 0, dsl::u32 Most = kLzMaxMatch>
 LaneU32 match_length(dsl::Kernel& k, const LzSource& src, const LaneU32& a, const LaneU32& b) {
   const LaneU32 limit = dsl::min(src.size - a, Most);
-  dsl::Var<dsl::u32, dsl::Rate::Thread> length(k, Known);
+  dsl::Var<dsl::u32, dsl::Rate::thread> length(k, Known);
   k.thread_loop([&](auto& words) {
     words.break_if(*length + 4 > limit);
     const LaneU32 differs = src.word_at(a + *length) ^ src.word_at(b + *length);

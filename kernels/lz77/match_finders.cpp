@@ -9,7 +9,7 @@ namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-using LaneVar = Var<u32, Rate::Thread>;
+using LaneVar = Var<u32, Rate::thread>;
 using Bytes = LzBytes;
 using Source = LzSource;
 using Matches = LzMatchWords;

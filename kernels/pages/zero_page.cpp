@@ -14,9 +14,9 @@ KernelDefinition zero_page() {
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
                           .buffers = {{"src", N}, {"src_sizes", 4}, {"flags", 1}},
                           .note = "one warp a page"}},
-      [](Kernel& k, Arg<"src", Ptr<ReadOnly, u8, kStrideUnitBytes>> src, Arg<"src_sizes", Ptr<ReadOnly, u32>> src_sizes,
-         Arg<"flags", Ptr<Global, u8>> flags, Arg<"src_stride_16", u32> src_stride_16,
-         Arg<"item_count", u32> item_count) {
+      [](Kernel& k, Arg<"src", Ptr<read_only, u8, kStrideUnitBytes>> src,
+         Arg<"src_sizes", Ptr<read_only, u32>> src_sizes, Arg<"flags", Ptr<global, u8>> flags,
+         Arg<"src_stride_16", u32> src_stride_16, Arg<"item_count", u32> item_count) {
         const WarpU32 item = item_of_warp<kZeroPageShape>(k, item_count);
         const WarpU32 size = src_sizes.within(item_count).at(item).load();
         mark_warp(k, Mark::item, size);

@@ -37,13 +37,12 @@ std::string_view text(ItemStatus status) {
   }
 }
 
-HostMemory pageable_memory(std::size_t size_bytes) {
-  return {std::shared_ptr<std::uint8_t>(new std::uint8_t[size_bytes], std::default_delete<std::uint8_t[]>()),
-          size_bytes};
+HostMemory pageable_memory(size_t size_bytes) {
+  return {std::shared_ptr<uint8_t>(new uint8_t[size_bytes], std::default_delete<uint8_t[]>()), size_bytes};
 }
 
-std::unique_ptr<BegunBatch> finished_batch(Result<void> outcome) {
-  class Finished final : public BegunBatch {
+std::unique_ptr<PendingBatch> finished_batch(Result<void> outcome) {
+  class Finished final : public PendingBatch {
    public:
     explicit Finished(Result<void> outcome) : outcome_(std::move(outcome)) {}
     Result<void> finish() override { return std::move(outcome_); }
@@ -54,19 +53,19 @@ std::unique_ptr<BegunBatch> finished_batch(Result<void> outcome) {
   return std::make_unique<Finished>(std::move(outcome));
 }
 
-Result<HostMemory> Backend::host_memory(std::size_t size_bytes) { return pageable_memory(size_bytes); }
+Result<HostMemory> Backend::host_memory(size_t size_bytes) { return pageable_memory(size_bytes); }
 
-std::unique_ptr<BegunBatch> Backend::begin_compress(std::span<CompressItem> items, Encoder encoder) {
+std::unique_ptr<PendingBatch> Backend::begin_compress(std::span<CompressItem> items, Encoder encoder) {
   return finished_batch(compress(items, encoder));
 }
 
-std::unique_ptr<BegunBatch> Backend::begin_decompress(std::span<DecompressItem> items) {
+std::unique_ptr<PendingBatch> Backend::begin_decompress(std::span<DecompressItem> items) {
   return finished_batch(decompress(items));
 }
 
 Backend& Backend::chosen_for(const CodecJob&) { return *this; }
 
-void Backend::took(const CodecJob&, const Backend&, double) {}
+void Backend::record_time(const CodecJob&, const Backend&, double) {}
 
 tl::unexpected<Error> Backend::lacks(Operation operation) const {
   return fail(fmt::format("the {} backend lacks {}", name(), name_of(operation)), {}, "use --backend cpu");

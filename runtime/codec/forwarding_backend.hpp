@@ -14,18 +14,18 @@ class ForwardingBackend : public Backend {
   std::string description() const override { return backend_->description(); }
   bool supports(Operation operation) const override { return backend_->supports(operation); }
   Encoder default_encoder() const override { return backend_->default_encoder(); }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+  size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     return backend_->preferred_batch_bytes(chunk_bytes);
   }
-  Result<HostMemory> host_memory(std::size_t size_bytes) override { return backend_->host_memory(size_bytes); }
+  Result<HostMemory> host_memory(size_t size_bytes) override { return backend_->host_memory(size_bytes); }
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
     return backend_->compress(items, encoder);
   }
   Result<void> decompress(std::span<DecompressItem> items) override { return backend_->decompress(items); }
-  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+  std::unique_ptr<PendingBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
     return backend_->begin_compress(items, encoder);
   }
-  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+  std::unique_ptr<PendingBatch> begin_decompress(std::span<DecompressItem> items) override {
     return backend_->begin_decompress(items);
   }
 

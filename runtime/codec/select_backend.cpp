@@ -36,7 +36,7 @@ Result<std::unique_ptr<Machine>> open_machine(const BackendRequest& request,
 
 std::vector<int> ordinals_of(const BackendRequest& request, const driver::Driver& driver) {
   if (!request.devices.empty()) return request.devices;
-  std::vector<int> all(static_cast<std::size_t>(driver.device_count()));
+  std::vector<int> all(static_cast<size_t>(driver.device_count()));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
@@ -81,8 +81,8 @@ std::unique_ptr<Backend> without_gpu(const BackendRequest& request, Executor& ex
 
 // One block each way, so that kernels are compiled and memory is there.
 Result<void> warm_up(Backend& gpu) {
-  const std::vector<std::uint8_t> raw(kernels::kMaxChunkBytes, 1);
-  std::vector<std::uint8_t> packed(raw.size()), unpacked(raw.size());
+  const std::vector<uint8_t> raw(kernels::kMaxChunkBytes, 1);
+  std::vector<uint8_t> packed(raw.size()), unpacked(raw.size());
   CompressItem item;
   item.raw = raw;
   item.output = packed;

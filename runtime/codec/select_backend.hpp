@@ -20,7 +20,7 @@
 
 namespace ptxkit::codec {
 
-enum class Policy : std::uint8_t {
+enum class Policy : uint8_t {
   automatic,  // the GPU where measured rates say that it is faster for so many bytes; see policy.hpp
   cpu,        // no driver is opened
   gpu,        // the GPU for everything it can do
@@ -33,9 +33,9 @@ struct BackendRequest {
   // Of Policy::automatic: what is to be done to how many bytes, as far as known; where measured rates are kept, empty:
   // nowhere; the lengths of the streams that are timed for that, two at least and ascending, empty: what suits both.
   Work work = Work::compress;
-  std::optional<std::uint64_t> raw_bytes;
+  std::optional<uint64_t> raw_bytes;
   std::string calibration_path;
-  std::vector<std::uint64_t> sample_lengths = {};
+  std::vector<uint64_t> sample_lengths = {};
   // Of Policy::mixed: copies between items and staging memory; another one than the CPU works on.
   Executor* copy_executor = nullptr;
   // Held while a GPU's copies between items and staging memory run; what looks at it is up to the executors.

@@ -13,8 +13,8 @@ class WithAllocator final : public ForwardingBackend {
  public:
   WithAllocator(std::unique_ptr<Backend> backend, AllocateHostMemory allocate)
       : ForwardingBackend(std::move(backend)), allocate_(std::move(allocate)) {}
-  Result<HostMemory> host_memory(std::size_t size_bytes) override {
-    std::shared_ptr<std::uint8_t> first;
+  Result<HostMemory> host_memory(size_t size_bytes) override {
+    std::shared_ptr<uint8_t> first;
     try {
       first = allocate_(size_bytes);
     } catch (...) {

@@ -9,7 +9,7 @@
 namespace ptxkit::codec {
 
 // Memory for the batches of streams, at least 64-byte aligned; null says there is none. Called from any thread.
-using AllocateHostMemory = std::function<std::shared_ptr<std::uint8_t>(std::size_t size_bytes)>;
+using AllocateHostMemory = std::function<std::shared_ptr<uint8_t>(size_t size_bytes)>;
 
 // `backend` itself where `allocate` is empty.
 std::unique_ptr<Backend> with_allocator(std::unique_ptr<Backend> backend, const AllocateHostMemory& allocate);

@@ -17,7 +17,7 @@ constexpr int kFunctionMaxDynamicSharedBytes = 8;
 constexpr int kLaunchAttributeCluster = 4;
 constexpr int kNotReady = 600;
 // More needs to be asked for: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.0.
-constexpr std::uint32_t kDynamicSharedBytesForFree = 48 << 10;
+constexpr uint32_t kDynamicSharedBytesForFree = 48 << 10;
 constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6, kJitOptimisationLevel = 7;
 constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kEventDisableTiming = 2, kHostAllocDefault = 0;
 constexpr int kHostMemoryType = 1, kDeviceMemoryType = 2;
@@ -60,9 +60,9 @@ Result<std::shared_ptr<const Context>> Context::create(std::shared_ptr<const Dri
       return tl::unexpected(done.error());
     }
   }
-  info.major = static_cast<std::uint32_t>(major);
-  info.minor = static_cast<std::uint32_t>(minor);
-  info.multiprocessor_count = static_cast<std::uint32_t>(multiprocessors);
+  info.major = static_cast<uint32_t>(major);
+  info.minor = static_cast<uint32_t>(minor);
+  info.multiprocessor_count = static_cast<uint32_t>(multiprocessors);
   info.clock_hertz = 1e3 * kilohertz;
   if (auto done = attempt(api.device_total_mem(&info.memory_bytes, device), "cuDeviceTotalMem"); !done) {
     return tl::unexpected(done.error());
@@ -77,8 +77,8 @@ Context::~Context() {
   if (context_ != nullptr) api().primary_context_release(device_);
 }
 
-Result<std::size_t> Context::free_memory_bytes() const {
-  std::size_t free_bytes = info_.memory_bytes, total_bytes = 0;
+Result<size_t> Context::free_memory_bytes() const {
+  size_t free_bytes = info_.memory_bytes, total_bytes = 0;
   if (api().mem_get_info == nullptr) return free_bytes;
   auto done = on(*this, "cuMemGetInfo", [&] { return api().mem_get_info(&free_bytes, &total_bytes); });
   if (!done) return tl::unexpected(done.error());
@@ -144,7 +144,7 @@ Result<double> Event::seconds_since(const Event& begin) const {
   return static_cast<double>(milliseconds) / 1e3;
 }
 
-Result<DeviceMemory> DeviceMemory::allocate(ContextPointer context, std::size_t size_bytes) {
+Result<DeviceMemory> DeviceMemory::allocate(ContextPointer context, size_t size_bytes) {
   CuDevicePointer pointer = 0;
   auto done = on(*context, "cuMemAlloc", [&] { return context->api().mem_alloc(&pointer, size_bytes); });
   if (!done) {
@@ -154,8 +154,7 @@ Result<DeviceMemory> DeviceMemory::allocate(ContextPointer context, std::size_t 
   return DeviceMemory(std::move(context), pointer, size_bytes);
 }
 
-Result<void> DeviceMemory::upload(std::span<const std::uint8_t> from, const Stream& stream,
-                                  std::size_t offset_bytes) const {
+Result<void> DeviceMemory::upload(std::span<const uint8_t> from, const Stream& stream, size_t offset_bytes) const {
   PTXKIT_CHECK(offset_bytes + from.size() <= size_bytes_, "an upload stays inside its device memory");
   if (from.empty()) return {};
   return on(context(), "cuMemcpyHtoDAsync", [&] {
@@ -163,8 +162,7 @@ Result<void> DeviceMemory::upload(std::span<const std::uint8_t> from, const Stre
   });
 }
 
-Result<void> DeviceMemory::download(std::span<std::uint8_t> into, const Stream& stream,
-                                    std::size_t offset_bytes) const {
+Result<void> DeviceMemory::download(std::span<uint8_t> into, const Stream& stream, size_t offset_bytes) const {
   PTXKIT_CHECK(offset_bytes + into.size() <= size_bytes_, "a download stays inside its device memory");
   if (into.empty()) return {};
   return on(context(), "cuMemcpyDtoHAsync", [&] {
@@ -172,8 +170,8 @@ Result<void> DeviceMemory::download(std::span<std::uint8_t> into, const Stream& 
   });
 }
 
-Result<void> DeviceMemory::download_rows(std::span<std::uint8_t> into, const Rows& rows, const Stream& stream,
-                                         std::size_t offset_bytes) const {
+Result<void> DeviceMemory::download_rows(std::span<uint8_t> into, const Rows& rows, const Stream& stream,
+                                         size_t offset_bytes) const {
   if (rows.count == 0 || rows.width_bytes == 0) return {};
   PTXKIT_CHECK(rows.end_bytes() <= into.size() && offset_bytes + into.size() <= size_bytes_,
                "rows stay inside both memories");
@@ -191,8 +189,7 @@ Result<void> DeviceMemory::download_rows(std::span<std::uint8_t> into, const Row
   return on(context(), "cuMemcpy2DAsync", [&] { return context().api().memcpy_2d_async(&copy, stream.handle()); });
 }
 
-Result<void> DeviceMemory::fill(std::uint8_t value, const Stream& stream, std::size_t offset_bytes,
-                                std::size_t size_bytes) const {
+Result<void> DeviceMemory::fill(uint8_t value, const Stream& stream, size_t offset_bytes, size_t size_bytes) const {
   PTXKIT_CHECK(offset_bytes + size_bytes <= size_bytes_, "what is filled is inside its device memory");
   if (size_bytes == 0) return {};
   return on(context(), "cuMemsetD8Async",
@@ -206,7 +203,7 @@ Result<void> DeviceMemory::copy_from(const DeviceMemory& from, const Stream& str
   });
 }
 
-Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, std::size_t size_bytes) {
+Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, size_t size_bytes) {
   void* pointer = nullptr;
   auto done = on(*context, "cuMemHostAlloc",
                  [&] { return context->api().mem_host_alloc(&pointer, size_bytes, kHostAllocDefault); });
@@ -214,7 +211,7 @@ Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, std::size_t 
   return PinnedMemory(std::move(context), pointer, size_bytes);
 }
 
-Result<std::uint64_t> PinnedMemory::device_address() const {
+Result<uint64_t> PinnedMemory::device_address() const {
   CuDevicePointer pointer = 0;
   auto done = on(context(), "cuMemHostGetDevicePointer",
                  [&] { return context().api().mem_host_get_device_pointer(&pointer, handle(), 0); });
@@ -233,9 +230,9 @@ Result<Kernel> Kernel::load_unverified(ContextPointer context, std::string ptx, 
   CuModule module = nullptr;
   std::array<char, 8192> log{};
   std::array<int, 3> options{kJitErrorLog, kJitErrorLogBytes, kJitOptimisationLevel};
-  const auto as_option = [](std::uintptr_t value) { return reinterpret_cast<void*>(value); };
+  const auto as_option = [](uintptr_t value) { return reinterpret_cast<void*>(value); };
   std::array<void*, 3> values{log.data(), as_option(log.size() - 1),
-                              as_option(static_cast<std::uintptr_t>(optimisation_level))};
+                              as_option(static_cast<uintptr_t>(optimisation_level))};
   auto done = on(*context, "cuModuleLoadDataEx",
                  [&] { return api.module_load_data_ex(&module, ptx.c_str(), 3, options.data(), values.data()); });
   if (!done) {
@@ -259,24 +256,24 @@ Result<KernelResources> Kernel::resources() const {
       return context().api().function_get_attribute(&number, attribute, function_);
     });
     if (!done) return tl::unexpected(done.error());
-    *value = static_cast<std::uint32_t>(number);
+    *value = static_cast<uint32_t>(number);
   }
   return resources;
 }
 
-Result<void> Kernel::launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+Result<void> Kernel::launch(const Stream& stream, uint32_t grid_blocks, uint32_t block_threads,
                             std::span<const LaunchArgument> arguments) const {
   return launch_on(stream.handle(), grid_blocks, block_threads, arguments);
 }
 
-Result<void> Kernel::launch_on(CuStream stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+Result<void> Kernel::launch_on(CuStream stream, uint32_t grid_blocks, uint32_t block_threads,
                                std::span<const LaunchArgument> arguments) const {
   if (auto checked = check_launch(contract_, grid_blocks, block_threads, arguments); !checked) return checked;
   // The driver reads each argument with its parameter's size; little-endian, so the low half of a value is its 4-byte
   // form.
-  std::vector<std::uint64_t> values(arguments.size());
+  std::vector<uint64_t> values(arguments.size());
   std::vector<void*> pointers(arguments.size());
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
     values[i] = arguments[i].value;
     pointers[i] = &values[i];
   }
@@ -301,7 +298,7 @@ Result<void> Kernel::launch_unchecked(const Stream& stream, const LaunchGeometry
   if (done) {
     const auto& [grid, block, shared_bytes, cluster] = geometry;
     const Api& api = context().api();
-    if (cluster == std::array<std::uint32_t, 3>{1, 1, 1}) {
+    if (cluster == std::array<uint32_t, 3>{1, 1, 1}) {
       done = on(context(), "cuLaunchKernel", [&] {
         return api.launch_kernel(function_, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes,
                                  stream.handle(), pointers.data(), nullptr);
@@ -333,11 +330,11 @@ Result<void> Kernel::select(LaunchContract contract) {
   return {};
 }
 
-Result<CuDevicePointer> Kernel::variable(const std::string& name, std::size_t size_bytes) const {
+Result<CuDevicePointer> Kernel::variable(const std::string& name, size_t size_bytes) const {
   if (context().api().module_get_global == nullptr)
     return fail("the driver gives no addresses of variables", name, "install a newer NVIDIA driver");
   CuDevicePointer address = 0;
-  std::size_t has_bytes = 0;
+  size_t has_bytes = 0;
   auto done = on(context(), "cuModuleGetGlobal",
                  [&] { return context().api().module_get_global(&address, &has_bytes, handle(), name.c_str()); });
   if (done && has_bytes < size_bytes)

@@ -22,10 +22,10 @@ namespace ptxkit::driver {
 struct DeviceInfo {
   std::string name;
   int ordinal = 0;
-  std::uint32_t major = 0, minor = 0;  // compute capability
-  std::uint32_t multiprocessor_count = 0;
+  uint32_t major = 0, minor = 0;  // compute capability
+  uint32_t multiprocessor_count = 0;
   double clock_hertz = 0;  // the highest of the multiprocessors
-  std::size_t memory_bytes = 0;
+  size_t memory_bytes = 0;
 
   // That can be issued at most: four schedulers a multiprocessor, one a clock each (compute capability 5.0 and later).
   double warp_instructions_per_second() const { return multiprocessor_count * 4.0 * clock_hertz; }
@@ -44,7 +44,7 @@ class Context {
   const Api& api() const { return driver_->api(); }
   // For a start: the call waits for the device, so whoever needs more than one answer keeps a ledger. All of the memory
   // where the driver lacks the call.
-  Result<std::size_t> free_memory_bytes() const;
+  Result<size_t> free_memory_bytes() const;
   // Every call below does this itself; it costs well under a microsecond.
   Result<void> make_current() const;
   // Errors name the device.
@@ -118,58 +118,58 @@ class Event : public Owner<CuEvent, &Api::event_destroy> {
 
 // `count` rows of `width_bytes` that begin `pitch_bytes` apart.
 struct Rows {
-  std::size_t offset_bytes, pitch_bytes, width_bytes, count;
-  std::size_t end_bytes() const { return offset_bytes + (count - 1) * pitch_bytes + width_bytes; }
+  size_t offset_bytes, pitch_bytes, width_bytes, count;
+  size_t end_bytes() const { return offset_bytes + (count - 1) * pitch_bytes + width_bytes; }
 };
 
 // Device memory, 256-byte aligned, uninitialised.
 class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
  public:
-  static Result<DeviceMemory> allocate(ContextPointer context, std::size_t size_bytes);
-  std::size_t size_bytes() const { return size_bytes_; }
+  static Result<DeviceMemory> allocate(ContextPointer context, size_t size_bytes);
+  size_t size_bytes() const { return size_bytes_; }
   template <class T>
   DevicePointer<T> as() const {
     return {handle()};
   }
   // Asynchronous; host ranges must be pinned to overlap with anything, and must live until the stream has passed.
-  Result<void> upload(std::span<const std::uint8_t> from, const Stream& stream, std::size_t offset_bytes = 0) const;
-  Result<void> download(std::span<std::uint8_t> into, const Stream& stream, std::size_t offset_bytes = 0) const;
+  Result<void> upload(std::span<const uint8_t> from, const Stream& stream, size_t offset_bytes = 0) const;
+  Result<void> download(std::span<uint8_t> into, const Stream& stream, size_t offset_bytes = 0) const;
   // Rows of the part that begins at offset_bytes, each to its own place in `into`. None is no call.
-  Result<void> download_rows(std::span<std::uint8_t> into, const Rows& rows, const Stream& stream,
-                             std::size_t offset_bytes = 0) const;
-  Result<void> fill(std::uint8_t value, const Stream& stream) const { return fill(value, stream, 0, size_bytes_); }
-  Result<void> fill(std::uint8_t value, const Stream& stream, std::size_t offset_bytes, std::size_t size_bytes) const;
+  Result<void> download_rows(std::span<uint8_t> into, const Rows& rows, const Stream& stream,
+                             size_t offset_bytes = 0) const;
+  Result<void> fill(uint8_t value, const Stream& stream) const { return fill(value, stream, 0, size_bytes_); }
+  Result<void> fill(uint8_t value, const Stream& stream, size_t offset_bytes, size_t size_bytes) const;
   // The whole of `from`, which is not larger.
   Result<void> copy_from(const DeviceMemory& from, const Stream& stream) const;
 
  private:
-  DeviceMemory(ContextPointer context, CuDevicePointer pointer, std::size_t size_bytes)
+  DeviceMemory(ContextPointer context, CuDevicePointer pointer, size_t size_bytes)
       : Owner(std::move(context), pointer), size_bytes_(size_bytes) {}
-  std::size_t size_bytes_;
+  size_t size_bytes_;
 };
 
 // Page-locked host memory. It is mapped into every context (CUDA Driver API, "Unified Addressing"), and it outlives one
 // that died: what a kernel wrote there before it was killed can be read.
 class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
  public:
-  static Result<PinnedMemory> allocate(ContextPointer context, std::size_t size_bytes);
-  std::span<std::uint8_t> bytes() const { return {static_cast<std::uint8_t*>(handle()), size_bytes_}; }
-  Result<std::uint64_t> device_address() const;  // where kernels find it
+  static Result<PinnedMemory> allocate(ContextPointer context, size_t size_bytes);
+  std::span<uint8_t> bytes() const { return {static_cast<uint8_t*>(handle()), size_bytes_}; }
+  Result<uint64_t> device_address() const;  // where kernels find it
 
  private:
-  PinnedMemory(ContextPointer context, void* pointer, std::size_t size_bytes)
+  PinnedMemory(ContextPointer context, void* pointer, size_t size_bytes)
       : Owner(std::move(context), pointer), size_bytes_(size_bytes) {}
-  std::size_t size_bytes_;
+  size_t size_bytes_;
 };
 
 struct LaunchGeometry {
-  std::array<std::uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
-  std::uint32_t dynamic_shared_bytes = 0;
-  std::array<std::uint32_t, 3> cluster{1, 1, 1};  // CTAs; 1 x 1 x 1 leaves it to the kernel
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t dynamic_shared_bytes = 0;
+  std::array<uint32_t, 3> cluster{1, 1, 1};  // CTAs; 1 x 1 x 1 leaves it to the kernel
 };
 
 struct KernelResources {
-  std::uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, max_block_threads = 0;
+  uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, max_block_threads = 0;
 };
 
 // A module with one entry of it.
@@ -186,10 +186,10 @@ class Kernel : public Owner<CuModule, &Api::module_unload> {
   Result<void> select(LaunchContract contract);
   Result<KernelResources> resources() const;
   // Asynchronous. The arguments are checked against the contract and copied before this returns.
-  Result<void> launch(const Stream& stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+  Result<void> launch(const Stream& stream, uint32_t grid_blocks, uint32_t block_threads,
                       std::span<const LaunchArgument> arguments) const;
   // The same on a stream that is not ours.
-  Result<void> launch_on(CuStream stream, std::uint32_t grid_blocks, std::uint32_t block_threads,
+  Result<void> launch_on(CuStream stream, uint32_t grid_blocks, uint32_t block_threads,
                          std::span<const LaunchArgument> arguments) const;
   // Any geometry and parameters of any type, for text that nobody vouches for. Precondition: argument i has the bytes
   // of parameter i, all of them.
@@ -202,7 +202,7 @@ class Kernel : public Owner<CuModule, &Api::module_unload> {
   Result<void> read_variable(const Stream& stream, const std::string& name, std::span<std::byte> into) const;
 
  private:
-  Result<CuDevicePointer> variable(const std::string& name, std::size_t size_bytes) const;
+  Result<CuDevicePointer> variable(const std::string& name, size_t size_bytes) const;
   Kernel(ContextPointer context, CuModule module, CuFunction function, LaunchContract contract)
       : Owner(std::move(context), module), function_(function), contract_(std::move(contract)) {}
   CuFunction function_;

@@ -16,7 +16,7 @@
 namespace ptxkit::driver {
 
 using CuDevice = int;
-using CuDevicePointer = std::uint64_t;
+using CuDevicePointer = uint64_t;
 using CuContext = struct CuContextOpaque*;
 using CuModule = struct CuModuleOpaque*;
 using CuFunction = struct CuFunctionOpaque*;
@@ -26,49 +26,49 @@ using CuGraph = struct CuGraphOpaque*;
 using CuGraphExec = struct CuGraphExecOpaque*;
 using CuGraphNode = struct CuGraphNodeOpaque*;
 using CuArray = struct CuArrayOpaque*;
-using CuTextureObject = std::uint64_t;
-using CuSurfaceObject = std::uint64_t;
+using CuTextureObject = uint64_t;
+using CuSurfaceObject = uint64_t;
 using CuTextureReference = struct CuTextureReferenceOpaque*;
 using CuSurfaceReference = struct CuSurfaceReferenceOpaque*;
 
 // CUDA_MEMCPY2D of cuda.h: rows of some width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
 struct CuRowsSide {
-  std::size_t x_bytes, y;
+  size_t x_bytes, y;
   int memory_type;
   void* host;
   CuDevicePointer device;
   void* array;
-  std::size_t pitch_bytes;
+  size_t pitch_bytes;
 };
 struct CuRowsCopy {
   CuRowsSide from, to;
-  std::size_t width_bytes, height;
+  size_t width_bytes, height;
 };
 
 // CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC and CUDA_TEXTURE_DESC of cuda.h.
 struct CuArrayDescriptor {
-  std::size_t width, height, depth;
+  size_t width, height, depth;
   int format;
   unsigned channels, flags;
 };
 struct CuBoxSide {
-  std::size_t x_bytes, y, z, level;
+  size_t x_bytes, y, z, level;
   int memory_type;
   void* host;
   CuDevicePointer device;
   CuArray array;
   void* reserved;
-  std::size_t pitch_bytes, height;
+  size_t pitch_bytes, height;
 };
 struct CuBoxCopy {
   CuBoxSide from, to;
-  std::size_t width_bytes, height, depth;
+  size_t width_bytes, height, depth;
 };
 struct CuLinearMemory {
   CuDevicePointer pointer;
   int format;
   unsigned channels;
-  std::size_t size_bytes;
+  size_t size_bytes;
 };
 struct CuResourceDescriptor {
   int kind;
@@ -90,7 +90,7 @@ struct CuTextureDescriptor {
 // CUlaunchAttribute and CUlaunchConfig of cuda.h.
 struct CuLaunchAttribute {
   int id;
-  alignas(8) std::uint32_t value[16];
+  alignas(8) uint32_t value[16];
 };
 struct CuLaunchConfig {
   unsigned grid[3], block[3], shared_bytes;
@@ -111,7 +111,7 @@ struct Api {
 constexpr int kMinimumDriverVersion = 11000;
 
 // Why there is no driver: nothing installed is normal on many machines, the rest is something to repair.
-enum class Absence : std::uint8_t { not_installed, broken };
+enum class Absence : uint8_t { not_installed, broken };
 struct DriverAbsent {
   Absence absence = Absence::broken;
   Error error;

@@ -14,7 +14,7 @@
 namespace ptxkit::driver {
 
 // How much is broken. After `context`, `device` and `installation` errors a retry on the same context cannot succeed.
-enum class ErrorScope : std::uint8_t { call, context, device, installation };
+enum class ErrorScope : uint8_t { call, context, device, installation };
 
 struct ErrorEntry {
   int code;

@@ -48,7 +48,7 @@ LaunchContract contract_of(const kernels::KernelImage& image) {
   return {std::string(image.name), image.block_threads, {image.parameters.begin(), image.parameters.end()}};
 }
 
-Result<void> check_launch(const LaunchContract& contract, std::uint32_t grid_blocks, std::uint32_t block_threads,
+Result<void> check_launch(const LaunchContract& contract, uint32_t grid_blocks, uint32_t block_threads,
                           std::span<const LaunchArgument> arguments) {
   const std::string where = "launch of " + contract.name;
   if (grid_blocks == 0) return fail("expected a grid of at least one block, found 0", where);
@@ -60,7 +60,7 @@ Result<void> check_launch(const LaunchContract& contract, std::uint32_t grid_blo
   if (arguments.size() != contract.parameters.size()) {
     return fail(fmt::format("expected {} arguments, found {}", contract.parameters.size(), arguments.size()), where);
   }
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
     const kernels::KernelParameter& parameter = contract.parameters[i];
     if (arguments[i].type != parameter.type) {
       return fail(fmt::format("parameter {} ({}): expected {}, found {}", i, parameter.name, name_of(parameter.type),

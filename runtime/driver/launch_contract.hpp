@@ -16,7 +16,7 @@
 
 namespace ptxkit::driver {
 
-constexpr std::uint32_t kLeastVerdictScore = 90;
+constexpr uint32_t kLeastVerdictScore = 90;
 
 // Refuses an image without a verdict, with one for another text, with a score below kLeastVerdictScore, or with a
 // critical finding.
@@ -25,33 +25,33 @@ Result<void> check_verdict(const kernels::KernelImage& image);
 // An address in the memory of a device; T says what is there and never reaches the kernel.
 template <class T>
 struct DevicePointer {
-  std::uint64_t address = 0;
-  DevicePointer operator+(std::size_t count) const { return {address + count * sizeof(T)}; }
+  uint64_t address = 0;
+  DevicePointer operator+(size_t count) const { return {address + count * sizeof(T)}; }
 };
 
 struct LaunchArgument {
   kernels::ParameterType type = kernels::ParameterType::u32;
-  std::uint64_t value = 0;
+  uint64_t value = 0;
 
   template <class T>
   static LaunchArgument of(DevicePointer<T> pointer) {
     return {kernels::ParameterType::pointer, pointer.address};
   }
-  static LaunchArgument of_address(std::uint64_t address) { return {kernels::ParameterType::pointer, address}; }
-  static LaunchArgument of(std::uint32_t value) { return {kernels::ParameterType::u32, value}; }
-  static LaunchArgument of(std::uint64_t value) { return {kernels::ParameterType::u64, value}; }
-  std::size_t size_bytes() const { return type == kernels::ParameterType::u32 ? 4 : 8; }
+  static LaunchArgument of_address(uint64_t address) { return {kernels::ParameterType::pointer, address}; }
+  static LaunchArgument of(uint32_t value) { return {kernels::ParameterType::u32, value}; }
+  static LaunchArgument of(uint64_t value) { return {kernels::ParameterType::u64, value}; }
+  size_t size_bytes() const { return type == kernels::ParameterType::u32 ? 4 : 8; }
 };
 
 struct LaunchContract {
   std::string name;
-  std::uint32_t block_threads = 0;  // .reqntid
+  uint32_t block_threads = 0;  // .reqntid
   std::vector<kernels::KernelParameter> parameters;
 };
 LaunchContract contract_of(const kernels::KernelImage& image);
 
 // An error names the kernel, the parameter, what was expected and what was found.
-Result<void> check_launch(const LaunchContract& contract, std::uint32_t grid_blocks, std::uint32_t block_threads,
+Result<void> check_launch(const LaunchContract& contract, uint32_t grid_blocks, uint32_t block_threads,
                           std::span<const LaunchArgument> arguments);
 
 }  // namespace ptxkit::driver

@@ -13,7 +13,7 @@
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
 #include "runtime/launch/object_spec.hpp"
-#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/sized_launch.hpp"
 
 namespace ptxkit {
 

@@ -270,7 +270,7 @@ Result<std::vector<std::byte>> argument_of(const GeneratedParameter& parameter, 
   for (const GeneratedBuffer& buffer : parameter.buffers) {
     const auto placed = place(buffer);
     if (!placed) return placed;
-    std::ranges::copy(*placed, value.begin() + static_cast<std::ptrdiff_t>(buffer.offset));
+    std::ranges::copy(*placed, value.begin() + static_cast<ptrdiff_t>(buffer.offset));
   }
   return value;
 }

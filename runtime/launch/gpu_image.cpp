@@ -67,7 +67,7 @@ GpuImage::~GpuImage() {
 }
 
 Result<GpuImage> GpuImage::create(driver::ContextPointer context, const ImageSpec& spec,
-                                  std::span<const std::uint8_t> texels, const driver::Stream& stream) {
+                                  std::span<const uint8_t> texels, const driver::Stream& stream) {
   const driver::Api& api = context->api();
   if (api.array_create == nullptr || api.array_destroy == nullptr || api.memcpy_3d_async == nullptr ||
       api.texture_create == nullptr || api.texture_destroy == nullptr || api.surface_create == nullptr ||
@@ -93,7 +93,7 @@ Result<GpuImage> GpuImage::create(driver::ContextPointer context, const ImageSpe
     if (auto done = context->check(api.array_create(&image.array_, &description), "cuArray3DCreate"); !done)
       return tl::unexpected(done.error());
     driver::CuBoxSide host{};
-    host.host = const_cast<std::uint8_t*>(texels.data());
+    host.host = const_cast<uint8_t*>(texels.data());
     if (auto done = image.copy(host, true, stream); !done) return tl::unexpected(done.error());
     resource.kind = kOfArray;
     resource.array = image.array_;
@@ -147,18 +147,18 @@ Result<void> GpuImage::bind(driver::CuModule module, const std::string& name) co
 Result<void> GpuImage::copy(driver::CuBoxSide host, bool to_array, const driver::Stream& stream) const {
   const auto& is = spec_.description;
   host.memory_type = kHostMemory;
-  host.pitch_bytes = std::size_t{is.width} * is.texel_bytes();
+  host.pitch_bytes = size_t{is.width} * is.texel_bytes();
   host.height = is.height;
   driver::CuBoxSide array{};
   array.memory_type = kArrayMemory;
   array.array = array_;
   const driver::CuBoxCopy copy{to_array ? host : array, to_array ? array : host, host.pitch_bytes, is.height,
-                               std::size_t{is.depth} * is.layers};
+                               size_t{is.depth} * is.layers};
   if (const auto current = context_->make_current(); !current) return current;
   return context_->check(context_->api().memcpy_3d_async(&copy, stream.handle()), "cuMemcpy3DAsync");
 }
 
-Result<void> GpuImage::download(std::span<std::uint8_t> texels, const driver::Stream& stream) const {
+Result<void> GpuImage::download(std::span<uint8_t> texels, const driver::Stream& stream) const {
   if (memory_) return memory_->download(texels, stream);
   driver::CuBoxSide host{};
   host.host = texels.data();

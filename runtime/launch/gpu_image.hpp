@@ -14,17 +14,17 @@ namespace ptxkit {
 class GpuImage {
  public:
   // `texels` lie as the emulator has them: x first, then y, then z or the layer.
-  static Result<GpuImage> create(driver::ContextPointer context, const ImageSpec& spec,
-                                 std::span<const std::uint8_t> texels, const driver::Stream& stream);
+  static Result<GpuImage> create(driver::ContextPointer context, const ImageSpec& spec, std::span<const uint8_t> texels,
+                                 const driver::Stream& stream);
   GpuImage(GpuImage&& other) noexcept;
   GpuImage& operator=(GpuImage&&) = delete;
   ~GpuImage();
 
-  std::uint64_t handle() const { return handle_; }
+  uint64_t handle() const { return handle_; }
   // Makes a .texref or .surfref of a module stand for it.
   Result<void> bind(driver::CuModule module, const std::string& name) const;
   // After the stream has been waited for.
-  Result<void> download(std::span<std::uint8_t> texels, const driver::Stream& stream) const;
+  Result<void> download(std::span<uint8_t> texels, const driver::Stream& stream) const;
 
  private:
   GpuImage(driver::ContextPointer context, const ImageSpec& spec) : context_(std::move(context)), spec_(spec) {}
@@ -34,7 +34,7 @@ class GpuImage {
   ImageSpec spec_;
   driver::CuArray array_ = nullptr;
   std::optional<driver::DeviceMemory> memory_;
-  std::uint64_t handle_ = 0;
+  uint64_t handle_ = 0;
 };
 
 }  // namespace ptxkit

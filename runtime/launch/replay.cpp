@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/emulator.hpp"
-#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/sized_launch.hpp"
 #include "runtime/launch/witness_visit.hpp"
 #include "support/plural.hpp"
 #include "support/saturating.hpp"
@@ -184,7 +184,7 @@ Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
     if (stop == outcome.faults.end()) {
       const bool is_witness_run = has_witness_bytes || (witness() != nullptr && !witness()->loaded_byte);
       shown_.as_foretold_count +=
-          outcome.ok() && is_witness_run && is_as_foretold(module_, rule_, finding_, first->visits);
+          outcome.ok() && is_witness_run && matches_witness(module_, rule_, finding_, first->visits);
       return {};
     }
     if (is_about_bounds || growth == kGrowths) break;

@@ -86,8 +86,8 @@ std::vector<uint32_t> lines_to_watch(const ptx::Module& module, std::string_view
   return lines;
 }
 
-bool is_as_foretold(const ptx::Module& module, std::string_view rule, const rules::Finding& finding,
-                    std::span<const Visit> visits) {
+bool matches_witness(const ptx::Module& module, std::string_view rule, const rules::Finding& finding,
+                     std::span<const Visit> visits) {
   if (!finding.witness) return false;
   const Witness& witness = *finding.witness;
   const std::vector<uint32_t> lines = lines_to_watch(module, rule, finding);

@@ -18,7 +18,7 @@ std::vector<uint32_t> lines_to_watch(const ptx::Module& module, std::string_view
 // Whether `visits` show in one block all that the witness says: its thread in the finding's line, as often as its
 // iteration asks for, at its address; for a race both threads at one byte, for a barrier the other thread not there.
 // False for a finding whose witness names neither thread nor address, and for rules whose witness is of another kind.
-bool is_as_foretold(const ptx::Module& module, std::string_view rule, const rules::Finding& finding,
-                    std::span<const emulator::Visit> visits);
+bool matches_witness(const ptx::Module& module, std::string_view rule, const rules::Finding& finding,
+                     std::span<const emulator::Visit> visits);
 
 }  // namespace ptxkit

@@ -21,8 +21,8 @@ Result<Kernel> load(const driver::ContextPointer& context, std::string_view name
   return Kernel::load(context, *image);
 }
 
-Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, std::uint32_t item_count,
-                    StreamHandle stream, std::span<const LaunchArgument> arguments) {
+Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, uint32_t item_count, StreamHandle stream,
+                    std::span<const LaunchArgument> arguments) {
   if (stream == nullptr) return fail("expected a stream, found the default stream", {}, "create one");
   if (item_count == 0) return {};
   return kernel.launch_on(static_cast<driver::CuStream>(stream), shape.grid_blocks(item_count), shape.block_threads,
@@ -31,13 +31,13 @@ Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, std
 
 // The page kernel has a warp for a page, 28 on a multiprocessor. On an H200 a CTA for each page is faster up to about
 // twice as many pages as that makes: 5000, not 10000 (docs/performance-log.md).
-constexpr std::uint32_t kPagesAMultiprocessor = 2 * 28;
+constexpr uint32_t kPagesAMultiprocessor = 2 * 28;
 
 }  // namespace
 
 struct DeviceLz4::State {
   Kernel page, chunk, decompress;
-  std::uint32_t few_pages;  // fewer do not fill the device
+  uint32_t few_pages;  // fewer do not fill the device
 };
 
 DeviceLz4::DeviceLz4(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -59,9 +59,9 @@ Result<DeviceLz4> DeviceLz4::open(int device, const std::string& cuda_library) {
                                                  kPagesAMultiprocessor * (*context)->info().multiprocessor_count}));
 }
 
-DeviceRequirements DeviceLz4::requirements(std::uint32_t item_bytes, std::uint32_t item_count) {
-  constexpr std::size_t kUnit = kernels::kStrideUnitBytes;
-  const std::size_t stride = (std::size_t{item_bytes} + kUnit - 1) / kUnit * kUnit, count = item_count;
+DeviceRequirements DeviceLz4::requirements(uint32_t item_bytes, uint32_t item_count) {
+  constexpr size_t kUnit = kernels::kStrideUnitBytes;
+  const size_t stride = (size_t{item_bytes} + kUnit - 1) / kUnit * kUnit, count = item_count;
   return {.alignment_bytes = kUnit,
           .stride_bytes = stride,
           .items_bytes = stride * count,
@@ -73,7 +73,7 @@ DeviceRequirements DeviceLz4::requirements(std::uint32_t item_bytes, std::uint32
 }
 
 Result<void> DeviceLz4::compress(const DeviceCompression& batch, StreamHandle stream) const {
-  constexpr std::uint32_t kUnit = kernels::kStrideUnitBytes;
+  constexpr uint32_t kUnit = kernels::kStrideUnitBytes;
   const bool is_aligned = batch.raw % kUnit == 0 && batch.packed % kUnit == 0 && batch.stride_bytes % kUnit == 0;
   if (!is_aligned || batch.largest_bytes > batch.stride_bytes || batch.largest_bytes > kernels::kMaxChunkBytes) {
     return fail(

@@ -12,27 +12,27 @@
 
 namespace ptxkit::library {
 
-using DeviceAddress = std::uint64_t;  // CUdeviceptr
-using StreamHandle = void*;           // CUstream or cudaStream_t; null, the default stream, is refused
+using DeviceAddress = uint64_t;  // CUdeviceptr
+using StreamHandle = void*;      // CUstream or cudaStream_t; null, the default stream, is refused
 
 // What compress() and decompress() need of their buffers, in bytes. Bounds are proven: no kernel writes more.
 struct DeviceRequirements {
-  std::size_t alignment_bytes;  // of packed items and pages
-  std::size_t stride_bytes;     // from one item to the next, of compress()
-  std::size_t items_bytes;      // of the raw and of the packed items each
-  std::size_t sizes_bytes;      // of an array of sizes, capacities or statuses
-  std::size_t offsets_bytes;    // of an array of offsets
-  std::size_t flags_bytes;
-  std::size_t scratch_bytes;         // that the kernels want besides: none
-  std::uint32_t largest_item_bytes;  // of compress(): 65536
+  size_t alignment_bytes;  // of packed items and pages
+  size_t stride_bytes;     // from one item to the next, of compress()
+  size_t items_bytes;      // of the raw and of the packed items each
+  size_t sizes_bytes;      // of an array of sizes, capacities or statuses
+  size_t offsets_bytes;    // of an array of offsets
+  size_t flags_bytes;
+  size_t scratch_bytes;         // that the kernels want besides: none
+  uint32_t largest_item_bytes;  // of compress(): 65536
 };
 
 // Item i is raw[i * stride .. + raw_sizes[i]) and becomes packed[i * stride .. + packed_sizes[i]); flags[i] is a
 // codec::ChunkFlag, or 3 for an item larger than the stride.
 struct DeviceCompression {
   DeviceAddress raw = 0, raw_sizes = 0, packed = 0, packed_sizes = 0, flags = 0;  // u8, u32, u8, u32, u8
-  std::uint32_t stride_bytes = 0, item_count = 0;
-  std::uint32_t largest_bytes = 0;  // of an item: pages of up to 4096 bytes have a kernel of their own
+  uint32_t stride_bytes = 0, item_count = 0;
+  uint32_t largest_bytes = 0;  // of an item: pages of up to 4096 bytes have a kernel of their own
   // Too few pages to fill the device go to the kernel of larger items, which has a CTA for each: a thousand on an H200
   // in half the time, with other bytes. This asks for bytes that do not depend on the number of pages.
   bool is_reproducible = false;
@@ -43,7 +43,7 @@ struct DeviceCompression {
 struct DeviceDecompression {
   DeviceAddress blocks = 0, block_offsets = 0, block_sizes = 0;
   DeviceAddress output = 0, output_offsets = 0, capacities = 0, output_sizes = 0, statuses = 0;
-  std::uint32_t item_count = 0;
+  uint32_t item_count = 0;
 };
 
 class DeviceLz4 {
@@ -54,7 +54,7 @@ class DeviceLz4 {
   DeviceLz4& operator=(DeviceLz4&&) noexcept;
   ~DeviceLz4();
 
-  static DeviceRequirements requirements(std::uint32_t item_bytes, std::uint32_t item_count);
+  static DeviceRequirements requirements(uint32_t item_bytes, uint32_t item_count);
 
   // Any thread may call them. Errors: what contradicts the requirements, and what the driver refuses.
   Result<void> compress(const DeviceCompression& batch, StreamHandle stream) const;

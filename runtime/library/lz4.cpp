@@ -19,7 +19,7 @@ using codec::Encoder;
 using codec::HostMemory;
 
 // liblz4 and the kernels take blocks of up to 4 MiB, the largest of a frame.
-constexpr std::size_t kLargestItemBytes = 4u << 20;
+constexpr size_t kLargestItemBytes = 4u << 20;
 
 codec::Policy policy_of(Where where) {
   switch (where) {
@@ -49,7 +49,8 @@ struct Lz4::State {
     const auto begin = std::chrono::steady_clock::now();
     Result<void> done = guarded([&] { return work(chosen); });
     if (done) {
-      backend->took(job, chosen, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      backend->record_time(job, chosen,
+                           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     return done;
   }
@@ -96,7 +97,7 @@ Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
   return Lz4(std::move(state));
 }
 
-Requirements Lz4::requirements(std::size_t item_bytes) {
+Requirements Lz4::requirements(size_t item_bytes) {
   return {.largest_item_bytes = kLargestItemBytes,
           .alignment_bytes = 1,
           .compressed_bytes_bound = item_bytes,
@@ -105,7 +106,7 @@ Requirements Lz4::requirements(std::size_t item_bytes) {
 
 std::string Lz4::description() const { return state_->backend->description(); }
 
-Result<HostMemory> Lz4::host_memory(std::size_t size_bytes) {
+Result<HostMemory> Lz4::host_memory(size_t size_bytes) {
   return guarded([&] { return state_->backend->host_memory(size_bytes); });
 }
 

@@ -62,10 +62,10 @@ std::vector<const Kind*> all_below(const clang::Stmt* stmt) {
 struct Size {
   struct Term {
     char variable;
-    std::uint64_t times, over;
+    uint64_t times, over;
   };
   std::vector<Term> terms;
-  std::uint64_t plus = 0;
+  uint64_t plus = 0;
 };
 
 std::string text_of(const Size& size) {
@@ -152,11 +152,11 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
 
   // By name: bytes of an element; what the cost says, nothing where that is not understood; elements that the body says
   // an item has; bytes.
-  std::map<std::string, std::uint64_t> pointers;
+  std::map<std::string, uint64_t> pointers;
   std::map<std::string, std::optional<Size>> buffers;
-  std::map<std::string, std::uint64_t> elements_an_item;
-  std::map<std::string, std::uint64_t> shared;
-  std::uint64_t shared_budget = 0;
+  std::map<std::string, uint64_t> elements_an_item;
+  std::map<std::string, uint64_t> shared;
+  uint64_t shared_budget = 0;
 
  private:
   void body_of_kernel(const clang::CXXRecordDecl* record) {
@@ -186,7 +186,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
         arg->getTemplateArgs()[1].getAsType()->getAsCXXRecordDecl());
     if (!is_dsl(type, "Ptr") && !is_dsl(type, "Span")) return;
     pointers[text_of(arg->getTemplateArgs()[0])] =
-        static_cast<std::uint64_t>(context_.getTypeSizeInChars(type->getTemplateArgs()[1].getAsType()).getQuantity());
+        static_cast<uint64_t>(context_.getTypeSizeInChars(type->getTemplateArgs()[1].getAsType()).getQuantity());
   }
 
   // parameter.within(item_count): an element an item; parameter.at(...).within(constant): so many.
@@ -210,7 +210,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     if (arguments == nullptr || names.empty() || arguments->size() < 2) return;
     const auto element = context_.getTypeSizeInChars((*arguments)[0].getAsType()).getQuantity();
     shared[names[0]->getString().str()] =
-        static_cast<std::uint64_t>(element) * (*arguments)[1].getAsIntegral().getZExtValue();
+        static_cast<uint64_t>(element) * (*arguments)[1].getAsIntegral().getZExtValue();
   }
 
   void budget(const clang::CXXRecordDecl& record, const clang::InitListExpr& list) {
@@ -237,7 +237,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
   }
 
   // A constant, or one made from what the functions on the way here were called with.
-  std::optional<std::uint64_t> number(const clang::Expr* expression) const {
+  std::optional<uint64_t> number(const clang::Expr* expression) const {
     expression = expression->IgnoreParenImpCasts();
     clang::Expr::EvalResult value;
     if (!expression->isValueDependent() && expression->getType()->isIntegralOrEnumerationType() &&
@@ -295,7 +295,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
   std::set<const clang::FunctionDecl*> visited_;
   std::map<const clang::ValueDecl*, std::set<std::string>> names_of_;  // what a loop's variable goes through
   // Parameters of functions that were followed.
-  std::map<const clang::ValueDecl*, std::uint64_t> known_;
+  std::map<const clang::ValueDecl*, uint64_t> known_;
   std::map<const clang::ValueDecl*, Size> known_sizes_;
 };
 
@@ -326,7 +326,7 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
     }
     check_sizes(memory, report);
     if (memory.pointers.empty()) report("found no parameter that points to memory");
-    std::uint64_t shared_bytes = 0;
+    uint64_t shared_bytes = 0;
     for (const auto& [name, bytes] : memory.shared) shared_bytes += bytes;
     if (shared_bytes != memory.shared_budget) {
       report("its shared arrays take " + std::to_string(shared_bytes) + " bytes, its budget has " +
@@ -346,7 +346,7 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
       }
       const auto pointer = memory.pointers.find(name);
       if (pointer == memory.pointers.end()) continue;
-      const std::uint64_t element_bytes = pointer->second;
+      const uint64_t element_bytes = pointer->second;
       const auto count = memory.elements_an_item.find(name);
       if (count != memory.elements_an_item.end()) {
         if (!size->terms.empty() || size->plus != count->second * element_bytes) {

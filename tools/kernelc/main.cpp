@@ -31,7 +31,7 @@ constexpr unsigned kTargets[] = {75, 80};
 // "lz4_decompress.sm_80" or "lz4_decompress.sm_80.debug".
 std::string stem_of(const KernelDefinition& definition, const EmitOptions& options) {
   std::string stem = fmt::format("{}.sm_{}", definition.spec.name, options.sm);
-  if (options.variant != Variant::Release) stem += fmt::format(".{}", ptxkit::dsl::name_of(options.variant));
+  if (options.variant != Variant::release) stem += fmt::format(".{}", ptxkit::dsl::name_of(options.variant));
   return stem;
 }
 
@@ -44,11 +44,11 @@ void write_if_changed(const std::filesystem::path& path, const std::string& cont
 }
 
 const char* type_of(const ptxkit::dsl::Parameter& parameter) {
-  if (parameter.kind == ptxkit::dsl::ParameterKind::Pointer) return "pointer";
+  if (parameter.kind == ptxkit::dsl::ParameterKind::pointer) return "pointer";
   switch (parameter.scalar) {
-    case ptxkit::dsl::Scalar::U32:
+    case ptxkit::dsl::Scalar::u32:
       return "u32";
-    case ptxkit::dsl::Scalar::U64:
+    case ptxkit::dsl::Scalar::u64:
       return "u64";
     default:
       throw std::runtime_error("parameter " + parameter.name + " is neither a pointer nor u32 nor u64");
@@ -59,10 +59,10 @@ void emit_all(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   nlohmann::ordered_json manifest = nlohmann::ordered_json::array();
   for (const KernelDefinition& definition : ptxkit::kernels::all_kernels()) {
-    for (const Variant variant : {Variant::Debug, Variant::Release}) {
+    for (const Variant variant : {Variant::debug, Variant::release}) {
       nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
       for (const auto& parameter : ptxkit::dsl::parameters_of(definition, variant)) {
-        const bool is_pointer = parameter.kind == ptxkit::dsl::ParameterKind::Pointer;
+        const bool is_pointer = parameter.kind == ptxkit::dsl::ParameterKind::pointer;
         parameters.push_back({{"name", parameter.name},
                               {"type", type_of(parameter)},
                               {"pointee_alignment_bytes", is_pointer ? parameter.align : 0}});

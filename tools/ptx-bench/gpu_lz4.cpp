@@ -42,20 +42,20 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
   auto session = Session::open(context);
   if (!session) return tl::unexpected(session.error());
 
-  const std::size_t count = input.chunk_count();
-  std::vector<std::uint32_t> sizes(count);
-  for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<std::uint32_t>(input.chunk(i).size());
-  const std::size_t src = session->allocate(count * input.chunk_bytes), src_sizes = session->upload(sizes),
-                    dst = session->allocate(count * input.chunk_bytes), dst_sizes = session->allocate(count * 4),
-                    flags = session->allocate(count);
+  const size_t count = input.chunk_count();
+  std::vector<uint32_t> sizes(count);
+  for (size_t i = 0; i < count; ++i) sizes[i] = static_cast<uint32_t>(input.chunk(i).size());
+  const size_t src = session->allocate(count * input.chunk_bytes), src_sizes = session->upload(sizes),
+               dst = session->allocate(count * input.chunk_bytes), dst_sizes = session->allocate(count * 4),
+               flags = session->allocate(count);
   if (!session->outcome()) return tl::unexpected(session->outcome().error());
   if (auto loaded = session->time([&](const Stream& stream) { return session->memory(src).upload(input.raw, stream); });
       !loaded) {
     return tl::unexpected(loaded.error());
   }
-  for (const std::size_t output : {dst, dst_sizes, flags}) session->poison(output);
-  const auto stride = static_cast<std::uint32_t>(input.chunk_bytes / kernels::kStrideUnitBytes);
-  const auto item_count = static_cast<std::uint32_t>(count);
+  for (const size_t output : {dst, dst_sizes, flags}) session->poison(output);
+  const auto stride = static_cast<uint32_t>(input.chunk_bytes / kernels::kStrideUnitBytes);
+  const auto item_count = static_cast<uint32_t>(count);
   const LaunchArgument arguments[] = {session->argument(src),     session->argument(src_sizes),
                                       session->argument(dst),     session->argument(dst_sizes),
                                       session->argument(flags),   LaunchArgument::of(stride),
@@ -68,13 +68,13 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
   if (!seconds) return tl::unexpected(seconds.error());
   result.seconds = *seconds;
 
-  const auto found_sizes = session->download<std::uint32_t>(dst_sizes, count);
-  const auto found_flags = session->download<std::uint8_t>(flags, count);
-  const auto found = session->download<std::uint8_t>(dst, count * input.chunk_bytes);
+  const auto found_sizes = session->download<uint32_t>(dst_sizes, count);
+  const auto found_flags = session->download<uint8_t>(flags, count);
+  const auto found = session->download<uint8_t>(dst, count * input.chunk_bytes);
   if (!session->outcome()) return tl::unexpected(session->outcome().error());
   result.blocks.resize(count);
-  std::atomic<std::size_t> first_bad{count};
-  executor.for_each(count, [&](std::size_t i, unsigned) {
+  std::atomic<size_t> first_bad{count};
+  executor.for_each(count, [&](size_t i, unsigned) {
     const codec::Bytes raw = input.chunk(i);
     const codec::Bytes room = codec::Bytes(found).subspan(i * input.chunk_bytes, raw.size());
     bool good = false;
@@ -87,13 +87,13 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
         good = found_sizes[i] == raw.size() && std::equal(raw.begin(), raw.end(), room.begin());
         break;
       case kernels::PageFlag::zero:
-        good = found_sizes[i] == 0 && std::all_of(raw.begin(), raw.end(), [](std::uint8_t byte) { return byte == 0; });
+        good = found_sizes[i] == 0 && std::all_of(raw.begin(), raw.end(), [](uint8_t byte) { return byte == 0; });
         break;
       case kernels::PageFlag::refused:
         break;
     }
     if (good) return;
-    for (std::size_t seen = first_bad; i < seen && !first_bad.compare_exchange_weak(seen, i);) {
+    for (size_t seen = first_bad; i < seen && !first_bad.compare_exchange_weak(seen, i);) {
     }
   });
   if (first_bad != count) {
@@ -101,7 +101,7 @@ Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, co
                             first_bad.load(), found_flags[first_bad], found_sizes[first_bad]),
                 input.name);
   }
-  for (const std::uint32_t size : found_sizes) result.stored_bytes += size;
+  for (const uint32_t size : found_sizes) result.stored_bytes += size;
   return result;
 }
 
@@ -111,27 +111,27 @@ Result<Timing> measure_decompression(const driver::ContextPointer& context, cons
   if (!kernel) return tl::unexpected(kernel.error());
   auto session = Session::open(context);
   if (!session) return tl::unexpected(session.error());
-  const std::size_t count = blocks.size();
-  std::vector<std::uint8_t> packed;
-  packed.reserve(std::transform_reduce(blocks.begin(), blocks.end(), std::size_t{0}, std::plus<>(),
+  const size_t count = blocks.size();
+  std::vector<uint8_t> packed;
+  packed.reserve(std::transform_reduce(blocks.begin(), blocks.end(), size_t{0}, std::plus<>(),
                                        [](codec::Bytes block) { return block.size(); }));
-  std::vector<std::uint64_t> block_offsets(count), output_offsets(count);
-  std::vector<std::uint32_t> block_sizes(count), capacities(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  std::vector<uint64_t> block_offsets(count), output_offsets(count);
+  std::vector<uint32_t> block_sizes(count), capacities(count);
+  for (size_t i = 0; i < count; ++i) {
     block_offsets[i] = packed.size();
-    block_sizes[i] = static_cast<std::uint32_t>(blocks[i].size());
+    block_sizes[i] = static_cast<uint32_t>(blocks[i].size());
     output_offsets[i] = i * input.chunk_bytes;
-    capacities[i] = static_cast<std::uint32_t>(input.chunk(i).size());
+    capacities[i] = static_cast<uint32_t>(input.chunk(i).size());
     packed.insert(packed.end(), blocks[i].begin(), blocks[i].end());
   }
-  const std::size_t src = session->upload(packed), src_offsets = session->upload(block_offsets),
-                    src_sizes = session->upload(block_sizes), dst = session->allocate(input.raw.size()),
-                    dst_offsets = session->upload(output_offsets), dst_capacities = session->upload(capacities),
-                    dst_sizes = session->allocate(count * 4), statuses = session->allocate(count * 4);
-  for (const std::size_t output : {dst, dst_sizes, statuses}) session->poison(output);
+  const size_t src = session->upload(packed), src_offsets = session->upload(block_offsets),
+               src_sizes = session->upload(block_sizes), dst = session->allocate(input.raw.size()),
+               dst_offsets = session->upload(output_offsets), dst_capacities = session->upload(capacities),
+               dst_sizes = session->allocate(count * 4), statuses = session->allocate(count * 4);
+  for (const size_t output : {dst, dst_sizes, statuses}) session->poison(output);
   session->wait();
   if (!session->outcome()) return tl::unexpected(session->outcome().error());
-  const auto item_count = static_cast<std::uint32_t>(count);
+  const auto item_count = static_cast<uint32_t>(count);
   const LaunchArgument arguments[] = {
       session->argument(src),       session->argument(src_offsets), session->argument(src_sizes),
       session->argument(dst),       session->argument(dst_offsets), session->argument(dst_capacities),
@@ -143,10 +143,10 @@ Result<Timing> measure_decompression(const driver::ContextPointer& context, cons
     });
   });
   if (!seconds) return seconds;
-  const auto found = session->download<std::uint8_t>(dst, input.raw.size());
-  const auto found_statuses = session->download<std::uint32_t>(statuses, count);
+  const auto found = session->download<uint8_t>(dst, input.raw.size());
+  const auto found_statuses = session->download<uint32_t>(statuses, count);
   if (!session->outcome()) return tl::unexpected(session->outcome().error());
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     if (found_statuses[i] != 0) {
       return fail(
           fmt::format("block {}: {}", i, kernels::status_text(static_cast<kernels::Lz4Status>(found_statuses[i]))),
@@ -158,11 +158,10 @@ Result<Timing> measure_decompression(const driver::ContextPointer& context, cons
   return fail(fmt::format("byte {} of the decoded data is wrong", bad - found.begin()), input.name);
 }
 
-Result<Timing> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
-                            const Repetition& repetition) {
+Result<Timing> measure_copy(const driver::ContextPointer& context, size_t size_bytes, const Repetition& repetition) {
   auto session = Session::open(context);
   if (!session) return tl::unexpected(session.error());
-  const std::size_t from = session->allocate(size_bytes), to = session->allocate(size_bytes);
+  const size_t from = session->allocate(size_bytes), to = session->allocate(size_bytes);
   session->poison(from);
   session->wait();
   if (!session->outcome()) return tl::unexpected(session->outcome().error());

@@ -9,8 +9,8 @@ namespace ptxkit::bench {
 // What the compressor made, back on the host: a block for each chunk that shrank.
 struct GpuEncoded {
   Timing seconds;
-  std::uint64_t stored_bytes = 0;
-  std::vector<std::vector<std::uint8_t>> blocks;  // empty where the flag is not `compressed`
+  uint64_t stored_bytes = 0;
+  std::vector<std::vector<uint8_t>> blocks;  // empty where the flag is not `compressed`
 };
 
 // By one of the compressors; chunks are within its limit. Outputs are poisoned before the measured runs and checked
@@ -24,7 +24,6 @@ Result<Timing> measure_decompression(const driver::ContextPointer& context, cons
                                      const std::vector<codec::Bytes>& blocks, const Repetition& repetition);
 
 // Seconds to copy `size_bytes` within the device's memory.
-Result<Timing> measure_copy(const driver::ContextPointer& context, std::size_t size_bytes,
-                            const Repetition& repetition);
+Result<Timing> measure_copy(const driver::ContextPointer& context, size_t size_bytes, const Repetition& repetition);
 
 }  // namespace ptxkit::bench

@@ -16,29 +16,29 @@ namespace ptxkit::bench {
 // chunk.
 struct Input {
   std::string name;
-  std::vector<std::uint8_t> raw;
-  std::size_t chunk_bytes = 0;
+  std::vector<uint8_t> raw;
+  size_t chunk_bytes = 0;
 
-  std::size_t chunk_count() const { return (raw.size() + chunk_bytes - 1) / chunk_bytes; }
-  codec::Bytes chunk(std::size_t index) const;
+  size_t chunk_count() const { return (raw.size() + chunk_bytes - 1) / chunk_bytes; }
+  codec::Bytes chunk(size_t index) const;
 };
 
 inline constexpr const char* kMixedName = "mixed";
 
 // Several paths become one input named kMixedName: the files one after another, repeated together.
-Result<Input> load_input(const std::vector<std::string>& paths, std::size_t size_bytes);
+Result<Input> load_input(const std::vector<std::string>& paths, size_t size_bytes);
 
 // liblz4's encoding of every chunk, at its default level; always a block, longer than the chunk where it does not
 // compress.
 struct EncodedChunks {
-  std::vector<std::vector<std::uint8_t>> blocks;
+  std::vector<std::vector<uint8_t>> blocks;
   // What storage would need: a chunk counts with at most its raw size.
-  std::uint64_t stored_bytes = 0;
+  uint64_t stored_bytes = 0;
 };
 EncodedChunks encode_with_liblz4(const Input& input, codec::Executor& executor);
 
 // Raw bytes by stored bytes, where `coded` holds each chunk's coded form, empty for what is stored as it is.
-double stored_ratio(const Input& input, std::span<const std::vector<std::uint8_t>> coded);
+double stored_ratio(const Input& input, std::span<const std::vector<uint8_t>> coded);
 
 double median(std::vector<double> values);
 
@@ -65,12 +65,12 @@ Result<Timing> median_wall_seconds(const Repetition& repetition, const std::func
 // One line of a result table.
 struct Row {
   std::string input, what;  // "lz4_decompress (blocks of liblz4)"
-  std::size_t chunk_bytes = 0, raw_bytes = 0;
+  size_t chunk_bytes = 0, raw_bytes = 0;
   double ratio = 0;  // raw / stored; 0 where it means nothing
   Timing seconds;
   double instructions_per_byte = 0;  // PTX, of a warp, by the emulator; 0 where they were not counted
   double gigabytes_per_second() const { return static_cast<double>(raw_bytes) / seconds / 1e9; }
-  std::size_t chunk_count() const { return chunk_bytes == 0 ? 0 : (raw_bytes + chunk_bytes - 1) / chunk_bytes; }
+  size_t chunk_count() const { return chunk_bytes == 0 ? 0 : (raw_bytes + chunk_bytes - 1) / chunk_bytes; }
 };
 
 }  // namespace ptxkit::bench

@@ -12,7 +12,7 @@ namespace {
 using emulator::Address;
 using emulator::Argument;
 
-constexpr std::size_t kSampleBytes = 128u << 10;
+constexpr size_t kSampleBytes = 128u << 10;
 
 // One launch on an emulated device; the first error of many calls.
 class Emulation {
@@ -21,11 +21,11 @@ class Emulation {
   Argument upload(const char* name, const std::vector<T>& values) {
     return place(name, values.size() * sizeof(T), std::as_bytes(std::span(values)));
   }
-  Argument allocate(const char* name, std::size_t size_bytes) { return place(name, size_bytes, {}); }
+  Argument allocate(const char* name, size_t size_bytes) { return place(name, size_bytes, {}); }
 
   // Warp instructions of the launch.
-  Result<std::uint64_t> launch(const kernels::KernelImage& image, const kernels::LaunchShape& shape,
-                               std::uint32_t item_count, std::vector<Argument> arguments) {
+  Result<uint64_t> launch(const kernels::KernelImage& image, const kernels::LaunchShape& shape, uint32_t item_count,
+                          std::vector<Argument> arguments) {
     if (!outcome_) return tl::unexpected(outcome_.error());
     const std::string path = std::string(image.name) + ".ptx";
     const auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
@@ -40,9 +40,9 @@ class Emulation {
   }
 
  private:
-  Argument place(const char* name, std::size_t size_bytes, std::span<const std::byte> content) {
+  Argument place(const char* name, size_t size_bytes, std::span<const std::byte> content) {
     if (!outcome_) return {};
-    const auto address = device_.allocate(std::max<std::size_t>(size_bytes, 1), name);
+    const auto address = device_.allocate(std::max<size_t>(size_bytes, 1), name);
     if (!address) {
       outcome_ = tl::unexpected(address.error());
       return {};
@@ -55,33 +55,32 @@ class Emulation {
   Result<void> outcome_;
 };
 
-std::uint32_t sample_count(const Input& input) {
-  return static_cast<std::uint32_t>(
-      std::min(input.chunk_count(), std::max<std::size_t>(kSampleBytes / input.chunk_bytes, 1)));
+uint32_t sample_count(const Input& input) {
+  return static_cast<uint32_t>(std::min(input.chunk_count(), std::max<size_t>(kSampleBytes / input.chunk_bytes, 1)));
 }
 
-double per_byte(std::uint64_t instructions, const std::vector<std::uint32_t>& sizes) {
+double per_byte(uint64_t instructions, const std::vector<uint32_t>& sizes) {
   return static_cast<double>(instructions) /
-         static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+         static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}));
 }
 
 }  // namespace
 
 Result<double> compressor_instructions(const kernels::KernelImage& image, const Input& input) {
-  const std::uint32_t count = sample_count(input);
-  std::vector<std::uint32_t> sizes;
-  std::vector<std::uint8_t> src(count * input.chunk_bytes);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  const uint32_t count = sample_count(input);
+  std::vector<uint32_t> sizes;
+  std::vector<uint8_t> src(count * input.chunk_bytes);
+  for (uint32_t i = 0; i < count; ++i) {
     const codec::Bytes raw = input.chunk(i);
-    std::copy(raw.begin(), raw.end(), src.begin() + static_cast<std::ptrdiff_t>(i * input.chunk_bytes));
-    sizes.push_back(static_cast<std::uint32_t>(raw.size()));
+    std::copy(raw.begin(), raw.end(), src.begin() + static_cast<ptrdiff_t>(i * input.chunk_bytes));
+    sizes.push_back(static_cast<uint32_t>(raw.size()));
   }
-  const auto stride = Argument::of(static_cast<std::uint32_t>(input.chunk_bytes / kernels::kStrideUnitBytes));
+  const auto stride = Argument::of(static_cast<uint32_t>(input.chunk_bytes / kernels::kStrideUnitBytes));
   Emulation emulation;
   std::vector<Argument> arguments{emulation.upload("src", src),
                                   emulation.upload("src_sizes", sizes),
                                   emulation.allocate("dst", src.size()),
-                                  emulation.allocate("dst_sizes", count * sizeof(std::uint32_t)),
+                                  emulation.allocate("dst_sizes", count * sizeof(uint32_t)),
                                   emulation.allocate("flags", count),
                                   stride,
                                   stride};
@@ -94,15 +93,15 @@ Result<double> compressor_instructions(const kernels::KernelImage& image, const 
 
 Result<double> decompressor_instructions(const kernels::KernelImage& image, const Input& input,
                                          const std::vector<codec::Bytes>& blocks) {
-  const std::uint32_t count = sample_count(input);
-  std::vector<std::uint8_t> src;
-  std::vector<std::uint64_t> src_offsets, dst_offsets;
-  std::vector<std::uint32_t> src_sizes, capacities;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  const uint32_t count = sample_count(input);
+  std::vector<uint8_t> src;
+  std::vector<uint64_t> src_offsets, dst_offsets;
+  std::vector<uint32_t> src_sizes, capacities;
+  for (uint32_t i = 0; i < count; ++i) {
     src_offsets.push_back(src.size());
-    src_sizes.push_back(static_cast<std::uint32_t>(blocks[i].size()));
+    src_sizes.push_back(static_cast<uint32_t>(blocks[i].size()));
     dst_offsets.push_back(i * input.chunk_bytes);
-    capacities.push_back(static_cast<std::uint32_t>(input.chunk(i).size()));
+    capacities.push_back(static_cast<uint32_t>(input.chunk(i).size()));
     src.insert(src.end(), blocks[i].begin(), blocks[i].end());
   }
   Emulation emulation;
@@ -112,8 +111,8 @@ Result<double> decompressor_instructions(const kernels::KernelImage& image, cons
                                   emulation.allocate("dst", count * input.chunk_bytes),
                                   emulation.upload("dst_offsets", dst_offsets),
                                   emulation.upload("dst_capacities", capacities),
-                                  emulation.allocate("dst_sizes", count * sizeof(std::uint32_t)),
-                                  emulation.allocate("statuses", count * sizeof(std::uint32_t))};
+                                  emulation.allocate("dst_sizes", count * sizeof(uint32_t)),
+                                  emulation.allocate("statuses", count * sizeof(uint32_t))};
   const auto instructions = emulation.launch(image, kernels::kLz4DecompressShape, count, std::move(arguments));
   if (!instructions) return tl::unexpected(instructions.error());
   return per_byte(*instructions, capacities);

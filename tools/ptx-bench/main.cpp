@@ -44,7 +44,7 @@ void print_table(const Measurements& all) {
   if (!all.cpu.empty()) fmt::print("cpu: {}\n", all.cpu);
   constexpr const char* kLine = "{:<20} {:<34} {:>7} {:>8} {:>8} {:>10} {:>7} {:>7} {:>7}\n";
   fmt::print(fmt::runtime(kLine), "input", "what", "chunk", "chunks", "ratio", "GB/s", "spread", "memory", "issue");
-  std::map<std::tuple<std::string, std::size_t, std::size_t>, std::vector<const Row*>> groups;
+  std::map<std::tuple<std::string, size_t, size_t>, std::vector<const Row*>> groups;
   for (const Row& row : all.rows) {
     fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, row.chunk_count(), ratio_text(row),
                rate_text(row), share_text(spread(row)), share_text(memory_share(all, row)),

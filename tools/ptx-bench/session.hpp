@@ -14,11 +14,11 @@
 
 namespace ptxkit::bench {
 
-inline constexpr std::uint8_t kPoison = 0xa5;
+inline constexpr uint8_t kPoison = 0xa5;
 
 template <class T>
-std::span<const std::uint8_t> bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)};
+std::span<const uint8_t> bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
 }
 
 // A stream with device memory, and the first error of many calls: a measurement that failed anywhere is no measurement.
@@ -34,9 +34,9 @@ class Session {
   }
 
   // Index of a new buffer.
-  std::size_t allocate(std::size_t size_bytes) {
+  size_t allocate(size_t size_bytes) {
     if (outcome_) {
-      auto memory = driver::DeviceMemory::allocate(context_, std::max<std::size_t>(size_bytes, 1));
+      auto memory = driver::DeviceMemory::allocate(context_, std::max<size_t>(size_bytes, 1));
       if (memory) {
         memories_.push_back(std::move(*memory));
       } else {
@@ -46,25 +46,25 @@ class Session {
     return memories_.size() - 1;
   }
   template <class T>
-  std::size_t upload(const std::vector<T>& values) {
-    const std::size_t index = allocate(values.size() * sizeof(T));
+  size_t upload(const std::vector<T>& values) {
+    const size_t index = allocate(values.size() * sizeof(T));
     then([&] { return memories_[index].upload(bytes_of(values), stream_); });
     return index;
   }
-  void poison(std::size_t index) {
+  void poison(size_t index) {
     then([&] { return memories_[index].fill(kPoison, stream_); });
   }
   template <class T>
-  std::vector<T> download(std::size_t index, std::size_t count) {
+  std::vector<T> download(size_t index, size_t count) {
     std::vector<T> values(count);
     then([&] {
-      return memories_[index].download({reinterpret_cast<std::uint8_t*>(values.data()), count * sizeof(T)}, stream_);
+      return memories_[index].download({reinterpret_cast<uint8_t*>(values.data()), count * sizeof(T)}, stream_);
     });
     wait();
     return values;
   }
-  driver::LaunchArgument argument(std::size_t index) const {
-    return outcome_ ? driver::LaunchArgument::of(memories_[index].as<std::uint8_t>()) : driver::LaunchArgument{};
+  driver::LaunchArgument argument(size_t index) const {
+    return outcome_ ? driver::LaunchArgument::of(memories_[index].as<uint8_t>()) : driver::LaunchArgument{};
   }
   void wait() {
     then([&] { return stream_.wait(); });
@@ -79,7 +79,7 @@ class Session {
     if (!outcome_) return tl::unexpected(outcome_.error());
     return end_.seconds_since(begin_);
   }
-  const driver::DeviceMemory& memory(std::size_t index) const { return memories_[index]; }
+  const driver::DeviceMemory& memory(size_t index) const { return memories_[index]; }
   const Result<void>& outcome() const { return outcome_; }
 
  private:

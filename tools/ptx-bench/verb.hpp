@@ -12,17 +12,17 @@ namespace ptxkit::bench {
 
 struct Settings {
   std::vector<std::string> files;
-  std::vector<std::size_t> chunk_bytes = {4096, 65536};
-  std::size_t size_bytes = std::size_t{1} << 30;
+  std::vector<size_t> chunk_bytes = {4096, 65536};
+  size_t size_bytes = size_t{1} << 30;
   Repetition repetition;
   int device = 0;
   bool cpu_only = false;
-  std::vector<std::size_t> batches;  // of lz4: numbers of chunks, of the smallest size, measured besides
-  bool mixed = false;                // besides each file alone: all of them as one input
-  std::string only;                  // of `transforms` and `blocks`: a prefix of their names
+  std::vector<size_t> batches;  // of lz4: numbers of chunks, of the smallest size, measured besides
+  bool mixed = false;           // besides each file alone: all of them as one input
+  std::string only;             // of `transforms` and `blocks`: a prefix of their names
   // Of pcie and chain; 0: what suits.
   unsigned queue_count = 0;
-  std::size_t slice_bytes = 0;
+  size_t slice_bytes = 0;
   std::string json_path;
 
   // The files of each input, for load_input.

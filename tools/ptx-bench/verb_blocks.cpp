@@ -64,16 +64,16 @@ class Run {
 
   Result<void> on_the_cpu() {
     auto done = measure("cpu", "compress", [&]() -> Result<void> {
-      executor_.for_each(coded_.size(), [&](std::size_t i, unsigned) {
+      executor_.for_each(coded_.size(), [&](size_t i, unsigned) {
         coded_[i] = codec::encode_block(codec_, input_.chunk(i), search_);
       });
       return {};
     });
     if (!done) return done;
     std::atomic<bool> good{true};
-    std::fill(decoded_.begin(), decoded_.end(), std::uint8_t{0});
+    std::fill(decoded_.begin(), decoded_.end(), uint8_t{0});
     done = measure("cpu", "decompress", [&]() -> Result<void> {
-      executor_.for_each(coded_.size(), [&](std::size_t i, unsigned) {
+      executor_.for_each(coded_.size(), [&](size_t i, unsigned) {
         if (!coded_[i].empty() && !codec::decode_block(codec_, coded_[i], room(i))) good = false;
       });
       return {};
@@ -85,26 +85,26 @@ class Run {
   // After on_the_cpu().
   Result<void> on_the_gpu(BlockKernels& kernels) {
     std::vector<BlockToEncode> blocks;
-    for (std::size_t i = 0; i < coded_.size(); ++i) blocks.push_back({input_.chunk(i)});
+    for (size_t i = 0; i < coded_.size(); ++i) blocks.push_back({input_.chunk(i)});
     auto done = measure("gpu", "compress", [&] { return kernels.encode(codec_, blocks, search_); });
     if (!done) return done;
-    for (std::size_t i = 0; i < coded_.size(); ++i) {
+    for (size_t i = 0; i < coded_.size(); ++i) {
       if (blocks[i].coded != coded_[i]) {
         return fail(fmt::format("gpu {}: block {} differs from the CPU's", name_, i), input_.name);
       }
     }
     std::vector<BlockToDecode> to_decode;
-    for (std::size_t i = 0; i < coded_.size(); ++i) {
+    for (size_t i = 0; i < coded_.size(); ++i) {
       if (!coded_[i].empty()) to_decode.push_back({coded_[i], room(i)});
     }
-    std::fill(decoded_.begin(), decoded_.end(), std::uint8_t{0});
+    std::fill(decoded_.begin(), decoded_.end(), uint8_t{0});
     done = measure("gpu", "decompress", [&] { return kernels.decode(codec_, to_decode); });
     if (!done) return done;
     return expect_input("gpu");
   }
 
  private:
-  codec::MutableBytes room(std::size_t i) {
+  codec::MutableBytes room(size_t i) {
     return codec::MutableBytes(decoded_).subspan(i * input_.chunk_bytes, input_.chunk(i).size());
   }
 
@@ -119,7 +119,7 @@ class Run {
 
   // Blocks that are stored as they are have not been decoded.
   Result<void> expect_input(const char* where) {
-    for (std::size_t i = 0; i < coded_.size(); ++i) {
+    for (size_t i = 0; i < coded_.size(); ++i) {
       if (!coded_[i].empty() && !std::ranges::equal(room(i), input_.chunk(i))) {
         return fail(fmt::format("{} {}: block {} is decoded to other bytes", where, name_, i), input_.name);
       }
@@ -134,8 +134,8 @@ class Run {
   const Settings& settings_;
   codec::Executor& executor_;
   std::vector<Row>& rows_;
-  std::vector<std::vector<std::uint8_t>> coded_;  // by the CPU
-  std::vector<std::uint8_t> decoded_;
+  std::vector<std::vector<uint8_t>> coded_;  // by the CPU
+  std::vector<uint8_t> decoded_;
 };
 
 }  // namespace
@@ -156,7 +156,7 @@ Result<Measurements> run_blocks(const Settings& settings) {
     if (!input) return tl::unexpected(input.error());
     for (const Codec& codec : all_codecs()) {
       if (!settings.only.empty() && !codec.label.starts_with(settings.only)) continue;
-      input->chunk_bytes = std::size_t{1} << format::row_of(codec.codec).block_bits;
+      input->chunk_bytes = size_t{1} << format::row_of(codec.codec).block_bits;
       Run run(codec, *input, settings, executor, all.rows);
       auto done = run.on_the_cpu();
       if (done && kernels) done = run.on_the_gpu(*kernels);

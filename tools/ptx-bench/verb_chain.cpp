@@ -42,28 +42,28 @@ class SplitEncoder {
       : machine_(std::move(machine)), executor_(executor) {}
 
   Result<void> encode(std::span<BlockToEncode> blocks) {
-    for (std::size_t begin = 0; begin < blocks.size(); begin += machine_->queue_count()) {
-      const auto group = blocks.subspan(begin, std::min<std::size_t>(machine_->queue_count(), blocks.size() - begin));
+    for (size_t begin = 0; begin < blocks.size(); begin += machine_->queue_count()) {
+      const auto group = blocks.subspan(begin, std::min<size_t>(machine_->queue_count(), blocks.size() - begin));
       for (unsigned queue = 0; queue < group.size(); ++queue) {
         if (auto done = submit(queue, group[queue].raw); !done) return done;
       }
       for (unsigned queue = 0; queue < group.size(); ++queue) {
         if (auto done = machine_->wait(queue); !done) return done;
       }
-      executor_.for_each(group.size(), [&](std::size_t i, unsigned) { code(static_cast<unsigned>(i), group[i]); });
+      executor_.for_each(group.size(), [&](size_t i, unsigned) { code(static_cast<unsigned>(i), group[i]); });
     }
     return {};
   }
 
  private:
-  enum Regions : std::size_t { kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes };
+  enum Regions : size_t { kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes };
   static constexpr codec::RegionName kRegions[] = {
       {"raw"},          {"raw size"}, {"matches", true},        {"resolved matches", true},
       {"counts", true}, {"lz block"}, {"stream offsets", true}, {"stream sizes", true}};
 
   Result<void> submit(unsigned queue, Bytes raw) {
     using namespace kernels;
-    const auto size = static_cast<std::uint32_t>(raw.size());
+    const auto size = static_cast<uint32_t>(raw.size());
     const std::vector<codec::KernelCall> calls = codec::lz_block_calls(
         codec::MatchSearch::chains, {kRaw, kRawSize, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, 1,
         (size + 15) / 16 * 16, 0);
@@ -72,7 +72,7 @@ class SplitEncoder {
     if (auto arranged = machine_->arrange(queue, *regions); !arranged) return arranged;
     std::copy(raw.begin(), raw.end(), machine_->host(queue, kRaw).begin());
     std::memcpy(machine_->host(queue, kRawSize).data(), &size, sizeof size);
-    for (const std::size_t region : {kRaw, kRawSize}) {
+    for (const size_t region : {kRaw, kRawSize}) {
       if (auto copied = machine_->upload(queue, region); !copied) return copied;
     }
     for (const codec::KernelCall& call : calls) {
@@ -85,8 +85,8 @@ class SplitEncoder {
   void code(unsigned queue, BlockToEncode& block) {
     const Bytes lz = machine_->host(queue, kLz);
     block.coded.assign(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
-    std::size_t at = kernels::kLzBlockHeaderBytes;
-    for (const std::size_t size : codec::lz_stream_sizes(lz.data())) {
+    size_t at = kernels::kLzBlockHeaderBytes;
+    for (const size_t size : codec::lz_stream_sizes(lz.data())) {
       codec::append_stream(block.coded, lz.subspan(at, size),
                            [](Bytes raw, codec::MutableBytes room) { return cpu::rans_warp_encode(raw, room, {}); });
       at += size;
@@ -114,19 +114,18 @@ Result<Measurements> run_chain(const Settings& settings) {
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
     if (!input) return tl::unexpected(input.error());
-    input->chunk_bytes = std::size_t{1} << format::row_of(PtzCodec::lzr).block_bits;
-    std::vector<std::vector<std::uint8_t>> expected(input->chunk_count());
-    executor.for_each(expected.size(), [&](std::size_t i, unsigned) {
-      expected[i] = codec::encode_block(PtzCodec::lzr, input->chunk(i));
-    });
+    input->chunk_bytes = size_t{1} << format::row_of(PtzCodec::lzr).block_bits;
+    std::vector<std::vector<uint8_t>> expected(input->chunk_count());
+    executor.for_each(expected.size(),
+                      [&](size_t i, unsigned) { expected[i] = codec::encode_block(PtzCodec::lzr, input->chunk(i)); });
     std::vector<BlockToEncode> blocks;
-    for (std::size_t i = 0; i < expected.size(); ++i) blocks.push_back({input->chunk(i)});
+    for (size_t i = 0; i < expected.size(); ++i) blocks.push_back({input->chunk(i)});
     double seconds[2];
     const auto measure = [&](double& into, const auto& encode) -> Result<void> {
       const auto median = median_wall_seconds(settings.repetition, encode);
       if (!median) return tl::unexpected(median.error());
       into = *median;
-      for (std::size_t i = 0; i < expected.size(); ++i) {
+      for (size_t i = 0; i < expected.size(); ++i) {
         if (blocks[i].coded != expected[i]) return fail(fmt::format("block {} differs from the CPU's", i), input->name);
       }
       return {};

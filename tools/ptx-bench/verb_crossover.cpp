@@ -28,13 +28,13 @@ using codec::Backend;
 using codec::Encoder;
 using codec::Work;
 
-constexpr std::uint64_t kLeastBytes = 4096, kStep = 4;
+constexpr uint64_t kLeastBytes = 4096, kStep = 4;
 // Of a length: as many rounds as --runs at least, and more while they are short. Fewer where they take so long, and no
 // round that does not count: five, or two where one side takes more than twice as long as the other.
 constexpr double kShortSeconds = 0.3, kLongSeconds = 4;
 constexpr unsigned kFewestRuns = 5, kFewestRunsFarApart = 2, kMostRuns = 999;
 constexpr unsigned kRunsOfMixed = 3, kRunsOfLongMixed = 1;
-constexpr std::uint64_t kLongBytes = 1u << 30;
+constexpr uint64_t kLongBytes = 1u << 30;
 constexpr const char* kFilePrefix = "file ";
 
 std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Executor& copies) {
@@ -52,7 +52,7 @@ std::vector<codec::BackendRequest> requests(const Settings& settings, codec::Exe
 struct Stream {
   std::string name;
   Work work;
-  std::uint64_t raw_bytes;
+  uint64_t raw_bytes;
   std::optional<codec::Effort> effort;  // of what is compressed, whatever encoder is usual
   std::function<Result<codec::TimedStream>(Backend&)> run_on;
 };
@@ -77,7 +77,7 @@ class Comparison {
     std::array<Timing, kTurns> timings;
     std::transform(seconds.begin(), seconds.end(), timings.begin(), timing_of);
     const auto add_row = [&](std::string what, const Timing& timing) {
-      all_.rows.push_back({stream.name, std::move(what), 0, static_cast<std::size_t>(stream.raw_bytes), 0, timing});
+      all_.rows.push_back({stream.name, std::move(what), 0, static_cast<size_t>(stream.raw_bytes), 0, timing});
     };
     const double cpu = timings[kCpu], gpu = timings[kGpu], better = std::min(cpu, gpu);
     add_row("cpu", timings[kCpu]);
@@ -124,12 +124,12 @@ class Comparison {
   }
 
  private:
-  enum Turn : std::size_t { kCpu, kGpu, kAuto, kAgain, kTurns };
+  enum Turn : size_t { kCpu, kGpu, kAuto, kAgain, kTurns };
   struct InTurn {
     std::array<std::vector<double>, kTurns> seconds;
     Turn again;
     std::vector<double> of_chosen;  // of each round, what the side took that auto chose in it
-    std::size_t on_gpu_count;       // of auto's
+    size_t on_gpu_count;            // of auto's
   };
 
   static double mean(const std::vector<double>& all) {
@@ -167,7 +167,7 @@ class Comparison {
         }
         continue;
       }
-      for (std::size_t turn = 0; turn < kTurns; ++turn) all.seconds[turn].push_back(seconds[turn]);
+      for (size_t turn = 0; turn < kTurns; ++turn) all.seconds[turn].push_back(seconds[turn]);
       all.of_chosen.push_back(seconds[took_gpu ? kGpu : kCpu]);
       all.on_gpu_count += took_gpu;
       ++run;
@@ -223,8 +223,8 @@ Result<Measurements> run_crossover(const Settings& settings) {
   for (const Task task : {Task{Work::compress, "compress", {}},
                           Task{Work::compress_reproducible, "compress, reproducible", Encoder::reproducible},
                           Task{Work::decompress, "decompress", {}}}) {
-    for (std::uint64_t bytes = kLeastBytes; bytes <= settings.size_bytes; bytes *= kStep) {
-      std::vector<std::uint8_t> frame;
+    for (uint64_t bytes = kLeastBytes; bytes <= settings.size_bytes; bytes *= kStep) {
+      std::vector<uint8_t> frame;
       if (task.work == Work::decompress) {
         auto made = codec::compress_sample(*cpu, bytes);
         if (!made) return tl::unexpected(made.error());
@@ -245,7 +245,7 @@ Result<Measurements> run_crossover(const Settings& settings) {
   for (const std::string& path : settings.files) {
     const auto content = read_file(path);
     if (!content) return tl::unexpected(content.error());
-    const codec::Bytes raw(reinterpret_cast<const std::uint8_t*>(content->data()), content->size());
+    const codec::Bytes raw(reinterpret_cast<const uint8_t*>(content->data()), content->size());
     const auto run_on = [&](Backend& backend) {
       format::MemorySource source(raw, path);
       return codec::time_compression(backend, {}, source, raw.size());

@@ -34,14 +34,14 @@ class CpuRows {
 
  private:
   Result<void> measure_lz4(const Input& input, const EncodedChunks& encoded, std::vector<Row>& rows) {
-    const std::size_t count = input.chunk_count();
-    std::vector<std::uint8_t> output(input.raw.size());
-    const auto room = [&](std::size_t i) {
+    const size_t count = input.chunk_count();
+    std::vector<uint8_t> output(input.raw.size());
+    const auto room = [&](size_t i) {
       return codec::MutableBytes(output).subspan(i * input.chunk_bytes, input.chunk(i).size());
     };
     std::vector<codec::CompressItem> compress(count);
     std::vector<codec::DecompressItem> decompress(count);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       compress[i].raw = input.chunk(i);
       decompress[i].block = encoded.blocks[i];
       compress[i].output = decompress[i].output = room(i);
@@ -49,7 +49,7 @@ class CpuRows {
     const auto compress_seconds =
         median_wall_seconds(repetition_, [&] { return backend_->compress(compress, codec::Encoder::fast); });
     if (!compress_seconds) return tl::unexpected(compress_seconds.error());
-    std::uint64_t stored_bytes = 0;
+    uint64_t stored_bytes = 0;
     for (const auto& item : compress) stored_bytes += item.compressed_bytes;
     const auto decompress_seconds = median_wall_seconds(repetition_, [&] { return backend_->decompress(decompress); });
     if (!decompress_seconds) return tl::unexpected(decompress_seconds.error());
@@ -63,29 +63,29 @@ class CpuRows {
   }
 
   Result<void> measure_zstd(const Input& input, std::vector<Row>& rows) {
-    std::vector<std::vector<std::uint8_t>> blocks(input.chunk_count());
-    std::vector<std::uint8_t> output(input.raw.size());
+    std::vector<std::vector<uint8_t>> blocks(input.chunk_count());
+    std::vector<uint8_t> output(input.raw.size());
     std::atomic<bool> failed{false};
     std::vector<ZstdContexts> contexts(executor_.thread_count());
     const auto compress_seconds = median_wall_seconds(repetition_, [&]() -> Result<void> {
-      executor_.for_each(blocks.size(), [&](std::size_t i, unsigned worker) {
+      executor_.for_each(blocks.size(), [&](size_t i, unsigned worker) {
         const codec::Bytes raw = input.chunk(i);
         blocks[i].resize(ZSTD_compressBound(raw.size()));
-        const std::size_t size = ZSTD_compressCCtx(contexts[worker].compress.get(), blocks[i].data(), blocks[i].size(),
-                                                   raw.data(), raw.size(), 1);
+        const size_t size = ZSTD_compressCCtx(contexts[worker].compress.get(), blocks[i].data(), blocks[i].size(),
+                                              raw.data(), raw.size(), 1);
         if (ZSTD_isError(size)) failed = true;
         if (!ZSTD_isError(size)) blocks[i].resize(size);
       });
       return failed ? fail("zstd does not compress", input.name) : Result<void>();
     });
     if (!compress_seconds) return tl::unexpected(compress_seconds.error());
-    std::uint64_t stored_bytes = 0;
-    for (std::size_t i = 0; i < blocks.size(); ++i) stored_bytes += std::min(blocks[i].size(), input.chunk(i).size());
+    uint64_t stored_bytes = 0;
+    for (size_t i = 0; i < blocks.size(); ++i) stored_bytes += std::min(blocks[i].size(), input.chunk(i).size());
     const auto decompress_seconds = median_wall_seconds(repetition_, [&]() -> Result<void> {
-      executor_.for_each(blocks.size(), [&](std::size_t i, unsigned worker) {
-        const std::size_t size = input.chunk(i).size();
-        const std::size_t found = ZSTD_decompressDCtx(contexts[worker].decompress.get(), &output[i * input.chunk_bytes],
-                                                      size, blocks[i].data(), blocks[i].size());
+      executor_.for_each(blocks.size(), [&](size_t i, unsigned worker) {
+        const size_t size = input.chunk(i).size();
+        const size_t found = ZSTD_decompressDCtx(contexts[worker].decompress.get(), &output[i * input.chunk_bytes],
+                                                 size, blocks[i].data(), blocks[i].size());
         if (found != size) failed = true;
       });
       return failed ? fail("zstd does not decompress", input.name) : Result<void>();
@@ -109,14 +109,13 @@ class CpuRows {
   Repetition repetition_;
 };
 
-constexpr std::size_t kCpuBytes = std::size_t{256} << 20;  // more than caches hold, and 1 GiB takes minutes
-constexpr std::size_t kSmallBatch = 10000;                 // chunks
+constexpr size_t kCpuBytes = size_t{256} << 20;  // more than caches hold, and 1 GiB takes minutes
+constexpr size_t kSmallBatch = 10000;            // chunks
 
-Input first_bytes(const Input& input, std::size_t size_bytes) {
+Input first_bytes(const Input& input, size_t size_bytes) {
   const auto begin = input.raw.begin();
-  return {input.name,
-          {begin, begin + static_cast<std::ptrdiff_t>(std::min(size_bytes, input.raw.size()))},
-          input.chunk_bytes};
+  return {
+      input.name, {begin, begin + static_cast<ptrdiff_t>(std::min(size_bytes, input.raw.size()))}, input.chunk_bytes};
 }
 
 // The compressors of an input's chunks, the one that is for them first.
@@ -147,7 +146,7 @@ Result<void> measure_gpu(const driver::ContextPointer& context, const Input& inp
   const auto names = compressors_of(input);
   const auto compressed = measure_compressor(context, input, names[0], executor, repetition, rows);
   if (!compressed) return tl::unexpected(compressed.error());
-  for (std::size_t i = 1; i < names.size(); ++i) {
+  for (size_t i = 1; i < names.size(); ++i) {
     auto done = measure_compressor(context, input, names[i], executor, repetition, rows);
     if (!done) return tl::unexpected(done.error());
   }
@@ -155,7 +154,7 @@ Result<void> measure_gpu(const driver::ContextPointer& context, const Input& inp
   if (!decompressor) return tl::unexpected(decompressor.error());
   // A chunk that the compressor stored or dropped has no block of its own: liblz4's stands in.
   std::vector<codec::Bytes> own(input.chunk_count()), theirs(input.chunk_count());
-  for (std::size_t i = 0; i < own.size(); ++i) {
+  for (size_t i = 0; i < own.size(); ++i) {
     theirs[i] = encoded.blocks[i];
     own[i] = compressed->blocks[i].empty() ? theirs[i] : codec::Bytes(compressed->blocks[i]);
   }
@@ -196,7 +195,7 @@ Result<Measurements> run_lz4(const Settings& settings) {
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
     if (!input) return tl::unexpected(input.error());
-    for (const std::size_t chunk_bytes : settings.chunk_bytes) {
+    for (const size_t chunk_bytes : settings.chunk_bytes) {
       input->chunk_bytes = chunk_bytes;
       const EncodedChunks encoded = encode_with_liblz4(*input, executor);
       if (context) {
@@ -210,7 +209,7 @@ Result<Measurements> run_lz4(const Settings& settings) {
       }
     }
     input->chunk_bytes = *std::min_element(settings.chunk_bytes.begin(), settings.chunk_bytes.end());
-    for (const std::size_t batch : settings.batches) {
+    for (const size_t batch : settings.batches) {
       if (!context || batch > input->chunk_count()) continue;
       const Input part = first_bytes(*input, batch * input->chunk_bytes);
       if (auto done =

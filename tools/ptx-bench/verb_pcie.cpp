@@ -30,8 +30,8 @@ struct Copies {
   std::vector<double> half_rows;      // of each chunk size: the first half of each chunk, down
 };
 
-Result<Copies> measure_copies(const driver::ContextPointer& context, std::size_t size_bytes,
-                              const std::vector<std::size_t>& chunk_bytes, const Repetition& repetition) {
+Result<Copies> measure_copies(const driver::ContextPointer& context, size_t size_bytes,
+                              const std::vector<size_t>& chunk_bytes, const Repetition& repetition) {
   auto up = driver::Stream::create(context), down = driver::Stream::create(context);
   auto device_up = driver::DeviceMemory::allocate(context, size_bytes),
        device_down = driver::DeviceMemory::allocate(context, size_bytes);
@@ -65,7 +65,7 @@ Result<Copies> measure_copies(const driver::ContextPointer& context, std::size_t
     if (!seconds) return tl::unexpected(seconds.error());
     *into = *seconds;
   }
-  for (const std::size_t chunk : chunk_bytes) {
+  for (const size_t chunk : chunk_bytes) {
     auto seconds = median_wall_seconds(repetition, [&]() -> Result<void> {
       auto done = device_down->download_rows(host_down->bytes(), {0, chunk, chunk / 2, size_bytes / chunk}, *down);
       return done ? down->wait() : done;
@@ -108,7 +108,7 @@ class HostToHost {
       if (item.status != codec::ItemStatus::ok) return fail("an item failed", input_->name);
       stored_bytes += item.compressed_bytes;
       if (item.flag != codec::ChunkFlag::compressed) continue;
-      const std::size_t offset = static_cast<std::size_t>(item.raw.data() - raw_.bytes().data());
+      const size_t offset = static_cast<size_t>(item.raw.data() - raw_.bytes().data());
       codec::DecompressItem back;
       back.block = item.output.first(item.compressed_bytes);
       back.output = unpacked_.bytes().subspan(offset, item.raw.size());
@@ -119,7 +119,7 @@ class HostToHost {
   }
   Result<void> check() const {
     for (const codec::DecompressItem& item : decompress_) {
-      const std::size_t offset = static_cast<std::size_t>(item.output.data() - unpacked_.bytes().data());
+      const size_t offset = static_cast<size_t>(item.output.data() - unpacked_.bytes().data());
       if (item.status != codec::ItemStatus::ok || item.raw_bytes != item.output.size() ||
           std::memcmp(item.output.data(), input_->raw.data() + offset, item.raw_bytes) != 0) {
         return fail(fmt::format("the block of the bytes from {} does not decode to them", offset), input_->name);
@@ -128,7 +128,7 @@ class HostToHost {
     return {};
   }
 
-  std::uint64_t stored_bytes = 0, decoded_bytes = 0;
+  uint64_t stored_bytes = 0, decoded_bytes = 0;
 
  private:
   HostToHost(Backend& backend, const Input& input, codec::HostMemory raw, codec::HostMemory packed,
@@ -139,21 +139,21 @@ class HostToHost {
         packed_(std::move(packed)),
         unpacked_(std::move(unpacked)) {
     std::memcpy(raw_.bytes().data(), input.raw.data(), input.raw.size());
-    for (std::size_t begin = 0; begin < input.raw.size(); begin += input.chunk_bytes) {
-      const std::size_t size = std::min(input.chunk_bytes, input.raw.size() - begin);
+    for (size_t begin = 0; begin < input.raw.size(); begin += input.chunk_bytes) {
+      const size_t size = std::min(input.chunk_bytes, input.raw.size() - begin);
       codec::CompressItem item;
       item.raw = raw_.bytes().subspan(begin, size);
       item.output = packed_.bytes().subspan(begin, size);
       compress_.push_back(item);
     }
-    batch_items_ = std::max<std::size_t>(1, backend.preferred_batch_bytes(input.chunk_bytes) / input.chunk_bytes);
+    batch_items_ = std::max<size_t>(1, backend.preferred_batch_bytes(input.chunk_bytes) / input.chunk_bytes);
   }
 
   template <class Item, class Begin>
   Result<double> in_batches(std::vector<Item>& items, Begin begin_batch) {
     const auto begin = Clock::now();
-    std::unique_ptr<codec::BegunBatch> before;
-    for (std::size_t first = 0; first < items.size(); first += batch_items_) {
+    std::unique_ptr<codec::PendingBatch> before;
+    for (size_t first = 0; first < items.size(); first += batch_items_) {
       auto begun = begin_batch(std::span(items).subspan(first, std::min(batch_items_, items.size() - first)));
       if (before) {
         if (auto done = before->finish(); !done) return tl::unexpected(done.error());
@@ -171,7 +171,7 @@ class HostToHost {
   codec::HostMemory raw_, packed_, unpacked_;
   std::vector<codec::CompressItem> compress_;
   std::vector<codec::DecompressItem> decompress_;
-  std::size_t batch_items_ = 1;
+  size_t batch_items_ = 1;
 };
 
 Result<std::unique_ptr<Backend>> cuda_backend(const Settings& settings, codec::Executor& executor) {
@@ -195,7 +195,7 @@ Result<Measurements> run_pcie(const Settings& settings) {
     auto backend = cuda_backend(settings, executor);
     if (!backend) return tl::unexpected(backend.error());
     const double opened = seconds_since(begin);
-    std::vector<std::uint8_t> raw(kernels::kMaxChunkBytes, 1), packed(raw.size());
+    std::vector<uint8_t> raw(kernels::kMaxChunkBytes, 1), packed(raw.size());
     codec::CompressItem item;
     item.raw = raw;
     item.output = packed;
@@ -209,13 +209,13 @@ Result<Measurements> run_pcie(const Settings& settings) {
   const auto context = open_device(settings.device);
   if (!context) return tl::unexpected(context.error());
   all.device = (*context)->info().name;
-  const std::size_t size = settings.size_bytes;
+  const size_t size = settings.size_bytes;
   const auto copies = measure_copies(*context, size, settings.chunk_bytes, settings.repetition);
   if (!copies) return tl::unexpected(copies.error());
   all.rows.push_back({"-", "copy up", 0, size, 0, copies->up});
   all.rows.push_back({"-", "copy down", 0, size, 0, copies->down});
   all.rows.push_back({"-", "both at once, each way", 0, size, 0, copies->both});
-  for (std::size_t i = 0; i < settings.chunk_bytes.size(); ++i) {
+  for (size_t i = 0; i < settings.chunk_bytes.size(); ++i) {
     all.rows.push_back({"-", "half of each chunk down", settings.chunk_bytes[i], size / 2, 0, copies->half_rows[i]});
   }
   const double up = static_cast<double>(size) / copies->up, down = static_cast<double>(size) / copies->down;
@@ -223,7 +223,7 @@ Result<Measurements> run_pcie(const Settings& settings) {
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, size);
     if (!input) return tl::unexpected(input.error());
-    for (const std::size_t chunk_bytes : settings.chunk_bytes) {
+    for (const size_t chunk_bytes : settings.chunk_bytes) {
       input->chunk_bytes = chunk_bytes;
       const auto on_device = measure_compression(
           *context, *input,
@@ -244,7 +244,7 @@ Result<Measurements> run_pcie(const Settings& settings) {
       const double copied_down = raw_bytes / ratio / down;
       const double in_turn = raw_bytes / up + on_device->seconds + copied_down;
       const double overlapped = std::max({raw_bytes / up, on_device->seconds.median, copied_down});
-      const auto row = [&](const char* what, std::size_t bytes, double seconds) {
+      const auto row = [&](const char* what, size_t bytes, double seconds) {
         all.rows.push_back({input->name, what, chunk_bytes, bytes, ratio, seconds});
       };
       row("kernel on the device", size, on_device->seconds);

@@ -24,14 +24,14 @@ using kernels::StreamStatus;
 using kernels::TransformOutcome;
 
 // What the CPU codes and decodes, and what the device decodes where no single kernel encodes.
-constexpr std::size_t kCpuBytes = std::size_t{32} << 20;
+constexpr size_t kCpuBytes = size_t{32} << 20;
 
 struct Transform {
   std::string label;
   std::string_view encoder, decoder;  // kernels; no encoder where several kernels in turn do that
-  std::vector<std::uint32_t> options;
+  std::vector<uint32_t> options;
   std::function<TransformOutcome(codec::Bytes, codec::MutableBytes)> encode, decode;
-  std::function<std::size_t(std::size_t)> bound;
+  std::function<size_t(size_t)> bound;
 };
 
 std::vector<Transform> all_transforms() {
@@ -44,7 +44,7 @@ std::vector<Transform> all_transforms() {
                    {options.scale_bits, options.chunk_bits},
                    [=](auto raw, auto coded) { return cpu::rans_warp_encode(raw, coded, options); },
                    cpu::rans_warp_decode,
-                   [=](std::size_t size) { return rans_warp_bound(size, options); }});
+                   [=](size_t size) { return rans_warp_bound(size, options); }});
   }
   for (const RansChunkedOptions options :
        {RansChunkedOptions{}, RansChunkedOptions{12, 8, 4096}, RansChunkedOptions{12, 4, 1024}}) {
@@ -54,7 +54,7 @@ std::vector<Transform> all_transforms() {
                    {options.scale_bits, options.lanes, options.chunk_bytes},
                    [=](auto raw, auto coded) { return cpu::rans_chunked_encode(raw, coded, options); },
                    cpu::rans_chunked_decode,
-                   [=](std::size_t size) { return rans_chunked_bound(size, options); }});
+                   [=](size_t size) { return rans_chunked_bound(size, options); }});
   }
   all.push_back(
       {"huffman", kHuffmanEncode, kHuffmanDecode, {}, cpu::huffman_encode, cpu::huffman_decode, huffman_bound});
@@ -72,9 +72,9 @@ std::vector<Transform> all_transforms() {
 
 // The front of the input, coded by the CPU.
 struct CodedFront {
-  std::vector<std::vector<std::uint8_t>> streams;  // one a chunk
+  std::vector<std::vector<uint8_t>> streams;  // one a chunk
   double encode_seconds = 0, decode_seconds = 0;
-  std::uint64_t raw_bytes = 0, coded_bytes = 0;
+  uint64_t raw_bytes = 0, coded_bytes = 0;
 };
 
 template <class Work>
@@ -87,24 +87,24 @@ double wall_seconds(Work work) {
 Result<CodedFront> code_front(const Transform& transform, const Input& input, codec::Executor& executor) {
   CodedFront front;
   front.streams.resize(std::min(input.chunk_count(), kCpuBytes / input.chunk_bytes));
-  std::vector<std::vector<std::uint8_t>> decoded(front.streams.size());
-  for (std::size_t i = 0; i < decoded.size(); ++i) {
+  std::vector<std::vector<uint8_t>> decoded(front.streams.size());
+  for (size_t i = 0; i < decoded.size(); ++i) {
     front.streams[i].resize(transform.bound(input.chunk(i).size()));
     decoded[i].resize(input.chunk(i).size());
     front.raw_bytes += decoded[i].size();
   }
   front.encode_seconds = wall_seconds([&] {
-    executor.for_each(front.streams.size(), [&](std::size_t i, unsigned) {
+    executor.for_each(front.streams.size(), [&](size_t i, unsigned) {
       front.streams[i].resize(transform.encode(input.chunk(i), front.streams[i]).size_bytes);
     });
   });
   std::atomic<bool> good{true};
   front.decode_seconds = wall_seconds([&] {
-    executor.for_each(front.streams.size(), [&](std::size_t i, unsigned) {
+    executor.for_each(front.streams.size(), [&](size_t i, unsigned) {
       if (transform.decode(front.streams[i], decoded[i]).status != StreamStatus::ok) good = false;
     });
   });
-  for (std::size_t i = 0; i < decoded.size(); ++i) {
+  for (size_t i = 0; i < decoded.size(); ++i) {
     front.coded_bytes += front.streams[i].size();
     if (!std::ranges::equal(decoded[i], input.chunk(i))) good = false;
   }
@@ -115,14 +115,14 @@ Result<CodedFront> code_front(const Transform& transform, const Input& input, co
 // One launch over items at fixed strides in device memory.
 struct Launch {
   Session& session;
-  std::uint32_t item_count;
+  uint32_t item_count;
 
-  Result<double> median(const driver::Kernel& kernel, std::span<const std::size_t> buffers,
-                        std::span<const std::uint32_t> options, const Repetition& repetition) {
+  Result<double> median(const driver::Kernel& kernel, std::span<const size_t> buffers,
+                        std::span<const uint32_t> options, const Repetition& repetition) {
     std::vector<LaunchArgument> arguments;
-    for (const std::size_t buffer : buffers) arguments.push_back(session.argument(buffer));
+    for (const size_t buffer : buffers) arguments.push_back(session.argument(buffer));
     arguments.push_back(LaunchArgument::of(item_count));
-    for (const std::uint32_t option : options) arguments.push_back(LaunchArgument::of(option));
+    for (const uint32_t option : options) arguments.push_back(LaunchArgument::of(option));
     return median_seconds(repetition, [&] {
       return session.time([&](const Stream& stream) {
         return kernel.launch(stream, item_count, kernel.contract().block_threads, arguments);
@@ -130,10 +130,10 @@ struct Launch {
     });
   }
 
-  Result<void> expect_ok(std::size_t statuses, const std::string& what) {
-    const auto found = session.download<std::uint32_t>(statuses, item_count);
+  Result<void> expect_ok(size_t statuses, const std::string& what) {
+    const auto found = session.download<uint32_t>(statuses, item_count);
     if (!session.outcome()) return session.outcome();
-    for (std::size_t i = 0; i < found.size(); ++i) {
+    for (size_t i = 0; i < found.size(); ++i) {
       if (found[i] != 0) {
         return fail(fmt::format("{}, item {}: {}", what, i, status_text(static_cast<StreamStatus>(found[i]))));
       }
@@ -146,42 +146,42 @@ Result<void> measure_on_device(const driver::ContextPointer& context, const Tran
                                const CodedFront& front, const Repetition& repetition, std::vector<Row>& rows) {
   auto session = Session::open(context);
   if (!session) return tl::unexpected(session.error());
-  const std::size_t count = input.chunk_count(), stride = (transform.bound(input.chunk_bytes) + 15) / 16 * 16;
-  std::vector<std::uint64_t> raw_offsets(count), coded_offsets(count);
-  std::vector<std::uint32_t> raw_sizes(count), coded_room(count, static_cast<std::uint32_t>(stride));
-  for (std::size_t i = 0; i < count; ++i) {
+  const size_t count = input.chunk_count(), stride = (transform.bound(input.chunk_bytes) + 15) / 16 * 16;
+  std::vector<uint64_t> raw_offsets(count), coded_offsets(count);
+  std::vector<uint32_t> raw_sizes(count), coded_room(count, static_cast<uint32_t>(stride));
+  for (size_t i = 0; i < count; ++i) {
     raw_offsets[i] = i * input.chunk_bytes;
     coded_offsets[i] = i * stride;
-    raw_sizes[i] = static_cast<std::uint32_t>(input.chunk(i).size());
+    raw_sizes[i] = static_cast<uint32_t>(input.chunk(i).size());
   }
-  const std::size_t raw_at = session->upload(raw_offsets), coded_at = session->upload(coded_offsets),
-                    sizes = session->upload(raw_sizes), room = session->upload(coded_room),
-                    statuses = session->allocate(count * 4), coded = session->allocate(count * stride);
-  Launch launch{*session, static_cast<std::uint32_t>(count)};
-  std::size_t coded_sizes;
-  std::uint64_t coded_bytes = 0;
+  const size_t raw_at = session->upload(raw_offsets), coded_at = session->upload(coded_offsets),
+               sizes = session->upload(raw_sizes), room = session->upload(coded_room),
+               statuses = session->allocate(count * 4), coded = session->allocate(count * stride);
+  Launch launch{*session, static_cast<uint32_t>(count)};
+  size_t coded_sizes;
+  uint64_t coded_bytes = 0;
   const double raw_bytes = static_cast<double>(input.raw.size());
   if (!transform.encoder.empty()) {
     auto kernel = load_kernel(context, transform.encoder);
     if (!kernel) return tl::unexpected(kernel.error());
     coded_sizes = session->allocate(count * 4);
-    const std::size_t raw = session->upload(input.raw);
-    for (const std::size_t output : {statuses, coded, coded_sizes}) session->poison(output);
-    const std::size_t buffers[] = {raw, raw_at, sizes, coded, coded_at, room, coded_sizes, statuses};
+    const size_t raw = session->upload(input.raw);
+    for (const size_t output : {statuses, coded, coded_sizes}) session->poison(output);
+    const size_t buffers[] = {raw, raw_at, sizes, coded, coded_at, room, coded_sizes, statuses};
     const auto seconds = launch.median(*kernel, buffers, transform.options, repetition);
     if (!seconds) return tl::unexpected(seconds.error());
     if (auto good = launch.expect_ok(statuses, transform.label + " encode"); !good) return good;
-    for (const std::uint32_t size : session->download<std::uint32_t>(coded_sizes, count)) coded_bytes += size;
+    for (const uint32_t size : session->download<uint32_t>(coded_sizes, count)) coded_bytes += size;
     rows.push_back({input.name, transform.label + " encode", input.chunk_bytes, input.raw.size(),
                     raw_bytes / static_cast<double>(coded_bytes), *seconds});
   } else {
     // The CPU's streams, again and again: all chunks of the front are whole.
-    std::vector<std::uint8_t> all(count * stride);
-    std::vector<std::uint32_t> all_sizes(count);
-    for (std::size_t i = 0; i < count; ++i) {
+    std::vector<uint8_t> all(count * stride);
+    std::vector<uint32_t> all_sizes(count);
+    for (size_t i = 0; i < count; ++i) {
       const auto& stream = front.streams[i % front.streams.size()];
-      std::copy(stream.begin(), stream.end(), all.begin() + static_cast<std::ptrdiff_t>(i * stride));
-      coded_bytes += all_sizes[i] = static_cast<std::uint32_t>(stream.size());
+      std::copy(stream.begin(), stream.end(), all.begin() + static_cast<ptrdiff_t>(i * stride));
+      coded_bytes += all_sizes[i] = static_cast<uint32_t>(stream.size());
     }
     if (auto sent = session->time([&](const Stream& stream) { return session->memory(coded).upload(all, stream); });
         !sent) {
@@ -191,15 +191,15 @@ Result<void> measure_on_device(const driver::ContextPointer& context, const Tran
   }
   auto kernel = load_kernel(context, transform.decoder);
   if (!kernel) return tl::unexpected(kernel.error());
-  const std::size_t decoded = session->allocate(input.raw.size()), decoded_sizes = session->allocate(count * 4);
-  for (const std::size_t output : {statuses, decoded, decoded_sizes}) session->poison(output);
-  const std::size_t buffers[] = {coded, coded_at, coded_sizes, decoded, raw_at, sizes, decoded_sizes, statuses};
+  const size_t decoded = session->allocate(input.raw.size()), decoded_sizes = session->allocate(count * 4);
+  for (const size_t output : {statuses, decoded, decoded_sizes}) session->poison(output);
+  const size_t buffers[] = {coded, coded_at, coded_sizes, decoded, raw_at, sizes, decoded_sizes, statuses};
   const auto seconds = launch.median(*kernel, buffers, {}, repetition);
   if (!seconds) return tl::unexpected(seconds.error());
   if (auto good = launch.expect_ok(statuses, transform.label + " decode"); !good) return good;
-  const auto found = session->download<std::uint8_t>(decoded, input.raw.size());
+  const auto found = session->download<uint8_t>(decoded, input.raw.size());
   if (!session->outcome()) return session->outcome();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const auto expected = input.chunk(transform.encoder.empty() ? i % front.streams.size() : i);
     if (!std::ranges::equal(codec::Bytes(found).subspan(raw_offsets[i], raw_sizes[i]), expected)) {
       return fail(fmt::format("{}: chunk {} is decoded to other bytes", transform.label, i), input.name);
@@ -224,9 +224,9 @@ Result<Measurements> run_transforms(const Settings& settings) {
     all.device = context->info().name;
   }
   for (const auto& paths : settings.inputs()) {
-    for (const std::size_t chunk_bytes : settings.chunk_bytes) {
+    for (const size_t chunk_bytes : settings.chunk_bytes) {
       // Whole chunks only, so that any of them can stand for any other.
-      auto input = load_input(paths, std::max<std::size_t>(settings.size_bytes / chunk_bytes, 1) * chunk_bytes);
+      auto input = load_input(paths, std::max<size_t>(settings.size_bytes / chunk_bytes, 1) * chunk_bytes);
       if (!input) return tl::unexpected(input.error());
       input->chunk_bytes = chunk_bytes;
       for (const Transform& transform : all_transforms()) {

@@ -29,12 +29,12 @@ struct ModuleVariable {
 using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory, GpuObject, ModuleVariable>;
 
 template <class T>
-std::span<const std::uint8_t> byte_view(const T& bytes) {
-  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+std::span<const uint8_t> byte_view(const T& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
-Result<std::uint64_t> place(const driver::ContextPointer& context, const driver::Stream& stream,
-                            const ArgumentSpec& spec, Memory& memory) {
+Result<uint64_t> place(const driver::ContextPointer& context, const driver::Stream& stream, const ArgumentSpec& spec,
+                       Memory& memory) {
   const size_t size_bytes = std::max<size_t>(spec.bytes.size(), 1);  // the driver gives no empty allocations
   if (spec.mapped) {
     auto pinned = PinnedMemory::allocate(context, size_bytes);
@@ -49,7 +49,7 @@ Result<std::uint64_t> place(const driver::ContextPointer& context, const driver:
   if (spec.initialised) {
     if (auto done = device->upload(byte_view(spec.bytes), stream); !done) return tl::unexpected(done.error());
   }
-  const std::uint64_t address = device->handle();
+  const uint64_t address = device->handle();
   memory.emplace<DeviceMemory>(std::move(*device));
   return address;
 }
@@ -116,8 +116,7 @@ Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size
     else if (const auto* variable = std::get_if<ModuleVariable>(&memory))
       read = kernel.read_variable(stream, variable->name, *bytes);
     else
-      read =
-          std::get<DeviceMemory>(memory).download({reinterpret_cast<std::uint8_t*>(bytes->data()), size_bytes}, stream);
+      read = std::get<DeviceMemory>(memory).download({reinterpret_cast<uint8_t*>(bytes->data()), size_bytes}, stream);
     if (read) read = stream.wait();
     if (!read) return tl::unexpected(read.error());
   }

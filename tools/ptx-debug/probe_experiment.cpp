@@ -48,8 +48,8 @@ Result<int> launch_probe(const driver::ContextPointer& context, const ProbeCase&
   for (const auto* memory : {&*out, &*scratch}) {
     if (auto filled = memory->fill(0, *stream); !filled) return tl::unexpected(filled.error());
   }
-  const LaunchArgument arguments[] = {LaunchArgument::of(out->as<std::uint8_t>()),
-                                      LaunchArgument::of(scratch->as<std::uint8_t>()),
+  const LaunchArgument arguments[] = {LaunchArgument::of(out->as<uint8_t>()),
+                                      LaunchArgument::of(scratch->as<uint8_t>()),
                                       LaunchArgument::of(which.offset_bytes)};
   if (auto launched = kernel->launch(*stream, 1, 32, arguments); !launched) return tl::unexpected(launched.error());
   return context->api().stream_synchronize(stream->handle());

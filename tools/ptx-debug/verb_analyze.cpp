@@ -26,7 +26,7 @@
 #include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
-#include "tools/ptx-debug/kept_promises.hpp"
+#include "tools/ptx-debug/launch_file_use.hpp"
 #include "tools/ptx-debug/launch_files.hpp"
 #include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/option_values.hpp"
@@ -267,7 +267,7 @@ int analyze_files(const Arguments& arguments) {
     };
   }
 
-  KeptPromises promises(launch);
+  LaunchFileUse promises(launch);
   SourceFiles sources(arguments.source_roots);
   const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
     return sources.line(ptx, file, line);

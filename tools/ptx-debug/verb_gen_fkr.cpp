@@ -16,13 +16,13 @@
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
-#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/sized_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
-#include "tools/ptx-debug/kept_promises.hpp"
+#include "tools/ptx-debug/launch_file_use.hpp"
 #include "tools/ptx-debug/launch_files.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
@@ -362,7 +362,7 @@ int generate(const GenerateWords& words) {
   }
   const ptx::Module& module = analysis.parsed.module;
   for (const rules::LaunchSet& each : launches) {
-    KeptPromises promises(each);
+    LaunchFileUse promises(each);
     promises.look_at(module);
     promises.complain_of_none();
   }

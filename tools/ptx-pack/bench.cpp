@@ -35,8 +35,8 @@ Result<void> bench_file(const std::string& path, codec::Backend& backend, std::o
   auto content = read_file(path);
   if (!content) return tl::unexpected(content.error());
   if (content->empty()) return fail("expected an input with at least one byte", path);
-  const codec::Bytes raw(reinterpret_cast<const std::uint8_t*>(content->data()), content->size());
-  std::vector<std::uint8_t> frame, decoded;
+  const codec::Bytes raw(reinterpret_cast<const uint8_t*>(content->data()), content->size());
+  std::vector<uint8_t> frame, decoded;
   codec::StreamTotals totals;
   const auto compress_seconds = fastest([&]() -> Result<void> {
     format::MemorySource source(raw, path);

@@ -26,10 +26,9 @@ tl::unexpected<Error> system_error(const std::string& doing, const std::string& 
 bool is_made_when_read(int descriptor) {
   struct statfs system{};
   if (::fstatfs(descriptor, &system) != 0) return false;
-  constexpr std::array<std::uint64_t, 7> kKinds = {PROC_SUPER_MAGIC,   SYSFS_MAGIC,      DEBUGFS_MAGIC,
-                                                   TRACEFS_MAGIC,      SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC,
-                                                   CGROUP2_SUPER_MAGIC};
-  const auto kind = static_cast<std::uint64_t>(static_cast<std::uint32_t>(system.f_type));
+  constexpr std::array<uint64_t, 7> kKinds = {PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,      TRACEFS_MAGIC,
+                                              SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC};
+  const auto kind = static_cast<uint64_t>(static_cast<uint32_t>(system.f_type));
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
@@ -48,11 +47,11 @@ Result<InputFile> InputFile::open(const std::string& path) {
   if (!S_ISREG(file.info_.st_mode) || is_made_when_read(descriptor)) return file;
   const off_t position = ::lseek(descriptor, 0, SEEK_CUR);
   if (position < 0 || position > file.info_.st_size) return file;
-  file.begin_ = static_cast<std::uint64_t>(position);
+  file.begin_ = static_cast<uint64_t>(position);
   // A file system in user space may say 0 of a file whose size it does not know.
   char byte;
   if (file.info_.st_size == 0 && ::pread(descriptor, &byte, 1, 0) != 0) return file;
-  file.size_bytes_ = static_cast<std::uint64_t>(file.info_.st_size - position);
+  file.size_bytes_ = static_cast<uint64_t>(file.info_.st_size - position);
   return file;
 }
 
@@ -67,12 +66,11 @@ InputFile::~InputFile() {
   if (descriptor_ > STDIN_FILENO) ::close(descriptor_);
 }
 
-Result<void> InputFile::check_size(std::uint64_t read_bytes) const {
+Result<void> InputFile::check_size(uint64_t read_bytes) const {
   struct stat now{};
   if (!size_bytes_ || ::fstat(descriptor_, &now) != 0) return {};
   if (read_bytes == *size_bytes_ && now.st_size == info_.st_size) return {};
-  const std::uint64_t found =
-      read_bytes != *size_bytes_ ? read_bytes : static_cast<std::uint64_t>(now.st_size) - begin_;
+  const uint64_t found = read_bytes != *size_bytes_ ? read_bytes : static_cast<uint64_t>(now.st_size) - begin_;
   return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}", *size_bytes_, found),
               name_, "compress it again when nobody writes to it");
 }

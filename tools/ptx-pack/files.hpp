@@ -25,11 +25,11 @@ class InputFile {
   const std::string& name() const { return name_; }  // the path, or "standard input"
   const struct stat& info() const { return info_; }
   // Where reading began: standard input may be a file that was partly read.
-  std::uint64_t begin() const { return begin_; }
+  uint64_t begin() const { return begin_; }
   // From there to the end, of a regular file. Nothing where the size says nothing, as of files in /proc and /sys.
-  std::optional<std::uint64_t> size_bytes() const { return size_bytes_; }
+  std::optional<uint64_t> size_bytes() const { return size_bytes_; }
   // An error where the file is not as long as it was, or does not hold `read_bytes`.
-  Result<void> check_size(std::uint64_t read_bytes) const;
+  Result<void> check_size(uint64_t read_bytes) const;
   // Whether `path` is this file and nobody has written to it since it was opened.
   bool is_still(const std::string& path) const;
 
@@ -39,8 +39,8 @@ class InputFile {
   int descriptor_;
   std::string name_;
   struct stat info_{};
-  std::uint64_t begin_ = 0;
-  std::optional<std::uint64_t> size_bytes_;
+  uint64_t begin_ = 0;
+  std::optional<uint64_t> size_bytes_;
 };
 
 // The one place that removes an input. It does where `output` is known to lie under its name, on the disk, and `path`

@@ -22,9 +22,9 @@ namespace {
 
 // What a line says of a file.
 struct Summary {
-  std::uint64_t frame_count = 0, skippable_count = 0, block_count = 0, stored_bytes = 0;
+  uint64_t frame_count = 0, skippable_count = 0, block_count = 0, stored_bytes = 0;
   std::set<std::string> kinds, checks;
-  std::optional<std::uint64_t> raw_bytes = 0;  // nothing where a frame does not say
+  std::optional<uint64_t> raw_bytes = 0;  // nothing where a frame does not say
 };
 
 const char* block_name(const format::FrameHeader& header) {
@@ -35,7 +35,7 @@ const char* block_name(const format::FrameHeader& header) {
 Result<Summary> summary_of_frames(format::ByteSource& source) {
   format::FrameReader reader(source);
   Summary found;
-  std::vector<std::uint8_t> payload;
+  std::vector<uint8_t> payload;
   for (;;) {
     auto event = reader.next(std::exchange(payload, {}));
     if (!event) return tl::unexpected(event.error());
@@ -70,7 +70,7 @@ Result<Summary> summary_of_ptz(format::ByteSource& source) {
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
   Summary found{.frame_count = 1, .kinds = {std::string(format::row_of(header->codec).name)}, .checks = {"block"}};
-  std::vector<std::uint8_t> stored;
+  std::vector<uint8_t> stored;
   for (;;) {
     const auto block = reader.next(stored);
     if (!block) return tl::unexpected(block.error());
@@ -105,7 +105,7 @@ Result<void> list_file(const std::string& path, bool with_heading) {
                       "blocks", "checksums", "compressed", "uncompressed", "ratio", "file"));
   }
   const double ratio = static_cast<double>(found->raw_bytes.value_or(0)) /
-                       static_cast<double>(std::max<std::uint64_t>(1, found->stored_bytes));
+                       static_cast<double>(std::max<uint64_t>(1, found->stored_bytes));
   print(fmt::format("{:>6} {:>9} {:>12} {:>8} {:>13} {:>14} {:>14} {:>7}  {}\n", found->frame_count,
                     found->skippable_count, joined(found->kinds), found->block_count, joined(found->checks),
                     found->stored_bytes, found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",

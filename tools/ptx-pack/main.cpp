@@ -39,12 +39,12 @@ namespace ptxkit::pack {
 namespace {
 
 // Of --memory; 0 when it was not given.
-std::uint64_t data_bytes(const Options& options) {
+uint64_t data_bytes(const Options& options) {
   return options.memory_bytes == 0 ? 0 : options.memory_bytes - kProgramBytes;
 }
 
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
-std::uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
+uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
   if (options.memory_bytes == 0) {
     // Where the address space is limited, the batches are to fit into what is left of it.
     const auto left = address_space_left();
@@ -176,7 +176,7 @@ class Packer {
 
   // Decompresses what was written, on the CPU whatever the backend was, against the checksum of the raw bytes, which
   // .ptz has for each block.
-  Result<void> verify(const OutputFile& file, std::uint64_t raw_bytes) {
+  Result<void> verify(const OutputFile& file, uint64_t raw_bytes) {
     if (!file.is_new_file() || ::lseek(file.descriptor(), 0, SEEK_SET) != 0) {
       return fail("cannot be read back: expected a file", file.name(), "leave --verify away");
     }
@@ -225,7 +225,7 @@ class Packer {
                                         std::stop_token stop = {}) {
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);
-    const codec::Progress progress = [&](std::uint64_t raw, std::uint64_t stored) { line.update(raw, stored); };
+    const codec::Progress progress = [&](uint64_t raw, uint64_t stored) { line.update(raw, stored); };
     const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
     if (is_ptz_) {
       if (!kernels_) {
@@ -278,13 +278,12 @@ class Packer {
 };
 
 // A thread copies several times as fast as it compresses.
-constexpr std::size_t kCoresPerCopyCore = 4;
+constexpr size_t kCoresPerCopyCore = 4;
 
 // Of the mixed policy: the cores for the CPU's share of the work, and those for copies to and from the GPU.
 std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
   std::vector<unsigned> work = codec::usable_cores();
-  const auto copies_at =
-      work.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, work.size() / kCoresPerCopyCore));
+  const auto copies_at = work.end() - static_cast<ptrdiff_t>(std::max<size_t>(1, work.size() / kCoresPerCopyCore));
   std::vector<unsigned> copies(copies_at, work.end());
   if (copies_at != work.begin()) work.erase(copies_at, work.end());
   return {std::move(work), std::move(copies)};
@@ -293,7 +292,7 @@ std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
 constexpr int kLargeAllocationBytes = 128 << 10;
 
 // What LZ4 files hold is not known before they are read; this is a usual ratio.
-constexpr std::uint64_t kUsualRatio = 2;
+constexpr uint64_t kUsualRatio = 2;
 
 codec::Work work_of(const Options& options) {
   if (options.mode == Mode::decompress || options.mode == Mode::test) return codec::Work::decompress;
@@ -301,14 +300,14 @@ codec::Work work_of(const Options& options) {
 }
 
 // Of all inputs together: the GPU is started once. Nothing when one is a pipe.
-std::optional<std::uint64_t> raw_bytes_of(const Options& options, const std::vector<std::string>& inputs) {
-  std::uint64_t total = 0;
+std::optional<uint64_t> raw_bytes_of(const Options& options, const std::vector<std::string>& inputs) {
+  uint64_t total = 0;
   for (const std::string& path : inputs) {
     struct stat info{};
     const int status = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
     if (status != 0) continue;  // reported when it is opened
     if (!S_ISREG(info.st_mode)) return std::nullopt;
-    total += static_cast<std::uint64_t>(info.st_size);
+    total += static_cast<uint64_t>(info.st_size);
   }
   return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
 }
@@ -355,7 +354,7 @@ int run(int argc, char** argv) {
   }
   FoundFiles found = expand(options);
   for (const Error& error : found.errors) complain(error);
-  const std::size_t all_count = found.files.size();
+  const size_t all_count = found.files.size();
   const std::vector<std::string> inputs =
       options.share_by_rank ? share_of(rank, std::move(found.files)) : std::move(found.files);
   if (options.share_by_rank && options.verbose()) {

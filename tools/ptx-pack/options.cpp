@@ -82,7 +82,7 @@ std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values
 
 // "BEGIN:END", each may be absent.
 std::optional<ByteRange> parse_range(std::string_view text) {
-  const std::size_t colon = text.find(':');
+  const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   ByteRange range;
   for (const auto& [part, number] :

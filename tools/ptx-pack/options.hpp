@@ -22,13 +22,13 @@ enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
 
 // What the program takes before any data, threads included; the rest of --memory is for data.
-constexpr std::uint64_t kProgramBytes = 14u << 20;
-constexpr std::uint64_t kLeastMemoryBytes = 24u << 20;
+constexpr uint64_t kProgramBytes = 14u << 20;
+constexpr uint64_t kLeastMemoryBytes = 24u << 20;
 
 // Raw bytes [begin, end) of what the frames hold.
 struct ByteRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  // that: to the end
+  uint64_t begin = 0;
+  uint64_t end = std::numeric_limits<uint64_t>::max();  // that: to the end
 };
 
 struct Options {
@@ -49,8 +49,8 @@ struct Options {
   bool content_checksum = true;
   unsigned thread_count = 0;  // 0: all cores
   unsigned prefetch = 2;
-  std::uint64_t memory_bytes = 0;  // of the whole process; 0: as the backend prefers
-  int verbosity = 1;               // -1 nothing, 0 errors, 1 warnings, 2 what is done, 3 details
+  uint64_t memory_bytes = 0;  // of the whole process; 0: as the backend prefers
+  int verbosity = 1;          // -1 nothing, 0 errors, 1 warnings, 2 what is done, 3 details
   bool verbose() const { return verbosity >= 2; }
   std::string backend = "auto";
   codec::Policy policy = codec::Policy::automatic;

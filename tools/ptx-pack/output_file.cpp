@@ -25,7 +25,7 @@ namespace ptxkit::pack {
 namespace {
 
 constexpr std::string_view kUnfinishedPrefix = ".ptx-pack.";
-constexpr std::size_t kRandomDigits = 16;
+constexpr size_t kRandomDigits = 16;
 
 // The one unfinished output that has a name, where a signal handler can see it. Files are handled one after another, so
 // one is enough. It is recorded before the file is created.
@@ -61,11 +61,11 @@ tl::unexpected<Error> system_error(const std::string& doing, const std::string& 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
 std::string unfinished_name(const std::string& folder) {
-  std::uint64_t number = 0;
+  uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    number = static_cast<std::uint64_t>(now.tv_nsec) << 32 ^ static_cast<std::uint64_t>(::getpid());
+    number = static_cast<uint64_t>(now.tv_nsec) << 32 ^ static_cast<uint64_t>(::getpid());
   }
   return fmt::format("{}{}{:016x}", folder, kUnfinishedPrefix, number);
 }
@@ -102,7 +102,7 @@ Result<Place> follow(const std::string& path) {
     char target[PATH_MAX];
     const ssize_t length = ::readlink(place.path.c_str(), target, sizeof target);
     if (length < 0) return place;  // no link; what else is wrong is found when it is opened
-    const std::string_view leads_to(target, static_cast<std::size_t>(length));
+    const std::string_view leads_to(target, static_cast<size_t>(length));
     place.path = leads_to.starts_with('/') ? std::string(leads_to) : folder + std::string(leads_to);
   }
   errno = ELOOP;

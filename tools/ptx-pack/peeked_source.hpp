@@ -13,31 +13,31 @@ class PeekedSource final : public format::ByteSource {
   explicit PeekedSource(format::ByteSource& from) : from_(from) {}
 
   // The first four bytes as a little-endian number; 0 where there are fewer.
-  Result<std::uint32_t> magic() {
+  Result<uint32_t> magic() {
     const auto got = from_.read(first_);
     if (!got) return tl::unexpected(got.error());
     left_ = format::Bytes(first_).first(*got);
     if (*got < first_.size()) return 0;
-    return first_[0] | std::uint32_t{first_[1]} << 8 | std::uint32_t{first_[2]} << 16 | std::uint32_t{first_[3]} << 24;
+    return first_[0] | uint32_t{first_[1]} << 8 | uint32_t{first_[2]} << 16 | uint32_t{first_[3]} << 24;
   }
 
-  Result<std::size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
-  Result<std::size_t> read_some(format::MutableBytes into, std::size_t least) override {
-    const std::size_t count = std::min(left_.size(), into.size());
+  Result<size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
+  Result<size_t> read_some(format::MutableBytes into, size_t least) override {
+    const size_t count = std::min(left_.size(), into.size());
     std::copy_n(left_.begin(), count, into.begin());
     left_ = left_.subspan(count);
     if (count >= least) return count;
     const auto more = from_.read_some(into.subspan(count), least - count);
-    return more ? Result<std::size_t>(count + *more) : more;
+    return more ? Result<size_t>(count + *more) : more;
   }
-  std::size_t look_ahead(std::uint64_t at, format::MutableBytes into) const override {
+  size_t look_ahead(uint64_t at, format::MutableBytes into) const override {
     return left_.empty() ? from_.look_ahead(at, into) : 0;
   }
   const std::string& name() const override { return from_.name(); }
 
  private:
   format::ByteSource& from_;
-  std::array<std::uint8_t, 4> first_{};
+  std::array<uint8_t, 4> first_{};
   format::Bytes left_;  // of them
 };
 

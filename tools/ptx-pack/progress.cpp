@@ -10,9 +10,9 @@
 
 namespace ptxkit::pack {
 
-std::string progress_text(const std::string& name, std::optional<std::uint64_t> input_bytes, bool compressing,
-                          std::uint64_t raw_bytes, std::uint64_t stored_bytes, double seconds) {
-  const std::uint64_t done_bytes = compressing ? raw_bytes : stored_bytes;
+std::string progress_text(const std::string& name, std::optional<uint64_t> input_bytes, bool compressing,
+                          uint64_t raw_bytes, uint64_t stored_bytes, double seconds) {
+  const uint64_t done_bytes = compressing ? raw_bytes : stored_bytes;
   const double raw = static_cast<double>(raw_bytes), done = static_cast<double>(done_bytes);
   std::string line = fmt::format("{}: ", printable(name));
   if (input_bytes && *input_bytes != 0) {
@@ -29,14 +29,14 @@ std::string progress_text(const std::string& name, std::optional<std::uint64_t> 
   return line;
 }
 
-ProgressLine::ProgressLine(bool enabled, std::string name, std::optional<std::uint64_t> input_bytes, bool compressing)
+ProgressLine::ProgressLine(bool enabled, std::string name, std::optional<uint64_t> input_bytes, bool compressing)
     : enabled_(enabled), name_(std::move(name)), input_bytes_(input_bytes), compressing_(compressing) {}
 
 ProgressLine::~ProgressLine() {
   if (shown_) tell("\r\x1b[K");
 }
 
-void ProgressLine::update(std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+void ProgressLine::update(uint64_t raw_bytes, uint64_t stored_bytes) {
   const auto now = Clock::now();
   const bool has_done = (compressing_ ? raw_bytes : stored_bytes) != 0;
   if (!enabled_ || !has_done || now - last_ < std::chrono::milliseconds(100)) return;

@@ -10,25 +10,25 @@
 namespace ptxkit::pack {
 
 // What the line says after `seconds` of work. `input_bytes` where known; `compressing`: the input is the raw side.
-std::string progress_text(const std::string& name, std::optional<std::uint64_t> input_bytes, bool compressing,
-                          std::uint64_t raw_bytes, std::uint64_t stored_bytes, double seconds);
+std::string progress_text(const std::string& name, std::optional<uint64_t> input_bytes, bool compressing,
+                          uint64_t raw_bytes, uint64_t stored_bytes, double seconds);
 
 class ProgressLine {
  public:
-  ProgressLine(bool enabled, std::string name, std::optional<std::uint64_t> input_bytes, bool compressing);
+  ProgressLine(bool enabled, std::string name, std::optional<uint64_t> input_bytes, bool compressing);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   // Rewrites the line at most ten times a second.
-  void update(std::uint64_t raw_bytes, std::uint64_t stored_bytes);
+  void update(uint64_t raw_bytes, uint64_t stored_bytes);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   const bool enabled_;
   const std::string name_;
-  const std::optional<std::uint64_t> input_bytes_;
+  const std::optional<uint64_t> input_bytes_;
   const bool compressing_;
   bool shown_ = false;
   const Clock::time_point begin_ = Clock::now();

@@ -12,7 +12,7 @@
 namespace ptxkit::pack {
 namespace {
 
-constexpr std::uint64_t kTableEntryBytes = sizeof(format::PtzBlock) + sizeof(std::uint64_t);  // in memory
+constexpr uint64_t kTableEntryBytes = sizeof(format::PtzBlock) + sizeof(uint64_t);  // in memory
 
 }  // namespace
 
@@ -21,35 +21,34 @@ Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, fo
   const format::DescriptorFile file(input.descriptor(), input.begin(), *input.size_bytes(), input.name());
   const auto archive = format::PtzArchive::open(file);
   if (!archive) return tl::unexpected(archive.error());
-  std::vector<std::size_t> touched;
-  std::uint64_t raw_bytes = 0, at = 0;  // in all; where the first one that is touched begins
-  for (std::size_t i = 0; i < archive->block_count(); ++i) {
-    const std::uint64_t begin = raw_bytes;
+  std::vector<size_t> touched;
+  uint64_t raw_bytes = 0, at = 0;  // in all; where the first one that is touched begins
+  for (size_t i = 0; i < archive->block_count(); ++i) {
+    const uint64_t begin = raw_bytes;
     raw_bytes += archive->block(i).raw_bytes;
     if (raw_bytes <= range.begin || begin >= range.end) continue;
     if (touched.empty()) at = begin;
     touched.push_back(i);
   }
-  const bool is_to_the_end = range.end == std::numeric_limits<std::uint64_t>::max();
+  const bool is_to_the_end = range.end == std::numeric_limits<uint64_t>::max();
   if (is_to_the_end ? range.begin >= raw_bytes : range.end > raw_bytes) {
     return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", raw_bytes), input.name());
   }
-  const std::uint64_t block_bytes = std::uint64_t{1} << archive->header().block_bits;
-  const std::uint64_t each_bytes = 2 * block_bytes + codec::decoding_bytes(archive->header().codec, block_bytes);
-  const std::uint64_t table_bytes = archive->block_count() * kTableEntryBytes;
-  const std::uint64_t rest_bytes = memory.budget_bytes() - std::min(memory.budget_bytes(), table_bytes);
-  const std::size_t at_a_time = std::clamp<std::uint64_t>(rest_bytes / each_bytes, 1, executor.thread_count());
+  const uint64_t block_bytes = uint64_t{1} << archive->header().block_bits;
+  const uint64_t each_bytes = 2 * block_bytes + codec::decoding_bytes(archive->header().codec, block_bytes);
+  const uint64_t table_bytes = archive->block_count() * kTableEntryBytes;
+  const uint64_t rest_bytes = memory.budget_bytes() - std::min(memory.budget_bytes(), table_bytes);
+  const size_t at_a_time = std::clamp<uint64_t>(rest_bytes / each_bytes, 1, executor.thread_count());
   const auto permit = memory.reserve(table_bytes + at_a_time * each_bytes);
   if (!permit) return tl::unexpected(permit.error());
-  std::vector<Result<std::vector<std::uint8_t>>> raw(at_a_time);
-  for (std::size_t first = 0; first < touched.size(); first += at_a_time) {
-    const std::size_t count = std::min(at_a_time, touched.size() - first);
-    executor.for_each(count,
-                      [&](std::size_t i, unsigned) { raw[i] = codec::read_ptz_block(*archive, touched[first + i]); });
-    for (std::size_t i = 0; i < count; ++i) {
+  std::vector<Result<std::vector<uint8_t>>> raw(at_a_time);
+  for (size_t first = 0; first < touched.size(); first += at_a_time) {
+    const size_t count = std::min(at_a_time, touched.size() - first);
+    executor.for_each(count, [&](size_t i, unsigned) { raw[i] = codec::read_ptz_block(*archive, touched[first + i]); });
+    for (size_t i = 0; i < count; ++i) {
       if (!raw[i]) return tl::unexpected(raw[i].error());
-      const std::uint64_t end = at + raw[i]->size();
-      const std::uint64_t from = std::max(range.begin, at) - at, to = std::min(range.end, end) - at;
+      const uint64_t end = at + raw[i]->size();
+      const uint64_t from = std::max(range.begin, at) - at, to = std::min(range.end, end) - at;
       if (auto written = sink.write(format::Bytes(*raw[i]).subspan(from, to - from)); !written) return written;
       at = end;
     }

@@ -16,8 +16,8 @@ class RangeSink final : public format::ByteSink {
   RangeSink(format::ByteSink& into, const ByteRange& range) : into_(into), range_(range) {}
 
   Result<void> write(format::Bytes bytes) override {
-    const std::uint64_t begin = std::clamp(range_.begin, at_, at_ + bytes.size()) - at_;
-    const std::uint64_t end = std::clamp(range_.end, at_, at_ + bytes.size()) - at_;
+    const uint64_t begin = std::clamp(range_.begin, at_, at_ + bytes.size()) - at_;
+    const uint64_t end = std::clamp(range_.end, at_, at_ + bytes.size()) - at_;
     at_ += bytes.size();
     if (at_ >= range_.end) stop_.request_stop();
     return begin < end ? into_.write(bytes.subspan(begin, end - begin)) : Result<void>();
@@ -26,13 +26,13 @@ class RangeSink final : public format::ByteSink {
   std::stop_token stop_token() const { return stop_.get_token(); }
   // Whether every byte of the range has been passed on.
   bool is_complete() const {
-    return at_ >= range_.end || (range_.end == std::numeric_limits<std::uint64_t>::max() && at_ > range_.begin);
+    return at_ >= range_.end || (range_.end == std::numeric_limits<uint64_t>::max() && at_ > range_.begin);
   }
 
  private:
   format::ByteSink& into_;
   ByteRange range_;
-  std::uint64_t at_ = 0;
+  uint64_t at_ = 0;
   std::stop_source stop_;
 };
 

@@ -12,7 +12,7 @@
 namespace ptxkit::pack {
 namespace {
 
-bool read_number(std::string_view text, std::size_t& number) {
+bool read_number(std::string_view text, size_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size();
 }
@@ -40,7 +40,7 @@ Result<Rank> rank_in_mpi_job() {
 std::vector<std::string> share_of(const Rank& rank, std::vector<std::string> inputs) {
   std::vector<std::string> mine;
   for (std::string& path : inputs) {
-    const format::Bytes name(reinterpret_cast<const std::uint8_t*>(path.data()), path.size());
+    const format::Bytes name(reinterpret_cast<const uint8_t*>(path.data()), path.size());
     if (format::block_hash(name) % rank.count == rank.index) mine.push_back(std::move(path));
   }
   return mine;

@@ -10,7 +10,7 @@
 namespace ptxkit::pack {
 
 struct Rank {
-  std::size_t index = 0, count = 1;
+  size_t index = 0, count = 1;
 };
 
 // Which of how many processes this one is; mpirun of Open MPI, and of MPICH and what is made from it, says so in the

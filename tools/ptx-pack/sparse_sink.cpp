@@ -12,7 +12,7 @@
 namespace ptxkit::pack {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
+constexpr uint64_t kPageBytes = 4096;
 
 bool is_zero(format::Bytes bytes) {
   return bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
@@ -29,23 +29,23 @@ bool SparseSink::fits(int descriptor) {
 
 SparseSink::SparseSink(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {
   struct stat info{};
-  if (::fstat(descriptor, &info) == 0) old_bytes_ = static_cast<std::uint64_t>(info.st_size);
-  at_ = end_ = static_cast<std::uint64_t>(std::max<off_t>(0, ::lseek(descriptor, 0, SEEK_CUR)));
+  if (::fstat(descriptor, &info) == 0) old_bytes_ = static_cast<uint64_t>(info.st_size);
+  at_ = end_ = static_cast<uint64_t>(std::max<off_t>(0, ::lseek(descriptor, 0, SEEK_CUR)));
 }
 
 Result<void> SparseSink::write(format::Bytes bytes) {
   while (!bytes.empty()) {
     // Pages by their places in the file; those that hold zeros and those that do not, each kind in one piece.
-    const auto page_bytes = [&](std::uint64_t at) {
-      return std::min<std::uint64_t>(kPageBytes - at % kPageBytes, bytes.size() - (at - at_));
+    const auto page_bytes = [&](uint64_t at) {
+      return std::min<uint64_t>(kPageBytes - at % kPageBytes, bytes.size() - (at - at_));
     };
-    const auto is_hole = [&](std::uint64_t at, std::uint64_t size) {
+    const auto is_hole = [&](uint64_t at, uint64_t size) {
       return size == kPageBytes && at >= old_bytes_ && is_zero(bytes.subspan(at - at_, size));
     };
-    std::uint64_t end = at_ + page_bytes(at_);
+    uint64_t end = at_ + page_bytes(at_);
     const bool leaves_hole = is_hole(at_, end - at_);
     while (end - at_ < bytes.size()) {
-      const std::uint64_t size = page_bytes(end);
+      const uint64_t size = page_bytes(end);
       if (is_hole(end, size) != leaves_hole) break;
       end += size;
     }
@@ -71,13 +71,13 @@ Result<void> SparseSink::finish() {
   return {};
 }
 
-Result<void> SparseSink::write_at(std::uint64_t at, format::Bytes bytes) const {
+Result<void> SparseSink::write_at(uint64_t at, format::Bytes bytes) const {
   while (!bytes.empty()) {
     const ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(std::string("cannot write: ") + std::strerror(errno), name_);
-    at += static_cast<std::uint64_t>(count);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    at += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<size_t>(count));
   }
   return {};
 }

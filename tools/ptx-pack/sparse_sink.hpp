@@ -19,13 +19,13 @@ class SparseSink final : public format::ByteSink {
   Result<void> finish();
 
  private:
-  Result<void> write_at(std::uint64_t at, format::Bytes bytes) const;
+  Result<void> write_at(uint64_t at, format::Bytes bytes) const;
 
   int descriptor_;
   std::string name_;
-  std::uint64_t at_ = 0;         // where the next byte belongs
-  std::uint64_t old_bytes_ = 0;  // the file's length before: below it a hole would show what was there
-  std::uint64_t end_ = 0;        // of what was written, holes left out
+  uint64_t at_ = 0;         // where the next byte belongs
+  uint64_t old_bytes_ = 0;  // the file's length before: below it a hole would show what was there
+  uint64_t end_ = 0;        // of what was written, holes left out
 };
 
 }  // namespace ptxkit::pack

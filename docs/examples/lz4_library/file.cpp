@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
   ptxkit::scheduler::Ledger memory("memory", 64u << 20);
   const ptxkit::library::StreamOptions options{
-      .limits = {.memory = &memory}, .progress = [](std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+      .limits = {.memory = &memory}, .progress = [](uint64_t raw_bytes, uint64_t stored_bytes) {
         std::fprintf(stderr, "%llu raw bytes, %llu in the frame\n", static_cast<unsigned long long>(raw_bytes),
                      static_cast<unsigned long long>(stored_bytes));
       }};

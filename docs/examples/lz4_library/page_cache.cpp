@@ -14,17 +14,17 @@ using ptxkit::codec::CompressItem;
 using ptxkit::codec::DecompressItem;
 using ptxkit::codec::ItemStatus;
 
-constexpr std::size_t kPageBytes = 4096;
-using Page = std::array<std::uint8_t, kPageBytes>;
+constexpr size_t kPageBytes = 4096;
+using Page = std::array<uint8_t, kPageBytes>;
 
 class PageCache {
  public:
   explicit PageCache(ptxkit::library::Lz4 lz4) : lz4_(std::move(lz4)) {}
 
-  bool put(const std::map<std::uint64_t, Page>& pages) {
+  bool put(const std::map<uint64_t, Page>& pages) {
     // Rooms of the proven bound: a page never takes more than its raw bytes.
     const auto room = ptxkit::library::Lz4::requirements(kPageBytes).compressed_bytes_bound;
-    std::vector<std::uint8_t> rooms(pages.size() * room);
+    std::vector<uint8_t> rooms(pages.size() * room);
     std::vector<CompressItem> items;
     for (const auto& [number, page] : pages) {
       CompressItem item;
@@ -34,7 +34,7 @@ class PageCache {
     }
     if (const auto done = lz4_.compress(items); !done)
       return std::fprintf(stderr, "%s\n", done.error().message().c_str()), false;
-    std::size_t i = 0;
+    size_t i = 0;
     for (const auto& [number, page] : pages) {
       const CompressItem& item = items[i++];
       const auto kept = item.flag == ChunkFlag::incompressible
@@ -45,7 +45,7 @@ class PageCache {
     return true;
   }
 
-  std::optional<Page> get(std::uint64_t number) {
+  std::optional<Page> get(uint64_t number) {
     const auto found = slots_.find(number);
     if (found == slots_.end()) return std::nullopt;
     const auto& [flag, bytes] = found->second;
@@ -61,8 +61,8 @@ class PageCache {
     return page;
   }
 
-  std::size_t stored_bytes() const {
-    std::size_t total = 0;
+  size_t stored_bytes() const {
+    size_t total = 0;
     for (const auto& [number, slot] : slots_) total += slot.bytes.size();
     return total;
   }
@@ -70,24 +70,24 @@ class PageCache {
  private:
   struct Slot {
     ChunkFlag flag;
-    std::vector<std::uint8_t> bytes;
+    std::vector<uint8_t> bytes;
   };
   ptxkit::library::Lz4 lz4_;
-  std::map<std::uint64_t, Slot> slots_;
+  std::map<uint64_t, Slot> slots_;
 };
 
 int main() {
   auto lz4 = ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu});
   if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
   PageCache cache(std::move(*lz4));
-  std::map<std::uint64_t, Page> pages;
-  for (std::uint64_t number = 0; number < 300; ++number) {
+  std::map<uint64_t, Page> pages;
+  for (uint64_t number = 0; number < 300; ++number) {
     Page& page = pages[number];
-    std::uint32_t state = static_cast<std::uint32_t>(number);
-    for (std::size_t i = 0; i < page.size(); ++i) {
+    uint32_t state = static_cast<uint32_t>(number);
+    for (size_t i = 0; i < page.size(); ++i) {
       state = state * 1664525 + 1013904223;
       // A third each: zeros, counters, noise.
-      page[i] = number % 3 == 0 ? 0 : static_cast<std::uint8_t>(number % 3 == 1 ? i / 64 : state >> 24);
+      page[i] = number % 3 == 0 ? 0 : static_cast<uint8_t>(number % 3 == 1 ? i / 64 : state >> 24);
     }
   }
   if (!cache.put(pages)) return 1;

@@ -12,48 +12,47 @@ using ptxkit::codec::Bytes;
 using ptxkit::codec::MutableBytes;
 
 // What the stream holds at a position.
-std::uint8_t byte_at(std::uint64_t at) { return static_cast<std::uint8_t>((at / 1000) ^ (at % 7)); }
+uint8_t byte_at(uint64_t at) { return static_cast<uint8_t>((at / 1000) ^ (at % 7)); }
 
 class Producer final : public ptxkit::format::ByteSource {
  public:
-  explicit Producer(std::uint64_t size_bytes) : size_bytes_(size_bytes) {}
-  Result<std::size_t> read(MutableBytes into) override {
-    std::size_t count = 0;
+  explicit Producer(uint64_t size_bytes) : size_bytes_(size_bytes) {}
+  Result<size_t> read(MutableBytes into) override {
+    size_t count = 0;
     while (count < into.size() && at_ < size_bytes_) into[count++] = byte_at(at_++);
     return count;
   }
   const std::string& name() const override { return name_; }
 
  private:
-  std::uint64_t at_ = 0, size_bytes_;
+  uint64_t at_ = 0, size_bytes_;
   std::string name_ = "producer";
 };
 
 class Consumer final : public ptxkit::format::ByteSink {
  public:
   Result<void> write(Bytes bytes) override {
-    for (const std::uint8_t byte : bytes) {
+    for (const uint8_t byte : bytes) {
       if (byte != byte_at(at_++)) return ptxkit::fail("a wrong byte", "position " + std::to_string(at_ - 1));
     }
     return {};
   }
-  std::uint64_t size_bytes() const { return at_; }
+  uint64_t size_bytes() const { return at_; }
 
  private:
-  std::uint64_t at_ = 0;
+  uint64_t at_ = 0;
 };
 
 int main() {
-  std::atomic<std::size_t> allocated{0};
-  auto lz4 =
-      ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu, .allocate = [&](std::size_t size_bytes) {
-                                    allocated += size_bytes;
-                                    void* const memory = std::aligned_alloc(64, (size_bytes + 63) / 64 * 64);
-                                    return std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(memory), std::free);
-                                  }});
+  std::atomic<size_t> allocated{0};
+  auto lz4 = ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu, .allocate = [&](size_t size_bytes) {
+                                           allocated += size_bytes;
+                                           void* const memory = std::aligned_alloc(64, (size_bytes + 63) / 64 * 64);
+                                           return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), std::free);
+                                         }});
   if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
   std::atomic<int> failures{0};
-  const auto job = [&](std::uint64_t size_bytes) {
+  const auto job = [&](uint64_t size_bytes) {
     Producer producer(size_bytes);
     ptxkit::format::MemorySink frame;
     const auto packed = lz4->compress(producer, frame);

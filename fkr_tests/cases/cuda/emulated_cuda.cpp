@@ -105,7 +105,7 @@ void take_mapped() {
 }
 
 // PTXKIT_EMULATED_BUG="3,add,sub": at level 3 the compiler takes the first `add` for `sub`.
-std::string miscompiled(std::string text, std::uintptr_t level) {
+std::string miscompiled(std::string text, uintptr_t level) {
   const char* const bug = std::getenv("PTXKIT_EMULATED_BUG");
   char from[32] = {}, to[32] = {};
   unsigned at_level = 0;
@@ -205,9 +205,9 @@ int cuCtxSetCurrent(void*) { return 0; }
 
 int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
   if (gpu()->dead_with != 0) return gpu()->dead_with;
-  std::uintptr_t level = 4;
+  uintptr_t level = 4;
   for (unsigned i = 0; i < option_count; ++i) {
-    if (options[i] == kOptimisationLevel) level = reinterpret_cast<std::uintptr_t>(values[i]);
+    if (options[i] == kOptimisationLevel) level = reinterpret_cast<uintptr_t>(values[i]);
   }
   auto program =
       emulator::Program::load_text(gpu()->device, miscompiled(static_cast<const char*>(image), level), "module.ptx");
@@ -270,14 +270,14 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
 int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, 0; }
 int cuFuncSetAttribute(void*, int, int) { return 0; }
 
-int cuMemAlloc_v2(std::uint64_t* pointer, size_t size) {
+int cuMemAlloc_v2(uint64_t* pointer, size_t size) {
   const Locked held = gpu();
   if (size == 0) return kInvalidValue;
   const auto address = held->device.allocate(size, "buffer");
   if (address) *pointer = *address;
   return done(address.has_value());
 }
-int cuMemFree_v2(std::uint64_t pointer) { return done(gpu()->device.release(pointer).has_value()); }
+int cuMemFree_v2(uint64_t pointer) { return done(gpu()->device.release(pointer).has_value()); }
 int cuMemHostAlloc(void** pointer, size_t size, unsigned) {
   const Locked held = gpu();
   const auto address = held->device.allocate(size, "mapped memory");
@@ -292,23 +292,23 @@ int cuMemFreeHost(void* pointer) {
   std::free(pointer);
   return done(true);
 }
-int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
+int cuMemHostGetDevicePointer_v2(uint64_t* pointer, void* host, unsigned) {
   const Locked held = gpu();
   const auto found = held->mapped.find(host);
   if (found != held->mapped.end()) *pointer = found->second.first;
   return done(found != held->mapped.end());
 }
-int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, size_t size, void*) {
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t size, void*) {
   const Locked held = gpu();
   const auto constant = held->constants.find(to);
   if (constant != held->constants.end() && !constant->second.program->write(constant->second.name, bytes(from, size)))
     return kInvalidValue;
   return done(held->device.write(to, bytes(from, size)).has_value());
 }
-int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, size_t size, void*) {
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t size, void*) {
   return done(gpu()->dead_with == 0 && gpu()->device.read(from, {static_cast<std::byte*>(to), size}).has_value());
 }
-int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, size_t size, void*) {
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void*) {
   const Locked held = gpu();
   std::vector<std::byte> between(size);
   return done(held->device.read(from, between) && held->device.write(to, between));
@@ -322,7 +322,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void*) {
   }
   return done(worked);
 }
-int cuMemsetD8Async(std::uint64_t to, unsigned char value, size_t size, void*) {
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void*) {
   return done(gpu()->device.fill(to, std::byte{value}, size).has_value());
 }
 
@@ -412,7 +412,7 @@ int cuMemcpy3DAsync_v2(const ptxkit::driver::CuBoxCopy* copy, void*) {
   if (to_array) return done(held->device.write(array.texels, bytes(copy->from.host, size)).has_value());
   return done(held->device.read(array.texels, {static_cast<std::byte*>(copy->to.host), size}).has_value());
 }
-int cuTexObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDescriptor* resource,
+int cuTexObjectCreate(uint64_t* made, const ptxkit::driver::CuResourceDescriptor* resource,
                       const ptxkit::driver::CuTextureDescriptor* how, const void*) {
   using emulator::AddressMode;
   const Locked held = gpu();
@@ -442,8 +442,8 @@ int cuTexObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDescr
   if (texture) *made = *texture;
   return done(texture.has_value());
 }
-int cuTexObjectDestroy(std::uint64_t) { return done(true); }
-int cuSurfObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDescriptor* resource) {
+int cuTexObjectDestroy(uint64_t) { return done(true); }
+int cuSurfObjectCreate(uint64_t* made, const ptxkit::driver::CuResourceDescriptor* resource) {
   const Locked held = gpu();
   if (resource->kind != 0) return kInvalidValue;
   const auto& array = *reinterpret_cast<const Array*>(resource->array);
@@ -451,10 +451,10 @@ int cuSurfObjectCreate(std::uint64_t* made, const ptxkit::driver::CuResourceDesc
   if (surface) *made = *surface;
   return done(surface.has_value());
 }
-int cuSurfObjectDestroy(std::uint64_t) { return done(true); }
+int cuSurfObjectDestroy(uint64_t) { return done(true); }
 
 // Of a constant a copy, which writes go through.
-int cuModuleGetGlobal_v2(std::uint64_t* address, size_t* size, void* module, const char* name) {
+int cuModuleGetGlobal_v2(uint64_t* address, size_t* size, void* module, const char* name) {
   const Locked held = gpu();
   const emulator::Program& program = static_cast<Module*>(module)->program;
   const auto variable = program.global(name);
@@ -494,7 +494,7 @@ int cuTexRefSetArray(void* texture, void* array, unsigned) {
   const auto& to = *static_cast<Reference*>(texture);
   ptxkit::driver::CuResourceDescriptor resource{};
   resource.array = static_cast<ptxkit::driver::CuArray>(array);
-  std::uint64_t handle = 0;
+  uint64_t handle = 0;
   if (const int status = cuTexObjectCreate(&handle, &resource, &to.how, nullptr); status != 0) return status;
   return done(to.program->write(to.name, bytes(&handle, sizeof handle)).has_value());
 }
@@ -502,7 +502,7 @@ int cuSurfRefSetArray(void* surface, void* array, unsigned) {
   const auto& to = *static_cast<Reference*>(surface);
   ptxkit::driver::CuResourceDescriptor resource{};
   resource.array = static_cast<ptxkit::driver::CuArray>(array);
-  std::uint64_t handle = 0;
+  uint64_t handle = 0;
   if (const int status = cuSurfObjectCreate(&handle, &resource); status != 0) return status;
   return done(to.program->write(to.name, bytes(&handle, sizeof handle)).has_value());
 }

@@ -31,8 +31,8 @@ namespace kernels = ptxkit::kernels;
 namespace {
 
 std::recursive_mutex lock_of_everything;
-std::map<std::uintptr_t, std::size_t> device_memory, pinned_memory;
-std::map<std::uintptr_t, int> device_of;  // of device memory
+std::map<uintptr_t, size_t> device_memory, pinned_memory;
+std::map<uintptr_t, int> device_of;  // of device memory
 constexpr int kAllDevices = -1;
 std::map<int, int> sticky_codes;  // by device
 char contexts[64];                // one a device
@@ -53,10 +53,10 @@ struct Graph {
 struct Stream {
   std::deque<std::function<int()>> work;
   std::optional<Graph> capture;  // while there is one, launches go there and everything else is a mistake
-  std::size_t done = 0;
-  std::size_t put() const { return done + work.size(); }
+  size_t done = 0;
+  size_t put() const { return done + work.size(); }
   // Everything, or what was put on it before a point.
-  int run(std::size_t until = ~std::size_t{0}) {
+  int run(size_t until = ~size_t{0}) {
     while (!work.empty() && done < until) {
       const auto step = std::move(work.front());
       work.pop_front();
@@ -69,7 +69,7 @@ struct Stream {
 // What a stream had been given when the event was recorded.
 struct Event {
   Stream* stream = nullptr;
-  std::size_t until = 0;
+  size_t until = 0;
   int run() const { return stream == nullptr ? 0 : stream->run(until); }
 };
 struct Module {
@@ -103,7 +103,7 @@ int enter(const char* name) {
   return sticky_code();
 }
 
-bool inside(const std::map<std::uintptr_t, std::size_t>& memory, std::uintptr_t begin, std::size_t size) {
+bool inside(const std::map<uintptr_t, size_t>& memory, uintptr_t begin, size_t size) {
   auto next = memory.upper_bound(begin);
   return next != memory.begin() && (--next, begin + size <= next->first + next->second);
 }
@@ -116,21 +116,20 @@ T argument(void** arguments, int index) {
 }
 template <class T>
 T* pointer(void** arguments, int index) {
-  return reinterpret_cast<T*>(argument<std::uint64_t>(arguments, index));
+  return reinterpret_cast<T*>(argument<uint64_t>(arguments, index));
 }
 
 [[maybe_unused]] std::function<int()> compression(void** a, const kernels::Lz4CompressVariant& variant) {
-  return [&variant, src = pointer<std::uint8_t>(a, 0), src_sizes = pointer<std::uint32_t>(a, 1),
-          dst = pointer<std::uint8_t>(a, 2), dst_sizes = pointer<std::uint32_t>(a, 3),
-          flags = pointer<std::uint8_t>(a, 4), src_stride = std::size_t{16} * argument<std::uint32_t>(a, 5),
-          dst_stride = std::size_t{16} * argument<std::uint32_t>(a, 6), count = argument<std::uint32_t>(a, 7),
-          damages = std::getenv("PTXKIT_FAKE_CUDA_DAMAGE") != nullptr] {
-    if (!inside(device_memory, reinterpret_cast<std::uintptr_t>(src), count * src_stride)) return 700;
-    for (std::uint32_t i = 0; i < count; ++i) {
+  return [&variant, src = pointer<uint8_t>(a, 0), src_sizes = pointer<uint32_t>(a, 1), dst = pointer<uint8_t>(a, 2),
+          dst_sizes = pointer<uint32_t>(a, 3), flags = pointer<uint8_t>(a, 4),
+          src_stride = size_t{16} * argument<uint32_t>(a, 5), dst_stride = size_t{16} * argument<uint32_t>(a, 6),
+          count = argument<uint32_t>(a, 7), damages = std::getenv("PTXKIT_FAKE_CUDA_DAMAGE") != nullptr] {
+    if (!inside(device_memory, reinterpret_cast<uintptr_t>(src), count * src_stride)) return 700;
+    for (uint32_t i = 0; i < count; ++i) {
       const auto item = kernels::lz4_compress_reference({src + i * src_stride, src_sizes[i]},
                                                         {dst + i * dst_stride, src_sizes[i]}, variant);
       dst_sizes[i] = item.size_bytes;
-      flags[i] = static_cast<std::uint8_t>(item.flag);
+      flags[i] = static_cast<uint8_t>(item.flag);
       // A literal of the first block; still a valid block.
       if (damages && i == 0 && item.size_bytes > 8) dst[2] ^= 1;
     }
@@ -139,26 +138,24 @@ T* pointer(void** arguments, int index) {
 }
 
 [[maybe_unused]] std::function<int()> decompression(void** a) {
-  return [src = pointer<std::uint8_t>(a, 0), src_offsets = pointer<std::uint64_t>(a, 1),
-          src_sizes = pointer<std::uint32_t>(a, 2), dst = pointer<std::uint8_t>(a, 3),
-          dst_offsets = pointer<std::uint64_t>(a, 4), capacities = pointer<std::uint32_t>(a, 5),
-          dst_sizes = pointer<std::uint32_t>(a, 6), statuses = pointer<std::uint32_t>(a, 7),
-          count = argument<std::uint32_t>(a, 8)] {
-    for (std::uint32_t i = 0; i < count; ++i) {
+  return [src = pointer<uint8_t>(a, 0), src_offsets = pointer<uint64_t>(a, 1), src_sizes = pointer<uint32_t>(a, 2),
+          dst = pointer<uint8_t>(a, 3), dst_offsets = pointer<uint64_t>(a, 4), capacities = pointer<uint32_t>(a, 5),
+          dst_sizes = pointer<uint32_t>(a, 6), statuses = pointer<uint32_t>(a, 7), count = argument<uint32_t>(a, 8)] {
+    for (uint32_t i = 0; i < count; ++i) {
       const auto item = kernels::lz4_decompress_reference({src + src_offsets[i], src_sizes[i]},
                                                           {dst + dst_offsets[i], capacities[i]});
       dst_sizes[i] = item.size_bytes;
-      statuses[i] = static_cast<std::uint32_t>(item.status);
+      statuses[i] = static_cast<uint32_t>(item.status);
     }
     return 0;
   };
 }
 
 [[maybe_unused]] std::function<int()> zero_pages(void** a) {
-  return [src = pointer<std::uint8_t>(a, 0), sizes = pointer<std::uint32_t>(a, 1), flags = pointer<std::uint8_t>(a, 2),
-          stride = std::size_t{16} * argument<std::uint32_t>(a, 3), count = argument<std::uint32_t>(a, 4)] {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      flags[i] = static_cast<std::uint8_t>(kernels::zero_page_reference({src + i * stride, sizes[i]}));
+  return [src = pointer<uint8_t>(a, 0), sizes = pointer<uint32_t>(a, 1), flags = pointer<uint8_t>(a, 2),
+          stride = size_t{16} * argument<uint32_t>(a, 3), count = argument<uint32_t>(a, 4)] {
+    for (uint32_t i = 0; i < count; ++i) {
+      flags[i] = static_cast<uint8_t>(kernels::zero_page_reference({src + i * stride, sizes[i]}));
     }
     return 0;
   };
@@ -210,7 +207,7 @@ int cuDeviceGet(int* device, int ordinal) {
 }
 int cuDeviceGetName(char* name, int length, int) {
   ENTER();
-  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU");
+  std::snprintf(name, static_cast<size_t>(length), "Fake GPU");
   return 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
@@ -218,9 +215,9 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 75 ? fake_cuda_state()->major : attribute == 76 ? fake_cuda_state()->minor : 4;
   return 0;
 }
-int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
   ENTER();
-  *bytes = std::size_t{1} << 30;
+  *bytes = size_t{1} << 30;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -238,7 +235,7 @@ int cuCtxSetCurrent(void* context) {
   std::lock_guard guard(lock_of_everything);
   ++fake_cuda_state()->calls[__func__];
   const auto device = static_cast<const char*>(context) - contexts;
-  if (device < 0 || device >= static_cast<std::ptrdiff_t>(sizeof contexts)) return 201;
+  if (device < 0 || device >= static_cast<ptrdiff_t>(sizeof contexts)) return 201;
   current_device = static_cast<int>(device);
   return 0;
 }
@@ -273,7 +270,7 @@ int cuFuncGetAttribute(int* value, int attribute, void*) {
   *value = 10 * (attribute + 1);
   return 0;
 }
-int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t bytes) {
+int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   ENTER();
   if (bytes == 0) return 1;
   auto& state = *fake_cuda_state();
@@ -283,14 +280,14 @@ int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t bytes) {
   device_bytes += static_cast<long>(bytes);
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0xdd, bytes);
-  *pointer = reinterpret_cast<std::uintptr_t>(memory);
+  *pointer = reinterpret_cast<uintptr_t>(memory);
   device_memory[*pointer] = bytes;
   device_of[*pointer] = current_device;
   state.device_bytes += static_cast<long>(bytes);
   state.peak_device_bytes = std::max(state.peak_device_bytes, state.device_bytes);
   return 0;
 }
-int cuMemFree_v2(std::uint64_t pointer) {
+int cuMemFree_v2(uint64_t pointer) {
   std::lock_guard guard(lock_of_everything);
   fake_cuda_state()->freeing_threads.insert(std::this_thread::get_id());
   const auto found = device_memory.find(pointer);
@@ -301,37 +298,37 @@ int cuMemFree_v2(std::uint64_t pointer) {
   std::free(reinterpret_cast<void*>(pointer));
   return enter(__func__);
 }
-int cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   ENTER();
   *free_bytes = fake_cuda_state()->free_bytes;
-  *total_bytes = std::size_t{1} << 30;
+  *total_bytes = size_t{1} << 30;
   return 0;
 }
-int cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   ENTER();
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   // The beginning is enough to be seen, and much faster than all of a large batch.
-  std::memset(*pointer, 0xee, std::min(bytes, std::size_t{1} << 20));
-  pinned_memory[reinterpret_cast<std::uintptr_t>(*pointer)] = bytes;
+  std::memset(*pointer, 0xee, std::min(bytes, size_t{1} << 20));
+  pinned_memory[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
   fake_cuda_state()->pinned_bytes += static_cast<long>(bytes);
   return 0;
 }
 int cuMemFreeHost(void* pointer) {
   std::lock_guard guard(lock_of_everything);
   fake_cuda_state()->freeing_threads.insert(std::this_thread::get_id());
-  const auto found = pinned_memory.find(reinterpret_cast<std::uintptr_t>(pointer));
+  const auto found = pinned_memory.find(reinterpret_cast<uintptr_t>(pointer));
   if (found == pinned_memory.end()) return 1;
   fake_cuda_state()->pinned_bytes -= static_cast<long>(found->second);
   pinned_memory.erase(found);
   std::free(pointer);
   return enter(__func__);
 }
-int cuMemHostGetDevicePointer_v2(std::uint64_t* pointer, void* host, unsigned) {
+int cuMemHostGetDevicePointer_v2(uint64_t* pointer, void* host, unsigned) {
   ENTER();
-  *pointer = reinterpret_cast<std::uintptr_t>(host);
+  *pointer = reinterpret_cast<uintptr_t>(host);
   return 0;
 }
-int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;
@@ -340,7 +337,7 @@ int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, 
       [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; });
   return 0;
 }
-int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* stream) {
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, from, bytes)) return 1;
@@ -350,7 +347,7 @@ int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* 
       [=] { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; });
   return 0;
 }
-int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) {
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
   ENTER();
   if (!inside(device_memory, from, bytes) || !inside(device_memory, to, bytes)) return 1;
   static_cast<Stream*>(stream)->work.push_back(
@@ -366,7 +363,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void* stream) {
   fake_cuda_state()->downloaded_bytes += width * height;
   fake_cuda_state()->streams_of[__func__].insert(stream);
   static_cast<Stream*>(stream)->work.push_back([from = from, to = to, width = width, height = height] {
-    for (std::size_t row = 0; row < height; ++row) {
+    for (size_t row = 0; row < height; ++row) {
       std::memcpy(static_cast<char*>(to.host) + row * to.pitch_bytes,
                   reinterpret_cast<char*>(from.device) + row * from.pitch_bytes, width);
     }
@@ -374,7 +371,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void* stream) {
   });
   return 0;
 }
-int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, void* stream) {
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;

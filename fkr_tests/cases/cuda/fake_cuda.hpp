@@ -23,13 +23,13 @@ struct FakeCuda {
   std::map<int, std::map<std::string, int>> calls_of;  // by device, of calls with a context
   std::map<std::string, std::set<void*>> streams_of;   // a kind of work: where it was put
   std::set<std::thread::id> freeing_threads;           // of device and page-locked memory
-  std::size_t downloaded_bytes = 0;
+  size_t downloaded_bytes = 0;
   long device_bytes = 0, pinned_bytes = 0;  // allocated now
   long peak_device_bytes = 0;
-  std::size_t free_bytes = std::size_t{1} << 30;  // what cuMemGetInfo says
-  unsigned delay_microseconds = 0;                // of every call: a slow device
-  std::map<int, long> memory_limits;              // by device: what can be allocated there at a time
-  std::map<int, long> device_bytes_of;            // allocated now, by device
+  size_t free_bytes = size_t{1} << 30;  // what cuMemGetInfo says
+  unsigned delay_microseconds = 0;      // of every call: a slow device
+  std::map<int, long> memory_limits;    // by device: what can be allocated there at a time
+  std::map<int, long> device_bytes_of;  // allocated now, by device
   // Called where a thread begins to wait for an event, and where it launches, with the device; the driver takes other
   // threads' calls meanwhile.
   std::function<void(int device)> before_waiting, before_launch;

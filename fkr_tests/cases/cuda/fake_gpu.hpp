@@ -74,7 +74,7 @@ class FakeImages {
     std::vector<kernels::KernelParameter> parameters;
     kernels::KernelImage image;
   };
-  void add(std::string_view name, std::uint32_t block_threads, const std::vector<const char*>& buffers,
+  void add(std::string_view name, uint32_t block_threads, const std::vector<const char*>& buffers,
            const std::vector<const char*>& numbers) {
     using kernels::ParameterType;
     Stored& stored = images_.emplace_back();

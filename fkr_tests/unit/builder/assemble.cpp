@@ -17,8 +17,8 @@ std::string find_ptxas() {
   const char* path = std::getenv("PATH");
   std::string folders = path == nullptr ? "" : path;
   folders += ":/usr/local/cuda/bin";
-  for (std::size_t begin = 0; begin < folders.size();) {
-    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+  for (size_t begin = 0; begin < folders.size();) {
+    const size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string candidate = folders.substr(begin, end - begin) + "/ptxas";
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
     begin = end + 1;
@@ -40,7 +40,7 @@ std::string assemble(const std::string& ptx, unsigned sm) {
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "ptxas could not be started";
   std::array<char, 4096> chunk;
-  while (const std::size_t count = std::fread(chunk.data(), 1, chunk.size(), pipe)) said.append(chunk.data(), count);
+  while (const size_t count = std::fread(chunk.data(), 1, chunk.size(), pipe)) said.append(chunk.data(), count);
   if (pclose(pipe) != 0 && said.empty()) said = "ptxas failed and said nothing";
   std::filesystem::remove(file);
   return said;

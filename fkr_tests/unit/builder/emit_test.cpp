@@ -14,7 +14,7 @@ using ::testing::Not;
 KernelSpec spec(const char* name) { return KernelSpec{.name = name, .block = 64}; }
 
 const auto copy_words =
-    define(spec("copy_words"), [](Kernel& k, Arg<"src", Span<ReadOnly, u32>> src, Arg<"dst", Span<Global, u32>> dst) {
+    define(spec("copy_words"), [](Kernel& k, Arg<"src", Span<read_only, u32>> src, Arg<"dst", Span<global, u32>> dst) {
       auto i = k.block() * 64 + k.thread();
       k.if_(i < src.size(), [&] { dst.store(i, src.load(i) + 1); });
     });

@@ -37,7 +37,7 @@ Ran run(const std::function<void(dsl::Kernel&, const InWords&, const InWords&, c
   emulator::Device device;
   const auto program = value_of(emulator::Program::load_text(device, ptx, "run.ptx"));
   Ran ran;
-  ran.out.resize(options.out_count == 0 ? std::size_t{options.block} * options.grid : options.out_count);
+  ran.out.resize(options.out_count == 0 ? size_t{options.block} * options.grid : options.out_count);
   const emulator::Address out = upload(device, "out", ran.out);
   const auto size = [](const Words& words) { return emulator::Argument::of(static_cast<uint32_t>(words.size())); };
   std::vector<emulator::Argument> arguments = {emulator::Argument::of(upload(device, "a", a)),
@@ -47,8 +47,8 @@ Ran run(const std::function<void(dsl::Kernel&, const InWords&, const InWords&, c
                                                emulator::Argument::of(out),
                                                size(ran.out)};
   emulator::Address debug = 0;
-  if (options.emit.variant == Variant::Debug) {
-    ran.debug.resize(2 * (std::size_t{options.emit.debug_records} + 1));
+  if (options.emit.variant == Variant::debug) {
+    ran.debug.resize(2 * (size_t{options.emit.debug_records} + 1));
     debug = upload(device, "debug_buffer", ran.debug);
     arguments.push_back(emulator::Argument::of(debug));
   }

@@ -18,17 +18,17 @@ using testing::OutWords;
 using testing::run;
 using testing::Words;
 
-constexpr EmitOptions kChecked{.variant = Variant::Checked};
+constexpr EmitOptions kChecked{.variant = Variant::checked};
 
 // Stands before the line that a body is expected to trap on.
 u32 expected_line = 0;
 void next_line_leaves(Where where = Where::current()) { expected_line = where.line() + 1; }
 
-enum class InRelease { Faults, Unseen };
+enum class InRelease { faults, unseen };
 
 // `body` for 64 threads over 64 words of input and of output.
 using Body = std::function<void(Kernel&, const InWords& in, const OutWords& out)>;
-void expect_trap(const Body& body, InRelease released = InRelease::Faults) {
+void expect_trap(const Body& body, InRelease released = InRelease::faults) {
   const auto report = [&](const EmitOptions& emit) {
     return run([&](Kernel& k, const InWords& in, const InWords&, const OutWords& out) { body(k, in, out); }, Words(64),
                Words(64), {.emit = emit})
@@ -37,7 +37,7 @@ void expect_trap(const Body& body, InRelease released = InRelease::Faults) {
   const std::string checked = report(kChecked), release = report({});
   const std::string line = "object_test.cpp:" + std::to_string(expected_line);
   EXPECT_THAT(checked, AllOf(HasSubstr("trap"), HasSubstr(line)));
-  if (released == InRelease::Faults) {
+  if (released == InRelease::faults) {
     EXPECT_THAT(release, AllOf(Not(IsEmpty()), Not(HasSubstr("trap")), HasSubstr(line)));
   } else {
     EXPECT_THAT(release, IsEmpty());
@@ -98,23 +98,23 @@ TEST(Objects, BytewiseAndUnalignedReads) {
 TEST(Objects, Atomics) {
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
     next_line_leaves();
-    atomic_add(out.data().at(k.thread() + 1), 1, Order::Relaxed, Scope::Gpu);
+    atomic_add(out.data().at(k.thread() + 1), 1, Order::relaxed, Scope::gpu);
   });
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
     next_line_leaves();
-    atomic_compare_exchange(out.data().at(k.thread() + 1), 0, 1, Order::Relaxed, Scope::Gpu);
+    atomic_compare_exchange(out.data().at(k.thread() + 1), 0, 1, Order::relaxed, Scope::gpu);
   });
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
     next_line_leaves();
-    atomic_max_if(k.thread() > 7, out.data().at(k.thread() + 1), 1, Order::Relaxed, Scope::Gpu);
+    atomic_max_if(k.thread() > 7, out.data().at(k.thread() + 1), 1, Order::relaxed, Scope::gpu);
   });
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
     next_line_leaves();
-    atomic_store(out.data().at(k.thread() + 1), 1, Order::Relaxed, Scope::Gpu);
+    atomic_store(out.data().at(k.thread() + 1), 1, Order::relaxed, Scope::gpu);
   });
   expect_trap([](Kernel& k, const InWords&, const OutWords& out) {
     next_line_leaves();
-    const auto x = atomic_load(out.data().at(k.thread() + 1), Order::Relaxed, Scope::Gpu);
+    const auto x = atomic_load(out.data().at(k.thread() + 1), Order::relaxed, Scope::gpu);
     out.store(k.thread(), x);
   });
 }
@@ -124,7 +124,7 @@ TEST(Objects, Prefetches) {
     next_line_leaves();
     in.data().at(k.thread() + 1).prefetch_l2();
   };
-  expect_trap(beyond, InRelease::Unseen);
+  expect_trap(beyond, InRelease::unseen);
 }
 
 // --- every way a pointer moves ---
@@ -167,21 +167,21 @@ TEST(Objects, AreLeftByAnIndexThatWraps) {
         const auto x = words.load(k.thread() + 0x20000000);
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
         next_line_leaves();
         const auto x = in.load(zext<u64>(k.thread()) | k.constant<u64>(u64{1} << 61));
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
         next_line_leaves();
         const auto x = in.load(cast<i64>(k.thread()) - k.constant<i64>(i64{1} << 61));
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
 }
 
 // --- every kind of object ---
@@ -211,7 +211,7 @@ TEST(Objects, ArePartsOfThem) {
         const auto x = part.data().at(k.thread() & 15).load();
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
         const auto part = in.data().at(8).within(8);
@@ -219,7 +219,7 @@ TEST(Objects, ArePartsOfThem) {
         const auto x = part.at(bitcast<i32>(k.thread() & 7) - 1).load();
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
         const Span part(in.data().at(8), k.constant<u32>(8));
@@ -227,7 +227,7 @@ TEST(Objects, ArePartsOfThem) {
         const auto x = part.load(k.thread() & 15);
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
 }
 
 // What aligned reads of an object's end touch may belong to it, and no more.
@@ -240,7 +240,7 @@ TEST(Objects, EndAtTheNextGranule) {
         const auto x = five_words.at(6).load();
         out.store(k.thread(), x);
       },
-      InRelease::Unseen);
+      InRelease::unseen);
 }
 
 TEST(Objects, LieInsideTheObjectTheyAreOf) {
@@ -250,14 +250,14 @@ TEST(Objects, LieInsideTheObjectTheyAreOf) {
         const auto part = in.data().at(60).within(5);
         out.store(k.thread(), part.load());
       },
-      InRelease::Unseen);
+      InRelease::unseen);
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
         next_line_leaves();
         const auto part = in.slice(k.thread(), 2);
         out.store(k.thread(), part.load(0));
       },
-      InRelease::Unseen);
+      InRelease::unseen);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-using Out = Span<Global, u32>;
-using In = Span<ReadOnly, u32>;
+using Out = Span<global, u32>;
+using In = Span<read_only, u32>;
 using Body = std::function<void(Kernel&, const In&, const Out&)>;
 
 KernelDefinition kernel(Body body) {
@@ -40,7 +40,7 @@ std::string ptx_of(F body, EmitOptions options = {}) {
   return ptx;
 }
 
-using Lanes = Expr<u32, Rate::Thread>;
+using Lanes = Expr<u32, Rate::thread>;
 
 TEST(Operations, PtxasIsHere) {
   if (!testing::has_ptxas()) GTEST_SKIP() << "no ptxas on this machine: what is emitted is not assembled";
@@ -94,22 +94,22 @@ TEST(Operations, Synchronisation) {
   const auto both = [](Kernel& k, Lanes x) {
     k.barrier();
     k.sync_warp();
-    k.fence(Order::AcqRel, Scope::Sys);
+    k.fence(Order::acq_rel, Scope::sys);
     return x;
   };
   EXPECT_THAT(ptx_of(both),
               AllOf(HasSubstr("bar.sync \t0;"), HasSubstr("bar.warp.sync \t-1;"), HasSubstr("fence.acq_rel.sys;")));
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
   return found;
 }
 
 TEST(Operations, PrefetchesStayAlthoughNothingDependsOnThem) {
   const std::string ptx = emit_ptx(define(
-      {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u32>> in, Arg<"out", Ptr<Global, u8>> out) {
+      {.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<read_only, u32>> in, Arg<"out", Ptr<global, u8>> out) {
         in.at(k.thread()).prefetch_l2();
         k.if_(k.thread() < 8, [&] { out.at(k.thread()).prefetch_l2(); });
       }));
@@ -160,7 +160,7 @@ TEST(Operations, UnsignedIndicesAreZeroExtended) {
 TEST(Operations, VectorAccesses) {
   const std::string ptx =
       emit_ptx(define({.name = "op", .block = 32},
-                      [](Kernel& k, Arg<"in", Ptr<ReadOnly, u32, 16>> in, Arg<"out", Ptr<Global, u32, 16>> out) {
+                      [](Kernel& k, Arg<"in", Ptr<read_only, u32, 16>> in, Arg<"out", Ptr<global, u32, 16>> out) {
                         const auto at = times<4>(k.thread());
                         out.at(at).store_vector(in.at(at).load_vector<4>());
                       }));
@@ -170,10 +170,10 @@ TEST(Operations, VectorAccesses) {
 TEST(Operations, VectorsOfEveryWidthAssemble) {
   const auto copy = [](auto zero, auto lanes) {
     using T = decltype(zero);
-    constexpr std::size_t count = decltype(lanes)::value;
+    constexpr size_t count = decltype(lanes)::value;
     const std::string ptx =
         emit_ptx(define({.name = "op", .block = 32},
-                        [](Kernel& k, Arg<"in", Ptr<ReadOnly, T, 16>> in, Arg<"out", Ptr<Global, T, 16>> out) {
+                        [](Kernel& k, Arg<"in", Ptr<read_only, T, 16>> in, Arg<"out", Ptr<global, T, 16>> out) {
                           const auto at = times<16 / sizeof(T)>(k.thread());
                           const auto values = in.at(at).template load_vector<count>();
                           out.at(at).store_vector(std::array{values[0] + 1, values[1]});
@@ -193,20 +193,20 @@ TEST(Operations, VectorsOfEveryWidthAssemble) {
 }
 
 TEST(Operations, MultiplesKeepTheirAlignmentThroughSums) {
-  const auto definition = define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<ReadOnly, u8, 16>> in,
+  const auto definition = define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Ptr<read_only, u8, 16>> in,
                                                                  Arg<"out", Out> out, Arg<"stride", u32> stride) {
     const auto row = assume_multiple<16>(k.block() * stride, "the host rounds strides up");
     out.store(k.thread(), in.at(row + times<8>(k.lane()) - times<4>(k.warp())).as<u32>().load());
   });
   EXPECT_THAT(emit_ptx(definition), AllOf(HasSubstr("ld.global.nc.u32"), Not(HasSubstr("trap;"))));
-  const Emitted checked = emit(definition, {.variant = Variant::Checked});
+  const Emitted checked = emit(definition, {.variant = Variant::checked});
   EXPECT_THAT(checked.ptx, HasSubstr("trap;"));
   EXPECT_THAT(checked.launch, HasSubstr("the host rounds strides up"));
 }
 
 TEST(Operations, UnalignedReadsComeFromAlignedWords) {
   const std::string ptx = emit_ptx(
-      define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<ReadOnly, u8>> in, Arg<"out", Out> out) {
+      define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<read_only, u8>> in, Arg<"out", Out> out) {
         out.store(k.thread(), in.load_unaligned_u32(k.thread()));
       }));
   EXPECT_THAT(
@@ -215,7 +215,7 @@ TEST(Operations, UnalignedReadsComeFromAlignedWords) {
 
 TEST(Operations, BytewiseReadsAreByteLoads) {
   const std::string ptx = emit_ptx(
-      define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<Global, const u8>> in, Arg<"out", Out> out) {
+      define({.name = "op", .block = 32}, [](Kernel& k, Arg<"in", Span<global, const u8>> in, Arg<"out", Out> out) {
         out.store(k.thread(), in.load_bytewise<u32>(k.thread()));
       }));
   EXPECT_THAT(ptx, AllOf(HasSubstr("ld.global.u8"), Not(HasSubstr("ld.global.u32")), Not(HasSubstr("ld.global.nc"))));
@@ -223,14 +223,14 @@ TEST(Operations, BytewiseReadsAreByteLoads) {
 
 TEST(Operations, AtomicsSayOrderAndScope) {
   const auto atomics = [](Kernel&, const In&, const Out& out) {
-    atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu);
-    atomic_exchange(out.data(), 2, Order::AcqRel, Scope::Sys);
-    atomic_max(out.data().as<i32>(), 3, Order::Release, Scope::Cta);
-    atomic_or(out.data(), 4, Order::Acquire, Scope::Gpu);
-    atomic_min(out.data().assume_aligned<8>("a test").as<u64>(), 5, Order::Relaxed, Scope::Gpu);
-    atomic_compare_exchange(out.data(), 0, 6, Order::AcqRel, Scope::Gpu);
-    atomic_store(out.data(), 7, Order::Release, Scope::Gpu);
-    out.store(1, atomic_load(out.data(), Order::Acquire, Scope::Cta));
+    atomic_add(out.data(), 1, Order::relaxed, Scope::gpu);
+    atomic_exchange(out.data(), 2, Order::acq_rel, Scope::sys);
+    atomic_max(out.data().as<i32>(), 3, Order::release, Scope::cta);
+    atomic_or(out.data(), 4, Order::acquire, Scope::gpu);
+    atomic_min(out.data().assume_aligned<8>("a test").as<u64>(), 5, Order::relaxed, Scope::gpu);
+    atomic_compare_exchange(out.data(), 0, 6, Order::acq_rel, Scope::gpu);
+    atomic_store(out.data(), 7, Order::release, Scope::gpu);
+    out.store(1, atomic_load(out.data(), Order::acquire, Scope::cta));
   };
   const std::string ptx = emit_ptx(kernel(atomics));
   for (const char* expected :
@@ -243,7 +243,7 @@ TEST(Operations, AtomicsSayOrderAndScope) {
     EXPECT_THAT(testing::assemble(ptx, 75), IsEmpty());
   }
   const std::string shared = emit_ptx(kernel([](Kernel& k, const In&, const Out&) {
-    atomic_add(k.shared<u32, 1, 4>("ticket").data(), 1, Order::Relaxed, Scope::Cta);
+    atomic_add(k.shared<u32, 1, 4>("ticket").data(), 1, Order::relaxed, Scope::cta);
   }));
   EXPECT_THAT(shared, HasSubstr("atom.relaxed.cta.shared.add.u32 %r"));
 }
@@ -252,8 +252,8 @@ TEST(Operations, APredicatedAtomicHasNoBranch) {
   const std::string ptx = emit_ptx(kernel([](Kernel& k, const In& in, const Out& out) {
     const auto table = k.shared<u32, 64, 4>("table");
     const auto x = in.load(k.thread());
-    atomic_max_if(x > 3, table.data().at(x & 63), x, Order::Relaxed, Scope::Cta);
-    atomic_max_if(x < 9, out.data().at(1), x, Order::Release, Scope::Gpu);
+    atomic_max_if(x > 3, table.data().at(x & 63), x, Order::relaxed, Scope::cta);
+    atomic_max_if(x < 9, out.data().at(1), x, Order::release, Scope::gpu);
   }));
   EXPECT_THAT(ptx,
               AllOf(HasSubstr(" red.relaxed.cta.shared.max.u32 [%r"), HasSubstr(" red.release.gpu.global.max.u32 [%rd"),
@@ -273,7 +273,7 @@ TEST(Operations, CollectivesStayBeforeABranchThatAloneUsesThem) {
 
 TEST(Operations, ElseAndNestedLoopsAssemble) {
   const std::string ptx = ptx_of([](Kernel& k, Lanes x) {
-    Var<u32, Rate::Thread> sum(k, 0);
+    Var<u32, Rate::thread> sum(k, 0);
     k.range(0, x, 1, [&](auto i, auto& outer) {
       outer.continue_if(i == 3);
       k.thread_loop([&](auto& inner) {
@@ -292,8 +292,8 @@ TEST(Operations, ElseAndNestedLoopsAssemble) {
 
 // The number of conditional branches in the PTX of `body`, and how many of them are `bra.uni`.
 struct Branches {
-  std::size_t all;
-  std::size_t uniform;
+  size_t all;
+  size_t uniform;
 };
 bool operator==(const Branches& a, const Branches& b) { return a.all == b.all && a.uniform == b.uniform; }
 void PrintTo(const Branches& branches, std::ostream* out) {
@@ -307,7 +307,7 @@ Branches branches_of(const Body& body, EmitOptions options = {}) {
   }
   const std::regex branch("\\n\\t@!?%p\\d+ bra \\t"), uniform("\\n\\t@!?%p\\d+ bra.uni \\t");
   const auto matches = [&](const std::regex& what) {
-    return static_cast<std::size_t>(
+    return static_cast<size_t>(
         std::distance(std::sregex_iterator(ptx.begin(), ptx.end(), what), std::sregex_iterator()));
   };
   return {matches(branch) + matches(uniform), matches(uniform)};
@@ -317,7 +317,7 @@ Branches branches_of(const Body& body, EmitOptions options = {}) {
 template <class Condition>
 Branches branch_on(Condition condition) {
   return branches_of([condition](Kernel& k, const In& in, const Out& out) {
-    k.if_(condition(k, in, out), [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+    k.if_(condition(k, in, out), [&] { atomic_add(out.data(), 1, Order::relaxed, Scope::gpu); });
   });
 }
 
@@ -340,13 +340,13 @@ TEST(UniformBranches, FollowTheRateOfTheCondition) {
   EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return shuffle<16>(in.load(k.thread()), 3) == 7; }), divergent);
   EXPECT_EQ(branch_on([](Kernel& k, In in, Out) { return match_any(in.load(k.thread())) == 7; }), divergent);
   EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return out.load(0) == 7; }), divergent);
-  EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu) == 7; }),
+  EXPECT_EQ(branch_on([](Kernel&, In, Out out) { return atomic_add(out.data(), 1, Order::relaxed, Scope::gpu) == 7; }),
             divergent);
 }
 
 TEST(UniformBranches, CanBeTurnedOff) {
   const Body body = [](Kernel& k, const In&, const Out& out) {
-    k.if_(k.block() == 3, [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+    k.if_(k.block() == 3, [&] { atomic_add(out.data(), 1, Order::relaxed, Scope::gpu); });
   };
   EXPECT_EQ(branches_of(body, {.uniform_branches = false}), (Branches{1, 0}));
 }
@@ -354,13 +354,13 @@ TEST(UniformBranches, CanBeTurnedOff) {
 TEST(UniformBranches, AVariableIsAsUniformAsTheBranchesAroundItsAssignments) {
   const auto body = [](auto condition) {
     return [condition](Kernel& k, const In&, const Out& out) {
-      Var<u32, Rate::Thread> n(k, 0);
+      Var<u32, Rate::thread> n(k, 0);
       k.if_(condition(k), [&] {
-         atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu);
+         atomic_add(out.data(), 1, Order::relaxed, Scope::gpu);
          n = 1;
-       }).else_([&] { atomic_or(out.data(), 4, Order::Relaxed, Scope::Gpu); });
+       }).else_([&] { atomic_or(out.data(), 4, Order::relaxed, Scope::gpu); });
       k.sync_warp();
-      k.if_(n == 1, [&] { atomic_max(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+      k.if_(n == 1, [&] { atomic_max(out.data(), 1, Order::relaxed, Scope::gpu); });
     };
   };
   EXPECT_EQ(branches_of(body([](Kernel& k) { return k.warp() == 1; })), (Branches{2, 2}));
@@ -370,13 +370,13 @@ TEST(UniformBranches, AVariableIsAsUniformAsTheBranchesAroundItsAssignments) {
 TEST(UniformBranches, WhatLeavesADivergentLoopIsDivergent) {
   // The counter is the same in all lanes that are still in the loop, and differs between those that left.
   const auto body = [](Kernel& k, const In& in, const Out& out) {
-    Var<u32, Rate::Thread> turns(k, 0);
+    Var<u32, Rate::thread> turns(k, 0);
     k.thread_loop([&](auto& loop) {
       turns += 1;
       loop.break_if(in.load(k.thread() + turns * 64) == 0);
     });
     k.sync_warp();
-    k.if_(turns > 9, [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+    k.if_(turns > 9, [&] { atomic_add(out.data(), 1, Order::relaxed, Scope::gpu); });
   };
   EXPECT_EQ(branches_of(body), (Branches{2, 0}));
 }
@@ -384,7 +384,7 @@ TEST(UniformBranches, WhatLeavesADivergentLoopIsDivergent) {
 TEST(UniformBranches, LinesStayTheAuthors) {
   constexpr u32 here = __LINE__;
   const std::string ptx = emit_ptx(kernel([](Kernel& k, const In&, const Out& out) {
-    k.if_(k.block() == 3, [&] { atomic_add(out.data(), 1, Order::Relaxed, Scope::Gpu); });
+    k.if_(k.block() == 3, [&] { atomic_add(out.data(), 1, Order::relaxed, Scope::gpu); });
   }));
   std::smatch found;
   ASSERT_TRUE(std::regex_search(ptx, found, std::regex("\\.loc\t1 (\\d+) (\\d+)\n\t@!?%p\\d+ bra.uni"))) << ptx;
@@ -398,7 +398,7 @@ TEST(Variants, CheckedBuildsTrapWhereReleaseBuildsTrust) {
   const auto body = [](Kernel&, Lanes x) { return (x << (x & 63)) / x; };
   EXPECT_EQ(count(ptx_of(body), "trap;"), 0u);
   // Two spans, a shift, a division.
-  EXPECT_EQ(count(ptx_of(body, {.variant = Variant::Checked}), "trap;"), 4u);
+  EXPECT_EQ(count(ptx_of(body, {.variant = Variant::checked}), "trap;"), 4u);
 }
 
 TEST(Variants, AssumedAlignmentIsCheckedAndListed) {
@@ -406,7 +406,7 @@ TEST(Variants, AssumedAlignmentIsCheckedAndListed) {
     const auto words = in.data().assume_aligned<16>("the host allocates it").load_vector<4>();
     out.data().store(words[0] ^ words[1] ^ words[2] ^ words[3]);
   });
-  EXPECT_THAT(emit(definition, {.variant = Variant::Checked}).ptx, HasSubstr("trap;"));
+  EXPECT_THAT(emit(definition, {.variant = Variant::checked}).ptx, HasSubstr("trap;"));
   const Emitted release = emit(definition);
   EXPECT_THAT(release.ptx, AllOf(Not(HasSubstr("trap;")), HasSubstr("ld.global.nc.v4.u32")));
   EXPECT_THAT(release.launch,
@@ -419,9 +419,9 @@ TEST(Variants, MarkersExistInDebugBuildsOnly) {
     k.mark(8, x);
     return x;
   };
-  EXPECT_THAT(ptx_of(body, {.variant = Variant::Checked}),
+  EXPECT_THAT(ptx_of(body, {.variant = Variant::checked}),
               AllOf(Not(HasSubstr("debug_buffer")), Not(HasSubstr("atom"))));
-  const std::string debug = ptx_of(body, {.variant = Variant::Debug, .debug_records = 256});
+  const std::string debug = ptx_of(body, {.variant = Variant::debug, .debug_records = 256});
   EXPECT_THAT(debug, AllOf(HasSubstr(".param .u64 .ptr .global .align 16 op_debug_buffer"), HasSubstr("and.b32"),
                            HasSubstr(", 4080;")));
   EXPECT_EQ(count(debug, "atom.relaxed.gpu.global.add.u32"), 2u);
@@ -430,7 +430,7 @@ TEST(Variants, MarkersExistInDebugBuildsOnly) {
 
 TEST(Variants, LaunchFilesOfDebugBuildsListTheMarkers) {
   const auto definition = kernel([](Kernel& k, const In&, const Out&) { k.mark(7); });
-  EXPECT_THAT(emit(definition, {.variant = Variant::Debug}).launch,
+  EXPECT_THAT(emit(definition, {.variant = Variant::debug}).launch,
               AllOf(HasSubstr("\"markers\""), HasSubstr("\"id\": 7"), HasSubstr("operations_test.cpp:")));
   EXPECT_THAT(emit(definition).launch, Not(HasSubstr("markers")));
 }
@@ -442,7 +442,7 @@ TEST(Variants, TrapsKeepTheirOwnLines) {
                                      const auto y = in.load(k.thread() + 5);
                                      out.store(x, y);
                                    }),
-                                   {.variant = Variant::Checked});
+                                   {.variant = Variant::checked});
   std::vector<std::string> lines;
   const std::regex trap("\\.loc\\t1 (\\d+) \\d+\n(?:(?!\\t\\.loc)[^\n]*\n)*?\\ttrap;");
   for (std::sregex_iterator i(ptx.begin(), ptx.end(), trap), end; i != end; ++i) lines.push_back((*i)[1]);

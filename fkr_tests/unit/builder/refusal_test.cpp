@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using Body = void (*)(Kernel&);
 
 // The error of tracing `body` in a kernel of 64 threads.
-std::optional<DslError> refusal(Body body, Variant variant = Variant::Release) {
+std::optional<DslError> refusal(Body body, Variant variant = Variant::release) {
   const KernelDefinition kernel = define({.name = "refused", .block = 64}, [body](Kernel& k) { body(k); });
   try {
     (void)emit_ptx(kernel, {.variant = variant});
@@ -108,7 +108,7 @@ TEST(Refusal, CollectivesOfEveryKindInADivergentBranch) {
 TEST(Refusal, UniformVariableAssignedInADivergentBranch) {
   constexpr u32 here = __LINE__;
   const Body body = [](Kernel& k) {
-    Var<u32, Rate::Warp> head(k, 0);
+    Var<u32, Rate::warp> head(k, 0);
     k.if_(k.lane() == 3, [&] {
       head = 1;
     });
@@ -121,19 +121,19 @@ TEST(Refusal, UniformVariableAssignedInADivergentBranch) {
 TEST(Refusal, BlockVariableAssignedInAWarpBranch) {
   constexpr u32 here = __LINE__;
   const Body body = [](Kernel& k) {
-    Var<u32, Rate::Block> head(k, 0);
+    Var<u32, Rate::block> head(k, 0);
     k.if_(k.warp() == 1, [&] {
       head += 1;
     });
   };
   expect_refused(body, here + 4, here + 3, "assignment to the block-uniform variable",
-                 "declare the variable at Rate::Thread");
+                 "declare the variable at Rate::thread");
 }
 
 TEST(Refusal, VariableOfTheBranchItselfIsAccepted) {
   EXPECT_FALSE(refusal([](Kernel& k) {
                  k.if_(k.lane() == 3, [&] {
-                   Var<u32, Rate::Warp> mine(k, 0);
+                   Var<u32, Rate::warp> mine(k, 0);
                    mine = 1;
                  });
                }).has_value());
@@ -187,7 +187,7 @@ TEST(Refusal, ReturnInALoopThatMeetsItsBarrierAgain) {
 TEST(Refusal, ValueOfABranchUsedOutside) {
   constexpr u32 here = __LINE__;
   const Body body = [](Kernel& k) {
-    std::optional<Expr<u32, Rate::Thread>> kept;
+    std::optional<Expr<u32, Rate::thread>> kept;
     k.if_(k.block() == 0, [&] { kept.emplace(k.lane() + 1); });
     (void)(*kept + 1);
   };
@@ -239,21 +239,21 @@ TEST(Refusal, LiteralThatDoesNotFitWhereOnlyTracingKnows) {
 
 TEST(Refusal, OrdersThatAnOperationDoesNotHave) {
   const auto order_of_load = refusal([](Kernel& k) {
-    (void)atomic_load(k.shared<u32, 4, 4>("x").data(), Order::Release, Scope::Cta);
+    (void)atomic_load(k.shared<u32, 4, 4>("x").data(), Order::release, Scope::cta);
   });
   ASSERT_TRUE(order_of_load.has_value());
   EXPECT_THAT(order_of_load->what(), HasSubstr("an atomic load is relaxed or acquire"));
   const auto order_of_store = refusal([](Kernel& k) {
-    atomic_store(k.shared<u32, 4, 4>("x").data(), 1, Order::Acquire, Scope::Cta);
+    atomic_store(k.shared<u32, 4, 4>("x").data(), 1, Order::acquire, Scope::cta);
   });
   ASSERT_TRUE(order_of_store.has_value());
   EXPECT_THAT(order_of_store->what(), HasSubstr("an atomic store is relaxed or release"));
   const auto order_without_result = refusal([](Kernel& k) {
-    atomic_max_if(k.lane() < 4, k.shared<u32, 4, 4>("x").data(), 1, Order::AcqRel, Scope::Cta);
+    atomic_max_if(k.lane() < 4, k.shared<u32, 4, 4>("x").data(), 1, Order::acq_rel, Scope::cta);
   });
   ASSERT_TRUE(order_without_result.has_value());
   EXPECT_THAT(order_without_result->what(), HasSubstr("an atomic without a result is relaxed or release"));
-  const auto relaxed_fence = refusal([](Kernel& k) { k.fence(Order::Relaxed, Scope::Gpu); });
+  const auto relaxed_fence = refusal([](Kernel& k) { k.fence(Order::relaxed, Scope::gpu); });
   ASSERT_TRUE(relaxed_fence.has_value());
   EXPECT_THAT(relaxed_fence->what(), HasSubstr("a relaxed fence orders nothing"));
 }

@@ -43,7 +43,7 @@ const std::pair<Words, Words>& pairs() {
                          3};
     Words a, b;
     u64 state = 42;
-    for (std::size_t i = 0; i < 64; ++i) {
+    for (size_t i = 0; i < 64; ++i) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       a.push_back(i < 32 ? edges[i % 16] : state);
       state = state * 6364136223846793005u + 1442695040888963407u;
@@ -54,7 +54,7 @@ const std::pair<Words, Words>& pairs() {
   return made;
 }
 
-constexpr EmitOptions kEveryEmission[] = {{.sm = 75}, {.sm = 80}, {.sm = 90}, {.sm = 90, .variant = Variant::Checked}};
+constexpr EmitOptions kEveryEmission[] = {{.sm = 75}, {.sm = 80}, {.sm = 90}, {.sm = 90, .variant = Variant::checked}};
 
 // out[i] == host(a[i], b[i]) for T-typed a and b, in every emission. Both return what widens to u64.
 template <class T, class Device, class Host>
@@ -69,7 +69,7 @@ void expect_pairwise(Device device, Host host) {
         },
         a, b, {.emit = emission});
     ASSERT_THAT(ran.report, IsEmpty());
-    for (std::size_t i = 0; i < a.size(); ++i) {
+    for (size_t i = 0; i < a.size(); ++i) {
       const auto expected = static_cast<u64>(host(static_cast<T>(a[i]), static_cast<T>(b[i])));
       ASSERT_EQ(ran.out[i], expected) << "a = " << a[i] << ", b = " << b[i] << ", sm_" << emission.sm;
     }
@@ -173,9 +173,9 @@ void expect_per_thread(Device device, Host host) {
                 const OutWords& out) { out.store(k.thread(), cast<u64>(device(k, trunc<u32>(in.load(k.thread()))))); },
             a, a, {.emit = emission});
     ASSERT_THAT(ran.report, IsEmpty());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const std::size_t base = i / 32 * 32;
-      const auto lane = [&](std::size_t j) { return static_cast<u32>(a[base + j]); };
+    for (size_t i = 0; i < a.size(); ++i) {
+      const size_t base = i / 32 * 32;
+      const auto lane = [&](size_t j) { return static_cast<u32>(a[base + j]); };
       ASSERT_EQ(ran.out[i], static_cast<u64>(host(lane, i % 32))) << "lane " << i << ", sm_" << emission.sm;
     }
   }
@@ -202,7 +202,7 @@ TEST(Semantics, Shuffles) {
 TEST(Semantics, VotesMatchesAndReductions) {
   const auto fold = [](auto lane, u32 start, auto op) {
     u32 total = start;
-    for (std::size_t i = 0; i < 32; ++i) total = op(total, lane(i));
+    for (size_t i = 0; i < 32; ++i) total = op(total, lane(i));
     return total;
   };
   expect_per_thread([](Kernel&, auto x) { return ballot((x & 1) == 1); },
@@ -242,13 +242,13 @@ TEST(Semantics, VotesMatchesAndReductions) {
   expect_per_thread([](Kernel&, auto x) { return inclusive_sum(x); },
                     [](auto lane, auto me) {
                       u32 sum = 0;
-                      for (std::size_t i = 0; i <= me; ++i) sum += lane(i);
+                      for (size_t i = 0; i <= me; ++i) sum += lane(i);
                       return sum;
                     });
   expect_per_thread([](Kernel&, auto x) { return exclusive_sum(x); },
                     [](auto lane, auto me) {
                       u32 sum = 0;
-                      for (std::size_t i = 0; i < me; ++i) sum += lane(i);
+                      for (size_t i = 0; i < me; ++i) sum += lane(i);
                       return sum;
                     });
   expect_per_thread([](Kernel& k, auto) { return k.lanes_below() ^ k.warp() << 31 ^ k.thread() >> 5 << 31; },
@@ -259,7 +259,7 @@ TEST(Semantics, VotesMatchesAndReductions) {
 
 TEST(Semantics, LoopsAndBranches) {
   const auto device = [](Kernel& k, auto x) {
-    Var<u32, Rate::Thread> sum(k, 0);
+    Var<u32, Rate::thread> sum(k, 0);
     k.range(0, x & 31, 3, [&](auto i, auto& loop) {
       loop.continue_if(i == 6);
       k.if_((i & 1) == 0, [&] { sum += i; }).else_([&] { sum += i * 100; });
@@ -286,7 +286,7 @@ TEST(Semantics, LoopsAndBranches) {
 TEST(Semantics, WarpLoopsStayTogether) {
   // Collatz steps of the warp's largest value: the loop's condition and its collectives are uniform.
   const auto device = [](Kernel& k, auto x) {
-    Var<u32, Rate::Warp> n(k, reduce_max(x & 63) + 1), steps(k, 0);
+    Var<u32, Rate::warp> n(k, reduce_max(x & 63) + 1), steps(k, 0);
     k.warp_loop([&](auto& loop) {
       loop.break_if(n == 1);
       n = select((n & 1) == 0, *n >> 1, n * 3 + 1);
@@ -296,7 +296,7 @@ TEST(Semantics, WarpLoopsStayTogether) {
   };
   expect_per_thread(device, [](auto lane, auto) {
     u32 n = 0, steps = 0;
-    for (std::size_t i = 0; i < 32; ++i) n = std::max(n, lane(i) & 63);
+    for (size_t i = 0; i < 32; ++i) n = std::max(n, lane(i) & 63);
     for (++n; n != 1; ++steps) n = n % 2 == 0 ? n / 2 : 3 * n + 1;
     return steps;
   });
@@ -364,7 +364,7 @@ TEST(Semantics, UnalignedBytewiseAndRoundedReads) {
   for (const EmitOptions& emission : kEveryEmission) {
     const Ran ran = run(
         [](Kernel& k, const InWords& in, const InWords&, const OutWords& out) {
-          const Span<ReadOnly, u8, 8> bytes(in.data().as<u8>(), in.size() * 8);
+          const Span<read_only, u8, 8> bytes(in.data().as<u8>(), in.size() * 8);
           const auto at = k.thread() * 7;
           const auto funnel = bytes.load_unaligned_u32(at);
           const auto joined = bytes.load_bytewise<u32>(at);
@@ -374,7 +374,7 @@ TEST(Semantics, UnalignedBytewiseAndRoundedReads) {
         },
         a, a, {.emit = emission});
     ASSERT_THAT(ran.report, IsEmpty());
-    for (std::size_t i = 0; i < 64; ++i) {
+    for (size_t i = 0; i < 64; ++i) {
       u32 expected = 0;
       std::memcpy(&expected, reinterpret_cast<const char*>(a.data()) + 7 * i, 4);
       EXPECT_EQ(ran.out[i], u64{expected} << 8) << i;
@@ -387,7 +387,7 @@ TEST(Semantics, UnalignedReadsStayInTheWordsOfTheValue) {
   const Words a = {0x1122334455667788};
   const Ran ran = run(
       [](Kernel& k, const InWords& in, const InWords&, const OutWords& out) {
-        const Span<ReadOnly, u8, 8> bytes(in.data().as<u8>(), in.size() * 8);
+        const Span<read_only, u8, 8> bytes(in.data().as<u8>(), in.size() * 8);
         out.store(k.thread(), zext<u64>(bytes.load_unaligned_u32(min(k.thread(), 4))));
       },
       a, a);
@@ -406,7 +406,7 @@ TEST(Semantics, APointerChosenBetweenTwo) {
         },
         a, b, {.emit = emission});
     ASSERT_THAT(ran.report, IsEmpty());
-    for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(ran.out[i], i % 2 ? a[i] : b[i]) << i;
+    for (size_t i = 0; i < 64; ++i) EXPECT_EQ(ran.out[i], i % 2 ? a[i] : b[i]) << i;
   }
 }
 
@@ -423,7 +423,7 @@ TEST(Semantics, VectorsAndSlices) {
       },
       a, a);
   ASSERT_THAT(ran.report, IsEmpty());
-  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(ran.out[i], a[i ^ 1]);
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(ran.out[i], a[i ^ 1]);
 }
 
 TEST(Semantics, Atomics) {
@@ -432,20 +432,20 @@ TEST(Semantics, Atomics) {
       [](Kernel& k, const InWords&, const InWords&, const OutWords& out) {
         const auto words = out.data();
         const auto id = zext<u64>(k.block() * 64 + k.thread());
-        atomic_add(words, 2, Order::Relaxed, Scope::Gpu);
-        atomic_max(words.at(1), id, Order::AcqRel, Scope::Gpu);
-        atomic_max_if((id & 7) == 5, words.at(9), id, Order::Relaxed, Scope::Gpu);
-        atomic_min(words.at(2).as<i64>(), cast<i64>(id) - 5, Order::Relaxed, Scope::Gpu);
-        atomic_or(words.at(3), k.constant<u64>(1) << (id & 63), Order::Relaxed, Scope::Sys);
-        atomic_xor(words.at(4), id, Order::Relaxed, Scope::Gpu);
-        atomic_and(words.at(5), 0, Order::Relaxed, Scope::Gpu);
-        const auto before = atomic_compare_exchange(words.at(6), 0, id + 1, Order::AcqRel, Scope::Gpu);
-        k.if_(before == 0, [&] { atomic_add(words.at(7), 1, Order::Relaxed, Scope::Gpu); });
+        atomic_add(words, 2, Order::relaxed, Scope::gpu);
+        atomic_max(words.at(1), id, Order::acq_rel, Scope::gpu);
+        atomic_max_if((id & 7) == 5, words.at(9), id, Order::relaxed, Scope::gpu);
+        atomic_min(words.at(2).as<i64>(), cast<i64>(id) - 5, Order::relaxed, Scope::gpu);
+        atomic_or(words.at(3), k.constant<u64>(1) << (id & 63), Order::relaxed, Scope::sys);
+        atomic_xor(words.at(4), id, Order::relaxed, Scope::gpu);
+        atomic_and(words.at(5), 0, Order::relaxed, Scope::gpu);
+        const auto before = atomic_compare_exchange(words.at(6), 0, id + 1, Order::acq_rel, Scope::gpu);
+        k.if_(before == 0, [&] { atomic_add(words.at(7), 1, Order::relaxed, Scope::gpu); });
         const auto ticket = k.shared<u32, 1, 4>("ticket");
         k.once_per_block([&] { ticket.store(0, 0); });
         k.barrier();
-        const auto mine = atomic_add(ticket.data(), 1, Order::Relaxed, Scope::Cta);
-        atomic_add(words.at(8), zext<u64>(mine), Order::Relaxed, Scope::Gpu);
+        const auto mine = atomic_add(ticket.data(), 1, Order::relaxed, Scope::cta);
+        atomic_add(words.at(8), zext<u64>(mine), Order::relaxed, Scope::gpu);
       },
       Words(1), Words(1), one);
   ASSERT_THAT(ran.report, IsEmpty());
@@ -468,7 +468,7 @@ TEST(Semantics, CheckedBuildsTrapAtTheAuthorsLine) {
     const auto y = in.load((k.thread() & 7) + 1);
     out.store(k.thread(), x + y);
   };
-  const Ran checked = run(beyond, small, small, {.emit = {.variant = Variant::Checked}});
+  const Ran checked = run(beyond, small, small, {.emit = {.variant = Variant::checked}});
   EXPECT_THAT(checked.report, HasSubstr("trap"));
   EXPECT_THAT(checked.report, HasSubstr("semantics_test.cpp:" + std::to_string(here + 3)));
   // Without the check it is the emulator that sees it, at the same line.
@@ -477,7 +477,7 @@ TEST(Semantics, CheckedBuildsTrapAtTheAuthorsLine) {
 }
 
 TEST(Semantics, CheckedBuildsTrapOnWhatIsUndefined) {
-  const EmitOptions checked{.variant = Variant::Checked};
+  const EmitOptions checked{.variant = Variant::checked};
   const auto trap_of = [&](auto body) {
     return run([&](Kernel& k, const InWords& in, const InWords&,
                    const OutWords& out) { out.store(k.thread(), body(k, in)); },
@@ -504,11 +504,11 @@ TEST(Semantics, MarkersAreCountedAndKept) {
         k.mark(11, k.block() * 1000 + k.thread());
         out.store(k.thread(), 0);
       },
-      Words(1), Words(1), {.emit = {.variant = Variant::Debug, .debug_records = 128}, .grid = 2, .out_count = 64});
+      Words(1), Words(1), {.emit = {.variant = Variant::debug, .debug_records = 128}, .grid = 2, .out_count = 64});
   ASSERT_THAT(ran.report, IsEmpty());
   EXPECT_EQ(ran.debug[0] & 0xffffffff, 128u);
   std::vector<bool> seen(128);
-  for (std::size_t record = 1; record <= 128; ++record) {
+  for (size_t record = 1; record <= 128; ++record) {
     EXPECT_EQ(ran.debug[2 * record] & 0xffffffff, 11u);
     const u64 thread = ran.debug[2 * record] >> 32;
     ASSERT_LT(thread, 128u);
@@ -520,10 +520,10 @@ TEST(Semantics, MarkersAreCountedAndKept) {
 
 TEST(Semantics, MarkersWrapAroundInTheirRing) {
   const Ran ran = run([](Kernel& k, const InWords&, const InWords&, const OutWords&) { k.mark(3); }, Words(1), Words(1),
-                      {.emit = {.variant = Variant::Debug, .debug_records = 16}});
+                      {.emit = {.variant = Variant::debug, .debug_records = 16}});
   // 64 markers in 16 records: the later ones overwrite, nothing leaves the buffer.
   EXPECT_EQ(ran.debug[0] & 0xffffffff, 64u);
-  for (std::size_t record = 1; record <= 16; ++record) EXPECT_EQ(ran.debug[2 * record] & 0xffffffff, 3u);
+  for (size_t record = 1; record <= 16; ++record) EXPECT_EQ(ran.debug[2 * record] & 0xffffffff, 3u);
 }
 
 }  // namespace

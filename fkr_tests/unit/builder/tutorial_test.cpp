@@ -23,7 +23,7 @@ std::string flat(const std::string& text) {
   std::string out;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find_first_not_of(' ');
+    const size_t first = line.find_first_not_of(' ');
     if (first != std::string::npos) out += line.substr(first) + "\n";
   }
   return out;
@@ -33,8 +33,8 @@ std::string flat(const std::string& text) {
 std::vector<std::string> blocks_of(const std::string& document, const std::string& language) {
   std::vector<std::string> found;
   const std::string open = "```" + language + "\n";
-  for (std::size_t at = document.find(open); at != std::string::npos; at = document.find(open, at + 1)) {
-    const std::size_t begin = at + open.size();
+  for (size_t at = document.find(open); at != std::string::npos; at = document.find(open, at + 1)) {
+    const size_t begin = at + open.size();
     found.push_back(document.substr(begin, document.find("```\n", begin) - begin));
   }
   return found;
@@ -52,7 +52,7 @@ TEST(Tutorial, KernelsAssembleForEveryTarget) {
   for (const dsl::KernelDefinition& kernel :
        {tutorial::add_one(), tutorial::count_newlines(), tutorial::reverse_tiles(), tutorial::hash_words()}) {
     for (const unsigned sm : {75u, 80u, 90u}) {
-      for (const dsl::Variant variant : {dsl::Variant::Release, dsl::Variant::Checked, dsl::Variant::Debug}) {
+      for (const dsl::Variant variant : {dsl::Variant::release, dsl::Variant::checked, dsl::Variant::debug}) {
         EXPECT_EQ(testing::assemble(dsl::emit_ptx(kernel, {.sm = sm, .variant = variant}), sm), "") << kernel.spec.name;
       }
     }

@@ -32,7 +32,7 @@ class File : public ::testing::Test {
 };
 
 TEST_F(File, ANameMayBeAsLongAsNamesCanBe) {
-  for (const std::size_t length : {244u, 250u, 255u}) {
+  for (const size_t length : {244u, 250u, 255u}) {
     const std::string path = in_folder(std::string(length, 'n'));
     ASSERT_TRUE(write_file(path, "one"));
     ASSERT_TRUE(write_file(path, "two"));

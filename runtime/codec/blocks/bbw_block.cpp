@@ -15,12 +15,12 @@ using format::Bytes;
 using format::MutableBytes;
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 }  // namespace
 
 ByteVector encode_bbw_block(Bytes raw) {
-  const auto n = static_cast<std::uint32_t>(raw.size());
+  const auto n = static_cast<uint32_t>(raw.size());
   ByteVector coded(kernels::bwt_block_bytes(n));
   kernels::bwt_reference(raw, coded);
   ByteVector places(n), runs(kernels::zero_runs_bound(n));
@@ -28,8 +28,8 @@ ByteVector encode_bbw_block(Bytes raw) {
   runs.resize(kernels::zero_runs_encode_reference(places, runs).size_bytes);
 
   coded.resize(kernels::bwt_column_at(n));
-  append_u32(coded, static_cast<std::uint32_t>(runs.size()));
-  for (std::size_t at = 0; at < runs.size(); at += kBbwSectionBytes) {
+  append_u32(coded, static_cast<uint32_t>(runs.size()));
+  for (size_t at = 0; at < runs.size(); at += kBbwSectionBytes) {
     append_stream(
         coded, Bytes(runs).subspan(at, std::min(kBbwSectionBytes, runs.size() - at)),
         [](Bytes section, MutableBytes packed) { return cpu::rans_warp_encode(section, packed, kBbwSectionOptions); });
@@ -40,17 +40,17 @@ ByteVector encode_bbw_block(Bytes raw) {
 }
 
 bool decode_bbw_block(Bytes coded, MutableBytes raw) {
-  const auto n = static_cast<std::uint32_t>(raw.size());
-  std::size_t at = kernels::bwt_column_at(n);
+  const auto n = static_cast<uint32_t>(raw.size());
+  size_t at = kernels::bwt_column_at(n);
   if (coded.size() < at + 4) return false;
   ByteVector block(kernels::bwt_block_bytes(n));
   std::copy_n(coded.begin(), at, block.begin());
-  const std::uint32_t run_bytes = read_u32(&coded[at]);
+  const uint32_t run_bytes = read_u32(&coded[at]);
   at += 4;
   if (run_bytes > kernels::zero_runs_bound(n)) return false;
   ByteVector runs(run_bytes);
-  for (std::size_t from = 0; from < runs.size(); from += kBbwSectionBytes) {
-    const std::size_t size = std::min(kBbwSectionBytes, runs.size() - from);
+  for (size_t from = 0; from < runs.size(); from += kBbwSectionBytes) {
+    const size_t size = std::min(kBbwSectionBytes, runs.size() - from);
     if (!take_stream(coded, at, MutableBytes(runs).subspan(from, size), cpu::rans_warp_decode)) return false;
   }
   if (at != coded.size()) return false;

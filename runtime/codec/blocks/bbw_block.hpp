@@ -9,11 +9,11 @@
 namespace ptxkit::codec {
 
 // What zero runs leave is coded in sections, each with frequencies of its own.
-inline constexpr std::size_t kBbwSectionBytes = 32768;
+inline constexpr size_t kBbwSectionBytes = 32768;
 inline constexpr kernels::RansWarpOptions kBbwSectionOptions{.scale_bits = 12, .chunk_bits = 15};
 
 // As encode_block and decode_block in block_codec.hpp.
-std::vector<std::uint8_t> encode_bbw_block(format::Bytes raw);
+std::vector<uint8_t> encode_bbw_block(format::Bytes raw);
 bool decode_bbw_block(format::Bytes coded, format::MutableBytes raw);
 
 }  // namespace ptxkit::codec

@@ -15,9 +15,9 @@ using format::PtzCodec;
 using format::PtzCoder;
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-constexpr std::size_t kCodingFixedBytes = 512u << 10;  // tables
+constexpr size_t kCodingFixedBytes = 512u << 10;  // tables
 
 struct EntropyCoder {
   TransformOutcome (*encode)(Bytes raw, MutableBytes coded);
@@ -49,8 +49,8 @@ ByteVector encode_block(PtzCodec codec, Bytes raw, MatchSearch search) {
   const auto parse = search == MatchSearch::tables ? cpu::lz77_encode_fast : cpu::lz77_encode;
   lz.resize(parse(raw, lz).size_bytes);
   ByteVector coded(lz.begin(), lz.begin() + kernels::kLzBlockHeaderBytes);
-  std::size_t at = kernels::kLzBlockHeaderBytes;
-  for (const std::size_t size : lz_stream_sizes(lz.data())) {
+  size_t at = kernels::kLzBlockHeaderBytes;
+  for (const size_t size : lz_stream_sizes(lz.data())) {
     append_stream(coded, Bytes(lz).subspan(at, size), coder.encode);
     at += size;
   }
@@ -64,23 +64,23 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
   const EntropyCoder coder = coder_of(codec);
   if (coded.size() < kernels::kLzBlockHeaderBytes) return false;
   ByteVector lz(coded.begin(), coded.begin() + kernels::kLzBlockHeaderBytes);
-  std::size_t at = kernels::kLzBlockHeaderBytes;
-  for (const std::size_t size : lz_stream_sizes(coded.data())) {
+  size_t at = kernels::kLzBlockHeaderBytes;
+  for (const size_t size : lz_stream_sizes(coded.data())) {
     if (size > 4 * raw.size()) return false;
     lz.resize(lz.size() + size);
     if (!take_stream(coded, at, MutableBytes(lz).last(size), coder.decode)) return false;
   }
   return at == coded.size() &&
-         cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<std::uint32_t>(raw.size())};
+         cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(raw.size())};
 }
 
 // Of LZ77: what the match finder has for each position, which is kept for the next block, and the LZ block with its
 // coded form and what a vector takes to grow. Of the BWT: the sorted suffixes of the block and of its half; backwards,
 // the steps of the walk.
-std::size_t encoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
+size_t encoding_bytes(PtzCodec codec, size_t raw_bytes) {
   return (is_bwt(codec) ? 24 : 22) * raw_bytes + kCodingFixedBytes;
 }
-std::size_t decoding_bytes(PtzCodec codec, std::size_t raw_bytes) {
+size_t decoding_bytes(PtzCodec codec, size_t raw_bytes) {
   return (is_bwt(codec) ? 9 : 6) * raw_bytes + kCodingFixedBytes;
 }
 

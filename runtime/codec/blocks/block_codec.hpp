@@ -14,14 +14,13 @@ enum class MatchSearch { chains, tables };
 
 // The coded form of `raw`, at most 2^kPtzMaxBlockBits bytes and not empty; empty when it would not be shorter. The same
 // bytes on every run and machine.
-std::vector<std::uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw,
-                                       MatchSearch search = MatchSearch::chains);
+std::vector<uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw, MatchSearch search = MatchSearch::chains);
 
 // Decodes into exactly `raw`. False where `coded` is damaged; nothing outside the two is touched.
 bool decode_block(format::PtzCodec codec, format::Bytes coded, format::MutableBytes raw);
 
 // What the two take at most for a block of so many bytes, beside `raw` and `coded`, in bytes of memory.
-std::size_t encoding_bytes(format::PtzCodec codec, std::size_t raw_bytes);
-std::size_t decoding_bytes(format::PtzCodec codec, std::size_t raw_bytes);
+size_t encoding_bytes(format::PtzCodec codec, size_t raw_bytes);
+size_t decoding_bytes(format::PtzCodec codec, size_t raw_bytes);
 
 }  // namespace ptxkit::codec

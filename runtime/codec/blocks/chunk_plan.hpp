@@ -19,12 +19,12 @@ struct Chunk {
   Bytes raw;
   MutableBytes output;  // raw.size() bytes
   // Results, set by the backend:
-  std::uint32_t compressed_bytes = 0;
+  uint32_t compressed_bytes = 0;
   ChunkFlag flag = ChunkFlag::incompressible;
 };
 
 // Whether the page kernel takes a chunk of so many bytes.
-bool fits_page_kernel(std::size_t raw_bytes);
+bool fits_page_kernel(size_t raw_bytes);
 
 class ChunkPlan {
  public:
@@ -32,15 +32,15 @@ class ChunkPlan {
   explicit ChunkPlan(std::span<CompressItem> items);
 
   std::span<Chunk> chunks() { return chunks_; }
-  std::size_t item_count() const { return items_.size(); }
+  size_t item_count() const { return items_.size(); }
   // Sets the results of item `index`; its chunks have theirs. Different items may be finished at the same time.
-  void finish(std::size_t index);
+  void finish(size_t index);
 
  private:
   std::span<CompressItem> items_;
-  std::vector<std::size_t> first_chunk_;  // of each item, and one past the last
+  std::vector<size_t> first_chunk_;  // of each item, and one past the last
   std::vector<Chunk> chunks_;
-  std::unique_ptr<std::uint8_t[]> scratch_;  // outputs of items with several chunks
+  std::unique_ptr<uint8_t[]> scratch_;  // outputs of items with several chunks
 };
 
 }  // namespace ptxkit::codec

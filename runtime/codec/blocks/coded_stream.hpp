@@ -12,30 +12,30 @@
 
 namespace ptxkit::codec {
 
-inline std::uint32_t read_u32(const std::uint8_t* from) {
-  return from[0] | std::uint32_t{from[1]} << 8 | std::uint32_t{from[2]} << 16 | std::uint32_t{from[3]} << 24;
+inline uint32_t read_u32(const uint8_t* from) {
+  return from[0] | uint32_t{from[1]} << 8 | uint32_t{from[2]} << 16 | uint32_t{from[3]} << 24;
 }
-inline void append_u32(std::vector<std::uint8_t>& to, std::uint32_t value) {
-  for (int shift = 0; shift < 32; shift += 8) to.push_back(static_cast<std::uint8_t>(value >> shift));
+inline void append_u32(std::vector<uint8_t>& to, uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8) to.push_back(static_cast<uint8_t>(value >> shift));
 }
 
 // The sizes in bytes of an LZ block's streams, from its header, which the LZ decoder checks.
-inline std::array<std::size_t, kernels::kLzStreams> lz_stream_sizes(const std::uint8_t* header) {
-  const std::size_t literals = read_u32(header + 4), matches = read_u32(header + 8), flag_words = read_u32(header + 12);
+inline std::array<size_t, kernels::kLzStreams> lz_stream_sizes(const uint8_t* header) {
+  const size_t literals = read_u32(header + 4), matches = read_u32(header + 8), flag_words = read_u32(header + 12);
   return {4 * flag_words, literals, matches, matches, matches};
 }
 
-inline constexpr std::uint32_t kStreamStoredRaw = 1u << 31;  // of the size
+inline constexpr uint32_t kStreamStoredRaw = 1u << 31;  // of the size
 
-inline void append_stored(std::vector<std::uint8_t>& to, format::Bytes content, bool is_coded) {
-  append_u32(to, static_cast<std::uint32_t>(content.size()) | (is_coded ? 0 : kStreamStoredRaw));
+inline void append_stored(std::vector<uint8_t>& to, format::Bytes content, bool is_coded) {
+  append_u32(to, static_cast<uint32_t>(content.size()) | (is_coded ? 0 : kStreamStoredRaw));
   to.insert(to.end(), content.begin(), content.end());
 }
 
 // encode(stream, room) -> TransformOutcome.
 template <class Encode>
-void append_stream(std::vector<std::uint8_t>& to, format::Bytes stream, const Encode& encode) {
-  std::vector<std::uint8_t> room(stream.size());
+void append_stream(std::vector<uint8_t>& to, format::Bytes stream, const Encode& encode) {
+  std::vector<uint8_t> room(stream.size());
   const kernels::TransformOutcome outcome = encode(stream, room);
   const bool shrinks = outcome.status == kernels::StreamStatus::ok && outcome.size_bytes < stream.size();
   append_stored(to, shrinks ? format::Bytes(room).first(outcome.size_bytes) : stream, shrinks);
@@ -43,11 +43,10 @@ void append_stream(std::vector<std::uint8_t>& to, format::Bytes stream, const En
 
 // The bytes of the stream at `at` of `coded`, which stands for `raw_bytes`, and whether they are coded; moves `at`
 // behind it. False where there is no such stream.
-inline bool find_stream(format::Bytes coded, std::size_t& at, std::size_t raw_bytes, format::Bytes& content,
-                        bool& is_coded) {
+inline bool find_stream(format::Bytes coded, size_t& at, size_t raw_bytes, format::Bytes& content, bool& is_coded) {
   if (coded.size() - at < 4) return false;
-  const std::uint32_t word = read_u32(&coded[at]);
-  const std::size_t stored = word & ~kStreamStoredRaw;
+  const uint32_t word = read_u32(&coded[at]);
+  const size_t stored = word & ~kStreamStoredRaw;
   at += 4;
   if (stored > coded.size() - at) return false;
   content = coded.subspan(at, stored);
@@ -58,13 +57,13 @@ inline bool find_stream(format::Bytes coded, std::size_t& at, std::size_t raw_by
 
 // Decodes the stream at `at` of `coded` into exactly `stream` and moves `at` behind it. False where it is damaged.
 template <class Decode>
-bool take_stream(format::Bytes coded, std::size_t& at, format::MutableBytes stream, const Decode& decode) {
+bool take_stream(format::Bytes coded, size_t& at, format::MutableBytes stream, const Decode& decode) {
   format::Bytes content;
   bool is_coded = false;
   if (!find_stream(coded, at, stream.size(), content, is_coded)) return false;
   if (is_coded) {
     return decode(content, stream) ==
-           kernels::TransformOutcome{kernels::StreamStatus::ok, static_cast<std::uint32_t>(stream.size())};
+           kernels::TransformOutcome{kernels::StreamStatus::ok, static_cast<uint32_t>(stream.size())};
   }
   std::copy(content.begin(), content.end(), stream.begin());
   return true;

@@ -19,7 +19,7 @@ class BlockWriter {
  public:
   explicit BlockWriter(MutableBytes room) : room_(room) {}
 
-  void byte(std::uint8_t value) {
+  void byte(uint8_t value) {
     if (used_ < room_.size()) room_[used_] = value;
     ++used_;
   }
@@ -29,29 +29,29 @@ class BlockWriter {
     used_ += values.size();
   }
   // The part of a length that its nibble cannot say.
-  void extension(std::size_t length) {
+  void extension(size_t length) {
     if (length < kNibbleMax) return;
     length -= kNibbleMax;
     for (; length >= 255; length -= 255) byte(255);
-    byte(static_cast<std::uint8_t>(length));
+    byte(static_cast<uint8_t>(length));
   }
   // Token with `match_nibble`, literal length, literals.
   void literals(Bytes values, unsigned match_nibble) {
-    byte(static_cast<std::uint8_t>(std::min<std::size_t>(values.size(), kNibbleMax) << 4 | match_nibble));
+    byte(static_cast<uint8_t>(std::min<size_t>(values.size(), kNibbleMax) << 4 | match_nibble));
     extension(values.size());
     bytes(values);
   }
-  std::size_t used() const { return used_; }
+  size_t used() const { return used_; }
 
  private:
   MutableBytes room_;
-  std::size_t used_ = 0;
+  size_t used_ = 0;
 };
 
-std::size_t read_length(Bytes block, std::size_t& at, unsigned nibble) {
-  std::size_t length = nibble;
+size_t read_length(Bytes block, size_t& at, unsigned nibble) {
+  size_t length = nibble;
   if (nibble < kNibbleMax) return length;
-  std::uint8_t more;
+  uint8_t more;
   do {
     PTXKIT_CHECK(at < block.size(), "a chunk encoding ends inside a length");
     more = block[at++];
@@ -62,20 +62,20 @@ std::size_t read_length(Bytes block, std::size_t& at, unsigned nibble) {
 
 // Where the first sequence's offset field and the last sequence's token are.
 struct Landmarks {
-  std::size_t first_literal_count;
+  size_t first_literal_count;
   unsigned first_match_nibble;
-  std::size_t first_offset_at;  // == block.size() when the block is one sequence of literals
-  std::size_t last_token_at;
-  std::size_t last_literal_count;
+  size_t first_offset_at;  // == block.size() when the block is one sequence of literals
+  size_t last_token_at;
+  size_t last_literal_count;
 };
 
 Landmarks find_landmarks(Bytes block) {
   Landmarks marks{};
-  for (std::size_t at = 0;;) {
-    const std::size_t token_at = at;
+  for (size_t at = 0;;) {
+    const size_t token_at = at;
     PTXKIT_CHECK(at < block.size(), "a chunk encoding ends before its last sequence");
     const unsigned token = block[at++];
-    const std::size_t literal_count = read_length(block, at, token >> 4);
+    const size_t literal_count = read_length(block, at, token >> 4);
     at += literal_count;
     if (token_at == 0) {
       marks.first_literal_count = literal_count;
@@ -94,9 +94,9 @@ Landmarks find_landmarks(Bytes block) {
 }
 
 // The match part of "the byte before, `length` times": offset 1. Its nibble goes into the token written before.
-void run_of_last_byte(BlockWriter& writer, Bytes literals, std::size_t length) {
-  const std::size_t code = length - kMinMatch;
-  writer.literals(literals, static_cast<unsigned>(std::min<std::size_t>(code, kNibbleMax)));
+void run_of_last_byte(BlockWriter& writer, Bytes literals, size_t length) {
+  const size_t code = length - kMinMatch;
+  writer.literals(literals, static_cast<unsigned>(std::min<size_t>(code, kNibbleMax)));
   writer.byte(1);
   writer.byte(0);
   writer.extension(code);
@@ -104,13 +104,13 @@ void run_of_last_byte(BlockWriter& writer, Bytes literals, std::size_t length) {
 
 }  // namespace
 
-std::optional<std::uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output) {
+std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output) {
   BlockWriter writer(output);
-  std::size_t pending_begin = 0;  // raw bytes from here to chunk_begin are literals that no sequence has taken yet
-  std::size_t chunk_begin = 0;
-  const auto literals_until = [&](std::size_t end) { return raw.subspan(pending_begin, end - pending_begin); };
+  size_t pending_begin = 0;  // raw bytes from here to chunk_begin are literals that no sequence has taken yet
+  size_t chunk_begin = 0;
+  const auto literals_until = [&](size_t end) { return raw.subspan(pending_begin, end - pending_begin); };
   for (const ChunkEncoding& chunk : chunks) {
-    const std::size_t chunk_end = chunk_begin + chunk.raw_bytes;
+    const size_t chunk_end = chunk_begin + chunk.raw_bytes;
     PTXKIT_CHECK(chunk_end <= raw.size(), "the chunks are longer than the block");
     if (chunk.flag == ChunkFlag::zero && chunk.raw_bytes > kLastMatchStart) {
       run_of_last_byte(writer, literals_until(chunk_begin + 1), chunk.raw_bytes - 1 - kLastLiterals);
@@ -128,17 +128,17 @@ std::optional<std::uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> ch
   PTXKIT_CHECK(chunk_begin == raw.size(), "the chunks are shorter than the block");
   writer.literals(literals_until(raw.size()), 0);
   if (writer.used() >= raw.size() || writer.used() > output.size()) return std::nullopt;
-  return static_cast<std::uint32_t>(writer.used());
+  return static_cast<uint32_t>(writer.used());
 }
 
-std::optional<std::uint32_t> encode_zeros(std::uint32_t raw_bytes, MutableBytes output) {
+std::optional<uint32_t> encode_zeros(uint32_t raw_bytes, MutableBytes output) {
   if (raw_bytes <= kLastMatchStart) return std::nullopt;
-  static constexpr std::uint8_t kZeros[kLastLiterals] = {};
+  static constexpr uint8_t kZeros[kLastLiterals] = {};
   BlockWriter writer(output);
   run_of_last_byte(writer, Bytes(kZeros, 1), raw_bytes - 1 - kLastLiterals);
   writer.literals(kZeros, 0);
   if (writer.used() >= raw_bytes || writer.used() > output.size()) return std::nullopt;
-  return static_cast<std::uint32_t>(writer.used());
+  return static_cast<uint32_t>(writer.used());
 }
 
 }  // namespace ptxkit::codec

@@ -18,7 +18,7 @@ namespace ptxkit::codec {
 
 // The encoding of one chunk: `block` counts only with the flag `compressed`.
 struct ChunkEncoding {
-  std::uint32_t raw_bytes = 0;
+  uint32_t raw_bytes = 0;
   ChunkFlag flag = ChunkFlag::incompressible;
   Bytes block;
 };
@@ -26,9 +26,9 @@ struct ChunkEncoding {
 // Writes the block for `raw`, whose consecutive chunks are encoded as `chunks` (raw_bytes add up to raw.size()).
 // Returns its length, or nothing when it would not be shorter than raw.size() or than output.size(). A chunk's block
 // must be well formed: it comes from our encoders.
-std::optional<std::uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output);
+std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output);
 
 // Writes an LZ4 block of `raw_bytes` zeros; nothing when that would not be shorter. At most raw_bytes / 255 + 12 bytes.
-std::optional<std::uint32_t> encode_zeros(std::uint32_t raw_bytes, MutableBytes output);
+std::optional<uint32_t> encode_zeros(uint32_t raw_bytes, MutableBytes output);
 
 }  // namespace ptxkit::codec

@@ -9,10 +9,10 @@
 namespace ptxkit::cpu {
 
 // body(i) for i = 0 to N - 1, a std::integral_constant.
-template <std::size_t N, class Body>
+template <size_t N, class Body>
 [[gnu::always_inline]] inline void unrolled(const Body& body) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (body(std::integral_constant<std::size_t, I>{}), ...);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (body(std::integral_constant<size_t, I>{}), ...);
   }(std::make_index_sequence<N>{});
 }
 

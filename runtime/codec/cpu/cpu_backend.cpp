@@ -19,8 +19,8 @@
 namespace ptxkit::codec {
 namespace {
 
-const char* chars(const std::uint8_t* bytes) { return reinterpret_cast<const char*>(bytes); }
-char* chars(std::uint8_t* bytes) { return reinterpret_cast<char*>(bytes); }
+const char* chars(const uint8_t* bytes) { return reinterpret_cast<const char*>(bytes); }
+char* chars(uint8_t* bytes) { return reinterpret_cast<char*>(bytes); }
 
 // Every byte equals the one after it and the first is 0; memcmp stops at the first that is not.
 bool all_zero(Bytes bytes) {
@@ -30,19 +30,19 @@ bool all_zero(Bytes bytes) {
 // Whether a match of a block that liblz4 took has offset 0. The format forbids it, but liblz4 1.9.4 copies from where
 // the output has not been written yet, so the result would be whatever the memory held before.
 bool has_zero_offset(Bytes block) {
-  const std::uint8_t* at = block.data();
-  const std::uint8_t* const end = at + block.size();
+  const uint8_t* at = block.data();
+  const uint8_t* const end = at + block.size();
   const auto skip_extension = [&] {
-    std::size_t sum = 0;
-    std::uint8_t more = 255;
+    size_t sum = 0;
+    uint8_t more = 255;
     while (more == 255 && at < end) sum += more = *at++;
     return sum;
   };
   while (at < end) {
     const unsigned token = *at++;
-    std::size_t literal_count = token >> 4;
+    size_t literal_count = token >> 4;
     if (literal_count == 15) literal_count += skip_extension();
-    if (static_cast<std::size_t>(end - at) < literal_count + 2) return false;  // the last sequence
+    if (static_cast<size_t>(end - at) < literal_count + 2) return false;  // the last sequence
     at += literal_count;
     if (at[0] == 0 && at[1] == 0) return true;
     at += 2;
@@ -61,19 +61,19 @@ class CpuBackend final : public Backend {
   }
   bool supports(Operation) const override { return true; }
   Encoder default_encoder() const override { return Encoder::fast; }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+  size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     // Small chunks: enough that handing out a batch is nothing; large ones: one a thread, so that memory stays bounded.
-    return std::max(chunk_bytes, std::size_t{1} << 20) * executor_.thread_count();
+    return std::max(chunk_bytes, size_t{1} << 20) * executor_.thread_count();
   }
 
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
     if (encoder != Encoder::fast) return compress_reproducible(items, encoder);
-    executor_.for_each(items.size(), [&](std::size_t index, unsigned worker) { compress_fast(items[index], worker); });
+    executor_.for_each(items.size(), [&](size_t index, unsigned worker) { compress_fast(items[index], worker); });
     return {};
   }
 
   Result<void> decompress(std::span<DecompressItem> items) override {
-    executor_.for_each(items.size(), [&](std::size_t index, unsigned) { decompress_one(items[index]); });
+    executor_.for_each(items.size(), [&](size_t index, unsigned) { decompress_one(items[index]); });
     return {};
   }
 
@@ -100,7 +100,7 @@ class CpuBackend final : public Backend {
                                           raw_bytes - 1, 1);
     }
     item.flag = length > 0 ? ChunkFlag::compressed : ChunkFlag::incompressible;
-    item.compressed_bytes = static_cast<std::uint32_t>(length > 0 ? length : raw_bytes);
+    item.compressed_bytes = static_cast<uint32_t>(length > 0 ? length : raw_bytes);
   }
 
   Result<void> compress_reproducible(std::span<CompressItem> items, Encoder encoder) {
@@ -109,7 +109,7 @@ class CpuBackend final : public Backend {
     }
     ChunkPlan plan(items);
     const auto chunks = plan.chunks();
-    executor_.for_each(chunks.size(), [&](std::size_t index, unsigned) {
+    executor_.for_each(chunks.size(), [&](size_t index, unsigned) {
       Chunk& chunk = chunks[index];
       const auto& variant = encoder == Encoder::high             ? kernels::kHighVariant
                             : fits_page_kernel(chunk.raw.size()) ? kernels::kPageVariant
@@ -119,7 +119,7 @@ class CpuBackend final : public Backend {
       chunk.flag = static_cast<ChunkFlag>(encoded.flag);
       chunk.compressed_bytes = encoded.size_bytes;
     });
-    executor_.for_each(plan.item_count(), [&](std::size_t index, unsigned) { plan.finish(index); });
+    executor_.for_each(plan.item_count(), [&](size_t index, unsigned) { plan.finish(index); });
     return {};
   }
 
@@ -133,7 +133,7 @@ class CpuBackend final : public Backend {
         chars(item.block.data()), chars(item.output.data()), static_cast<int>(item.block.size()),
         static_cast<int>(item.output.size()), chars(item.history.data()), static_cast<int>(item.history.size()));
     item.status = length < 0 ? reason_of(item) : has_zero_offset(item.block) ? ItemStatus::offset_zero : ItemStatus::ok;
-    if (item.status == ItemStatus::ok) item.raw_bytes = static_cast<std::uint32_t>(length);
+    if (item.status == ItemStatus::ok) item.raw_bytes = static_cast<uint32_t>(length);
   }
 
   // liblz4 says only that a block is bad. The reference decoder, which is slower, says why; it knows no history, so an

@@ -17,25 +17,23 @@ using kernels::StreamStatus;
 
 // Six queues of so many blocks are twice what an H200 holds of a sort's CTAs, so that one half is sorted while the
 // other is coded.
-constexpr std::size_t kGroupBlocks = 44;
+constexpr size_t kGroupBlocks = 44;
 
-constexpr std::size_t round_up(std::size_t bytes) {
+constexpr size_t round_up(size_t bytes) {
   return (bytes + kernels::kStrideUnitBytes - 1) / kernels::kStrideUnitBytes * kernels::kStrideUnitBytes;
 }
 // What a sort reads behind a block, up to the next multiple.
-constexpr std::array<std::uint8_t, kernels::kStrideUnitBytes> kZeros{};
-std::uint32_t in_units(std::size_t stride_bytes) {
-  return static_cast<std::uint32_t>(stride_bytes / kernels::kStrideUnitBytes);
-}
-std::size_t sections_of(std::size_t run_bytes) { return (run_bytes + kBbwSectionBytes - 1) / kBbwSectionBytes; }
+constexpr std::array<uint8_t, kernels::kStrideUnitBytes> kZeros{};
+uint32_t in_units(size_t stride_bytes) { return static_cast<uint32_t>(stride_bytes / kernels::kStrideUnitBytes); }
+size_t sections_of(size_t run_bytes) { return (run_bytes + kBbwSectionBytes - 1) / kBbwSectionBytes; }
 
 // What every block has room for: raw, as a BWT block, as zero runs.
 struct Strides {
-  std::size_t raw, block, runs;
+  size_t raw, block, runs;
 };
 
 // Regions of an encoding, in the order of the arrangement.
-enum EncodeRegion : std::size_t {
+enum EncodeRegion : size_t {
   kRaw,
   kRawSizes,
   kBlocks,
@@ -66,7 +64,7 @@ constexpr RegionName kEncodeRegions[] = {
     {"zero run statuses"},  {"section offsets"}, {"section sizes"},    {"coded sections", true}, {"coded offsets"},
     {"coded sizes"},        {"coded statuses"}};
 
-enum DecodeRegion : std::size_t {
+enum DecodeRegion : size_t {
   kFromCoded,
   kFromAt,
   kFromSizes,
@@ -119,32 +117,32 @@ constexpr RegionName kDecodeRegions[] = {{"coded blocks"},
 
 // What a decoding takes: of its blocks, and of those of their sections that are coded.
 struct DecodeSizes {
-  std::size_t blocks = 0, largest_bytes = 0, coded_sections = 0, coded_bytes = 0, run_bytes = 0;
+  size_t blocks = 0, largest_bytes = 0, coded_sections = 0, coded_bytes = 0, run_bytes = 0;
 };
 
 // A coded block, taken apart: the sections of its zero runs, one after another.
 struct CodedBlock {
   struct Section {
     Bytes content;
-    std::size_t raw_bytes;
+    size_t raw_bytes;
     bool is_coded;
   };
-  std::size_t index;  // in its group
-  std::size_t run_bytes = 0;
-  std::size_t first_coded_section = 0, coded_at = 0, runs_at = 0;  // in the regions of the group
+  size_t index;  // in its group
+  size_t run_bytes = 0;
+  size_t first_coded_section = 0, coded_at = 0, runs_at = 0;  // in the regions of the group
   std::vector<Section> sections = {};
 };
 
 // False where the headers contradict each other, so that there is nothing to decode.
 bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
-  const auto n = static_cast<std::uint32_t>(block.raw.size());
-  std::size_t at = kernels::bwt_column_at(n);
+  const auto n = static_cast<uint32_t>(block.raw.size());
+  size_t at = kernels::bwt_column_at(n);
   if (block.coded.size() < at + 4) return false;
   apart.run_bytes = read_u32(&block.coded[at]);
   at += 4;
   if (apart.run_bytes > kernels::zero_runs_bound(n)) return false;
-  for (std::size_t from = 0; from < apart.run_bytes; from += kBbwSectionBytes) {
-    const std::size_t size = std::min(kBbwSectionBytes, apart.run_bytes - from);
+  for (size_t from = 0; from < apart.run_bytes; from += kBbwSectionBytes) {
+    const size_t size = std::min(kBbwSectionBytes, apart.run_bytes - from);
     Bytes content;
     bool is_coded = false;
     if (!find_stream(block.coded, at, size, content, is_coded)) return false;
@@ -159,15 +157,15 @@ class BbwPipeline final : public BlockPipeline {
       : machine_(machine), executor_(executor), apart_(machine.queue_count()), groups_(machine.queue_count()) {}
 
   // Without regions nothing is begun, and beginning says why.
-  std::size_t encoded_at_once(std::size_t block_bytes) override {
+  size_t encoded_at_once(size_t block_bytes) override {
     const auto of_one = strides_of(block_bytes).and_then([&](const Strides& strides) {
       return costs_.regions(kEncodeRegions, encode_calls(1, strides));
     });
     if (!of_one) return 1;
-    return std::clamp<std::size_t>(machine_.queue_memory_bytes() / memory_bytes_of(*of_one), 1, kGroupBlocks);
+    return std::clamp<size_t>(machine_.queue_memory_bytes() / memory_bytes_of(*of_one), 1, kGroupBlocks);
   }
   // It takes less.
-  std::size_t decoded_at_once(std::size_t block_bytes) override { return encoded_at_once(block_bytes); }
+  size_t decoded_at_once(size_t block_bytes) override { return encoded_at_once(block_bytes); }
 
   Steps<BlockToEncode> encoding(MatchSearch) override {
     return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
@@ -181,8 +179,8 @@ class BbwPipeline final : public BlockPipeline {
   }
 
  private:
-  Result<Strides> strides_of(std::size_t largest_bytes) {
-    const std::size_t raw = round_up(largest_bytes);
+  Result<Strides> strides_of(size_t largest_bytes) {
+    const size_t raw = round_up(largest_bytes);
     const auto block = costs_.bytes(kernels::kBwtRank, "dst", {raw});
     const auto runs = costs_.bytes(kernels::kZeroRunsEncode, "dst", {raw});
     for (const auto* bytes : {&block, &runs}) {
@@ -192,7 +190,7 @@ class BbwPipeline final : public BlockPipeline {
   }
 
   // From the sort to the zero runs, and the coding of as many sections as those can have.
-  static std::vector<KernelCall> encode_calls(std::uint32_t count, const Strides& strides) {
+  static std::vector<KernelCall> encode_calls(uint32_t count, const Strides& strides) {
     using namespace kernels;
     const LaunchSize size{count * strides.raw, count};
     std::vector<KernelCall> calls;
@@ -203,7 +201,7 @@ class BbwPipeline final : public BlockPipeline {
                      {kRawSizes},
                      {buffer(kRaw), buffer(kRawSizes), buffer(kBlocks), buffer(kBlockSizes), buffer(kBlockStatuses),
                       buffer(kSortScratch), number(in_units(strides.raw)), number(in_units(strides.block)),
-                      number(static_cast<std::uint32_t>(strides.raw))},
+                      number(static_cast<uint32_t>(strides.raw))},
                      {kBlockStatuses}});
     calls.push_back(
         transform_call(kMtfEncode, size, kColumnThreads,
@@ -217,8 +215,8 @@ class BbwPipeline final : public BlockPipeline {
     calls.push_back(code_call(count * sections_of(strides.runs), count * strides.runs));
     return calls;
   }
-  static KernelCall code_call(std::size_t sections, std::size_t run_bytes) {
-    const std::uint32_t options[] = {kBbwSectionOptions.scale_bits, kBbwSectionOptions.chunk_bits};
+  static KernelCall code_call(size_t sections, size_t run_bytes) {
+    const uint32_t options[] = {kBbwSectionOptions.scale_bits, kBbwSectionOptions.chunk_bits};
     KernelCall call = transform_call(
         kernels::kRansWarpEncode, {run_bytes, sections}, 32,
         {kRuns, kSectionsAt, kSectionSizes, kCoded, kCodedAt, kSectionSizes, kCodedSizes, kCodedStatuses}, options);
@@ -233,15 +231,15 @@ class BbwPipeline final : public BlockPipeline {
     if (!found) return tl::unexpected(found.error());
     const Strides& strides = *found;
     groups_[queue] = {strides};
-    const auto count = static_cast<std::uint32_t>(blocks.size());
+    const auto count = static_cast<uint32_t>(blocks.size());
     const std::vector<KernelCall> calls = encode_calls(count, strides);
     const auto regions = costs_.regions(kEncodeRegions, calls);
     if (!regions) return tl::unexpected(regions.error());
     if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
     // From where they lie: to page-lock as much would take longer than everything else.
     std::vector<PartUp> parts;
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto n = static_cast<std::uint32_t>(blocks[i].raw.size());
+    for (size_t i = 0; i < count; ++i) {
+      const auto n = static_cast<uint32_t>(blocks[i].raw.size());
       parts.push_back({kRaw, i * strides.raw, blocks[i].raw});
       parts.push_back({kRaw, i * strides.raw + n, Bytes(kZeros).first(round_up(n) - n)});
       words(queue, kRawSizes)[i] = n;
@@ -257,19 +255,19 @@ class BbwPipeline final : public BlockPipeline {
   // Now that it is known how long the zero runs are.
   Result<void> code_sections(unsigned queue, std::span<const BlockToEncode> blocks) {
     const Strides& strides = groups_[queue].strides;
-    std::size_t sections = 0, run_bytes = 0;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const std::size_t size = words(queue, kRunsSizes)[i];
+    size_t sections = 0, run_bytes = 0;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const size_t size = words(queue, kRunsSizes)[i];
       if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs) {
         return fail("a kernel refused a block that is within its limits", machine_.description(),
                     "use --backend cpu, and report this as a bug");
       }
-      for (std::size_t at = 0; at < size; at += kBbwSectionBytes, ++sections) {
-        const std::size_t bytes = std::min(kBbwSectionBytes, size - at);
+      for (size_t at = 0; at < size; at += kBbwSectionBytes, ++sections) {
+        const size_t bytes = std::min(kBbwSectionBytes, size - at);
         offsets(queue, kSectionsAt)[sections] = i * strides.runs + at;
         offsets(queue, kCodedAt)[sections] = run_bytes;
         // A section that grows is stored raw: it needs no more room.
-        words(queue, kSectionSizes)[sections] = static_cast<std::uint32_t>(bytes);
+        words(queue, kSectionSizes)[sections] = static_cast<uint32_t>(bytes);
         run_bytes += bytes;
       }
     }
@@ -280,12 +278,12 @@ class BbwPipeline final : public BlockPipeline {
   // Asks for as much as will be stored, and for nothing of a block that does not shrink.
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
     auto& [strides, fetched, begins, first_sections] = groups_[queue];
-    std::size_t first_section = 0;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
-      const std::size_t count = sections_of(words(queue, kRunsSizes)[i]);
-      std::size_t stored = column_at + 4;
-      for (std::size_t section = 0; section < count; ++section) {
+    size_t first_section = 0;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const size_t column_at = kernels::bwt_column_at(static_cast<uint32_t>(blocks[i].raw.size()));
+      const size_t count = sections_of(words(queue, kRunsSizes)[i]);
+      size_t stored = column_at + 4;
+      for (size_t section = 0; section < count; ++section) {
         stored += 4 + stored_section(queue, first_section + section).size_bytes;
       }
       begins.push_back(fetched.size_bytes());
@@ -293,7 +291,7 @@ class BbwPipeline final : public BlockPipeline {
       blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
       if (!blocks[i].coded.empty()) {
         fetched.add(kBlocks, i * strides.block, column_at);
-        for (std::size_t section = first_section; section < first_section + count; ++section) {
+        for (size_t section = first_section; section < first_section + count; ++section) {
           const StoredSection of = stored_section(queue, section);
           fetched.add(of.is_coded ? kCoded : kRuns, offsets(queue, of.is_coded ? kCodedAt : kSectionsAt)[section],
                       of.size_bytes);
@@ -306,13 +304,13 @@ class BbwPipeline final : public BlockPipeline {
 
   Result<void> collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
     const auto& [strides, fetched, begins, first_sections] = groups_[queue];
-    executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
-      std::vector<std::uint8_t>& coded = blocks[i].coded;
+    executor_.for_each(blocks.size(), [&](size_t i, unsigned) {
+      std::vector<uint8_t>& coded = blocks[i].coded;
       if (coded.empty()) return;
-      const std::size_t column_at = kernels::bwt_column_at(static_cast<std::uint32_t>(blocks[i].raw.size()));
-      const std::uint32_t run_bytes = words(queue, kRunsSizes)[i];
+      const size_t column_at = kernels::bwt_column_at(static_cast<uint32_t>(blocks[i].raw.size()));
+      const uint32_t run_bytes = words(queue, kRunsSizes)[i];
       Bytes left = fetched.bytes().subspan(begins[i]);
-      const auto take = [&](std::size_t size_bytes) {
+      const auto take = [&](size_t size_bytes) {
         const Bytes taken = left.first(size_bytes);
         left = left.subspan(size_bytes);
         return taken;
@@ -320,7 +318,7 @@ class BbwPipeline final : public BlockPipeline {
       const Bytes rows = take(column_at);
       coded.assign(rows.begin(), rows.end());
       append_u32(coded, run_bytes);
-      for (std::size_t section = 0; section < sections_of(run_bytes); ++section) {
+      for (size_t section = 0; section < sections_of(run_bytes); ++section) {
         const StoredSection of = stored_section(queue, first_sections[i] + section);
         append_stored(coded, take(of.size_bytes), of.is_coded);
       }
@@ -329,11 +327,10 @@ class BbwPipeline final : public BlockPipeline {
     return {};
   }
 
-  static std::vector<KernelCall> decode_calls(const DecodeSizes& sizes, std::size_t raw_stride,
-                                              std::size_t block_stride) {
+  static std::vector<KernelCall> decode_calls(const DecodeSizes& sizes, size_t raw_stride, size_t block_stride) {
     using namespace kernels;
-    const auto count = static_cast<std::uint32_t>(sizes.blocks);
-    const std::size_t raw_bytes = count * raw_stride;
+    const auto count = static_cast<uint32_t>(sizes.blocks);
+    const size_t raw_bytes = count * raw_stride;
     std::vector<KernelCall> calls;
     if (sizes.coded_sections != 0) {
       calls.push_back(transform_call(kRansWarpDecode, {sizes.run_bytes, sizes.coded_sections, sizes.coded_bytes},
@@ -360,7 +357,7 @@ class BbwPipeline final : public BlockPipeline {
                      {kToBlockSizes},
                      {buffer(kToBlocks), buffer(kToBlockSizes), buffer(kToRaw), buffer(kToRawSizes),
                       buffer(kToRawStatuses), buffer(kInverseScratch), number(in_units(block_stride)),
-                      number(in_units(raw_stride)), number(static_cast<std::uint32_t>(raw_stride))},
+                      number(in_units(raw_stride)), number(static_cast<uint32_t>(raw_stride))},
                      {kToRaw, kToRawSizes, kToRawStatuses}});
     return calls;
   }
@@ -369,7 +366,7 @@ class BbwPipeline final : public BlockPipeline {
     std::vector<CodedBlock>& apart = apart_[queue];
     apart.clear();
     DecodeSizes sizes;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
       CodedBlock block{i};
       if (!take_apart(blocks[i], block)) continue;
       sizes.largest_bytes = std::max(sizes.largest_bytes, blocks[i].raw.size());
@@ -385,7 +382,7 @@ class BbwPipeline final : public BlockPipeline {
     }
     if (apart.empty()) return {};
     sizes.blocks = apart.size();
-    const std::size_t raw_stride = round_up(sizes.largest_bytes);
+    const size_t raw_stride = round_up(sizes.largest_bytes);
     const auto block_stride = costs_.bytes(kernels::kBwtInverse, "src", {raw_stride});
     if (!block_stride) return tl::unexpected(block_stride.error());
     const std::vector<KernelCall> calls = decode_calls(sizes, raw_stride, *block_stride);
@@ -398,57 +395,52 @@ class BbwPipeline final : public BlockPipeline {
   }
 
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks) {
-    executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+    executor_.for_each(apart_[queue].size(), [&](size_t i, unsigned) {
       const CodedBlock& block = apart_[queue][i];
       BlockToDecode& to = blocks[block.index];
       to.good = is_ok(queue, kToRawStatuses, i) && words(queue, kToRawSizes)[i] == to.raw.size() &&
                 words(queue, kToPlacesSizes)[i] == to.raw.size();
-      std::size_t section = block.first_coded_section;
+      size_t section = block.first_coded_section;
       for (const auto& part : block.sections) {
         if (!part.is_coded) continue;
         to.good = to.good && is_ok(queue, kToSectionStatuses, section) &&
                   words(queue, kToSectionSizes)[section] == part.raw_bytes;
         ++section;
       }
-      const std::size_t stride = machine_.host(queue, kToRaw).size() / apart_[queue].size();
+      const size_t stride = machine_.host(queue, kToRaw).size() / apart_[queue].size();
       const Bytes raw = Bytes(machine_.host(queue, kToRaw)).subspan(i * stride, to.raw.size());
       if (to.good) std::copy(raw.begin(), raw.end(), to.raw.begin());
     });
     return {};
   }
 
-  std::uint32_t* words(unsigned queue, std::size_t region) {
-    return host_array<std::uint32_t>(machine_, queue, region);
-  }
-  std::uint64_t* offsets(unsigned queue, std::size_t region) {
-    return host_array<std::uint64_t>(machine_, queue, region);
-  }
-  bool is_ok(unsigned queue, std::size_t statuses, std::size_t i) {
-    return words(queue, statuses)[i] == static_cast<std::uint32_t>(StreamStatus::ok);
+  uint32_t* words(unsigned queue, size_t region) { return host_array<uint32_t>(machine_, queue, region); }
+  uint64_t* offsets(unsigned queue, size_t region) { return host_array<uint64_t>(machine_, queue, region); }
+  bool is_ok(unsigned queue, size_t statuses, size_t i) {
+    return words(queue, statuses)[i] == static_cast<uint32_t>(StreamStatus::ok);
   }
 
   struct StoredSection {
-    std::size_t size_bytes;
+    size_t size_bytes;
     bool is_coded;
   };
-  StoredSection stored_section(unsigned queue, std::size_t section) {
-    const std::uint32_t raw_bytes = words(queue, kSectionSizes)[section], size = words(queue, kCodedSizes)[section];
+  StoredSection stored_section(unsigned queue, size_t section) {
+    const uint32_t raw_bytes = words(queue, kSectionSizes)[section], size = words(queue, kCodedSizes)[section];
     const bool is_coded = is_ok(queue, kCodedStatuses, section) && size < raw_bytes;
     return {is_coded ? size : raw_bytes, is_coded};
   }
 
   // What a decoding begins with: coded sections into the host side of their region, rows of blocks and sections that
   // are stored raw from where they lie.
-  Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, std::size_t raw_stride,
-                       std::size_t block_stride) {
+  Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, size_t raw_stride, size_t block_stride) {
     const MutableBytes coded_sections = machine_.host(queue, kFromCoded);
     std::vector<PartUp> parts;
-    for (std::size_t i = 0; i < apart_[queue].size(); ++i) {
+    for (size_t i = 0; i < apart_[queue].size(); ++i) {
       const CodedBlock& block = apart_[queue][i];
-      const auto n = static_cast<std::uint32_t>(blocks[block.index].raw.size());
-      std::size_t coded_at = block.coded_at, runs_at = block.runs_at, section = block.first_coded_section;
+      const auto n = static_cast<uint32_t>(blocks[block.index].raw.size());
+      size_t coded_at = block.coded_at, runs_at = block.runs_at, section = block.first_coded_section;
       words(queue, kToRooms)[i] = n;
-      words(queue, kToRunsSizes)[i] = static_cast<std::uint32_t>(block.run_bytes);
+      words(queue, kToRunsSizes)[i] = static_cast<uint32_t>(block.run_bytes);
       words(queue, kToBlockSizes)[i] = kernels::bwt_block_bytes(n);
       offsets(queue, kToRunsAt)[i] = runs_at;
       offsets(queue, kToPlacesAt)[i] = i * raw_stride;
@@ -457,9 +449,9 @@ class BbwPipeline final : public BlockPipeline {
       for (const auto& part : block.sections) {
         if (part.is_coded) {
           offsets(queue, kFromAt)[section] = coded_at;
-          words(queue, kFromSizes)[section] = static_cast<std::uint32_t>(part.content.size());
+          words(queue, kFromSizes)[section] = static_cast<uint32_t>(part.content.size());
           offsets(queue, kToSectionsAt)[section] = runs_at;
-          words(queue, kToSectionRooms)[section] = static_cast<std::uint32_t>(part.raw_bytes);
+          words(queue, kToSectionRooms)[section] = static_cast<uint32_t>(part.raw_bytes);
           std::copy(part.content.begin(), part.content.end(), coded_sections.subspan(coded_at).begin());
           coded_at += part.content.size();
           ++section;
@@ -471,7 +463,7 @@ class BbwPipeline final : public BlockPipeline {
     }
     // Of damaged sections little may become of zero runs and columns, which are read as far as they should be all the
     // same.
-    for (const std::size_t region : {kToRuns, kToBlocks}) {
+    for (const size_t region : {kToRuns, kToBlocks}) {
       if (auto cleared = machine_.clear(queue, region); !cleared) return cleared;
     }
     return machine_.upload_parts(queue, parts);
@@ -484,7 +476,7 @@ class BbwPipeline final : public BlockPipeline {
   struct EncodedGroup {
     Strides strides = {};
     Fetched blocks = {};
-    std::vector<std::size_t> begins = {}, first_sections = {};  // of each block
+    std::vector<size_t> begins = {}, first_sections = {};  // of each block
   };
   std::vector<EncodedGroup> groups_;  // what each queue encodes
 };

@@ -15,14 +15,14 @@ using format::PtzCodec;
 
 // Groups of at most `most_blocks`, fewer where that leaves a queue idle, go round the queues.
 template <class Block>
-Result<void> in_groups(Machine& machine, std::span<Block> blocks, std::size_t most_blocks, const Steps<Block>& steps) {
+Result<void> in_groups(Machine& machine, std::span<Block> blocks, size_t most_blocks, const Steps<Block>& steps) {
   struct UnderWay {
     std::span<Block> group;
-    std::size_t steps_done;
+    size_t steps_done;
   };
   std::vector<UnderWay> queues(machine.queue_count());
-  const std::size_t share = (blocks.size() + queues.size() - 1) / queues.size();
-  const std::size_t group_blocks = std::clamp<std::size_t>(share, 1, most_blocks);
+  const size_t share = (blocks.size() + queues.size() - 1) / queues.size();
+  const size_t group_blocks = std::clamp<size_t>(share, 1, most_blocks);
   Result<void> outcome;
   for (bool is_busy = true; outcome && is_busy;) {
     is_busy = false;
@@ -47,8 +47,8 @@ Result<void> in_groups(Machine& machine, std::span<Block> blocks, std::size_t mo
 }
 
 // Of either form of any block.
-std::size_t largest_bytes(std::span<const BlockToDecode> blocks) {
-  std::size_t bytes = 0;
+size_t largest_bytes(std::span<const BlockToDecode> blocks) {
+  size_t bytes = 0;
   for (const BlockToDecode& block : blocks) bytes = std::max({bytes, block.raw.size(), block.coded.size()});
   return bytes;
 }
@@ -64,10 +64,10 @@ BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
   return *made;
 }
 
-std::size_t BlockKernels::Device::batch_blocks(PtzCodec codec, std::size_t raw_bytes) {
+size_t BlockKernels::Device::batch_blocks(PtzCodec codec, size_t raw_bytes) {
   BlockPipeline& way = pipeline(codec);
-  const std::size_t at_once = std::max(way.encoded_at_once(raw_bytes), way.decoded_at_once(raw_bytes));
-  return std::max<std::size_t>(2, at_once) * machine->queue_count();
+  const size_t at_once = std::max(way.encoded_at_once(raw_bytes), way.decoded_at_once(raw_bytes));
+  return std::max<size_t>(2, at_once) * machine->queue_count();
 }
 
 BlockKernels::BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor) {
@@ -85,19 +85,18 @@ std::string BlockKernels::description() const {
   return all;
 }
 
-std::size_t BlockKernels::batch_blocks(PtzCodec codec, std::size_t raw_bytes) {
-  std::size_t count = 0;
+size_t BlockKernels::batch_blocks(PtzCodec codec, size_t raw_bytes) {
+  size_t count = 0;
   for (Device& device : devices_) count += device.batch_blocks(codec, raw_bytes);
   return count;
 }
 
 template <class Block, class Work>
-Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, std::size_t raw_bytes,
-                                      const Work& work) {
+Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, size_t raw_bytes, const Work& work) {
   if (devices_.size() == 1) return work(devices_.front(), blocks);
   std::mutex mutex;
   Result<void> outcome;
-  std::size_t begin = 0;
+  size_t begin = 0;
   const auto take = [&](Device& device) -> std::span<Block> {
     std::lock_guard lock(mutex);
     if (!outcome) return {};
@@ -120,7 +119,7 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
   // The caller feeds the first device, and takes all blocks where no thread can be had for the others.
   std::vector<std::thread> threads;
   threads.reserve(devices_.size());
-  for (std::size_t i = 1; i < devices_.size(); ++i) {
+  for (size_t i = 1; i < devices_.size(); ++i) {
     if (auto thread = try_thread([&, i] { guarded_run(devices_[i]); })) threads.push_back(std::move(*thread));
   }
   guarded_run(devices_.front());
@@ -129,7 +128,7 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
 }
 
 Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) {
-  const std::size_t raw_bytes = largest_raw_bytes(blocks);
+  const size_t raw_bytes = largest_raw_bytes(blocks);
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
     return in_groups(*device.machine, part, way.encoded_at_once(raw_bytes), way.encoding(search));
@@ -137,7 +136,7 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
 }
 
 Result<void> BlockKernels::decode(PtzCodec codec, std::span<BlockToDecode> blocks) {
-  const std::size_t block_bytes = largest_bytes(blocks);
+  const size_t block_bytes = largest_bytes(blocks);
   return on_devices(codec, blocks, block_bytes, [&](Device& device, std::span<BlockToDecode> part) {
     BlockPipeline& way = device.pipeline(codec);
     return in_groups(*device.machine, part, way.decoded_at_once(block_bytes), way.decoding());

@@ -25,7 +25,7 @@ class BlockKernels {
 
   std::string description() const;
   // As many blocks of at most `raw_bytes` at a time keep every queue of every machine busy, whatever is done to them.
-  std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
+  size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes);
 
   // An error is one of the machine; a damaged block is none.
   Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks,
@@ -35,7 +35,7 @@ class BlockKernels {
  private:
   struct Device {
     BlockPipeline& pipeline(format::PtzCodec codec);
-    std::size_t batch_blocks(format::PtzCodec codec, std::size_t raw_bytes);
+    size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes);
 
     std::unique_ptr<Machine> machine;
     Executor& executor;
@@ -44,7 +44,7 @@ class BlockKernels {
 
   // work(device, blocks) -> Result<void> for all blocks, as many at a time as a device takes.
   template <class Block, class Work>
-  Result<void> on_devices(format::PtzCodec codec, std::span<Block> blocks, std::size_t raw_bytes, const Work& work);
+  Result<void> on_devices(format::PtzCodec codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
 
   std::vector<Device> devices_;
 };

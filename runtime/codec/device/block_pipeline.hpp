@@ -15,12 +15,12 @@
 namespace ptxkit::codec {
 
 struct BlockToEncode {
-  Bytes raw;                             // not empty
-  std::vector<std::uint8_t> coded = {};  // result; empty where it would not be shorter
+  Bytes raw;                        // not empty
+  std::vector<uint8_t> coded = {};  // result; empty where it would not be shorter
 };
 
-inline std::size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
-  std::size_t bytes = 0;
+inline size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
+  size_t bytes = 0;
   for (const BlockToEncode& block : blocks) bytes = std::max(bytes, block.raw.size());
   return bytes;
 }
@@ -40,8 +40,8 @@ class BlockPipeline {
  public:
   virtual ~BlockPipeline() = default;
   // How many blocks a queue encodes and decodes at a time, neither form of any with more than `block_bytes`.
-  virtual std::size_t encoded_at_once(std::size_t block_bytes) = 0;
-  virtual std::size_t decoded_at_once(std::size_t block_bytes) = 0;
+  virtual size_t encoded_at_once(size_t block_bytes) = 0;
+  virtual size_t decoded_at_once(size_t block_bytes) = 0;
 
   // Of a pipeline that outlives them.
   virtual Steps<BlockToEncode> encoding(MatchSearch search) = 0;

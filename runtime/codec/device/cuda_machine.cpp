@@ -23,10 +23,10 @@ using driver::Kernel;
 using driver::PinnedMemory;
 using driver::Stream;
 
-constexpr std::size_t kRegionAlignment = 256;
-constexpr std::uint64_t kLeastQueueBytes = 256u << 10;
+constexpr size_t kRegionAlignment = 256;
+constexpr uint64_t kLeastQueueBytes = 256u << 10;
 // Left for modules, local memory and other processes, but never more than a quarter of what is free.
-constexpr std::uint64_t kReserveBytes = 256u << 20;
+constexpr uint64_t kReserveBytes = 256u << 20;
 
 class CudaMachine final : public Machine {
  public:
@@ -38,8 +38,8 @@ class CudaMachine final : public Machine {
     std::optional<DeviceMemory> device = {};
     std::optional<PinnedMemory> staging = {};
     struct Placed {
-      std::size_t offset_bytes, size_bytes;
-      std::uint8_t* host;
+      size_t offset_bytes, size_bytes;
+      uint8_t* host;
     };
     std::vector<Placed> placed = {};
     bool is_chaining = false;
@@ -49,7 +49,7 @@ class CudaMachine final : public Machine {
   };
 
   CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
-              std::uint64_t budget_bytes, std::size_t slice_bytes, std::shared_ptr<LockedRanges> page_locked)
+              uint64_t budget_bytes, size_t slice_bytes, std::shared_ptr<LockedRanges> page_locked)
       : context_(std::move(context)),
         find_image_(std::move(find_image)),
         memory_("device memory", budget_bytes),
@@ -70,8 +70,8 @@ class CudaMachine final : public Machine {
   }
   unsigned queue_count() const override { return static_cast<unsigned>(queues_.size()); }
   // Input and output are about as large.
-  std::size_t slice_bytes() const override { return std::min(slice_bytes_, queue_memory_bytes() / 2); }
-  std::size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
+  size_t slice_bytes() const override { return std::min(slice_bytes_, queue_memory_bytes() / 2); }
+  size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
 
   Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
     const auto& info = context_->info();
@@ -92,15 +92,15 @@ class CudaMachine final : public Machine {
 
   Result<void> arrange(unsigned queue_index, std::span<const Region> regions) override {
     Queue& queue = queues_[queue_index];
-    std::size_t total = 0, staged = 0;
+    size_t total = 0, staged = 0;
     for (const Region& region : regions) {
       total += room_of(region);
       if (is_staged(region)) staged += room_of(region);
     }
     if (auto ready = grow(queue, total, staged); !ready) return ready;
     queue.placed.clear();
-    std::size_t offset = 0;
-    std::uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
+    size_t offset = 0;
+    uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
     for (const Region& region : regions) {
       queue.placed.push_back({offset, region.size_bytes, is_staged(region) ? staging : region.host});
       offset += room_of(region);
@@ -109,19 +109,19 @@ class CudaMachine final : public Machine {
     return {};
   }
 
-  MutableBytes host(unsigned queue, std::size_t region) override {
+  MutableBytes host(unsigned queue, size_t region) override {
     const auto& placed = queues_[queue].placed[region];
     return {placed.host, placed.size_bytes};
   }
-  std::uint64_t address(unsigned queue, std::size_t region) override {
+  uint64_t address(unsigned queue, size_t region) override {
     return queues_[queue].device->handle() + queues_[queue].placed[region].offset_bytes;
   }
-  Result<void> upload(unsigned queue, std::size_t region) override {
+  Result<void> upload(unsigned queue, size_t region) override {
     return in_order(queues_[queue], up_, [&](Queue& at) {
       return at.device->upload(host(queue, region), up_, at.placed[region].offset_bytes);
     });
   }
-  Result<void> download(unsigned queue, std::size_t region) override {
+  Result<void> download(unsigned queue, size_t region) override {
     const Stream& kernels = queues_[queue].kernels;
     return in_order(queues_[queue], kernels, [&](Queue& at) {
       return at.device->download(host(queue, region), kernels, at.placed[region].offset_bytes);
@@ -136,7 +136,7 @@ class CudaMachine final : public Machine {
       return {};
     });
   }
-  Result<void> clear(unsigned queue, std::size_t region) override {
+  Result<void> clear(unsigned queue, size_t region) override {
     return in_order(queues_[queue], up_, [&](Queue& at) {
       const auto& placed = at.placed[region];
       return at.device->fill(0, up_, placed.offset_bytes, placed.size_bytes);
@@ -151,7 +151,7 @@ class CudaMachine final : public Machine {
       return {};
     });
   }
-  Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
+  Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
     return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
       for (const driver::Rows& some : rows) {
         auto put = at.device->download_rows(host(queue, region), some, down_, at.placed[region].offset_bytes);
@@ -161,7 +161,7 @@ class CudaMachine final : public Machine {
     });
   }
 
-  Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+  Result<void> launch(unsigned queue, std::string_view kernel, uint32_t grid_blocks, uint32_t block_threads,
                       std::span<const driver::LaunchArgument> arguments) override {
     const auto found = kernels_.find(kernel);
     PTXKIT_CHECK(found != kernels_.end(), "a kernel is prepared before it is launched");
@@ -202,7 +202,7 @@ class CudaMachine final : public Machine {
     return waited;
   }
 
-  Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
+  Result<HostMemory> host_memory(size_t size_bytes) override { return locked_.allocate(size_bytes); }
   bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
 
  private:
@@ -221,7 +221,7 @@ class CudaMachine final : public Machine {
     return {};
   }
 
-  static std::size_t room_of(const Region& region) {
+  static size_t room_of(const Region& region) {
     return (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
   }
 
@@ -245,10 +245,10 @@ class CudaMachine final : public Machine {
     DeviceMemory memory;
   };
 
-  Result<void> grow(Queue& queue, std::size_t total, std::size_t staged) {
+  Result<void> grow(Queue& queue, size_t total, size_t staged) {
     if (!queue.staging || queue.staging->bytes().size() < staged) {
       if (queue.staging) reclaimer_->take(*std::exchange(queue.staging, {}));
-      auto staging = PinnedMemory::allocate(context_, std::max<std::size_t>(staged, 1));
+      auto staging = PinnedMemory::allocate(context_, std::max<size_t>(staged, 1));
       if (!staging) return tl::unexpected(staging.error());
       queue.staging = std::move(*staging);
     }
@@ -280,16 +280,16 @@ class CudaMachine final : public Machine {
   std::map<std::string, Kernel, std::less<>> kernels_;
   scheduler::Ledger memory_;
   std::shared_ptr<scheduler::Reclaimer> reclaimer_ = std::make_shared<scheduler::Reclaimer>();
-  std::size_t slice_bytes_;
+  size_t slice_bytes_;
   Stream up_, down_;  // large copies of all queues, each kind in the order in which it was asked for
   std::vector<Queue> queues_;
   std::shared_ptr<LockedRanges> page_locked_;
-  LockedMemory locked_{[context = context_](std::size_t size_bytes) -> Result<HostMemory> {
-                         auto pinned = PinnedMemory::allocate(context, std::max<std::size_t>(size_bytes, 1));
+  LockedMemory locked_{[context = context_](size_t size_bytes) -> Result<HostMemory> {
+                         auto pinned = PinnedMemory::allocate(context, std::max<size_t>(size_bytes, 1));
                          if (!pinned) return tl::unexpected(pinned.error());
-                         std::uint8_t* const first = pinned->bytes().data();
+                         uint8_t* const first = pinned->bytes().data();
                          const auto owner = std::make_shared<PinnedMemory>(std::move(*pinned));
-                         return HostMemory(std::shared_ptr<std::uint8_t>(owner, first), size_bytes);
+                         return HostMemory(std::shared_ptr<uint8_t>(owner, first), size_bytes);
                        },
                        page_locked_, reclaimer_};
 };
@@ -302,14 +302,14 @@ Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer contex
   PTXKIT_CHECK(limits.queue_count != 0, "a machine has a queue");
   auto free_bytes = context->free_memory_bytes();
   if (!free_bytes) return tl::unexpected(free_bytes.error());
-  std::uint64_t budget_bytes = *free_bytes - std::min<std::uint64_t>(kReserveBytes, *free_bytes / 4);
+  uint64_t budget_bytes = *free_bytes - std::min<uint64_t>(kReserveBytes, *free_bytes / 4);
   if (limits.memory_bytes != 0) budget_bytes = std::min(budget_bytes, limits.memory_bytes);
   auto up = Stream::create(context), down = Stream::create(context);
   if (!up) return tl::unexpected(up.error());
   if (!down) return tl::unexpected(down.error());
   std::vector<CudaMachine::Queue> queues;
   // Fewer queues rather than queues that hold no block of the usual size.
-  const auto queue_count = std::clamp<std::uint64_t>(budget_bytes / kLeastQueueBytes, 1, limits.queue_count);
+  const auto queue_count = std::clamp<uint64_t>(budget_bytes / kLeastQueueBytes, 1, limits.queue_count);
   for (unsigned i = 0; i < queue_count; ++i) {
     auto stream = Stream::create(context);
     if (!stream) return tl::unexpected(stream.error());

@@ -16,9 +16,9 @@
 namespace ptxkit::codec {
 
 struct CudaLimits {
-  std::uint64_t memory_bytes = 0;  // of the device, and as much page-locked memory; 0: what is free, less a reserve
+  uint64_t memory_bytes = 0;       // of the device, and as much page-locked memory; 0: what is free, less a reserve
   unsigned queue_count = 6;        // slices at a time: two each on their way up, in a kernel, on their way down
-  std::size_t slice_bytes = 16u << 20;  // raw bytes of a slice: 256 chunks of 64 KiB
+  size_t slice_bytes = 16u << 20;  // raw bytes of a slice: 256 chunks of 64 KiB
 };
 
 class LockedRanges;

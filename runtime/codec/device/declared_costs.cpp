@@ -18,8 +18,8 @@ Result<const DeclaredCosts::Declared*> DeclaredCosts::declared(std::string_view 
   return &declared_.emplace(std::string(kernel), Declared{*image, std::move(*cost)}).first->second;
 }
 
-Result<std::size_t> DeclaredCosts::bytes(std::string_view kernel, std::string_view parameter,
-                                         const kernels::LaunchSize& launch) {
+Result<size_t> DeclaredCosts::bytes(std::string_view kernel, std::string_view parameter,
+                                    const kernels::LaunchSize& launch) {
   const auto of = declared(kernel);
   if (!of) return tl::unexpected(of.error());
   const kernels::CostBuffer* const buffer = (*of)->cost.find_buffer(parameter);
@@ -30,7 +30,7 @@ Result<std::size_t> DeclaredCosts::bytes(std::string_view kernel, std::string_vi
   return buffer->bytes.evaluate(launch);
 }
 
-Result<std::size_t> DeclaredCosts::memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch) {
+Result<size_t> DeclaredCosts::memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch) {
   return declared(kernel).and_then([&](const Declared* of) { return of->cost.memory_bytes(launch); });
 }
 
@@ -43,7 +43,7 @@ Result<std::vector<Region>> DeclaredCosts::regions(std::span<const RegionName> n
     if (!of) return tl::unexpected(of.error());
     const auto& parameters = (*of)->image->parameters;
     PTXKIT_CHECK(parameters.size() == call.arguments.size(), "a call has the arguments of its kernel");
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
       if (!call.arguments[i].is_region) continue;
       const auto needed = bytes(call.kernel, parameters[i].name, call.size);
       if (!needed) return tl::unexpected(needed.error());

@@ -26,8 +26,8 @@ class DeclaredCosts {
   explicit DeclaredCosts(const Machine& machine) : machine_(machine) {}
 
   // What a launch needs behind one of the kernel's pointers, and behind all of them.
-  Result<std::size_t> bytes(std::string_view kernel, std::string_view parameter, const kernels::LaunchSize& launch);
-  Result<std::size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch);
+  Result<size_t> bytes(std::string_view kernel, std::string_view parameter, const kernels::LaunchSize& launch);
+  Result<size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch);
   // Each as large as the calls need it: the most that any of them declares of a parameter for which it passes the
   // region.
   Result<std::vector<Region>> regions(std::span<const RegionName> names, std::span<const KernelCall> calls);

@@ -17,9 +17,9 @@ namespace ptxkit::codec {
 namespace {
 
 // The capability that the emulated device claims: the newest images run.
-constexpr std::uint32_t kMajor = 9, kMinor = 0;
+constexpr uint32_t kMajor = 9, kMinor = 0;
 // Small: an interpreter is never short of work, and memory of a slice is checked byte by byte.
-constexpr std::size_t kSliceBytes = 256u << 10;
+constexpr size_t kSliceBytes = 256u << 10;
 
 std::span<const std::byte> as_bytes(MutableBytes bytes) { return std::as_bytes(std::span(bytes)); }
 
@@ -34,8 +34,8 @@ class EmulatorMachine final : public Machine {
     return fmt::format("PTX emulator, sm_{}{}, every access checked", kMajor, kMinor);
   }
   unsigned queue_count() const override { return 1; }
-  std::size_t slice_bytes() const override { return kSliceBytes; }
-  std::size_t queue_memory_bytes() const override { return std::numeric_limits<std::size_t>::max(); }
+  size_t slice_bytes() const override { return kSliceBytes; }
+  size_t queue_memory_bytes() const override { return std::numeric_limits<size_t>::max(); }
 
   Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
     const kernels::KernelImage* const found = find_image_(kernel, kMajor, kMinor);
@@ -55,7 +55,7 @@ class EmulatorMachine final : public Machine {
     return {};
   }
 
-  Result<HostMemory> host_memory(std::size_t size_bytes) override { return locked_.allocate(size_bytes); }
+  Result<HostMemory> host_memory(size_t size_bytes) override { return locked_.allocate(size_bytes); }
   bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
 
   Result<void> arrange(unsigned, std::span<const Region> regions) override {
@@ -74,14 +74,14 @@ class EmulatorMachine final : public Machine {
     return {};
   }
 
-  MutableBytes host(unsigned, std::size_t region) override { return placed_[region].host; }
-  std::uint64_t address(unsigned, std::size_t region) override { return placed_[region].address; }
+  MutableBytes host(unsigned, size_t region) override { return placed_[region].host; }
+  uint64_t address(unsigned, size_t region) override { return placed_[region].address; }
 
-  Result<void> upload(unsigned queue, std::size_t region) override {
+  Result<void> upload(unsigned queue, size_t region) override {
     if (placed_[region].host.empty()) return {};
     return device_.write(placed_[region].address, as_bytes(host(queue, region)));
   }
-  Result<void> download(unsigned, std::size_t region) override {
+  Result<void> download(unsigned, size_t region) override {
     if (placed_[region].host.empty()) return {};
     return device_.read(placed_[region].address, std::as_writable_bytes(placed_[region].host));
   }
@@ -92,7 +92,7 @@ class EmulatorMachine final : public Machine {
     }
     return {};
   }
-  Result<void> clear(unsigned, std::size_t region) override {
+  Result<void> clear(unsigned, size_t region) override {
     return device_.write(placed_[region].address, std::vector<std::byte>(placed_[region].size_bytes));
   }
   Result<void> download_parts(unsigned, std::span<const PartDown> parts) override {
@@ -102,11 +102,11 @@ class EmulatorMachine final : public Machine {
     }
     return {};
   }
-  Result<void> download_rows(unsigned, std::size_t region, std::span<const driver::Rows> rows) override {
+  Result<void> download_rows(unsigned, size_t region, std::span<const driver::Rows> rows) override {
     const auto& [address, size_bytes, staging, host] = placed_[region];
     for (const driver::Rows& some : rows) {
-      for (std::size_t i = 0; i < some.count; ++i) {
-        const std::size_t begin = some.offset_bytes + i * some.pitch_bytes;
+      for (size_t i = 0; i < some.count; ++i) {
+        const size_t begin = some.offset_bytes + i * some.pitch_bytes;
         const auto row = std::as_writable_bytes(host.subspan(begin, some.width_bytes));
         if (auto copied = device_.read(address + begin, row); !copied) return copied;
       }
@@ -114,7 +114,7 @@ class EmulatorMachine final : public Machine {
     return {};
   }
 
-  Result<void> launch(unsigned, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+  Result<void> launch(unsigned, std::string_view kernel, uint32_t grid_blocks, uint32_t block_threads,
                       std::span<const driver::LaunchArgument> arguments) override {
     const auto found = loaded_.find(kernel);
     PTXKIT_CHECK(found != loaded_.end(), "a kernel is prepared before it is launched");
@@ -152,16 +152,15 @@ class EmulatorMachine final : public Machine {
   };
   struct Placed {
     emulator::Address address;
-    std::size_t size_bytes;
-    std::vector<std::uint8_t> staging = {};
+    size_t size_bytes;
+    std::vector<uint8_t> staging = {};
     MutableBytes host = {};
   };
 
   FindImage find_image_;
   emulator::LaunchOptions options_;
   emulator::Device device_;
-  LockedMemory locked_{[](std::size_t size_bytes) { return pageable_memory(size_bytes); },
-                       std::make_shared<LockedRanges>()};
+  LockedMemory locked_{[](size_t size_bytes) { return pageable_memory(size_bytes); }, std::make_shared<LockedRanges>()};
   std::map<std::string, Loaded, std::less<>> loaded_;
   std::vector<Placed> placed_;
 };

@@ -24,9 +24,9 @@ namespace ptxkit::codec {
 namespace {
 
 // Regions of a compression and of a decompression, in the order of the arrangement.
-enum CompressRegion : std::size_t { kRaw, kRawSizes, kPacked, kPackedSizes, kFlags };
+enum CompressRegion : size_t { kRaw, kRawSizes, kPacked, kPackedSizes, kFlags };
 constexpr RegionName kCompressRegions[] = {{"raw"}, {"raw sizes"}, {"packed"}, {"packed sizes"}, {"flags"}};
-enum DecompressRegion : std::size_t {
+enum DecompressRegion : size_t {
   kBlocks,
   kBlockOffsets,
   kBlockSizes,
@@ -39,8 +39,8 @@ enum DecompressRegion : std::size_t {
 constexpr RegionName kDecompressRegions[] = {{"blocks"},         {"block offsets"}, {"block sizes"},  {"output"},
                                              {"output offsets"}, {"capacities"},    {"output sizes"}, {"statuses"}};
 
-std::size_t round_up_to_stride(std::size_t size) {
-  constexpr std::size_t kUnit = kernels::kStrideUnitBytes;
+size_t round_up_to_stride(size_t size) {
+  constexpr size_t kUnit = kernels::kStrideUnitBytes;
   return (size + kUnit - 1) / kUnit * kUnit;
 }
 
@@ -53,20 +53,20 @@ std::span<T> array(MutableBytes bytes) {
 // What a launch over a slice works on, item by item.
 class CompressSize {
  public:
-  static std::size_t raw_bytes(const Chunk* chunk) { return chunk->raw.size(); }
+  static size_t raw_bytes(const Chunk* chunk) { return chunk->raw.size(); }
   void add(const Chunk* chunk) {
-    largest_ = std::max<std::size_t>(largest_, chunk->raw.size());
+    largest_ = std::max<size_t>(largest_, chunk->raw.size());
     ++count_;
   }
   kernels::LaunchSize launch() const { return {count_ * round_up_to_stride(largest_), count_}; }
 
  private:
-  std::size_t largest_ = 1, count_ = 0;
+  size_t largest_ = 1, count_ = 0;
 };
 
 class DecompressSize {
  public:
-  static std::size_t raw_bytes(const DecompressItem& item) { return item.output.size(); }
+  static size_t raw_bytes(const DecompressItem& item) { return item.output.size(); }
   void add(const DecompressItem& item) {
     launch_.input_bytes += item.output.size();
     launch_.coded_bytes += item.block.size();
@@ -79,21 +79,20 @@ class DecompressSize {
 };
 
 // Each region starts at a multiple of 256 bytes.
-constexpr std::size_t kRegionRoundingBytes = 8 * 256;
+constexpr size_t kRegionRoundingBytes = 8 * 256;
 
 // Copying one more run of rows costs about as much as copying so many bytes.
-constexpr std::size_t kRunBytes = 64u << 10;
+constexpr size_t kRunBytes = 64u << 10;
 
 // Runs of rows that hold the first widths[i] bytes of each row i; a row joins the run before it where the bytes that
 // nobody needs cost less than one more run. Nothing from `end_bytes` on is touched.
-std::vector<driver::Rows> rows_of_widths(std::span<const std::uint32_t> widths, std::size_t pitch_bytes,
-                                         std::size_t end_bytes) {
+std::vector<driver::Rows> rows_of_widths(std::span<const uint32_t> widths, size_t pitch_bytes, size_t end_bytes) {
   std::vector<driver::Rows> runs;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
+  for (size_t i = 0; i < widths.size(); ++i) {
     if (!runs.empty()) {
       driver::Rows& run = runs.back();
-      const std::size_t width = std::max<std::size_t>(run.width_bytes, widths[i]);
-      const std::size_t needless = (width - run.width_bytes) * run.count + (width - widths[i]);
+      const size_t width = std::max<size_t>(run.width_bytes, widths[i]);
+      const size_t needless = (width - run.width_bytes) * run.count + (width - widths[i]);
       if (needless <= kRunBytes && i * pitch_bytes + width <= end_bytes) {
         run.width_bytes = width;
         ++run.count;
@@ -116,18 +115,18 @@ class KernelBackend final : public Backend {
     return operation == Operation::compress_reproducible || operation == Operation::decompress;
   }
   Encoder default_encoder() const override { return Encoder::reproducible; }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+  size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     // Two batches at a time keep all queues busy.
     return std::max(chunk_bytes, machine_->slice_bytes() * ((machine_->queue_count() + 1) / 2));
   }
-  Result<HostMemory> host_memory(std::size_t size_bytes) override { return machine_->host_memory(size_bytes); }
+  Result<HostMemory> host_memory(size_t size_bytes) override { return machine_->host_memory(size_bytes); }
 
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
     return begin_compress(items, encoder)->finish();
   }
   Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
 
-  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+  std::unique_ptr<PendingBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
     if (encoder == Encoder::fast) return finished_batch(lacks(Operation::compress_fast));
     for (const CompressItem& item : items) {
       if (!item.history.empty()) return finished_batch(lacks(Operation::compress_linked));
@@ -146,7 +145,7 @@ class KernelBackend final : public Backend {
     return begun;
   }
 
-  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+  std::unique_ptr<PendingBatch> begin_decompress(std::span<DecompressItem> items) override {
     for (const DecompressItem& item : items) {
       if (!item.history.empty()) return finished_batch(lacks(Operation::decompress_linked));
     }
@@ -161,7 +160,7 @@ class KernelBackend final : public Backend {
   }
 
  private:
-  struct Begun : BegunBatch {
+  struct Begun : PendingBatch {
     explicit Begun(KernelBackend& of) : backend(of) {}
     ~Begun() override { (void)Begun::finish(); }
     Result<void> finish() override {
@@ -182,10 +181,10 @@ class KernelBackend final : public Backend {
       Result<void> outcome = Begun::finish();
       if (outcome) {
         if (plan.chunks().size() == plan.item_count()) {
-          for (std::size_t index = 0; index < plan.item_count(); ++index) plan.finish(index);
+          for (size_t index = 0; index < plan.item_count(); ++index) plan.finish(index);
         } else {
           // Items of several chunks are stitched, which takes time.
-          backend.executor_.for_each(plan.item_count(), [&](std::size_t index, unsigned) { plan.finish(index); });
+          backend.executor_.for_each(plan.item_count(), [&](size_t index, unsigned) { plan.finish(index); });
         }
       }
       return outcome;
@@ -199,7 +198,7 @@ class KernelBackend final : public Backend {
   template <class Size, class Item, class Submit>
   void in_slices(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Item> all, std::string_view kernel,
                  Submit submit) {
-    for (std::size_t begin = 0; batch.outcome && begin < all.size();) {
+    for (size_t begin = 0; batch.outcome && begin < all.size();) {
       const auto end = end_of_slice<Size, Item>(all, begin, kernel);
       if (!end) {
         batch.outcome = tl::unexpected(end.error());
@@ -212,25 +211,25 @@ class KernelBackend final : public Backend {
 
   // Copies between items and staging memory: whoever has time steps aside for them.
   template <class Copy>
-  void copy_each(std::size_t count, Copy copy) {
+  void copy_each(size_t count, Copy copy) {
     const scheduler::Throttle::Hold hold(throttle_);
     executor_.for_each(count, copy);
   }
 
   // One past the last item of the slice that starts at `begin`, which is not the first; fails when that fits no queue.
   template <class Size, class Item>
-  Result<std::size_t> end_of_slice(std::span<Item> all, std::size_t begin, std::string_view kernel) {
+  Result<size_t> end_of_slice(std::span<Item> all, size_t begin, std::string_view kernel) {
     Size whole;
-    std::size_t end = begin, bytes = 0;
+    size_t end = begin, bytes = 0;
     for (; end < all.size(); ++end) {
       bytes += Size::raw_bytes(all[end]);
       if (end != begin && bytes > machine_->slice_bytes()) break;
       whole.add(all[end]);
     }
     auto needed = memory_bytes(kernel, whole.launch());
-    if (!needed || *needed <= machine_->queue_memory_bytes()) return needed.transform([&](std::size_t) { return end; });
+    if (!needed || *needed <= machine_->queue_memory_bytes()) return needed.transform([&](size_t) { return end; });
     Size fitting;
-    for (std::size_t next = begin; next < end; ++next) {
+    for (size_t next = begin; next < end; ++next) {
       fitting.add(all[next]);
       needed = memory_bytes(kernel, fitting.launch());
       if (!needed) return needed;
@@ -242,10 +241,8 @@ class KernelBackend final : public Backend {
     }
     return end;
   }
-  Result<std::size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch) {
-    return costs_.memory_bytes(kernel, launch).transform([](std::size_t bytes) {
-      return bytes + kRegionRoundingBytes;
-    });
+  Result<size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch) {
+    return costs_.memory_bytes(kernel, launch).transform([](size_t bytes) { return bytes + kRegionRoundingBytes; });
   }
 
   void compress_chunks(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Chunk*> chunks,
@@ -259,26 +256,26 @@ class KernelBackend final : public Backend {
 
   // Where the spans begin, if they lie back to back in page-locked memory, the last one rounded up; null otherwise.
   template <class SpanOf>
-  std::uint8_t* page_locked(std::span<Chunk*> slice, std::size_t stride, std::size_t size_bytes, SpanOf span_of) const {
-    const std::uint8_t* const first = span_of(*slice[0]).data();
-    for (std::size_t i = 1; i < slice.size(); ++i) {
+  uint8_t* page_locked(std::span<Chunk*> slice, size_t stride, size_t size_bytes, SpanOf span_of) const {
+    const uint8_t* const first = span_of(*slice[0]).data();
+    for (size_t i = 1; i < slice.size(); ++i) {
       if (slice[i - 1]->raw.size() != stride || span_of(*slice[i]).data() != first + i * stride) return nullptr;
     }
     // What is only read is not written to: an upload has its region as its source.
-    return machine_->is_page_locked({first, size_bytes}) ? const_cast<std::uint8_t*>(first) : nullptr;
+    return machine_->is_page_locked({first, size_bytes}) ? const_cast<uint8_t*>(first) : nullptr;
   }
 
   Result<SliceWindow::Steps> submit_compression(unsigned queue, std::span<Chunk*> slice, std::string_view kernel,
                                                 const kernels::LaunchShape& shape) {
-    std::size_t largest = 1;
+    size_t largest = 1;
     for (const Chunk* chunk : slice) largest = std::max(largest, chunk->raw.size());
-    const std::size_t stride = round_up_to_stride(largest), count = slice.size();
-    const std::size_t size_bytes = (count - 1) * stride + round_up_to_stride(slice.back()->raw.size());
-    std::uint8_t* const raw_at = page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return chunk.raw; });
-    std::uint8_t* const packed_at =
+    const size_t stride = round_up_to_stride(largest), count = slice.size();
+    const size_t size_bytes = (count - 1) * stride + round_up_to_stride(slice.back()->raw.size());
+    uint8_t* const raw_at = page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return chunk.raw; });
+    uint8_t* const packed_at =
         page_locked(slice, stride, size_bytes, [](const Chunk& chunk) { return Bytes(chunk.output); });
-    const auto items = static_cast<std::uint32_t>(count);
-    const CallArgument stride_units = number(static_cast<std::uint32_t>(stride / kernels::kStrideUnitBytes));
+    const auto items = static_cast<uint32_t>(count);
+    const CallArgument stride_units = number(static_cast<uint32_t>(stride / kernels::kStrideUnitBytes));
     const KernelCall call = {kernel,
                              {size_bytes, count},
                              shape.grid_blocks(items),
@@ -290,11 +287,11 @@ class KernelBackend final : public Backend {
     if (auto arranged = arrange(queue, kCompressRegions, call, {{kRaw, raw_at}, {kPacked, packed_at}}); !arranged)
       return tl::unexpected(arranged.error());
     const MutableBytes raw = machine_->host(queue, kRaw);
-    const auto sizes = array<std::uint32_t>(machine_->host(queue, kRawSizes));
-    for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<std::uint32_t>(slice[i]->raw.size());
+    const auto sizes = array<uint32_t>(machine_->host(queue, kRawSizes));
+    for (size_t i = 0; i < count; ++i) sizes[i] = static_cast<uint32_t>(slice[i]->raw.size());
     if (raw_at == nullptr) {
-      copy_each(count, [&](std::size_t i, unsigned) {
-        std::uint8_t* const at = raw.data() + i * stride;
+      copy_each(count, [&](size_t i, unsigned) {
+        uint8_t* const at = raw.data() + i * stride;
         const Bytes from = slice[i]->raw;
         if (!from.empty()) std::memcpy(at, from.data(), from.size());
         // The kernel reads whole words; what follows the item must be there, not mean anything.
@@ -308,14 +305,14 @@ class KernelBackend final : public Backend {
     };
   }
 
-  Result<void> fetch_compression(unsigned queue, std::span<Chunk*> slice, std::size_t stride) {
-    const auto sizes = array<std::uint32_t>(machine_->host(queue, kPackedSizes));
+  Result<void> fetch_compression(unsigned queue, std::span<Chunk*> slice, size_t stride) {
+    const auto sizes = array<uint32_t>(machine_->host(queue, kPackedSizes));
     const MutableBytes flags = machine_->host(queue, kFlags);
-    const std::size_t end_bytes = (slice.size() - 1) * stride + slice.back()->raw.size();
-    std::vector<std::uint32_t> widths(slice.size());
-    for (std::size_t i = 0; i < slice.size(); ++i) {
+    const size_t end_bytes = (slice.size() - 1) * stride + slice.back()->raw.size();
+    std::vector<uint32_t> widths(slice.size());
+    for (size_t i = 0; i < slice.size(); ++i) {
       Chunk& chunk = *slice[i];
-      const std::size_t raw_bytes = chunk.raw.size();
+      const size_t raw_bytes = chunk.raw.size();
       // What a kernel reports is checked before it is believed: a size beyond its room would make us copy a neighbour's
       // bytes.
       const bool possible = (flags[i] == 0 && sizes[i] != 0 && sizes[i] < raw_bytes) ||
@@ -332,10 +329,10 @@ class KernelBackend final : public Backend {
     return machine_->download_rows(queue, kPacked, rows_of_widths(widths, stride, end_bytes));
   }
 
-  Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice, std::size_t stride, bool is_in_place) {
+  Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice, size_t stride, bool is_in_place) {
     if (is_in_place) return {};
     const MutableBytes packed = machine_->host(queue, kPacked);
-    copy_each(slice.size(), [&](std::size_t i, unsigned) {
+    copy_each(slice.size(), [&](size_t i, unsigned) {
       Chunk& chunk = *slice[i];
       if (chunk.flag == ChunkFlag::compressed) {
         std::memcpy(chunk.output.data(), packed.data() + i * stride, chunk.compressed_bytes);
@@ -345,18 +342,18 @@ class KernelBackend final : public Backend {
   }
 
   Result<SliceWindow::Steps> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
-    const std::size_t count = slice.size();
-    std::size_t block_bytes = 0, output_bytes = 0;
+    const size_t count = slice.size();
+    size_t block_bytes = 0, output_bytes = 0;
     bool is_adjacent = true;
     for (const DecompressItem& item : slice) {
       is_adjacent = is_adjacent && item.output.data() == slice[0].output.data() + output_bytes;
       block_bytes += item.block.size();
       output_bytes += item.output.size();
     }
-    std::uint8_t* const output_at = is_adjacent && machine_->is_page_locked({slice[0].output.data(), output_bytes})
-                                        ? slice[0].output.data()
-                                        : nullptr;
-    const auto items = static_cast<std::uint32_t>(count);
+    uint8_t* const output_at = is_adjacent && machine_->is_page_locked({slice[0].output.data(), output_bytes})
+                                   ? slice[0].output.data()
+                                   : nullptr;
+    const auto items = static_cast<uint32_t>(count);
     KernelCall call = transform_call(
         kernels::kLz4Decompress, {output_bytes, count, block_bytes}, kernels::kLz4DecompressShape.block_threads,
         {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses});
@@ -365,21 +362,21 @@ class KernelBackend final : public Backend {
     call.downloads = {kOutputSizes, kStatuses};
     if (auto arranged = arrange(queue, kDecompressRegions, call, {{kOutput, output_at}}); !arranged)
       return tl::unexpected(arranged.error());
-    const auto block_offsets = array<std::uint64_t>(machine_->host(queue, kBlockOffsets));
-    const auto block_sizes = array<std::uint32_t>(machine_->host(queue, kBlockSizes));
-    const auto output_offsets = array<std::uint64_t>(machine_->host(queue, kOutputOffsets));
-    const auto capacities = array<std::uint32_t>(machine_->host(queue, kCapacities));
+    const auto block_offsets = array<uint64_t>(machine_->host(queue, kBlockOffsets));
+    const auto block_sizes = array<uint32_t>(machine_->host(queue, kBlockSizes));
+    const auto output_offsets = array<uint64_t>(machine_->host(queue, kOutputOffsets));
+    const auto capacities = array<uint32_t>(machine_->host(queue, kCapacities));
     block_bytes = output_bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       block_offsets[i] = block_bytes;
       output_offsets[i] = output_bytes;
-      block_sizes[i] = static_cast<std::uint32_t>(slice[i].block.size());
-      capacities[i] = static_cast<std::uint32_t>(slice[i].output.size());
+      block_sizes[i] = static_cast<uint32_t>(slice[i].block.size());
+      capacities[i] = static_cast<uint32_t>(slice[i].output.size());
       block_bytes += slice[i].block.size();
       output_bytes += slice[i].output.size();
     }
     const MutableBytes blocks = machine_->host(queue, kBlocks);
-    copy_each(count, [&](std::size_t i, unsigned) {
+    copy_each(count, [&](size_t i, unsigned) {
       if (!slice[i].block.empty())
         std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
     });
@@ -391,19 +388,19 @@ class KernelBackend final : public Backend {
   }
 
   Result<void> collect_decompression(unsigned queue, std::span<DecompressItem> slice, bool is_in_place) {
-    const auto sizes = array<std::uint32_t>(machine_->host(queue, kOutputSizes));
-    const auto statuses = array<std::uint32_t>(machine_->host(queue, kStatuses));
-    const auto offsets = array<std::uint64_t>(machine_->host(queue, kOutputOffsets));
+    const auto sizes = array<uint32_t>(machine_->host(queue, kOutputSizes));
+    const auto statuses = array<uint32_t>(machine_->host(queue, kStatuses));
+    const auto offsets = array<uint64_t>(machine_->host(queue, kOutputOffsets));
     const MutableBytes output = machine_->host(queue, kOutput);
-    for (std::size_t i = 0; i < slice.size(); ++i) {
-      if (statuses[i] > static_cast<std::uint32_t>(kernels::Lz4Status::item_too_large) ||
+    for (size_t i = 0; i < slice.size(); ++i) {
+      if (statuses[i] > static_cast<uint32_t>(kernels::Lz4Status::item_too_large) ||
           sizes[i] > slice[i].output.size()) {
         return fail(fmt::format("the decompressor reported status {} and {} bytes for room of {} bytes", statuses[i],
                                 sizes[i], slice[i].output.size()),
                     description(), "use --backend cpu, and report this as a bug");
       }
     }
-    copy_each(slice.size(), [&](std::size_t i, unsigned) {
+    copy_each(slice.size(), [&](size_t i, unsigned) {
       DecompressItem& item = slice[i];
       item.status = static_cast<ItemStatus>(statuses[i]);
       item.raw_bytes = item.status == ItemStatus::ok ? sizes[i] : 0;
@@ -415,7 +412,7 @@ class KernelBackend final : public Backend {
 
   // Regions of the call; some have memory of the caller as their host side.
   Result<void> arrange(unsigned queue, std::span<const RegionName> names, const KernelCall& call,
-                       std::initializer_list<std::pair<std::size_t, std::uint8_t*>> in_place) {
+                       std::initializer_list<std::pair<size_t, uint8_t*>> in_place) {
     auto regions = costs_.regions(names, {&call, 1});
     if (!regions) return tl::unexpected(regions.error());
     for (const auto& [region, host] : in_place) (*regions)[region].host = host;

@@ -10,7 +10,7 @@ Result<void> launch(Machine& machine, unsigned queue, const KernelCall& call) {
   std::vector<LaunchArgument> arguments;
   for (const CallArgument& argument : call.arguments) {
     arguments.push_back(argument.is_region ? LaunchArgument::of_address(machine.address(queue, argument.value))
-                                           : LaunchArgument::of(static_cast<std::uint32_t>(argument.value)));
+                                           : LaunchArgument::of(static_cast<uint32_t>(argument.value)));
   }
   return machine.launch(queue, call.kernel, call.grid_blocks, call.block_threads, arguments);
 }
@@ -20,7 +20,7 @@ Result<void> run(Machine& machine, unsigned queue, std::span<const KernelCall> c
     if (auto ready = machine.prepare(call.kernel); !ready) return ready;
   }
   for (const KernelCall& call : calls) {
-    for (const std::size_t region : call.uploads) {
+    for (const size_t region : call.uploads) {
       if (auto copied = machine.upload(queue, region); !copied) return copied;
     }
   }
@@ -28,16 +28,16 @@ Result<void> run(Machine& machine, unsigned queue, std::span<const KernelCall> c
     if (auto launched = launch(machine, queue, call); !launched) return launched;
   }
   for (const KernelCall& call : calls) {
-    for (const std::size_t region : call.downloads) {
+    for (const size_t region : call.downloads) {
       if (auto copied = machine.download(queue, region); !copied) return copied;
     }
   }
   return {};
 }
 
-KernelCall transform_call(std::string_view kernel, const kernels::LaunchSize& size, std::uint32_t block_threads,
-                          const TransformRegions& regions, std::span<const std::uint32_t> options) {
-  const auto item_count = static_cast<std::uint32_t>(size.item_count);
+KernelCall transform_call(std::string_view kernel, const kernels::LaunchSize& size, uint32_t block_threads,
+                          const TransformRegions& regions, std::span<const uint32_t> options) {
+  const auto item_count = static_cast<uint32_t>(size.item_count);
   KernelCall call{kernel,
                   size,
                   item_count,
@@ -47,11 +47,11 @@ KernelCall transform_call(std::string_view kernel, const kernels::LaunchSize& si
                    buffer(regions.dst_offsets), buffer(regions.dst_capacities), buffer(regions.dst_sizes),
                    buffer(regions.statuses), number(item_count)},
                   {}};
-  for (const std::uint32_t option : options) call.arguments.push_back(number(option));
+  for (const uint32_t option : options) call.arguments.push_back(number(option));
   return call;
 }
 
-void Fetched::add(std::size_t region, std::size_t offset_bytes, std::size_t size_bytes) {
+void Fetched::add(size_t region, size_t offset_bytes, size_t size_bytes) {
   if (size_bytes != 0) parts_.push_back({region, offset_bytes, size_bytes});
   size_bytes_ += size_bytes;
 }
@@ -70,14 +70,14 @@ Result<void> Fetched::download(Machine& machine, unsigned queue) {
   return machine.download_parts(queue, parts);
 }
 
-std::size_t memory_bytes_of(std::span<const Region> regions) {
-  std::size_t bytes = 0;
+size_t memory_bytes_of(std::span<const Region> regions) {
+  size_t bytes = 0;
   for (const Region& region : regions) bytes += region.size_bytes + 256;
   return bytes;
 }
 
 Result<void> arrange_blocks(Machine& machine, unsigned queue, std::span<const Region> regions) {
-  const std::size_t needed = memory_bytes_of(regions);
+  const size_t needed = memory_bytes_of(regions);
   if (needed > machine.queue_memory_bytes()) {
     return fail(fmt::format("a block needs {} bytes of device memory, a queue may take {}", needed,
                             machine.queue_memory_bytes()),

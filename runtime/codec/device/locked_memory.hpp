@@ -19,11 +19,11 @@ namespace ptxkit::codec {
 // Where page-locked memory lies. Devices of one process share it: what is page-locked for one is for all.
 class LockedRanges {
  public:
-  void add(const std::uint8_t* first, std::size_t size_bytes) {
+  void add(const uint8_t* first, size_t size_bytes) {
     std::lock_guard lock(mutex_);
     end_of_[first] = first + size_bytes;
   }
-  void remove(const std::uint8_t* first) {
+  void remove(const uint8_t* first) {
     std::lock_guard lock(mutex_);
     end_of_.erase(first);
   }
@@ -35,12 +35,12 @@ class LockedRanges {
 
  private:
   mutable std::mutex mutex_;
-  std::map<const std::uint8_t*, const std::uint8_t*> end_of_;
+  std::map<const uint8_t*, const uint8_t*> end_of_;
 };
 
 class LockedMemory {
  public:
-  using Allocate = std::function<Result<HostMemory>(std::size_t size_bytes)>;
+  using Allocate = std::function<Result<HostMemory>(size_t size_bytes)>;
   // What is in use is in `ranges`; what is dropped dies on `reclaimer`, where there is one.
   LockedMemory(Allocate allocate, std::shared_ptr<LockedRanges> ranges,
                std::shared_ptr<scheduler::Reclaimer> reclaimer = nullptr)
@@ -49,20 +49,20 @@ class LockedMemory {
     state_->reclaimer = std::move(reclaimer);
   }
 
-  Result<HostMemory> allocate(std::size_t size_bytes) {
+  Result<HostMemory> allocate(size_t size_bytes) {
     auto memory = reuse(size_bytes);
     if (!memory) {
       auto fresh = allocate_(size_bytes);
       if (!fresh) return fresh;
       memory = std::move(*fresh);
     }
-    std::uint8_t* const first = memory->bytes().data();
+    uint8_t* const first = memory->bytes().data();
     {
       std::lock_guard lock(state_->mutex);
       state_->most_in_use = std::max(state_->most_in_use, ++state_->in_use);
     }
     state_->ranges->add(first, size_bytes);
-    const auto give_back = [state = state_, memory = std::move(*memory)](std::uint8_t* at) {
+    const auto give_back = [state = state_, memory = std::move(*memory)](uint8_t* at) {
       state->ranges->remove(at);
       HostMemory dropped;
       std::lock_guard lock(state->mutex);
@@ -73,31 +73,31 @@ class LockedMemory {
       state->spare.pop_front();
       if (state->reclaimer != nullptr) state->reclaimer->take(std::exchange(dropped, {}));
     };
-    return HostMemory(std::shared_ptr<std::uint8_t>(first, give_back), size_bytes);
+    return HostMemory(std::shared_ptr<uint8_t>(first, give_back), size_bytes);
   }
 
   bool contains(Bytes memory) const { return state_->ranges->contain(memory); }
 
  private:
   // Both buffers of four batches; and no fewer than were in use at a time, so that many streams find theirs again.
-  static constexpr std::size_t kMostSpare = 8;
+  static constexpr size_t kMostSpare = 8;
 
   struct State {
     std::mutex mutex;
-    std::size_t in_use = 0, most_in_use = 0;  // at a time
-    std::deque<HostMemory> spare;             // the latest last
+    size_t in_use = 0, most_in_use = 0;  // at a time
+    std::deque<HostMemory> spare;        // the latest last
     std::shared_ptr<LockedRanges> ranges;
     std::shared_ptr<scheduler::Reclaimer> reclaimer;
   };
 
   // The smallest that is large enough, of several the latest. However large: a stream of few bytes that locked its own
   // would in time push out what the next long one needs.
-  std::optional<HostMemory> reuse(std::size_t size_bytes) {
+  std::optional<HostMemory> reuse(size_t size_bytes) {
     std::lock_guard lock(state_->mutex);
     auto& spare = state_->spare;
     auto best = spare.end();
     for (auto at = spare.begin(); at != spare.end(); ++at) {
-      const std::size_t found_bytes = at->bytes().size();
+      const size_t found_bytes = at->bytes().size();
       if (found_bytes >= size_bytes && (best == spare.end() || found_bytes <= best->bytes().size())) best = at;
     }
     if (best == spare.end()) return std::nullopt;

@@ -4,18 +4,18 @@
 
 namespace ptxkit::codec {
 
-std::vector<KernelCall> lz_block_calls(MatchSearch search, const LzBlockRegions& regions, std::uint32_t count,
-                                       std::size_t raw_stride_bytes, std::size_t lz_stride_bytes) {
+std::vector<KernelCall> lz_block_calls(MatchSearch search, const LzBlockRegions& regions, uint32_t count,
+                                       size_t raw_stride_bytes, size_t lz_stride_bytes) {
   using namespace kernels;
   const LaunchSize size{count * raw_stride_bytes, count};
-  const auto parts = [&](std::uint32_t part_bytes) {
-    return count * static_cast<std::uint32_t>((raw_stride_bytes + part_bytes - 1) / part_bytes);
+  const auto parts = [&](uint32_t part_bytes) {
+    return count * static_cast<uint32_t>((raw_stride_bytes + part_bytes - 1) / part_bytes);
   };
-  const std::uint32_t positions = parts(kLzBlockThreads), segments = parts(kLzSegmentBytes);
+  const uint32_t positions = parts(kLzBlockThreads), segments = parts(kLzSegmentBytes);
   const CallArgument raw = buffer(regions.raw), sizes = buffer(regions.sizes), matches = buffer(regions.matches),
                      resolved = buffer(regions.resolved), counts = buffer(regions.counts),
-                     item_bytes = number(static_cast<std::uint32_t>(raw_stride_bytes)),
-                     lz_stride_16 = number(static_cast<std::uint32_t>(lz_stride_bytes / kStrideUnitBytes));
+                     item_bytes = number(static_cast<uint32_t>(raw_stride_bytes)),
+                     lz_stride_16 = number(static_cast<uint32_t>(lz_stride_bytes / kStrideUnitBytes));
   const std::vector<CallArgument> finding = {raw, sizes, matches, item_bytes};
   std::vector<KernelCall> calls;
   switch (search) {

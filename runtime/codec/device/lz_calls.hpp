@@ -9,11 +9,11 @@
 namespace ptxkit::codec {
 
 struct LzBlockRegions {
-  std::size_t raw, sizes, matches, resolved, counts, lz, stream_offsets, stream_sizes;
+  size_t raw, sizes, matches, resolved, counts, lz, stream_offsets, stream_sizes;
 };
 // Match finder and demux over `count` blocks at strides of so many bytes, both multiples of 16, in this order; nothing
 // goes up or comes down.
-std::vector<KernelCall> lz_block_calls(MatchSearch search, const LzBlockRegions& regions, std::uint32_t count,
-                                       std::size_t raw_stride_bytes, std::size_t lz_stride_bytes);
+std::vector<KernelCall> lz_block_calls(MatchSearch search, const LzBlockRegions& regions, uint32_t count,
+                                       size_t raw_stride_bytes, size_t lz_stride_bytes);
 
 }  // namespace ptxkit::codec

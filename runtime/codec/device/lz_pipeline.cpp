@@ -16,19 +16,19 @@ namespace {
 using format::PtzCodec;
 using kernels::StreamStatus;
 
-constexpr std::size_t kStreams = kernels::kLzStreams;
+constexpr size_t kStreams = kernels::kLzStreams;
 
 static_assert(1u << format::kPtzMaxBlockBits <= kernels::kLzDecodeMaxBytes);
 
-constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+constexpr size_t round_up(size_t bytes) { return (bytes + 15) / 16 * 16; }
 
 // What every block of an encoding has room for.
 struct Strides {
-  std::size_t raw, lz;
+  size_t raw, lz;
 };
 
 // Regions of an encoding, in the order of the arrangement.
-enum EncodeRegion : std::size_t {
+enum EncodeRegion : size_t {
   kRaw,
   kMatches,
   kResolved,
@@ -53,7 +53,7 @@ constexpr RegionName kEncodeRegions[] = {{"raw"},
                                          {"coded sizes"},
                                          {"statuses"}};
 
-enum DecodeRegion : std::size_t {
+enum DecodeRegion : size_t {
   kFromCoded,
   kFromAt,
   kFromSizes,
@@ -77,28 +77,28 @@ constexpr RegionName kDecodeRegions[] = {{"coded streams"},  {"coded offsets"}, 
 
 // What a decoding takes: of its blocks, and of those of their streams that are coded.
 struct DecodeSizes {
-  std::size_t blocks = 0, coded_streams = 0, coded_bytes = 0, lz_bytes = 0, raw_bytes = 0;
+  size_t blocks = 0, coded_streams = 0, coded_bytes = 0, lz_bytes = 0, raw_bytes = 0;
 };
 
 // A coded block, taken apart, and where its parts lie in the regions of its group.
 struct CodedBlock {
   struct Stream {
     Bytes content;
-    std::size_t size = 0;
+    size_t size = 0;
     bool is_coded = false;
   };
-  std::size_t index;  // in its group
+  size_t index;  // in its group
   std::array<Stream, kStreams> streams = {};
-  std::size_t lz_bytes = kernels::kLzBlockHeaderBytes;
-  std::size_t first_coded_stream = 0, coded_at = 0, lz_at = 0, raw_at = 0;
+  size_t lz_bytes = kernels::kLzBlockHeaderBytes;
+  size_t first_coded_stream = 0, coded_at = 0, lz_at = 0, raw_at = 0;
 };
 
 // False where the headers contradict each other, so that there is nothing to decode.
 bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
-  std::size_t at = kernels::kLzBlockHeaderBytes;
+  size_t at = kernels::kLzBlockHeaderBytes;
   if (block.coded.size() < at) return false;
   const auto sizes = lz_stream_sizes(block.coded.data());
-  for (std::size_t i = 0; i < kStreams; ++i) {
+  for (size_t i = 0; i < kStreams; ++i) {
     CodedBlock::Stream& stream = apart.streams[i];
     stream.size = sizes[i];
     if (!find_stream(block.coded, at, stream.size, stream.content, stream.is_coded)) return false;
@@ -110,8 +110,8 @@ bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
 
 struct EntropyKernels {
   std::string_view encoder, decoder;
-  std::uint32_t decoder_threads;
-  std::vector<std::uint32_t> encoder_options;
+  uint32_t decoder_threads;
+  std::vector<uint32_t> encoder_options;
 };
 
 EntropyKernels kernels_of(PtzCodec codec) {
@@ -133,10 +133,10 @@ EntropyKernels kernels_of(PtzCodec codec) {
 
 // What the kernels said of a stream: where it lies, and how long its coded form is, if that is shorter.
 struct EncodedStream {
-  std::size_t at, size;
+  size_t at, size;
   kernels::TransformOutcome outcome;
   bool shrinks() const { return outcome.status == StreamStatus::ok && outcome.size_bytes < size; }
-  std::size_t stored_bytes() const { return shrinks() ? outcome.size_bytes : size; }
+  size_t stored_bytes() const { return shrinks() ? outcome.size_bytes : size; }
 };
 
 class LzPipeline final : public BlockPipeline {
@@ -148,12 +148,12 @@ class LzPipeline final : public BlockPipeline {
         apart_(machine.queue_count()),
         groups_(machine.queue_count()) {}
 
-  std::size_t encoded_at_once(std::size_t block_bytes) override {
+  size_t encoded_at_once(size_t block_bytes) override {
     return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
       return costs_.regions(kEncodeRegions, encode_calls(MatchSearch::chains, 1, strides));
     }));
   }
-  std::size_t decoded_at_once(std::size_t block_bytes) override {
+  size_t decoded_at_once(size_t block_bytes) override {
     return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
       return costs_.regions(kDecodeRegions, decode_calls({1, kStreams, block_bytes, strides.lz, strides.raw}));
     }));
@@ -177,24 +177,22 @@ class LzPipeline final : public BlockPipeline {
 
   // What one launch should carry, or a queue can hold, where a block takes these regions. Without them nothing is
   // begun, and beginning says why.
-  std::size_t at_once(std::size_t block_bytes, const Result<std::vector<Region>>& of_one) const {
-    const std::size_t wanted = machine_.slice_bytes() / std::max<std::size_t>(block_bytes, 1);
-    const std::size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(*of_one) : 1;
-    return std::max<std::size_t>(1, std::min(wanted, fitting));
+  size_t at_once(size_t block_bytes, const Result<std::vector<Region>>& of_one) const {
+    const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
+    const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(*of_one) : 1;
+    return std::max<size_t>(1, std::min(wanted, fitting));
   }
-  Result<Strides> strides_of(std::size_t largest_bytes) {
-    const std::size_t raw = round_up(largest_bytes);
-    return costs_.bytes(kernels::kDemuxScatter, "dst", {raw}).transform([&](std::size_t lz) {
-      return Strides{raw, lz};
-    });
+  Result<Strides> strides_of(size_t largest_bytes) {
+    const size_t raw = round_up(largest_bytes);
+    return costs_.bytes(kernels::kDemuxScatter, "dst", {raw}).transform([&](size_t lz) { return Strides{raw, lz}; });
   }
-  std::vector<KernelCall> encode_calls(MatchSearch search, std::uint32_t count, const Strides& strides) const;
+  std::vector<KernelCall> encode_calls(MatchSearch search, uint32_t count, const Strides& strides) const;
   std::vector<KernelCall> decode_calls(const DecodeSizes& sizes) const;
   template <class T>
-  T* array(unsigned queue, std::size_t region) {
+  T* array(unsigned queue, size_t region) {
     return host_array<T>(machine_, queue, region);
   }
-  std::array<EncodedStream, kStreams> encoded_streams(unsigned queue, std::size_t block);
+  std::array<EncodedStream, kStreams> encoded_streams(unsigned queue, size_t block);
   void lay_out(unsigned queue, std::span<const BlockToDecode> blocks);
 
   Machine& machine_;
@@ -205,13 +203,12 @@ class LzPipeline final : public BlockPipeline {
   struct EncodedGroup {
     Strides strides = {};
     Fetched streams = {};
-    std::vector<std::size_t> begins = {};  // of each block's
+    std::vector<size_t> begins = {};  // of each block's
   };
   std::vector<EncodedGroup> groups_;  // what each queue encodes
 };
 
-std::vector<KernelCall> LzPipeline::encode_calls(MatchSearch search, std::uint32_t count,
-                                                 const Strides& strides) const {
+std::vector<KernelCall> LzPipeline::encode_calls(MatchSearch search, uint32_t count, const Strides& strides) const {
   std::vector<KernelCall> calls =
       lz_block_calls(search, {kRaw, kBlockSizes, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, count,
                      strides.raw, strides.lz);
@@ -229,21 +226,21 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
   if (!found) return tl::unexpected(found.error());
   const Strides& strides = *found;
   groups_[queue] = {strides};
-  const auto count = static_cast<std::uint32_t>(blocks.size());
+  const auto count = static_cast<uint32_t>(blocks.size());
   const std::vector<KernelCall> calls = encode_calls(search, count, strides);
   const auto regions = costs_.regions(kEncodeRegions, calls);
   if (!regions) return tl::unexpected(regions.error());
   if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
   const MutableBytes all_raw = machine_.host(queue, kRaw);
-  executor_.for_each(count, [&](std::size_t i, unsigned) {
+  executor_.for_each(count, [&](size_t i, unsigned) {
     const MutableBytes room = all_raw.subspan(i * strides.raw, strides.raw);
-    std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), room.begin()), room.end(), std::uint8_t{0});
-    array<std::uint32_t>(queue, kBlockSizes)[i] = static_cast<std::uint32_t>(blocks[i].raw.size());
+    std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), room.begin()), room.end(), uint8_t{0});
+    array<uint32_t>(queue, kBlockSizes)[i] = static_cast<uint32_t>(blocks[i].raw.size());
   });
   for (const KernelCall& call : calls) {
     if (auto ready = machine_.prepare(call.kernel); !ready) return ready;
   }
-  for (const std::size_t region : {kRaw, kBlockSizes}) {
+  for (const size_t region : {kRaw, kBlockSizes}) {
     if (auto copied = machine_.upload(queue, region); !copied) return copied;
   }
   if (auto begun = machine_.begin_chain(queue); !begun) return begun;
@@ -251,20 +248,20 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
     if (auto launched = launch(machine_, queue, call); !launched) return launched;
   }
   if (auto ended = machine_.end_chain(queue); !ended) return ended;
-  for (const std::size_t region : {kStreamSizes, kCodedSizes, kStatuses}) {
+  for (const size_t region : {kStreamSizes, kCodedSizes, kStatuses}) {
     if (auto copied = machine_.download(queue, region); !copied) return copied;
   }
   return {};
 }
 
-std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, std::size_t block) {
+std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, size_t block) {
   std::array<EncodedStream, kStreams> streams;
-  std::size_t at = block * groups_[queue].strides.lz + kernels::kLzBlockHeaderBytes, index = block * kStreams;
+  size_t at = block * groups_[queue].strides.lz + kernels::kLzBlockHeaderBytes, index = block * kStreams;
   for (EncodedStream& stream : streams) {
     stream.at = at;
-    stream.size = array<std::uint32_t>(queue, kStreamSizes)[index];
-    stream.outcome = {static_cast<StreamStatus>(array<std::uint32_t>(queue, kStatuses)[index]),
-                      array<std::uint32_t>(queue, kCodedSizes)[index]};
+    stream.size = array<uint32_t>(queue, kStreamSizes)[index];
+    stream.outcome = {static_cast<StreamStatus>(array<uint32_t>(queue, kStatuses)[index]),
+                      array<uint32_t>(queue, kCodedSizes)[index]};
     at += stream.size;
     ++index;
   }
@@ -274,13 +271,13 @@ std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, 
 // Asks for as much as will be stored, and for nothing of a block that does not shrink.
 Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
   auto& [strides, fetched, begins] = groups_[queue];
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
     const auto streams = encoded_streams(queue, i);
     if (streams.back().at + streams.back().size > (i + 1) * strides.lz) {
       return fail("demux reported more bytes than its block can have", machine_.description(),
                   "use --backend cpu, and report this as a bug");
     }
-    std::size_t stored = kernels::kLzBlockHeaderBytes;
+    size_t stored = kernels::kLzBlockHeaderBytes;
     for (const EncodedStream& stream : streams) stored += 4 + stream.stored_bytes();
     begins.push_back(fetched.size_bytes());
     blocks[i].coded.resize(stored < blocks[i].raw.size() ? stored : 0);
@@ -294,13 +291,13 @@ Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> bl
 
 Result<void> LzPipeline::collect_coded(unsigned queue, std::span<BlockToEncode> blocks) {
   const auto& [strides, fetched, begins] = groups_[queue];
-  executor_.for_each(blocks.size(), [&](std::size_t i, unsigned) {
+  executor_.for_each(blocks.size(), [&](size_t i, unsigned) {
     BlockToEncode& block = blocks[i];
     if (block.coded.empty()) return;
     block.coded.clear();
     const auto streams = encoded_streams(queue, i);
-    for (const std::size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
-      append_u32(block.coded, static_cast<std::uint32_t>(count));
+    for (const size_t count : {block.raw.size(), streams[1].size, streams[2].size, streams[0].size / 4}) {
+      append_u32(block.coded, static_cast<uint32_t>(count));
     }
     Bytes left = fetched.bytes().subspan(begins[i]);
     for (const EncodedStream& stream : streams) {
@@ -332,7 +329,7 @@ Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToD
   std::vector<CodedBlock>& apart = apart_[queue];
   apart.clear();
   DecodeSizes sizes;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
     CodedBlock block{i};
     if (!take_apart(blocks[i], block)) continue;
     block.first_coded_stream = sizes.coded_streams;
@@ -365,43 +362,43 @@ Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToD
 // the LZ blocks here, the others by the kernel.
 void LzPipeline::lay_out(unsigned queue, std::span<const BlockToDecode> blocks) {
   const MutableBytes coded_streams = machine_.host(queue, kFromCoded), lz_blocks = machine_.host(queue, kToLz);
-  executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+  executor_.for_each(apart_[queue].size(), [&](size_t i, unsigned) {
     const CodedBlock& block = apart_[queue][i];
     const BlockToDecode& of = blocks[block.index];
     const auto lz = lz_blocks.subspan(block.lz_at, block.lz_bytes);
     std::copy_n(of.coded.begin(), kernels::kLzBlockHeaderBytes, lz.begin());
-    std::size_t to = kernels::kLzBlockHeaderBytes, from = block.coded_at, coded = block.first_coded_stream;
+    size_t to = kernels::kLzBlockHeaderBytes, from = block.coded_at, coded = block.first_coded_stream;
     for (const CodedBlock::Stream& stream : block.streams) {
       const MutableBytes room = stream.is_coded ? coded_streams.subspan(from) : lz.subspan(to);
       std::copy(stream.content.begin(), stream.content.end(), room.begin());
       if (stream.is_coded) {
-        array<std::uint64_t>(queue, kFromAt)[coded] = from;
-        array<std::uint32_t>(queue, kFromSizes)[coded] = static_cast<std::uint32_t>(stream.content.size());
-        array<std::uint64_t>(queue, kToAt)[coded] = block.lz_at + to;
-        array<std::uint32_t>(queue, kToRooms)[coded] = static_cast<std::uint32_t>(stream.size);
+        array<uint64_t>(queue, kFromAt)[coded] = from;
+        array<uint32_t>(queue, kFromSizes)[coded] = static_cast<uint32_t>(stream.content.size());
+        array<uint64_t>(queue, kToAt)[coded] = block.lz_at + to;
+        array<uint32_t>(queue, kToRooms)[coded] = static_cast<uint32_t>(stream.size);
         from += stream.content.size();
         ++coded;
       }
       to += stream.size;
     }
-    array<std::uint64_t>(queue, kLzAt)[i] = block.lz_at;
-    array<std::uint32_t>(queue, kLzSizes)[i] = static_cast<std::uint32_t>(block.lz_bytes);
-    array<std::uint64_t>(queue, kRawAt)[i] = block.raw_at;
-    array<std::uint32_t>(queue, kRawRooms)[i] = static_cast<std::uint32_t>(of.raw.size());
+    array<uint64_t>(queue, kLzAt)[i] = block.lz_at;
+    array<uint32_t>(queue, kLzSizes)[i] = static_cast<uint32_t>(block.lz_bytes);
+    array<uint64_t>(queue, kRawAt)[i] = block.raw_at;
+    array<uint32_t>(queue, kRawRooms)[i] = static_cast<uint32_t>(of.raw.size());
   });
 }
 
 Result<void> LzPipeline::collect_raw(unsigned queue, std::span<BlockToDecode> blocks) {
-  const auto is_ok = [&](std::size_t statuses, std::size_t sizes, std::size_t i, std::size_t expected_size) {
-    return array<std::uint32_t>(queue, statuses)[i] == static_cast<std::uint32_t>(StreamStatus::ok) &&
-           array<std::uint32_t>(queue, sizes)[i] == expected_size;
+  const auto is_ok = [&](size_t statuses, size_t sizes, size_t i, size_t expected_size) {
+    return array<uint32_t>(queue, statuses)[i] == static_cast<uint32_t>(StreamStatus::ok) &&
+           array<uint32_t>(queue, sizes)[i] == expected_size;
   };
   const Bytes all_raw = apart_[queue].empty() ? Bytes() : Bytes(machine_.host(queue, kToRaw));
-  executor_.for_each(apart_[queue].size(), [&](std::size_t i, unsigned) {
+  executor_.for_each(apart_[queue].size(), [&](size_t i, unsigned) {
     const CodedBlock& block = apart_[queue][i];
     BlockToDecode& to = blocks[block.index];
     to.good = is_ok(kRawStatuses, kRawSizes, i, to.raw.size());
-    std::size_t coded = block.first_coded_stream;
+    size_t coded = block.first_coded_stream;
     for (const CodedBlock::Stream& stream : block.streams) {
       if (stream.is_coded) to.good = is_ok(kToStatuses, kToSizes, coded++, stream.size) && to.good;
     }

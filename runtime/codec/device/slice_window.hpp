@@ -32,7 +32,7 @@ class SliceWindow {
   // What a batch came to: the first error, and how many of its slices are under way.
   struct Batch {
     Result<void> outcome;
-    std::size_t open_count = 0;
+    size_t open_count = 0;
   };
   struct Steps {
     std::function<Result<void>()> fetch;  // may be empty
@@ -43,7 +43,7 @@ class SliceWindow {
   // submitted any more.
   template <class Submit>
   void add(Lock& lock, Batch& batch, Submit submit) {
-    const std::size_t queue_count = machine_.queue_count();
+    const size_t queue_count = machine_.queue_count();
     while (slices_.size() >= queue_count) retire_oldest(lock);
     if (batch.outcome && lost_) batch.outcome = tl::unexpected(*lost_);
     if (!batch.outcome) return;
@@ -59,7 +59,7 @@ class SliceWindow {
     }
     slices_.back().steps = std::move(*steps);
     slices_.back().is_fetched = !slices_.back().steps.fetch;
-    const std::size_t lead = std::max<std::size_t>(1, queue_count / 2);
+    const size_t lead = std::max<size_t>(1, queue_count / 2);
     if (slices_.size() > lead) fetch(lock, slices_[slices_.size() - 1 - lead]);
   }
 

@@ -6,8 +6,8 @@ namespace ptxkit::format {
 namespace {
 
 // Starting a thread takes about as long as hashing half of this, handing over a piece as long as hashing half of that.
-constexpr std::uint64_t kBytesBeforeThread = 1u << 20;
-constexpr std::size_t kLeastPieceBytes = 16u << 10;
+constexpr uint64_t kBytesBeforeThread = 1u << 20;
+constexpr size_t kLeastPieceBytes = 16u << 10;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ BackgroundHash::Ticket BackgroundHash::update(Bytes bytes) {
   return ticket;
 }
 
-std::uint32_t BackgroundHash::value() {
+uint32_t BackgroundHash::value() {
   wait_until(shown_bytes_);
   return hash_.value();
 }
@@ -59,7 +59,7 @@ void BackgroundHash::reset() {
   hash_.reset();
 }
 
-void BackgroundHash::wait_until(std::uint64_t end_bytes) {
+void BackgroundHash::wait_until(uint64_t end_bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return hashed_bytes_ >= end_bytes; });
 }

@@ -39,10 +39,10 @@ class BackgroundHash {
 
    private:
     friend class BackgroundHash;
-    Ticket(BackgroundHash* of, std::uint64_t end_bytes) : of_(of), end_bytes_(end_bytes) {}
+    Ticket(BackgroundHash* of, uint64_t end_bytes) : of_(of), end_bytes_(end_bytes) {}
 
     BackgroundHash* of_ = nullptr;
-    std::uint64_t end_bytes_ = 0;
+    uint64_t end_bytes_ = 0;
   };
 
   BackgroundHash() = default;
@@ -52,17 +52,17 @@ class BackgroundHash {
 
   // One thread at a time calls these; tickets are waited for from any.
   [[nodiscard]] Ticket update(Bytes bytes);
-  std::uint32_t value();  // waits for what was shown
-  void reset();           // likewise, and begins anew
+  uint32_t value();  // waits for what was shown
+  void reset();      // likewise, and begins anew
 
  private:
   void work();
-  void wait_until(std::uint64_t end_bytes);
+  void wait_until(uint64_t end_bytes);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Bytes> pieces_;  // neighbours are one piece
-  std::uint64_t shown_bytes_ = 0, hashed_bytes_ = 0;
+  uint64_t shown_bytes_ = 0, hashed_bytes_ = 0;
   bool stopping_ = false, is_alone_ = false;  // is_alone_: no thread could be had
   ContentHash hash_;                          // the thread's while shown_bytes_ != hashed_bytes_
   std::optional<std::thread> thread_;

@@ -12,20 +12,20 @@
 
 namespace ptxkit::format {
 
-using Bytes = std::span<const std::uint8_t>;
-using MutableBytes = std::span<std::uint8_t>;
+using Bytes = std::span<const uint8_t>;
+using MutableBytes = std::span<uint8_t>;
 
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Reads until `into` is full or the input ends; fewer bytes than asked for means the end.
-  virtual Result<std::size_t> read(MutableBytes into) = 0;
+  virtual Result<size_t> read(MutableBytes into) = 0;
   // Likewise at least `least` bytes, and of those behind them what is there without waiting; fewer than `least` means
   // the end. What readers of many small fields ask, so that each of them need not be a call of the system.
-  virtual Result<std::size_t> read_some(MutableBytes into, std::size_t least) { return read(into.first(least)); }
+  virtual Result<size_t> read_some(MutableBytes into, size_t least) { return read(into.first(least)); }
   // Bytes that read() will give after `at` more, without taking them: as many as there are, and 0 where nobody can know
   // yet, as of a pipe.
-  virtual std::size_t look_ahead(std::uint64_t /*at*/, MutableBytes /*into*/) const { return 0; }
+  virtual size_t look_ahead(uint64_t /*at*/, MutableBytes /*into*/) const { return 0; }
   virtual const std::string& name() const = 0;
 };
 
@@ -33,9 +33,9 @@ class ByteSource {
 class RandomAccess {
  public:
   virtual ~RandomAccess() = default;
-  virtual std::uint64_t size_bytes() const = 0;
+  virtual uint64_t size_bytes() const = 0;
   // Exactly into.size() bytes from byte `at` on, or an error.
-  virtual Result<void> read_at(std::uint64_t at, MutableBytes into) const = 0;
+  virtual Result<void> read_at(uint64_t at, MutableBytes into) const = 0;
   virtual const std::string& name() const = 0;
 };
 
@@ -50,9 +50,9 @@ class ByteSink {
 class DescriptorSource final : public ByteSource {
  public:
   DescriptorSource(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
-  Result<std::size_t> read(MutableBytes into) override { return read_some(into, into.size()); }
-  Result<std::size_t> read_some(MutableBytes into, std::size_t least) override;
-  std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
+  Result<size_t> read(MutableBytes into) override { return read_some(into, into.size()); }
+  Result<size_t> read_some(MutableBytes into, size_t least) override;
+  size_t look_ahead(uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
@@ -63,15 +63,15 @@ class DescriptorSource final : public ByteSource {
 // Of a regular file `size_bytes` bytes from byte `begin` on; where the descriptor stands in it does not matter.
 class DescriptorFile final : public RandomAccess {
  public:
-  DescriptorFile(int descriptor, std::uint64_t begin, std::uint64_t size_bytes, std::string name)
+  DescriptorFile(int descriptor, uint64_t begin, uint64_t size_bytes, std::string name)
       : descriptor_(descriptor), begin_(begin), size_bytes_(size_bytes), name_(std::move(name)) {}
-  std::uint64_t size_bytes() const override { return size_bytes_; }
-  Result<void> read_at(std::uint64_t at, MutableBytes into) const override;
+  uint64_t size_bytes() const override { return size_bytes_; }
+  Result<void> read_at(uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
   int descriptor_;
-  std::uint64_t begin_, size_bytes_;
+  uint64_t begin_, size_bytes_;
   std::string name_;
 };
 
@@ -88,9 +88,9 @@ class DescriptorSink final : public ByteSink {
 class MemorySource final : public ByteSource {
  public:
   MemorySource(Bytes bytes, std::string name) : rest_(bytes), name_(std::move(name)) {}
-  Result<std::size_t> read(MutableBytes into) override;
-  Result<std::size_t> read_some(MutableBytes into, std::size_t) override { return read(into); }
-  std::size_t look_ahead(std::uint64_t at, MutableBytes into) const override;
+  Result<size_t> read(MutableBytes into) override;
+  Result<size_t> read_some(MutableBytes into, size_t) override { return read(into); }
+  size_t look_ahead(uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
@@ -101,8 +101,8 @@ class MemorySource final : public ByteSource {
 class MemoryFile final : public RandomAccess {
  public:
   MemoryFile(Bytes bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
-  std::uint64_t size_bytes() const override { return bytes_.size(); }
-  Result<void> read_at(std::uint64_t at, MutableBytes into) const override;
+  uint64_t size_bytes() const override { return bytes_.size(); }
+  Result<void> read_at(uint64_t at, MutableBytes into) const override;
   const std::string& name() const override { return name_; }
 
  private:
@@ -113,11 +113,11 @@ class MemoryFile final : public RandomAccess {
 class MemorySink final : public ByteSink {
  public:
   Result<void> write(Bytes bytes) override;
-  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
-  std::vector<std::uint8_t> take() { return std::move(bytes_); }
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+  std::vector<uint8_t> take() { return std::move(bytes_); }
 
  private:
-  std::vector<std::uint8_t> bytes_;
+  std::vector<uint8_t> bytes_;
 };
 
 // Accepts everything and keeps nothing: `ptx-pack -t`.

@@ -23,13 +23,13 @@ const PtzCodecRow* find_ptz_codec(std::string_view name) {
   return found == std::end(kCodecs) ? nullptr : found;
 }
 
-const PtzCodecRow* find_ptz_codec(std::uint8_t number) {
+const PtzCodecRow* find_ptz_codec(uint8_t number) {
   const auto* const found = std::ranges::find(kCodecs, static_cast<PtzCodec>(number), &PtzCodecRow::codec);
   return found == std::end(kCodecs) ? nullptr : found;
 }
 
 const PtzCodecRow& row_of(PtzCodec codec) {
-  const PtzCodecRow* const row = find_ptz_codec(static_cast<std::uint8_t>(codec));
+  const PtzCodecRow* const row = find_ptz_codec(static_cast<uint8_t>(codec));
   PTXKIT_CHECK(row != nullptr, "a header with another codec is refused");
   return *row;
 }

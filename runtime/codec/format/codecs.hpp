@@ -9,13 +9,13 @@
 namespace ptxkit::format {
 
 // Pinned: the numbers stand in files.
-enum class PtzCodec : std::uint8_t {
+enum class PtzCodec : uint8_t {
 #define PTZ_CODEC(enumerator, number, ...) enumerator = number,
 #include "runtime/codec/format/codecs.def"
 };
 
-enum class PtzModel : std::uint8_t { lz77, bwt };
-enum class PtzCoder : std::uint8_t { rans, fse, huffman };
+enum class PtzModel : uint8_t { lz77, bwt };
+enum class PtzCoder : uint8_t { rans, fse, huffman };
 
 struct PtzCodecRow {
   PtzCodec codec;
@@ -31,7 +31,7 @@ struct PtzCodecRow {
 
 std::span<const PtzCodecRow> ptz_codecs();                 // in the order of their numbers
 const PtzCodecRow* find_ptz_codec(std::string_view name);  // null where there is none
-const PtzCodecRow* find_ptz_codec(std::uint8_t number);    // the same
+const PtzCodecRow* find_ptz_codec(uint8_t number);         // the same
 const PtzCodecRow& row_of(PtzCodec codec);                 // of an enumerator
 std::string ptz_codec_names(std::string_view separator = ", ");
 

@@ -11,8 +11,8 @@ namespace ptxkit::format {
 namespace {
 
 template <class T>
-void append_little_endian(T value, std::vector<std::uint8_t>& out) {
-  for (unsigned byte = 0; byte < sizeof(T); ++byte) out.push_back(static_cast<std::uint8_t>(value >> (8 * byte)));
+void append_little_endian(T value, std::vector<uint8_t>& out) {
+  for (unsigned byte = 0; byte < sizeof(T); ++byte) out.push_back(static_cast<uint8_t>(value >> (8 * byte)));
 }
 
 }  // namespace
@@ -27,31 +27,31 @@ Result<void> check_writable(const FrameHeader& header) {
   return {};
 }
 
-void append_frame_header(const FrameHeader& header, std::vector<std::uint8_t>& out) {
+void append_frame_header(const FrameHeader& header, std::vector<uint8_t>& out) {
   PTXKIT_CHECK(!header.legacy, "legacy frames are read, never written");
   PTXKIT_CHECK(header.block_size_id >= kSmallestBlockSizeId && header.block_size_id <= kLargestBlockSizeId,
                "the header can only name block sizes 4 to 7");
   append_little_endian(kFrameMagic, out);
-  const std::size_t descriptor_begin = out.size();
+  const size_t descriptor_begin = out.size();
   const int flags = 1 << 6 | header.independent_blocks << 5 | header.block_checksum << 4 |
                     header.content_bytes.has_value() << 3 | header.content_checksum << 2 |
                     static_cast<int>(header.dictionary_id.has_value());
-  out.push_back(static_cast<std::uint8_t>(flags));
-  out.push_back(static_cast<std::uint8_t>(header.block_size_id << 4));
+  out.push_back(static_cast<uint8_t>(flags));
+  out.push_back(static_cast<uint8_t>(header.block_size_id << 4));
   if (header.content_bytes) append_little_endian(*header.content_bytes, out);
   if (header.dictionary_id) append_little_endian(*header.dictionary_id, out);
   out.push_back(header_hash(Bytes(out).subspan(descriptor_begin)));
 }
 
-void append_block(const FrameHeader& header, Bytes payload, bool stored, std::vector<std::uint8_t>& out) {
+void append_block(const FrameHeader& header, Bytes payload, bool stored, std::vector<uint8_t>& out) {
   PTXKIT_CHECK(!payload.empty() && payload.size() <= header.block_bytes(), "a block holds 1 to block_bytes() bytes");
-  append_little_endian(static_cast<std::uint32_t>(payload.size()) | (stored ? kStoredBit : 0), out);
+  append_little_endian(static_cast<uint32_t>(payload.size()) | (stored ? kStoredBit : 0), out);
   out.insert(out.end(), payload.begin(), payload.end());
   if (header.block_checksum) append_little_endian(block_hash(payload), out);
 }
 
-void append_frame_end(const FrameHeader& header, std::uint32_t content_checksum, std::vector<std::uint8_t>& out) {
-  append_little_endian(std::uint32_t{0}, out);
+void append_frame_end(const FrameHeader& header, uint32_t content_checksum, std::vector<uint8_t>& out) {
+  append_little_endian(uint32_t{0}, out);
   if (header.content_checksum) append_little_endian(content_checksum, out);
 }
 
@@ -68,10 +68,10 @@ void ContentHash::update(Bytes bytes) {
   if (!bytes.empty()) XXH32_update(static_cast<XXH32_state_t*>(state_), bytes.data(), bytes.size());
 }
 
-std::uint32_t ContentHash::value() const { return XXH32_digest(static_cast<const XXH32_state_t*>(state_)); }
+uint32_t ContentHash::value() const { return XXH32_digest(static_cast<const XXH32_state_t*>(state_)); }
 
-std::uint32_t block_hash(Bytes bytes) { return XXH32(bytes.data(), bytes.size(), 0); }
+uint32_t block_hash(Bytes bytes) { return XXH32(bytes.data(), bytes.size(), 0); }
 
-std::uint8_t header_hash(Bytes descriptor) { return static_cast<std::uint8_t>(block_hash(descriptor) >> 8); }
+uint8_t header_hash(Bytes descriptor) { return static_cast<uint8_t>(block_hash(descriptor) >> 8); }
 
 }  // namespace ptxkit::format

@@ -16,31 +16,31 @@
 
 namespace ptxkit::format {
 
-constexpr std::uint32_t kFrameMagic = 0x184D2204;
-constexpr std::uint32_t kLegacyMagic = 0x184C2102;
-constexpr std::uint32_t kSkippableMagicFirst = 0x184D2A50;  // ... to 0x184D2A5F
-constexpr std::uint32_t kSkippableMagicCount = 16;
-constexpr std::uint32_t kStoredBit = 0x80000000;
-constexpr std::uint32_t kLegacyBlockBytes = 8u << 20;
-constexpr std::uint32_t kHistoryBytes = 64u << 10;  // how far back a linked block may reach
-constexpr std::uint32_t kMaxFrameHeaderBytes = 19;
+constexpr uint32_t kFrameMagic = 0x184D2204;
+constexpr uint32_t kLegacyMagic = 0x184C2102;
+constexpr uint32_t kSkippableMagicFirst = 0x184D2A50;  // ... to 0x184D2A5F
+constexpr uint32_t kSkippableMagicCount = 16;
+constexpr uint32_t kStoredBit = 0x80000000;
+constexpr uint32_t kLegacyBlockBytes = 8u << 20;
+constexpr uint32_t kHistoryBytes = 64u << 10;  // how far back a linked block may reach
+constexpr uint32_t kMaxFrameHeaderBytes = 19;
 
 // Sizes that the header can name: 4 is 64 KiB, 5 is 256 KiB, 6 is 1 MiB, 7 is 4 MiB.
 constexpr int kSmallestBlockSizeId = 4;
 constexpr int kLargestBlockSizeId = 7;
-constexpr std::uint32_t block_bytes_of_id(int id) { return 1u << (8 + 2 * id); }
+constexpr uint32_t block_bytes_of_id(int id) { return 1u << (8 + 2 * id); }
 
 struct FrameHeader {
   int block_size_id = kLargestBlockSizeId;
   bool independent_blocks = true;
   bool block_checksum = false;
   bool content_checksum = true;
-  std::optional<std::uint64_t> content_bytes = {};
-  std::optional<std::uint32_t> dictionary_id = {};
+  std::optional<uint64_t> content_bytes = {};
+  std::optional<uint32_t> dictionary_id = {};
   bool legacy = false;  // read only: blocks of 8 MiB, no checksums, no end mark
 
   // The most raw bytes that one block holds.
-  std::uint32_t block_bytes() const { return legacy ? kLegacyBlockBytes : block_bytes_of_id(block_size_id); }
+  uint32_t block_bytes() const { return legacy ? kLegacyBlockBytes : block_bytes_of_id(block_size_id); }
   bool operator==(const FrameHeader&) const = default;
 };
 
@@ -48,14 +48,14 @@ struct FrameHeader {
 Result<void> check_writable(const FrameHeader& header);
 
 // Appends the header, one that check_writable has nothing against.
-void append_frame_header(const FrameHeader& header, std::vector<std::uint8_t>& out);
+void append_frame_header(const FrameHeader& header, std::vector<uint8_t>& out);
 
 // Appends one block: `payload` is an LZ4 block, or the raw bytes when `stored`. At most header.block_bytes() bytes and
 // not empty (a size of 0 is the end mark).
-void append_block(const FrameHeader& header, Bytes payload, bool stored, std::vector<std::uint8_t>& out);
+void append_block(const FrameHeader& header, Bytes payload, bool stored, std::vector<uint8_t>& out);
 
 // Appends the end mark and, when the header asks for it, `content_checksum`: the XXH32 of all raw bytes.
-void append_frame_end(const FrameHeader& header, std::uint32_t content_checksum, std::vector<std::uint8_t>& out);
+void append_frame_end(const FrameHeader& header, uint32_t content_checksum, std::vector<uint8_t>& out);
 
 // XXH32, seed 0, of bytes that arrive in pieces.
 class ContentHash {
@@ -67,15 +67,15 @@ class ContentHash {
 
   void reset();
   void update(Bytes bytes);
-  std::uint32_t value() const;
+  uint32_t value() const;
 
  private:
   void* state_;  // XXH32_state_t: its header stays out of ours
 };
 
-std::uint32_t block_hash(Bytes bytes);
+uint32_t block_hash(Bytes bytes);
 
 // The second byte of the XXH32 of the descriptor (flags to dictionary id).
-std::uint8_t header_hash(Bytes descriptor);
+uint8_t header_hash(Bytes descriptor);
 
 }  // namespace ptxkit::format

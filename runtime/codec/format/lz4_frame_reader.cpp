@@ -13,11 +13,11 @@
 namespace ptxkit::format {
 namespace {
 
-constexpr std::size_t kReadStepBytes = 64 << 10;
-constexpr std::size_t kReadAheadBytes = 16 << 10;
+constexpr size_t kReadStepBytes = 64 << 10;
+constexpr size_t kReadAheadBytes = 16 << 10;
 
 // Worst case of an LZ4 block of n raw bytes, as lz4.h has it.
-constexpr std::uint32_t worst_block_bytes(std::uint32_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
+constexpr uint32_t worst_block_bytes(uint32_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
 
 template <class T>
 T load_little_endian(Bytes bytes) {
@@ -26,40 +26,38 @@ T load_little_endian(Bytes bytes) {
   return value;
 }
 
-bool is_skippable(std::uint32_t magic) {
+bool is_skippable(uint32_t magic) {
   return magic >= kSkippableMagicFirst && magic < kSkippableMagicFirst + kSkippableMagicCount;
 }
-bool is_known_magic(std::uint32_t magic) {
-  return magic == kFrameMagic || magic == kLegacyMagic || is_skippable(magic);
-}
+bool is_known_magic(uint32_t magic) { return magic == kFrameMagic || magic == kLegacyMagic || is_skippable(magic); }
 
 }  // namespace
 
-std::string frame_position(const std::string& file, std::uint64_t frame_index, std::optional<std::uint64_t> block_index,
-                           std::uint64_t offset) {
+std::string frame_position(const std::string& file, uint64_t frame_index, std::optional<uint64_t> block_index,
+                           uint64_t offset) {
   return block_index ? fmt::format("{}, frame {}, block {}, byte {}", file, frame_index, *block_index, offset)
                      : fmt::format("{}, frame {}, byte {}", file, frame_index, offset);
 }
 
-std::string FrameReader::position(std::uint64_t offset) const {
+std::string FrameReader::position(uint64_t offset) const {
   return frame_position(source_.name(), frame_index_, in_frame_ ? std::optional(block_index_) : std::nullopt, offset);
 }
 
-tl::unexpected<Error> FrameReader::broken(std::string what, std::uint64_t offset, std::string todo) const {
+tl::unexpected<Error> FrameReader::broken(std::string what, uint64_t offset, std::string todo) const {
   return fail(std::move(what), position(offset), std::move(todo));
 }
 
-Result<std::size_t> FrameReader::read_some(MutableBytes into) {
-  std::size_t done = 0;
+Result<size_t> FrameReader::read_some(MutableBytes into) {
+  size_t done = 0;
   const auto take = [&] {
-    const std::size_t count = std::min(into.size() - done, ahead_end_ - ahead_begin_);
-    std::copy_n(ahead_.begin() + static_cast<std::ptrdiff_t>(ahead_begin_), count,
-                into.begin() + static_cast<std::ptrdiff_t>(done));
+    const size_t count = std::min(into.size() - done, ahead_end_ - ahead_begin_);
+    std::copy_n(ahead_.begin() + static_cast<ptrdiff_t>(ahead_begin_), count,
+                into.begin() + static_cast<ptrdiff_t>(done));
     ahead_begin_ += count;
     done += count;
   };
   take();
-  if (const std::size_t left = into.size() - done; left >= kReadAheadBytes) {
+  if (const size_t left = into.size() - done; left >= kReadAheadBytes) {
     const auto count = source_.read(into.subspan(done));
     if (!count) return count;
     done += *count;
@@ -76,7 +74,7 @@ Result<std::size_t> FrameReader::read_some(MutableBytes into) {
 }
 
 Result<void> FrameReader::read_exactly(MutableBytes into, const char* what) {
-  const std::uint64_t begin = offset_;
+  const uint64_t begin = offset_;
   const auto count = read_some(into);
   if (!count) return tl::unexpected(count.error());
   if (*count < into.size()) {
@@ -85,7 +83,7 @@ Result<void> FrameReader::read_exactly(MutableBytes into, const char* what) {
   return {};
 }
 
-Bytes FrameReader::take_ahead(std::size_t count) {
+Bytes FrameReader::take_ahead(size_t count) {
   if (count > ahead_end_ - ahead_begin_) return {};
   const Bytes taken = Bytes(ahead_).subspan(ahead_begin_, count);
   ahead_begin_ += count;
@@ -93,14 +91,14 @@ Bytes FrameReader::take_ahead(std::size_t count) {
   return taken;
 }
 
-Result<std::uint32_t> FrameReader::read_u32(const char* what) {
-  if (const Bytes ahead = take_ahead(4); !ahead.empty()) return load_little_endian<std::uint32_t>(ahead);
-  std::uint8_t bytes[4];
+Result<uint32_t> FrameReader::read_u32(const char* what) {
+  if (const Bytes ahead = take_ahead(4); !ahead.empty()) return load_little_endian<uint32_t>(ahead);
+  uint8_t bytes[4];
   if (auto read = read_exactly(bytes, what); !read) return tl::unexpected(read.error());
-  return load_little_endian<std::uint32_t>(bytes);
+  return load_little_endian<uint32_t>(bytes);
 }
 
-Result<FrameEvent> FrameReader::next(std::vector<std::uint8_t> reuse) {
+Result<FrameEvent> FrameReader::next(std::vector<uint8_t> reuse) {
   if (finished_) return EndOfInput{frame_index_};
   Result<FrameEvent> event = !in_frame_       ? begin_frame()
                              : header_.legacy ? read_legacy_block(std::move(reuse))
@@ -110,13 +108,13 @@ Result<FrameEvent> FrameReader::next(std::vector<std::uint8_t> reuse) {
 }
 
 Result<FrameEvent> FrameReader::begin_frame() {
-  const std::uint64_t frame_offset = pending_magic_ ? offset_ - 4 : offset_;
-  std::uint32_t magic;
+  const uint64_t frame_offset = pending_magic_ ? offset_ - 4 : offset_;
+  uint32_t magic;
   if (pending_magic_) {
     magic = *pending_magic_;
     pending_magic_.reset();
   } else {
-    std::uint8_t bytes[4];
+    uint8_t bytes[4];
     const auto count = read_some(bytes);
     if (!count) return tl::unexpected(count.error());
     if (*count == 0 && frame_index_ != 0) {
@@ -127,7 +125,7 @@ Result<FrameEvent> FrameReader::begin_frame() {
       return broken(fmt::format("truncated: expected 4 bytes of a frame's magic number, found {}", *count),
                     frame_offset);
     }
-    magic = load_little_endian<std::uint32_t>(bytes);
+    magic = load_little_endian<uint32_t>(bytes);
   }
   if (is_skippable(magic)) return skip_frame(magic, frame_offset);
   if (magic == kFrameMagic) return begin_lz4_frame(frame_offset);
@@ -145,9 +143,9 @@ Result<FrameEvent> FrameReader::begin_frame() {
   return FrameBegin{header_, frame_index_, frame_offset};
 }
 
-Result<FrameEvent> FrameReader::begin_lz4_frame(std::uint64_t frame_offset) {
-  std::uint8_t descriptor[15];  // flags, block descriptor, content size, dictionary id, checksum
-  const std::uint64_t descriptor_offset = offset_;
+Result<FrameEvent> FrameReader::begin_lz4_frame(uint64_t frame_offset) {
+  uint8_t descriptor[15];  // flags, block descriptor, content size, dictionary id, checksum
+  const uint64_t descriptor_offset = offset_;
   if (auto read = read_exactly(MutableBytes(descriptor, 2), "the frame header"); !read)
     return tl::unexpected(read.error());
   const unsigned flags = descriptor[0], block_descriptor = descriptor[1];
@@ -171,21 +169,21 @@ Result<FrameEvent> FrameReader::begin_lz4_frame(std::uint64_t frame_offset) {
   header_.block_checksum = flags >> 4 & 1;
   header_.content_checksum = flags >> 2 & 1;
   const bool has_content_size = flags >> 3 & 1, has_dictionary = flags & 1;
-  const std::size_t rest_bytes = (has_content_size ? 8u : 0u) + (has_dictionary ? 4u : 0u) + 1u;
+  const size_t rest_bytes = (has_content_size ? 8u : 0u) + (has_dictionary ? 4u : 0u) + 1u;
   if (auto read = read_exactly(MutableBytes(descriptor + 2, rest_bytes), "the frame header"); !read) {
     return tl::unexpected(read.error());
   }
-  const std::uint8_t computed = header_hash(Bytes(descriptor, 1 + rest_bytes));
-  const std::uint8_t recorded = descriptor[1 + rest_bytes];
+  const uint8_t computed = header_hash(Bytes(descriptor, 1 + rest_bytes));
+  const uint8_t recorded = descriptor[1 + rest_bytes];
   if (computed != recorded) {
     return broken(
         fmt::format("header checksum mismatch: expected 0x{:02x} as recorded, found 0x{:02x} over the header's bytes",
                     recorded, computed),
         offset_ - 1);
   }
-  if (has_content_size) header_.content_bytes = load_little_endian<std::uint64_t>(Bytes(descriptor + 2, 8));
+  if (has_content_size) header_.content_bytes = load_little_endian<uint64_t>(Bytes(descriptor + 2, 8));
   if (has_dictionary) {
-    header_.dictionary_id = load_little_endian<std::uint32_t>(Bytes(descriptor + 2 + (has_content_size ? 8 : 0), 4));
+    header_.dictionary_id = load_little_endian<uint32_t>(Bytes(descriptor + 2 + (has_content_size ? 8 : 0), 4));
     return broken(fmt::format("the frame needs dictionary {}, expected a frame without one", *header_.dictionary_id),
                   descriptor_offset, "decompress it with the program and the dictionary that wrote it");
   }
@@ -194,30 +192,30 @@ Result<FrameEvent> FrameReader::begin_lz4_frame(std::uint64_t frame_offset) {
   return FrameBegin{header_, frame_index_, frame_offset};
 }
 
-Result<FrameEvent> FrameReader::skip_frame(std::uint32_t magic, std::uint64_t frame_offset) {
+Result<FrameEvent> FrameReader::skip_frame(uint32_t magic, uint64_t frame_offset) {
   const auto content_bytes = read_u32("a skippable frame's size");
   if (!content_bytes) return tl::unexpected(content_bytes.error());
-  std::vector<std::uint8_t> waste(std::min<std::size_t>(*content_bytes, kReadStepBytes));
-  for (std::uint32_t left = *content_bytes; left != 0;) {
-    const std::size_t step = std::min<std::size_t>(left, waste.size());
+  std::vector<uint8_t> waste(std::min<size_t>(*content_bytes, kReadStepBytes));
+  for (uint32_t left = *content_bytes; left != 0;) {
+    const size_t step = std::min<size_t>(left, waste.size());
     if (auto read = read_exactly(MutableBytes(waste.data(), step), "a skippable frame"); !read) {
       return tl::unexpected(read.error());
     }
-    left -= static_cast<std::uint32_t>(step);
+    left -= static_cast<uint32_t>(step);
   }
   ++frame_index_;
   return SkippedFrame{magic, *content_bytes, frame_offset};
 }
 
-Result<void> FrameReader::read_payload(std::vector<std::uint8_t>& payload, std::size_t payload_bytes) {
+Result<void> FrameReader::read_payload(std::vector<uint8_t>& payload, size_t payload_bytes) {
   if (const Bytes ahead = take_ahead(payload_bytes); !ahead.empty()) {
     payload.assign(ahead.begin(), ahead.end());
     return {};
   }
-  const std::uint64_t begin = offset_;
+  const uint64_t begin = offset_;
   payload.clear();
   while (payload.size() < payload_bytes) {
-    const std::size_t have = payload.size();
+    const size_t have = payload.size();
     // Doubling keeps the copies of a growing vector linear and an untruthful size field cheap.
     payload.resize(std::min(payload_bytes, std::max(kReadStepBytes, 2 * have)));
     const auto count = read_some(MutableBytes(payload).subspan(have));
@@ -230,12 +228,12 @@ Result<void> FrameReader::read_payload(std::vector<std::uint8_t>& payload, std::
   return {};
 }
 
-Result<FrameEvent> FrameReader::read_block(std::vector<std::uint8_t> storage) {
-  const std::uint64_t block_offset = offset_;
+Result<FrameEvent> FrameReader::read_block(std::vector<uint8_t> storage) {
+  const uint64_t block_offset = offset_;
   const auto size_field = read_u32("a block size or the end mark");
   if (!size_field) return tl::unexpected(size_field.error());
   if (*size_field == 0) {
-    std::optional<std::uint32_t> content_checksum;
+    std::optional<uint32_t> content_checksum;
     if (header_.content_checksum) {
       const auto checksum = read_u32("the content checksum");
       if (!checksum) return tl::unexpected(checksum.error());
@@ -248,7 +246,7 @@ Result<FrameEvent> FrameReader::read_block(std::vector<std::uint8_t> storage) {
   block.stored = (*size_field & kStoredBit) != 0;
   block.block_index = block_index_;
   block.offset = block_offset;
-  const std::uint32_t payload_bytes = *size_field & ~kStoredBit;
+  const uint32_t payload_bytes = *size_field & ~kStoredBit;
   if (payload_bytes > header_.block_bytes()) {
     return broken(
         fmt::format("expected a block of at most {} bytes, found a size of {}", header_.block_bytes(), payload_bytes),
@@ -256,10 +254,10 @@ Result<FrameEvent> FrameReader::read_block(std::vector<std::uint8_t> storage) {
   }
   if (auto read = read_payload(block.payload, payload_bytes); !read) return tl::unexpected(read.error());
   if (header_.block_checksum) {
-    const std::uint64_t checksum_offset = offset_;
+    const uint64_t checksum_offset = offset_;
     const auto recorded = read_u32("the block checksum");
     if (!recorded) return tl::unexpected(recorded.error());
-    const std::uint32_t computed = block_hash(block.payload);
+    const uint32_t computed = block_hash(block.payload);
     if (*recorded != computed) {
       return broken(
           fmt::format("block checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the block's bytes",
@@ -271,16 +269,16 @@ Result<FrameEvent> FrameReader::read_block(std::vector<std::uint8_t> storage) {
   return block;
 }
 
-Result<FrameEvent> FrameReader::read_legacy_block(std::vector<std::uint8_t> storage) {
-  const std::uint64_t block_offset = offset_;
-  std::uint8_t bytes[4];
+Result<FrameEvent> FrameReader::read_legacy_block(std::vector<uint8_t> storage) {
+  const uint64_t block_offset = offset_;
+  uint8_t bytes[4];
   const auto count = read_some(bytes);
   if (!count) return tl::unexpected(count.error());
   if (*count == 0) return end_frame({}, block_offset);
   if (*count < 4) {
     return broken(fmt::format("truncated: expected 4 bytes of a block size, found {}", *count), block_offset);
   }
-  const std::uint32_t payload_bytes = load_little_endian<std::uint32_t>(bytes);
+  const uint32_t payload_bytes = load_little_endian<uint32_t>(bytes);
   if (is_known_magic(payload_bytes)) {
     pending_magic_ = payload_bytes;
     return end_frame({}, block_offset);
@@ -299,7 +297,7 @@ Result<FrameEvent> FrameReader::read_legacy_block(std::vector<std::uint8_t> stor
   return block;
 }
 
-FrameEvent FrameReader::end_frame(std::optional<std::uint32_t> content_checksum, std::uint64_t end_offset) {
+FrameEvent FrameReader::end_frame(std::optional<uint32_t> content_checksum, uint64_t end_offset) {
   in_frame_ = false;
   ++frame_index_;
   return FrameEnd{content_checksum, block_index_, end_offset};
@@ -312,7 +310,7 @@ void ContentCheck::begin(const FrameBegin& frame, std::string file) {
   hash_.reset();
 }
 
-Result<BackgroundHash::Ticket> ContentCheck::update(Bytes raw, std::uint64_t block_index, std::uint64_t offset) {
+Result<BackgroundHash::Ticket> ContentCheck::update(Bytes raw, uint64_t block_index, uint64_t offset) {
   raw_bytes_ += raw.size();
   if (frame_.header.content_bytes && raw_bytes_ > *frame_.header.content_bytes) {
     return fail(fmt::format("content size mismatch: expected {} bytes, found at least {}", *frame_.header.content_bytes,

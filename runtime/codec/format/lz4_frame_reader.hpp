@@ -24,33 +24,33 @@ namespace ptxkit::format {
 // Positions are bytes from the start of the stream.
 struct FrameBegin {
   FrameHeader header;
-  std::uint64_t frame_index = 0;
-  std::uint64_t offset = 0;
+  uint64_t frame_index = 0;
+  uint64_t offset = 0;
 };
 struct BlockRead {
-  std::vector<std::uint8_t> payload;  // an LZ4 block, or raw bytes when `stored`
+  std::vector<uint8_t> payload;  // an LZ4 block, or raw bytes when `stored`
   bool stored = false;
-  std::uint64_t block_index = 0;
-  std::uint64_t offset = 0;  // of the size field
+  uint64_t block_index = 0;
+  uint64_t offset = 0;  // of the size field
 };
 struct FrameEnd {
-  std::optional<std::uint32_t> content_checksum;
-  std::uint64_t block_count = 0;
-  std::uint64_t offset = 0;  // of the end mark; of the first byte after the last block in a legacy frame
+  std::optional<uint32_t> content_checksum;
+  uint64_t block_count = 0;
+  uint64_t offset = 0;  // of the end mark; of the first byte after the last block in a legacy frame
 };
 struct SkippedFrame {
-  std::uint32_t magic = 0;
-  std::uint32_t content_bytes = 0;
-  std::uint64_t offset = 0;
+  uint32_t magic = 0;
+  uint32_t content_bytes = 0;
+  uint64_t offset = 0;
 };
 struct EndOfInput {
-  std::uint64_t frame_count = 0;  // skippable frames included
+  uint64_t frame_count = 0;  // skippable frames included
 };
 using FrameEvent = std::variant<FrameBegin, BlockRead, FrameEnd, SkippedFrame, EndOfInput>;
 
 // "FILE, frame F, block B, byte N"
-std::string frame_position(const std::string& file, std::uint64_t frame_index, std::optional<std::uint64_t> block_index,
-                           std::uint64_t offset);
+std::string frame_position(const std::string& file, uint64_t frame_index, std::optional<uint64_t> block_index,
+                           uint64_t offset);
 
 class FrameReader {
  public:
@@ -58,38 +58,38 @@ class FrameReader {
 
   // The next event. After an error or EndOfInput the reader is finished; calling again repeats EndOfInput.
   // `reuse` is storage for the payload of the next block: pass a spent one back to save an allocation.
-  Result<FrameEvent> next(std::vector<std::uint8_t> reuse = {});
+  Result<FrameEvent> next(std::vector<uint8_t> reuse = {});
 
-  std::uint64_t offset() const { return offset_; }
-  std::string position(std::uint64_t offset) const;
+  uint64_t offset() const { return offset_; }
+  std::string position(uint64_t offset) const;
 
  private:
-  Result<std::size_t> read_some(MutableBytes into);
+  Result<size_t> read_some(MutableBytes into);
   // So many bytes, if they have been read already; otherwise none.
-  Bytes take_ahead(std::size_t count);
+  Bytes take_ahead(size_t count);
   // Exactly into.size() bytes; fewer is "truncated", naming `what`.
   Result<void> read_exactly(MutableBytes into, const char* what);
-  Result<std::uint32_t> read_u32(const char* what);
+  Result<uint32_t> read_u32(const char* what);
   Result<FrameEvent> begin_frame();
-  Result<FrameEvent> begin_lz4_frame(std::uint64_t frame_offset);
-  Result<FrameEvent> skip_frame(std::uint32_t magic, std::uint64_t frame_offset);
-  Result<FrameEvent> read_block(std::vector<std::uint8_t> storage);
-  Result<FrameEvent> read_legacy_block(std::vector<std::uint8_t> storage);
-  Result<void> read_payload(std::vector<std::uint8_t>& payload, std::size_t payload_bytes);
-  FrameEvent end_frame(std::optional<std::uint32_t> content_checksum, std::uint64_t end_offset);
-  tl::unexpected<Error> broken(std::string what, std::uint64_t offset, std::string todo = {}) const;
+  Result<FrameEvent> begin_lz4_frame(uint64_t frame_offset);
+  Result<FrameEvent> skip_frame(uint32_t magic, uint64_t frame_offset);
+  Result<FrameEvent> read_block(std::vector<uint8_t> storage);
+  Result<FrameEvent> read_legacy_block(std::vector<uint8_t> storage);
+  Result<void> read_payload(std::vector<uint8_t>& payload, size_t payload_bytes);
+  FrameEvent end_frame(std::optional<uint32_t> content_checksum, uint64_t end_offset);
+  tl::unexpected<Error> broken(std::string what, uint64_t offset, std::string todo = {}) const;
 
   ByteSource& source_;
   // Bytes that were read with the field before them: a frame may consist of blocks of a byte.
-  std::vector<std::uint8_t> ahead_;
-  std::size_t ahead_begin_ = 0, ahead_end_ = 0;
-  std::uint64_t offset_ = 0;
-  std::uint64_t frame_index_ = 0;
-  std::uint64_t block_index_ = 0;
+  std::vector<uint8_t> ahead_;
+  size_t ahead_begin_ = 0, ahead_end_ = 0;
+  uint64_t offset_ = 0;
+  uint64_t frame_index_ = 0;
+  uint64_t block_index_ = 0;
   bool in_frame_ = false;
   bool finished_ = false;
   FrameHeader header_;
-  std::optional<std::uint32_t> pending_magic_;  // read while looking for the next legacy block
+  std::optional<uint32_t> pending_magic_;  // read while looking for the next legacy block
 };
 
 // Compares the decoded content of one frame with what its header and its end say.
@@ -98,13 +98,13 @@ class ContentCheck {
   void begin(const FrameBegin& frame, std::string file);
   // The next raw bytes of the frame, which stay as they are until the ticket says so. Fails as soon as there are more
   // than the header announced.
-  Result<BackgroundHash::Ticket> update(Bytes raw, std::uint64_t block_index, std::uint64_t offset);
+  Result<BackgroundHash::Ticket> update(Bytes raw, uint64_t block_index, uint64_t offset);
   Result<void> end(const FrameEnd& end);
 
  private:
   FrameBegin frame_;
   std::string file_;
-  std::uint64_t raw_bytes_ = 0;
+  uint64_t raw_bytes_ = 0;
   BackgroundHash hash_;
 };
 

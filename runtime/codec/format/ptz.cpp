@@ -10,16 +10,16 @@
 namespace ptxkit::format {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 template <class T>
 void append(ByteVector& to, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) to.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+  for (size_t i = 0; i < sizeof(T); ++i) to.push_back(static_cast<uint8_t>(value >> 8 * i));
 }
 template <class T>
-T number_at(Bytes from, std::size_t at) {
+T number_at(Bytes from, size_t at) {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(from[at + i]) << 8 * i);
+  for (size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(from[at + i]) << 8 * i);
   return value;
 }
 
@@ -33,27 +33,27 @@ PtzEntry entry_of(const PtzBlock& block) {
   return entry;
 }
 // What comes behind the table.
-ByteVector footer_of(std::uint64_t block_count, std::uint64_t raw_bytes, const PtzChecksum& table) {
+ByteVector footer_of(uint64_t block_count, uint64_t raw_bytes, const PtzChecksum& table) {
   ByteVector bytes;
   append(bytes, block_count);
   append(bytes, raw_bytes);
   append(bytes, table.value());
-  append(bytes, std::uint32_t{0});
+  append(bytes, uint32_t{0});
   append(bytes, kPtzEndMagic);
   return bytes;
 }
-PtzBlock block_at(Bytes from, std::size_t at) {
-  const auto stored = number_at<std::uint32_t>(from, at + 4);
-  return {number_at<std::uint32_t>(from, at), stored & ~kPtzStoredRaw, (stored & kPtzStoredRaw) != 0,
-          number_at<std::uint64_t>(from, at + 8)};
+PtzBlock block_at(Bytes from, size_t at) {
+  const auto stored = number_at<uint32_t>(from, at + 4);
+  return {number_at<uint32_t>(from, at), stored & ~kPtzStoredRaw, (stored & kPtzStoredRaw) != 0,
+          number_at<uint64_t>(from, at + 8)};
 }
 
 // Why a header is none, or nothing.
 std::string read_header(Bytes from, PtzHeader& header) {
-  if (const auto magic = number_at<std::uint32_t>(from, 0); magic != kPtzMagic) {
+  if (const auto magic = number_at<uint32_t>(from, 0); magic != kPtzMagic) {
     return fmt::format("not a .ptz file: expected its magic number 0x{:08x}, found 0x{:08x}", kPtzMagic, magic);
   }
-  if (number_at<std::uint64_t>(from, 8) != ptz_checksum(from.first(8))) return "the header's checksum is wrong";
+  if (number_at<uint64_t>(from, 8) != ptz_checksum(from.first(8))) return "the header's checksum is wrong";
   if (from[4] != kPtzVersion) return "expected version 1, found " + std::to_string(from[4]);
   if (find_ptz_codec(from[5]) == nullptr) return "unknown codec " + std::to_string(from[5]);
   if (from[6] < kPtzMinBlockBits || from[6] > kPtzMaxBlockBits) {
@@ -64,7 +64,7 @@ std::string read_header(Bytes from, PtzHeader& header) {
   return {};
 }
 
-constexpr std::size_t kTablePieceBytes = std::size_t{4096} * kPtzBlockHeaderBytes;  // of the table at a time
+constexpr size_t kTablePieceBytes = size_t{4096} * kPtzBlockHeaderBytes;  // of the table at a time
 
 // Why a block cannot be, or nothing.
 std::string check_block(const PtzBlock& block, const PtzHeader& header) {
@@ -79,7 +79,7 @@ constexpr const char* kBehindShort =
 
 }  // namespace
 
-std::uint64_t ptz_checksum(Bytes bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
+uint64_t ptz_checksum(Bytes bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
 
 PtzChecksum::PtzChecksum() : state_(XXH64_createState()) {
   if (state_ == nullptr) throw std::bad_alloc();
@@ -89,7 +89,7 @@ PtzChecksum::~PtzChecksum() { XXH64_freeState(static_cast<XXH64_state_t*>(state_
 void PtzChecksum::update(Bytes bytes) {
   if (!bytes.empty()) XXH64_update(static_cast<XXH64_state_t*>(state_), bytes.data(), bytes.size());
 }
-std::uint64_t PtzChecksum::value() const { return XXH64_digest(static_cast<const XXH64_state_t*>(state_)); }
+uint64_t PtzChecksum::value() const { return XXH64_digest(static_cast<const XXH64_state_t*>(state_)); }
 
 Result<void> PtzWriter::put(Bytes bytes) {
   written_bytes_ += bytes.size();
@@ -100,7 +100,7 @@ Result<void> PtzWriter::begin() {
   ByteVector bytes;
   append(bytes, kPtzMagic);
   for (const unsigned byte : {unsigned{kPtzVersion}, static_cast<unsigned>(header_.codec), header_.block_bits, 0u})
-    bytes.push_back(static_cast<std::uint8_t>(byte));
+    bytes.push_back(static_cast<uint8_t>(byte));
   append(bytes, ptz_checksum(bytes));
   return put(bytes);
 }
@@ -121,7 +121,7 @@ Result<void> PtzWriter::finish() {
   if (auto done = put(PtzEntry{}); !done) return done;  // a block of nothing ends the blocks
   PtzChecksum checksum;
   ByteVector piece;
-  for (std::size_t i = 0; i < table_.size(); ++i) {
+  for (size_t i = 0; i < table_.size(); ++i) {
     checksum.update(table_[i]);
     piece.insert(piece.end(), table_[i].begin(), table_[i].end());
     if (piece.size() < kTablePieceBytes && i + 1 != table_.size()) continue;
@@ -131,7 +131,7 @@ Result<void> PtzWriter::finish() {
   return put(footer_of(table_.size(), raw_bytes_, checksum));
 }
 
-tl::unexpected<Error> PtzReader::fail_at(std::uint64_t at, const std::string& what) const {
+tl::unexpected<Error> PtzReader::fail_at(uint64_t at, const std::string& what) const {
   return fail(what, source_.name() + ", byte " + std::to_string(at));
 }
 
@@ -149,17 +149,17 @@ Result<void> PtzReader::get(MutableBytes into, const std::string& what) {
 }
 
 Result<PtzHeader> PtzReader::begin() {
-  std::array<std::uint8_t, kPtzHeaderBytes> bytes{};
+  std::array<uint8_t, kPtzHeaderBytes> bytes{};
   if (auto done = get(bytes, "the header"); !done) return tl::unexpected(done.error());
   if (const std::string wrong = read_header(bytes, header_); !wrong.empty()) return fail_at(0, wrong);
   return header_;
 }
 
-Result<std::optional<PtzBlock>> PtzReader::next(std::vector<std::uint8_t>& stored) {
+Result<std::optional<PtzBlock>> PtzReader::next(std::vector<uint8_t>& stored) {
   PtzEntry bytes{};
-  const std::uint64_t at = at_;
+  const uint64_t at = at_;
   if (auto done = get(bytes, "a block header"); !done) return tl::unexpected(done.error());
-  if (std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; })) {
+  if (std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; })) {
     if (auto done = check_end(); !done) return tl::unexpected(done.error());
     return std::optional<PtzBlock>();
   }
@@ -176,10 +176,10 @@ Result<std::optional<PtzBlock>> PtzReader::next(std::vector<std::uint8_t>& store
 }
 
 Result<void> PtzReader::check_end() {
-  const std::uint64_t at = at_, table_bytes = block_count_ * kPtzBlockHeaderBytes;
+  const uint64_t at = at_, table_bytes = block_count_ * kPtzBlockHeaderBytes;
   PtzChecksum found_table;
-  for (std::uint64_t done_bytes = 0; done_bytes < table_bytes;) {
-    ByteVector piece(std::min<std::uint64_t>(kTablePieceBytes, table_bytes - done_bytes));
+  for (uint64_t done_bytes = 0; done_bytes < table_bytes;) {
+    ByteVector piece(std::min<uint64_t>(kTablePieceBytes, table_bytes - done_bytes));
     if (auto done = get(piece, "the block table"); !done) return done;
     found_table.update(piece);
     done_bytes += piece.size();
@@ -189,7 +189,7 @@ Result<void> PtzReader::check_end() {
   if (found_table.value() != table_.value() || footer != footer_of(block_count_, raw_bytes_, table_)) {
     return fail_at(at, "the block table does not say what the blocks say");
   }
-  std::uint8_t more = 0;
+  uint8_t more = 0;
   const auto got = source_.read({&more, 1});
   if (!got) return tl::unexpected(got.error());
   if (*got != 0) return fail_at(at_, "there are bytes behind the end");
@@ -199,36 +199,36 @@ Result<void> PtzReader::check_end() {
 Result<PtzArchive> PtzArchive::open(const RandomAccess& file) {
   PtzArchive archive(file);
   const std::string& name = file.name();
-  constexpr std::size_t kLeast = kPtzHeaderBytes + kPtzBlockHeaderBytes + kPtzFooterBytes;
+  constexpr size_t kLeast = kPtzHeaderBytes + kPtzBlockHeaderBytes + kPtzFooterBytes;
   if (file.size_bytes() < kLeast) return fail("truncated: too short for a .ptz file", name);
-  std::array<std::uint8_t, kPtzHeaderBytes> header{};
+  std::array<uint8_t, kPtzHeaderBytes> header{};
   if (auto done = file.read_at(0, header); !done) return tl::unexpected(done.error());
   if (const std::string wrong = read_header(header, archive.header_); !wrong.empty())
     return fail(wrong, name + ", byte 0");
-  const std::uint64_t footer_at = file.size_bytes() - kPtzFooterBytes;
-  std::array<std::uint8_t, kPtzFooterBytes> footer{};
+  const uint64_t footer_at = file.size_bytes() - kPtzFooterBytes;
+  std::array<uint8_t, kPtzFooterBytes> footer{};
   if (auto done = file.read_at(footer_at, footer); !done) return tl::unexpected(done.error());
-  if (number_at<std::uint32_t>(footer, 28) != kPtzEndMagic) {
+  if (number_at<uint32_t>(footer, 28) != kPtzEndMagic) {
     return fail("truncated: the file does not end with a block table", name, "read it in order instead");
   }
-  const auto count = number_at<std::uint64_t>(footer, 0);
+  const auto count = number_at<uint64_t>(footer, 0);
   if (count > (file.size_bytes() - kLeast) / kPtzBlockHeaderBytes)
     return fail("the block table is larger than the file", name);
-  const std::uint64_t table_at = footer_at - count * kPtzBlockHeaderBytes;
+  const uint64_t table_at = footer_at - count * kPtzBlockHeaderBytes;
   PtzChecksum checksum;
-  for (std::uint64_t at = table_at; at < footer_at;) {
-    ByteVector piece(std::min<std::uint64_t>(kTablePieceBytes, footer_at - at));
+  for (uint64_t at = table_at; at < footer_at;) {
+    ByteVector piece(std::min<uint64_t>(kTablePieceBytes, footer_at - at));
     if (auto done = file.read_at(at, piece); !done) return tl::unexpected(done.error());
     checksum.update(piece);
-    for (std::size_t entry = 0; entry < piece.size(); entry += kPtzBlockHeaderBytes) {
+    for (size_t entry = 0; entry < piece.size(); entry += kPtzBlockHeaderBytes) {
       archive.blocks_.push_back(block_at(piece, entry));
     }
     at += piece.size();
   }
-  if (number_at<std::uint64_t>(footer, 16) != checksum.value()) {
+  if (number_at<uint64_t>(footer, 16) != checksum.value()) {
     return fail("the block table's checksum is wrong", name, "read it in order instead");
   }
-  std::uint64_t at = kPtzHeaderBytes, raw_bytes = 0;
+  uint64_t at = kPtzHeaderBytes, raw_bytes = 0;
   for (const PtzBlock& block : archive.blocks_) {
     const auto wrong_block = [&](const std::string& what) {
       return fail("block " + std::to_string(archive.offsets_.size()) + ": " + what, name);
@@ -244,13 +244,13 @@ Result<PtzArchive> PtzArchive::open(const RandomAccess& file) {
     raw_bytes += block.raw_bytes;
   }
   if (at + kPtzBlockHeaderBytes != table_at) return fail("the table's entries do not fill the file", name);
-  if (number_at<std::uint64_t>(footer, 8) != raw_bytes) {
+  if (number_at<uint64_t>(footer, 8) != raw_bytes) {
     return fail("the table's entries are not of as many bytes as its end says", name);
   }
   return archive;
 }
 
-Result<ByteVector> PtzArchive::stored(std::size_t i) const {
+Result<ByteVector> PtzArchive::stored(size_t i) const {
   PtzEntry header{};
   if (auto done = file_->read_at(offsets_[i] - header.size(), header); !done) return tl::unexpected(done.error());
   if (header != entry_of(blocks_[i])) {

@@ -14,14 +14,14 @@
 
 namespace ptxkit::format {
 
-inline constexpr std::uint32_t kPtzMagic = 0x1a5a5450;     // "PTZ" and a control-Z
-inline constexpr std::uint32_t kPtzEndMagic = 0x455a5450;  // "PTZE"
-inline constexpr std::uint8_t kPtzVersion = 1;
-inline constexpr std::size_t kPtzHeaderBytes = 16;
-inline constexpr std::size_t kPtzBlockHeaderBytes = 16;
-inline constexpr std::size_t kPtzFooterBytes = 32;
+inline constexpr uint32_t kPtzMagic = 0x1a5a5450;     // "PTZ" and a control-Z
+inline constexpr uint32_t kPtzEndMagic = 0x455a5450;  // "PTZE"
+inline constexpr uint8_t kPtzVersion = 1;
+inline constexpr size_t kPtzHeaderBytes = 16;
+inline constexpr size_t kPtzBlockHeaderBytes = 16;
+inline constexpr size_t kPtzFooterBytes = 32;
 inline constexpr unsigned kPtzMinBlockBits = 12, kPtzMaxBlockBits = 20;
-inline constexpr std::uint32_t kPtzStoredRaw = 1u << 31;  // of a stored size
+inline constexpr uint32_t kPtzStoredRaw = 1u << 31;  // of a stored size
 
 struct PtzHeader {
   PtzCodec codec = PtzCodec::lzr;
@@ -29,13 +29,13 @@ struct PtzHeader {
 };
 
 struct PtzBlock {
-  std::uint32_t raw_bytes = 0;
-  std::uint32_t stored_bytes = 0;
-  bool is_raw = false;         // the stored bytes are the block
-  std::uint64_t checksum = 0;  // XXH64, seed 0, of the raw bytes
+  uint32_t raw_bytes = 0;
+  uint32_t stored_bytes = 0;
+  bool is_raw = false;    // the stored bytes are the block
+  uint64_t checksum = 0;  // XXH64, seed 0, of the raw bytes
 };
 
-std::uint64_t ptz_checksum(Bytes bytes);
+uint64_t ptz_checksum(Bytes bytes);
 
 // The checksum of bytes that arrive in pieces.
 class PtzChecksum {
@@ -45,34 +45,33 @@ class PtzChecksum {
   PtzChecksum(const PtzChecksum&) = delete;
   PtzChecksum& operator=(const PtzChecksum&) = delete;
   void update(Bytes bytes);
-  std::uint64_t value() const;
+  uint64_t value() const;
 
  private:
   void* state_;  // XXH64_state_t: its header stays out of ours
 };
 
-using PtzEntry = std::array<std::uint8_t, kPtzBlockHeaderBytes>;  // a block's header, and what the table says of it
+using PtzEntry = std::array<uint8_t, kPtzBlockHeaderBytes>;  // a block's header, and what the table says of it
 
 // Writes a container, block after block. The table is kept until the end: 16 bytes for each block, and a block that
 // would make it longer than `table_limit_bytes` is refused.
 class PtzWriter {
  public:
-  PtzWriter(ByteSink& sink, const PtzHeader& header,
-            std::uint64_t table_limit_bytes = std::numeric_limits<std::uint64_t>::max())
+  PtzWriter(ByteSink& sink, const PtzHeader& header, uint64_t table_limit_bytes = std::numeric_limits<uint64_t>::max())
       : sink_(sink), header_(header), table_limit_bytes_(table_limit_bytes) {}
   Result<void> begin();
   Result<void> write(const PtzBlock& block, Bytes stored);
   Result<void> finish();  // the table
-  std::uint64_t written_bytes() const { return written_bytes_; }
+  uint64_t written_bytes() const { return written_bytes_; }
 
  private:
   Result<void> put(Bytes bytes);
 
   ByteSink& sink_;
   PtzHeader header_;
-  std::uint64_t table_limit_bytes_;
+  uint64_t table_limit_bytes_;
   std::deque<PtzEntry> table_;  // a vector that grows would take twice its room
-  std::uint64_t raw_bytes_ = 0, written_bytes_ = 0;
+  uint64_t raw_bytes_ = 0, written_bytes_ = 0;
 };
 
 // Reads a container in order, without going back. Of the table it keeps the checksum alone.
@@ -81,19 +80,19 @@ class PtzReader {
   explicit PtzReader(ByteSource& source) : source_(source) {}
   Result<PtzHeader> begin();
   // The next block and its stored bytes; nothing after the last, when the table has been compared with what was read.
-  Result<std::optional<PtzBlock>> next(std::vector<std::uint8_t>& stored);
-  std::uint64_t read_bytes() const { return at_; }
+  Result<std::optional<PtzBlock>> next(std::vector<uint8_t>& stored);
+  uint64_t read_bytes() const { return at_; }
 
  private:
   Result<void> get(MutableBytes into, const std::string& what);
   Result<void> check_end();
-  tl::unexpected<Error> fail_at(std::uint64_t at, const std::string& what) const;
+  tl::unexpected<Error> fail_at(uint64_t at, const std::string& what) const;
   std::string block_name() const;
 
   ByteSource& source_;
   PtzHeader header_;
   PtzChecksum table_;
-  std::uint64_t at_ = 0, raw_bytes_ = 0, block_count_ = 0;
+  uint64_t at_ = 0, raw_bytes_ = 0, block_count_ = 0;
   bool has_short_block_ = false;  // which is the last
 };
 
@@ -104,12 +103,12 @@ class PtzArchive {
   static Result<PtzArchive> open(const RandomAccess& file);
   const std::string& name() const { return file_->name(); }
   const PtzHeader& header() const { return header_; }
-  std::size_t block_count() const { return blocks_.size(); }
-  const PtzBlock& block(std::size_t i) const { return blocks_[i]; }
+  size_t block_count() const { return blocks_.size(); }
+  const PtzBlock& block(size_t i) const { return blocks_[i]; }
   // Of its stored bytes, in the file.
-  std::uint64_t offset(std::size_t i) const { return offsets_[i]; }
+  uint64_t offset(size_t i) const { return offsets_[i]; }
   // An error where the block's own header is not what the table says of it.
-  Result<std::vector<std::uint8_t>> stored(std::size_t i) const;
+  Result<std::vector<uint8_t>> stored(size_t i) const;
 
  private:
   explicit PtzArchive(const RandomAccess& file) : file_(&file) {}
@@ -117,7 +116,7 @@ class PtzArchive {
   const RandomAccess* file_;
   PtzHeader header_;
   std::vector<PtzBlock> blocks_;
-  std::vector<std::uint64_t> offsets_;
+  std::vector<uint64_t> offsets_;
 };
 
 }  // namespace ptxkit::format

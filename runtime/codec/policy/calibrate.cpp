@@ -11,17 +11,17 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr std::size_t kBlockBytes = 64u << 10, kKindBytes = 2u << 20;  // of text, zeros, noise
+constexpr size_t kBlockBytes = 64u << 10, kKindBytes = 2u << 20;  // of text, zeros, noise
 // Of the longest sample, so many batches: the buffers of the first few are new, and what is added beyond is the rate.
-constexpr std::uint64_t kBatches = 16;
-constexpr std::uint64_t kLeastLongest = 4u << 20, kMostLongest = 256u << 20;
+constexpr uint64_t kBatches = 16;
+constexpr uint64_t kLeastLongest = 4u << 20, kMostLongest = 256u << 20;
 // Lengths in steps down from there, smaller ones where what a stream takes at the least and what each byte takes are
 // about as much.
-constexpr std::uint64_t kStep = 4, kSmallStep = 2, kSmallStepsFrom = 1u << 20, kShortest = 4096;
+constexpr uint64_t kStep = 4, kSmallStep = 2, kSmallStepsFrom = 1u << 20, kShortest = 4096;
 constexpr int kRounds = 3, kMostRuns = 16;  // of a length in a round, of each side
 constexpr double kEnoughSeconds = 0.02;     // of a length in a round, both sides together
 constexpr double kLongSeconds = 0.4;        // of a run of both: no longer ones
-constexpr std::size_t kSlowestPart = 8;     // of the runs, which does not count
+constexpr size_t kSlowestPart = 8;          // of the runs, which does not count
 
 class Random {
  public:
@@ -36,12 +36,12 @@ class Random {
   }
 
  private:
-  std::uint64_t state_ = 1;
+  uint64_t state_ = 1;
 };
 
 // Words of syllables of letters; the frequent ones of each are very frequent, and short.
-std::vector<std::uint8_t> make_text(std::size_t size_bytes) {
-  constexpr std::size_t kSyllables = 64, kWords = 8192;
+std::vector<uint8_t> make_text(size_t size_bytes) {
+  constexpr size_t kSyllables = 64, kWords = 8192;
   constexpr unsigned kLetters = 26, kLines = 40;
   Random random;
   std::vector<std::string> syllables(kSyllables), words(kWords);
@@ -50,15 +50,15 @@ std::vector<std::uint8_t> make_text(std::size_t size_bytes) {
       syllable += "etaoinshrdlucmfwypvbgkjqxz"[random.low(kLetters)];
     }
   }
-  for (std::size_t word = 0; word < kWords; ++word) {
+  for (size_t word = 0; word < kWords; ++word) {
     unsigned left = 1;
-    for (std::size_t frequent = 8; frequent <= word && left < 4; frequent *= 8) left += random(2);
+    for (size_t frequent = 8; frequent <= word && left < 4; frequent *= 8) left += random(2);
     for (; left > 0; --left) words[word] += syllables[random.low(kSyllables)];
   }
-  std::vector<std::uint8_t> text;
+  std::vector<uint8_t> text;
   while (text.size() < size_bytes) {
     const double even = random(1u << 16) / 65536.0;
-    const std::string& word = words[static_cast<std::size_t>(std::pow(even, 6) * kWords)];
+    const std::string& word = words[static_cast<size_t>(std::pow(even, 6) * kWords)];
     text.insert(text.end(), word.begin(), word.end());
     const unsigned after = random(kLines);
     text.push_back(after == 0 ? '\n' : after < 4 ? ',' : ' ');
@@ -67,35 +67,35 @@ std::vector<std::uint8_t> make_text(std::size_t size_bytes) {
   return text;
 }
 
-std::vector<std::uint8_t> make_noise(std::size_t size_bytes) {
+std::vector<uint8_t> make_noise(size_t size_bytes) {
   Random random;
-  std::vector<std::uint8_t> noise(size_bytes);
-  for (std::uint8_t& byte : noise) byte = static_cast<std::uint8_t>(random(256));
+  std::vector<uint8_t> noise(size_bytes);
+  for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random(256));
   return noise;
 }
 
 // A block of each after the other.
-std::vector<std::uint8_t> in_turn(const std::vector<const std::vector<std::uint8_t>*>& kinds) {
-  std::vector<std::uint8_t> all;
+std::vector<uint8_t> in_turn(const std::vector<const std::vector<uint8_t>*>& kinds) {
+  std::vector<uint8_t> all;
   all.reserve(kinds.size() * kKindBytes);
-  for (std::size_t at = 0; at < kKindBytes; at += kBlockBytes) {
+  for (size_t at = 0; at < kKindBytes; at += kBlockBytes) {
     for (const auto* kind : kinds)
-      all.insert(all.end(), kind->begin() + static_cast<std::ptrdiff_t>(at),
-                 kind->begin() + static_cast<std::ptrdiff_t>(at + kBlockBytes));
+      all.insert(all.end(), kind->begin() + static_cast<ptrdiff_t>(at),
+                 kind->begin() + static_cast<ptrdiff_t>(at + kBlockBytes));
   }
   return all;
 }
 
 // Made once, never changed.
-const std::vector<std::uint8_t>& pattern_of(Sample sample) {
+const std::vector<uint8_t>& pattern_of(Sample sample) {
   static const auto patterns = [] {
-    const std::vector<std::uint8_t> text = make_text(kKindBytes), zeros(kKindBytes), noise = make_noise(kKindBytes);
+    const std::vector<uint8_t> text = make_text(kKindBytes), zeros(kKindBytes), noise = make_noise(kKindBytes);
     return std::array{in_turn({&zeros, &noise}), text, in_turn({&text, &zeros, &noise})};
   }();
-  return patterns[static_cast<std::size_t>(sample)];
+  return patterns[static_cast<size_t>(sample)];
 }
 
-CompressOptions options_for(std::optional<Encoder> encoder, std::uint64_t raw_bytes) {
+CompressOptions options_for(std::optional<Encoder> encoder, uint64_t raw_bytes) {
   CompressOptions options;
   options.header.block_size_id = 4;
   options.header.content_bytes = raw_bytes;
@@ -117,20 +117,20 @@ Result<double> seconds_of(const Result<TimedStream>& run) {
 
 }  // namespace
 
-SampleSource::SampleSource(std::uint64_t size_bytes, Sample sample)
+SampleSource::SampleSource(uint64_t size_bytes, Sample sample)
     : pattern_(pattern_of(sample)), size_bytes_(size_bytes) {}
 
-Result<std::size_t> SampleSource::read(MutableBytes into) {
-  const std::size_t count = look_ahead(0, into);
+Result<size_t> SampleSource::read(MutableBytes into) {
+  const size_t count = look_ahead(0, into);
   at_ += count;
   return count;
 }
 
-std::size_t SampleSource::look_ahead(std::uint64_t at, MutableBytes into) const {
-  const std::uint64_t begin = std::min(at_ + at, size_bytes_);
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size_bytes_ - begin));
-  for (std::size_t done = 0; done < count;) {
-    const std::size_t from = (begin + done) % pattern_.size(), piece = std::min(pattern_.size() - from, count - done);
+size_t SampleSource::look_ahead(uint64_t at, MutableBytes into) const {
+  const uint64_t begin = std::min(at_ + at, size_bytes_);
+  const auto count = static_cast<size_t>(std::min<uint64_t>(into.size(), size_bytes_ - begin));
+  for (size_t done = 0; done < count;) {
+    const size_t from = (begin + done) % pattern_.size(), piece = std::min(pattern_.size() - from, count - done);
     std::memcpy(into.data() + done, pattern_.data() + from, piece);
     done += piece;
   }
@@ -138,20 +138,20 @@ std::size_t SampleSource::look_ahead(std::uint64_t at, MutableBytes into) const 
 }
 
 Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, format::ByteSource& source,
-                                     std::uint64_t raw_bytes) {
+                                     uint64_t raw_bytes) {
   return timed([&] {
     format::NullSink sink;
     return compress_stream(source, sink, backend, options_for(encoder, raw_bytes));
   });
 }
 
-Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, std::uint64_t raw_bytes,
+Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, uint64_t raw_bytes,
                                      Sample sample) {
   SampleSource source(raw_bytes, sample);
   return time_compression(backend, encoder, source, raw_bytes);
 }
 
-Result<std::vector<std::uint8_t>> compress_sample(Backend& backend, std::uint64_t raw_bytes) {
+Result<std::vector<uint8_t>> compress_sample(Backend& backend, uint64_t raw_bytes) {
   SampleSource source(raw_bytes);
   format::MemorySink sink;
   const auto done = compress_stream(source, sink, backend, options_for(backend.default_encoder(), raw_bytes));
@@ -167,25 +167,24 @@ Result<TimedStream> time_decompression(Backend& backend, Bytes frame) {
   });
 }
 
-std::vector<std::uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu) {
-  const std::uint64_t batch_bytes =
-      std::max(cpu.preferred_batch_bytes(kBlockBytes), gpu.preferred_batch_bytes(kBlockBytes));
-  std::vector<std::uint64_t> lengths;
-  for (std::uint64_t length = std::clamp(kBatches * batch_bytes, kLeastLongest, kMostLongest); length >= kShortest;
+std::vector<uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu) {
+  const uint64_t batch_bytes = std::max(cpu.preferred_batch_bytes(kBlockBytes), gpu.preferred_batch_bytes(kBlockBytes));
+  std::vector<uint64_t> lengths;
+  for (uint64_t length = std::clamp(kBatches * batch_bytes, kLeastLongest, kMostLongest); length >= kShortest;
        length /= length <= kSmallStepsFrom ? kSmallStep : kStep) {
     lengths.insert(lengths.begin(), length);
   }
   return lengths;
 }
 
-Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths, const SecondsOf& cpu,
+Result<MeasuredCurves> measure_curves(const std::vector<uint64_t>& lengths, const SecondsOf& cpu,
                                       const SecondsOf& gpu) {
   const SecondsOf* const sides[] = {&cpu, &gpu};
   std::vector<std::vector<double>> runs[2] = {std::vector<std::vector<double>>(lengths.size()),
                                               std::vector<std::vector<double>>(lengths.size())};
-  std::size_t count = lengths.size();
+  size_t count = lengths.size();
   for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       double all_seconds = 0;
       // Run -1 makes buffers that the others find, and does not count.
       for (int run = -1; run <= 0 || (run < kMostRuns && all_seconds < kEnoughSeconds); ++run) {
@@ -196,14 +195,14 @@ Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths,
           if (run >= 0) runs[side][i].push_back(*seconds);
         }
         if (run >= 0) continue;
-        if (all_seconds > kLongSeconds) count = std::max<std::size_t>(2, i + 1);
+        if (all_seconds > kLongSeconds) count = std::max<size_t>(2, i + 1);
         all_seconds = 0;
       }
     }
   }
   std::vector<Curve::Sample> samples[2];
   for (int side = 0; side < 2; ++side) {
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       std::vector<double>& all = runs[side][i];
       std::sort(all.begin(), all.end());
       all.resize(all.size() - all.size() / kSlowestPart);
@@ -217,15 +216,15 @@ Result<MeasuredCurves> measure_curves(const std::vector<std::uint64_t>& lengths,
 namespace {
 
 SecondsOf compression(Backend& backend, Encoder encoder, Sample sample) {
-  return [&backend, encoder, sample](std::uint64_t length) {
+  return [&backend, encoder, sample](uint64_t length) {
     return seconds_of(time_compression(backend, encoder, length, sample));
   };
 }
 
 // Of frames that the backend makes, each length's once.
 SecondsOf decompression(Backend& backend) {
-  return [&backend, frame = std::vector<std::uint8_t>(),
-          length_of_frame = std::uint64_t{0}](std::uint64_t length) mutable -> Result<double> {
+  return [&backend, frame = std::vector<uint8_t>(),
+          length_of_frame = uint64_t{0}](uint64_t length) mutable -> Result<double> {
     if (length != std::exchange(length_of_frame, length)) {
       auto made = compress_sample(backend, length);
       if (!made) return tl::unexpected(made.error());
@@ -237,8 +236,8 @@ SecondsOf decompression(Backend& backend) {
 
 }  // namespace
 
-Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<std::uint64_t>& lengths,
-                              unsigned cpu_threads, double gpu_start_seconds) {
+Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<uint64_t>& lengths, unsigned cpu_threads,
+                              double gpu_start_seconds) {
   // The first long stream allocates what the later ones find: that is part of the start.
   const auto first = time_compression(gpu, gpu.default_encoder(), lengths.back());
   if (!first) return tl::unexpected(first.error());

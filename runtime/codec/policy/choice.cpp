@@ -9,7 +9,7 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr std::size_t kFactors = 9;
+constexpr size_t kFactors = 9;
 constexpr double kLeastGain = 0.02;  // of the CPU's time: the GPU has to be faster by more
 constexpr double kSpareAtFirst = 0.25, kSpareOfEachRun = 0.01, kMostSpare = 4;
 constexpr double kFreeSeconds = 5e-3;  // what the first run of a side may cost in any case
@@ -17,13 +17,13 @@ constexpr double kFreeSeconds = 5e-3;  // what the first run of a side may cost 
 // run so many times as often. At its end so many factors are left besides its own: they are of another moment.
 constexpr unsigned kRunsOfVisit = 3, kRunsBetween = 8;
 constexpr double kLongSeconds = 0.1;
-constexpr std::size_t kFactorsBefore = 2;
+constexpr size_t kFactorsBefore = 2;
 constexpr unsigned kShortestBits = 12;  // lengths below 4 KiB are one
 constexpr double kOtherHands = 2;       // times what was measured, that a stream takes
 constexpr Effort kNoEffort{0, 0}, kMostEffort{1, 1};
 
 constexpr Side other(Side side) { return side == Side::cpu ? Side::gpu : Side::cpu; }
-constexpr std::size_t index_of(Side side) { return static_cast<std::size_t>(side); }
+constexpr size_t index_of(Side side) { return static_cast<size_t>(side); }
 
 constexpr unsigned runs_of_visit(double kept_seconds) { return kept_seconds < kLongSeconds ? kRunsOfVisit : 1; }
 
@@ -31,7 +31,7 @@ bool is_the_gpus(double on_cpu, double on_gpu) { return on_gpu < (1 - kLeastGain
 
 // Lower of the two in the middle: what slows a run down is rarer than what speeds it up.
 double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -43,12 +43,12 @@ Choice::Runs::Runs() : factors(kFactorsBefore, 1.0) {}
 
 Choice::Place::Place() : spare_runs(kSpareAtFirst) {}
 
-std::size_t Choice::place_of(const CodecJob& job) {
-  const std::size_t kind = job.work == Work::compress_reproducible && job.encoder == Encoder::high
-                               ? kWorkCount
-                               : static_cast<std::size_t>(job.work);
+size_t Choice::place_of(const CodecJob& job) {
+  const size_t kind = job.work == Work::compress_reproducible && job.encoder == Encoder::high
+                          ? kWorkCount
+                          : static_cast<size_t>(job.work);
   const auto bits = static_cast<unsigned>(std::bit_width(*job.raw_bytes >> kShortestBits));
-  const std::size_t length = std::min<std::size_t>(bits == 0 ? 0 : (bits - 1) / 2, kLengths - 1);
+  const size_t length = std::min<size_t>(bits == 0 ? 0 : (bits - 1) / 2, kLengths - 1);
   return (2 * kind + (job.is_batch ? 1 : 0)) * kLengths + length;
 }
 
@@ -96,7 +96,7 @@ Side Choice::choose(const CodecJob& job) {
   if (!job.is_batch && faster == calibrated_side(job, effort)) return faster;
   const Runs &taken = place.sides[index_of(faster)], &visited = place.sides[index_of(other(faster))];
   const unsigned enough = runs_of_visit(kept_seconds(job, other(faster), effort));
-  const bool is_due = visited.of_visit < enough || visited.others_since >= std::uint64_t{kRunsBetween} * enough;
+  const bool is_due = visited.of_visit < enough || visited.others_since >= uint64_t{kRunsBetween} * enough;
   if (!taken.has_run || !is_due) return faster;
   const auto [least, most] = std::minmax(on_cpu, on_gpu);
   const double costs = most / least - 1;
@@ -106,7 +106,7 @@ Side Choice::choose(const CodecJob& job) {
   return other(faster);
 }
 
-void Choice::took(const CodecJob& job, Side side, double seconds) {
+void Choice::record_time(const CodecJob& job, Side side, double seconds) {
   PTXKIT_CHECK(job.raw_bytes.has_value(), "a job that was done has a length");
   // Of a stream that was not looked at, or is not any more: as if it were text, lest it seem slow.
   const double kept = kept_seconds(job, side, job.is_batch ? Effort{} : kMostEffort);
@@ -114,13 +114,13 @@ void Choice::took(const CodecJob& job, Side side, double seconds) {
   std::lock_guard lock(mutex_);
   Place& place = places_[place_of(job)];
   Runs& runs = place.sides[index_of(side)];
-  if (runs.others_since >= std::uint64_t{kRunsBetween} * enough) runs.of_visit = 0;
+  if (runs.others_since >= uint64_t{kRunsBetween} * enough) runs.of_visit = 0;
   runs.factors.push_back(seconds / kept);
   runs.has_run = true;
   const bool visit_ends = ++runs.of_visit == enough;
-  const std::size_t most = !visit_ends ? kFactors : enough == 1 ? 1 : enough + kFactorsBefore;
+  const size_t most = !visit_ends ? kFactors : enough == 1 ? 1 : enough + kFactorsBefore;
   if (runs.factors.size() > most) {
-    runs.factors.erase(runs.factors.begin(), runs.factors.end() - static_cast<std::ptrdiff_t>(most));
+    runs.factors.erase(runs.factors.begin(), runs.factors.end() - static_cast<ptrdiff_t>(most));
   }
   runs.of_visit = std::min(runs.of_visit, enough);
   runs.others_since = 0;

@@ -24,7 +24,7 @@
 
 namespace ptxkit::codec {
 
-enum class Side : std::uint8_t { cpu, gpu };
+enum class Side : uint8_t { cpu, gpu };
 
 // Any thread may call it.
 class Choice {
@@ -34,7 +34,7 @@ class Choice {
   // `job` without raw_bytes: the CPU.
   Side choose(const CodecJob& job);
   // `job` has raw_bytes.
-  void took(const CodecJob& job, Side side, double seconds);
+  void record_time(const CodecJob& job, Side side, double seconds);
   // What a run is expected to take now.
   double seconds(const CodecJob& job, Side side) const;
 
@@ -42,8 +42,8 @@ class Choice {
   struct Runs {
     std::vector<double> factors;  // the last few, oldest first
     bool has_run = false;
-    std::uint64_t others_since = 0;  // runs of the other side since the last of these
-    unsigned of_visit = 0;           // of them, those of this visit; a side that goes on running has ended its visit
+    uint64_t others_since = 0;  // runs of the other side since the last of these
+    unsigned of_visit = 0;      // of them, those of this visit; a side that goes on running has ended its visit
     Runs();
   };
   struct Place {
@@ -51,8 +51,8 @@ class Choice {
     double spare_runs;  // what visits may still cost, in runs of the faster side
     Place();
   };
-  static constexpr std::size_t kKinds = 2 * (kWorkCount + 1), kLengths = 16;
-  static std::size_t place_of(const CodecJob& job);
+  static constexpr size_t kKinds = 2 * (kWorkCount + 1), kLengths = 16;
+  static size_t place_of(const CodecJob& job);
   double kept_seconds(const CodecJob& job, Side side, const Effort& effort) const;
   Side calibrated_side(const CodecJob& job, const Effort& effort) const;
   Effort effort_that_matters(const CodecJob& job) const;

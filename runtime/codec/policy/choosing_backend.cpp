@@ -12,7 +12,7 @@ namespace {
 class ChoosingBackend final : public ForwardingBackend {
  public:
   ChoosingBackend(std::shared_ptr<Backend> gpu, std::shared_ptr<Backend> cpu, Calibration started,
-                  std::optional<std::uint64_t> usual_bytes)
+                  std::optional<uint64_t> usual_bytes)
       : ForwardingBackend(std::move(gpu)),
         cpu_(std::move(cpu)),
         choice_(std::move(started)),
@@ -27,8 +27,8 @@ class ChoosingBackend final : public ForwardingBackend {
     if (!whole.raw_bytes) whole.raw_bytes = usual_bytes_;
     return choice_.choose(whole) == Side::cpu ? *cpu_ : *backend_;
   }
-  void took(const CodecJob& job, const Backend& by, double seconds) override {
-    if (!is_the_cpus(job)) choice_.took(job, &by == cpu_.get() ? Side::cpu : Side::gpu, seconds);
+  void record_time(const CodecJob& job, const Backend& by, double seconds) override {
+    if (!is_the_cpus(job)) choice_.record_time(job, &by == cpu_.get() ? Side::cpu : Side::gpu, seconds);
   }
 
  private:
@@ -36,13 +36,13 @@ class ChoosingBackend final : public ForwardingBackend {
 
   std::shared_ptr<Backend> cpu_;
   Choice choice_;
-  std::optional<std::uint64_t> usual_bytes_;
+  std::optional<uint64_t> usual_bytes_;
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> choosing(std::shared_ptr<Backend> gpu, std::shared_ptr<Backend> cpu, Calibration started,
-                                  std::optional<std::uint64_t> usual_bytes) {
+                                  std::optional<uint64_t> usual_bytes) {
   return std::make_unique<ChoosingBackend>(std::move(gpu), std::move(cpu), std::move(started), usual_bytes);
 }
 

@@ -13,6 +13,6 @@ namespace ptxkit::codec {
 // long it is. Linked blocks and an encoder that the GPU lacks are the CPU's. Whatever asks nobody who should do it goes
 // to `gpu`.
 std::unique_ptr<Backend> choosing(std::shared_ptr<Backend> gpu, std::shared_ptr<Backend> cpu, Calibration started,
-                                  std::optional<std::uint64_t> usual_bytes);
+                                  std::optional<uint64_t> usual_bytes);
 
 }  // namespace ptxkit::codec

@@ -8,9 +8,9 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr std::size_t kPlaceBytes = 1024;
+constexpr size_t kPlaceBytes = 1024;
 // A place in each block, up to eight; of more than 64 as many as the root of their number, up to sixteen.
-constexpr std::uint64_t kBlockBytes = 64u << 10, kFewPlaces = 8, kMostPlaces = 16;
+constexpr uint64_t kBlockBytes = 64u << 10, kFewPlaces = 8, kMostPlaces = 16;
 // Turns in a kilobyte of English text, times the share of it that is new: 125 to 140. More count as so many. What a
 // block takes longer than runs or noise grows with the cube of that, as measured (docs/scheduling.md).
 constexpr double kWorkOfText = 140;
@@ -19,19 +19,19 @@ constexpr unsigned kHashBits = 10;
 // Without a branch that depends on the data: those are what text makes slow. Where nothing was seen stands position 0,
 // and the comparison is right about that, too.
 double effort_of(format::Bytes bytes) {
-  std::array<std::uint16_t, 1u << kHashBits> seen_at{};
+  std::array<uint16_t, 1u << kHashBits> seen_at{};
   unsigned turns = 0, repeat_count = 0;
   bool before = false;
-  for (std::size_t i = 1; i + 4 <= bytes.size(); ++i) {
-    std::uint32_t here, there;
+  for (size_t i = 1; i + 4 <= bytes.size(); ++i) {
+    uint32_t here, there;
     std::memcpy(&here, &bytes[i], 4);
-    std::uint16_t& seen = seen_at[here * 2654435761u >> (32 - kHashBits)];
+    uint16_t& seen = seen_at[here * 2654435761u >> (32 - kHashBits)];
     std::memcpy(&there, &bytes[seen], 4);
     const bool repeats = there == here;
     turns += repeats != before;
     repeat_count += repeats;
     before = repeats;
-    seen = static_cast<std::uint16_t>(i);
+    seen = static_cast<uint16_t>(i);
   }
   const double all = static_cast<double>(bytes.size()), is_new = 1 - repeat_count / all;
   const double work = turns * (kPlaceBytes / all) * is_new / kWorkOfText;
@@ -40,17 +40,17 @@ double effort_of(format::Bytes bytes) {
 
 }  // namespace
 
-Effort effort_of(const format::ByteSource& source, std::uint64_t raw_bytes) {
-  const std::uint64_t blocks = raw_bytes / kBlockBytes;
-  const auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(blocks)));
-  const std::uint64_t places = std::clamp<std::uint64_t>(std::max(std::min(blocks, kFewPlaces), root), 1, kMostPlaces);
-  const std::uint64_t part_bytes = raw_bytes / places;
+Effort effort_of(const format::ByteSource& source, uint64_t raw_bytes) {
+  const uint64_t blocks = raw_bytes / kBlockBytes;
+  const auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(blocks)));
+  const uint64_t places = std::clamp<uint64_t>(std::max(std::min(blocks, kFewPlaces), root), 1, kMostPlaces);
+  const uint64_t part_bytes = raw_bytes / places;
   Effort found{0, 0};
-  std::array<std::uint8_t, kPlaceBytes> room;
-  for (std::uint64_t place = 0; place < places; ++place) {
+  std::array<uint8_t, kPlaceBytes> room;
+  for (uint64_t place = 0; place < places; ++place) {
     // At no half or eighth of a part, where blocks of powers of two have their borders.
-    const std::uint64_t at = place * part_bytes + (part_bytes > kPlaceBytes ? (part_bytes - kPlaceBytes) / 13 * 8 : 0);
-    const std::size_t count = source.look_ahead(at, room);
+    const uint64_t at = place * part_bytes + (part_bytes > kPlaceBytes ? (part_bytes - kPlaceBytes) / 13 * 8 : 0);
+    const size_t count = source.look_ahead(at, room);
     if (count == 0) return {};
     const double effort = effort_of(format::Bytes(room).first(count));
     found.mean += effort / static_cast<double>(places);

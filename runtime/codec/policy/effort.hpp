@@ -20,6 +20,6 @@ struct Effort {
 
 // Looks at one place of the next `raw_bytes` of `source` for each 64 KiB, at up to 16 places: a microsecond or two
 // each.
-Effort effort_of(const format::ByteSource& source, std::uint64_t raw_bytes);
+Effort effort_of(const format::ByteSource& source, uint64_t raw_bytes);
 
 }  // namespace ptxkit::codec

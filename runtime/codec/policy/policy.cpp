@@ -19,15 +19,15 @@ namespace {
 constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
 constexpr double kLeastGain = 0.04;  // of the CPU's time
 constexpr const char* kHeading = "ptxkit rates 4";
-constexpr std::size_t kMostFileBytes = 1u << 20;  // of one with every curve there is, many times
+constexpr size_t kMostFileBytes = 1u << 20;  // of one with every curve there is, many times
 // What a thread takes at a time. The slowest of no more than there are threads decides how long they take; of more,
 // their mean does. And of many batches: reading, checksum and encoder are busy at the same time, and the slowest of
 // them decides, so that a part of text costs nothing as long as the others take longer.
-constexpr std::uint64_t kBlockBytes = 64u << 10, kBlocksOfManyBatches = 64;
+constexpr uint64_t kBlockBytes = 64u << 10, kBlocksOfManyBatches = 64;
 
 // A sample, and seconds for each byte beyond it.
-std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Sample>& samples, std::uint64_t raw_bytes) {
-  std::size_t i = 0;
+std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Sample>& samples, uint64_t raw_bytes) {
+  size_t i = 0;
   while (i + 2 < samples.size() && samples[i + 1].raw_bytes <= raw_bytes) ++i;
   const auto &from = samples[i], &to = samples[i + 1];
   return {&from, (to.seconds - from.seconds) / static_cast<double>(to.raw_bytes - from.raw_bytes)};
@@ -45,7 +45,7 @@ Curve::Curve(std::vector<Sample> samples) : samples_(std::move(samples)) {
   PTXKIT_CHECK(samples_.size() >= 2, "a line has two points");
   struct Pool {
     double seconds;
-    std::size_t count;
+    size_t count;
   };
   std::vector<Pool> pools;
   for (const Sample& sample : samples_) {
@@ -61,11 +61,11 @@ Curve::Curve(std::vector<Sample> samples) : samples_(std::move(samples)) {
   }
   auto sample = samples_.begin();
   for (const Pool& pool : pools) {
-    for (std::size_t i = 0; i < pool.count; ++i) (sample++)->seconds = pool.seconds;
+    for (size_t i = 0; i < pool.count; ++i) (sample++)->seconds = pool.seconds;
   }
 }
 
-double Curve::seconds(std::uint64_t raw_bytes) const {
+double Curve::seconds(uint64_t raw_bytes) const {
   if (samples_.empty()) return 0;
   const auto [from, each] = segment_of(samples_, raw_bytes);
   if (raw_bytes <= from->raw_bytes) return from->seconds;
@@ -73,28 +73,28 @@ double Curve::seconds(std::uint64_t raw_bytes) const {
 }
 
 double Curve::rate() const {
-  const double each = samples_.empty() ? 0 : segment_of(samples_, std::numeric_limits<std::uint64_t>::max()).second;
+  const double each = samples_.empty() ? 0 : segment_of(samples_, std::numeric_limits<uint64_t>::max()).second;
   return each > 0 ? 1 / each : std::numeric_limits<double>::infinity();
 }
 
-double Calibration::seconds(const Curves& side, Work work, std::uint64_t raw_bytes, const Effort& effort) const {
+double Calibration::seconds(const Curves& side, Work work, uint64_t raw_bytes, const Effort& effort) const {
   if (work == Work::compress_reproducible) return side.compress_reproducible.seconds(raw_bytes);
   if (work == Work::decompress) return side.decompress.seconds(raw_bytes);
   const double plain = side.compress_plain.seconds(raw_bytes), text = side.compress_text.seconds(raw_bytes);
-  const std::uint64_t bytes_of_threads = cpu_threads * kBlockBytes;
+  const uint64_t bytes_of_threads = cpu_threads * kBlockBytes;
   if (raw_bytes > kBlocksOfManyBatches * bytes_of_threads) return std::max(plain, effort.mean * text);
   return std::lerp(plain, text, raw_bytes <= bytes_of_threads ? effort.most : effort.mean);
 }
 
-double Calibration::cpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort) const {
+double Calibration::cpu_seconds(Work work, uint64_t raw_bytes, const Effort& effort) const {
   return seconds(cpu, work, raw_bytes, effort);
 }
 
-double Calibration::gpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort) const {
+double Calibration::gpu_seconds(Work work, uint64_t raw_bytes, const Effort& effort) const {
   return gpu_start_seconds + seconds(gpu, work, raw_bytes, effort);
 }
 
-bool Calibration::prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes, const Effort& effort) const {
+bool Calibration::prefers_gpu(Work work, std::optional<uint64_t> raw_bytes, const Effort& effort) const {
   return raw_bytes && gpu_seconds(work, *raw_bytes, effort) < (1 - kLeastGain) * cpu_seconds(work, *raw_bytes, effort);
 }
 
@@ -139,12 +139,12 @@ std::optional<Calibration> load_calibration(const std::string& path) {
     if (curve == nullptr || (side != "cpu" && side != "gpu") || sample.raw_bytes == 0 || !(sample.seconds > 0)) {
       return std::nullopt;
     }
-    auto& samples = (side == "cpu" ? cpu : gpu)[static_cast<std::size_t>(curve - kCurves.begin())];
+    auto& samples = (side == "cpu" ? cpu : gpu)[static_cast<size_t>(curve - kCurves.begin())];
     if (!samples.empty() && sample.raw_bytes <= samples.back().raw_bytes) return std::nullopt;
     samples.push_back(sample);
   }
   if (side != "end" || lines >> side) return std::nullopt;
-  for (std::size_t i = 0; i < kCurves.size(); ++i) {
+  for (size_t i = 0; i < kCurves.size(); ++i) {
     if (cpu[i].size() < 2 || gpu[i].size() < 2) return std::nullopt;
     found.cpu.*kCurves[i].second = Curve(std::move(cpu[i]));
     found.gpu.*kCurves[i].second = Curve(std::move(gpu[i]));

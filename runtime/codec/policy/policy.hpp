@@ -29,7 +29,7 @@ namespace ptxkit::codec {
 class Curve {
  public:
   struct Sample {
-    std::uint64_t raw_bytes = 0;
+    uint64_t raw_bytes = 0;
     double seconds = 0;
     bool operator==(const Sample&) const = default;
   };
@@ -39,7 +39,7 @@ class Curve {
   explicit Curve(std::vector<Sample> samples);
 
   // 0 without samples. Shorter streams than the first sample's take as long as that.
-  double seconds(std::uint64_t raw_bytes) const;
+  double seconds(uint64_t raw_bytes) const;
   // Raw bytes a second of what a long stream is made longer by; infinite when that costs nothing.
   double rate() const;
   const std::vector<Sample>& samples() const { return samples_; }
@@ -64,16 +64,16 @@ struct Calibration {
   Curves cpu, gpu;
   double gpu_start_seconds = 0;  // what a stream of a process that has not used the GPU takes longer
 
-  double cpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort = {}) const;
-  double gpu_seconds(Work work, std::uint64_t raw_bytes, const Effort& effort = {}) const;
+  double cpu_seconds(Work work, uint64_t raw_bytes, const Effort& effort = {}) const;
+  double gpu_seconds(Work work, uint64_t raw_bytes, const Effort& effort = {}) const;
   // The GPU only where it is faster by more than 4 %: within that the measurements do not tell them apart, and the
   // CPU's time is the steadier one. Bytes of unknown number (a pipe) may be few: the CPU.
-  bool prefers_gpu(Work work, std::optional<std::uint64_t> raw_bytes, const Effort& effort = {}) const;
+  bool prefers_gpu(Work work, std::optional<uint64_t> raw_bytes, const Effort& effort = {}) const;
   // The same for a process that has started the GPU already.
   Calibration once_started() const;
 
  private:
-  double seconds(const Curves& side, Work work, std::uint64_t raw_bytes, const Effort& effort) const;
+  double seconds(const Curves& side, Work work, uint64_t raw_bytes, const Effort& effort) const;
 };
 
 // What is believed of a GPU that nobody has measured: infinitely fast once it has started, which takes 0.2 s, beside

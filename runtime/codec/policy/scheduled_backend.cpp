@@ -18,9 +18,9 @@ using scheduler::GpuBatch;
 using scheduler::WorkRanges;
 
 // A launch of fewer items is not worth its latency: 64 blocks of 64 KiB are 4 MiB.
-constexpr std::size_t kLeastDeviceItems = 64;
+constexpr size_t kLeastDeviceItems = 64;
 // What the CPU takes at a time: enough that handing out is nothing, few enough that the tail is short.
-constexpr std::size_t kCpuItems = 16;
+constexpr size_t kCpuItems = 16;
 
 class ScheduledBackend final : public Backend {
  public:
@@ -38,11 +38,11 @@ class ScheduledBackend final : public Backend {
   }
   // Of the device, for good: a stream must not change its encoder half-way.
   Encoder default_encoder() const override { return device_->default_encoder(); }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+  size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     return current().preferred_batch_bytes(chunk_bytes);
   }
 
-  Result<HostMemory> host_memory(std::size_t size_bytes) override {
+  Result<HostMemory> host_memory(size_t size_bytes) override {
     if (failed_) return cpu_->host_memory(size_bytes);
     auto memory = device_->host_memory(size_bytes);
     if (memory) return memory;
@@ -50,7 +50,7 @@ class ScheduledBackend final : public Backend {
     return cpu_->host_memory(size_bytes);
   }
 
-  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+  std::unique_ptr<PendingBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
     if (failed_ || sharing_ == Sharing::both || !is_capable(items, encoder)) {
       return finished_batch(compress(items, encoder));
     }
@@ -59,7 +59,7 @@ class ScheduledBackend final : public Backend {
       return cpu_->compress(items, encoder);
     });
   }
-  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+  std::unique_ptr<PendingBatch> begin_decompress(std::span<DecompressItem> items) override {
     if (failed_ || sharing_ == Sharing::both || !is_capable(items)) return finished_batch(decompress(items));
     return std::make_unique<Begun>(device_->begin_decompress(items), [=, this](const Error& error) {
       device_failed(error);
@@ -79,9 +79,9 @@ class ScheduledBackend final : public Backend {
 
  private:
   // A batch of the device, and who does it anew if that fails.
-  class Begun final : public BegunBatch {
+  class Begun final : public PendingBatch {
    public:
-    Begun(std::unique_ptr<BegunBatch> device, std::function<Result<void>(const Error&)> instead)
+    Begun(std::unique_ptr<PendingBatch> device, std::function<Result<void>(const Error&)> instead)
         : device_(std::move(device)), instead_(std::move(instead)) {}
     Result<void> finish() override {
       const Result<void> done = device_->finish();
@@ -89,7 +89,7 @@ class ScheduledBackend final : public Backend {
     }
 
    private:
-    std::unique_ptr<BegunBatch> device_;
+    std::unique_ptr<PendingBatch> device_;
     std::function<Result<void>(const Error&)> instead_;
   };
 

@@ -18,7 +18,7 @@ namespace ptxkit::codec {
 // repair; otherwise there is simply no GPU.
 using FallbackNotice = std::function<void(const std::string& message, bool matters)>;
 
-enum class Sharing : std::uint8_t {
+enum class Sharing : uint8_t {
   device_only,  // the CPU works only once the device has failed
   both,         // of each batch the device takes ranges from the back, the CPU items from the front
 };

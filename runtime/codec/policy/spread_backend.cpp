@@ -18,12 +18,12 @@ namespace ptxkit::codec {
 namespace {
 
 // Of a batch, for each device: small enough that the last ones end at about the same time.
-constexpr std::size_t kPiecesPerDevice = 8;
+constexpr size_t kPiecesPerDevice = 8;
 // 16 chunks of 64 KiB are a MiB; fewer are not worth a launch.
-constexpr std::size_t kLeastPieceItems = 16;
+constexpr size_t kLeastPieceItems = 16;
 // Pieces that a device has at a time: half of its share, so that it copies and computes beside each other and a slow
 // one holds little when the others have nothing left.
-constexpr std::size_t kMostUnderWay = 4;
+constexpr size_t kMostUnderWay = 4;
 
 class SpreadBackend final : public Backend {
  public:
@@ -33,8 +33,8 @@ class SpreadBackend final : public Backend {
         working_count_(devices_.size()),
         notice_(std::move(notice)) {
     threads_.reserve(devices_.size());
-    std::vector<std::size_t> without_thread;
-    for (std::size_t device = 0; device < devices_.size(); ++device) {
+    std::vector<size_t> without_thread;
+    for (size_t device = 0; device < devices_.size(); ++device) {
       if (auto thread = try_thread([this, device] { work(device); })) {
         threads_.push_back(std::move(*thread));
       } else {
@@ -60,13 +60,13 @@ class SpreadBackend final : public Backend {
   }
   bool supports(Operation operation) const override { return devices_[0]->supports(operation); }
   Encoder default_encoder() const override { return devices_[0]->default_encoder(); }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override {
+  size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     return devices_.size() * devices_[0]->preferred_batch_bytes(chunk_bytes);
   }
   // Page-locked for all of them (CUDA Driver API, "Unified Addressing").
-  Result<HostMemory> host_memory(std::size_t size_bytes) override {
+  Result<HostMemory> host_memory(size_t size_bytes) override {
     Result<HostMemory> memory = fail("no device is left");
-    for (std::size_t device = 0; device < devices_.size() && !memory; ++device) {
+    for (size_t device = 0; device < devices_.size() && !memory; ++device) {
       if (const auto error = error_of(device)) {
         memory = tl::unexpected(*error);
       } else {
@@ -81,12 +81,12 @@ class SpreadBackend final : public Backend {
   }
   Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
 
-  std::unique_ptr<BegunBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
+  std::unique_ptr<PendingBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
     if (threads_.empty()) return devices_[0]->begin_compress(items, encoder);
     return begin(items,
                  [=](Backend& device, std::span<CompressItem> piece) { return device.begin_compress(piece, encoder); });
   }
-  std::unique_ptr<BegunBatch> begin_decompress(std::span<DecompressItem> items) override {
+  std::unique_ptr<PendingBatch> begin_decompress(std::span<DecompressItem> items) override {
     if (threads_.empty()) return devices_[0]->begin_decompress(items);
     return begin(items,
                  [](Backend& device, std::span<DecompressItem> piece) { return device.begin_decompress(piece); });
@@ -95,18 +95,18 @@ class SpreadBackend final : public Backend {
  private:
   struct Batch {
     Result<void> outcome;
-    std::size_t open_count = 0;  // pieces
+    size_t open_count = 0;  // pieces
   };
   struct Piece {
     Batch* batch;
-    std::function<std::unique_ptr<BegunBatch>(Backend&)> begin;
+    std::function<std::unique_ptr<PendingBatch>(Backend&)> begin;
   };
   struct UnderWay {
     Piece piece;
-    std::unique_ptr<BegunBatch> begun;
+    std::unique_ptr<PendingBatch> begun;
   };
 
-  class Begun final : public BegunBatch {
+  class Begun final : public PendingBatch {
    public:
     explicit Begun(SpreadBackend& of) : of_(of) {}
     ~Begun() override { (void)Begun::finish(); }
@@ -122,15 +122,15 @@ class SpreadBackend final : public Backend {
   };
 
   template <class Item, class BeginPiece>
-  std::unique_ptr<BegunBatch> begin(std::span<Item> items, BeginPiece begin_piece) {
+  std::unique_ptr<PendingBatch> begin(std::span<Item> items, BeginPiece begin_piece) {
     auto begun = std::make_unique<Begun>(*this);
     {
       std::lock_guard lock(mutex_);
       if (working_count_ == 0) return finished_batch(tl::unexpected(*errors_.back()));
-      const std::size_t most = devices_.size() * kPiecesPerDevice;
-      const std::size_t count = std::min(most, (items.size() + kLeastPieceItems - 1) / kLeastPieceItems);
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t first = items.size() * i / count, end = items.size() * (i + 1) / count;
+      const size_t most = devices_.size() * kPiecesPerDevice;
+      const size_t count = std::min(most, (items.size() + kLeastPieceItems - 1) / kLeastPieceItems);
+      for (size_t i = 0; i < count; ++i) {
+        const size_t first = items.size() * i / count, end = items.size() * (i + 1) / count;
         pieces_.push_back(
             {&begun->batch, [=](Backend& device) { return begin_piece(device, items.subspan(first, end - first)); }});
       }
@@ -141,7 +141,7 @@ class SpreadBackend final : public Backend {
   }
 
   // The thread of a device, until it fails.
-  void work(std::size_t device) {
+  void work(size_t device) {
     std::deque<UnderWay> under_way;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -171,21 +171,21 @@ class SpreadBackend final : public Backend {
   }
 
   // Devices that the system has no thread for. With no thread at all the callers feed the first device.
-  void leave_out(const std::vector<std::size_t>& devices) {
+  void leave_out(const std::vector<size_t>& devices) {
     if (devices.empty()) return;
     if (notice_) {
       notice_(fmt::format("threads could be had for {} of {} GPUs", threads_.size(), devices_.size()), false);
     }
     if (threads_.empty()) return;
     std::lock_guard lock(mutex_);
-    for (const std::size_t device : devices) errors_[device] = Error{"no thread could be had for the device", {}, {}};
+    for (const size_t device : devices) errors_[device] = Error{"no thread could be had for the device", {}, {}};
     working_count_ -= devices.size();
   }
 
-  void failed(std::size_t device, const Error& error, std::deque<UnderWay> under_way) {
+  void failed(size_t device, const Error& error, std::deque<UnderWay> under_way) {
     std::unique_lock lock(mutex_);
     errors_[device] = error;
-    const std::size_t left = --working_count_;
+    const size_t left = --working_count_;
     if (left != 0 && notice_) {
       lock.unlock();  // and said before anybody can have finished the batch
       notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), error.message()), true);
@@ -202,7 +202,7 @@ class SpreadBackend final : public Backend {
     changed_.notify_all();
   }
 
-  std::optional<Error> error_of(std::size_t device) const {
+  std::optional<Error> error_of(size_t device) const {
     std::lock_guard lock(mutex_);
     return errors_[device];
   }
@@ -212,7 +212,7 @@ class SpreadBackend final : public Backend {
   std::condition_variable changed_;
   std::deque<Piece> pieces_;
   std::vector<std::optional<Error>> errors_;  // of devices that have failed
-  std::size_t working_count_;
+  size_t working_count_;
   bool is_stopping_ = false;
   FallbackNotice notice_;
   std::vector<std::thread> threads_;  // last: they use the others

@@ -20,10 +20,10 @@ namespace {
 
 struct Batch {
   HostMemory storage, output;
-  std::size_t history_bytes = 0;  // before raw
+  size_t history_bytes = 0;  // before raw
   Bytes raw;
   std::vector<CompressItem> items;
-  std::vector<std::uint8_t> encoded;      // what the writer builds
+  std::vector<uint8_t> encoded;           // what the writer builds
   format::BackgroundHash::Ticket hashed;  // of raw
 };
 
@@ -42,7 +42,7 @@ class Compressor {
     scheduler::Ledger unlimited("memory");
     scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
     // One block at the least, and no more than there is.
-    std::uint64_t preferred = backend_.preferred_batch_bytes(block_bytes_);
+    uint64_t preferred = backend_.preferred_batch_bytes(block_bytes_);
     if (const auto& announced = options_.header.content_bytes; announced && *announced < preferred) {
       preferred = *announced + block_bytes_ - 1;
     }
@@ -50,7 +50,7 @@ class Compressor {
                                         options_.limits.prefetch);
     if (plan.depth == 0) return no_room_for_a_block(block_bytes_, plan.batch_bytes, memory);
     batch_bytes_ = plan.block_count * block_bytes_;
-    std::vector<std::uint8_t> bytes;
+    std::vector<uint8_t> bytes;
     format::append_frame_header(options_.header, bytes);
     if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
     auto done = run_pipeline<Batch>(
@@ -68,11 +68,11 @@ class Compressor {
 
  private:
   // What a batch takes for each block: raw, output, encoded with size and checksum, and the item.
-  static std::uint64_t buffer_bytes(std::uint64_t block_bytes) { return 3 * block_bytes + 8 + sizeof(CompressItem); }
-  static constexpr std::uint64_t kFixedBytes = format::kHistoryBytes;
+  static uint64_t buffer_bytes(uint64_t block_bytes) { return 3 * block_bytes + 8 + sizeof(CompressItem); }
+  static constexpr uint64_t kFixedBytes = format::kHistoryBytes;
 
   Result<bool> read(Batch& batch) {
-    constexpr std::size_t kRoom = format::kHistoryBytes;
+    constexpr size_t kRoom = format::kHistoryBytes;
     // A short stream has its end in the first batch: no memory for a second one.
     if (has_ended_) return false;
     batch.hashed.wait();
@@ -90,7 +90,7 @@ class Compressor {
       batch.items.reserve(batch_bytes_ / block_bytes_);
       batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
-    std::uint8_t* const raw = batch.storage.bytes().data() + kRoom;
+    uint8_t* const raw = batch.storage.bytes().data() + kRoom;
     const auto count = source_.read(MutableBytes(raw, batch_bytes_));
     if (!count) return tl::unexpected(count.error());
     has_ended_ = *count < batch_bytes_;
@@ -107,7 +107,7 @@ class Compressor {
       batch.history_bytes = history_.size();
       if (!history_.empty()) std::memcpy(raw - history_.size(), history_.data(), history_.size());
       const Bytes all(raw - batch.history_bytes, batch.history_bytes + *count);
-      const Bytes tail = all.last(std::min<std::size_t>(all.size(), kRoom));
+      const Bytes tail = all.last(std::min<size_t>(all.size(), kRoom));
       history_.assign(tail.begin(), tail.end());
     }
     split(batch);
@@ -116,7 +116,7 @@ class Compressor {
 
   // All that was announced has been read: is there more?
   Result<bool> at_end() {
-    std::uint8_t more;
+    uint8_t more;
     const auto count = source_.read(MutableBytes(&more, 1));
     if (!count) return tl::unexpected(count.error());
     read_bytes_ += *count;
@@ -125,19 +125,19 @@ class Compressor {
   }
 
   tl::unexpected<Error> changed_meanwhile() const {
-    const std::uint64_t announced = *options_.header.content_bytes;
+    const uint64_t announced = *options_.header.content_bytes;
     return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}{}", announced,
                             read_bytes_ > announced ? "at least " : "", read_bytes_),
                 source_.name(), "compress it again when nobody writes to it");
   }
 
   void split(Batch& batch) const {
-    for (std::size_t begin = 0; begin < batch.raw.size(); begin += block_bytes_) {
+    for (size_t begin = 0; begin < batch.raw.size(); begin += block_bytes_) {
       CompressItem item;
-      item.raw = batch.raw.subspan(begin, std::min<std::size_t>(block_bytes_, batch.raw.size() - begin));
+      item.raw = batch.raw.subspan(begin, std::min<size_t>(block_bytes_, batch.raw.size() - begin));
       item.output = batch.output.bytes().subspan(begin, item.raw.size());
       if (!options_.header.independent_blocks) {
-        const std::size_t history_bytes = std::min<std::size_t>(batch.history_bytes + begin, format::kHistoryBytes);
+        const size_t history_bytes = std::min<size_t>(batch.history_bytes + begin, format::kHistoryBytes);
         item.history = Bytes(item.raw.data() - history_bytes, history_bytes);
       }
       batch.items.push_back(item);
@@ -148,10 +148,10 @@ class Compressor {
     batch.encoded.clear();
     for (const CompressItem& item : batch.items) {
       PTXKIT_CHECK(item.status == ItemStatus::ok, "an encoder refused a block that the stream cut to its limits");
-      std::uint32_t length = item.compressed_bytes;
+      uint32_t length = item.compressed_bytes;
       bool stored = item.flag == ChunkFlag::incompressible;
       if (item.flag == ChunkFlag::zero) {
-        const auto zeros = encode_zeros(static_cast<std::uint32_t>(item.raw.size()), item.output);
+        const auto zeros = encode_zeros(static_cast<uint32_t>(item.raw.size()), item.output);
         stored = !zeros;
         length = zeros.value_or(0);
       }
@@ -175,12 +175,12 @@ class Compressor {
   Backend& backend_;
   const CompressOptions& options_;
   Encoder encoder_;
-  std::size_t block_bytes_;
-  std::size_t batch_bytes_ = 0;
+  size_t block_bytes_;
+  size_t batch_bytes_ = 0;
   // The reader's:
-  std::uint64_t read_bytes_ = 0;
+  uint64_t read_bytes_ = 0;
   bool has_ended_ = false;
-  std::vector<std::uint8_t> history_;
+  std::vector<uint8_t> history_;
   format::BackgroundHash hash_;
   // The writer's:
   StreamTotals totals_;
@@ -216,7 +216,7 @@ Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSin
   auto totals = Compressor(source, sink, chosen, options, encoder).run();
   if (!totals) return totals;
   job.raw_bytes = totals->raw_bytes;
-  backend.took(job, chosen, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  backend.record_time(job, chosen, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   totals->encoder = encoder;
   totals->by = chosen.description();
   return totals;

@@ -31,21 +31,21 @@ using format::FrameEnd;
 using format::FrameEvent;
 
 // A batch of empty frames must end too.
-constexpr std::size_t kMaxEvents = 1 << 12;
+constexpr size_t kMaxEvents = 1 << 12;
 // What LZ4 makes of a byte at most: one more byte of a length.
-constexpr std::uint64_t kMostRatio = 255;
-constexpr std::uint64_t kRoomAlignment = 64;
+constexpr uint64_t kMostRatio = 255;
+constexpr uint64_t kRoomAlignment = 64;
 // Shorter pieces are written together.
-constexpr std::size_t kShortPieceBytes = 2 << 10, kPiecesBytes = 16 << 10;
+constexpr size_t kShortPieceBytes = 2 << 10, kPiecesBytes = 16 << 10;
 
 struct Batch {
   std::vector<FrameEvent> events;
-  std::vector<std::vector<std::uint8_t>> spare_payloads;
-  std::vector<bool> linked;      // of each event
-  std::size_t room_bytes = 0;    // what the blocks may decode to
-  std::uint64_t held_bytes = 0;  // that, payloads, spare ones too, and events
-  HostMemory output;             // kHistoryBytes of history, then output_bytes
-  std::size_t output_bytes = 0;
+  std::vector<std::vector<uint8_t>> spare_payloads;
+  std::vector<bool> linked;  // of each event
+  size_t room_bytes = 0;     // what the blocks may decode to
+  uint64_t held_bytes = 0;   // that, payloads, spare ones too, and events
+  HostMemory output;         // kHistoryBytes of history, then output_bytes
+  size_t output_bytes = 0;
   std::vector<DecompressItem> items;
   bool are_results_in_items = false;       // of a batch of independent blocks, until it is written
   std::vector<Bytes> decoded;              // of each event that is a block
@@ -78,14 +78,14 @@ class Decompressor {
       if (auto done = run_with_blocks_of(frame_.header.block_bytes()); !done) return tl::unexpected(done.error());
     }
     job.raw_bytes = totals_.raw_bytes;
-    asked_.took(job, *backend_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+    asked_.record_time(job, *backend_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
     totals_.by = backend_->description();
     return totals_;
   }
 
  private:
   // Until the end, or until the frame in kept_event_, whose blocks are larger.
-  Result<void> run_with_blocks_of(std::uint64_t block_bytes) {
+  Result<void> run_with_blocks_of(uint64_t block_bytes) {
     const BatchPlan plan = plan_batches(backend_->preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
                                         *memory_, options_.limits.prefetch);
     if (plan.depth == 0) return no_room_for_a_block(block_bytes, plan.batch_bytes, *memory_);
@@ -99,32 +99,32 @@ class Decompressor {
   }
 
   // What a batch takes for each block: its payload, what it decodes to, and what is known of it.
-  static BatchCost cost_of(std::uint64_t block_bytes) {
+  static BatchCost cost_of(uint64_t block_bytes) {
     return {format::kHistoryBytes + kPiecesBytes, 2 * block_bytes + kEventBytes};
   }
   // What is known of an event, and what an allocation of its payload takes besides.
-  static constexpr std::uint64_t kEventBytes = sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes) + 64;
+  static constexpr uint64_t kEventBytes = sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes) + 64;
 
   // Of a block. Rooms that follow each other stay as well aligned as they would be for whole blocks.
-  static std::uint64_t room_of(const BlockRead& block, std::uint64_t block_bytes) {
-    const std::uint64_t most_bytes = block.stored ? block.payload.size() : kMostRatio * block.payload.size();
+  static uint64_t room_of(const BlockRead& block, uint64_t block_bytes) {
+    const uint64_t most_bytes = block.stored ? block.payload.size() : kMostRatio * block.payload.size();
     return std::min(block_bytes, (most_bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment);
   }
 
   // What a batch would take with the payload of one more block of the frame at hand, as long as one can be.
-  std::uint64_t bytes_with_payload(const Batch& batch) const {
-    const std::uint64_t block_bytes = frame_.header.block_bytes();
-    const std::uint64_t spare_bytes = batch.spare_payloads.empty() ? 0 : batch.spare_payloads.back().capacity();
+  uint64_t bytes_with_payload(const Batch& batch) const {
+    const uint64_t block_bytes = frame_.header.block_bytes();
+    const uint64_t spare_bytes = batch.spare_payloads.empty() ? 0 : batch.spare_payloads.back().capacity();
     return cost_of(0).fixed_bytes + batch.held_bytes + kEventBytes + block_bytes - std::min(block_bytes, spare_bytes);
   }
   // Whether a block that has been read, and is counted in `batch` but for its room, belongs to it.
-  bool fits(const Batch& batch, std::uint64_t room_bytes) const {
+  bool fits(const Batch& batch, uint64_t room_bytes) const {
     if (batch.room_bytes == 0) return true;
     return cost_of(0).fixed_bytes + batch.held_bytes + room_bytes <= batch_bytes_ &&
            batch.room_bytes + room_bytes <= backend_->preferred_batch_bytes(frame_.header.block_bytes());
   }
 
-  Result<FrameEvent> next_event(std::vector<std::uint8_t> reuse) {
+  Result<FrameEvent> next_event(std::vector<uint8_t> reuse) {
     if (kept_event_) return *std::exchange(kept_event_, std::nullopt);
     return reader_.next(std::move(reuse));
   }
@@ -135,12 +135,12 @@ class Decompressor {
     if (is_outgrown_) return false;
     if (bytes_with_payload(batch) + frame_.header.block_bytes() > batch_bytes_) drop_spares(batch);
     while (batch.events.size() < kMaxEvents && (batch.room_bytes == 0 || bytes_with_payload(batch) <= batch_bytes_)) {
-      std::vector<std::uint8_t> reuse;
+      std::vector<uint8_t> reuse;
       if (!batch.spare_payloads.empty()) {
         reuse = std::move(batch.spare_payloads.back());
         batch.spare_payloads.pop_back();
       }
-      const std::uint64_t reused_bytes = reuse.capacity();
+      const uint64_t reused_bytes = reuse.capacity();
       auto event = next_event(std::move(reuse));
       if (!event) return tl::unexpected(event.error());
       if (std::holds_alternative<format::EndOfInput>(*event)) return !batch.events.empty();
@@ -155,7 +155,7 @@ class Decompressor {
         }
       }
       if (const auto* block = std::get_if<BlockRead>(&*event)) {
-        const std::uint64_t room_bytes = room_of(*block, frame_.header.block_bytes());
+        const uint64_t room_bytes = room_of(*block, frame_.header.block_bytes());
         batch.held_bytes += kEventBytes + block->payload.capacity() - reused_bytes;
         if (!fits(batch, room_bytes)) {
           kept_event_ = std::move(*event);
@@ -190,8 +190,8 @@ class Decompressor {
   }
 
   // A batch of independent blocks is begun; where some are linked, all are decoded now, one after another.
-  std::unique_ptr<BegunBatch> work(Batch& batch) {
-    constexpr std::size_t kRoom = format::kHistoryBytes;
+  std::unique_ptr<PendingBatch> work(Batch& batch) {
+    constexpr size_t kRoom = format::kHistoryBytes;
     if (batch.output.bytes().empty() || batch.output_bytes < batch.room_bytes) {
       batch.output = {};  // first: the old and the new need not fit together
       auto memory = backend_->host_memory(kRoom + batch.room_bytes);
@@ -201,7 +201,7 @@ class Decompressor {
     }
     batch.decoded.clear();
     batch.statuses.clear();
-    std::uint8_t* cursor = batch.output.bytes().data() + kRoom;
+    uint8_t* cursor = batch.output.bytes().data() + kRoom;
     batch.are_results_in_items = std::find(batch.linked.begin(), batch.linked.end(), true) == batch.linked.end();
     if (batch.are_results_in_items) {
       list_independent(batch, 0, batch.events.size(), cursor);
@@ -210,9 +210,9 @@ class Decompressor {
     return finished_batch(decode_in_turn(batch, cursor));
   }
 
-  Result<void> decode_in_turn(Batch& batch, std::uint8_t* cursor) {
-    for (std::size_t first = 0; first < batch.events.size();) {
-      std::size_t end = first + 1;
+  Result<void> decode_in_turn(Batch& batch, uint8_t* cursor) {
+    for (size_t first = 0; first < batch.events.size();) {
+      size_t end = first + 1;
       while (end < batch.events.size() && batch.linked[end] == batch.linked[first]) ++end;
       auto done = batch.linked[first] ? decode_linked(batch, first, end, cursor)
                                       : decode_independent(batch, first, end, cursor);
@@ -223,9 +223,9 @@ class Decompressor {
   }
 
   // The blocks among these events as items; `room` goes behind theirs.
-  void list_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& room) {
+  void list_independent(Batch& batch, size_t first, size_t end, uint8_t*& room) {
     batch.items.clear();
-    for (std::size_t i = first; i < end; ++i) {
+    for (size_t i = first; i < end; ++i) {
       if (const auto* begin = std::get_if<FrameBegin>(&batch.events[i])) block_bytes_ = begin->header.block_bytes();
       const auto* block = std::get_if<BlockRead>(&batch.events[i]);
       if (block == nullptr || block->stored) continue;
@@ -237,16 +237,16 @@ class Decompressor {
     }
   }
 
-  Result<void> decode_independent(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
+  Result<void> decode_independent(Batch& batch, size_t first, size_t end, uint8_t*& cursor) {
     list_independent(batch, first, end, cursor);
     if (auto done = backend_->decompress(batch.items); !done) return done;
     take_results(batch, first, end);
     return {};
   }
 
-  static void take_results(Batch& batch, std::size_t first, std::size_t end) {
+  static void take_results(Batch& batch, size_t first, size_t end) {
     auto item = batch.items.begin();
-    for (std::size_t i = first; i < end; ++i) {
+    for (size_t i = first; i < end; ++i) {
       const auto* block = std::get_if<BlockRead>(&batch.events[i]);
       if (block == nullptr) continue;
       if (block->stored) {
@@ -260,13 +260,13 @@ class Decompressor {
     }
   }
 
-  Result<void> decode_linked(Batch& batch, std::size_t first, std::size_t end, std::uint8_t*& cursor) {
+  Result<void> decode_linked(Batch& batch, size_t first, size_t end, uint8_t*& cursor) {
     if (!backend_->supports(Operation::decompress_linked)) return backend_->lacks(Operation::decompress_linked);
     // What was decoded before this batch moves in front of what will be, so that history is one range of memory. Only a
     // run at the start of a batch can continue a frame; any other begins one.
     if (first == 0 && !history_.empty()) std::memcpy(cursor - history_.size(), history_.data(), history_.size());
-    std::size_t history_bytes = history_.size();
-    for (std::size_t i = first; i < end; ++i) {
+    size_t history_bytes = history_.size();
+    for (size_t i = first; i < end; ++i) {
       if (const auto* begin = std::get_if<FrameBegin>(&batch.events[i])) {
         block_bytes_ = begin->header.block_bytes();
         history_bytes = 0;
@@ -279,14 +279,14 @@ class Decompressor {
       item.output = MutableBytes(cursor, room_of(*block, block_bytes_));
       if (block->stored) {
         std::copy(block->payload.begin(), block->payload.end(), cursor);
-        item.raw_bytes = static_cast<std::uint32_t>(block->payload.size());
+        item.raw_bytes = static_cast<uint32_t>(block->payload.size());
       } else if (auto done = backend_->decompress({&item, 1}); !done) {
         return done;
       }
       batch.decoded.push_back(Bytes(cursor, item.raw_bytes));
       batch.statuses.push_back(item.status);
       cursor += item.raw_bytes;
-      history_bytes = std::min<std::size_t>(history_bytes + item.raw_bytes, format::kHistoryBytes);
+      history_bytes = std::min<size_t>(history_bytes + item.raw_bytes, format::kHistoryBytes);
     }
     history_.assign(cursor - history_bytes, cursor);
     return {};
@@ -318,7 +318,7 @@ class Decompressor {
 
   Result<void> write_events(Batch& batch) {
     if (batch.are_results_in_items) take_results(batch, 0, batch.events.size());
-    std::size_t block_number = 0;
+    size_t block_number = 0;
     for (const FrameEvent& event : batch.events) {
       if (const auto* begin = std::get_if<FrameBegin>(&event)) {
         written_frame_ = *begin;
@@ -351,7 +351,7 @@ class Decompressor {
   }
 
   scheduler::Ledger* memory_ = nullptr;
-  std::uint64_t batch_bytes_ = 0, planned_block_bytes_ = 0;
+  uint64_t batch_bytes_ = 0, planned_block_bytes_ = 0;
   // The reader's:
   format::FrameReader reader_;
   // The first; or a block that the next batch takes; or a frame that all batches at hand are too small for.
@@ -359,14 +359,14 @@ class Decompressor {
   bool is_outgrown_ = false;
   FrameBegin frame_;
   // The worker's:
-  std::size_t block_bytes_ = 0;
-  std::vector<std::uint8_t> history_;
+  size_t block_bytes_ = 0;
+  std::vector<uint8_t> history_;
   // The writer's:
   std::string file_;
   FrameBegin written_frame_;
   format::ContentCheck check_;
   StreamTotals totals_;
-  std::vector<std::uint8_t> pieces_;  // that are to be written together
+  std::vector<uint8_t> pieces_;  // that are to be written together
   format::ByteSink& sink_;
   Backend& asked_;
   Backend* backend_ = nullptr;  // whom that chose

@@ -3,7 +3,7 @@
 //
 // A batch owns buffers of a known size, and a permit for them in a ledger. The reader fills a batch, the worker
 // transforms it, the writer empties it and hands buffers and permit back to the reader, so a steady stream allocates
-// nothing. The permit is held through every hand-over: a batch that waits in a queue is paid for. At most `depth`
+// nothing. The permit is held through every hand-over: a batch that waits in a queue is reserved for. At most `depth`
 // batches exist; fewer when the ledger, which other streams may share, has no room for another. The first is waited
 // for, the others are taken only when they are free, so two streams can never hold what the other one waits for.
 //
@@ -28,10 +28,10 @@ namespace ptxkit::codec {
 
 struct PipelineLimits {
   scheduler::Ledger& memory;
-  std::uint64_t batch_bytes = 0;  // what the buffers of one batch take
-  unsigned depth = 3;             // batches at a time, at least 1
-  std::stop_token stop;           // ends the stream between two batches with the error "cancelled"
-  std::uint64_t fixed_bytes = 0;  // what the stream takes besides, for as long as it lasts
+  uint64_t batch_bytes = 0;  // what the buffers of one batch take
+  unsigned depth = 3;        // batches at a time, at least 1
+  std::stop_token stop;      // ends the stream between two batches with the error "cancelled"
+  uint64_t fixed_bytes = 0;  // what the stream takes besides, for as long as it lasts
 };
 
 // The three stages of run_pipeline on the calling thread, with one batch, whose permit the caller holds.
@@ -55,38 +55,38 @@ Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, W
 // Result<void>. What one of them throws is an error like those that it returns. When it returns, every permit is back.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
-  struct Paid {
+  struct ReservedBatch {
     scheduler::Reservation permit;  // first: it is given back when the batch's buffers are gone
     Batch batch;
   };
   struct Load {
-    Paid paid;
+    ReservedBatch reserved;
     std::optional<Error> error;  // of the reader: comes after the batch; of the worker: instead of it
     bool holds_data = true;      // false: the batch is not written
   };
-  scheduler::BoundedQueue<Paid> free_batches(limits.depth);
+  scheduler::BoundedQueue<ReservedBatch> free_batches(limits.depth);
   scheduler::BoundedQueue<Load> to_work(limits.depth), to_write(limits.depth);
   // In one piece: who waits here holds nothing. It lasts as long as the stream.
   const auto first_permit = limits.memory.reserve(limits.fixed_bytes + limits.batch_bytes);
   if (!first_permit) return tl::unexpected(first_permit.error());
-  free_batches.push(Paid{});
+  free_batches.push(ReservedBatch{});
 
   const auto read_all = [&] {
     for (unsigned made = 1;;) {
-      std::optional<Paid> paid = free_batches.try_pop();
-      if (!paid && made < limits.depth) {
+      std::optional<ReservedBatch> reserved = free_batches.try_pop();
+      if (!reserved && made < limits.depth) {
         if (auto permit = limits.memory.try_reserve(limits.batch_bytes)) {
-          paid = Paid{std::move(*permit), Batch{}};
+          reserved = ReservedBatch{std::move(*permit), Batch{}};
           ++made;
         }
       }
-      if (!paid) paid = free_batches.pop();
-      if (!paid) break;
-      Load load{std::move(*paid), {}, true};
+      if (!reserved) reserved = free_batches.pop();
+      if (!reserved) break;
+      Load load{std::move(*reserved), {}, true};
       // What the batch held before is no data of this stream any more.
       load.holds_data = !limits.stop.stop_requested();
       Result<bool> more =
-          load.holds_data ? guarded([&] { return read(load.paid.batch); }) : Result<bool>(fail("cancelled"));
+          load.holds_data ? guarded([&] { return read(load.reserved.batch); }) : Result<bool>(fail("cancelled"));
       if (more && !*more) break;
       if (!more) load.error = std::move(more.error());
       const bool last = load.error.has_value();
@@ -121,7 +121,7 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       std::optional<UnderWay> next;
       if (load && load->holds_data) {
         if (limits.stop.stop_requested()) load->error = Error{"cancelled", {}, {}};
-        auto begun = begin(load->paid.batch);
+        auto begun = begin(load->reserved.batch);
         if (begun) {
           next.emplace(std::move(*load), std::move(*begun));
         } else {
@@ -172,10 +172,10 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
   Result<void> outcome = guarded([&]() -> Result<void> {
     while (auto load = to_write.pop()) {
       if (load->holds_data) {
-        if (auto written = write(load->paid.batch); !written) return written;
+        if (auto written = write(load->reserved.batch); !written) return written;
       }
       if (load->error) return tl::unexpected(std::move(*load->error));
-      free_batches.push(std::move(load->paid));
+      free_batches.push(std::move(load->reserved));
     }
     return {};
   });

@@ -13,10 +13,10 @@ namespace {
 
 using format::PtzBlock;
 using format::PtzHeader;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-constexpr std::size_t kBlocksPerThread = 4;
-constexpr std::uint64_t kTableShare = 16;  // of the budget
+constexpr size_t kBlocksPerThread = 4;
+constexpr uint64_t kTableShare = 16;  // of the budget
 
 // A block on its way through the machine.
 struct Job {
@@ -27,8 +27,8 @@ struct Job {
 
 // What a block is stored as, once `stored` is its coded form.
 void finish_encoding(Job& job) {
-  job.block = {static_cast<std::uint32_t>(job.raw.size()), static_cast<std::uint32_t>(job.stored.size()),
-               job.stored.empty(), format::ptz_checksum(job.raw)};
+  job.block = {static_cast<uint32_t>(job.raw.size()), static_cast<uint32_t>(job.stored.size()), job.stored.empty(),
+               format::ptz_checksum(job.raw)};
   if (job.block.is_raw) job.block.stored_bytes = job.block.raw_bytes;
 }
 
@@ -51,39 +51,39 @@ void decode(Job& job, const PtzHeader& header) {
 // Blocks on their way through the pipeline together.
 struct Batch {
   std::vector<Job> jobs;  // of the first `count` of them there is a block
-  std::size_t count = 0;
-  std::uint64_t read_bytes = 0;  // of a container, with this batch
+  size_t count = 0;
+  uint64_t read_bytes = 0;  // of a container, with this batch
   std::span<Job> filled() { return std::span(jobs).first(count); }
 };
 
 struct PtzPlan {
-  std::size_t block_count = 0;  // of a batch
+  size_t block_count = 0;  // of a batch
   PipelineLimits limits;
-  std::uint64_t table_bytes = 0;
+  uint64_t table_bytes = 0;
 };
 
 // As many blocks at a time as keep the machine busy, or as the budget holds: each takes its two forms in every batch,
 // and `coding_bytes` while a thread works on it. With a block in each batch their number shrinks.
 Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const PtzOptions& options,
-                     scheduler::Ledger& memory, std::uint64_t coding_bytes) {
-  const std::uint64_t block_bytes = std::uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
-  const std::uint64_t threads = executor.thread_count(), depth = std::min(options.limits.prefetch, kMostPrefetch) + 1;
-  std::uint64_t count = kBlocksPerThread * threads;
+                     scheduler::Ledger& memory, uint64_t coding_bytes) {
+  const uint64_t block_bytes = uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
+  const uint64_t threads = executor.thread_count(), depth = std::min(options.limits.prefetch, kMostPrefetch) + 1;
+  uint64_t count = kBlocksPerThread * threads;
   if (options.kernels != nullptr) {
     coding_bytes = 0;  // on the device, which has a budget of its own
-    count = std::max<std::uint64_t>(count, options.kernels->batch_blocks(header.codec, block_bytes));
+    count = std::max<uint64_t>(count, options.kernels->batch_blocks(header.codec, block_bytes));
   }
   PtzPlan plan{
       .block_count = 0, .limits = {memory, 0, 0, options.limits.stop, 0}, .table_bytes = scheduler::Ledger::kUnlimited};
-  std::uint64_t table_bytes = 0;
+  uint64_t table_bytes = 0;
   if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
     plan.table_bytes = table_bytes = memory.budget_bytes() / kTableShare;
-    const std::uint64_t rest = memory.budget_bytes() - table_bytes;
-    const std::uint64_t all_work = threads * coding_bytes;
-    const std::uint64_t fitting = rest > all_work + threads * depth * each_bytes
-                                      ? (rest - all_work) / (depth * each_bytes)
-                                      : rest / (coding_bytes + depth * each_bytes);
-    count = std::clamp<std::uint64_t>(fitting, 1, count);
+    const uint64_t rest = memory.budget_bytes() - table_bytes;
+    const uint64_t all_work = threads * coding_bytes;
+    const uint64_t fitting = rest > all_work + threads * depth * each_bytes
+                                 ? (rest - all_work) / (depth * each_bytes)
+                                 : rest / (coding_bytes + depth * each_bytes);
+    count = std::clamp<uint64_t>(fitting, 1, count);
   }
   plan.block_count = count;
   plan.limits.batch_bytes = count * each_bytes;
@@ -103,9 +103,9 @@ Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
     std::vector<BlockToEncode> blocks;
     for (const Job& job : jobs) blocks.push_back({job.raw});
     if (auto done = options.kernels->encode(header.codec, blocks, options.search); !done) return done;
-    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].stored = std::move(blocks[i].coded);
+    for (size_t i = 0; i < jobs.size(); ++i) jobs[i].stored = std::move(blocks[i].coded);
   }
-  executor.for_each(jobs.size(), [&](std::size_t i, unsigned) {
+  executor.for_each(jobs.size(), [&](size_t i, unsigned) {
     if (options.kernels == nullptr) jobs[i].stored = encode_block(header.codec, jobs[i].raw, options.search);
     finish_encoding(jobs[i]);
   });
@@ -114,12 +114,12 @@ Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
 
 Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
   if (kernels == nullptr) {
-    executor.for_each(jobs.size(), [&](std::size_t i, unsigned) { decode(jobs[i], header); });
+    executor.for_each(jobs.size(), [&](size_t i, unsigned) { decode(jobs[i], header); });
     return {};
   }
   std::vector<BlockToDecode> blocks;
-  std::vector<std::size_t> owners;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
+  std::vector<size_t> owners;
+  for (size_t i = 0; i < jobs.size(); ++i) {
     begin_decoding(jobs[i]);
     if (jobs[i].block.is_raw) continue;
     blocks.push_back({jobs[i].stored, jobs[i].raw});
@@ -127,8 +127,8 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
   }
   if (auto done = kernels->decode(header.codec, blocks); !done) return done;
   std::vector<char> good(jobs.size(), 1);
-  for (std::size_t i = 0; i < blocks.size(); ++i) good[owners[i]] = blocks[i].good;
-  executor.for_each(jobs.size(), [&](std::size_t i, unsigned) { finish_decoding(jobs[i], good[i] != 0); });
+  for (size_t i = 0; i < blocks.size(); ++i) good[owners[i]] = blocks[i].good;
+  executor.for_each(jobs.size(), [&](size_t i, unsigned) { finish_decoding(jobs[i], good[i] != 0); });
   return {};
 }
 
@@ -136,7 +136,7 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
 
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
                                   const PtzHeader& header, const PtzOptions& options) {
-  const std::size_t block_bytes = std::size_t{1} << header.block_bits;
+  const size_t block_bytes = size_t{1} << header.block_bits;
   scheduler::Ledger unlimited("memory");
   scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
   const auto planned = plan(header, executor, options, memory, encoding_bytes(header.codec, block_bytes));
@@ -181,7 +181,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
-  const std::size_t block_bytes = std::size_t{1} << header->block_bits;
+  const size_t block_bytes = size_t{1} << header->block_bits;
   scheduler::Ledger unlimited("memory");
   scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
   const auto planned = plan(*header, executor, options, memory, decoding_bytes(header->codec, block_bytes));
@@ -223,7 +223,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   return totals;
 }
 
-Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, std::size_t index) {
+Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, size_t index) {
   auto stored = archive.stored(index);
   if (!stored) return stored;
   Job job;

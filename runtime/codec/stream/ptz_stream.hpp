@@ -27,6 +27,6 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
                                     const PtzOptions& options = {});
 
 // One block of a container, whatever became of the others.
-Result<std::vector<std::uint8_t>> read_ptz_block(const format::PtzArchive& archive, std::size_t index);
+Result<std::vector<uint8_t>> read_ptz_block(const format::PtzArchive& archive, size_t index);
 
 }  // namespace ptxkit::codec

@@ -18,13 +18,13 @@
 namespace ptxkit::codec {
 
 // Called between batches, from the thread that called, with raw and stored bytes so far.
-using Progress = std::function<void(std::uint64_t raw_bytes, std::uint64_t stored_bytes)>;
+using Progress = std::function<void(uint64_t raw_bytes, uint64_t stored_bytes)>;
 
 struct StreamTotals {
-  std::uint64_t raw_bytes = 0;
-  std::uint64_t stored_bytes = 0;  // of the LZ4 stream, headers included
-  std::uint64_t frame_count = 0;
-  std::uint64_t block_count = 0;
+  uint64_t raw_bytes = 0;
+  uint64_t stored_bytes = 0;  // of the LZ4 stream, headers included
+  uint64_t frame_count = 0;
+  uint64_t block_count = 0;
   Encoder encoder = Encoder::fast;  // of compression
   std::string by;                   // Backend::description() of who did it
 };

@@ -16,7 +16,7 @@ namespace ptxkit::scheduler {
 template <class T>
 class BoundedQueue {
  public:
-  explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
+  explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
   // False, and the value is gone, when nobody will take it any more.
   bool push(T value) {
@@ -71,7 +71,7 @@ class BoundedQueue {
     return value;
   }
 
-  const std::size_t capacity_;
+  const size_t capacity_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<T> values_;

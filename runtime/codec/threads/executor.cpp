@@ -39,7 +39,7 @@ Executor::Executor(unsigned thread_count, Placement placement)
   threads_.reserve(wanted_count_ - 1);
   // Of an address space that is limited, stacks take half at most.
   const auto left = address_space_left();
-  const std::uint64_t most = left && stack_bytes() != 0 ? *left / 2 / stack_bytes() : wanted_count_;
+  const uint64_t most = left && stack_bytes() != 0 ? *left / 2 / stack_bytes() : wanted_count_;
   for (; thread_count_ < wanted_count_ && threads_.size() < most; ++thread_count_) {
     auto thread = try_thread([this, worker = thread_count_] { work(worker); });
     if (!thread) break;
@@ -56,7 +56,7 @@ Executor::~Executor() {
   for (auto& thread : threads_) thread.join();
 }
 
-void Executor::for_each(std::size_t count, const std::function<void(std::size_t, unsigned)>& body) {
+void Executor::for_each(size_t count, const std::function<void(size_t, unsigned)>& body) {
   std::lock_guard turn(turn_);
   if (count <= 1 || threads_.empty()) {
     body_ = &body;
@@ -66,7 +66,7 @@ void Executor::for_each(std::size_t count, const std::function<void(std::size_t,
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     return;
   }
-  const std::size_t helpers = std::min(count - 1, threads_.size());
+  const size_t helpers = std::min(count - 1, threads_.size());
   {
     std::lock_guard lock(mutex_);
     body_ = &body;
@@ -77,7 +77,7 @@ void Executor::for_each(std::size_t count, const std::function<void(std::size_t,
   if (helpers == threads_.size()) {
     start_.notify_all();
   } else {
-    for (std::size_t helper = 0; helper < helpers; ++helper) start_.notify_one();
+    for (size_t helper = 0; helper < helpers; ++helper) start_.notify_one();
   }
   drain(0);
   std::unique_lock lock(mutex_);
@@ -89,7 +89,7 @@ void Executor::for_each(std::size_t count, const std::function<void(std::size_t,
 
 void Executor::drain(unsigned worker) try {
   for (;;) {
-    const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+    const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
     if (index >= count_) return;
     (*body_)(index, worker);
     if (placement_.throttle != nullptr && ++progress_[worker].done_count % scheduler::kThrottleInterval == 0) {
@@ -99,7 +99,7 @@ void Executor::drain(unsigned worker) try {
 } catch (...) {
   std::lock_guard lock(mutex_);
   if (!thrown_) thrown_ = std::current_exception();
-  next_.store(std::numeric_limits<std::size_t>::max() / 2, std::memory_order_relaxed);  // nothing is left to begin
+  next_.store(std::numeric_limits<size_t>::max() / 2, std::memory_order_relaxed);  // nothing is left to begin
 }
 
 void Executor::work(unsigned worker) {

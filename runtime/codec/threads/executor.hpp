@@ -45,7 +45,7 @@ class Executor {
   // body(index, worker) for each index in [0, count), worker in [0, thread_count()), in no order; returns when all are
   // done. Two callers take turns. `body` must not call for_each of the same executor. What it throws, as when memory
   // has run out, for_each throws once no thread works any more; indices that were not begun by then are left out.
-  void for_each(std::size_t count, const std::function<void(std::size_t index, unsigned worker)>& body);
+  void for_each(size_t count, const std::function<void(size_t index, unsigned worker)>& body);
 
  private:
   void work(unsigned worker);
@@ -63,12 +63,12 @@ class Executor {
   std::mutex turn_;  // held by the caller whose loop runs
   std::mutex mutex_;
   std::condition_variable start_, done_;
-  std::size_t wanted_ = 0;  // threads that should take part in the loop and have not begun
-  unsigned busy_ = 0;       // that have begun and not ended
+  size_t wanted_ = 0;  // threads that should take part in the loop and have not begun
+  unsigned busy_ = 0;  // that have begun and not ended
   bool stopping_ = false;
-  const std::function<void(std::size_t, unsigned)>* body_ = nullptr;
-  std::size_t count_ = 0;
-  std::atomic<std::size_t> next_{0};
+  const std::function<void(size_t, unsigned)>* body_ = nullptr;
+  size_t count_ = 0;
+  std::atomic<size_t> next_{0};
   std::exception_ptr thrown_;  // the first of a loop
 };
 

@@ -10,23 +10,23 @@ Reservation::~Reservation() {
   if (ledger_ != nullptr) ledger_->give_back(size_bytes_);
 }
 
-std::uint64_t Ledger::reserved_bytes() const {
+uint64_t Ledger::reserved_bytes() const {
   std::lock_guard lock(mutex_);
   return reserved_bytes_;
 }
 
-std::uint64_t Ledger::peak_bytes() const {
+uint64_t Ledger::peak_bytes() const {
   std::lock_guard lock(mutex_);
   return peak_bytes_;
 }
 
-Result<Reservation> Ledger::reserve(std::uint64_t size_bytes) {
+Result<Reservation> Ledger::reserve(uint64_t size_bytes) {
   if (size_bytes > budget_bytes_) {
     return fail(fmt::format("{} bytes of {} are needed, the budget is {}", size_bytes, what_, budget_bytes_), {},
                 "raise the budget, or use smaller blocks");
   }
   std::unique_lock lock(mutex_);
-  const std::uint64_t ticket = next_ticket_++;
+  const uint64_t ticket = next_ticket_++;
   changed_.wait(lock, [&] { return cancelled_ || (served_ticket_ == ticket && fits(size_bytes)); });
   if (cancelled_) return fail(fmt::format("cancelled while waiting for {}", what_));
   ++served_ticket_;
@@ -36,7 +36,7 @@ Result<Reservation> Ledger::reserve(std::uint64_t size_bytes) {
   return reservation;
 }
 
-std::optional<Reservation> Ledger::try_reserve(std::uint64_t size_bytes) {
+std::optional<Reservation> Ledger::try_reserve(uint64_t size_bytes) {
   std::lock_guard lock(mutex_);
   if (cancelled_ || served_ticket_ != next_ticket_ || !fits(size_bytes)) return std::nullopt;
   return take(size_bytes);
@@ -50,7 +50,7 @@ void Ledger::cancel() {
   changed_.notify_all();
 }
 
-void Ledger::give_back(std::uint64_t size_bytes) {
+void Ledger::give_back(uint64_t size_bytes) {
   {
     std::lock_guard lock(mutex_);
     reserved_bytes_ -= size_bytes;
@@ -58,15 +58,15 @@ void Ledger::give_back(std::uint64_t size_bytes) {
   changed_.notify_all();
 }
 
-Reservation Ledger::take(std::uint64_t size_bytes) {
+Reservation Ledger::take(uint64_t size_bytes) {
   reserved_bytes_ += size_bytes;
   peak_bytes_ = std::max(peak_bytes_, reserved_bytes_);
   return Reservation(this, size_bytes);
 }
 
-unsigned max_in_flight(std::uint64_t budget_bytes, std::uint64_t block_bytes, unsigned depth) {
+unsigned max_in_flight(uint64_t budget_bytes, uint64_t block_bytes, unsigned depth) {
   if (block_bytes == 0) return depth;
-  return static_cast<unsigned>(std::min<std::uint64_t>(depth, budget_bytes / block_bytes));
+  return static_cast<unsigned>(std::min<uint64_t>(depth, budget_bytes / block_bytes));
 }
 
 }  // namespace ptxkit::scheduler

@@ -41,7 +41,7 @@ class Throttle {
     }
   }
   // How often somebody stepped aside.
-  std::uint64_t pause_count() const { return pause_count_.load(std::memory_order_relaxed); }
+  uint64_t pause_count() const { return pause_count_.load(std::memory_order_relaxed); }
 
  private:
   void pause() {
@@ -51,7 +51,7 @@ class Throttle {
   }
 
   std::atomic<unsigned> hold_count_{0};
-  std::atomic<std::uint64_t> pause_count_{0};
+  std::atomic<uint64_t> pause_count_{0};
 };
 
 }  // namespace ptxkit::scheduler

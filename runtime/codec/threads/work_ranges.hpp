@@ -13,20 +13,20 @@
 namespace ptxkit::scheduler {
 
 struct Range {
-  std::size_t begin = 0, end = 0;
-  std::size_t size() const { return end - begin; }
+  size_t begin = 0, end = 0;
+  size_t size() const { return end - begin; }
 };
 // The items that a device gets in one submission.
 using GpuBatch = Range;
 
 class WorkRanges {
  public:
-  explicit WorkRanges(std::size_t count) {
+  explicit WorkRanges(size_t count) {
     if (count != 0) pending_.push_back({0, count});
   }
 
   // Up to `most` items. Nothing: all are done, or the work was abandoned. Waits while the device may give items back.
-  std::optional<Range> take_for_cpu(std::size_t most) {
+  std::optional<Range> take_for_cpu(size_t most) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !pending_.empty() || device_done_; });
     if (pending_.empty()) return std::nullopt;
@@ -39,11 +39,11 @@ class WorkRanges {
 
   // Half of what is left, so that both sides end at about the same time, but at least `least` items if there are so
   // many. Nothing when nothing is left; never waits.
-  std::optional<GpuBatch> take_for_device(std::size_t least) {
+  std::optional<GpuBatch> take_for_device(size_t least) {
     std::lock_guard lock(mutex_);
     if (pending_.empty()) return std::nullopt;
     Range& from = pending_.back();
-    const std::size_t size = std::min(from.size(), std::max(least, from.size() / 2));
+    const size_t size = std::min(from.size(), std::max(least, from.size() / 2));
     const GpuBatch taken{from.end - size, from.end};
     from.end = taken.begin;
     if (from.size() == 0) pending_.pop_back();

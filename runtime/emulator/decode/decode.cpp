@@ -169,7 +169,7 @@ bool Decoder::read_row() {
     refuse("it fits no form of the ISA table");
     return false;
   }
-  leave(Purpose::policy);  // a hint, wherever it stands
+  ignore_operand(Purpose::policy);  // a hint, wherever it stands
   if (!row_->may_be_unemulated) return true;
   std::string roles;
   for (const ptx::MatchedOperand& each : operands_) roles += each.spec.letter;
@@ -202,7 +202,7 @@ bool Decoder::decode_family(Code& code) {
     case Family::fence:
       return fence(code);
     case Family::hint:
-      leave_all();
+      ignore_all_operands();
       code.run = do_nothing;
       code.undefined = Undefined::handler;
       return true;
@@ -220,7 +220,7 @@ bool Decoder::decode_family(Code& code) {
     case Family::policy:
       // Opaque, and a hint: what uses it does not look at it.
       code.dst = destination(Purpose::result);
-      leave_all();
+      ignore_all_operands();
       code.a = constant(uint64_t{1} << 63, 8);
       return select_logic(code, Op::mov, Type::b64, {});
     case Family::stack:

@@ -73,8 +73,8 @@ class Decoder {
   bool has(ptx::Purpose purpose) const;
   const ptx::MatchedOperand* take(ptx::Purpose purpose);
   std::vector<const ptx::MatchedOperand*> take_all(ptx::Purpose purpose);
-  void leave(ptx::Purpose purpose);  // nothing depends on it here
-  void leave_all();
+  void ignore_operand(ptx::Purpose purpose);  // nothing depends on it here
+  void ignore_all_operands();
   void refuse_what_is_left();
   uint64_t number(ptx::Purpose purpose);
   Ref source(ptx::Purpose purpose);

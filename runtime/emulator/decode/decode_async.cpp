@@ -48,7 +48,7 @@ bool Decoder::asynchronous_copy(Code& code) {
   if (w.has(Mod::prefetch)) {
     form.action = AsyncAction::commit;  // a hint: nothing moves
     code.run = [](Warp&, const Code&, uint32_t) {};
-    leave_all();
+    ignore_all_operands();
   } else if (w.has(Mod::commit_group)) {
     form.action = AsyncAction::commit;
     form.is_bulk = w.has(Mod::bulk);
@@ -117,7 +117,7 @@ bool Decoder::tensor_map(Code& code) {
     code.scope = w.has(Mod::cta) ? Scope::cta : w.has(Mod::cluster) ? Scope::cluster : Scope::gpu;
     form.to = address_operand(Purpose::to);
     form.from = address_operand(Purpose::from);
-    leave(Purpose::immediate);  // the size of a map
+    ignore_operand(Purpose::immediate);  // the size of a map
     image_.asyncs.push_back(form);
     return true;
   }
@@ -241,7 +241,7 @@ bool Decoder::mbarrier(Code& code) {
     if (!address(code, Purpose::address)) return false;
     form.has_count = has(Purpose::source);
     if (form.has_count) code.b = source(Purpose::source);
-    leave(Purpose::limit);
+    ignore_operand(Purpose::limit);
   }
   select_mbarrier(code, form.action);
   if (form.action == MbarrierAction::try_wait) code.kind = Kind::mbarrier_wait;

@@ -66,7 +66,7 @@ bool Decoder::control(Code& code) {
       return true;
     case Op::nanosleep:
       code.kind = Kind::yield;
-      leave(Purpose::source);
+      ignore_operand(Purpose::source);
       return true;
     default:
       return false;
@@ -232,7 +232,7 @@ bool Decoder::memory(Code& code) {
   if (!address(code, Purpose::address)) return false;
   if (words().has(Mod::bulk)) {
     code.b = source(Purpose::size);
-    leave(Purpose::immediate);  // what is stored: 0
+    ignore_operand(Purpose::immediate);  // what is stored: 0
     select_bulk_store(code);
     return true;
   }
@@ -310,7 +310,7 @@ bool Decoder::atomic(Code& code) {
 // Accesses happen in order here, so that a fence has nothing to do but for the check for races.
 bool Decoder::fence(Code& code) {
   const Words w = words();
-  leave_all();  // what is ordered is ordered everywhere
+  ignore_all_operands();  // what is ordered is ordered everywhere
   code.run = code.checked = [](Warp&, const Code&, uint32_t) {};
   code.undefined = Undefined::handler;
   if (w.has(Mod::proxy)) return true;  // orders a thread's own accesses

@@ -69,12 +69,12 @@ std::vector<const MatchedOperand*> Decoder::take_all(Purpose purpose) {
   return all;
 }
 
-void Decoder::leave(Purpose purpose) {
+void Decoder::ignore_operand(Purpose purpose) {
   for (size_t i = 0; i < operands_.size(); ++i)
     if (operands_[i].spec.purpose == purpose) taken_ |= uint64_t{1} << i;
 }
 
-void Decoder::leave_all() { taken_ = ~uint64_t{0}; }
+void Decoder::ignore_all_operands() { taken_ = ~uint64_t{0}; }
 
 void Decoder::refuse_what_is_left() {
   for (size_t i = 0; i < operands_.size(); ++i)

@@ -47,8 +47,8 @@ void Decoder::tensor_product(TensorForm& form) {
   form.keeps_d_flip = flipped ? kFull : 0;
   if (has(Purpose::scale_d)) form.scale = static_cast<uint8_t>(number(Purpose::scale_d));
   // ptxas 13 takes one operand more of .kind::i8 than the ISA knows; whatever it is, the machine code stays the same.
-  leave(Purpose::predicate);
-  leave(Purpose::immediate);
+  ignore_operand(Purpose::predicate);
+  ignore_operand(Purpose::immediate);
 }
 
 bool Decoder::tensor_memory(Code& code) {

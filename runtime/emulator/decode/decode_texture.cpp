@@ -134,7 +134,7 @@ bool Decoder::texture(Code& code) {
   }
   // There is one level, which every level of detail and gradient ends at, and no texture whose depths are compared.
   if (form.integer_coordinates && has(Purpose::level)) form.level = source(Purpose::level);
-  for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y, Purpose::depth}) leave(each);
+  for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y, Purpose::depth}) ignore_operand(each);
   if (has(Purpose::offsets)) {
     const ptx::MatchedOperand* offsets = take(Purpose::offsets);
     form.offsets = list_of(*offsets, 0, std::min(element_count(offsets->operand), geometry->axes));

@@ -76,7 +76,7 @@ TEST_F(FakeGpu, MemoryMovesThroughStreamsAndEvents) {
   DeviceMemory memory = DeviceMemory::allocate(here, 100).value();
   const DeviceMemory moved = std::move(memory);
   const PinnedMemory host = PinnedMemory::allocate(here, 100).value();
-  std::fill(host.bytes().begin(), host.bytes().end(), std::uint8_t{7});
+  std::fill(host.bytes().begin(), host.bytes().end(), uint8_t{7});
   ASSERT_TRUE(begin.record(stream));
   ASSERT_TRUE(moved.fill(1, stream));
   ASSERT_TRUE(moved.fill(3, stream, 10, 5));
@@ -84,11 +84,11 @@ TEST_F(FakeGpu, MemoryMovesThroughStreamsAndEvents) {
   ASSERT_TRUE(moved.download(host.bytes(), stream));
   ASSERT_TRUE(end.record(stream));
   ASSERT_TRUE(end.wait());
-  for (const std::size_t i : {std::size_t{9}, std::size_t{15}, std::size_t{49}}) EXPECT_EQ(host.bytes()[i], 1) << i;
-  for (const std::size_t i : {std::size_t{10}, std::size_t{14}}) EXPECT_EQ(host.bytes()[i], 3) << i;
+  for (const size_t i : {size_t{9}, size_t{15}, size_t{49}}) EXPECT_EQ(host.bytes()[i], 1) << i;
+  for (const size_t i : {size_t{10}, size_t{14}}) EXPECT_EQ(host.bytes()[i], 3) << i;
   EXPECT_EQ(host.bytes()[50], 7);
   EXPECT_NEAR(end.seconds_since(begin).value(), 0.0025, 1e-9);
-  EXPECT_EQ(moved.as<std::uint32_t>().address + 8, (moved.as<std::uint32_t>() + 2).address);
+  EXPECT_EQ(moved.as<uint32_t>().address + 8, (moved.as<uint32_t>() + 2).address);
 }
 
 TEST_F(FakeGpu, FailuresNameTheCallAndTheDevice) {
@@ -174,9 +174,9 @@ TEST_F(FakeGpu, LaunchesAreCheckedAgainstTheContract) {
       64,
       {{"out", ParameterType::pointer, 16}, {"count", ParameterType::u32, 0}, {"size", ParameterType::u64, 0}}};
   const Kernel kernel = Kernel::load_unverified(here, "probe", contract).value();
-  const LaunchArgument out = LaunchArgument::of(DevicePointer<float>{0x1000}),
-                       count = LaunchArgument::of(std::uint32_t{3}), size = LaunchArgument::of(std::uint64_t{3});
-  const auto why = [&](std::uint32_t grid, std::uint32_t block, std::vector<LaunchArgument> arguments) {
+  const LaunchArgument out = LaunchArgument::of(DevicePointer<float>{0x1000}), count = LaunchArgument::of(uint32_t{3}),
+                       size = LaunchArgument::of(uint64_t{3});
+  const auto why = [&](uint32_t grid, uint32_t block, std::vector<LaunchArgument> arguments) {
     auto launched = kernel.launch(stream, grid, block, arguments);
     return launched ? "" : launched.error().message();
   };

@@ -10,7 +10,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "runtime/launch/generated_bytes.hpp"
 #include "runtime/launch/generated_scalars.hpp"
-#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/sized_launch.hpp"
 
 namespace ptxkit {
 namespace {
@@ -96,7 +96,7 @@ TEST(GeneratedLaunch, AParameterThatNoAddressIsMadeOfIsANumber) {
 }
 
 // Word 20,000 of a buffer that is made up with 64 KiB.
-TEST(RoomyLaunch, ABufferGrowsUntilTheKernelStaysInside) {
+TEST(SizedLaunch, ABufferGrowsUntilTheKernelStaysInside) {
   const auto parsed = kernel_of(".param .u64 p", "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1+80000];\n");
   const ptx::Function& kernel = parsed.module.functions.back();
   const auto size_up_to = [&](uint64_t most_bytes, const flow::LaunchFacts* facts) {

@@ -12,7 +12,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/address_parts.hpp"
-#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/sized_launch.hpp"
 
 namespace ptxkit {
 namespace {

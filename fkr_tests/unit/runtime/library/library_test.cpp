@@ -26,7 +26,7 @@ namespace {
 
 using codec::CompressItem;
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 class Library : public testing::FakeGpu {
  protected:
@@ -74,7 +74,7 @@ TEST_F(Library, ABatchHasAStatusForEachItem) {
   EXPECT_EQ(needed.scratch_bytes, 0u);
   ByteVector rooms[3];
   std::vector<CompressItem> items(3);
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     rooms[i].resize(needed.compressed_bytes_bound);
     items[i].raw = pages[i];
     items[i].output = rooms[i];
@@ -88,7 +88,7 @@ TEST_F(Library, ABatchHasAStatusForEachItem) {
   ByteVector out[2] = {ByteVector(4096), ByteVector(99)};
   back[0].block = codec::Bytes(rooms[2]).first(items[2].compressed_bytes);
   back[1].block = bad;
-  for (std::size_t i = 0; i < 2; ++i) back[i].output = out[i];
+  for (size_t i = 0; i < 2; ++i) back[i].output = out[i];
   ASSERT_TRUE(lz4.decompress(back));
   EXPECT_TRUE(out[0] == pages[2]);
   EXPECT_EQ(back[1].status, codec::ItemStatus::offset_zero);
@@ -126,7 +126,7 @@ TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
     ASSERT_TRUE(done) << done.error().message();
     EXPECT_EQ(item.flag, codec::ChunkFlag::compressed);
   }
-  for (std::size_t i = 2; i < frames.size(); ++i) EXPECT_TRUE(frames[i] == frames[i - 2]);
+  for (size_t i = 2; i < frames.size(); ++i) EXPECT_TRUE(frames[i] == frames[i - 2]);
 }
 
 // Both ways and wherever the work is done: bytes so far that only grow, up to all there are.
@@ -135,16 +135,16 @@ TEST_F(Library, AStreamTellsHowFarItIs) {
   for (const Where where : {Where::cpu, Where::gpu}) {
     auto lz4 = Lz4::open(settings(where)).value();
     scheduler::Ledger memory("memory", 4u << 20);
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
+    std::vector<std::pair<uint64_t, uint64_t>> seen;
     const std::thread::id here = std::this_thread::get_id();
     const StreamOptions options{.limits = {.memory = &memory},
-                                .progress = [&](std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+                                .progress = [&](uint64_t raw_bytes, uint64_t stored_bytes) {
                                   EXPECT_EQ(std::this_thread::get_id(), here);
                                   seen.emplace_back(raw_bytes, stored_bytes);
                                 }};
     const auto check = [&](const codec::StreamTotals& totals) {
       EXPECT_GE(seen.size(), 3u);
-      for (std::size_t i = 1; i < seen.size(); ++i) {
+      for (size_t i = 1; i < seen.size(); ++i) {
         EXPECT_GE(seen[i].first, seen[i - 1].first);
         EXPECT_GE(seen[i].second, seen[i - 1].second);
       }
@@ -172,11 +172,11 @@ TEST_F(Library, WhoIsToldHowFarAStreamIsCanEndIt) {
   const ByteVector raw = testing::mixed_content(8'000'000);
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
-  const auto done = lz4.compress(source, sink, {.block_size_id = 4},
-                                 {.limits = {.memory = &memory, .stop = stop.get_token()},
-                                  .progress = [&](std::uint64_t raw_bytes, std::uint64_t) {
-                                    if (raw_bytes != 0) stop.request_stop();
-                                  }});
+  const auto done = lz4.compress(
+      source, sink, {.block_size_id = 4},
+      {.limits = {.memory = &memory, .stop = stop.get_token()}, .progress = [&](uint64_t raw_bytes, uint64_t) {
+         if (raw_bytes != 0) stop.request_stop();
+       }});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message(), "cancelled");
   EXPECT_EQ(memory.reserved_bytes(), 0u);
@@ -206,16 +206,16 @@ TEST_F(Library, TheCallersLoggerHearsWhatHappens) {
 }
 
 TEST_F(Library, TheCallersAllocatorIsAsked) {
-  std::atomic<std::size_t> asked{0};
+  std::atomic<size_t> asked{0};
   auto with = settings(Where::gpu);
-  with.allocate = [&](std::size_t size_bytes) {
+  with.allocate = [&](size_t size_bytes) {
     asked += size_bytes;
-    return std::shared_ptr<std::uint8_t>(static_cast<std::uint8_t*>(std::malloc(size_bytes)), std::free);
+    return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(std::malloc(size_bytes)), std::free);
   };
   auto lz4 = Lz4::open(with).value();
   frame_of(lz4, testing::mixed_content(300'000));
   EXPECT_GT(asked, 600'000u);
-  with.allocate = [](std::size_t) { return nullptr; };
+  with.allocate = [](size_t) { return nullptr; };
   auto without = Lz4::open(with).value();
   const ByteVector raw(10);
   format::MemorySource source(raw, "raw");
@@ -251,7 +251,7 @@ TEST_F(Library, AHeaderThatCannotBeWrittenIsAnError) {
 TEST_F(Library, WhatTheCallersFunctionsThrowIsAnError) {
   const ByteVector raw = testing::mixed_content(3'000'000);
   struct ThrowingSource final : format::ByteSource {
-    Result<std::size_t> read(format::MutableBytes) override { throw std::runtime_error("read"); }
+    Result<size_t> read(format::MutableBytes) override { throw std::runtime_error("read"); }
     const std::string& name() const override { return name_; }
     std::string name_ = "source";
   } source;
@@ -262,7 +262,7 @@ TEST_F(Library, WhatTheCallersFunctionsThrowIsAnError) {
   const ByteVector frame = frame_of(plain, raw);
   for (const Where where : {Where::cpu, Where::gpu, Where::both}) {
     auto with_allocator = settings(where);
-    with_allocator.allocate = [](std::size_t) -> std::shared_ptr<std::uint8_t> { throw std::bad_alloc(); };
+    with_allocator.allocate = [](size_t) -> std::shared_ptr<uint8_t> { throw std::bad_alloc(); };
     auto lz4 = Lz4::open(std::move(with_allocator)).value();
     format::MemorySource raw_source(raw, "raw"), frame_source(frame, "frame");
     format::MemorySink sink;
@@ -286,7 +286,7 @@ TEST_F(Library, WhatTheCallersFunctionsThrowIsAnError) {
     EXPECT_THAT(told->compress(again, bad_sink).error().what, HasSubstr("stopped by an exception: write"));
     EXPECT_THAT(told->decompress(frame_again, bad_sink).error().what, HasSubstr("stopped by an exception: write"));
     StreamOptions with_progress;
-    with_progress.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("progress"); };
+    with_progress.progress = [](uint64_t, uint64_t) { throw std::runtime_error("progress"); };
     EXPECT_THAT(told->compress(once_more, kept, {}, with_progress).error().what,
                 HasSubstr("stopped by an exception: progress"));
   }
@@ -318,9 +318,9 @@ TEST_F(Library, NumbersWithoutASenseAreNoDivisionByZero) {
 // More than liblz4 can count; the bytes are not touched.
 TEST_F(Library, AnItemThatIsTooLargeSaysSo) {
   auto lz4 = Lz4::open(settings(Where::cpu)).value();
-  std::uint8_t byte = 0;
+  uint8_t byte = 0;
   codec::DecompressItem item;
-  item.block = codec::Bytes(&byte, std::size_t{3} << 30);
+  item.block = codec::Bytes(&byte, size_t{3} << 30);
   item.output = codec::MutableBytes(&byte, 1);
   ASSERT_TRUE(lz4.decompress({&item, 1}));
   EXPECT_EQ(item.status, codec::ItemStatus::item_too_large);
@@ -337,18 +337,18 @@ TEST_F(Library, ADeviceWithoutAnImageIsRefused) {
 
 // Callers are asked for what the kernels declare of each parameter, for whatever sizes.
 TEST(DeviceRequirements, AreWhatTheKernelsDeclare) {
-  for (const std::uint32_t item_bytes : {1u, 4095u, 4096u, 65536u}) {
+  for (const uint32_t item_bytes : {1u, 4095u, 4096u, 65536u}) {
     const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, 7);
-    const std::map<std::string, std::size_t> bytes_of = {{"src", needed.items_bytes},
-                                                         {"src_offsets", needed.offsets_bytes},
-                                                         {"src_sizes", needed.sizes_bytes},
-                                                         {"dst", needed.items_bytes},
-                                                         {"dst_offsets", needed.offsets_bytes},
-                                                         {"dst_sizes", needed.sizes_bytes},
-                                                         {"dst_capacities", needed.sizes_bytes},
-                                                         {"statuses", needed.sizes_bytes},
-                                                         {"flags", needed.flags_bytes}};
-    const std::size_t all = 7 * needed.stride_bytes;
+    const std::map<std::string, size_t> bytes_of = {{"src", needed.items_bytes},
+                                                    {"src_offsets", needed.offsets_bytes},
+                                                    {"src_sizes", needed.sizes_bytes},
+                                                    {"dst", needed.items_bytes},
+                                                    {"dst_offsets", needed.offsets_bytes},
+                                                    {"dst_sizes", needed.sizes_bytes},
+                                                    {"dst_capacities", needed.sizes_bytes},
+                                                    {"statuses", needed.sizes_bytes},
+                                                    {"flags", needed.flags_bytes}};
+    const size_t all = 7 * needed.stride_bytes;
     for (const auto kernel : {kernels::kLz4CompressPage, kernels::kLz4CompressChunk, kernels::kLz4Decompress}) {
       const auto cost = kernels::parse_kernel_cost(kernels::find_kernel_image(kernel, 9, 0)->ptx).value();
       for (const kernels::CostBuffer& buffer : cost.buffers) {
@@ -364,21 +364,21 @@ TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {
   const auto lz4 = DeviceLz4::open(0, FAKE_CUDA).value();
   const driver::ContextPointer here = context();
   const driver::Stream stream = driver::Stream::create(here).value();
-  constexpr std::uint32_t kItems = 5;
-  for (const std::uint32_t item_bytes : {4096u, 65536u}) {
+  constexpr uint32_t kItems = 5;
+  for (const uint32_t item_bytes : {4096u, 65536u}) {
     const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, kItems);
-    const auto memory = [&](std::size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
+    const auto memory = [&](size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
     const auto raw = memory(needed.items_bytes), packed = memory(needed.items_bytes),
                sizes = memory(needed.sizes_bytes), packed_sizes = memory(needed.sizes_bytes),
                flags = memory(needed.flags_bytes), offsets = memory(needed.offsets_bytes),
                output = memory(needed.items_bytes), output_sizes = memory(needed.sizes_bytes),
                statuses = memory(needed.sizes_bytes);
     const ByteVector bytes = testing::matchable_bytes(needed.items_bytes, 7);
-    std::vector<std::uint32_t> size_of(kItems, item_bytes);
-    std::vector<std::uint64_t> offset_of;
-    for (std::uint64_t i = 0; i < kItems; ++i) offset_of.push_back(i * needed.stride_bytes);
+    std::vector<uint32_t> size_of(kItems, item_bytes);
+    std::vector<uint64_t> offset_of;
+    for (uint64_t i = 0; i < kItems; ++i) offset_of.push_back(i * needed.stride_bytes);
     const auto view = [](const auto& values) {
-      return std::span(reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof values[0]);
+      return std::span(reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof values[0]);
     };
     ASSERT_TRUE(raw.upload(bytes, stream));
     ASSERT_TRUE(sizes.upload(view(size_of), stream));
@@ -389,7 +389,7 @@ TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {
                               .packed = packed.handle(),
                               .packed_sizes = packed_sizes.handle(),
                               .flags = flags.handle(),
-                              .stride_bytes = static_cast<std::uint32_t>(needed.stride_bytes),
+                              .stride_bytes = static_cast<uint32_t>(needed.stride_bytes),
                               .item_count = kItems,
                               .largest_bytes = item_bytes},
                              stream.handle()));
@@ -424,19 +424,19 @@ TEST_F(Library, PagesGoToTheKernelThatIsFasterForTheirNumberUnlessBytesMatter) {
     ByteVector room(4096);
     return kernels::lz4_compress_reference(page, room, variant).size_bytes;
   };
-  const std::uint32_t by_page = size_by(kernels::kPageVariant), by_chunk = size_by(kernels::kChunkVariant);
+  const uint32_t by_page = size_by(kernels::kPageVariant), by_chunk = size_by(kernels::kChunkVariant);
   ASSERT_NE(by_page, by_chunk);
   for (const auto& [count, is_reproducible, expected] :
        {std::tuple(1u, false, by_chunk), std::tuple(223u, false, by_chunk), std::tuple(224u, false, by_page),
         std::tuple(1u, true, by_page), std::tuple(223u, true, by_page)}) {
-    const auto memory = [&](std::size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
+    const auto memory = [&](size_t bytes) { return driver::DeviceMemory::allocate(here, bytes).value(); };
     const auto raw = memory(4096 * count), packed = memory(4096 * count), sizes = memory(4 * count),
                packed_sizes = memory(4 * count), flags = memory(count);
     ByteVector bytes;
-    for (std::uint32_t i = 0; i < count; ++i) bytes.insert(bytes.end(), page.begin(), page.end());
-    const std::vector<std::uint32_t> size_of(count, 4096);
+    for (uint32_t i = 0; i < count; ++i) bytes.insert(bytes.end(), page.begin(), page.end());
+    const std::vector<uint32_t> size_of(count, 4096);
     ASSERT_TRUE(raw.upload(bytes, stream));
-    ASSERT_TRUE(sizes.upload({reinterpret_cast<const std::uint8_t*>(size_of.data()), 4 * count}, stream));
+    ASSERT_TRUE(sizes.upload({reinterpret_cast<const uint8_t*>(size_of.data()), 4 * count}, stream));
     ASSERT_TRUE(lz4.compress({.raw = raw.handle(),
                               .raw_sizes = sizes.handle(),
                               .packed = packed.handle(),
@@ -447,10 +447,10 @@ TEST_F(Library, PagesGoToTheKernelThatIsFasterForTheirNumberUnlessBytesMatter) {
                               .largest_bytes = 4096,
                               .is_reproducible = is_reproducible},
                              stream.handle()));
-    std::vector<std::uint32_t> found(count);
-    ASSERT_TRUE(packed_sizes.download({reinterpret_cast<std::uint8_t*>(found.data()), 4 * count}, stream));
+    std::vector<uint32_t> found(count);
+    ASSERT_TRUE(packed_sizes.download({reinterpret_cast<uint8_t*>(found.data()), 4 * count}, stream));
     ASSERT_TRUE(stream.wait());
-    EXPECT_EQ(found, std::vector<std::uint32_t>(count, expected)) << count << " pages";
+    EXPECT_EQ(found, std::vector<uint32_t>(count, expected)) << count << " pages";
   }
 }
 

@@ -11,9 +11,9 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-ByteVector decode(Bytes block, std::size_t raw_bytes) {
+ByteVector decode(Bytes block, size_t raw_bytes) {
   ByteVector raw(raw_bytes);
   const int length =
       LZ4_decompress_safe(reinterpret_cast<const char*>(block.data()), reinterpret_cast<char*>(raw.data()),
@@ -24,19 +24,19 @@ ByteVector decode(Bytes block, std::size_t raw_bytes) {
 
 // Lengths of the sequences of a block: where the last match starts and how many literals follow it.
 struct Tail {
-  std::size_t last_match_start = 0, last_literals = 0;
+  size_t last_match_start = 0, last_literals = 0;
 };
 Tail tail_of(Bytes block) {
   Tail tail;
-  std::size_t at = 0, position = 0;
-  const auto length = [&](std::size_t nibble) {
+  size_t at = 0, position = 0;
+  const auto length = [&](size_t nibble) {
     if (nibble < 15) return nibble;
     while (block[at] == 255) nibble += block[at++];
     return nibble + block[at++];
   };
   for (;;) {
     const unsigned token = block[at++];
-    const std::size_t literals = length(token >> 4);
+    const size_t literals = length(token >> 4);
     at += literals;
     position += literals;
     tail.last_literals = literals;
@@ -49,28 +49,27 @@ Tail tail_of(Bytes block) {
 
 enum class Kind { text, noise, zeros };
 
-ByteVector make(Kind kind, std::size_t size, unsigned seed) {
+ByteVector make(Kind kind, size_t size, unsigned seed) {
   std::mt19937 random(seed);
   ByteVector bytes(size);
   for (auto& byte : bytes) {
-    byte =
-        kind == Kind::zeros ? 0 : static_cast<std::uint8_t>(kind == Kind::noise ? random() : "aabacbad"[random() % 8]);
+    byte = kind == Kind::zeros ? 0 : static_cast<uint8_t>(kind == Kind::noise ? random() : "aabacbad"[random() % 8]);
   }
   return bytes;
 }
 
 // Compresses chunk by chunk with the reference and stitches.
-std::optional<ByteVector> compress_stitched(const ByteVector& raw, std::span<const std::size_t> chunk_sizes) {
+std::optional<ByteVector> compress_stitched(const ByteVector& raw, std::span<const size_t> chunk_sizes) {
   std::vector<ByteVector> outputs;
   std::vector<ChunkEncoding> chunks;
-  std::size_t begin = 0;
-  for (const std::size_t size : chunk_sizes) {
+  size_t begin = 0;
+  for (const size_t size : chunk_sizes) {
     outputs.emplace_back(size);
     const auto item = kernels::lz4_compress_reference(
         Bytes(raw).subspan(begin, size), outputs.back(),
         size <= kernels::kMaxPageBytes ? kernels::kPageVariant : kernels::kChunkVariant);
-    chunks.push_back({static_cast<std::uint32_t>(size), static_cast<ChunkFlag>(item.flag),
-                      Bytes(outputs.back()).first(item.size_bytes)});
+    chunks.push_back(
+        {static_cast<uint32_t>(size), static_cast<ChunkFlag>(item.flag), Bytes(outputs.back()).first(item.size_bytes)});
     begin += size;
   }
   EXPECT_EQ(begin, raw.size());
@@ -82,7 +81,7 @@ std::optional<ByteVector> compress_stitched(const ByteVector& raw, std::span<con
 }
 
 TEST(Stitch, EveryMixOfThreeKindsRoundTrips) {
-  const std::size_t sizes[] = {65536, 65536, 65536, 300};
+  const size_t sizes[] = {65536, 65536, 65536, 300};
   for (int mix = 0; mix < 81; ++mix) {
     ByteVector raw;
     for (int i = 0, rest = mix; i < 4; ++i, rest /= 3) {
@@ -104,8 +103,8 @@ TEST(Stitch, EveryMixOfThreeKindsRoundTrips) {
 
 TEST(Stitch, ShortChunksOfEverySize) {
   // Chunks too short for any match, and lengths around the 15 and 255 steps of the length code.
-  for (std::size_t size = 1; size < 600; size += size < 40 ? 1 : 37) {
-    const std::size_t sizes[] = {size, 512, size};
+  for (size_t size = 1; size < 600; size += size < 40 ? 1 : 37) {
+    const size_t sizes[] = {size, 512, size};
     for (const Kind kind : {Kind::text, Kind::noise, Kind::zeros}) {
       ByteVector raw = make(kind, size, 1);
       const ByteVector middle = make(Kind::text, 512, 2), last = make(kind, size, 3);
@@ -132,7 +131,7 @@ TEST(Stitch, RefusesWhatDoesNotFit) {
 }
 
 TEST(EncodeZeros, EverySizeDecodesToZeros) {
-  for (std::uint32_t size :
+  for (uint32_t size :
        {0u, 1u, 12u, 13u, 14u, 24u, 25u, 26u, 100u, 279u, 280u, 281u, 4096u, 65536u, 1u << 20, 4u << 20}) {
     ByteVector output(size);
     const auto length = encode_zeros(size, output);

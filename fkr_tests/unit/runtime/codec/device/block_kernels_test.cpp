@@ -29,18 +29,17 @@ BlockKernels emulated() { return kernels_on(emulator()); }
 // A device whose queues may not take more than so much, and which wants so much in a launch.
 class SmallMachine final : public testing::RecordingMachine {
  public:
-  SmallMachine(std::vector<testing::RecordedLaunch>& launches, std::size_t queue_bytes,
-               std::size_t launch_bytes = 256u << 10)
+  SmallMachine(std::vector<testing::RecordedLaunch>& launches, size_t queue_bytes, size_t launch_bytes = 256u << 10)
       : RecordingMachine(emulator(), launches), queue_bytes_(queue_bytes), launch_bytes_(launch_bytes) {}
-  std::size_t queue_memory_bytes() const override { return queue_bytes_; }
-  std::size_t slice_bytes() const override { return launch_bytes_; }
+  size_t queue_memory_bytes() const override { return queue_bytes_; }
+  size_t slice_bytes() const override { return launch_bytes_; }
 
  private:
-  std::size_t queue_bytes_, launch_bytes_;
+  size_t queue_bytes_, launch_bytes_;
 };
 
-std::vector<std::uint32_t> grids_of(const std::vector<testing::RecordedLaunch>& launches, std::string_view kernel) {
-  std::vector<std::uint32_t> grids;
+std::vector<uint32_t> grids_of(const std::vector<testing::RecordedLaunch>& launches, std::string_view kernel) {
+  std::vector<uint32_t> grids;
   for (const testing::RecordedLaunch& launch : launches) {
     if (launch.kernel == kernel) grids.push_back(launch.grid_blocks);
   }
@@ -52,49 +51,49 @@ class TwoQueues final : public Machine {
  public:
   struct Log {
     std::vector<std::string> calls;
-    std::size_t failing_call = 0;  // from 1
+    size_t failing_call = 0;  // from 1
   };
-  static constexpr std::size_t kLaunchBytes = 1400;
+  static constexpr size_t kLaunchBytes = 1400;
 
   explicit TwoQueues(Log& log) : log_(log) {}
 
   std::string_view name() const override { return "two queues"; }
   std::string description() const override { return "two queues"; }
   unsigned queue_count() const override { return 2; }
-  std::size_t slice_bytes() const override { return kLaunchBytes; }
-  std::size_t queue_memory_bytes() const override { return queues_[0]->queue_memory_bytes(); }
+  size_t slice_bytes() const override { return kLaunchBytes; }
+  size_t queue_memory_bytes() const override { return queues_[0]->queue_memory_bytes(); }
   Result<const kernels::KernelImage*> image(std::string_view kernel) const override {
     return queues_[0]->image(kernel);
   }
   Result<void> prepare(std::string_view kernel) override {
     return queues_[0]->prepare(kernel).and_then([&] { return queues_[1]->prepare(kernel); });
   }
-  Result<HostMemory> host_memory(std::size_t size_bytes) override { return queues_[0]->host_memory(size_bytes); }
+  Result<HostMemory> host_memory(size_t size_bytes) override { return queues_[0]->host_memory(size_bytes); }
   bool is_page_locked(codec::Bytes) const override { return false; }
   Result<void> arrange(unsigned queue, std::span<const Region> regions) override {
     return called("arrange", queue).and_then([&] { return queues_[queue]->arrange(0, regions); });
   }
-  MutableBytes host(unsigned queue, std::size_t region) override { return queues_[queue]->host(0, region); }
-  std::uint64_t address(unsigned queue, std::size_t region) override { return queues_[queue]->address(0, region); }
-  Result<void> upload(unsigned queue, std::size_t region) override {
+  MutableBytes host(unsigned queue, size_t region) override { return queues_[queue]->host(0, region); }
+  uint64_t address(unsigned queue, size_t region) override { return queues_[queue]->address(0, region); }
+  Result<void> upload(unsigned queue, size_t region) override {
     return called("up", queue).and_then([&] { return queues_[queue]->upload(0, region); });
   }
-  Result<void> download(unsigned queue, std::size_t region) override {
+  Result<void> download(unsigned queue, size_t region) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download(0, region); });
   }
   Result<void> upload_parts(unsigned queue, std::span<const PartUp> parts) override {
     return called("up", queue).and_then([&] { return queues_[queue]->upload_parts(0, parts); });
   }
-  Result<void> clear(unsigned queue, std::size_t region) override {
+  Result<void> clear(unsigned queue, size_t region) override {
     return called("up", queue).and_then([&] { return queues_[queue]->clear(0, region); });
   }
   Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download_parts(0, parts); });
   }
-  Result<void> download_rows(unsigned queue, std::size_t region, std::span<const driver::Rows> rows) override {
+  Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download_rows(0, region, rows); });
   }
-  Result<void> launch(unsigned queue, std::string_view kernel, std::uint32_t grid_blocks, std::uint32_t block_threads,
+  Result<void> launch(unsigned queue, std::string_view kernel, uint32_t grid_blocks, uint32_t block_threads,
                       std::span<const driver::LaunchArgument> arguments) override {
     return called("launch", queue).and_then([&] {
       return queues_[queue]->launch(0, kernel, grid_blocks, block_threads, arguments);
@@ -115,9 +114,9 @@ class TwoQueues final : public Machine {
   std::unique_ptr<Machine> queues_[2] = {emulator(), emulator()};
 };
 
-std::vector<Bytes> coded_blocks(format::PtzCodec codec, std::size_t count, std::size_t raw_bytes) {
+std::vector<Bytes> coded_blocks(format::PtzCodec codec, size_t count, size_t raw_bytes) {
   std::vector<Bytes> all;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     all.push_back(encode_block(codec, testing::matchable_bytes(raw_bytes, static_cast<int>(i))));
   }
   return all;
@@ -142,9 +141,9 @@ TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
     std::vector<std::unique_ptr<Machine>> machines;
     for (auto& of_one : launches) machines.push_back(std::make_unique<SmallMachine>(of_one, 1u << 30, 1400));
     BlockKernels kernels(std::move(machines), executor());
-    const std::size_t count = kernels.batch_blocks(codec, 700);
+    const size_t count = kernels.batch_blocks(codec, 700);
     std::vector<Bytes> blocks;
-    for (std::size_t i = 0; i < 2 * count; ++i) blocks.push_back(testing::matchable_bytes(700 - i % 5, int(i)));
+    for (size_t i = 0; i < 2 * count; ++i) blocks.push_back(testing::matchable_bytes(700 - i % 5, int(i)));
     testing::expect_blocks_as_on_the_cpu(kernels, codec, blocks);
     EXPECT_EQ(count % 2, 0u);
   }
@@ -171,7 +170,7 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
 
 // Regions in the order of the arrangement: stream sizes of the demux; sort's statuses, run statuses and run sizes.
 TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
-  const auto message_of = [](format::PtzCodec codec, std::size_t region) {
+  const auto message_of = [](format::PtzCodec codec, size_t region) {
     BlockKernels kernels = kernels_on(std::make_unique<testing::LyingMachine>(emulator(), region));
     const Bytes raw(1000, 'x');
     BlockToEncode blocks[] = {{raw}};
@@ -180,7 +179,7 @@ TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
   };
   EXPECT_THAT(message_of(format::PtzCodec::lzr, 8),
               ::testing::HasSubstr("demux reported more bytes than its block can have"));
-  for (const std::size_t region : {4u, 14u, 15u}) {
+  for (const size_t region : {4u, 14u, 15u}) {
     EXPECT_THAT(message_of(format::PtzCodec::bbw, region),
                 ::testing::HasSubstr("a kernel refused a block that is within its limits"))
         << region;
@@ -207,16 +206,16 @@ TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {
     BlockToEncode blocks[] = {{raw}, {raw}, {raw}};
     ASSERT_TRUE(kernels.encode(codec, blocks));
     ASSERT_EQ(launches.size(), 12u);
-    for (std::size_t i = 0; i < launches.size(); ++i) {
+    for (size_t i = 0; i < launches.size(); ++i) {
       EXPECT_NE(launches[i].chain, 0u);
       EXPECT_EQ(launches[i].chain == launches[0].chain, i < 6);
     }
     EXPECT_EQ(grids_of(launches, kernels::kLz77Link),
-              (std::vector<std::uint32_t>{2 * kernels::kLzLinkBlocks, kernels::kLzLinkBlocks}));
+              (std::vector<uint32_t>{2 * kernels::kLzLinkBlocks, kernels::kLzLinkBlocks}));
     // raw, matches and resolved matches are the match finder's.
     const auto& bytes = launches[0].region_bytes;
     const auto finder = static_cast<double>(bytes[0] + bytes[1] + bytes[2]);
-    EXPECT_LE(static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), std::size_t{0})), 1.5 * finder);
+    EXPECT_LE(static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), size_t{0})), 1.5 * finder);
   }
 }
 
@@ -226,37 +225,37 @@ TEST(BlockKernels, GroupsOfBbwAreWhatFitsAQueue) {
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 170 << 10));
   testing::expect_blocks_as_on_the_cpu(kernels, format::PtzCodec::bbw,
                                        std::vector<Bytes>(5, testing::matchable_bytes(2000, 1)));
-  EXPECT_EQ(grids_of(launches, kernels::kBwtRank), (std::vector<std::uint32_t>{2, 2, 1}));
+  EXPECT_EQ(grids_of(launches, kernels::kBwtRank), (std::vector<uint32_t>{2, 2, 1}));
 }
 
 // A warp of lz77_decode has one block: as many at a time as a launch should carry, or as a queue can hold.
 TEST(BlockKernels, BlocksOfLz77AreDecodedInGroups) {
-  const std::vector<std::uint32_t> twos = {2, 2, 1};
+  const std::vector<uint32_t> twos = {2, 2, 1};
   for (const format::PtzCodec codec : testing::ptz_codecs()) {
     if (codec == format::PtzCodec::bbw) continue;
     for (const auto& [queue_bytes, launch_bytes] :
-         {std::pair(std::size_t{1} << 30, std::size_t{5000}), std::pair(std::size_t{30000}, std::size_t{1} << 20)}) {
+         {std::pair(size_t{1} << 30, size_t{5000}), std::pair(size_t{30000}, size_t{1} << 20)}) {
       std::vector<testing::RecordedLaunch> launches;
       BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, queue_bytes, launch_bytes));
       const auto coded = coded_blocks(codec, 5, 2000);
       std::vector<Bytes> rooms(5, Bytes(2000));
       std::vector<BlockToDecode> blocks;
-      for (std::size_t i = 0; i < 5; ++i) blocks.push_back({coded[i], rooms[i]});
+      for (size_t i = 0; i < 5; ++i) blocks.push_back({coded[i], rooms[i]});
       ASSERT_TRUE(kernels.decode(codec, blocks));
       EXPECT_EQ(grids_of(launches, kernels::kLz77Decode), twos) << launch_bytes;
-      for (std::size_t i = 0; i < 5; ++i) EXPECT_TRUE(blocks[i].good && decode_block(codec, coded[i], rooms[i])) << i;
+      for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(blocks[i].good && decode_block(codec, coded[i], rooms[i])) << i;
     }
   }
 }
 
 TEST(BlockKernels, AQueueBeginsItsNextGroupAsSoonAsItsLastIsCollected) {
-  const auto order_of = [](std::size_t count) {
+  const auto order_of = [](size_t count) {
     TwoQueues::Log log;
     BlockKernels kernels = kernels_on(std::make_unique<TwoQueues>(log));
     const auto coded = coded_blocks(format::PtzCodec::lzr, count, TwoQueues::kLaunchBytes / 2);
     std::vector<Bytes> rooms(count, Bytes(TwoQueues::kLaunchBytes / 2));
     std::vector<BlockToDecode> blocks;
-    for (std::size_t i = 0; i < count; ++i) blocks.push_back({coded[i], rooms[i]});
+    for (size_t i = 0; i < count; ++i) blocks.push_back({coded[i], rooms[i]});
     EXPECT_TRUE(kernels.decode(format::PtzCodec::lzr, blocks));
     std::string order;
     for (const std::string& call : log.calls) {
@@ -305,15 +304,15 @@ TEST(BlockKernels, AFailureOfAnyCallIsTheResultAndLeavesNothingUnderWay) {
     for (const std::function<Result<void>()>& run : {std::function<Result<void>()>(there), {back}}) {
       log = {};
       ASSERT_TRUE(run());
-      const std::size_t call_count = log.calls.size();
+      const size_t call_count = log.calls.size();
       ASSERT_GE(call_count, 20u);
-      for (std::size_t failing = 1; failing <= call_count; ++failing) {
+      for (size_t failing = 1; failing <= call_count; ++failing) {
         log = {{}, failing};
         const auto failed = run();
         ASSERT_FALSE(failed.has_value()) << failing;
         EXPECT_EQ(failed.error().what, "failure of " + log.calls[failing - 1]);
         // Nothing is begun any more, and both queues are waited for.
-        EXPECT_EQ(std::vector<std::string>(log.calls.begin() + static_cast<std::ptrdiff_t>(failing), log.calls.end()),
+        EXPECT_EQ(std::vector<std::string>(log.calls.begin() + static_cast<ptrdiff_t>(failing), log.calls.end()),
                   (std::vector<std::string>{"wait0", "wait1"}));
       }
     }

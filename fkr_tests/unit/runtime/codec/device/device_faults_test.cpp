@@ -21,7 +21,7 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 class DeviceFaults : public testing::FakeGpu {
  protected:
@@ -112,7 +112,7 @@ TEST_F(DeviceFaults, ASlowDeviceChangesNothingButTheTime) {
 }
 
 TEST_F(DeviceFaults, MixedOutputIsTheCpusBitForBit) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{70'000}, std::size_t{9'000'000}}) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{70'000}, size_t{9'000'000}}) {
     const auto backend = select_backend(request("auto", Policy::mixed), executor_).value();
     const ByteVector raw = testing::mixed_content(size);
     for (const int size_id : {4, 6}) {
@@ -124,7 +124,7 @@ TEST_F(DeviceFaults, MixedOutputIsTheCpusBitForBit) {
 }
 
 TEST_F(DeviceFaults, ABudgetBoundsWhatTheDeviceHolds) {
-  for (const std::uint64_t budget : {std::uint64_t{1} << 20, std::uint64_t{5} << 20, std::uint64_t{64} << 20}) {
+  for (const uint64_t budget : {uint64_t{1} << 20, uint64_t{5} << 20, uint64_t{64} << 20}) {
     state_ = testing::FakeCuda{};
     auto limited = request("cuda", Policy::gpu);
     limited.limits = {.memory_bytes = budget, .queue_count = 3};
@@ -171,7 +171,7 @@ class PolicyTest : public DeviceFaults {
   }
   ~PolicyTest() override { std::filesystem::remove_all(folder_); }
   std::string file() const { return folder_ + "/new/device-0.rates"; }
-  BackendRequest for_bytes(std::optional<std::uint64_t> raw_bytes) {
+  BackendRequest for_bytes(std::optional<uint64_t> raw_bytes) {
     auto asked = request("auto", Policy::automatic);
     asked.raw_bytes = raw_bytes;
     asked.calibration_path = file();
@@ -194,8 +194,8 @@ class PolicyTest : public DeviceFaults {
 };
 
 TEST_F(PolicyTest, SmallInputsNeverOpenTheDriver) {
-  for (const auto bytes : {std::optional<std::uint64_t>(4096), std::optional<std::uint64_t>(150'000'000),
-                           std::optional<std::uint64_t>()}) {
+  for (const auto bytes :
+       {std::optional<uint64_t>(4096), std::optional<uint64_t>(150'000'000), std::optional<uint64_t>()}) {
     EXPECT_EQ(select_backend(for_bytes(bytes), executor_).value()->name(), "cpu");
   }
   EXPECT_EQ(select_backend(request("auto", Policy::cpu), executor_).value()->name(), "cpu");
@@ -206,7 +206,7 @@ TEST_F(PolicyTest, SmallInputsNeverOpenTheDriver) {
 TEST_F(PolicyTest, ALargeInputCalibratesOnceAndNeverTakesASlowerGpu) {
   // The fake GPU is the scalar reference on one thread: slower than liblz4 on two, unless these get no time. So what is
   // expected is what was measured.
-  const auto asked = for_bytes(std::uint64_t{1} << 40);
+  const auto asked = for_bytes(uint64_t{1} << 40);
   const std::string chosen(select_backend(asked, executor_).value()->name());
   EXPECT_GT(state_.calls["cuLaunchKernel"], 2);
   const auto rates = load_calibration(file());
@@ -243,7 +243,7 @@ TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
   const Calibration rates{
       "cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8", 2, {cpu, cpu, cpu, cpu}, {gpu, gpu, gpu, gpu}, 0.5};
   ASSERT_TRUE(save_calibration(rates, file()));
-  const auto backend = select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value();
+  const auto backend = select_backend(for_bytes(uint64_t{1} << 40), executor_).value();
   EXPECT_EQ(backend->name(), "cuda");
   struct Case {
     std::optional<Encoder> encoder;
@@ -303,12 +303,12 @@ TEST_F(PolicyTest, WhatStreamsTookIsRemembered) {
 TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
   keep(20e9);
   state_.driver_version = 12090;
-  ASSERT_TRUE(select_backend(for_bytes(std::uint64_t{1} << 40), executor_));
+  ASSERT_TRUE(select_backend(for_bytes(uint64_t{1} << 40), executor_));
   EXPECT_THAT(load_calibration(file())->device, HasSubstr("CUDA 12.9"));
   state_ = testing::FakeCuda{};
   keep(20e9);
   Executor three(3);
-  ASSERT_TRUE(select_backend(for_bytes(std::uint64_t{1} << 40), three));
+  ASSERT_TRUE(select_backend(for_bytes(uint64_t{1} << 40), three));
   EXPECT_EQ(load_calibration(file())->cpu_threads, 3u);
 }
 
@@ -317,25 +317,25 @@ TEST_F(PolicyTest, SamplesGoFromFourKibibytesToSixteenBatches) {
   const auto cpu = make_cpu_backend(executor_), gpu = select_backend(request("cuda", Policy::gpu), executor_).value();
   const auto lengths = sample_lengths(*cpu, *gpu);
   ASSERT_GE(lengths.size(), 6u);
-  const std::uint64_t batch_bytes = std::max(cpu->preferred_batch_bytes(65536), gpu->preferred_batch_bytes(65536));
-  EXPECT_EQ(lengths.back(), std::clamp<std::uint64_t>(16 * batch_bytes, 4u << 20, 256u << 20));
+  const uint64_t batch_bytes = std::max(cpu->preferred_batch_bytes(65536), gpu->preferred_batch_bytes(65536));
+  EXPECT_EQ(lengths.back(), std::clamp<uint64_t>(16 * batch_bytes, 4u << 20, 256u << 20));
   EXPECT_LT(lengths[0], 4u * 4096);
   EXPECT_GE(lengths[0], 4096u);
-  for (std::size_t i = 1; i < lengths.size(); ++i) {
+  for (size_t i = 1; i < lengths.size(); ++i) {
     EXPECT_EQ(lengths[i] / (lengths[i] <= 1u << 20 ? 2 : 4), lengths[i - 1]);
   }
 }
 
 TEST_F(PolicyTest, WithoutAUsableGpuTheCpuDoesItWithOneMessage) {
   state_.driver_version = 10020;
-  EXPECT_EQ(select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value()->name(), "cpu");
+  EXPECT_EQ(select_backend(for_bytes(uint64_t{1} << 40), executor_).value()->name(), "cpu");
   ASSERT_EQ(notices_.size(), 1u);
   EXPECT_THAT(notices_[0], HasSubstr("using the CPU: "));
   EXPECT_THAT(notices_[0], HasSubstr("too old"));
   notices_.clear();
   state_ = testing::FakeCuda{};
   inject("cuLaunchKernel", 1, 719);  // while it is being measured
-  EXPECT_EQ(select_backend(for_bytes(std::uint64_t{1} << 40), executor_).value()->name(), "cpu");
+  EXPECT_EQ(select_backend(for_bytes(uint64_t{1} << 40), executor_).value()->name(), "cpu");
   ASSERT_EQ(notices_.size(), 1u);
   EXPECT_THAT(notices_[0], HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
   EXPECT_FALSE(load_calibration(file()));
@@ -364,7 +364,7 @@ TEST_F(PolicyTest, AFileThatIsNotWholeCountsAsNone) {
                                      with("cpu compress_text 1 ", "cpu compress_text 1000 "),
                                      with("1e-06", "0"),
                                      with("gpu decompress 1 5e-11\n", "")};
-  for (std::size_t length = 0; length + 4 < content.size(); length += 9) broken.push_back(content.substr(0, length));
+  for (size_t length = 0; length + 4 < content.size(); length += 9) broken.push_back(content.substr(0, length));
   for (const std::string& text : broken) {
     std::ofstream(file()) << text;
     const auto loaded = load_calibration(file());

@@ -15,7 +15,7 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 class EmulatorBackend : public ::testing::Test {
  protected:
@@ -33,7 +33,7 @@ class EmulatorBackend : public ::testing::Test {
 TEST_F(EmulatorBackend, GivesTheBytesOfTheCpu) {
   const auto backend = emulator();
   EXPECT_EQ(backend->name(), "emulator");
-  for (const std::size_t size : {0u, 1u, 100u, 4096u, 4097u, 70000u, 200001u}) {
+  for (const size_t size : {0u, 1u, 100u, 4096u, 4097u, 70000u, 200001u}) {
     ByteVector raw = testing::matchable_bytes(size / 2, 1);
     raw.resize(size - size / 4);  // zeros
     const ByteVector noise = testing::random_bytes(size / 4, 2);
@@ -62,7 +62,7 @@ TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
 
 // One launch, more than one slice, and a CTA that is not full.
 TEST_F(EmulatorBackend, AllocatesWhatTheKernelsDeclare) {
-  for (const std::size_t item_count : {4u, 130u, 3u}) {
+  for (const size_t item_count : {4u, 130u, 3u}) {
     testing::expect_declared_costs(
         [this](std::vector<testing::RecordedLaunch>& launches) {
           return make_kernel_backend(std::make_unique<testing::RecordingMachine>(
@@ -93,7 +93,7 @@ TEST_F(EmulatorBackend, BadBlocksHaveTheirStatus) {
 
 // Regions in the order of the arrangement: sizes and flags of a compression, sizes and statuses of a decompression.
 TEST_F(EmulatorBackend, SizesThatCannotBeAreNotBelieved) {
-  const auto lying_about = [&](std::size_t region) {
+  const auto lying_about = [&](size_t region) {
     return make_kernel_backend(
         std::make_unique<testing::LyingMachine>(make_emulator_machine(kernels::find_kernel_image, 2), region),
         executor_);
@@ -117,7 +117,7 @@ TEST_F(EmulatorBackend, SizesThatCannotBeAreNotBelieved) {
 TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
   std::string text;
   kernels::KernelImage changed;
-  const auto backend = emulator([&](std::string_view name, std::uint32_t major, std::uint32_t minor) {
+  const auto backend = emulator([&](std::string_view name, uint32_t major, uint32_t minor) {
     changed = *kernels::find_kernel_image(name, major, minor);
     text = std::string(changed.ptx) + "\n";
     changed.ptx = text;
@@ -125,7 +125,7 @@ TEST_F(EmulatorBackend, AnImageWhoseTextChangedNeverRuns) {
   });
   EXPECT_THAT(testing::compress_frame(*backend, ByteVector(100, 'x')).error().message(),
               HasSubstr("the verdict is for another text"));
-  const auto none = emulator([](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; });
+  const auto none = emulator([](std::string_view, uint32_t, uint32_t) { return nullptr; });
   EXPECT_THAT(testing::compress_frame(*none, ByteVector(100, 'x')).error().message(),
               HasSubstr("there is no image of kernel lz4_compress_page for sm_90"));
 }

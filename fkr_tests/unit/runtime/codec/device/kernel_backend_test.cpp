@@ -24,7 +24,7 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 class KernelBackend : public testing::FakeGpu {
  protected:
@@ -44,8 +44,7 @@ TEST_F(KernelBackend, GivesTheSameBytesAsTheCpu) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
   EXPECT_EQ(cuda->name(), "cuda");
   EXPECT_THAT(cuda->description(), HasSubstr("Fake GPU, sm_90, driver for CUDA 12.8"));
-  for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{5000}, std::size_t{3'000'001}}) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{5000}, size_t{3'000'001}}) {
     const ByteVector raw = testing::mixed_content(size);
     for (int size_id = 4; size_id <= 7; ++size_id) {
       const ByteVector frame = testing::compress_frame(*cuda, raw, size_id).value();
@@ -62,8 +61,8 @@ TEST_F(KernelBackend, ManySlicesKeepTheirOrder) {
   for (int i = 0; i < 9; ++i) raw.insert(raw.end(), raw.begin(), raw.begin() + (1 << 20));
   std::vector<ByteVector> outputs(16, ByteVector(raw.size()));
   std::vector<CompressItem> items(16);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    raw[i] = static_cast<std::uint8_t>(i);
+  for (size_t i = 0; i < items.size(); ++i) {
+    raw[i] = static_cast<uint8_t>(i);
     items[i].raw = Bytes(raw).first(raw.size() - i * 1000);
     items[i].output = outputs[i];
   }
@@ -71,14 +70,14 @@ TEST_F(KernelBackend, ManySlicesKeepTheirOrder) {
   EXPECT_GE(state_.calls["cuLaunchKernel"], 5);
   std::vector<ByteVector> decoded(items.size());
   std::vector<DecompressItem> back(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     ASSERT_EQ(items[i].flag, ChunkFlag::compressed);
     decoded[i].resize(items[i].raw.size());
     back[i].block = Bytes(outputs[i]).first(items[i].compressed_bytes);
     back[i].output = decoded[i];
   }
   ASSERT_TRUE(cuda->decompress(back));
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     ASSERT_EQ(back[i].status, ItemStatus::ok);
     EXPECT_TRUE(std::equal(decoded[i].begin(), decoded[i].end(), items[i].raw.begin())) << i;
   }
@@ -129,7 +128,7 @@ TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
 // Batches of page-locked memory, each in slices of 4 chunks.
 class Batches : public KernelBackend {
  protected:
-  static constexpr std::size_t kChunk = 65536, kChunks = 16;
+  static constexpr size_t kChunk = 65536, kChunks = 16;
   struct Batch {
     HostMemory raw, output;
     std::vector<CompressItem> items;
@@ -143,8 +142,8 @@ class Batches : public KernelBackend {
     Batch made{std::move(raw), std::move(output), std::vector<CompressItem>(kChunks)};
     const ByteVector bytes = testing::matchable_bytes(kChunks * kChunk, seed);
     std::copy(bytes.begin(), bytes.end(), made.raw.bytes().begin());
-    std::fill(made.output.bytes().begin(), made.output.bytes().end(), std::uint8_t{0x77});
-    for (std::size_t i = 0; i < kChunks; ++i) {
+    std::fill(made.output.bytes().begin(), made.output.bytes().end(), uint8_t{0x77});
+    for (size_t i = 0; i < kChunks; ++i) {
       made.items[i].raw = made.raw.bytes().subspan(i * kChunk, kChunk);
       made.items[i].output = made.output.bytes().subspan(i * kChunk, kChunk);
     }
@@ -155,9 +154,9 @@ class Batches : public KernelBackend {
   }
   void expect_as_the_cpu(const Batch& done, Encoder encoder = Encoder::reproducible) {
     Batch expected = batch(0, pageable_memory(kChunks * kChunk), pageable_memory(kChunks * kChunk));
-    for (std::size_t i = 0; i < kChunks; ++i) expected.items[i].raw = done.items[i].raw;
+    for (size_t i = 0; i < kChunks; ++i) expected.items[i].raw = done.items[i].raw;
     ASSERT_TRUE(cpu_->compress(expected.items, encoder));
-    for (std::size_t i = 0; i < kChunks; ++i) {
+    for (size_t i = 0; i < kChunks; ++i) {
       const auto& [item, reference] = std::pair(done.items[i], expected.items[i]);
       ASSERT_EQ(item.compressed_bytes, reference.compressed_bytes) << i;
       if (item.flag != ChunkFlag::compressed) continue;
@@ -253,15 +252,15 @@ TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
   Batch batch = page_locked_batch(1);
   // Chunk 3 does not shrink, chunk 9 is zero.
   std::mt19937 random(1);
-  for (std::size_t i = 0; i < kChunk; ++i) {
-    batch.raw.bytes()[3 * kChunk + i] = static_cast<std::uint8_t>(random());
+  for (size_t i = 0; i < kChunk; ++i) {
+    batch.raw.bytes()[3 * kChunk + i] = static_cast<uint8_t>(random());
     batch.raw.bytes()[9 * kChunk + i] = 0;
   }
   ASSERT_TRUE(cuda_->compress(batch.items, Encoder::reproducible));
   expect_as_the_cpu(batch);
   ASSERT_EQ(batch.items[3].flag, ChunkFlag::incompressible);
   ASSERT_EQ(batch.items[9].flag, ChunkFlag::zero);
-  std::size_t used = 0;
+  size_t used = 0;
   for (const CompressItem& item : batch.items) {
     if (item.flag == ChunkFlag::compressed) used += item.compressed_bytes;
   }
@@ -272,27 +271,25 @@ TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
 
 // What lies behind an item's room is not ours, though it is page-locked, too.
 TEST_F(Batches, NothingBehindTheItemsIsWritten) {
-  for (const std::size_t last_bytes : {std::size_t{1}, std::size_t{5000}, std::size_t{65535}, kChunk}) {
+  for (const size_t last_bytes : {size_t{1}, size_t{5000}, size_t{65535}, kChunk}) {
     Batch batch = page_locked_batch(3);
     batch.items.back().raw = batch.items.back().raw.first(last_bytes);
     batch.items.back().output = batch.items.back().output.first(last_bytes);
     ASSERT_TRUE(cuda_->compress(batch.items, Encoder::reproducible));
     expect_as_the_cpu(batch);
     const auto behind = batch.output.bytes().subspan((kChunks - 1) * kChunk + last_bytes);
-    EXPECT_TRUE(std::all_of(behind.begin(), behind.end(), [](std::uint8_t byte) { return byte == 0x77; }))
-        << last_bytes;
+    EXPECT_TRUE(std::all_of(behind.begin(), behind.end(), [](uint8_t byte) { return byte == 0x77; })) << last_bytes;
   }
 }
 
 // Kernels between begin_chain and end_chain are one graph.
 class Chains : public KernelBackend {
  protected:
-  static constexpr std::size_t kBytes = 4096;
+  static constexpr size_t kBytes = 4096;
   std::unique_ptr<Machine> machine() {
-    return make_cuda_machine(
-               context(),
-               [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); },
-               {.queue_count = 1})
+    return make_cuda_machine(context(),
+                             [this](std::string_view kernel, uint32_t, uint32_t) { return images_.find(kernel); },
+                             {.queue_count = 1})
         .value();
   }
   // A page there and back: compressed, and decompressed by the same submission.
@@ -305,18 +302,18 @@ class Chains : public KernelBackend {
     }
     if (auto arranged = machine.arrange(0, regions); !arranged) return tl::unexpected(arranged.error());
     std::copy(raw.begin(), raw.end(), machine.host(0, 0).begin());
-    const auto set = [&](std::size_t region, std::uint32_t value) {
+    const auto set = [&](size_t region, uint32_t value) {
       std::memset(machine.host(0, region).data(), 0, regions[region].size_bytes);
       std::memcpy(machine.host(0, region).data(), &value, 4);
     };
     set(1, kBytes);
     set(5, 0);
     set(7, kBytes);
-    for (const std::size_t region : {0u, 1u, 5u, 7u}) {
+    for (const size_t region : {0u, 1u, 5u, 7u}) {
       if (auto copied = machine.upload(0, region); !copied) return tl::unexpected(copied.error());
     }
-    const auto at = [&](std::size_t region) { return driver::LaunchArgument::of_address(machine.address(0, region)); };
-    const auto number = [](std::uint32_t value) { return driver::LaunchArgument::of(value); };
+    const auto at = [&](size_t region) { return driver::LaunchArgument::of_address(machine.address(0, region)); };
+    const auto number = [](uint32_t value) { return driver::LaunchArgument::of(value); };
     const auto stride = number(kBytes / kernels::kStrideUnitBytes);
     const driver::LaunchArgument pack[] = {at(0), at(1), at(2), at(3), at(4), stride, stride, number(1)};
     const driver::LaunchArgument unpack[] = {at(2), at(5), at(3), at(6), at(5), at(7), at(8), at(9), number(1)};
@@ -371,8 +368,7 @@ TEST_F(Chains, AreSingleLaunchesWhereTheDriverHasNoGraphs) {
   const_cast<driver::Api&>(driver->api()).graph_launch = nullptr;
   const auto cuda =
       make_cuda_machine(driver::Context::create(driver, 0).value(),
-                        [this](std::string_view kernel, std::uint32_t, std::uint32_t) { return images_.find(kernel); },
-                        {})
+                        [this](std::string_view kernel, uint32_t, uint32_t) { return images_.find(kernel); }, {})
           .value();
   const ByteVector raw = testing::matchable_bytes(kBytes, 1);
   EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
@@ -395,7 +391,7 @@ TEST_F(Chains, PartsOfRegionsComeAndGo) {
   ASSERT_TRUE(cuda->download_parts(0, down));
   ASSERT_TRUE(cuda->wait(0));
   ByteVector expected(1000);
-  std::fill_n(expected.begin() + 100, 10, std::uint8_t{1});
+  std::fill_n(expected.begin() + 100, 10, uint8_t{1});
   EXPECT_EQ(first, expected);
   EXPECT_EQ(ByteVector(second.begin(), second.begin() + 10), ByteVector(10));
   EXPECT_EQ(ByteVector(second.begin() + 10, second.end()), two);
@@ -489,7 +485,7 @@ TEST_F(KernelBackend, AnImageWithoutAVerdictNeverRuns) {
               HasSubstr("expected a verdict of the analyzer"));
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
   auto missing = request("cuda");
-  missing.find_image = [](std::string_view, std::uint32_t, std::uint32_t) { return nullptr; };
+  missing.find_image = [](std::string_view, uint32_t, uint32_t) { return nullptr; };
   EXPECT_THAT(testing::compress_frame(*select_backend(missing, executor_).value(), testing::mixed_content(100'000))
                   .error()
                   .what,

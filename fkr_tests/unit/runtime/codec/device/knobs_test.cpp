@@ -20,7 +20,7 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 TEST(Placement, ThreadsOfAPoolStayOnItsCores) {
   const std::vector<unsigned> cores = usable_cores();
@@ -29,7 +29,7 @@ TEST(Placement, ThreadsOfAPoolStayOnItsCores) {
     Executor placed(3, {.cores = {core}});
     EXPECT_EQ(placed.thread_count(), 3u);
     std::atomic<int> others{0};
-    placed.for_each(300, [&](std::size_t, unsigned worker) {
+    placed.for_each(300, [&](size_t, unsigned worker) {
       if (worker == 0) {  // the caller, who is nobody's to place, and leaves something for the others
         while (others == 0) std::this_thread::yield();
         return;
@@ -48,8 +48,8 @@ TEST(Placement, ThreadsOfAPoolStayOnItsCores) {
 TEST(Throttle, WorkersStepAsideWhileItIsHeld) {
   scheduler::Throttle throttle;
   Executor executor(2, {.throttle = &throttle});
-  constexpr std::size_t kLooks = 40;
-  const auto run = [&] { executor.for_each(kLooks * scheduler::kThrottleInterval, [](std::size_t, unsigned) {}); };
+  constexpr size_t kLooks = 40;
+  const auto run = [&] { executor.for_each(kLooks * scheduler::kThrottleInterval, [](size_t, unsigned) {}); };
   run();
   EXPECT_EQ(throttle.pause_count(), 0u);
   {
@@ -125,11 +125,11 @@ TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
   asked.limits.queue_count = 1;
   asked.limits.memory_bytes = 9 << 20;
   const auto cuda = select_backend(asked, executor_).value();
-  for (const std::size_t size : {100'000u, 1'000'000u, 4'000'000u}) {
+  for (const size_t size : {100'000u, 1'000'000u, 4'000'000u}) {
     const ByteVector raw = testing::mixed_content(size);
     ByteVector room(raw.size());
     CompressItem item;
-    item.raw = Bytes(raw).first(std::min<std::size_t>(raw.size(), 4u << 20));
+    item.raw = Bytes(raw).first(std::min<size_t>(raw.size(), 4u << 20));
     item.output = room;
     ASSERT_TRUE(cuda->compress({&item, 1}, Encoder::reproducible));
   }
@@ -141,10 +141,10 @@ TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
 // In a mixed run the CPU's threads step aside while the GPU's staging memory is filled.
 TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
   std::vector<ByteVector> pages, rooms;
-  for (std::uint32_t i = 0; i < 4000; ++i) pages.push_back(testing::matchable_bytes(4096, i));
+  for (uint32_t i = 0; i < 4000; ++i) pages.push_back(testing::matchable_bytes(4096, i));
   rooms.assign(pages.size(), ByteVector(4096));
   std::vector<CompressItem> items(pages.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     items[i].raw = pages[i];
     items[i].output = rooms[i];
   }
@@ -161,10 +161,10 @@ TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
 // kept.
 TEST_F(Knobs, AsMuchPageLockedMemoryIsKeptAsWasInUseAtATime) {
   const auto cuda = select_backend(request("cuda", Policy::gpu), executor_).value();
-  const auto allocations_of = [&](std::size_t count, std::size_t size_bytes) {
+  const auto allocations_of = [&](size_t count, size_t size_bytes) {
     const int before = state_.calls["cuMemHostAlloc"];
     std::vector<HostMemory> held;
-    for (std::size_t i = 0; i < count; ++i) held.push_back(cuda->host_memory(size_bytes).value());
+    for (size_t i = 0; i < count; ++i) held.push_back(cuda->host_memory(size_bytes).value());
     return state_.calls["cuMemHostAlloc"] - before;
   };
   EXPECT_EQ(allocations_of(40, 100'000), 40);
@@ -181,9 +181,9 @@ TEST_F(Knobs, AStreamThatEndsInItsFirstBatchTakesMemoryForOne) {
   auto asked = request("cuda", Policy::gpu);
   asked.limits = {.memory_bytes = 8 << 20, .queue_count = 2, .slice_bytes = 1 << 20};
   const auto cuda = select_backend(asked, executor_).value();
-  const std::size_t batch_bytes = cuda->preferred_batch_bytes(65536);
+  const size_t batch_bytes = cuda->preferred_batch_bytes(65536);
   const ByteVector raw = testing::mixed_content(batch_bytes / 2);
-  const auto compress = [&](std::optional<std::uint64_t> announced, scheduler::Ledger& memory, unsigned prefetch) {
+  const auto compress = [&](std::optional<uint64_t> announced, scheduler::Ledger& memory, unsigned prefetch) {
     format::MemorySource source(raw, "raw");
     format::NullSink sink;
     CompressOptions options{
@@ -205,7 +205,7 @@ TEST_F(Knobs, AStreamAsLongAsABatchTakesMemoryForOne) {
   auto asked = request("cuda", Policy::gpu);
   asked.limits = {.memory_bytes = 8 << 20, .queue_count = 2, .slice_bytes = 1 << 20};
   const auto cuda = select_backend(asked, executor_).value();
-  const std::size_t batch_bytes = cuda->preferred_batch_bytes(65536);
+  const size_t batch_bytes = cuda->preferred_batch_bytes(65536);
   const ByteVector raw = testing::mixed_content(batch_bytes);
   format::MemorySource source(raw, "raw");
   format::NullSink sink;
@@ -222,7 +222,7 @@ TEST_F(Knobs, TwentyThreadsShareABackend) {
                                      std::pair("auto", Policy::gpu), std::pair("cpu", Policy::cpu)}) {
     const auto backend = select_backend(request(name, policy), executor_).value();
     std::vector<std::thread> jobs;
-    for (std::uint32_t job = 0; job < 20; ++job) {
+    for (uint32_t job = 0; job < 20; ++job) {
       jobs.emplace_back([&, job] {
         const ByteVector raw = testing::matchable_bytes(200'000 + 7 * job, job);
         const auto frame = testing::compress_frame(*backend, raw);

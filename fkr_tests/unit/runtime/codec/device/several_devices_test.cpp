@@ -20,17 +20,17 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 class SeveralDevices : public testing::FakeGpu {
  protected:
-  static constexpr std::size_t kChunk = 65536, kChunks = 416;  // 26 pieces of 16
-  static constexpr int kMostUnderWay = 4;                      // what a device may have begun at a time
+  static constexpr size_t kChunk = 65536, kChunks = 416;  // 26 pieces of 16
+  static constexpr int kMostUnderWay = 4;                 // what a device may have begun at a time
 
   ~SeveralDevices() override { state_.before_waiting = state_.before_launch = nullptr; }
 
   // 0: all there are.
-  BackendRequest request(std::string name, std::size_t count) {
+  BackendRequest request(std::string name, size_t count) {
     auto asked = testing::request_on_fake_gpu(images_, std::move(name), Policy::gpu);
     asked.devices.resize(count);
     std::iota(asked.devices.begin(), asked.devices.end(), 0);
@@ -48,7 +48,7 @@ class SeveralDevices : public testing::FakeGpu {
       ++launches_[device];
       changed_.notify_all();
     };
-    return select_backend(request(name, static_cast<std::size_t>(count)), executor_).value();
+    return select_backend(request(name, static_cast<size_t>(count)), executor_).value();
   }
   // A device for which `is_held` is not waited for until `is_so`.
   using IsHeld = std::function<bool(int device)>;
@@ -66,8 +66,8 @@ class SeveralDevices : public testing::FakeGpu {
   static ByteVector mostly_zeros() {
     ByteVector bytes(kChunks * kChunk);
     const ByteVector some = testing::matchable_bytes(kChunks * 500, 1);
-    for (std::size_t i = 0; i < kChunks; ++i) {
-      std::copy_n(&some[i * 500], 500, bytes.begin() + static_cast<std::ptrdiff_t>(i * kChunk));
+    for (size_t i = 0; i < kChunks; ++i) {
+      std::copy_n(&some[i * 500], 500, bytes.begin() + static_cast<ptrdiff_t>(i * kChunk));
     }
     return bytes;
   }
@@ -93,7 +93,7 @@ TEST_F(SeveralDevices, TwoAndFourShareEachBatch) {
     const auto backend = devices(count);
     EXPECT_THAT(backend->description(), HasSubstr(fmt::format("{} GPUs; cuda, device 0", count)));
     EXPECT_THAT(backend->description(), HasSubstr(fmt::format("; cuda, device {}", count - 1)));
-    const auto everybody = [&](int) { return launches_.size() == static_cast<std::size_t>(count); };
+    const auto everybody = [&](int) { return launches_.size() == static_cast<size_t>(count); };
     launches_.clear();
     hold([](int) { return true; }, everybody);
     EXPECT_EQ(testing::compress_frame(*backend, raw_).value(), frame_);
@@ -178,7 +178,7 @@ TEST_F(SeveralDevices, AllCopyFromAndToWhereBatchesLie) {
   const HostMemory raw = backend->host_memory(raw_.size()).value(), packed = backend->host_memory(raw_.size()).value();
   std::copy(raw_.begin(), raw_.end(), raw.bytes().begin());
   std::vector<CompressItem> items(kChunks);
-  for (std::size_t i = 0; i < kChunks; ++i) {
+  for (size_t i = 0; i < kChunks; ++i) {
     items[i].raw = raw.bytes().subspan(i * kChunk, kChunk);
     items[i].output = packed.bytes().subspan(i * kChunk, kChunk);
   }

@@ -10,12 +10,12 @@
 namespace ptxkit::format {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-ByteVector noise(std::size_t size) {
+ByteVector noise(size_t size) {
   std::minstd_rand random(static_cast<unsigned>(size) + 1);
   ByteVector bytes(size);
-  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random() >> 7);
+  for (auto& byte : bytes) byte = static_cast<uint8_t>(random() >> 7);
   return bytes;
 }
 
@@ -25,8 +25,8 @@ TEST(BackgroundHash, IsThatOfAllPiecesInARow) {
     const ByteVector all = noise(random() % (round % 3 == 0 ? 100'000u : 4'000'000u));
     BackgroundHash hash;
     std::vector<BackgroundHash::Ticket> tickets;
-    for (std::size_t at = 0; at < all.size();) {
-      const std::size_t size = std::min<std::size_t>(all.size() - at, random() % (random() % 4 == 0 ? 300'000 : 3'000));
+    for (size_t at = 0; at < all.size();) {
+      const size_t size = std::min<size_t>(all.size() - at, random() % (random() % 4 == 0 ? 300'000 : 3'000));
       tickets.push_back(hash.update(Bytes(all).subspan(at, size)));
       at += size;
     }
@@ -42,11 +42,11 @@ TEST(BackgroundHash, ATicketSaysWhenTheBytesMayChange) {
   ByteVector buffers[3];
   BackgroundHash::Ticket hashed[3];
   BackgroundHash hash;
-  std::size_t turn = 0;
-  for (std::size_t at = 0; at < all.size(); at += 500'000, ++turn) {
+  size_t turn = 0;
+  for (size_t at = 0; at < all.size(); at += 500'000, ++turn) {
     hashed[turn % 3].wait();
-    buffers[turn % 3].assign(all.begin() + static_cast<std::ptrdiff_t>(at),
-                             all.begin() + static_cast<std::ptrdiff_t>(at + 500'000));
+    buffers[turn % 3].assign(all.begin() + static_cast<ptrdiff_t>(at),
+                             all.begin() + static_cast<ptrdiff_t>(at + 500'000));
     const Bytes buffer(buffers[turn % 3]);
     // Of two tickets the later one covers both.
     hashed[turn % 3] = hash.update(buffer.first(200'000));
@@ -69,7 +69,7 @@ TEST(BackgroundHash, FewBytesAreHashedAtOnce) {
   const auto expected = block_hash(bytes);
   BackgroundHash hash;
   const auto ticket = hash.update(bytes);
-  std::fill(bytes.begin(), bytes.end(), std::uint8_t{0});
+  std::fill(bytes.begin(), bytes.end(), uint8_t{0});
   EXPECT_EQ(hash.value(), expected);
 }
 

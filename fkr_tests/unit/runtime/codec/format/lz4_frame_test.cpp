@@ -11,7 +11,7 @@ namespace ptxkit::format {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 // Written by `lz4 -B4` (empty input), `lz4 -B4 -BX`, `lz4 -B5 -BD --content-size --no-frame-crc` and `lz4 -l`; the text
 // is kHello.
@@ -53,12 +53,12 @@ Error error_of(const ByteVector& stream) {
   return decoded.error();
 }
 
-ByteVector with_byte(ByteVector bytes, std::size_t at, std::uint8_t value) {
+ByteVector with_byte(ByteVector bytes, size_t at, uint8_t value) {
   bytes[at] = value;
   return bytes;
 }
 
-ByteVector with_header_hash(ByteVector bytes, std::size_t hash_at) {
+ByteVector with_header_hash(ByteVector bytes, size_t hash_at) {
   bytes[hash_at] = header_hash(Bytes(bytes).subspan(4, hash_at - 4));
   return bytes;
 }
@@ -73,7 +73,7 @@ TEST(Lz4FrameWriter, WritesWhatLz4Writes) {
 
   header.block_checksum = true;
   ContentHash hash;
-  hash.update(Bytes(reinterpret_cast<const std::uint8_t*>(kHello.data()), kHello.size()));
+  hash.update(Bytes(reinterpret_cast<const uint8_t*>(kHello.data()), kHello.size()));
   out.clear();
   append_frame_header(header, out);
   append_block(header, Bytes(kChecksumFrame).subspan(11, 16), false, out);
@@ -86,10 +86,10 @@ TEST(Lz4FrameWriter, SetsTheStoredBit) {
   header.content_checksum = false;
   ByteVector out;
   append_frame_header(header, out);
-  const std::size_t header_bytes = out.size();
+  const size_t header_bytes = out.size();
   const ByteVector payload = {1, 2, 3};
   append_block(header, payload, true, out);
-  EXPECT_EQ(ByteVector(out.begin() + static_cast<std::ptrdiff_t>(header_bytes), out.end()),
+  EXPECT_EQ(ByteVector(out.begin() + static_cast<ptrdiff_t>(header_bytes), out.end()),
             (ByteVector{3, 0, 0, 0x80, 1, 2, 3}));
 }
 
@@ -215,8 +215,8 @@ TEST(Lz4FrameErrors, LegacyBlockSize) {
 
 TEST(Lz4FrameErrors, EveryTruncationIsRefused) {
   for (const ByteVector& whole : {kEmptyFrame, kChecksumFrame, kLinkedFrame, kSkippableFrame}) {
-    for (std::size_t length = 0; length < whole.size(); ++length) {
-      const Error error = error_of(ByteVector(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)));
+    for (size_t length = 0; length < whole.size(); ++length) {
+      const Error error = error_of(ByteVector(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length)));
       EXPECT_THAT(error.what, HasSubstr("truncated")) << length;
       EXPECT_THAT(error.where, HasSubstr("in.lz4, frame 0")) << length;
     }
@@ -224,9 +224,9 @@ TEST(Lz4FrameErrors, EveryTruncationIsRefused) {
 }
 
 TEST(Lz4FrameErrors, EveryFlippedBitIsRefused) {
-  for (std::size_t bit = 0; bit < kChecksumFrame.size() * 8; ++bit) {
+  for (size_t bit = 0; bit < kChecksumFrame.size() * 8; ++bit) {
     ByteVector stream = kChecksumFrame;
-    stream[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    stream[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     auto decoded = decode(stream);
     // A flip in the magic number can only make it a skippable frame's, which would have to be longer than the stream.
     EXPECT_FALSE(decoded.has_value()) << "bit " << bit;

@@ -12,7 +12,7 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 // Kept curves of 1 s a GiB, and `gpu_part` of that.
 Calibration kept(double gpu_part) {
@@ -21,17 +21,17 @@ Calibration kept(double gpu_part) {
   return {"", 16, {cpu, cpu, cpu, cpu}, {gpu, gpu, gpu, gpu}, 0};
 }
 
-CodecJob job_of(std::uint64_t raw_bytes, Work work = Work::compress) {
+CodecJob job_of(uint64_t raw_bytes, Work work = Work::compress) {
   return {.work = work, .raw_bytes = raw_bytes, .is_batch = true};
 }
 
 // How often the GPU is taken in `runs` runs, which take `cpu` and `gpu` times what the CPU's curve says.
-int gpu_runs(Choice& choice, int runs, double cpu, double gpu, std::uint64_t raw_bytes = kMiB) {
+int gpu_runs(Choice& choice, int runs, double cpu, double gpu, uint64_t raw_bytes = kMiB) {
   const double seconds = static_cast<double>(raw_bytes) / (1024.0 * kMiB);
   int count = 0;
   for (int run = 0; run < runs; ++run) {
     const Side side = choice.choose(job_of(raw_bytes));
-    choice.took(job_of(raw_bytes), side, (side == Side::cpu ? cpu : gpu) * seconds);
+    choice.record_time(job_of(raw_bytes), side, (side == Side::cpu ? cpu : gpu) * seconds);
     count += side == Side::gpu ? 1 : 0;
   }
   return count;
@@ -51,7 +51,7 @@ TEST(Choice, AWrongCalibrationIsCorrectedByAFewRuns) {
 TEST(Choice, VisitsToTheSlowerSideCostAQuarterOfARunAndOnePercent) {
   for (const double part : {0.2, 0.5, 0.7, 0.9, 1.1, 1.3, 1.6, 2.1, 8.0}) {
     for (const int runs : {1, 10, 100, 1000}) {
-      for (const std::uint64_t raw_bytes : {kMiB, 16 * kMiB, 4096 * kMiB}) {
+      for (const uint64_t raw_bytes : {kMiB, 16 * kMiB, 4096 * kMiB}) {
         Choice choice(kept(part));
         const int on_gpu = gpu_runs(choice, runs, 1, part, raw_bytes);
         const double each = part > 1 ? part - 1 : 1 / part - 1;  // in runs of the faster side
@@ -84,11 +84,11 @@ TEST(Choice, OneSlowRunChangesNothing) {
   Choice choice(kept(1.5));
   EXPECT_LE(gpu_runs(choice, 40, 1, 1.5), 3);
   EXPECT_EQ(choice.choose(job_of(kMiB)), Side::cpu);
-  choice.took(job_of(kMiB), Side::cpu, 10.0);
+  choice.record_time(job_of(kMiB), Side::cpu, 10.0);
   EXPECT_EQ(choice.choose(job_of(kMiB)), Side::cpu);
   // Nor does the first one of all.
   Choice fresh(kept(1.5));
-  fresh.took(job_of(kMiB), Side::cpu, 10.0);
+  fresh.record_time(job_of(kMiB), Side::cpu, 10.0);
   EXPECT_LE(gpu_runs(fresh, 40, 1, 1.5), 4);
 }
 
@@ -112,11 +112,11 @@ TEST(Choice, LengthsAndKindsOfWorkAreApart) {
       .work = Work::compress_reproducible, .encoder = Encoder::reproducible, .raw_bytes = kMiB, .is_batch = true};
   CodecJob high = reproducible;
   high.encoder = Encoder::high;
-  for (int run = 0; run < 10; ++run) choice.took(high, Side::gpu, 1);
+  for (int run = 0; run < 10; ++run) choice.record_time(high, Side::gpu, 1);
   EXPECT_EQ(choice.choose(high), Side::cpu);
   EXPECT_EQ(choice.choose(reproducible), Side::gpu);
-  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
-    choice.took(job_of(bytes), choice.choose(job_of(bytes)), 1);
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
+    choice.record_time(job_of(bytes), choice.choose(job_of(bytes)), 1);
   }
 }
 
@@ -130,7 +130,7 @@ int gpu_streams(Choice& choice, int runs, double cpu, double gpu) {
   for (int run = 0; run < runs; ++run) {
     const CodecJob stream{.work = Work::decompress, .raw_bytes = kMiB};
     const Side side = choice.choose(stream);
-    choice.took(stream, side, (side == Side::cpu ? cpu : gpu) / 1024);
+    choice.record_time(stream, side, (side == Side::cpu ? cpu : gpu) / 1024);
     count += side == Side::gpu ? 1 : 0;
   }
   return count;

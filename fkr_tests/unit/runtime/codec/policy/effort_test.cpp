@@ -12,23 +12,23 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 Effort effort_of_bytes(const ByteVector& bytes) {
   return effort_of(format::MemorySource(bytes, "bytes"), bytes.size());
 }
 
 TEST(Effort, IsNoneForRunsAndNoiseAndAllForText) {
-  for (const std::uint64_t size : {std::uint64_t{100}, 64 * kKiB, kMiB, 100 * kMiB}) {
+  for (const uint64_t size : {uint64_t{100}, 64 * kKiB, kMiB, 100 * kMiB}) {
     EXPECT_LT(effort_of_bytes(ByteVector(size, 7)).most, 0.2) << size;
   }
-  for (const std::uint64_t size : {4 * kKiB, kMiB, 64 * kMiB}) {
+  for (const uint64_t size : {4 * kKiB, kMiB, 64 * kMiB}) {
     EXPECT_LT(effort_of(SampleSource(size, Sample::plain), size).most, 0.02) << size;
     EXPECT_GT(effort_of(SampleSource(size, Sample::text), size).mean, 0.95) << size;
   }
-  for (const std::uint64_t size : {kMiB, 16 * kMiB, 4096 * kMiB}) {
+  for (const uint64_t size : {kMiB, 16 * kMiB, 4096 * kMiB}) {
     const Effort mixed = effort_of(SampleSource(size), size);
     EXPECT_NEAR(mixed.mean, 1.0 / 3, 0.1) << size;
     EXPECT_GT(mixed.most, 0.95) << size;
@@ -40,15 +40,15 @@ TEST(Effort, IsNoneForRunsAndNoiseAndAllForText) {
 // Rows that are mostly like the one before have as many turns as text, and little that is new.
 TEST(Effort, OfRowsIsLittle) {
   ByteVector rows = testing::random_bytes(kMiB, 1);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i % 16 >= 3) rows[i] = static_cast<std::uint8_t>(i % 16);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i % 16 >= 3) rows[i] = static_cast<uint8_t>(i % 16);
   }
   EXPECT_LT(effort_of_bytes(rows).most, 0.2);
 }
 
 // A part of text among zeros, at any place.
 TEST(Effort, FindsTheHardestPlace) {
-  for (std::uint64_t at = 0; at < 8; ++at) {
+  for (uint64_t at = 0; at < 8; ++at) {
     ByteVector bytes(2 * kMiB);
     SampleSource(256 * kKiB, Sample::text).read({&bytes[at * 256 * kKiB], 256 * kKiB}).value();
     const Effort effort = effort_of_bytes(bytes);
@@ -60,20 +60,20 @@ TEST(Effort, FindsTheHardestPlace) {
 TEST(Effort, LooksAtSixteenPlacesAtMost) {
   class Source final : public format::ByteSource {
    public:
-    Result<std::size_t> read(format::MutableBytes) override { return 0; }
-    std::size_t look_ahead(std::uint64_t at, format::MutableBytes into) const override {
+    Result<size_t> read(format::MutableBytes) override { return 0; }
+    size_t look_ahead(uint64_t at, format::MutableBytes into) const override {
       places.push_back(at);
       return into.size();
     }
     const std::string& name() const override { return name_; }
-    mutable std::vector<std::uint64_t> places;
+    mutable std::vector<uint64_t> places;
 
    private:
     std::string name_ = "places";
   };
-  for (const auto& [size, count] : {std::pair(std::uint64_t{1}, 1u), std::pair(127 * kKiB, 1u),
-                                    std::pair(128 * kKiB, 2u), std::pair(512 * kKiB, 8u), std::pair(4 * kMiB, 8u),
-                                    std::pair(9 * kMiB, 12u), std::pair(16 * kMiB, 16u), std::pair(4096 * kMiB, 16u)}) {
+  for (const auto& [size, count] :
+       {std::pair(uint64_t{1}, 1u), std::pair(127 * kKiB, 1u), std::pair(128 * kKiB, 2u), std::pair(512 * kKiB, 8u),
+        std::pair(4 * kMiB, 8u), std::pair(9 * kMiB, 12u), std::pair(16 * kMiB, 16u), std::pair(4096 * kMiB, 16u)}) {
     const Source source;
     effort_of(source, size);
     EXPECT_EQ(source.places.size(), count) << size;
@@ -99,15 +99,15 @@ TEST(LookAhead, GivesWhatReadWillGive) {
         static_cast<format::ByteSource*>(&sample)}) {
     ByteVector all, ahead(1000), piece(70'000);
     while (all.size() < bytes.size()) {
-      const std::size_t left = bytes.size() - all.size();
-      for (const std::size_t at : {std::size_t{0}, std::size_t{69'000}, left - 10, left, left + 5}) {
-        const std::size_t expected = at >= left ? 0 : std::min(ahead.size(), left - at);
+      const size_t left = bytes.size() - all.size();
+      for (const size_t at : {size_t{0}, size_t{69'000}, left - 10, left, left + 5}) {
+        const size_t expected = at >= left ? 0 : std::min(ahead.size(), left - at);
         ASSERT_EQ(source->look_ahead(at, ahead), expected) << source->name() << " " << all.size() << " + " << at;
       }
-      ASSERT_EQ(source->look_ahead(500, ahead), std::min<std::size_t>(1000, left - 500));
-      const std::size_t count = source->read(piece).value();
-      all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
-      for (std::size_t i = 0; i < 1000 && 500 + i < count; ++i) ASSERT_EQ(piece[500 + i], ahead[i]);
+      ASSERT_EQ(source->look_ahead(500, ahead), std::min<size_t>(1000, left - 500));
+      const size_t count = source->read(piece).value();
+      all.insert(all.end(), piece.begin(), piece.begin() + static_cast<ptrdiff_t>(count));
+      for (size_t i = 0; i < 1000 && 500 + i < count; ++i) ASSERT_EQ(piece[500 + i], ahead[i]);
     }
     if (source != &sample) {
       EXPECT_EQ(all, bytes);
@@ -122,7 +122,7 @@ TEST(LookAhead, OfAPipeIsNothing) {
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "abcd", 4), 4);
   const format::DescriptorSource pipe(ends[0], "pipe");
-  std::uint8_t byte;
+  uint8_t byte;
   EXPECT_EQ(pipe.look_ahead(0, {&byte, 1}), 0u);
   EXPECT_EQ(effort_of(pipe, 1 << 20), Effort());
   ::close(ends[0]);

@@ -15,18 +15,18 @@ namespace {
 // first time, and a rate.
 struct SideModel {
   double latency, new_bytes, new_each, each;
-  double operator()(std::uint64_t bytes) const {
+  double operator()(uint64_t bytes) const {
     const auto size = static_cast<double>(bytes);
     return latency + std::min(size, new_bytes) * new_each + size * each;
   }
 };
 constexpr SideModel kLiblz4{60e-6, 48e6, 0.5e-9, 0.4e-9}, kKernels{800e-6, 144e6, 0.05e-9, 0.355e-9},
     kFastKernels{800e-6, 144e6, 0.05e-9, 0.16e-9};
-constexpr std::uint64_t kLongest = std::uint64_t{1} << 28;
+constexpr uint64_t kLongest = uint64_t{1} << 28;
 
-std::vector<std::uint64_t> lengths() {
-  std::vector<std::uint64_t> all;
-  for (std::uint64_t length = 4096; length <= kLongest; length *= 4) all.push_back(length);
+std::vector<uint64_t> lengths() {
+  std::vector<uint64_t> all;
+  for (uint64_t length = 4096; length <= kLongest; length *= 4) all.push_back(length);
   return all;
 }
 
@@ -46,7 +46,7 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSide) {
       int changes = 0;
       bool before = false;
       for (double length = 4096; length <= 4.4e9; length *= 1.07) {
-        const auto bytes = static_cast<std::uint64_t>(length);
+        const auto bytes = static_cast<uint64_t>(length);
         const double cpu = kLiblz4(bytes), other = start + gpu(bytes);
         const bool chosen = measured.prefers_gpu(Work::compress, bytes);
         EXPECT_LE(chosen ? other : cpu, 1.05 * std::min(cpu, other)) << bytes;
@@ -91,13 +91,13 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideAlsoWhereRunsAreUnsteady) {
     for (unsigned seed = 1; seed <= kCalibrations; ++seed) {
       Noise noise(seed);
       calibrations.push_back(measure_curves(
-                                 lengths(), [&](std::uint64_t bytes) { return noise(cpu(bytes)); },
-                                 [&](std::uint64_t bytes) { return noise(gpu(bytes)); })
+                                 lengths(), [&](uint64_t bytes) { return noise(cpu(bytes)); },
+                                 [&](uint64_t bytes) { return noise(gpu(bytes)); })
                                  .value());
     }
     for (const double start : {0.0, 0.3}) {
       for (double length = 4096; length <= 4.4e9; length *= 1.3) {
-        const auto bytes = static_cast<std::uint64_t>(length);
+        const auto bytes = static_cast<uint64_t>(length);
         const double on_cpu = Noise::expected(cpu(bytes)), on_gpu = start + Noise::expected(gpu(bytes));
         double lost = 0;
         for (const MeasuredCurves& curves : calibrations) {
@@ -113,7 +113,7 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideAlsoWhereRunsAreUnsteady) {
 // Of batches, in a process where CUDA is started, whatever a calibration of streams says.
 TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
   constexpr unsigned kProcesses = 40, kRuns = 300;
-  constexpr std::uint64_t kBytes = 1 << 20;
+  constexpr uint64_t kBytes = 1 << 20;
   const auto at = [](double seconds) { return Curve({{kBytes, seconds}, {2 * kBytes, 2 * seconds}}); };
   const CodecJob job{.work = Work::compress, .raw_bytes = kBytes, .is_batch = true};
   for (const double kept : {0.3, 0.7, 0.95, 1.1, 1.5, 4.0}) {
@@ -127,7 +127,7 @@ TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
         for (unsigned run = 0; run < kRuns; ++run) {
           const Side side = choice.choose(job);
           const double seconds = noise((side == Side::cpu ? 1 : truth) * 1e-3);
-          choice.took(job, side, seconds);
+          choice.record_time(job, side, seconds);
           taken += seconds;
           on_cpu += noise(1e-3);
           on_gpu += noise(truth * 1e-3);
@@ -139,14 +139,14 @@ TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
   }
 }
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 // A sample that counts who looks at it.
 class CountingSource final : public format::ByteSource {
  public:
-  CountingSource(Sample sample, std::uint64_t raw_bytes) : sample_(raw_bytes, sample) {}
-  Result<std::size_t> read(format::MutableBytes into) override { return sample_.read(into); }
-  std::size_t look_ahead(std::uint64_t at, format::MutableBytes into) const override {
+  CountingSource(Sample sample, uint64_t raw_bytes) : sample_(raw_bytes, sample) {}
+  Result<size_t> read(format::MutableBytes into) override { return sample_.read(into); }
+  size_t look_ahead(uint64_t at, format::MutableBytes into) const override {
     ++look_count;
     return sample_.look_ahead(at, into);
   }
@@ -169,7 +169,7 @@ Calibration of_data(double plain, double text, double gpu) {
 }
 
 TEST(PolicyModel, AStreamGoesWhereItsDataIsFaster) {
-  for (const std::uint64_t raw_bytes : {kMiB / 8, kMiB, 4 * kMiB, 1024 * kMiB}) {
+  for (const uint64_t raw_bytes : {kMiB / 8, kMiB, 4 * kMiB, 1024 * kMiB}) {
     Choice choice(of_data(0.2, 1, 0.7));
     const CountingSource text(Sample::text, raw_bytes), plain(Sample::plain, raw_bytes),
         mixed(Sample::mixed, raw_bytes);
@@ -225,7 +225,7 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideForDataBetweenTheSamples) {
                              0};
   int on_gpu = 0, on_cpu = 0;
   for (double length = 4096; length <= kLongest; length *= 1.07) {
-    const auto bytes = static_cast<std::uint64_t>(length);
+    const auto bytes = static_cast<uint64_t>(length);
     for (int tenths = 0; tenths <= 10; ++tenths) {
       const double share = tenths / 10.0;
       const bool is_long = bytes > 64 * kMiB;
@@ -245,13 +245,13 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
   int run = 0;
   const auto curves = measure_curves(
       {1000, 2000},
-      [&](std::uint64_t length) -> Result<double> {
+      [&](uint64_t length) -> Result<double> {
         order += length == 1000 ? 'c' : 'C';
         // The first run of each length in a round does not count.
         const int at = run++;
         return static_cast<double>(length) * (at % 2 == 0 ? 50 : at / 4 == 1 ? 7 : 1);
       },
-      [&](std::uint64_t length) -> Result<double> {
+      [&](uint64_t length) -> Result<double> {
         order += length == 1000 ? 'g' : 'G';
         return static_cast<double>(length);
       });
@@ -260,15 +260,15 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
   EXPECT_EQ(curves->gpu.samples(), (std::vector<Curve::Sample>{{1000, 1000}, {2000, 2000}}));
   // Short runs are many.
   int runs = 0;
-  const auto quick = [&](std::uint64_t) -> Result<double> { return ++runs, 1e-6; };
+  const auto quick = [&](uint64_t) -> Result<double> { return ++runs, 1e-6; };
   EXPECT_TRUE(measure_curves({1, 2}, quick, quick));
   EXPECT_EQ(runs, 2 * 2 * 3 * (1 + 16));
   // Long ones are few: a second is more than enough, of the first two lengths all the same.
   runs = 0;
-  const auto slow = [&](std::uint64_t length) -> Result<double> { return ++runs, static_cast<double>(length) / 1000; };
+  const auto slow = [&](uint64_t length) -> Result<double> { return ++runs, static_cast<double>(length) / 1000; };
   EXPECT_EQ(measure_curves({5, 300, 2000, 3000}, slow, slow)->cpu.samples().size(), 2u);
   EXPECT_EQ(runs, 2 * 3 * (1 + 2) + 2 * 3 * (1 + 1));
-  const auto lost = [](std::uint64_t) -> Result<double> { return fail("lost"); };
+  const auto lost = [](uint64_t) -> Result<double> { return fail("lost"); };
   EXPECT_EQ(measure_curves({1, 2}, quick, lost).error().what, "lost");
 }
 
@@ -277,7 +277,7 @@ TEST(PolicyModel, ACurveIsLinesBetweenItsSamplesAndBeyond) {
   for (const auto& [bytes, seconds] :
        {std::pair(0, 2.0), std::pair(1000, 2.0), std::pair(2000, 2.75), std::pair(3000, 3.5), std::pair(4000, 3.5),
         std::pair(5000, 3.5), std::pair(6000, 5.0), std::pair(10000, 11.0)}) {
-    EXPECT_DOUBLE_EQ(curve.seconds(static_cast<std::uint64_t>(bytes)), seconds) << bytes;
+    EXPECT_DOUBLE_EQ(curve.seconds(static_cast<uint64_t>(bytes)), seconds) << bytes;
   }
   EXPECT_NEAR(curve.rate(), 1000 / 1.5, 1e-9);
   const Curve falling({{1, 4}, {2, 3}, {3, 2}, {4, 9}});
@@ -296,7 +296,7 @@ TEST(PolicyModel, TheGpuHasToBeFasterByMoreThanFourPercent) {
                           0.25};
   for (const Work work : {Work::compress, Work::compress_reproducible, Work::decompress}) {
     bool gpu_before = false;
-    for (std::uint64_t bytes = 4096; bytes <= std::uint64_t{1} << 36; bytes *= 2) {
+    for (uint64_t bytes = 4096; bytes <= uint64_t{1} << 36; bytes *= 2) {
       const double cpu = rates.cpu_seconds(work, bytes), gpu = rates.gpu_seconds(work, bytes);
       const bool chosen = rates.prefers_gpu(work, bytes);
       EXPECT_EQ(chosen, gpu < 0.96 * cpu);

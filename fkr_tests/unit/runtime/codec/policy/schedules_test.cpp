@@ -17,7 +17,7 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 struct Behaviour {
   unsigned failing_call = 0;        // from 1; 0: none
@@ -30,23 +30,23 @@ struct Behaviour {
 
 // Items of which each side gets some when both come to the meeting, whoever is first: the device takes half of them,
 // and 64 at the least.
-constexpr std::size_t kItemsForBoth = 65;
+constexpr size_t kItemsForBoth = 65;
 
 // "Compression" that anyone can check: every byte plus one. Counts what it did.
 class ToyBackend final : public Backend {
  public:
-  ToyBackend(std::string_view name, Behaviour behaviour, std::atomic<std::size_t>& done_items)
+  ToyBackend(std::string_view name, Behaviour behaviour, std::atomic<size_t>& done_items)
       : name_(name), behaviour_(behaviour), done_items_(done_items) {}
   std::string_view name() const override { return name_; }
   std::string description() const override { return std::string(name_); }
   bool supports(Operation operation) const override { return operation != Operation::compress_linked; }
   Encoder default_encoder() const override { return Encoder::reproducible; }
-  std::size_t preferred_batch_bytes(std::size_t chunk_bytes) const override { return chunk_bytes; }
+  size_t preferred_batch_bytes(size_t chunk_bytes) const override { return chunk_bytes; }
 
   Result<void> compress(std::span<CompressItem> items, Encoder) override {
     return run(items, [](CompressItem& item) {
-      for (std::size_t i = 0; i < item.raw.size(); ++i) item.output[i] = static_cast<std::uint8_t>(item.raw[i] + 1);
-      item.compressed_bytes = static_cast<std::uint32_t>(item.raw.size());
+      for (size_t i = 0; i < item.raw.size(); ++i) item.output[i] = static_cast<uint8_t>(item.raw[i] + 1);
+      item.compressed_bytes = static_cast<uint32_t>(item.raw.size());
       item.flag = ChunkFlag::compressed;
       item.status = ItemStatus::ok;
     });
@@ -56,7 +56,7 @@ class ToyBackend final : public Backend {
       // An odd first byte is a corrupt block: an item's own fault, which no fallback mends.
       item.status = item.block[0] % 2 == 1 ? ItemStatus::malformed : ItemStatus::ok;
       item.raw_bytes = item.status == ItemStatus::ok ? 1 : 0;
-      item.output[0] = static_cast<std::uint8_t>(item.block[0] + 2);
+      item.output[0] = static_cast<uint8_t>(item.block[0] + 2);
     });
   }
 
@@ -69,7 +69,7 @@ class ToyBackend final : public Backend {
       std::this_thread::sleep_for(std::chrono::microseconds(behaviour_.delay_microseconds));
     }
     if (++calls_ == behaviour_.failing_call) {
-      for (std::size_t i = 0; behaviour_.half_done && i < items.size() / 2; ++i) {
+      for (size_t i = 0; behaviour_.half_done && i < items.size() / 2; ++i) {
         items[i].output[0] = 0xee;
         items[i].status = ItemStatus::unsupported;
       }
@@ -82,7 +82,7 @@ class ToyBackend final : public Backend {
 
   std::string_view name_;
   Behaviour behaviour_;
-  std::atomic<std::size_t>& done_items_;
+  std::atomic<size_t>& done_items_;
   unsigned calls_ = 0;
   bool is_to_meet_ = true;
 };
@@ -104,7 +104,7 @@ class Schedules : public ::testing::Test {
   unsigned random() { return static_cast<unsigned>(generator_()); }
 
   std::minstd_rand generator_{20261121};
-  std::atomic<std::size_t> on_device_{0}, on_cpu_{0};
+  std::atomic<size_t> on_device_{0}, on_cpu_{0};
   std::atomic<int> notices_{0};
 };
 
@@ -121,13 +121,11 @@ TEST_F(Schedules, ThousandsOfThemGiveWhatTheCpuGives) {
     const auto backend = both(device, cpu, sharing);
     for (unsigned batch = 0; batch < 1 + random() % 3; ++batch) {
       const bool meets = is_meeting && batch == 0;
-      const std::size_t count = meets               ? kItemsForBoth + random() % 700
-                                : random() % 5 == 0 ? random() % 20
-                                                    : random() % 700;
+      const size_t count = meets ? kItemsForBoth + random() % 700 : random() % 5 == 0 ? random() % 20 : random() % 700;
       ByteVector raw(count), output(count, 0xcc);
       std::vector<CompressItem> items(count);
-      for (std::size_t i = 0; i < count; ++i) {
-        raw[i] = static_cast<std::uint8_t>(random());
+      for (size_t i = 0; i < count; ++i) {
+        raw[i] = static_cast<uint8_t>(random());
         items[i].raw = Bytes(raw).subspan(i, 1);
         items[i].output = MutableBytes(output).subspan(i, 1);
       }
@@ -138,17 +136,17 @@ TEST_F(Schedules, ThousandsOfThemGiveWhatTheCpuGives) {
         ++meetings;
       }
       EXPECT_EQ(on_cpu_ + on_device_, count) << "every item once";
-      for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(output[i], static_cast<std::uint8_t>(raw[i] + 1));
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(output[i], static_cast<uint8_t>(raw[i] + 1));
         ASSERT_EQ(items[i].status, ItemStatus::ok);
       }
       std::vector<DecompressItem> back(count);
-      for (std::size_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count; ++i) {
         back[i].block = Bytes(raw).subspan(i, 1);
         back[i].output = MutableBytes(output).subspan(i, 1);
       }
       ASSERT_TRUE(backend->decompress(back));
-      for (std::size_t i = 0; i < count; ++i) {
+      for (size_t i = 0; i < count; ++i) {
         ASSERT_EQ(back[i].status, raw[i] % 2 == 1 ? ItemStatus::malformed : ItemStatus::ok);
       }
     }
@@ -167,7 +165,7 @@ TEST_F(Schedules, WhenTheCpuFailsTooTheErrorIsItsOwnAndNothingHangs) {
     const auto backend = both(random_behaviour(random() % 4), random_behaviour(1 + random() % 3), Sharing::both);
     ByteVector raw(900, 1), output(900);
     std::vector<CompressItem> items(900);
-    for (std::size_t i = 0; i < items.size(); ++i) {
+    for (size_t i = 0; i < items.size(); ++i) {
       items[i].raw = Bytes(raw).subspan(i, 1);
       items[i].output = MutableBytes(output).subspan(i, 1);
     }

@@ -10,7 +10,7 @@
 namespace ptxkit::codec {
 namespace {
 
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 struct Codec {
   Executor executor{2};
@@ -31,15 +31,14 @@ struct Codec {
   }
 };
 
-rc::Gen<ByteVector> any_content(std::size_t max_bytes) {
+rc::Gen<ByteVector> any_content(size_t max_bytes) {
   return rc::gen::exec([max_bytes] {
     ByteVector all;
     const int pieces = *rc::gen::inRange(0, 4);
     for (int i = 0; i < pieces; ++i) {
-      const auto size =
-          *rc::gen::oneOf(rc::gen::inRange<std::size_t>(0, 40), rc::gen::inRange<std::size_t>(0, max_bytes),
-                          rc::gen::element<std::size_t>(65535, 65536, 65537, 262144));
-      const auto seed = *rc::gen::arbitrary<std::uint32_t>();
+      const auto size = *rc::gen::oneOf(rc::gen::inRange<size_t>(0, 40), rc::gen::inRange<size_t>(0, max_bytes),
+                                        rc::gen::element<size_t>(65535, 65536, 65537, 262144));
+      const auto seed = *rc::gen::arbitrary<uint32_t>();
       const ByteVector piece =
           *rc::gen::element(testing::matchable_bytes(size, seed), testing::random_bytes(size, seed), ByteVector(size));
       all.insert(all.end(), piece.begin(), piece.end());
@@ -83,8 +82,8 @@ TEST(CodecProperty, AnyFlippedBitIsRefusedOrChangesNothing) {
     auto header = *any_header();
     header.content_checksum = true;
     ByteVector frame = codec.frame_of(raw, header, Encoder::fast);
-    const auto bit = *rc::gen::inRange<std::size_t>(0, frame.size() * 8);
-    frame[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    const auto bit = *rc::gen::inRange<size_t>(0, frame.size() * 8);
+    frame[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     const auto decoded = codec.raw_of(frame);
     RC_ASSERT(!decoded.has_value() || *decoded == raw);
   }));
@@ -94,7 +93,7 @@ TEST(CodecProperty, AnyTruncationIsRefused) {
   Codec codec;
   EXPECT_TRUE(rc::check([&] {
     ByteVector frame = codec.frame_of(*any_content(3'000), *any_header(), Encoder::fast);
-    frame.resize(*rc::gen::inRange<std::size_t>(0, frame.size()));
+    frame.resize(*rc::gen::inRange<size_t>(0, frame.size()));
     const auto decoded = codec.raw_of(frame);
     RC_ASSERT(!decoded.has_value());
     RC_ASSERT(decoded.error().what.find("truncated") != std::string::npos);
@@ -109,7 +108,7 @@ TEST(CodecProperty, DamagedFramesWithoutChecksumsNeverCrash) {
     ByteVector frame = codec.frame_of(*any_content(3'000), header, Encoder::fast);
     const int changes = *rc::gen::inRange(1, 9);
     for (int i = 0; i < changes; ++i)
-      frame[*rc::gen::inRange<std::size_t>(7, frame.size())] = *rc::gen::arbitrary<std::uint8_t>();
+      frame[*rc::gen::inRange<size_t>(7, frame.size())] = *rc::gen::arbitrary<uint8_t>();
     const auto decoded = codec.raw_of(frame);
     RC_CLASSIFY(decoded.has_value(), "still decodes");
     if (!decoded) RC_ASSERT(!decoded.error().where.empty());

@@ -18,15 +18,15 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 TEST(Executor, RunsEveryIndexOnceOnEveryPoolSize) {
   for (unsigned threads : {1u, 2u, 5u}) {
     Executor executor(threads);
     EXPECT_EQ(executor.thread_count(), threads);
-    for (std::size_t count : {0u, 1u, 7u, 1000u}) {
+    for (size_t count : {0u, 1u, 7u, 1000u}) {
       std::vector<std::atomic<int>> runs(count);
-      executor.for_each(count, [&](std::size_t index, unsigned worker) {
+      executor.for_each(count, [&](size_t index, unsigned worker) {
         EXPECT_LT(worker, threads);
         ++runs[index];
       });
@@ -158,13 +158,12 @@ TEST_F(CpuBackend, StreamsRoundTripInEveryShape) {
   mixed.resize(mixed.size() + 600'000);
   for (const Encoder encoder : {Encoder::fast, Encoder::reproducible, Encoder::high}) {
     for (int size_id = 4; size_id <= 7; ++size_id) {
-      for (const std::size_t size :
-           {std::size_t{0}, std::size_t{1}, std::size_t{65536}, std::size_t{65537}, mixed.size()}) {
+      for (const size_t size : {size_t{0}, size_t{1}, size_t{65536}, size_t{65537}, mixed.size()}) {
         format::FrameHeader header;
         header.block_size_id = size_id;
         header.block_checksum = size_id % 2;
         header.content_bytes = size;
-        const ByteVector raw(mixed.begin(), mixed.begin() + static_cast<std::ptrdiff_t>(size));
+        const ByteVector raw(mixed.begin(), mixed.begin() + static_cast<ptrdiff_t>(size));
         EXPECT_EQ(raw_of(frame_of(raw, header, encoder)), raw) << size_id << " " << size;
       }
     }
@@ -177,7 +176,7 @@ TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
   while (raw.size() < 9'000'000) raw.insert(raw.end(), raw.begin(), raw.begin() + 50'000);
   format::FrameHeader header;
   header.block_size_id = 4;
-  const std::size_t independent_bytes = frame_of(raw, header, Encoder::fast).size();
+  const size_t independent_bytes = frame_of(raw, header, Encoder::fast).size();
   header.independent_blocks = false;
   const ByteVector linked = frame_of(raw, header, Encoder::fast);
   EXPECT_LT(linked.size() * 10, independent_bytes);
@@ -197,8 +196,8 @@ TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
 TEST_F(CpuBackend, LinkedFramesEndAnywhereInABatch) {
   // A batch of this backend holds 48 blocks of 64 KiB: frames of 46 to 50 blocks put the end mark into, at and behind
   // its border.
-  for (std::size_t blocks = 46; blocks <= 50; ++blocks) {
-    const ByteVector raw = testing::matchable_bytes(blocks * 65536, static_cast<std::uint32_t>(blocks));
+  for (size_t blocks = 46; blocks <= 50; ++blocks) {
+    const ByteVector raw = testing::matchable_bytes(blocks * 65536, static_cast<uint32_t>(blocks));
     EXPECT_TRUE(raw_of(frame_of(raw, small_blocks(false), Encoder::fast)) == raw) << blocks;
   }
 }
@@ -218,7 +217,7 @@ TEST_F(CpuBackend, ManySmallFramesRoundTrip) {
 }
 
 TEST_F(CpuBackend, AnInputThatIsNotAsLongAsAnnouncedIsRefused) {
-  for (const std::uint64_t announced : {99u, 101u}) {
+  for (const uint64_t announced : {99u, 101u}) {
     const ByteVector raw(100, 'x');
     format::MemorySource source(raw, "growing.log");
     format::MemorySink sink;
@@ -266,11 +265,11 @@ class FailingBackend final : public Backend {
     return operation == Operation::compress_reproducible || operation == Operation::decompress;
   }
   Encoder default_encoder() const override { return Encoder::reproducible; }
-  std::size_t preferred_batch_bytes(std::size_t) const override { return 1 << 17; }
+  size_t preferred_batch_bytes(size_t) const override { return 1 << 17; }
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
     if (good_batches_-- <= 0) {
       // A lost device may have scribbled on outputs before it went.
-      for (auto& item : items) std::fill(item.output.begin(), item.output.end(), std::uint8_t{0xee});
+      for (auto& item : items) std::fill(item.output.begin(), item.output.end(), uint8_t{0xee});
       return fail("the device is lost");
     }
     return inner_->compress(items, encoder);

@@ -16,13 +16,13 @@
 
 namespace {
 
-std::atomic<std::size_t> allocated_bytes{0}, peak_bytes{0};
+std::atomic<size_t> allocated_bytes{0}, peak_bytes{0};
 
-void* counted(std::size_t size) {
+void* counted(size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
-  const std::size_t now = allocated_bytes += ::malloc_usable_size(memory);
-  for (std::size_t peak = peak_bytes; peak < now && !peak_bytes.compare_exchange_weak(peak, now);) continue;
+  const size_t now = allocated_bytes += ::malloc_usable_size(memory);
+  for (size_t peak = peak_bytes; peak < now && !peak_bytes.compare_exchange_weak(peak, now);) continue;
   return memory;
 }
 void uncounted(void* memory) {
@@ -33,26 +33,26 @@ void uncounted(void* memory) {
 }  // namespace
 
 // Every allocation of this program.
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(size_t size) { return counted(size); }
+void* operator new[](size_t size) { return counted(size); }
 void operator delete(void* memory) noexcept { uncounted(memory); }
 void operator delete[](void* memory) noexcept { uncounted(memory); }
-void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { uncounted(memory); }
+void operator delete(void* memory, size_t) noexcept { uncounted(memory); }
+void operator delete[](void* memory, size_t) noexcept { uncounted(memory); }
 
 namespace ptxkit::codec {
 namespace {
 
 using format::PtzCodec;
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 // The most that `run` had allocated at a time.
 template <class Run>
-std::size_t peak_of(const Run& run) {
-  const std::size_t before = allocated_bytes;
+size_t peak_of(const Run& run) {
+  const size_t before = allocated_bytes;
   peak_bytes = before;
   run();
   return peak_bytes - before;
@@ -60,17 +60,17 @@ std::size_t peak_of(const Run& run) {
 
 TEST(PtzMemory, CodersTakeNoMoreThanTheySay) {
   for (const PtzCodec codec : testing::ptz_codecs()) {
-    for (const std::size_t size : {std::size_t{4096}, std::size_t{1} << 18, std::size_t{1} << 20}) {
+    for (const size_t size : {size_t{4096}, size_t{1} << 18, size_t{1} << 20}) {
       ByteVector alternating(size);  // every second suffix is one that the sort looks at first
-      for (std::size_t i = 0; i < size; ++i) alternating[i] = static_cast<std::uint8_t>(i % 2 * (1 + i % 253));
+      for (size_t i = 0; i < size; ++i) alternating[i] = static_cast<uint8_t>(i % 2 * (1 + i % 253));
       for (const ByteVector& raw :
            {testing::matchable_bytes(size, 1), testing::random_bytes(size, 2), ByteVector(size), alternating}) {
         ByteVector coded;
-        const std::size_t encoding = peak_of([&] { coded = encode_block(codec, raw); });
+        const size_t encoding = peak_of([&] { coded = encode_block(codec, raw); });
         EXPECT_LE(encoding, encoding_bytes(codec, size)) << size;
         if (coded.empty()) continue;
         ByteVector back(size);
-        const std::size_t decoding = peak_of([&] { EXPECT_TRUE(decode_block(codec, coded, back)); });
+        const size_t decoding = peak_of([&] { EXPECT_TRUE(decode_block(codec, coded, back)); });
         EXPECT_LE(decoding, decoding_bytes(codec, size)) << size;
       }
     }
@@ -80,7 +80,7 @@ TEST(PtzMemory, CodersTakeNoMoreThanTheySay) {
 class PtzStreamMemory : public ::testing::Test {
  protected:
   // 9 blocks of lzr, 3 of bbw, in a file that is none's.
-  static constexpr std::uint64_t kRawBytes = 9 * (kMiB / 4) - 77;
+  static constexpr uint64_t kRawBytes = 9 * (kMiB / 4) - 77;
 
   Result<ByteVector> packed(PtzCodec codec, scheduler::Ledger& memory, unsigned prefetch = 2) {
     testing::GeneratedSource source(testing::matchable_bytes(700'001, 3), kRawBytes);
@@ -98,10 +98,10 @@ TEST_F(PtzStreamMemory, StreamsKeepToTheirBudgetAndTheBytesAreTheSame) {
   for (const PtzCodec codec : {PtzCodec::lzr, PtzCodec::bbw}) {
     scheduler::Ledger unlimited("memory");
     const ByteVector expected = packed(codec, unlimited).value();
-    for (const std::uint64_t budget : {(codec == PtzCodec::bbw ? 31 : 7) * kMiB, 60 * kMiB}) {
+    for (const uint64_t budget : {(codec == PtzCodec::bbw ? 31 : 7) * kMiB, 60 * kMiB}) {
       scheduler::Ledger memory("memory", budget);
       ByteVector file;
-      const std::size_t packing = peak_of([&] { file = packed(codec, memory).value(); });
+      const size_t packing = peak_of([&] { file = packed(codec, memory).value(); });
       EXPECT_EQ(file, expected);
       EXPECT_LE(memory.peak_bytes(), budget);
       EXPECT_GT(memory.peak_bytes(), 0u);
@@ -111,7 +111,7 @@ TEST_F(PtzStreamMemory, StreamsKeepToTheirBudgetAndTheBytesAreTheSame) {
       format::MemorySource source(file, "file");
       format::NullSink sink;
       scheduler::Ledger reading("memory", budget);
-      const std::size_t unpacking = peak_of([&] {
+      const size_t unpacking = peak_of([&] {
         const auto totals = decompress_ptz(source, sink, executor_, {.progress = {}, .limits = {&reading, 2, {}}});
         EXPECT_EQ(totals.value().raw_bytes, kRawBytes);
       });
@@ -144,7 +144,7 @@ TEST_F(PtzStreamMemory, ATableWithoutRoomIsAnErrorAndNoWrongFile) {
 TEST_F(PtzStreamMemory, ACancelledStreamHasWrittenABeginningAndNothingElse) {
   const ByteVector raw = testing::matchable_bytes(40 * 4096, 5);
   Executor one(1);
-  for (std::size_t enough = 1; enough < raw.size(); enough += 9000) {
+  for (size_t enough = 1; enough < raw.size(); enough += 9000) {
     format::MemorySource source(raw, "raw");
     format::MemorySink whole;
     ASSERT_TRUE(compress_ptz(source, whole, one, {PtzCodec::lzr, 12}));

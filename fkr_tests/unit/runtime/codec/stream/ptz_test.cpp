@@ -20,7 +20,7 @@ using format::PtzArchive;
 using format::PtzCodec;
 using format::PtzHeader;
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 ByteVector packed(const ByteVector& raw, const PtzHeader& header, unsigned threads = 2) {
   Executor executor(threads);
@@ -51,7 +51,7 @@ ByteVector mixed() {
 
 TEST(Ptz, RoundTrips) {
   for (const PtzCodec codec : testing::ptz_codecs()) {
-    for (const std::size_t size : {0u, 1u, 15u, 4095u, 4096u, 4097u, 70000u}) {
+    for (const size_t size : {0u, 1u, 15u, 4095u, 4096u, 4097u, 70000u}) {
       for (const ByteVector& raw :
            {testing::matchable_bytes(size, 3), testing::random_bytes(size, 3), ByteVector(size)}) {
         for (const unsigned bits : {12u, 18u}) {
@@ -78,10 +78,10 @@ TEST(Ptz, BlocksByTheTable) {
   ASSERT_TRUE(archive.has_value()) << archive.error().message();
   ASSERT_EQ(archive->block_count(), 6u);
   EXPECT_TRUE(archive->block(2).is_raw);
-  for (std::size_t i = 6; i-- != 0;) {
+  for (size_t i = 6; i-- != 0;) {
     const auto block = read_ptz_block(*archive, i);
     ASSERT_TRUE(block.has_value()) << block.error().message();
-    EXPECT_TRUE(std::equal(block->begin(), block->end(), raw.begin() + static_cast<std::ptrdiff_t>(i * 4096)));
+    EXPECT_TRUE(std::equal(block->begin(), block->end(), raw.begin() + static_cast<ptrdiff_t>(i * 4096)));
   }
 }
 
@@ -89,13 +89,13 @@ TEST(Ptz, BlocksByTheTable) {
 class CountedFile final : public format::RandomAccess {
  public:
   explicit CountedFile(const ByteVector& bytes) : file_(bytes, "counted") {}
-  std::uint64_t size_bytes() const override { return file_.size_bytes(); }
-  Result<void> read_at(std::uint64_t at, format::MutableBytes into) const override {
+  uint64_t size_bytes() const override { return file_.size_bytes(); }
+  Result<void> read_at(uint64_t at, format::MutableBytes into) const override {
     read_bytes += into.size();
     return file_.read_at(at, into);
   }
   const std::string& name() const override { return file_.name(); }
-  mutable std::uint64_t read_bytes = 0;
+  mutable uint64_t read_bytes = 0;
 
  private:
   format::MemoryFile file_;
@@ -106,7 +106,7 @@ TEST(Ptz, OfABlockByTheTableNothingElseIsRead) {
   const CountedFile counted(file);
   const auto archive = PtzArchive::open(counted);
   ASSERT_TRUE(archive.has_value()) << archive.error().message();
-  const std::uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 6 * format::kPtzBlockHeaderBytes;
+  const uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 6 * format::kPtzBlockHeaderBytes;
   EXPECT_EQ(counted.read_bytes, opening);
   ASSERT_TRUE(read_ptz_block(*archive, 4).has_value());
   EXPECT_EQ(counted.read_bytes, opening + format::kPtzBlockHeaderBytes + archive->block(4).stored_bytes);
@@ -138,7 +138,7 @@ TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
     const auto archive = PtzArchive::open(in_memory);
     ASSERT_TRUE(archive.has_value());
     file[archive->offset(3) + 60] ^= 0x10;
-    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(read_ptz_block(*archive, i).has_value(), i != 3) << i;
+    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(read_ptz_block(*archive, i).has_value(), i != 3) << i;
     EXPECT_THAT(read_ptz_block(*archive, 3).error().message(), HasSubstr("file: block 3: "));
     EXPECT_THAT(unpacked(file).error().message(), HasSubstr("file: block 3: "));
   }
@@ -149,7 +149,7 @@ TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
 
 TEST(Ptz, EveryFlippedByteOfTheFrameIsRefused) {
   const ByteVector raw = mixed(), file = packed(raw, {PtzCodec::lzr, 12});
-  for (std::size_t at = 0; at < file.size(); at += at < 64 || at + 160 > file.size() ? 1 : 41) {
+  for (size_t at = 0; at < file.size(); at += at < 64 || at + 160 > file.size() ? 1 : 41) {
     ByteVector bad = file;
     bad[at] ^= 0x41;
     const auto back = unpacked(bad);
@@ -162,8 +162,8 @@ TEST(Ptz, EveryFlippedByteOfTheFrameIsRefused) {
 
 TEST(Ptz, EveryTruncationIsRefused) {
   const ByteVector file = packed(mixed(), {PtzCodec::deflate_like, 12});
-  for (std::size_t size = 0; size < file.size(); size += 1 + size / 50) {
-    const ByteVector cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+  for (size_t size = 0; size < file.size(); size += 1 + size / 50) {
+    const ByteVector cut(file.begin(), file.begin() + static_cast<ptrdiff_t>(size));
     const auto back = unpacked(cut);
     ASSERT_FALSE(back.has_value()) << size;
     EXPECT_THAT(back.error().message(), HasSubstr("truncated")) << size;
@@ -173,11 +173,11 @@ TEST(Ptz, EveryTruncationIsRefused) {
 
 TEST(Ptz, WhatIsWrongIsSaid) {
   const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
-  const auto with = [&](std::size_t at, std::uint8_t value) {
+  const auto with = [&](size_t at, uint8_t value) {
     ByteVector bad = file;
     bad[at] = value;
-    const std::uint64_t sum = format::ptz_checksum(format::Bytes(bad).first(8));
-    for (std::size_t i = 0; i < 8; ++i) bad[8 + i] = static_cast<std::uint8_t>(sum >> 8 * i);
+    const uint64_t sum = format::ptz_checksum(format::Bytes(bad).first(8));
+    for (size_t i = 0; i < 8; ++i) bad[8 + i] = static_cast<uint8_t>(sum >> 8 * i);
     return unpacked(bad).error().message();
   };
   EXPECT_THAT(with(0, 'X'), HasSubstr("byte 0: not a .ptz file"));
@@ -195,12 +195,12 @@ TEST(Ptz, WhatIsWrongIsSaid) {
 
 TEST(Ptz, WhatIsWrongWithATableIsSaid) {
   const ByteVector file = packed(mixed(), {PtzCodec::lzr, 12});
-  const std::size_t count_at = file.size() - 32, checksum_at = file.size() - 16, table_at = count_at - 6 * 16;
+  const size_t count_at = file.size() - 32, checksum_at = file.size() - 16, table_at = count_at - 6 * 16;
   const auto opened = [](const ByteVector& bad) {
     const auto archive = PtzArchive::open(format::MemoryFile(bad, "file"));
     return archive ? "nothing" : archive.error().message();
   };
-  const auto with = [&](std::size_t at, std::uint8_t change) {
+  const auto with = [&](size_t at, uint8_t change) {
     ByteVector bad = file;
     bad[at] ^= change;
     return bad;
@@ -211,8 +211,8 @@ TEST(Ptz, WhatIsWrongWithATableIsSaid) {
   EXPECT_THAT(opened(with(count_at + 3, 1)), HasSubstr("the block table is larger than the file"));
   EXPECT_THAT(opened(with(checksum_at, 1)), HasSubstr("the block table's checksum is wrong"));
   ByteVector far = with(table_at + 4 + 2, 1);  // the first block's stored size, 64 KiB more
-  const std::uint64_t sum = format::ptz_checksum(format::Bytes(far).subspan(table_at, count_at - table_at));
-  for (std::size_t i = 0; i < 8; ++i) far[checksum_at + i] = static_cast<std::uint8_t>(sum >> 8 * i);
+  const uint64_t sum = format::ptz_checksum(format::Bytes(far).subspan(table_at, count_at - table_at));
+  for (size_t i = 0; i < 8; ++i) far[checksum_at + i] = static_cast<uint8_t>(sum >> 8 * i);
   EXPECT_THAT(opened(far), HasSubstr("the table's entry does not fit the file"));
 }
 
@@ -222,8 +222,8 @@ TEST(Ptz, AShortBlockThatIsNotTheLastIsRefused) {
   format::MemorySink sink;
   format::PtzWriter writer(sink, {PtzCodec::lzr, 12});
   ASSERT_TRUE(writer.begin());
-  std::size_t at = 0;
-  for (const std::uint32_t size : {4096u, 100u, 4096u}) {
+  size_t at = 0;
+  for (const uint32_t size : {4096u, 100u, 4096u}) {
     const auto block = format::Bytes(raw).subspan(at, size);
     ASSERT_TRUE(writer.write({size, size, true, format::ptz_checksum(block)}, block));
     at += size;
@@ -244,15 +244,15 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
   const ByteVector good = packed(raw, {PtzCodec::lzr, 12});
   const auto with_table = [&](auto change) {
     ByteVector file = good;
-    const std::size_t table_at = file.size() - format::kPtzFooterBytes - 3 * format::kPtzBlockHeaderBytes;
+    const size_t table_at = file.size() - format::kPtzFooterBytes - 3 * format::kPtzBlockHeaderBytes;
     change(file, table_at);
     const auto table = format::Bytes(file).subspan(table_at, 3 * format::kPtzBlockHeaderBytes);
-    const std::uint64_t checksum = format::ptz_checksum(table);
-    for (int i = 0; i < 8; ++i) file[file.size() - 16 + i] = static_cast<std::uint8_t>(checksum >> 8 * i);
+    const uint64_t checksum = format::ptz_checksum(table);
+    for (int i = 0; i < 8; ++i) file[file.size() - 16 + i] = static_cast<uint8_t>(checksum >> 8 * i);
     return file;
   };
   // The second block said to be the first, and the other way round: both are of 4096 bytes.
-  const ByteVector swapped = with_table([](ByteVector& file, std::size_t at) {
+  const ByteVector swapped = with_table([](ByteVector& file, size_t at) {
     std::swap_ranges(file.begin() + at, file.begin() + at + 16, file.begin() + at + 16);
   });
   const format::MemoryFile swapped_file(swapped, "file");
@@ -260,17 +260,17 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
   ASSERT_TRUE(archive) << archive.error().message();
   EXPECT_THAT(read_ptz_block(*archive, 0).error().message(),
               HasSubstr("block 0: the block table does not say what the block says"));
-  const ByteVector other_sum = with_table([](ByteVector& file, std::size_t) { file[file.size() - 24] ^= 1; });
+  const ByteVector other_sum = with_table([](ByteVector& file, size_t) { file[file.size() - 24] ^= 1; });
   const format::MemoryFile other_sum_file(other_sum, "file");
   EXPECT_THAT(PtzArchive::open(other_sum_file).error().message(),
               HasSubstr("the table's entries are not of as many bytes as its end says"));
   // Without its last entry, which is of 10 bytes: what is left ends before the table.
   ByteVector shorter = good;
-  const std::size_t last = shorter.size() - format::kPtzFooterBytes - format::kPtzBlockHeaderBytes;
+  const size_t last = shorter.size() - format::kPtzFooterBytes - format::kPtzBlockHeaderBytes;
   shorter.erase(shorter.begin() + last, shorter.begin() + last + 16);
   shorter[shorter.size() - 32] = 2;
-  const std::uint64_t checksum = format::ptz_checksum(format::Bytes(shorter).subspan(last - 32, 32));
-  for (int i = 0; i < 8; ++i) shorter[shorter.size() - 16 + i] = static_cast<std::uint8_t>(checksum >> 8 * i);
+  const uint64_t checksum = format::ptz_checksum(format::Bytes(shorter).subspan(last - 32, 32));
+  for (int i = 0; i < 8; ++i) shorter[shorter.size() - 16 + i] = static_cast<uint8_t>(checksum >> 8 * i);
   const format::MemoryFile shorter_file(shorter, "file");
   EXPECT_THAT(PtzArchive::open(shorter_file).error().message(), HasSubstr("the table's entries do not fill the file"));
 }
@@ -296,7 +296,7 @@ TEST(Ptz, BlockDecodersOnDamage) {
     for (int i = 0; i < 2000; ++i) {
       ByteVector bad = good;
       for (auto change = 1 + random() % 3; change != 0; --change)
-        bad[random() % bad.size()] = static_cast<std::uint8_t>(random());
+        bad[random() % bad.size()] = static_cast<uint8_t>(random());
       if (i % 5 == 0) bad.resize(random() % bad.size());
       (void)decode_block(codec, ByteVector(bad.begin(), bad.end()), decoded);
     }

@@ -16,14 +16,14 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 using scheduler::Ledger;
 
-constexpr std::uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMiB = 1 << 20;
 
 ByteVector pattern() {
   ByteVector bytes(kMiB);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i % 251 == 0 ? i >> 8 : 7);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i % 251 == 0 ? i >> 8 : 7);
   return bytes;
 }
 
@@ -38,15 +38,15 @@ class SlowSink final : public format::ByteSink {
     return {};
   }
   unsigned delay_microseconds = 20;
-  std::uint64_t written_bytes = 0;
-  std::uint64_t cancel_after_bytes = ~std::uint64_t{0}, fail_after_bytes = ~std::uint64_t{0};
+  uint64_t written_bytes = 0;
+  uint64_t cancel_after_bytes = ~uint64_t{0}, fail_after_bytes = ~uint64_t{0};
   std::stop_source stop;
 };
 
 // Holds the first batch until as many as expected are reserved, for ever if they never are.
 class HoldingSink final : public format::ByteSink {
  public:
-  HoldingSink(const Ledger& memory, std::uint64_t expected_bytes) : memory_(memory), expected_bytes_(expected_bytes) {}
+  HoldingSink(const Ledger& memory, uint64_t expected_bytes) : memory_(memory), expected_bytes_(expected_bytes) {}
   Result<void> write(format::Bytes) override {
     if (++writes_ == 2) {  // the first is the frame's header
       while (memory_.reserved_bytes() < expected_bytes_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -56,7 +56,7 @@ class HoldingSink final : public format::ByteSink {
 
  private:
   const Ledger& memory_;
-  const std::uint64_t expected_bytes_;
+  const uint64_t expected_bytes_;
   int writes_ = 0;
 };
 
@@ -69,7 +69,7 @@ format::FrameHeader blocks_of(int size_id) {
 
 class StreamMemory : public ::testing::Test {
  protected:
-  Result<StreamTotals> compress(std::uint64_t size_bytes, Ledger& memory, format::ByteSink& sink, int size_id = 4,
+  Result<StreamTotals> compress(uint64_t size_bytes, Ledger& memory, format::ByteSink& sink, int size_id = 4,
                                 unsigned prefetch = 2, std::stop_token stop = {}) {
     testing::GeneratedSource source(pattern(), size_bytes);
     return compress_stream(source, sink, *backend_,
@@ -173,8 +173,8 @@ TEST_F(StreamMemory, FramesOfAnyBlockSizeFollowEachOther) {
       all.insert(all.end(), frame.begin(), frame.end());
       if (i == 2) all.insert(all.end(), skippable.begin(), skippable.end());
     }
-    const std::uint64_t block_bytes = format::block_bytes_of_id(largest);
-    for (const std::uint64_t budget : {2 * block_bytes + (96 << 10), 7 * block_bytes, 8u * 1024 * kMiB}) {
+    const uint64_t block_bytes = format::block_bytes_of_id(largest);
+    for (const uint64_t budget : {2 * block_bytes + (96 << 10), 7 * block_bytes, 8u * 1024 * kMiB}) {
       Ledger memory("memory", budget);
       const auto totals = decompress(all, memory);
       ASSERT_TRUE(totals) << budget << ": " << totals.error().message();
@@ -192,17 +192,17 @@ TEST_F(StreamMemory, FramesOfAnyBlockSizeFollowEachOther) {
 
 // Neither a call of the source nor one of the sink for each of them, nor a batch of its own for a few.
 TEST_F(StreamMemory, ManyBlocksOfAByteAreFewCalls) {
-  constexpr std::size_t kBlocks = 100'000;
+  constexpr size_t kBlocks = 100'000;
   struct Source final : format::ByteSource {
-    Result<std::size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
-    Result<std::size_t> read_some(format::MutableBytes into, std::size_t) override {
+    Result<size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
+    Result<size_t> read_some(format::MutableBytes into, size_t) override {
       ++calls;
       return memory.read(into);
     }
     const std::string& name() const override { return memory.name(); }
     explicit Source(format::Bytes bytes) : memory(bytes, "frame") {}
     format::MemorySource memory;
-    std::size_t calls = 0;
+    size_t calls = 0;
   };
   struct Sink final : format::ByteSink {
     Result<void> write(format::Bytes some) override {
@@ -210,7 +210,7 @@ TEST_F(StreamMemory, ManyBlocksOfAByteAreFewCalls) {
       bytes += some.size();
       return {};
     }
-    std::size_t calls = 0, bytes = 0;
+    size_t calls = 0, bytes = 0;
   };
   for (const auto& [id, threads] : {std::pair(4, 1u), {4, 2u}, {7, 1u}, {7, 2u}}) {
     Executor executor(threads);
@@ -222,16 +222,16 @@ TEST_F(StreamMemory, ManyBlocksOfAByteAreFewCalls) {
       header.content_checksum = false;
       ByteVector frame;
       format::append_frame_header(header, frame);
-      const std::uint8_t coded[] = {0x10, 'x'}, plain[] = {'y'};
-      for (std::size_t i = 0; i < kBlocks; ++i) {
+      const uint8_t coded[] = {0x10, 'x'}, plain[] = {'y'};
+      for (size_t i = 0; i < kBlocks; ++i) {
         format::append_block(header, i % 2 == 0 ? format::Bytes(coded) : format::Bytes(plain), i % 2 != 0, frame);
       }
       format::append_frame_end(header, 0, frame);
       Source source(frame);
       Sink sink;
-      std::size_t batches = 0;
+      size_t batches = 0;
       DecompressOptions options;
-      options.progress = [&](std::uint64_t, std::uint64_t) { ++batches; };
+      options.progress = [&](uint64_t, uint64_t) { ++batches; };
       const auto totals = decompress_stream(source, sink, *cpu, options);
       ASSERT_TRUE(totals) << totals.error().message();
       EXPECT_EQ(sink.bytes, kBlocks);
@@ -269,8 +269,8 @@ TEST_F(StreamMemory, AFailedSinkReturnsEverything) {
 // Fails after so many bytes.
 class FailingSource final : public format::ByteSource {
  public:
-  explicit FailingSource(std::uint64_t good_bytes) : source_(pattern(), good_bytes) {}
-  Result<std::size_t> read(format::MutableBytes into) override {
+  explicit FailingSource(uint64_t good_bytes) : source_(pattern(), good_bytes) {}
+  Result<size_t> read(format::MutableBytes into) override {
     const auto count = source_.read(into);
     return *count == into.size() ? count : fail("the disk is gone");
   }
@@ -289,7 +289,7 @@ TEST_F(StreamMemory, AnEndThatIsNoneWritesABeginningAndNothingElse) {
   const auto is_beginning = [&](const ByteVector& written) {
     return written.size() < expected.size() && std::equal(written.begin(), written.end(), expected.begin());
   };
-  for (std::uint64_t blocks = 1; blocks < 30; ++blocks) {
+  for (uint64_t blocks = 1; blocks < 30; ++blocks) {
     Ledger memory("memory", kMiB);
     FailingSource source(blocks * 65536);
     format::MemorySink sink;

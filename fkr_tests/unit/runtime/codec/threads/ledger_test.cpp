@@ -82,13 +82,13 @@ TEST(Ledger, CancelEndsEveryWait) {
 
 TEST(Ledger, ManyThreadsNeverHoldMoreThanThereIs) {
   Ledger ledger("memory", 1000);
-  std::atomic<std::uint64_t> held{0};
+  std::atomic<uint64_t> held{0};
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 4; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937 random(seed);
       for (int i = 0; i < 2000; ++i) {
-        const std::uint64_t size = random() % 700;
+        const uint64_t size = random() % 700;
         Reservation reservation;
         if (i % 3 == 0) {
           if (auto taken = ledger.try_reserve(size)) reservation = std::move(*taken);

@@ -23,7 +23,7 @@ namespace ptxkit::codec {
 namespace {
 
 using ::testing::HasSubstr;
-using ByteVector = std::vector<std::uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 
 TEST(NoThreads, AnExecutorIsItsCallerAlone) {
   const testing::NoThreads none;
@@ -31,7 +31,7 @@ TEST(NoThreads, AnExecutorIsItsCallerAlone) {
   EXPECT_EQ(executor.thread_count(), 1u);
   EXPECT_EQ(executor.wanted_count(), 8u);
   std::vector<int> done(1000);
-  executor.for_each(done.size(), [&](std::size_t i, unsigned worker) { done[i] += worker == 0; });
+  executor.for_each(done.size(), [&](size_t i, unsigned worker) { done[i] += worker == 0; });
   EXPECT_EQ(std::accumulate(done.begin(), done.end(), 0), 1000);
 }
 
@@ -70,7 +70,7 @@ TEST(NoThreads, AContentChecksumIsComputedAtOnce) {
   const ByteVector raw = testing::random_bytes(4'000'000, 1);
   const testing::NoThreads none;
   format::BackgroundHash hash;
-  for (std::size_t at = 0; at < raw.size(); at += 400'000) (void)hash.update(format::Bytes(raw).subspan(at, 400'000));
+  for (size_t at = 0; at < raw.size(); at += 400'000) (void)hash.update(format::Bytes(raw).subspan(at, 400'000));
   EXPECT_EQ(hash.value(), format::block_hash(raw));
 }
 
@@ -104,8 +104,8 @@ TEST(ThrowingWork, OfAnExecutorIsThrownToTheCallerOnce) {
   for (const unsigned threads : {1u, 4u}) {
     Executor executor(threads);
     std::atomic<int> begun{0};
-    const auto run = [&](std::size_t bad) {
-      executor.for_each(1000, [&](std::size_t i, unsigned) {
+    const auto run = [&](size_t bad) {
+      executor.for_each(1000, [&](size_t i, unsigned) {
         ++begun;
         if (i == bad) throw std::bad_alloc();
       });

@@ -1,4 +1,4 @@
-#include "tools/ptx-debug/kept_promises.hpp"
+#include "tools/ptx-debug/launch_file_use.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -38,7 +38,7 @@ std::string misfit(const ptx::Variable& parameter, const flow::ParameterFacts& f
 
 }  // namespace
 
-void KeptPromises::look_at(const ptx::Module& module) {
+void LaunchFileUse::look_at(const ptx::Module& module) {
   for (const ptx::Function& function : module.functions) {
     if (!function.is_entry) continue;
     names_.emplace_back(function.name);
@@ -62,7 +62,7 @@ void KeptPromises::look_at(const ptx::Module& module) {
   }
 }
 
-void KeptPromises::look_at_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const {
+void LaunchFileUse::look_at_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const {
   std::vector<std::string> known;
   for (const ptx::Variable& variable : module.variables)
     if (variable.function == ptx::kNone) known.emplace_back(variable.name);
@@ -83,7 +83,7 @@ void KeptPromises::look_at_variables(const ptx::Module& module, const flow::Laun
   }
 }
 
-void KeptPromises::complain_of_none() const {
+void LaunchFileUse::complain_of_none() const {
   if (launch_.empty() || !entries_.empty() || names_.empty()) return;
   complain(fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
                        launch_.begin()->first, did_you_mean(launch_.begin()->first, names_)));

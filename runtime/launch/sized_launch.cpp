@@ -1,4 +1,4 @@
-#include "runtime/launch/roomy_launch.hpp"
+#include "runtime/launch/sized_launch.hpp"
 
 #include <bit>
 

@@ -10,9 +10,9 @@
 namespace ptxkit::tools {
 
 // Complains on standard error; `launch` outlives it.
-class KeptPromises {
+class LaunchFileUse {
  public:
-  explicit KeptPromises(const rules::LaunchSet& launch) : launch_(launch) {}
+  explicit LaunchFileUse(const rules::LaunchSet& launch) : launch_(launch) {}
 
   // Of parameters and variables that the module does not have, and of what does not fit those that it has.
   void look_at(const ptx::Module& module);
