@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -42,12 +42,12 @@ int describe(const DescriptionOptions& options, Description description) {
 
 void add_description(CLI::App& app, Action& action, const std::string& name, const std::string& help,
                      Description description) {
-  CLI::App* verb = app.add_subcommand(name, help);
+  Verb verb(app, name, help);
   const auto options = std::make_shared<DescriptionOptions>();
   options->name = name;
-  add_inputs(*verb, options->inputs);
-  verb->add_flag("--json", options->json, "as JSON");
-  verb->callback(
+  add_inputs(verb, options->inputs);
+  verb.flag("--json", options->json, "as JSON");
+  verb.callback(
       [options, description, &action] { action = [options, description] { return describe(*options, description); }; });
 }
 

@@ -57,4 +57,6 @@ std::vector<VerbFlags> flag_tree(const CLI::App& app) {
   return verbs;
 }
 
+std::string summary_of(const CLI::App& app) { return app.get_description(); }
+
 }  // namespace ptxkit::tools

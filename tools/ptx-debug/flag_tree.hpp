@@ -27,6 +27,7 @@ struct VerbFlags {
 };
 
 std::vector<VerbFlags> flag_tree(const CLI::App& app);
+std::string summary_of(const CLI::App& app);  // what the program is, in a line
 
 // Scripts that a shell reads. Precondition: `shell` is one of completion_shells().
 const std::vector<std::string>& completion_shells();  // "bash", "fish", "zsh"

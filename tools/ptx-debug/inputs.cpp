@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
@@ -16,6 +15,7 @@
 #include "support/regular_file.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -118,15 +118,14 @@ Result<container::PtxImage> read_one_image(const std::string& word) {
               around.empty() ? word : around, "give one of " + names);
 }
 
-void add_inputs(CLI::App& verb, Inputs& inputs) {
-  verb.add_option(
-          "FILE", inputs.words,
-          "PTX files, fat binaries, executables, objects and libraries with PTX in them, folders of these; - is "
-          "standard input")
-      ->required();
-  verb.add_option("-j,--jobs", inputs.jobs, "texts to work on at the same time; 0: as many as there are cores")
-      ->type_name("N")
-      ->check(whole_number(kMostJobs));
+void add_inputs(Verb& verb, Inputs& inputs) {
+  verb.option("FILE", inputs.words,
+              "PTX files, fat binaries, executables, objects and libraries with PTX in them, folders of these; - is "
+              "standard input")
+      .required();
+  verb.option("-j,--jobs", inputs.jobs, "texts to work on at the same time; 0: as many as there are cores")
+      .type_name("N")
+      .check(whole_number(kMostJobs));
   add_sandbox(verb, inputs.sandbox);
 }
 

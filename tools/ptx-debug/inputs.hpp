@@ -16,11 +16,9 @@
 #include "support/result.hpp"
 #include "tools/ptx-debug/sandbox_option.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace ptxkit::tools {
+
+class Verb;
 
 struct Inputs {
   std::vector<std::string> words;  // files, folders, "-"
@@ -29,7 +27,7 @@ struct Inputs {
 };
 
 // Adds FILE..., --jobs and --sandbox to a verb.
-void add_inputs(CLI::App& verb, Inputs& inputs);
+void add_inputs(Verb& verb, Inputs& inputs);
 
 // What is wrong with them, if anything: standard input named twice.
 std::optional<std::string> fault(const Inputs& inputs);

@@ -8,7 +8,7 @@
 
 namespace ptxkit::tools {
 
-// What is wrong with a word, for CLI::Option::check; empty where nothing is.
+// What is wrong with a word, for Option::check; empty where nothing is.
 using ValueCheck = std::function<std::string(const std::string& word)>;
 
 // A whole number from 0 to `most`.

@@ -1,19 +1,18 @@
 #include "tools/ptx-debug/sandbox_option.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/rules/score.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 
-void add_sandbox(CLI::App& verb, SandboxOption& option) {
-  verb.add_option(
-          "--sandbox", option.when,
-          "before a text is read, give up new files but the outputs, programs and sockets: auto (default), where "
-          "the kernel can; require, or fail; off")
-      ->type_name("auto|require|off");
+void add_sandbox(Verb& verb, SandboxOption& option) {
+  verb.option("--sandbox", option.when,
+              "before a text is read, give up new files but the outputs, programs and sockets: auto (default), where "
+              "the kernel can; require, or fail; off")
+      .type_name("auto|require|off");
 }
 
 std::optional<std::string> fault(const SandboxOption& option) {

@@ -8,17 +8,15 @@
 
 #include "support/sandbox.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace ptxkit::tools {
+
+class Verb;
 
 struct SandboxOption {
   std::string when = "auto";  // "require", "off"
 };
 
-void add_sandbox(CLI::App& verb, SandboxOption& option);
+void add_sandbox(Verb& verb, SandboxOption& option);
 
 // What is wrong with the word, if anything.
 std::optional<std::string> fault(const SandboxOption& option);

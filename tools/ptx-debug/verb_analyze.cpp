@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,6 +35,7 @@
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -358,92 +358,84 @@ int analyze_configured(CLI::App& verb, Arguments& arguments) {
 }  // namespace
 
 void add_analyze(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("analyze", "try to refute every kernel of FILE...");
+  Verb verb(app, "analyze", "try to refute every kernel of FILE...");
   const auto arguments = std::make_shared<Arguments>();
-  add_inputs(*verb, arguments->inputs);
-  verb->add_flag("--falsify", arguments->selection.falsify,
-                 "run the whole catalogue; without it the rules of critical and high severity");
-  verb->add_option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")
-      ->type_name("N")
-      ->check(number(100));
-  verb->add_option("--fail-on", arguments->fail_on,
-                   "exit 2, or 3 where it is critical, on a finding at least this severe and this sure, and on nothing "
-                   "else but --min-score; none: on no finding")
-      ->type_name("SEVERITY[:TIER]");
-  verb->add_option("--json", arguments->json,
-                   "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
-      ->type_name("[F]")
-      ->check(file_name());
-  verb->add_option("--format", arguments->format,
-                   "what standard output gets; github means annotations of GitHub Actions")
-      ->type_name("text|json|sarif|github");
-  verb->add_option("--html", arguments->html, "write the report as one HTML file as well")
-      ->type_name("F")
-      ->check(file_name());
-  verb->add_option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well")->type_name("F")->check(file_name());
-  verb->add_option("--baseline", arguments->baseline, "do not count the findings that F lists")
-      ->type_name("F")
-      ->check(file_name());
-  verb->add_option("--write-baseline", arguments->write_baseline,
-                   "list in F the findings of this run, for --baseline of later ones")
-      ->type_name("F")
-      ->check(file_name());
-  verb->add_option("--color", arguments->colour, "of the text; auto: on a terminal, unless NO_COLOR is set")
-      ->type_name("auto|always|never");
-  verb->add_option("--profile", arguments->profile,
-                   "root-cause: F021, F081 and F082 judge the alignment of each site; pattern: every site is critical")
-      ->type_name("root-cause|pattern");
-  verb->add_option("--evidence", arguments->evidence, "a further evidence file, beside those in the program")
-      ->type_name("F")
-      ->allow_extra_args(false)
-      ->take_all();
-  verb->add_option("--select", arguments->selection.select, "run only these rules (ids or names, separated by commas)")
-      ->type_name("RULES")
-      ->allow_extra_args(false)
-      ->take_all()
-      ->delimiter(',');
-  verb->add_option("--ignore", arguments->selection.ignore, "do not run these rules")
-      ->type_name("RULES")
-      ->allow_extra_args(false)
-      ->take_all()
-      ->delimiter(',');
-  verb->add_option("--check", arguments->selection.check,
-                   fmt::format("run only the rules of a group: {}", fmt::join(check_groups(), ", ")))
-      ->type_name("GROUPS")
-      ->allow_extra_args(false)
-      ->take_all()
-      ->delimiter(',');
-  verb->add_option("--kernel", arguments->kernel,
-                   "examine only kernels whose name matches somewhere (ECMAScript, no back references)")
-      ->type_name("RE");
-  verb->add_option("--assume-align", arguments->assume_align_bytes,
-                   "alignment in bytes of every pointer parameter, in place of the language's contract")
-      ->type_name("N")
-      ->check(whole_number(kLargestAlignmentBytes));
-  verb->add_option("--launch", arguments->launch, "a launch file: what the host promises of each entry's launches")
-      ->type_name("F")
-      ->allow_extra_args(false)
-      ->take_all();
-  verb->add_option("--source-root", arguments->source_roots,
-                   "show source lines from below DIR too, beside the folder of the PTX and the working folder")
-      ->type_name("DIR")
-      ->allow_extra_args(false)
-      ->take_all();
-  verb->add_option("--ptxas", arguments->ptxas, "an assembler to ask for the registers of each kernel (F092)")
-      ->type_name("PROGRAM");
-  verb->add_flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
-  verb->add_flag("--differential", arguments->differential,
-                 "run every kernel on generated inputs in several ways and compare the results (F084)");
-  verb->add_flag("--replay", arguments->replay, "run on the emulator what rules say of high and critical findings");
-  verb->add_flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
-  verb->add_option(
+  add_inputs(verb, arguments->inputs);
+  verb.flag("--falsify", arguments->selection.falsify,
+            "run the whole catalogue; without it the rules of critical and high severity");
+  verb.option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")
+      .type_name("N")
+      .check(number(100));
+  verb.option("--fail-on", arguments->fail_on,
+              "exit 2, or 3 where it is critical, on a finding at least this severe and this sure, and on nothing "
+              "else but --min-score; none: on no finding")
+      .type_name("SEVERITY[:TIER]");
+  verb.option("--json", arguments->json,
+              "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
+      .type_name("[F]")
+      .check(file_name());
+  verb.option("--format", arguments->format, "what standard output gets; github means annotations of GitHub Actions")
+      .type_name("text|json|sarif|github");
+  verb.option("--html", arguments->html, "write the report as one HTML file as well").type_name("F").check(file_name());
+  verb.option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well").type_name("F").check(file_name());
+  verb.option("--baseline", arguments->baseline, "do not count the findings that F lists")
+      .type_name("F")
+      .check(file_name());
+  verb.option("--write-baseline", arguments->write_baseline,
+              "list in F the findings of this run, for --baseline of later ones")
+      .type_name("F")
+      .check(file_name());
+  verb.option("--color", arguments->colour, "of the text; auto: on a terminal, unless NO_COLOR is set")
+      .type_name("auto|always|never");
+  verb.option("--profile", arguments->profile,
+              "root-cause: F021, F081 and F082 judge the alignment of each site; pattern: every site is critical")
+      .type_name("root-cause|pattern");
+  verb.option("--evidence", arguments->evidence, "a further evidence file, beside those in the program")
+      .type_name("F")
+      .repeated();
+  verb.option("--select", arguments->selection.select, "run only these rules (ids or names, separated by commas)")
+      .type_name("RULES")
+      .repeated()
+      .comma_separated();
+  verb.option("--ignore", arguments->selection.ignore, "do not run these rules")
+      .type_name("RULES")
+      .repeated()
+      .comma_separated();
+  verb.option("--check", arguments->selection.check,
+              fmt::format("run only the rules of a group: {}", fmt::join(check_groups(), ", ")))
+      .type_name("GROUPS")
+      .repeated()
+      .comma_separated();
+  verb.option("--kernel", arguments->kernel,
+              "examine only kernels whose name matches somewhere (ECMAScript, no back references)")
+      .type_name("RE");
+  verb.option("--assume-align", arguments->assume_align_bytes,
+              "alignment in bytes of every pointer parameter, in place of the language's contract")
+      .type_name("N")
+      .check(whole_number(kLargestAlignmentBytes));
+  verb.option("--launch", arguments->launch, "a launch file: what the host promises of each entry's launches")
+      .type_name("F")
+      .repeated();
+  verb.option("--source-root", arguments->source_roots,
+              "show source lines from below DIR too, beside the folder of the PTX and the working folder")
+      .type_name("DIR")
+      .repeated();
+  verb.option("--ptxas", arguments->ptxas, "an assembler to ask for the registers of each kernel (F092)")
+      .type_name("PROGRAM");
+  verb.flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
+  verb.flag("--differential", arguments->differential,
+            "run every kernel on generated inputs in several ways and compare the results (F084)");
+  verb.flag("--replay", arguments->replay, "run on the emulator what rules say of high and critical findings");
+  verb.flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
+  verb.option(
           "--config", arguments->config,
           fmt::format("options from F, in place of the nearest {} of the project that this folder is in", kConfigName))
-      ->type_name("F")
-      ->check(file_name());
-  verb->add_flag("--no-config", arguments->no_config, "options from the command line alone");
-  verb->callback(
-      [arguments, verb, &action] { action = [arguments, verb] { return analyze_configured(*verb, *arguments); }; });
+      .type_name("F")
+      .check(file_name());
+  verb.flag("--no-config", arguments->no_config, "options from the command line alone");
+  verb.callback([arguments, verb, &action] {
+    action = [arguments, verb] { return analyze_configured(verb.app(), *arguments); };
+  });
 }
 
 }  // namespace ptxkit::tools

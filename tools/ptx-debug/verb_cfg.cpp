@@ -2,13 +2,13 @@
 #include <memory>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/inspect/flow_picture.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -56,15 +56,15 @@ int draw(const CfgOptions& options) {
 }  // namespace
 
 void add_cfg(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("cfg", "draw the control-flow graph of the functions of FILE...");
+  Verb verb(app, "cfg", "draw the control-flow graph of the functions of FILE...");
   const auto options = std::make_shared<CfgOptions>();
-  add_inputs(*verb, options->inputs);
-  verb->add_flag("--dot", options->dot, "as text for Graphviz, one digraph a function");
-  verb->add_flag("--svg", options->svg, "as an image, of one function");
-  verb->add_option("--kernel", options->kernel,
-                   "only functions whose name, or TEXT:NAME, matches somewhere (ECMAScript, no back references)")
-      ->type_name("RE");
-  verb->callback([options, &action] { action = [options] { return draw(*options); }; });
+  add_inputs(verb, options->inputs);
+  verb.flag("--dot", options->dot, "as text for Graphviz, one digraph a function");
+  verb.flag("--svg", options->svg, "as an image, of one function");
+  verb.option("--kernel", options->kernel,
+              "only functions whose name, or TEXT:NAME, matches somewhere (ECMAScript, no back references)")
+      .type_name("RE");
+  verb.callback([options, &action] { action = [options] { return draw(*options); }; });
 }
 
 }  // namespace ptxkit::tools

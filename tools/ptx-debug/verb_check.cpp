@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
@@ -12,6 +11,7 @@
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -33,10 +33,10 @@ Answer check(container::PtxImage image, const std::string&) {
 }  // namespace
 
 void add_check(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("check", "parse and validate FILE..., nothing more");
+  Verb verb(app, "check", "parse and validate FILE..., nothing more");
   const auto inputs = std::make_shared<Inputs>();
-  add_inputs(*verb, *inputs);
-  verb->callback([inputs, &action] { action = [inputs] { return answer_each("check", *inputs, check); }; });
+  add_inputs(verb, *inputs);
+  verb.callback([inputs, &action] { action = [inputs] { return answer_each("check", *inputs, check); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/rules/score.hpp"
 #include "support/suggest.hpp"
 #include "tools/ptx-debug/flag_tree.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -27,18 +27,18 @@ int complete(const CLI::App& app, const std::string& shell) {
 }  // namespace
 
 void add_completion(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("completion", "a script with which a shell completes verbs, options and values");
+  Verb verb(app, "completion", "a script with which a shell completes verbs, options and values");
   const auto shell = std::make_shared<std::string>();
-  verb->add_option("SHELL", *shell, "bash, fish or zsh")
-      ->required()
-      ->type_name(fmt::format("{}", fmt::join(completion_shells(), "|")));
-  verb->callback([shell, &app, &action] { action = [shell, &app] { return complete(app, *shell); }; });
+  verb.option("SHELL", *shell, "bash, fish or zsh")
+      .required()
+      .type_name(fmt::format("{}", fmt::join(completion_shells(), "|")));
+  verb.callback([shell, &app, &action] { action = [shell, &app] { return complete(app, *shell); }; });
 }
 
 void add_man(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("man", "the manual page, for man(1)");
-  verb->callback(
-      [&app, &action] { action = [&app] { return print_or_fail(man_page(flag_tree(app), app.get_description())); }; });
+  Verb verb(app, "man", "the manual page, for man(1)");
+  verb.callback(
+      [&app, &action] { action = [&app] { return print_or_fail(man_page(flag_tree(app), summary_of(app))); }; });
 }
 
 }  // namespace ptxkit::tools

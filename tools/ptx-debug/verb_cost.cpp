@@ -2,7 +2,6 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +12,7 @@
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -101,23 +101,22 @@ int show(const CostOptions& options) {
 }  // namespace
 
 void add_cost(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("cost", "memory and threads that the @pz_cost block of each FILE declares");
+  Verb verb(app, "cost", "memory and threads that the @pz_cost block of each FILE declares");
   const auto options = std::make_shared<CostOptions>();
-  add_inputs(*verb, options->inputs);
-  verb->add_option("--n", options->sizes,
-                   "N, bytes of input of all items, separated by commas; 262144 and 4194304 without")
-      ->type_name("N")
-      ->check(whole_number())
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  verb->add_option("--items", options->item_count, "items that these bytes are of, as large as each other; 1 without")
-      ->type_name("COUNT")
-      ->check(whole_number());
-  verb->add_option("--coded", options->coded_bytes, "M, bytes of the coded form of all items; as many as N without")
-      ->type_name("M")
-      ->check(whole_number());
-  verb->add_flag("--json", options->json, "as JSON");
-  verb->callback([options, &action] { action = [options] { return show(*options); }; });
+  add_inputs(verb, options->inputs);
+  verb.option("--n", options->sizes, "N, bytes of input of all items, separated by commas; 262144 and 4194304 without")
+      .type_name("N")
+      .check(whole_number())
+      .comma_separated()
+      .repeated();
+  verb.option("--items", options->item_count, "items that these bytes are of, as large as each other; 1 without")
+      .type_name("COUNT")
+      .check(whole_number());
+  verb.option("--coded", options->coded_bytes, "M, bytes of the coded form of all items; as many as N without")
+      .type_name("M")
+      .check(whole_number());
+  verb.flag("--json", options->json, "as JSON");
+  verb.callback([options, &action] { action = [options] { return show(*options); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
@@ -14,6 +13,7 @@
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -86,13 +86,13 @@ int diff(const std::string& first, const std::string& second, const SandboxOptio
 }  // namespace
 
 void add_diff(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("diff", "what B does differently from A, names and source positions apart");
+  Verb verb(app, "diff", "what B does differently from A, names and source positions apart");
   const auto words = std::make_shared<std::pair<std::string, std::string>>();
   const auto sandbox = std::make_shared<SandboxOption>();
-  verb->add_option("A", words->first, "PTX, or what holds PTX; - is standard input")->required();
-  verb->add_option("B", words->second, "the same")->required();
-  add_sandbox(*verb, *sandbox);
-  verb->callback(
+  verb.option("A", words->first, "PTX, or what holds PTX; - is standard input").required();
+  verb.option("B", words->second, "the same").required();
+  add_sandbox(verb, *sandbox);
+  verb.callback(
       [words, sandbox, &action] { action = [words, sandbox] { return diff(words->first, words->second, *sandbox); }; });
 }
 

@@ -2,7 +2,6 @@
 // the catalogue.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/analysis.hpp"
@@ -11,6 +10,7 @@
 #include "tools/ptx-debug/rule_page.hpp"
 #include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 
@@ -38,10 +38,10 @@ int explain(const std::vector<std::string>& words) {
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("explain", "what a rule says, why, how it is proved, and what to do");
+  Verb verb(app, "explain", "what a rule says, why, how it is proved, and what to do");
   const auto words = std::make_shared<std::vector<std::string>>();
-  verb->add_option("RULE", *words, "ids or names, such as F081 or UnalignedMemoryAccess")->required();
-  verb->callback([words, &action] { action = [words] { return explain(*words); }; });
+  verb.option("RULE", *words, "ids or names, such as F081 or UnalignedMemoryAccess").required();
+  verb.callback([words, &action] { action = [words] { return explain(*words); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -8,7 +8,6 @@
 #include <span>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/analysis.hpp"
@@ -27,6 +26,7 @@
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -431,19 +431,18 @@ int generate(const GenerateWords& words) {
 }  // namespace
 
 void add_gen_fkr(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("gen-fkr", "write a GoogleTest that holds FILE to what it is and computes now");
+  Verb verb(app, "gen-fkr", "write a GoogleTest that holds FILE to what it is and computes now");
   const auto words = std::make_shared<GenerateWords>();
-  verb->add_option("FILE", words->file, "PTX file; - is standard input")->required();
-  verb->add_option("-o,--output", words->out, "where to write the test; standard output by default")
-      ->type_name("OUT")
-      ->check(file_name());
-  verb->add_option("--launch", words->launch,
-                   "a launch file: block, grid, buffers and scalars of each kernel; again for further launches")
-      ->type_name("F")
-      ->allow_extra_args(false)
-      ->take_all();
-  add_sandbox(*verb, words->sandbox);
-  verb->callback([words, &action] { action = [words] { return generate(*words); }; });
+  verb.option("FILE", words->file, "PTX file; - is standard input").required();
+  verb.option("-o,--output", words->out, "where to write the test; standard output by default")
+      .type_name("OUT")
+      .check(file_name());
+  verb.option("--launch", words->launch,
+              "a launch file: block, grid, buffers and scalars of each kernel; again for further launches")
+      .type_name("F")
+      .repeated();
+  add_sandbox(verb, words->sandbox);
+  verb.callback([words, &action] { action = [words] { return generate(*words); }; });
 }
 
 }  // namespace ptxkit::tools

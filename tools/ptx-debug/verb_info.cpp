@@ -3,6 +3,7 @@
 #include "analyzer/inspect/module_info.hpp"
 #include "tools/ptx-debug/description.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 

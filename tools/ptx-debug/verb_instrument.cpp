@@ -6,7 +6,6 @@
 #include <charconv>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/identity.hpp"
@@ -22,6 +21,7 @@
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -200,35 +200,35 @@ int analyze_crash(const CrashWords& words) {
 }  // namespace
 
 void add_instrument(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("instrument", "make the kernels of FILE write down where their threads are");
+  Verb verb(app, "instrument", "make the kernels of FILE write down where their threads are");
   const auto words = std::make_shared<InstrumentWords>();
-  verb->add_option("FILE", words->file, std::string(kOneFile))->required();
-  verb->add_option("-o,--output", words->out, "where to write the PTX; standard output by default")
-      ->type_name("OUT")
-      ->check(file_name());
-  verb->add_option("--markers", words->markers, "where to write what each marker means, as JSON")
-      ->type_name("F")
-      ->check(file_name());
-  verb->add_option("--at", words->kinds,
-                   "all, or a list of entry, loop, barrier, store, load, call, exit (default: all but load)")
-      ->type_name("KINDS");
-  verb->add_option("--records", words->records, "markers that the buffer keeps, a power of two (default 4096)")
-      ->type_name("N")
-      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
-  add_sandbox(*verb, words->sandbox);
-  verb->callback([words, &action] { action = [words] { return instrument_file(*words); }; });
+  verb.option("FILE", words->file, std::string(kOneFile)).required();
+  verb.option("-o,--output", words->out, "where to write the PTX; standard output by default")
+      .type_name("OUT")
+      .check(file_name());
+  verb.option("--markers", words->markers, "where to write what each marker means, as JSON")
+      .type_name("F")
+      .check(file_name());
+  verb.option("--at", words->kinds,
+              "all, or a list of entry, loop, barrier, store, load, call, exit (default: all but load)")
+      .type_name("KINDS");
+  verb.option("--records", words->records, "markers that the buffer keeps, a power of two (default 4096)")
+      .type_name("N")
+      .check(whole_number(std::numeric_limits<uint32_t>::max()));
+  add_sandbox(verb, words->sandbox);
+  verb.callback([words, &action] { action = [words] { return instrument_file(*words); }; });
 }
 
 void add_crash_analyze(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("crash-analyze", "where a kernel died, from the debug buffer it left");
+  Verb verb(app, "crash-analyze", "where a kernel died, from the debug buffer it left");
   const auto words = std::make_shared<CrashWords>();
-  verb->add_option("--debug-buffer", words->buffer, "the buffer's bytes")->required()->type_name("F");
-  verb->add_option("--ptx", words->ptx, "the PTX that was instrumented")->required()->type_name("F");
-  verb->add_option("--markers", words->markers, "what instrument --markers wrote; without it, default markers")
-      ->type_name("F");
-  verb->add_option("--error", words->error, "how it ended: a CUDA error code, or deadline")->type_name("CODE");
-  add_sandbox(*verb, words->sandbox);
-  verb->callback([words, &action] { action = [words] { return analyze_crash(*words); }; });
+  verb.option("--debug-buffer", words->buffer, "the buffer's bytes").required().type_name("F");
+  verb.option("--ptx", words->ptx, "the PTX that was instrumented").required().type_name("F");
+  verb.option("--markers", words->markers, "what instrument --markers wrote; without it, default markers")
+      .type_name("F");
+  verb.option("--error", words->error, "how it ended: a CUDA error code, or deadline").type_name("CODE");
+  add_sandbox(verb, words->sandbox);
+  verb.callback([words, &action] { action = [words] { return analyze_crash(*words); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -1,7 +1,6 @@
 // `ptx-debug print FILE...`: PTX in one canonical layout, made from the tree; or as it is stored.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
@@ -9,6 +8,7 @@
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -31,11 +31,11 @@ Answer print_image(const PrintOptions& options, container::PtxImage image) {
 }  // namespace
 
 void add_print(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("print", "print FILE... in the canonical layout");
+  Verb verb(app, "print", "print FILE... in the canonical layout");
   const auto options = std::make_shared<PrintOptions>();
-  add_inputs(*verb, options->inputs);
-  verb->add_flag("--raw", options->raw, "as stored, neither parsed nor changed: takes PTX out of a binary");
-  verb->callback([options, &action] {
+  add_inputs(verb, options->inputs);
+  verb.flag("--raw", options->raw, "as stored, neither parsed nor changed: takes PTX out of a binary");
+  verb.callback([options, &action] {
     action = [options] {
       const auto work = [&](container::PtxImage image, const std::string&) {
         return print_image(*options, std::move(image));

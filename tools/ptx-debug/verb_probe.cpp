@@ -5,7 +5,6 @@
 #include <ctime>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "tools/ptx-debug/probe_experiment.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -105,18 +105,16 @@ int run_experiment(const ProbeWords& words) {
 }  // namespace
 
 void add_probe(CLI::App& app, Action& action) {
-  CLI::App* verb =
-      app.add_subcommand("probe", "measure on this GPU whether F021, F081 and F082 are the compiler's fault");
+  Verb verb(app, "probe", "measure on this GPU whether F021, F081 and F082 are the compiler's fault");
   const auto words = std::make_shared<ProbeWords>();
-  verb->add_option("-o,--output", words->out, "where to write the evidence file; - is standard output")->type_name("F");
-  verb->add_option("--levels", words->levels, "levels of the driver's compiler, 0 to 4 (default: all)")
-      ->type_name("LIST")
-      ->check(whole_number(kHighestLevel))
-      ->allow_extra_args(false)
-      ->delimiter(',');
-  verb->add_option("--one", words->one, "run one probe in this process and print its status")
-      ->type_name("NAME,OFFSET,LEVEL");
-  verb->callback([words, &action] { action = [words] { return run_experiment(*words); }; });
+  verb.option("-o,--output", words->out, "where to write the evidence file; - is standard output").type_name("F");
+  verb.option("--levels", words->levels, "levels of the driver's compiler, 0 to 4 (default: all)")
+      .type_name("LIST")
+      .check(whole_number(kHighestLevel))
+      .repeated()
+      .comma_separated();
+  verb.option("--one", words->one, "run one probe in this process and print its status").type_name("NAME,OFFSET,LEVEL");
+  verb.callback([words, &action] { action = [words] { return run_experiment(*words); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
@@ -23,6 +22,7 @@
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/stop_request.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -119,26 +119,26 @@ int reduce_file(const ReduceOptions& options) {
 }  // namespace
 
 void add_reduce(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("reduce", "shrink FILE while a command still fails on it");
+  Verb verb(app, "reduce", "shrink FILE while a command still fails on it");
   const auto options = std::make_shared<ReduceOptions>();
-  verb->add_option("FILE", options->file, std::string(kOneFile))->required();
-  verb->add_option("--when", options->command, "shell command; {} stands for the file that it is to judge")
-      ->required()
-      ->type_name("COMMAND");
-  verb->add_option("--status", options->status, "exit status that counts as the failure; without it any but 0")
-      ->type_name("N")
-      ->check(whole_number(255));
-  verb->add_option("-o,--output", options->out, "where to write what is left; standard output by default")
-      ->check(file_name())
-      ->type_name("OUT");
-  verb->add_option("--seconds", options->seconds, "stop after so long, with what is found by then (default 600)")
-      ->type_name("N")
-      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
-  verb->add_option("--command-seconds", options->command_seconds,
-                   "a run that takes longer is killed, and is no failure (default 10)")
-      ->type_name("N")
-      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
-  verb->callback([options, &action] { action = [options] { return reduce_file(*options); }; });
+  verb.option("FILE", options->file, std::string(kOneFile)).required();
+  verb.option("--when", options->command, "shell command; {} stands for the file that it is to judge")
+      .required()
+      .type_name("COMMAND");
+  verb.option("--status", options->status, "exit status that counts as the failure; without it any but 0")
+      .type_name("N")
+      .check(whole_number(255));
+  verb.option("-o,--output", options->out, "where to write what is left; standard output by default")
+      .check(file_name())
+      .type_name("OUT");
+  verb.option("--seconds", options->seconds, "stop after so long, with what is found by then (default 600)")
+      .type_name("N")
+      .check(whole_number(std::numeric_limits<uint32_t>::max()));
+  verb.option("--command-seconds", options->command_seconds,
+              "a run that takes longer is killed, and is no failure (default 10)")
+      .type_name("N")
+      .check(whole_number(std::numeric_limits<uint32_t>::max()));
+  verb.callback([options, &action] { action = [options] { return reduce_file(*options); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -1,13 +1,13 @@
 // `ptx-debug rules`: the catalogue, and which of it this version runs.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/rules/table.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -32,10 +32,10 @@ std::string table() {
 }  // namespace
 
 void add_rules(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("rules", "the catalogue, with what this version runs");
+  Verb verb(app, "rules", "the catalogue, with what this version runs");
   const auto json = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "as JSON");
-  verb->callback([json, &action] {
+  verb.flag("--json", *json, "as JSON");
+  verb.callback([json, &action] {
     action = [json] {
       return print(*json ? report::rules_json() : table()) ? 0 : rules::exit_code(rules::Status::unreadable);
     };

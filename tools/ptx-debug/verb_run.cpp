@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +28,7 @@
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/stop_request.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -433,54 +433,52 @@ int run_kernel(const RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  CLI::App* verb =
-      app.add_subcommand("run", "run one kernel of FILE, on the emulator or a GPU, and say what is wrong with it");
+  Verb verb(app, "run", "run one kernel of FILE, on the emulator or a GPU, and say what is wrong with it");
   const auto options = std::make_shared<RunOptions>();
-  verb->add_option("FILE", options->file, std::string(kOneFile))->required();
-  verb->add_option("--entry", options->entry, "kernel to run; may be left out where there is only one");
-  verb->add_option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z (default 1)");
-  verb->add_option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z (default 1)");
-  verb->add_option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z (default 1)");
-  verb->add_option("--shared", options->shared_bytes, "bytes of dynamic shared memory (default 0)")
-      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
-  verb->add_option(
+  verb.option("FILE", options->file, std::string(kOneFile)).required();
+  verb.option("--entry", options->entry, "kernel to run; may be left out where there is only one");
+  verb.option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z (default 1)");
+  verb.option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z (default 1)");
+  verb.option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z (default 1)");
+  verb.option("--shared", options->shared_bytes, "bytes of dynamic shared memory (default 0)")
+      .check(whole_number(std::numeric_limits<uint32_t>::max()));
+  verb.option(
           "--arg", options->arguments,
           "the next parameter: u32:5 s64:-1 f32:1.5 b8:ff ..., in:FILE inout:FILE:OUT out:BYTES:OUT "
           "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
           "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST "
           "such as f16,64x64,box16x64,swizzle128")
-      ->allow_extra_args(false);
-  verb->add_option("--bind", options->bindings,
-                   "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "
-                   ".samplerref that handle")
-      ->allow_extra_args(false);
-  verb->add_option("--backend", options->backend, "emulator (default), or cuda: the GPU $PTXKIT_DEVICE (default 0)");
-  verb->add_option(
+      .repeated();
+  verb.option("--bind", options->bindings,
+              "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "
+              ".samplerref that handle")
+      .repeated();
+  verb.option("--backend", options->backend, "emulator (default), or cuda: the GPU $PTXKIT_DEVICE (default 0)");
+  verb.option(
       "--check", options->checks,
       "standard (default: all but leaks and stores), all, none, or a list of bounds, alignment, uninitialised, races, "
       "barriers, outputs, leaks, stores");
-  verb->add_option("--schedule", options->schedule, "in-order (default), random:SEED or adversarial:SEED");
-  verb->add_option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit")
-      ->check(whole_number());
-  verb->add_option(
-          "--max-idle-steps", options->max_idle_steps,
-          "stop after so many warp instructions in a row that store to no shared or global memory; 0: no limit "
-          "(default 536870912)")
-      ->check(whole_number());
-  verb->add_option("--heap", options->heap_bytes, "bytes that malloc gives out at a time (default 8388608)")
-      ->check(whole_number());
-  verb->add_option("--printf-fifo", options->print_fifo_bytes,
-                   "bytes of printed text that are kept, the newest (default 1048576)")
-      ->check(whole_number());
-  verb->add_option("--deadline", options->deadline_seconds,
-                   "give up after so many seconds, write the buffers (cuda: the mapped ones) and exit 3; 0: wait")
-      ->check(number());
-  verb->add_option("--threads", options->threads, "blocks to run at the same time (default 1)")
-      ->check(whole_number(std::numeric_limits<uint32_t>::max()));
-  verb->add_option("--json", options->json, "write faults and statistics to this file; - is standard output");
-  verb->add_option("--sarif", options->sarif, "write the faults to this file as SARIF 2.1.0; - is standard output");
-  add_sandbox(*verb, options->sandbox);
-  verb->callback([options, &action] { action = [options] { return run_kernel(*options); }; });
+  verb.option("--schedule", options->schedule, "in-order (default), random:SEED or adversarial:SEED");
+  verb.option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit")
+      .check(whole_number());
+  verb.option("--max-idle-steps", options->max_idle_steps,
+              "stop after so many warp instructions in a row that store to no shared or global memory; 0: no limit "
+              "(default 536870912)")
+      .check(whole_number());
+  verb.option("--heap", options->heap_bytes, "bytes that malloc gives out at a time (default 8388608)")
+      .check(whole_number());
+  verb.option("--printf-fifo", options->print_fifo_bytes,
+              "bytes of printed text that are kept, the newest (default 1048576)")
+      .check(whole_number());
+  verb.option("--deadline", options->deadline_seconds,
+              "give up after so many seconds, write the buffers (cuda: the mapped ones) and exit 3; 0: wait")
+      .check(number());
+  verb.option("--threads", options->threads, "blocks to run at the same time (default 1)")
+      .check(whole_number(std::numeric_limits<uint32_t>::max()));
+  verb.option("--json", options->json, "write faults and statistics to this file; - is standard output");
+  verb.option("--sarif", options->sarif, "write the faults to this file as SARIF 2.1.0; - is standard output");
+  add_sandbox(verb, options->sandbox);
+  verb.callback([options, &action] { action = [options] { return run_kernel(*options); }; });
 }
 
 }  // namespace ptxkit::tools

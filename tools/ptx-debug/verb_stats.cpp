@@ -2,6 +2,7 @@
 #include "analyzer/inspect/statistics.hpp"
 #include "tools/ptx-debug/description.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 

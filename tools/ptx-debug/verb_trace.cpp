@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/verb.hpp"
+#include "tools/ptx-debug/verb_options.hpp"
 
 namespace ptxkit::tools {
 
@@ -173,11 +173,11 @@ int trace(const TraceWords& words) {
 }  // namespace
 
 void add_trace(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("trace", "run a CUDA program, save and analyze every PTX that it loads");
+  Verb verb(app, "trace", "run a CUDA program, save and analyze every PTX that it loads");
   const auto words = std::make_shared<TraceWords>();
-  verb->add_option("-o,--output", words->folder, "folder for the PTX (default: trace)")->type_name("FOLDER");
-  verb->add_option("PROGRAM", words->program, "the program and its arguments, behind --")->required();
-  verb->callback([words, &action] { action = [words] { return trace(*words); }; });
+  verb.option("-o,--output", words->folder, "folder for the PTX (default: trace)").type_name("FOLDER");
+  verb.option("PROGRAM", words->program, "the program and its arguments, behind --").required();
+  verb.callback([words, &action] { action = [words] { return trace(*words); }; });
 }
 
 }  // namespace ptxkit::tools
