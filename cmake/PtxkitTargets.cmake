@@ -68,12 +68,17 @@ function(ptxkit_program name)
 endfunction()
 
 function(ptxkit_test name)
-  cmake_parse_arguments(arg "" "" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE" "" "LINK;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ptxkit_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   ptxkit_count_lines(${name})
+  if(arg_WHOLE)
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}")
+    return()
+  endif()
   # The same generated inputs each time; the program itself, run alone, draws others.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 ENVIRONMENT RC_PARAMS=seed=1 LABELS "${arg_LABELS}"

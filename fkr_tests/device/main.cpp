@@ -53,11 +53,19 @@ Result<std::vector<uint8_t>> run_in_out(const std::string& ptx, const std::strin
 
 }  // namespace ptxkit::testing
 
+constexpr int kSkippedExitCode = 77;
+
 int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == "--probe") {
     return ptxkit::testing::probe_main(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
   }
   if (argc == 3 && std::string_view(argv[1]) == "--crash") return ptxkit::testing::crash_main(std::atoi(argv[2]));
+  const bool runs_all = argc == 1;
   ::testing::InitGoogleTest(&argc, argv);
+  if (runs_all && !ptxkit::testing::device()) {
+    std::printf("SKIPPED: %d tests need a GPU: %s\n", ::testing::UnitTest::GetInstance()->total_test_count(),
+                ptxkit::testing::device().error().c_str());
+    return kSkippedExitCode;
+  }
   return RUN_ALL_TESTS();
 }
