@@ -16,7 +16,7 @@ constexpr uint64_t kMark = 0x70616d726f736e65;  // "ensormap"
 
 static_assert(sizeof(TensorMap) + sizeof kMark <= kTensorMapBytes);
 
-// What both kinds of map have.
+// Conditions of both kinds of map.
 Result<void> check_tensor(const TensorMap& map) {
   if (map.rank < 1 || map.rank > 5) return fail(fmt::format("rank {} of a tensor map is not within 1 to 5", map.rank));
   if (map.address == 0 || map.address % 16)
@@ -44,7 +44,7 @@ Result<void> check_tensor(const TensorMap& map) {
 
 bool has_padding(const TensorMap& map) { return map.element == Type::b4x16_p64 || map.element == Type::b6x16_p32; }
 
-// PTX ISA 9.0, 9.7.9.27.1.1; the driver's API has the first for the elements without gaps.
+// PTX ISA 9.0, 9.7.9.27.1.1. The driver's API states the first condition for the elements without gaps.
 Result<void> check_narrow(const TensorMap& map) {
   const unsigned step = has_padding(map) ? 128 : 2;
   if (map.size[0] % step)
@@ -63,10 +63,10 @@ Result<void> check_narrow(const TensorMap& map) {
   return {};
 }
 
-// Only slices have an element stride in the innermost dimension.
+// Only interleaved slices use an element stride in the innermost dimension.
 bool has_gaps(const TensorMap& map) { return map.interleave_bytes != 0 && map.element_stride[0] > 1; }
 
-// A box that begins at the coordinates.
+// The rows of a box that begins at `corner`.
 std::vector<TensorPoint> tile_rows(const TensorMap& map, const TensorPoint& corner) {
   std::vector<TensorPoint> rows{corner};
   for (unsigned step = map.element_stride[0]; has_gaps(map) && step < map.box[0]; step += map.element_stride[0]) {
@@ -86,13 +86,13 @@ std::vector<TensorPoint> tile_rows(const TensorMap& map, const TensorPoint& corn
   return rows;
 }
 
-// Pixels along W, then H, then D within the bounding box, then from image to image; of the w modes W only.
+// Walks pixels along W, then H, then D within the bounding box, then from image to image; the w modes walk W only.
 struct Pixels {
   const TensorMap& map;
   TensorPoint base;
-  unsigned spatial;  // that many dimensions are walked
+  unsigned spatial;  // how many dimensions are walked
   int64_t shift = 0;
-  unsigned w = map.interleave_bytes ? 0 : 1;  // the dimension; H and D come next
+  unsigned w = map.interleave_bytes ? 0 : 1;  // index of dimension W; H and D follow it
 
   unsigned end() const { return w + spatial; }
   int64_t lower(unsigned i) const { return map.lower_corner[i - w] + (i == w ? shift : 0); }
@@ -211,7 +211,7 @@ Result<TensorMap> decode_tensor_map_to_change(std::span<const uint8_t, kTensorMa
 }
 
 Result<void> replace_field(TensorMap& map, TensorField field, unsigned ordinal, uint64_t value) {
-  // PTX ISA 9.0, 9.7.9.28, table of new values: 8 and 12 are f32 and tf32 that flush.
+  // PTX ISA 9.0, 9.7.9.28, table of new values: 8 and 12 are f32 and tf32 that flush subnormal numbers.
   static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64,  Type::s64,
                                        Type::f16,  Type::f32,   Type::f32,       Type::f64,      Type::bf16, Type::tf32,
                                        Type::tf32, Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
@@ -298,7 +298,8 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
     rows.push_back(pixels.base);
     for (unsigned k = 0; !only_w && k < offsets.size(); ++k) rows.back()[pixels.w + k] += offsets[k];
   }
-  // Behind the pixels those that follow the last one. Where its row ends before them the text does not say which.
+  // The halo: pixels that follow the last one. The ISA's text does not say which ones follow where the row ends before
+  // them.
   for (unsigned i = 0; i < halo; ++i) {
     TensorPoint next = rows.back();
     next[pixels.w] += map.element_stride[pixels.w];
@@ -313,7 +314,7 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
 }
 
 uint64_t fill_nan(Type type) {
-  constexpr uint64_t kHalves = 0x7ff77ff77ff77ff7;  // whatever the type
+  constexpr uint64_t kHalves = 0x7ff77ff77ff77ff7;  // for every type
   return kHalves >> (64 - 8 * ptx::byte_width(type));
 }
 

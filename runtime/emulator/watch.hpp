@@ -1,4 +1,4 @@
-// A launch in which it is written down who gets to some lines of the PTX.
+// A launch that records which threads reach given PTX lines, and the addresses that they access there.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ptxkit::emulator {
 
-// A thread that executed a watched line, or an address that it accessed there.
+// A thread that executed a watched line, with one address that it accessed there if there is one.
 struct Visit {
   uint32_t line = 0;
   ThreadId thread;
@@ -26,10 +26,10 @@ inline constexpr size_t kMostWatchedLines = 255, kMostVisits = 1 << 16;
 
 struct WatchedOutcome {
   Outcome outcome;
-  std::vector<Visit> visits;  // by block, thread and line; the first kMostVisits different ones
+  std::vector<Visit> visits;  // by block, thread and line; only the first kMostVisits different ones
 };
 
-// As launch(). Requires: at most kMostWatchedLines lines.
+// The same as launch(), with a record of `lines` (line numbers of the PTX). Requires: at most kMostWatchedLines lines.
 Result<WatchedOutcome> launch_watched(const Program& program, std::string_view entry, const LaunchShape& shape,
                                       std::span<const Argument> arguments, std::span<const uint32_t> lines,
                                       const LaunchOptions& options = {});

@@ -1,4 +1,4 @@
-// Faults: found once an instruction, with everything a reader needs to understand them, and how they are written.
+// Faults: each is recorded once for each instruction, with the details that a report prints, and rendered as text.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ constexpr KindText kKinds[] = {
 };
 const KindText& row(FaultKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
-// Without blanks at the ends, and with one where there were several.
+// Strips blanks at both ends and reduces inner runs of blanks to one.
 std::string tidy(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -34,7 +34,7 @@ std::string tidy(std::string_view text) {
   return out;
 }
 
-// The space and offset that a faulting address means.
+// Resolves a faulting address to its space and sets it to the offset there.
 ptx::Space resolve(ptx::Space space, Address& address) {
   if (space != ptx::Space::generic && space != ptx::Space::global) return space;
   switch (address >> kWindowShift) {

@@ -1,6 +1,6 @@
-// What the handlers of floating point share: the host's rounding, one operation of PTX on host numbers.
+// Shared by the floating point handlers: the host's rounding mode, and PTX operations on host numbers.
 //
-// The four roundings are the host's: MXCSR is set around a loop, with the loads and stores of the loop kept inside.
+// The four roundings are the host's: MXCSR is set around a loop, and the loads and stores of the loop stay inside.
 #pragma once
 
 #include <cmath>
@@ -35,7 +35,7 @@ inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
 
 enum class Math { add, sub, mul, fma, div, sqrt, rcp, neg, abs, min, max, rsqrt, sin, cos, lg2, ex2, tanh, copysign };
 
-// min and max of PTX: -0 < +0; with `nan` a NaN operand gives NaN, else the other operand.
+// min and max of PTX: -0 < +0. With `nan` a NaN operand gives NaN, otherwise the other operand.
 template <class T, bool kMax>
 inline T extremum(T a, T b, bool nan) {
   if (std::isnan(a) || std::isnan(b)) {
@@ -91,7 +91,7 @@ inline T compute(T a, T b, T c, bool nan) {
   }
 }
 
-// What a NaN result of `compute` is; see scalar.hpp.
+// The NaN that `compute` gives; see scalar.hpp.
 template <Math kMath>
 inline float nan_of(float, float, float) {
   return scalar::canonical(NAN);

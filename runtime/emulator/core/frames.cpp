@@ -63,7 +63,6 @@ void leave_frame(Warp& warp, Frame* frame, uint32_t lanes) {
   if (frame->lanes == 0) warp.free_frames.push_back(frame);
 }
 
-// Room for `bytes` of local memory in every lane; growing keeps what is there.
 void grow_local(Warp& warp, uint64_t bytes) {
   if (bytes <= warp.local_bytes) return;
   uint64_t old = warp.local_bytes, grown = std::max(bytes, old * 2);
@@ -79,7 +78,7 @@ void grow_local(Warp& warp, uint64_t bytes) {
   warp.local_bytes = grown;
 }
 
-// Fresh variables of a frame are undefined again.
+// Marks new variables of a frame as undefined.
 void forget_locals(Warp& warp, const Frame& frame, uint32_t lanes) {
   if (!warp.cta->launch->checked || frame.function->local_bytes == 0) return;
   for_lanes(lanes, [&](unsigned lane) {
@@ -99,7 +98,7 @@ Place place_of(Warp& warp, Frame& frame, const CallValue& value, unsigned lane) 
           frame.undefined ? frame.undefined + (value.ref & kRefIndex) : nullptr};
 }
 
-// Copies one argument or result of one lane between frames, undefinedness included.
+// Copies one argument or result of one lane between frames, with its undefined bits.
 void copy_value(Warp& warp, Frame& from_frame, const CallValue& from, Frame& to_frame, const CallValue& to,
                 unsigned lane) {
   if (from.is_predicate != to.is_predicate) return;
@@ -134,7 +133,6 @@ void copy_value(Warp& warp, Frame& from_frame, const CallValue& from, Frame& to_
   if (target.marks) *target.marks = (*target.marks & ~(1u << lane)) | uint32_t{any} << lane;
 }
 
-// Enters `callee` with `lanes` of fragment `index`, which becomes that call. False on stack overflow.
 bool enter(Warp& warp, size_t index, const CallSite& call, uint32_t callee) {
   Fragment& fragment = warp.fragments[index];
   const FunctionImage& function = warp.cta->launch->image->functions[callee];

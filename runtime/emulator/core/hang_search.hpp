@@ -1,5 +1,5 @@
-// What a search for launches that never end keeps: of each warp, and of the launch. sanitizer/hang.hpp says how it
-// works.
+// State of a search for launches that never end, of each warp and of the launch. sanitizer/hang.hpp describes the
+// search.
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,18 @@
 
 namespace ptxkit::emulator {
 
-// What an instruction may change, beside registers.
+// What an instruction may change, apart from registers.
 enum class Effect : uint8_t {
   none,
-  memory,          // notes its changes itself: st, atom, red
+  memory,          // reports its changes itself: st, atom, red
   unknown_memory,  // counts as a change
-  unrepeatable,    // what it gives need not be the same the next time: a clock, %activemask
+  unrepeatable,    // may give another result the next time: a clock, %activemask
 };
 
-// Where lanes were, for when they come there again.
+// A recorded position and state of lanes, to recognise when they return to it.
 struct Anchor {
   uint32_t pc = 0xffffffff, mask = 0;
-  uint32_t labels = 0, limit = 1;  // labels since then, and after how many the anchor is moved (Brent)
+  uint32_t labels = 0, limit = 1;  // labels passed since then, and the count at which the anchor moves (Brent)
   uint64_t barriers = 0;           // CycleSearch::barriers at that time
   std::vector<uint8_t> state;
 };
@@ -37,12 +37,12 @@ struct Look {
 
 // Of one warp.
 struct CycleSearch {
-  uint64_t version = 0;  // HangSearch::version that all of this holds for
+  uint64_t version = 0;  // the HangSearch::version for which this state holds
   std::vector<Anchor> anchors;
-  uint32_t quiet = 0, at_barriers = 0;  // lanes that are in a cycle; those of the second kind pass barriers in it
+  uint32_t quiet = 0, at_barriers = 0;  // lanes that are in a cycle; the cycle of those at_barriers passes barriers
   uint32_t pc = 0xffffffff;             // a label of the cycle that was found first
-  uint64_t barriers = 0;                // where the warp has arrived
-  std::vector<Look> looks;              // since an anchor was set last; a few
+  uint64_t barriers = 0;                // at which the warp has arrived
+  std::vector<Look> looks;              // since the last anchor was set; only a few
   std::vector<Look> cycle_looks;        // of the cycle that was found first
 
   uint32_t cycling() const { return quiet | at_barriers; }
@@ -52,14 +52,14 @@ struct CycleSearch {
 // Of a launch.
 struct HangSearch {
   std::atomic<bool> active = false;
-  std::atomic<uint64_t> version = 0;     // goes up with each change that a search finds, and with each search
-  std::atomic<uint64_t> next = 0;        // steps of the launch at which a search begins, or the active one ends
-  std::atomic<uint64_t> gap = 0;         // between the last one and that
-  std::atomic<uint64_t> idle_steps = 0;  // since a store to memory that others see
+  std::atomic<uint64_t> version = 0;     // increases with each change that a search finds, and with each search
+  std::atomic<uint64_t> next = 0;        // steps of the launch at which the next search begins, or the active one ends
+  std::atomic<uint64_t> gap = 0;         // steps between the last search and the next one
+  std::atomic<uint64_t> idle_steps = 0;  // since the last store to memory that other threads see
   std::once_flag prepared;
   std::vector<Effect> effects;  // by pc
   std::vector<uint8_t> ways;    // by pc: kReachesExit, kReachesReturn
-  // By worker: version + 1 at which all of its blocks were stuck, or ~0 when it has nothing left to run.
+  // By worker: version + 1 at which all of its CTAs were stuck, or ~0 if it has nothing left to run.
   std::unique_ptr<std::atomic<uint64_t>[]> stuck_at;
   unsigned workers = 0;
 

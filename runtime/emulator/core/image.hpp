@@ -1,10 +1,10 @@
-// The decoded form of a module: what the engine runs.
+// The decoded form of a module, which the engine runs.
 //
 // A register is a slot: 32 lanes side by side, in the register's own width, so that an instruction is one plain loop
-// over arrays. Slots are counted in units of 64 bytes. Constants and special registers are slots too (32 copies),
-// therefore an operand is only a base (frame, constants, specials) and an index, and no handler ever asks what kind it
-// has. A Code is one instruction; its handler is a function for exactly its opcode, types and modifiers. What moves
-// control or waits for other lanes has a Kind of its own and is done by the engine.
+// over arrays. Slots are counted in units of 64 bytes. Constants and special registers are slots too (32 copies). An
+// operand is therefore only a base (frame, constants, specials) and an index, and handlers need not distinguish them. A
+// Code is one instruction; its handler is a function for exactly its opcode, types and modifiers. Instructions that
+// move control or wait for other lanes have a Kind of their own, which the engine executes.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ using Handler = void (*)(Warp&, const Code&, uint32_t mask);
 inline constexpr unsigned kLanes = 32;
 inline constexpr uint32_t kFull = 0xffffffff;
 
-// Base in the two top bits, slot index in units of 64 bytes below.
+// A reference to a slot: the base in the two top bits, the index in units of 64 bytes below.
 using Ref = uint32_t;
 inline constexpr uint32_t kUnitBytes = 64;
 inline constexpr uint32_t kRefIndex = 0x3fffffff;
@@ -42,9 +42,9 @@ inline constexpr Ref kFrameRef = 0;
 inline constexpr Ref kConstantRef = 1u << 30;
 inline constexpr Ref kSpecialRef = 2u << 30;
 inline constexpr Ref kNoRef = 0xffffffff;
-inline constexpr Ref kZeroRef = kConstantRef;  // constant 0 of every width, always defined: what absent operands are
+inline constexpr Ref kZeroRef = kConstantRef;  // constant 0 of every width, always defined; stands for absent operands
 
-// First slots of every frame: where results nobody wants go (`_`), and the base of the frame in local memory.
+// The first slots of every frame: the sink for discarded results (`_`), and the base of the frame in local memory.
 inline constexpr Ref kSinkRef = 0;          // 8 units: up to 128 bits
 inline constexpr Ref kFrameBase64Ref = 8;   // u64
 inline constexpr Ref kFrameBase32Ref = 12;  // u32
@@ -58,7 +58,7 @@ enum class Kind : uint8_t {
   branch_table,
   call,
   call_indirect,
-  call_builtin,  // a function of the CUDA runtime: `sub` is a Builtin
+  call_builtin,  // a function of the CUDA runtime; `sub` is a Builtin
   ret,
   exit,
   trap,
@@ -68,12 +68,12 @@ enum class Kind : uint8_t {
   cluster_wait,
   mbarrier_wait,  // mbarrier.try_wait
   collective,     // .sync among lanes of a warp
-  yield,          // nanosleep: lets other lanes and warps go first
+  yield,          // nanosleep: lets other lanes and warps run first
   clock,          // before an instruction that reads a clock
-  unsupported,    // what the emulator cannot run; `target` is its index in ProgramImage::refusals
+  unsupported,    // cannot be executed; `target` is its index in ProgramImage::refusals
 };
 
-// How undefined bits travel through an instruction; `any`: one undefined bit makes the whole result undefined.
+// How undefined bits propagate through an instruction; `any`: one undefined bit makes the whole result undefined.
 enum class Undefined : uint8_t {
   any,
   none,
@@ -119,37 +119,37 @@ enum class Collective : uint8_t {
   redux_min_f32,  // Code::immediate: kReduxAbs, kReduxNan
   redux_max_f32,
   elect,
-  matrix,  // Code::run does it for the whole warp
+  matrix,  // Code::run executes it for the whole warp
 };
 
 inline constexpr uint64_t kReduxAbs = 1, kReduxNan = 2;
 
 struct Code {
   Handler run = nullptr;
-  Handler checked = nullptr;  // with the sanitizer; equal to `run` where there is nothing to check
+  Handler checked = nullptr;  // with the sanitizer; equal to `run` if there is nothing to check
   Ref dst = kSinkRef, dst2 = kSinkRef;
   Ref a = kZeroRef, b = kZeroRef, c = kZeroRef, d = kZeroRef;
   Ref guard = kNoRef;
   uint32_t guard_flip = 0;  // ~0 for @!p
   Kind kind = Kind::simple;
   Undefined undefined = Undefined::any;
-  uint8_t sub = 0;             // Barrier, Collective or the handler's own
-  uint8_t element_bytes = 0;   // memory: of one element; else width of the result in bytes
-  uint8_t register_bytes = 0;  // memory and cvt: width of the destination or source register of an element
+  uint8_t sub = 0;             // Barrier, Collective or specific to the handler
+  uint8_t element_bytes = 0;   // memory: width of one element; otherwise width of the result, in bytes
+  uint8_t register_bytes = 0;  // memory and cvt: width of an element's destination or source register
   uint8_t source_bytes = 0;    // cvt: width of the source register
   uint8_t count = 1;           // vector elements
   bool is_signed = false;
-  bool wide_address = false;  // address register has 64 bits
-  bool narrow = false;        // of a module with 32-bit addresses: generic and global ones are 32 bits wide
+  bool wide_address = false;  // the address register has 64 bits
+  bool narrow = false;        // module with 32-bit addresses: generic and global addresses are 32 bits wide
   bool aligned = false;       // barriers: .aligned
-  bool counts = true;         // false for what the decoder added
-  bool meeting = false;       // lanes may meet here: a label, or what follows a call or a wait
+  bool counts = true;         // false for instructions that the decoder added
+  bool meeting = false;       // lanes may reconverge here: a label, or the instruction after a call or a wait
   Order order = Order::weak;
   Scope scope = Scope::none;
   ptx::Space space = ptx::Space::generic;
   uint32_t list = 0;       // ProgramImage::refs: vector elements, call arguments
   uint32_t target = 0;     // branch target, callee, table
-  uint32_t address = 0;    // number of its address operand; 0: none
+  uint32_t address = 0;    // number of its address operand; 0: it has none
   uint64_t immediate = 0;  // offset of an address, constants of lop3, prmt, ...
 };
 
@@ -158,13 +158,13 @@ struct CodeSite {
   uint32_t instruction = 0;
 };
 
-// An object in a frame: a .local variable, a parameter or an argument buffer of a call. Offsets are the frame's.
+// A value in a frame: a .local variable, a parameter or an argument buffer of a call. Offsets count from the frame.
 struct CallValue {
   bool in_register = false;
   bool is_predicate = false;
   Ref ref = kSinkRef;
-  uint8_t bytes = 0;    // in_register: width
-  uint64_t offset = 0;  // else: place in the frame's local memory
+  uint8_t bytes = 0;    // width, if in_register
+  uint64_t offset = 0;  // otherwise its place in the frame's local memory
   uint64_t size_bytes = 0;
 };
 
@@ -177,7 +177,7 @@ struct FunctionImage {
   std::vector<CallValue> parameters, results;
   bool is_entry = false;
   bool has_body = false;
-  std::vector<std::pair<uint32_t, uint32_t>> slots;  // first slot -> RegId, ascending; for messages
+  std::vector<std::pair<uint32_t, uint32_t>> slots;  // first slot and RegId, ascending; for messages
 };
 
 struct CallSite {
@@ -187,16 +187,16 @@ struct CallSite {
 
 struct SharedLayout {
   ObjectTable objects;
-  std::map<ptx::VariableId, uint32_t> places;  // of what the entry and its callees name
-  uint32_t end = 0;                            // where dynamic shared memory begins to count
+  std::map<ptx::VariableId, uint32_t> places;  // variables that the entry and its callees name
+  uint32_t end = 0;  // end of static shared memory; dynamic shared memory is counted from here
   bool has_dynamic = false;
   std::string dynamic_name;
   uint32_t dynamic_begin = 0;
   uint32_t dynamic_align = 0;  // as placed
-  uint32_t dynamic_slack = 0;  // from the first dynamic array to the last, which may be aligned to more
+  uint32_t dynamic_slack = 0;  // from the first dynamic array to the last, which may have a larger alignment
 };
 
-// A constant slot with the address of a shared variable, which depends on the entry and on the CTA's rank.
+// A constant slot that holds the address of a shared variable, which depends on the entry and on the CTA's rank.
 struct SharedConstant {
   Ref slot = kNoRef;
   uint8_t bytes = 0;
@@ -204,9 +204,9 @@ struct SharedConstant {
   uint64_t addend = 0;
 };
 
-// The objects in shared memory that each address operand is derived from (homes.hpp), by where they begin.
+// The shared objects that each address operand may be derived from (homes.hpp), given by their first offsets.
 struct HeldAddresses {
-  std::vector<uint32_t> sets;                 // by number of the operand: one of `begins`, 0 for anything
+  std::vector<uint32_t> sets;                 // by number of the operand: index in `begins`, 0 for any object
   std::vector<std::vector<uint64_t>> begins;  // ascending
 };
 
@@ -214,7 +214,7 @@ struct EntryImage {
   EntryInfo info;
   uint32_t function = 0;
   SharedLayout shared;
-  // Found when a checked launch wants it.
+  // Computed when the first checked launch needs it.
   struct Held {
     std::once_flag once;
     HeldAddresses addresses;
@@ -277,7 +277,7 @@ enum class SpecialSlot : uint32_t {
   reserved_shared,  // %reserved_smem_offset_1
   count
 };
-// Four units each, so that both 32-bit and 64-bit ones fit.
+// Four units each, the size of a 64-bit slot; 32-bit ones use half.
 inline constexpr uint32_t kSpecialUnits = 4;
 inline Ref special_ref(SpecialSlot slot) { return kSpecialRef | (static_cast<uint32_t>(slot) * kSpecialUnits); }
 
@@ -296,15 +296,16 @@ enum class VideoAction : uint8_t {
 enum class VideoCompare : uint8_t { eq, ne, lt, le, gt, ge };
 enum class VideoSecond : uint8_t { none, add, min, max };
 
-// A video instruction; see video.cpp. Parts of a scalar form: 0-3 are bytes, 4-5 halves, kWholeWord the whole word.
+// A video instruction; see video.cpp. A scalar form selects a part of a word: 0-3 are bytes, 4-5 halves, kWholeWord
+// all.
 inline constexpr uint8_t kWholeWord = 6;
 struct VideoForm {
   VideoAction action = VideoAction::add;
   VideoCompare compare = VideoCompare::eq;
   VideoSecond second = VideoSecond::none;
-  uint8_t parts = 1;             // 1, or 2 halves, or 4 bytes at once
-  uint8_t a[4] = {}, b[4] = {};  // which part of the sources
-  uint8_t destination = 0;       // which part is written; of several, a mask
+  uint8_t parts = 1;             // 1, or 2 halves or 4 bytes at once
+  uint8_t a[4] = {}, b[4] = {};  // the part of each source that is used
+  uint8_t destination = 0;       // the part that is written; with several parts, a mask
   bool d_signed = false, a_signed = false, b_signed = false;
   bool saturates = false, wrap = false, plus_one = false;
   bool product_negated = false, c_negated = false;  // of vmad
@@ -317,8 +318,8 @@ struct ProgramImage {
   std::vector<Code> codes;
   std::vector<CodeSite> sites;  // parallel to codes
   std::vector<Ref> refs;
-  std::vector<ptx::Offset> addresses{0};  // address operands by their number: where they stand in the text
-  std::vector<std::string> refusals;      // what was met that cannot be run, each with its place
+  std::vector<ptx::Offset> addresses{0};  // by number of the address operand: its place in the text
+  std::vector<std::string> refusals;      // instructions that cannot be executed, each with its place
   std::vector<CallSite> calls;
   std::vector<VideoForm> videos;
   std::vector<MatrixForm> matrices;
@@ -334,28 +335,28 @@ struct ProgramImage {
   std::vector<EntryImage> entries;
   std::vector<EntryInfo> infos;
   std::vector<uint8_t> constants;                // slots
-  std::vector<SharedConstant> shared_constants;  // those of `constants` that a launch fills in
-  std::vector<uint32_t> zeros;                   // "nothing undefined" for constants and specials
+  std::vector<SharedConstant> shared_constants;  // the entries of `constants` that a launch fills in
+  std::vector<uint32_t> zeros;                   // "nothing undefined" for constants and special registers
   ObjectTable constant_objects;                  // the .const bank
   mutable std::vector<uint8_t> constant_bytes;   // the host may write them between launches
   bool uses_grid_workspace = false, uses_reserved_shared = false, uses_heap = false;
   std::unordered_map<std::string, Variable> globals;
-  std::map<Address, ImageUse> opaque_variables;  // of .texref, .surfref and .samplerref
+  std::map<Address, ImageUse> opaque_variables;  // variables of type .texref, .surfref and .samplerref
 };
 
-// Shared memory of a cluster: the CTA's rank lies above the offset, also in the addresses that a CTA has of its own
-// variables. So it is on devices, where kernels clear bits of the rank to reach another CTA.
+// Shared memory of a cluster: the CTA's rank lies above the offset, also in the addresses that a CTA uses for its own
+// variables. Devices do the same, and kernels clear bits of the rank to reach another CTA.
 inline constexpr unsigned kRankShift = 24;
 inline constexpr uint64_t kRankOffsetMask = (uint64_t{1} << kRankShift) - 1;
 
-// What the system keeps at the begin of shared memory, from compute capability 9.0 on.
+// Bytes that the system reserves at the start of shared memory, from compute capability 9.0 on.
 inline constexpr uint64_t kReservedSharedBytes = 1024;
 
-// Code addresses of functions: what `mov.u64 %rd, f` gives and an indirect call takes.
+// Code addresses of functions: the result of `mov.u64 %rd, f` and the operand of an indirect call.
 inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;
 
-// In a module with 32-bit addresses the windows are the top 16 MiB each; everything below is global memory, whose
-// 32-bit addresses are the low halves of the device's. An address becomes a 64-bit one before it is used.
+// In a module with 32-bit addresses the windows are the top 16 MiB each. Everything below is global memory, whose
+// 32-bit addresses are the low halves of the device's. Addresses are widened to 64 bits before use.
 inline constexpr unsigned kNarrowWindowShift = 24;
 constexpr uint32_t narrow_window(uint64_t window) {
   return static_cast<uint32_t>((window >> kWindowShift) + 0x80) << kNarrowWindowShift;  // 0x7f becomes 0xff

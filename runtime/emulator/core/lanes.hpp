@@ -1,5 +1,5 @@
-// The one loop of the emulator: an elementwise function over the lanes of a warp. A captureless lambda and the types of
-// its operands make a handler; with all lanes active it is a plain loop that the compiler turns into vector code.
+// The loop that runs elementwise instructions over the lanes of a warp. A captureless lambda and its operand types make
+// a handler. With all lanes active it is a plain loop, which the compiler vectorises.
 #pragma once
 
 #include <tuple>
@@ -22,13 +22,13 @@ inline void apply_lanes(Warp& warp, const Code& code, uint32_t mask, std::index_
   }
 }
 
-// d = F(a, b, ...) with D the destination's and S... the sources' lane types.
+// d = F(a, b, ...). D is the lane type of the destination, S... are those of the sources.
 template <auto F, class D, class... S>
 void lanes(Warp& warp, const Code& code, uint32_t mask) {
   apply_lanes<F, D, S...>(warp, code, mask, std::index_sequence_for<S...>{});
 }
 
-// p = F(a, b, ...) with p a predicate: one bit a lane.
+// Returns p = F(a, b, ...) for a predicate p: one bit for each lane.
 template <auto F, class... S, size_t... I>
 inline uint32_t test_lanes(Warp& warp, const Code& code, uint32_t mask, std::index_sequence<I...>) {
   const Ref refs[] = {code.a, code.b, code.c, code.d};

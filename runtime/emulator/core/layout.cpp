@@ -1,7 +1,8 @@
-// Shared memory lies as ptxas and the device lay it out, because results depend on its addresses: swizzles go by them.
-// The checks find an overrun into the next object by what the address was derived from (homes.hpp), not by a gap.
-// Elsewhere, where the driver or the compiler of the day chooses the place, objects get exactly the alignment that they
-// declare and gaps between them: what works only because two variables happen to lie side by side does not work here.
+// Shared memory is laid out as by ptxas and the device, because results depend on its addresses: kernels swizzle by
+// them. The checks recognise an overrun into the next object by what the address was derived from (homes.hpp), not by a
+// gap. In the other spaces the driver or the compiler chooses the place. There, objects get exactly the alignment that
+// they declare, with gaps between them: a kernel that works only because two variables happen to be adjacent fails
+// here.
 #include "runtime/emulator/core/layout.hpp"
 
 #include <algorithm>
@@ -16,10 +17,10 @@ namespace {
 
 using ptx::Space;
 
-constexpr uint64_t kGap = 16;           // at least, and the granule of the small spaces
-constexpr uint64_t kDynamicAlign = 16;  // of dynamic shared memory at least, whatever it declares
+constexpr uint64_t kGap = 16;           // the least gap, and the granule of the small spaces
+constexpr uint64_t kDynamicAlign = 16;  // the least alignment of dynamic shared memory, whatever it declares
 
-// What hardware has at most; also what keeps a damaged size from exhausting the host.
+// Limits of hardware; they also keep a damaged size from exhausting the host.
 constexpr uint64_t kMaxFrameBytes = 512 * 1024;
 constexpr uint64_t kMaxConstantBytes = 640 * 1024;
 constexpr uint64_t kMaxSharedBytes = 1024 * 1024;
@@ -32,7 +33,7 @@ uint64_t alignment(const ptx::Variable& variable) {
   return variable.align ? variable.align : natural;
 }
 
-// The next place after `end` for an object: its own granules, and aligned to `align` exactly.
+// The next place for an object after `end`: in granules of its own, and aligned to exactly `align`.
 uint64_t exact_place(uint64_t end, uint64_t align) {
   uint64_t begin = align_up(align_up(end, kGap) + kGap, align);
   if ((begin & align) == 0) begin += align;
@@ -64,7 +65,7 @@ class Placer {
  private:
   void fail(ptx::Offset at, const std::string& message) { errors_.push_back(located(module_, at, message)); }
 
-  // Whether a variable after `used_bytes` stays within `limit_bytes`; says so where it does not.
+  // Whether a variable fits within `limit_bytes` after `used_bytes`; reports an error if not.
   bool fits(const ptx::Variable& variable, uint64_t used_bytes, uint64_t limit_bytes, std::string_view of) {
     if (variable.size_bytes <= limit_bytes && alignment(variable) <= limit_bytes &&
         used_bytes + variable.size_bytes <= limit_bytes)
@@ -129,7 +130,7 @@ class Placer {
     image_.globals[std::string(variable.name)] = {kConstWindow + begin, variable.size_bytes};
   }
 
-  // An address as an initialiser holds it: in the variable's own space, or generic.
+  // The address that an initialiser holds: in the variable's own space, or generic.
   uint64_t initial_address(const ptx::Initializer& from) {
     if (from.kind == ptx::Initializer::Kind::function) return kFunctionAddress + from.id + from.value;
     uint64_t address = layout_.offset[from.id] + from.value;
@@ -187,7 +188,7 @@ class Placer {
     image_.entries.push_back(std::move(entry));
   }
 
-  // Functions and shared variables that a function names, in operands.
+  // Collects the functions and shared variables that a function names as operands.
   void names_of(ptx::FunctionId id, std::set<ptx::FunctionId>& functions, std::set<ptx::VariableId>& shared) {
     const ptx::Function& function = module_.functions[id];
     for (const ptx::Operand& operand : function.operand_pool) {
@@ -200,8 +201,9 @@ class Placer {
       if (table.kind == ptx::Table::Kind::call_targets) functions.insert(table.targets.begin(), table.targets.end());
   }
 
-  // Which of the variables that an entry and its callees name come first. Found by compiling 1,000 modules with ptxas
-  // 13.0 and looking at the addresses in their machine code; fkr_tests/ptxas/shared_layout.py compares.
+  // The order class of a shared variable that an entry and its callees name. Found by compiling 1,000 modules with
+  // ptxas 13.0 and reading the addresses in their machine code; fkr_tests/ptxas/shared_layout.py (FKR: falsification
+  // kernel regression) compares.
   unsigned shared_rank(ptx::VariableId id, ptx::FunctionId entry) const {
     const ptx::Variable& variable = module_.variables[id];
     if (variable.function == entry) return 1;
@@ -211,12 +213,12 @@ class Placer {
 
   void place_shared() {
     for (ptx::VariableId id = 0; id < module_.variables.size(); ++id)
-      if (module_.variables[id].space == Space::shared) set(id, 0);  // of each entry's own
+      if (module_.variables[id].space == Space::shared) set(id, 0);  // offsets are per entry
     for (EntryImage& entry : image_.entries) place_shared_of(entry);
   }
 
-  // ptxas makes a copy of every function for each entry that reaches it, so each entry has a layout of its own.
-  // Variables that a body declares and does not name take room behind the others.
+  // ptxas copies every function for each entry that reaches it, so each entry has its own layout. Variables that a
+  // function declares but does not name follow the others.
   void place_shared_of(EntryImage& entry) {
     std::set<ptx::VariableId> named;
     std::set<ptx::FunctionId> reached;
@@ -250,7 +252,7 @@ class Placer {
     SharedLayout& shared = entry.shared;
     shared.objects.is_packed = true;
     const uint64_t base = reserved_shared_bytes(module_.target_sm);
-    uint64_t end = 0;  // from `base`, which is what ptxas aligns by
+    uint64_t end = 0;  // counted from `base`; ptxas aligns this offset
     const auto place = [&](ptx::VariableId id) {
       const ptx::Variable& variable = module_.variables[id];
       if (!fits(variable, end, kMaxSharedBytes, "shared memory")) return false;
@@ -269,7 +271,7 @@ class Placer {
     for (ptx::VariableId id : idle)
       if (!place(id)) return;
     entry.info.static_shared_bytes = static_cast<uint32_t>(end);
-    // Of the dynamic arrays each is aligned from where the one before it begins, whether it is named here or not.
+    // Each dynamic array is aligned up from the start of the previous one, whether or not this entry names it.
     uint64_t at = named_end, most = 1;
     for (ptx::VariableId id = 0; id < module_.variables.size(); ++id) {
       const ptx::Variable& variable = module_.variables[id];

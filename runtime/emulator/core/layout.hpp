@@ -1,4 +1,4 @@
-// Where the variables of a module lie: global memory, the constant bank, shared memory of each entry, frames.
+// Placement of a module's variables: global memory, the constant bank, shared memory of each entry, frames.
 #pragma once
 
 #include <string>
@@ -8,22 +8,22 @@
 
 namespace ptxkit::emulator {
 
-// Offset of every variable in its own space (global: a device address; .local and the .param of functions: in the
-// frame; parameters of entries: in the parameter buffer). Indexed by ptx::VariableId. Those of shared variables differ
-// by entry: SharedLayout::places.
+// Offset of every variable in its own space, by ptx::VariableId. Global: a device address; .local and the .param of
+// functions: in the frame; parameters of entries: in the parameter buffer. The offsets of shared variables differ by
+// entry: see SharedLayout::places.
 struct Layout {
   std::vector<uint64_t> offset;
   std::vector<bool> placed;
 };
 
-// Places everything, initialises .global and .const variables. `errors` gets "file:line:column: ..." lines.
+// Places all variables and initialises .global and .const ones. Appends "file:line:column: ..." lines to `errors`.
 Layout place_variables(Memory& memory, ProgramImage& image, std::vector<std::string>& errors);
 
-// Bytes at the begin of a CTA's shared memory that the system keeps on a device of that compute capability: the first
-// object of a kernel lies behind them.
+// Bytes that the system reserves at the start of a CTA's shared memory on a device of compute capability `sm`. The
+// first object of a kernel follows them.
 uint64_t reserved_shared_bytes(uint32_t sm);
 
-// Entry of a function's own variables: .local, .param of calls and of .func.
+// Whether a variable lies in a function's frame: .local, and .param of calls and of .func.
 bool lives_in_frame(const ptx::Module& module, const ptx::Variable& variable);
 
 std::string located(const ptx::Module& module, ptx::Offset at, const std::string& message);

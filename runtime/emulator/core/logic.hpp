@@ -1,4 +1,4 @@
-// Bit functions that both the handlers and the tracking of undefined bits need.
+// Bit functions shared by the handlers and the propagation of undefined bits.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ inline uint32_t lop3_value(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
   return out;
 }
 
-// The special modes of prmt as selectors of the general one. Mode: 0 general, 1 f4e, 2 b4e, 3 rc8, 4 ecl, 5 ecr, 6
-// rc16.
+// The selector of the general mode that equals a special mode of prmt. Mode: 0 general, 1 f4e, 2 b4e, 3 rc8, 4 ecl, 5
+// ecr, 6 rc16.
 inline uint32_t permute_selector(uint32_t c, int mode) {
   const uint32_t n = c & 3;
   switch (mode) {

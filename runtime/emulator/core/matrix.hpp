@@ -1,4 +1,4 @@
-// Matrix instructions, decoded: mma, wmma, ldmatrix, stmatrix, movmatrix. All lanes of a warp take part.
+// Decoded matrix instructions: mma, wmma, wgmma, ldmatrix, stmatrix, movmatrix. All lanes of a warp take part.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@ struct RegisterList {
 struct MatrixForm {
   ptx::Shape shape;
   ptx::Type a_type = ptx::Type::none, b_type = ptx::Type::none, c_type = ptx::Type::none, d_type = ptx::Type::none;
-  bool a_columns = false, b_columns = false;  // column-major: of memory, and of the registers of m8n8k4
+  bool a_columns = false, b_columns = false;  // column-major: in memory, and in the registers of m8n8k4
   bool is_wmma = false, is_sparse = false;
   bool saturates = false, transposes = false, by_and = false;
   uint8_t rounding = 0;  // Rounding, of f64
   uint8_t matrix = 0;    // wmma.load and .store: 'a', 'b', 'c', 'd'
   uint32_t stride = 0;   // Ref: elements from one row or column to the next
   bool has_stride = false;
-  uint8_t packed_bits = 8;  // ldmatrix of bytes: how wide they are in memory
+  uint8_t packed_bits = 8;  // ldmatrix of bytes: width of an element in memory
   RegisterList d, a, b, c;
   RegisterList metadata;  // of sparse A: one register
-  uint8_t selector = 0;   // which lanes' metadata counts
-  // .kind::f8f6f4 and .kind::mxf8f6f4: elements of 4 and 6 bits lie in bytes, those of 4 bits in the middle.
+  uint8_t selector = 0;   // the lanes whose metadata is used
+  // .kind::f8f6f4 and .kind::mxf8f6f4: elements of 4 and 6 bits occupy bytes; those of 4 bits lie in the middle.
   bool in_bytes = false;
-  // .block_scale: so many factors along k for each row of A and column of B, of ue8m0 or ue4m3.
+  // .block_scale: number of factors along k for each row of A and column of B, of type ue8m0 or ue4m3.
   uint8_t scale_count = 0;
   bool scales_are_ue4m3 = false;
   RegisterList scales;              // of A, of B
-  uint32_t scale_place[2][2] = {};  // Refs: of A and of B, which byte and which lanes of a quad
+  uint32_t scale_place[2][2] = {};  // Refs, of A and of B: which byte, and which lanes of a quad
 
-  // wgmma: matrices in shared memory are described by 64-bit registers of the lists above.
+  // wgmma: 64-bit descriptors in the lists above describe matrices in shared memory.
   bool a_in_shared = false, a_negated = false, b_negated = false;
   uint32_t keeps_d = 0, keeps_d_flip = 0;  // Ref: predicate scale-d
 };

@@ -1,5 +1,5 @@
-// Allocation policy: always forward, never reuse, until the reserved range is used up; then the ranges of freed
-// objects are given out again, oldest first. So a pointer to freed memory finds the dead object and not a new one.
+// Allocation moves forward and reuses nothing until the reserved range is full; then the ranges of freed objects are
+// reused, oldest first. A pointer to freed memory therefore finds the freed object, not a new one.
 #include "runtime/emulator/core/memory.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ uint8_t* reserve_pages(uint64_t size_bytes) {
   return pages == MAP_FAILED ? nullptr : static_cast<uint8_t*>(pages);
 }
 
-// Gives whole pages inside the range back to the system, so that freed device memory costs nothing.
+// Returns the whole pages in a range to the system, so that freed device memory costs nothing.
 void drop_pages(uint8_t* bytes, uint64_t size_bytes) {
   auto begin = align_up(reinterpret_cast<uint64_t>(bytes), kPageBytes);
   auto end = (reinterpret_cast<uint64_t>(bytes) + size_bytes) & ~(kPageBytes - 1);
@@ -74,7 +74,7 @@ const Object* ObjectTable::nearest(uint64_t offset) const {
 
 Memory::Memory(const DeviceOptions& device_options) : options(device_options) {
   table.granule_shift = kGlobalGranuleShift;
-  // Containers may forbid large reservations: take what can be had.
+  // Containers may forbid large reservations: halve the size until one succeeds.
   for (limit = align_up(options.memory_bytes, kPageBytes); limit >= (uint64_t{1} << 20); limit /= 2) {
     bytes = reserve_pages(limit);
     shadow = bytes ? reserve_pages(limit) : nullptr;
@@ -101,7 +101,7 @@ void Memory::recycle() {
   }
   if (freed_.empty()) return;
   freed_.clear();
-  // Neighbours with nothing but their guard between them become one range.
+  // Merges neighbours that only a guard separates.
   std::map<uint64_t, uint64_t> ends;  // by begin
   for (const auto& [room, begin] : recycled_) ends[begin] = begin + room;
   recycled_.clear();
@@ -119,7 +119,7 @@ void Memory::recycle() {
 }
 
 Result<uint64_t> Memory::reserve(uint64_t size_bytes, uint64_t align_bytes) {
-  // Exactly `align_bytes` and no more: an odd multiple of it.
+  // Aligned to exactly `align_bytes`: an odd multiple of it.
   auto place = [&](uint64_t from) {
     uint64_t begin = align_up(from, align_bytes);
     if ((begin & align_bytes) == 0) begin += align_bytes;
@@ -137,7 +137,7 @@ Result<uint64_t> Memory::reserve(uint64_t size_bytes, uint64_t align_bytes) {
     const uint64_t end = start + room;
     if (begin + size_bytes > end) continue;
     recycled_.erase(it);
-    // What is left behind it, and a guard.
+    // The rest of the range behind the object and a guard.
     const uint64_t rest =
         align_up(begin + std::max<uint64_t>(size_bytes, 1), uint64_t{1} << kGlobalGranuleShift) + kGuardBytes;
     if (rest < end) recycled_.emplace(end - rest, rest);
@@ -184,7 +184,7 @@ Result<void> Memory::release(Address address) {
 namespace {
 
 constexpr uint64_t kHeapAlign = 16;
-constexpr uint64_t kKeptApartBytes = 64u << 20;  // address space of freed blocks whose use is recognised
+constexpr uint64_t kKeptApartBytes = 64u << 20;  // address space of freed blocks in which a use is recognised
 
 uint64_t granules_of(uint64_t begin, uint64_t size_bytes) {
   const uint64_t last = begin + std::max<uint64_t>(size_bytes, 1) - 1;
@@ -200,7 +200,7 @@ Address Memory::allocate_heap(uint64_t size_bytes, uint64_t limit_bytes) {
   if (saturating_sum(heap_bytes, heap_share(size_bytes)) > limit_bytes) return 0;
   std::string name = fmt::format("malloc({})", size_bytes);
   Address address = 0;
-  // All blocks begin at the same place of their first granule, so that equally many granules hold them.
+  // All blocks begin at the same offset in their first granule, so blocks of as many granules are interchangeable.
   const auto free = free_blocks_.find(granules_of(kHeapAlign, size_bytes));
   if (free != free_blocks_.end() && !free->second.empty()) {
     const uint32_t id = free->second.back();
@@ -216,7 +216,7 @@ Address Memory::allocate_heap(uint64_t size_bytes, uint64_t limit_bytes) {
     address = kGlobalBase + object.begin;
   } else {
     auto made = allocate(size_bytes, name, kHeapAlign);
-    if (!made) {  // once more without keeping anything apart
+    if (!made) {  // retry without keeping freed blocks apart
       for (auto& [granules, ids] : free_blocks_) freed_.insert(freed_.end(), ids.begin(), ids.end());
       freed_.insert(freed_.end(), freed_blocks_.begin(), freed_blocks_.end());
       free_blocks_.clear();

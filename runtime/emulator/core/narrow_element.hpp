@@ -1,4 +1,4 @@
-// Elements of halves and of packed types, as cvt writes them.
+// Elements of half precision and of packed types, as cvt writes them.
 #pragma once
 
 #include "analyzer/ptx/names.hpp"
@@ -6,14 +6,14 @@
 
 namespace ptxkit::emulator {
 
-// How one element of a format lies in its register.
+// The layout of one element of a format in its register.
 struct Element {
   const scalar::Format* format = nullptr;  // null: ue8m0, a power of two
-  unsigned bits = 8;                       // a byte even for six bits
-  uint32_t not_a_number = 0;               // 0 where the format has none
+  unsigned bits = 8;                       // a byte also for six bits
+  uint32_t not_a_number = 0;               // 0 if the format has none
 };
 
-// False of a type that is none of these; then `out` stays.
+// Returns false for a type that is none of these; `out` is then unchanged.
 bool element_of(ptx::Type type, Element& out);
 
 }  // namespace ptxkit::emulator

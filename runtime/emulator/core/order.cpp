@@ -13,7 +13,7 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint64_t kMostChunks = (uint64_t{1} << 32) / LaunchOrder::kChunk;
-constexpr size_t kMostEntries = 512;  // of a View, before it is folded into its floor
+constexpr size_t kMostEntries = 512;  // of a View, before its entries are merged into its floor
 
 uint64_t thread_key(uint32_t cta, uint32_t thread) { return uint64_t{cta} << 10 | thread; }
 
@@ -24,10 +24,10 @@ void raise(std::vector<Epoch>& known, const std::vector<Epoch>& epochs) {
   for (size_t i = 0; i < epochs.size(); ++i) raise(known[i], epochs[i]);
 }
 
-// Of a View of many threads, what the whole warp is known of goes first, then threads stand for their warps. A View of
-// many CTAs (a look-back over thousands) becomes "everything up to its latest".
+// Shrinks a large View. With many threads it first drops those that the epoch of their warp covers, then merges threads
+// into their warps. With many CTAs (a look-back over thousands) it becomes "everything up to its latest epoch".
 void fold(View& view) {
-  // Of the CTA of every thread there is what its warps did.
+  // A View has the warps of every CTA that it has threads of.
   const auto warp_of = [&](uint64_t key) -> Epoch& {
     return view.warps.at(static_cast<uint32_t>(key >> 10))[key % 1024 / 32];
   };
@@ -103,7 +103,7 @@ void LaunchOrder::publish(uint64_t location, Scope scope, uint32_t cta, const Sh
   std::unique_lock lock(mutex_, std::defer_lock);
   if (parallel_) lock.lock();
   auto& views = published_[location];
-  // Whom a wide scope reaches the narrower ones reach as well.
+  // A wide scope also reaches the CTAs of the narrower ones.
   for (uint8_t each = 1; each <= static_cast<uint8_t>(scope); ++each) {
     SharedView& there = views[group_of(Scope{each}, cta)];
     there = join(there, view);
@@ -224,7 +224,7 @@ void CtaOrder::lanes(uint32_t warp, uint32_t members, uint32_t live) {
   advance();
 }
 
-// What happened before this point of any of the lanes.
+// The accesses known to precede this point in any of the lanes.
 SharedView CtaOrder::view_of(uint32_t warp, uint32_t lanes) const {
   auto view = learnt_[warp] ? std::make_shared<View>(*learnt_[warp]) : std::make_shared<View>();
   auto& own = view->warps[cta_];

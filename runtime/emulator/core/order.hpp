@@ -1,15 +1,17 @@
-// What happens before what, in one launch: PTX ISA 9.0, chapter 8, as far as the CTAs of an emulator need it.
+// The happens-before relation of one launch: PTX ISA 9.0, chapter 8, as far as the CTAs of an emulator need it.
 //
-// The idea is that of vector clocks (FastTrack, Flanagan and Freund, PLDI 2009) with the clocks of a thread folded into
-// what PTX programs really use. An epoch is a stretch of one CTA between two synchronisations; epochs are numbered as
-// they begin, so that one number tells the CTA and the time. "Ordered before me" is "stamped no later than the last
-// synchronisation between its thread and me", and that is one number for the whole CTA (barriers of all threads), one
-// for each pair of warps (named barriers, acquires), one for each pair of lanes of a warp (bar.warp.sync; a shuffle or
-// a vote orders no memory), and a View of what a warp has learnt of other CTAs and of single threads.
+// The method is that of vector clocks (FastTrack, Flanagan and Freund, PLDI 2009), with the clocks of a thread reduced
+// to what PTX programs use. An epoch is the interval between two synchronisations of one CTA. Epochs are numbered as
+// they begin, so that one number gives both the CTA and the time. An access is ordered before the current one if its
+// epoch is no later than the last synchronisation between the two threads. That epoch is one number for the whole CTA
+// (barriers of all threads), one for each pair of warps (named barriers, acquires) and one for each pair of lanes of a
+// warp (bar.warp.sync; shuffles and votes order no memory). A View holds what a warp has learnt of other CTAs and of
+// single threads.
 //
-// A release publishes at its location what its thread knows; an acquire learns it, where the scopes of both reach. A
-// fence makes the strong writes that follow releases and the strong reads that came before acquires. What was published
-// at a location stays there when the location is overwritten, and what one lane learns its warp knows: more order than
+// A release publishes the view of its thread at a location; an acquire joins that view, if the scopes of both reach. A
+// fence makes releases of the strong writes that follow it, and acquires of the strong reads before it. Two
+// approximations add order: a published view stays at its location when the location is overwritten, and what one lane
+// learns its whole warp knows. A race can therefore be missed, but never invented.
 // the model promises, so that a race can be missed there, never invented.
 #pragma once
 
@@ -24,24 +26,24 @@
 
 namespace ptxkit::emulator {
 
-// Memory order of an access; everything but `weak` is strong: it is no race with another strong one.
+// Memory order of an access. Every order but `weak` is strong; two strong accesses do not race if their scopes reach.
 enum class Order : uint8_t { weak, relaxed, acquire, release, acq_rel };
 
-// Threads that a strong access or a fence speaks to; `.sys` is `gpu` here. Weak accesses have `none`.
+// The threads that a strong access or a fence applies to; `.sys` is `gpu` here. Weak accesses have `none`.
 enum class Scope : uint8_t { none, cta, cluster, gpu };
 inline constexpr unsigned kScopes = 4;
 
 using Epoch = uint32_t;  // 0: before everything
 
-// What is known to have happened, beside the own CTA's clocks.
+// Accesses known to have happened, beside the clocks of the own CTA.
 struct View {
-  Epoch floor = 0;                               // everything up to it
+  Epoch floor = 0;                               // every epoch up to this one
   std::map<uint32_t, std::vector<Epoch>> warps;  // CTA -> by warp
-  std::map<uint64_t, Epoch> threads;             // CTA << 10 | thread -> of one thread, later than its warp's
+  std::map<uint64_t, Epoch> threads;             // CTA << 10 | thread -> its epoch, later than that of its warp
 };
 using SharedView = std::shared_ptr<const View>;
 
-// What the CTAs of a launch share. With `parallel` they run on several host threads.
+// State shared by the CTAs of a launch. With `parallel` they run on several host threads.
 class LaunchOrder {
  public:
   LaunchOrder(uint32_t ctas_per_cluster, bool parallel);
@@ -53,15 +55,15 @@ class LaunchOrder {
   Epoch take(uint32_t cta);
   uint32_t cta_of(Epoch epoch) const { return owners_[epoch / kChunk]; }
   uint32_t cluster_of(uint32_t cta) const { return cta / ctas_per_cluster_; }
-  bool full() const { return full_; }  // no more epochs: nothing is found any more
+  bool full() const { return full_; }  // no epochs are left, so no more races are found
 
-  // Does `scope`, given by a thread of `cta`, reach the threads of `other`?
+  // Whether `scope`, of an access by a thread of `cta`, includes the threads of `other`.
   bool reaches(Scope scope, uint32_t cta, uint32_t other) const {
     return cta == other || scope == Scope::gpu || (scope == Scope::cluster && cluster_of(cta) == cluster_of(other));
   }
 
   void publish(uint64_t location, Scope scope, uint32_t cta, const SharedView& view);
-  SharedView published(uint64_t location, Scope scope, uint32_t cta);  // null: nothing
+  SharedView published(uint64_t location, Scope scope, uint32_t cta);  // null if nothing was published
 
  private:
   uint64_t group_of(Scope scope, uint32_t cta) const;
@@ -72,7 +74,7 @@ class LaunchOrder {
   std::atomic<uint32_t> next_chunk_ = 1;
   std::atomic<bool> full_ = false;
   std::mutex mutex_;
-  // By location, and by those whom it was published to.
+  // By location, then by the group of CTAs that it was published to.
   std::unordered_map<uint64_t, std::map<uint64_t, SharedView>> published_;
 };
 
@@ -86,25 +88,26 @@ class CtaOrder {
   Epoch first() const { return first_; }
   uint32_t cta() const { return cta_; }
   const LaunchOrder& launch() const { return launch_; }
-  // Is what thread `other` of the epoch's CTA did in `epoch` ordered before what `thread` does now?
+  // Whether an access by thread `other` of the epoch's CTA, in `epoch`, is ordered before an access by `thread` now.
   bool before(Epoch epoch, uint32_t other, uint32_t thread) const {
     const uint32_t cta = launch_.cta_of(epoch);
     return (cta == cta_ && (other == thread || epoch <= all_)) || has_seen(cta, epoch, other, thread);
   }
 
-  void barrier_all();  // every thread of the CTA
-  // Named barriers, lanes by warp; a warp with any lane takes part whole. Who only arrives learns nothing, and what it
-  // does after its arrive() nobody learns: `arrivals` by warp, 0 where it waits.
+  void barrier_all();  // a barrier of all threads of the CTA
+  // Named barriers; lanes by warp. A warp takes part as a whole if any of its lanes does. A warp that only arrives
+  // learns nothing, and others do not learn what it does after its arrive(). `arrivals` is by warp, 0 for warps that
+  // wait.
   Epoch arrive();
   void barrier_some(const std::vector<uint32_t>& arrived, const std::vector<uint32_t>& waiting,
                     const std::vector<Epoch>& arrivals);
   void lanes(uint32_t warp, uint32_t members, uint32_t live);
   static void barrier_cluster(const std::vector<CtaOrder*>& ctas);
 
-  // Strong accesses of `thread` to `location`: read() after the value has been found, write() before others see it.
+  // Strong accesses of `thread` to `location`. Call read() after the value is loaded, write() before others can see it.
   void read(uint32_t thread, uint64_t location, Order order, Scope scope);
   void write(uint32_t thread, uint64_t location, Order order, Scope scope);
-  void release(uint32_t warp, uint32_t lanes, uint64_t location, Scope scope);  // writes of one instruction
+  void release(uint32_t warp, uint32_t lanes, uint64_t location, Scope scope);  // all writes of one instruction
   void fence(uint32_t warp, uint32_t lanes, Order order, Scope scope);
 
  private:
@@ -114,10 +117,10 @@ class CtaOrder {
   void publish_fenced(uint32_t warp, uint64_t location, Scope scope);
   void learn(uint32_t warp, const SharedView& view);
 
-  // By the weakest scope that it holds for.
+  // By the weakest scope for which each view holds.
   struct Fences {
     std::array<SharedView, kScopes> released, seen;
-    std::array<SharedView, kScopes> last_seen, last_learnt;  // what polls find again and again, and joined already
+    std::array<SharedView, kScopes> last_seen, last_learnt;  // views that polls find again, already joined
   };
 
   LaunchOrder& launch_;

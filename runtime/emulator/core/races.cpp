@@ -103,7 +103,7 @@ Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t s
                     uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
   visit(offset, size_bytes, [&](Page& page, uint32_t number, uint64_t place) {
     Cell& cell = page.cells[number];
-    // A thread that reads again what it has read, and nobody else has written: there is nothing new.
+    // The thread repeats its own read, and no other thread has written: nothing to record.
     if (same(cell.first_read, base) && (cell.write.bits == 0 || same(cell.write, base))) return;
     Access mine = base;
     if (toucher.scope != Scope::none && cell.write.scope() != Scope::none) mine.bits |= uint64_t{1} << 19;

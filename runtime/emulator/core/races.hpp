@@ -1,11 +1,11 @@
-// Races: two threads touch one byte, one of them writes, nothing orders them, and they are not both strong with scopes
-// that reach the other. Who is ordered says order.hpp.
+// Race detection. Two threads race if they access one byte, one of them writes, no happens-before order exists between
+// them (order.hpp), and they are not both strong with scopes that reach the other.
 //
-// A byte remembers its last write and two reads by different threads; the reads of other warps that these two replace
-// are kept beside the cells, one for each warp and kMostDisplaced at most. With more readers, or where of a warp's
-// lanes only some are waited for, a race can be missed, never invented. A store that leaves the bytes as they are is no
-// write beside one that nothing orders before it: threads that all store the same value do no harm. Else it is one:
-// that memory happened to hold this value before does not tell what it holds on another run.
+// A byte stores its last write and two reads by different threads. Reads of other warps that these two replace are kept
+// beside the cells, one for each warp and at most kMostDisplaced. With more readers, or when only some lanes of a warp
+// are synchronised with, a race can be missed but never invented. A store that leaves the bytes unchanged is not
+// counted as a write if the earlier write is unordered with it: threads that all store the same value do no harm. It
+// does count otherwise: that memory happened to hold this value does not mean that it does so in another run.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +17,44 @@
 
 namespace ptxkit::emulator {
 
-// One access: which thread of the running CTA, and where in the program.
+// One access: the thread of the running CTA, and the place in the program.
 struct Toucher {
   const CtaOrder* order = nullptr;
   uint32_t thread = 0;  // warp * 32 + lane
   uint32_t pc = 0;
-  Scope scope = Scope::none;  // of a strong access
+  Scope scope = Scope::none;  // of a strong access; none for a weak one
 };
 
 struct Conflict {
   bool found = false;
   bool other_writes = false;
-  bool scopes_too_narrow = false;  // both are strong
+  bool scopes_too_narrow = false;  // both are strong, but their scopes do not reach
   uint32_t other_cta = 0, other_thread = 0;
   uint32_t other_pc = 0;
   uint64_t offset = 0;  // of the byte
 };
 
-// Who touched which bytes of a range of memory: of a CTA's shared memory, or of global memory in one launch.
+// The accesses to a range of memory: a CTA's shared memory, or global memory in one launch.
 class AccessHistory {
  public:
-  // `parallel`: used by several host threads.
+  // `parallel`: several host threads use it.
   AccessHistory(uint64_t size_bytes, bool parallel);
 
-  // Accesses before the epoch `oldest` are of an earlier CTA and count for nothing.
+  // Records a read and returns the race that it is part of, if any. Accesses in epochs up to `oldest` belong to an
+  // earlier CTA and are ignored.
   Conflict read(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0);
-  // Or read and write. `unchanged`: the bytes are what they were.
+  // Records a write, or a read and write. `unchanged`: the bytes keep their values.
   Conflict write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest = 0,
                  bool unchanged = false);
 
-  // Nobody has touched these bytes.
+  // Clears the record of these bytes.
   void forget(uint64_t offset, uint64_t size_bytes);
 
-  static constexpr uint32_t kMostCodes = 1u << 19;  // later instructions are confused with earlier ones
+  static constexpr uint32_t kMostCodes = 1u << 19;  // above that, instructions share numbers
 
  private:
-  // epoch 32 bits, thread 10, scope 2, observed 1, pc 19; 0 is "none". `observed`: a strong read that found the cell's
-  // last write, which is thereby ordered before what the reader does next.
+  // epoch 32 bits, thread 10, scope 2, observed 1, pc 19; all 0 is "none". `observed`: a strong read that found the
+  // cell's last write, which is thereby ordered before the reader's next accesses.
   struct Access {
     uint64_t bits = 0;
     Epoch epoch() const { return static_cast<Epoch>(bits >> 32); }
@@ -70,12 +71,12 @@ class AccessHistory {
     Access read;
     uint64_t warp = 0;  // CTA << 5 | warp
   };
-  // Both of one thread in one epoch, and equally strong.
+  // Whether both are of one thread in one epoch and equally strong.
   static bool same(Access a, Access b) { return (a.bits ^ b.bits) >> 20 == 0; }
-  // A page has a cell for each word until somebody touches less than a word of it.
+  // A page has one cell for each word until an access touches part of a word; then one for each byte.
   struct Page {
     std::vector<Cell> cells;
-    // Reads that a cell has no room for: one list for each cell that ever had any, by its number less 1; 0: none.
+    // Reads that no longer fit a cell: by cell, 1 + index in `displaced`; 0: none.
     std::vector<uint16_t> list_of_cell;
     std::vector<std::vector<Displaced>> displaced;
     bool by_byte = false;
@@ -83,17 +84,17 @@ class AccessHistory {
 
   static bool conflicts(const Toucher& toucher, Access access, Epoch oldest);
   static bool write_conflicts(const Toucher& toucher, const Cell& cell, Epoch oldest);
-  // A read of another warp that has left the cell.
+  // Keeps a read of another warp that is replaced in its cell.
   static void displace(const Toucher& toucher, Page& page, uint32_t cell, Access read, Access stays);
   static void note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict);
   template <class Visit>
   void visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_cell);
 
   static constexpr unsigned kPageShift = 10, kLocks = 64;
-  static constexpr size_t kMostDisplaced = 30;  // of a block's 32 warps two are in the cell
+  static constexpr size_t kMostDisplaced = 30;  // of a CTA's 32 warps two are in the cell
   const bool parallel_;
   std::vector<std::unique_ptr<Page>> pages_;
-  std::unique_ptr<std::mutex[]> locks_;  // by page, modulo their number
+  std::unique_ptr<std::mutex[]> locks_;  // by page, modulo kLocks
 };
 
 }  // namespace ptxkit::emulator

@@ -10,8 +10,8 @@
 
 namespace ptxkit::emulator {
 
-// Where an instruction finds a handle: in a register, which may also hold the address of a .texref; in such a variable
-// of global memory; in a parameter of the kernel.
+// Where an instruction reads a handle: from a register, which may instead hold the address of a .texref variable; from
+// such a variable in global memory; or from a parameter of the kernel.
 struct HandleOperand {
   enum class From : uint8_t { none, reg, global, param } from = From::none;
   uint32_t ref = 0;     // reg
@@ -25,20 +25,20 @@ struct TextureForm {
   HandleOperand image, sampler;
   RegisterList coordinates, offsets, data;  // without the layer
   uint32_t layer = 0;                       // Ref
-  // Refs, where the instruction has them: the level of integer coordinates or a question, the sample of .2dms.
+  // Refs, if the instruction has them: the mipmap level of integer coordinates or a query, the sample of .2dms.
   uint32_t level = 0xffffffff, sample = 0xffffffff;
   bool integer_coordinates = false;
   ptx::Type type = ptx::Type::none;  // of the data
-  uint32_t resident = 0xffffffff;    // Ref: predicate that is always true here
+  uint32_t resident = 0xffffffff;    // Ref: predicate, always true here
   uint8_t channel = 0;               // of tld4
   ptx::Mod query = ptx::Mod::unknown;
   bool of_sampler = false;
   // Surfaces.
   OutOfRange out_of_range = OutOfRange::trap;
-  bool formatted = false;  // .p: x in texels; otherwise in bytes
+  bool formatted = false;  // .p: x counts texels; otherwise bytes
   uint8_t element_bytes = 0;
-  uint8_t register_bytes = 0;  // at least those: a load pads with zeros, a store takes the low bytes (as an H200 does)
-  Update update, signed_update;  // .p takes that of the format
+  uint8_t register_bytes = 0;    // at least element_bytes; a load pads with zeros, a store takes the low bytes
+  Update update, signed_update;  // .p uses the one of the format
 };
 
 }  // namespace ptxkit::emulator

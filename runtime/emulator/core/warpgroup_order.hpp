@@ -1,5 +1,4 @@
-// Registers that wgmma and tcgen05.ld have not finished with. sanitizer/pending_registers.hpp says what is done with
-// them.
+// Registers that wgmma and tcgen05.ld still use. sanitizer/pending_registers.hpp describes the checks.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +8,26 @@ namespace ptxkit::emulator {
 
 struct Frame;
 
-// One register that an instruction names: its Ref, and whether it is written.
+// A register that an instruction names, and whether the instruction writes it.
 struct WatchedRegister {
   uint32_t ref = 0;
   bool written = false;
 };
 
-// A register that an instruction writes, and one that it takes; kUnwatched where that is none that can be pending.
+// A register that a move writes and the one it reads; kUnwatched if it cannot be pending.
 struct MovedRegister {
   static constexpr uint32_t kUnwatched = 0xffffffff;
   uint32_t to = kUnwatched, from = kUnwatched;
 };
 
 struct WarpgroupOrder {
-  // A register of a product or a load that has not been waited for.
+  // A register of a product or load that has not been waited for.
   struct Pending {
     const Frame* frame = nullptr;
     uint32_t ref = 0;
     bool is_result = false;  // may not even be read
-    bool is_load = false;    // of tcgen05.ld; else of a product
-    bool is_moved = false;   // a copy of such a register, or computed from it; it may be written
+    bool is_load = false;    // of tcgen05.ld; otherwise of a product
+    bool is_moved = false;   // a copy of such a register or a value computed from it; it may be overwritten
     uint32_t pc = 0;
     uint32_t shape_n = 0;
     uint64_t group = 0;  // number of commits before it

@@ -9,9 +9,9 @@ namespace ptxkit::emulator {
 
 namespace {
 
-constexpr uint64_t kFirstSearch = 1u << 20;  // steps of the launch
+constexpr uint64_t kFirstSearch = 1u << 20;  // steps of the launch before the first search
 constexpr uint64_t kSearchAgain = 1u << 22;  // steps after a search that found a change
-constexpr uint64_t kShareOfSearch = 8;       // of what has run, the part that a search without a result takes
+constexpr uint64_t kShareOfSearch = 8;       // a search without a result takes 1 / this of the steps so far
 constexpr size_t kMostAnchors = 32, kMostLooks = 8;
 constexpr uint8_t kReachesExit = 1, kReachesReturn = 2;
 
@@ -76,7 +76,7 @@ Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
   }
 }
 
-// From where an exit can be reached, and from where the end of the function.
+// Marks the instructions from which an exit, or the end of the function, can be reached.
 void find_ways(const ProgramImage& image, std::vector<uint8_t>& ways) {
   const auto count = static_cast<uint32_t>(image.codes.size());
   ways.assign(count, 0);
@@ -150,7 +150,7 @@ bool can_end(const Launch& launch, const Fragment& fragment) {
   return true;
 }
 
-// What the lanes of a fragment do next depends on this, on memory, and on nothing else.
+// Everything but memory that determines the next steps of a fragment's lanes.
 std::vector<uint8_t> state_of(const Warp& warp, const Fragment& fragment) {
   std::vector<uint8_t> state;
   const auto put = [&](const void* data, size_t size_bytes) {
@@ -203,7 +203,7 @@ std::string look_text(Warp& warp, const Look& look) {
                      line_of(*warp.cta->launch->image, look.pc));
 }
 
-// "reads 'flag' + 0 (line 12)"; empty where the cycle reads no memory.
+// "reads 'flag' + 0 (line 12)"; empty if the cycle reads no memory.
 std::string looks_text(Warp& warp) {
   std::string text;
   for (const Look& look : warp.search->cycle_looks) text += (text.empty() ? "" : ", ") + look_text(warp, look);
@@ -236,7 +236,7 @@ std::vector<Stuck> stuck_lanes(const std::vector<Cta*>& running) {
 bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
   constexpr size_t kMostListed = 6;
   const std::vector<Stuck> all = stuck_lanes(running);
-  if (all.empty() || all.front().waits) return false;  // nobody runs: report_deadlock says more
+  if (all.empty() || all.front().waits) return false;  // no lane is running: report_deadlock says more
   const Stuck& first = all.front();
   Warp& warp = *first.warp;
   std::string message = fmt::format(
@@ -261,7 +261,7 @@ bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
     detail.space = look.space;
     detail.address = look.address;
   }
-  // The other side of the wait, in another loop before what only waits.
+  // The other side of the wait: lanes in another loop, before lanes that only wait.
   if (all.size() > 1) {
     const auto elsewhere =
         std::find_if(all.begin() + 1, all.end(), [&](const Stuck& each) { return each.pc != first.pc; });

@@ -1,12 +1,13 @@
-// Launches that never end: found by proof, not by patience.
+// Detects launches that never end, by proof instead of a time limit.
 //
-// After a million warp instructions the launch is searched, for a while: every change of memory is then noted. Lanes
-// that stand at a label with the same registers as before, with no change of memory in between, will come there again
-// and again. Where all live lanes of all blocks that have begun do so, or wait for such lanes, and no block can begin,
-// nothing will ever change. So it is where no path leads from a lane's instruction to an exit.
+// After a million warp instructions a search of the launch begins and runs for a while; during a search every change of
+// memory is noted. Lanes that return to a label with the same registers, without a change of memory in between, will
+// return to it forever. If all live lanes of all CTAs that have begun do so or wait for such lanes, and no further CTA
+// can begin, the launch never ends. The same holds if no path leads from a lane's instruction to an exit.
 //
-// A search ends with the first change, which in most kernels is a few instructions away, and without one after an
-// eighth of what the launch has run: a long computation in registers is then left alone for twice as long as before.
+// A search ends with the first change, which in most kernels is a few instructions away. Without one it ends after an
+// eighth of the instructions that the launch has run; the next search then begins after twice as long, so that a long
+// computation in registers is not slowed.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +18,27 @@
 
 namespace ptxkit::emulator {
 
-// Begins or ends a search when the launch has run for `total` steps.
+// Begins or ends a search after `total` steps of the launch.
 void schedule_search(Launch& launch, uint64_t total);
-// In a search: memory that other threads see has changed; or only what this warp sees.
+// During a search: memory that other threads see has changed; or only memory of this warp.
 void note_change(Cta& cta);
 void note_private_change(Warp& warp);
-// A read of memory, where the block is searched.
+// During a search: this warp reads memory.
 void note_look(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses);
-// A fragment stands at a label; a collective of `members` runs.
+// During a search: a fragment is at a label; a collective of `members` runs.
 void note_label(Warp& warp, const Fragment& fragment, uint32_t pc);
 void note_collective(Warp& warp, const Code& code, uint32_t members);
 
-// Begins a warp's turn in a search. False where it can never end, which has been reported.
+// Begins a warp's turn during a search. Returns false if the warp can never end, which it has then reported.
 bool begin_searched_turn(Warp& warp);
-// Lets the waits of a block for mbarriers look again; false where it has none, or has done so too often.
+// Lets the mbarrier waits of a CTA time out and test again. Returns false if it has none or has timed out too often.
 using LetTimeOut = bool (*)(Cta& cta);
-// Whether no live lane of the block can go on to anything new, time-outs included.
+// Whether no live lane of the CTA can make progress, time-outs included.
 bool is_stuck(Cta& cta, LetTimeOut let_time_out);
-// Ends the launch with a fault where all of it is stuck: called by each worker, with what it runs, when that is stuck
-// and no block can begin.
+// Ends the launch with a fault if all of it is stuck. Each worker calls it with the CTAs that it runs when those are
+// stuck and no further CTA can begin.
 void consider_hang(Launch& launch, unsigned worker, const std::vector<Cta*>& running, LetTimeOut let_time_out);
-// The launch has run too long without a store.
+// Whether the launch has run too long without a store.
 bool is_idle(Launch& launch, Warp& warp);
 
 }  // namespace ptxkit::emulator

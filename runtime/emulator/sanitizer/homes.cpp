@@ -1,7 +1,8 @@
-// A value of the SSA form holds nothing yet, no address of a shared variable, one into some of a few variables, or one
-// that is not known. Sums keep the one address among their operands, a choice has both sides; whatever mixes two
-// addresses (the distance between two arrays, added to one of them, is the other) is not known, so that a compiler's
-// arithmetic raises no alarm. What was loaded counts as no address, and as a base it is held to nothing.
+// A dataflow analysis of the SSA form. The state of a value is: nothing yet; no address of a shared variable; an
+// address into one of a few variables; or unknown. A sum keeps the one address among its operands, and a choice joins
+// both sides. A value that mixes two addresses (one array plus the distance to another is an address in the other) is
+// unknown, so that a compiler's arithmetic raises no alarm. A loaded value counts as no address; accesses with it as a
+// base are not restricted.
 #include "runtime/emulator/sanitizer/homes.hpp"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ struct State {
 const State kNoAddress{State::Kind::no_address};
 const State kUnknown{State::Kind::unknown};
 
-// One or the other.
+// The state of a value that is one or the other.
 State join(const State& a, const State& b) {
   if (a == b || b.kind == State::Kind::nothing) return a;
   if (a.kind == State::Kind::nothing) return b;
@@ -44,7 +45,7 @@ State join(const State& a, const State& b) {
   return both.variables.size() > kMostVariables ? kUnknown : both;
 }
 
-// Computed from both: an address and a distance.
+// The state of a value computed from both: an address and a distance.
 State sum(const State& a, const State& b) {
   if (a.kind == State::Kind::nothing || b.kind == State::Kind::nothing) return {};
   if (b.kind == State::Kind::no_address) return a;
@@ -66,7 +67,7 @@ class Tracer {
     }
   }
 
-  // Of the instructions that `takes` says yes to.
+  // Collects the operands of the instructions that `takes` accepts.
   template <class Takes>
   Homes collect(const Takes& takes) const {
     Homes homes;
@@ -107,12 +108,12 @@ class Tracer {
     }
   }
 
-  // Of an operand, which may be a list.
+  // The state of an operand, which may be a list.
   State operand_state(uint32_t at) const {
     const Operand& operand = function_.operand_pool[at];
     if (operand.kind == OperandKind::address) return state_of(flow::address_base(ssa_, at));
     if (operand.child_count == 0) {
-      // A register that is followed only as a whole, and constants of every kind.
+      // A register, which is followed only as a whole, or a constant of any kind.
       const bool is_number = operand.kind == OperandKind::float32 || operand.kind == OperandKind::float64 ||
                              operand.kind == OperandKind::label || operand.kind == OperandKind::sink;
       return is_number ? kNoAddress : state_of(flow::source_of(ssa_, at));
@@ -122,7 +123,7 @@ class Tracer {
     return state;
   }
 
-  // Of what is made of both in a way that is not followed.
+  // The state of a value made of both by an operation that is not followed.
   static State mixed(const State& a, const State& b) {
     return a.kind == State::Kind::unknown || b.kind == State::Kind::unknown || a.kind == State::Kind::address ||
                    b.kind == State::Kind::address
@@ -205,7 +206,7 @@ bool names_shared(const ptx::Module& module, const ptx::Function& function) {
   });
 }
 
-// Functions that calls enter which are not followed: what is passed to them there is not seen.
+// Functions entered by calls that are not followed: their arguments are unknown.
 std::set<ptx::FunctionId> entered_unseen(const ptx::Module& module, const ptx::Function& function) {
   std::set<ptx::FunctionId> entered;
   std::vector<ptx::FunctionId> open;

@@ -1,5 +1,6 @@
-// Which shared variables an address is derived from. Objects in shared memory touch each other as on a device, so an
-// overrun lands in a neighbour: a checked access is held to the variables whose address it was computed from.
+// The shared variables that an address is derived from. Objects in shared memory are adjacent as on a device, so an
+// overrun lands in a neighbour. A checked access must therefore stay in the variables whose address it was computed
+// from.
 #pragma once
 
 #include <map>
@@ -9,11 +10,11 @@
 
 namespace ptxkit::emulator {
 
-// By where an address operand stands in the text: the shared variables that it may be derived from, ascending. Left out
-// where that is not known: an address that was loaded, or computed from several in a way that mixes them.
+// By place of an address operand in the text: the shared variables that it may be derived from, ascending. An operand
+// is absent if they are unknown: the address was loaded, or computed from several addresses in a way that mixes them.
 using Homes = std::map<ptx::Offset, std::vector<ptx::VariableId>>;
 
-// Of everything that `entry` reaches by calls that can be followed (analyzer/flow/inline.hpp).
+// Covers all code that `entry` reaches by calls that can be followed (analyzer/flow/inline.hpp).
 Homes find_homes(const ptx::Module& module, ptx::FunctionId entry);
 
 }  // namespace ptxkit::emulator

@@ -29,9 +29,9 @@ void report_pending(Warp& warp, const Pending& use, std::string_view verb) {
           .other_message = "started here"});
 }
 
-// Once for each load.
+// Notes it once for each load.
 void note_computed(Warp& warp, const Pending& use) {
-  constexpr uint64_t kLoads = uint64_t{1} << 63;  // beside objects in shared memory
+  constexpr uint64_t kLoads = uint64_t{1} << 63;  // distinct from the keys of objects in shared memory
   const std::pair key{kLoads | use.pc, 0u};
   if (!warp.cta->noted.insert(key).second) return;
   Launch& launch = *warp.cta->launch;
@@ -71,7 +71,7 @@ void move_registers(Warp& warp, std::span<const MovedRegister> moves, bool compu
     }
     if (computes) {
       note_computed(warp, *source);
-      continue;  // the machine code has waited by then: what comes of it is no value that is still being written
+      continue;  // the machine code has waited by then, so the result is a finished value
     }
     if (to == MovedRegister::kUnwatched) continue;
     handed_on.push_back(*source);
@@ -98,7 +98,7 @@ void watch_registers(Warp& warp, const WatchedRegister* registers, uint32_t coun
       }
     if (written) order.written.push_back({warp.frame, ref});
   }
-  // A loop without a fence writes the same registers again and again.
+  // A loop without a fence writes the same registers again and again: remove duplicates.
   if (order.written.size() < 4096) return;
   auto less = [](const auto& x, const auto& y) { return std::tie(x.frame, x.ref) < std::tie(y.frame, y.ref); };
   auto same = [](const auto& x, const auto& y) { return x.frame == y.frame && x.ref == y.ref; };
@@ -122,7 +122,7 @@ void start_product(Warp& warp, const MatrixForm& form) {
       if (order.fenced && written)
         fault(fmt::format("{} has been written and no wgmma.fence has been executed since", register_name(warp, ref)));
       for (const Pending& each : order.pending) {
-        // Products of one shape may follow each other in the same accumulators.
+        // Products of one shape may follow each other with the same accumulators without a wait.
         const bool follows = is_result && each.is_result && each.shape_n == form.shape.n;
         if (each.frame != warp.frame || each.ref != ref || follows || (!is_result && !each.is_result)) continue;
         report_pending(warp, each, is_result ? "written" : "used");

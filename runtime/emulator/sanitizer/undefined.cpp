@@ -1,9 +1,9 @@
-// How undefined bits travel through registers. Every slot has a word that says in which lanes it holds any undefined
-// bit, and beside its values a plane with the bits themselves (1 = undefined). The engine comes here only when a source
-// of an instruction has such a lane, so defined programs pay one OR an instruction.
+// Propagation of undefined bits through registers. Every slot has a word of the lanes in which it holds any undefined
+// bit, and a shadow plane with the bits themselves (1 = undefined). The engine calls this only if a source of an
+// instruction has such a lane, so a program without undefined bits pays one OR per instruction.
 //
-// Bits matter because compilers read more than they need: an aligned word at the end of a buffer, then a shift and a
-// mask. Only what decides something (an address, a branch) is reported, by report_undefined.
+// Single bits matter because compilers read more than they need: an aligned word at the end of a buffer, then a shift
+// and a mask. Only a use that decides something (an address, a branch) is reported, by report_undefined.
 #include "runtime/emulator/sanitizer/undefined.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ int64_t sign_extend(uint64_t value, unsigned bytes) {
   return static_cast<int64_t>(value << up) >> up;
 }
 
-// Undefined bits of the result of one lane.
+// The undefined bits of the result of one lane.
 uint64_t result_bits(const Tracker& t) {
   const Code& code = t.code;
   const unsigned n = code.element_bytes;
@@ -126,7 +126,7 @@ uint64_t result_bits(const Tracker& t) {
   }
 }
 
-// Lanes whose resulting predicate is undefined.
+// The lanes whose resulting predicate is undefined.
 uint32_t predicate_lanes(Warp& warp, const Code& code) {
   uint32_t ua = undefined_lanes(warp, code.a), ub = undefined_lanes(warp, code.b);
   if (code.undefined == Undefined::compare) {
@@ -143,7 +143,7 @@ uint32_t predicate_lanes(Warp& warp, const Code& code) {
   return ua | ub;
 }
 
-// Whether the result is bits of the sources, moved.
+// Whether the result only consists of moved bits of the sources.
 bool only_moves(Undefined how) {
   switch (how) {
     case Undefined::any:
@@ -155,7 +155,8 @@ bool only_moves(Undefined how) {
   }
 }
 
-// The origin of the first undefined source; a register that was never written gets one now, so that it keeps its name.
+// Returns the origin of the first undefined source. A register that was never written gets one here, which keeps its
+// name.
 uint32_t inherit_origin(Warp& warp, const Code& code, uint32_t mask) {
   for (Ref ref : {code.a, code.b, code.c, code.d}) {
     if (!(undefined_lanes(warp, ref) & mask)) continue;

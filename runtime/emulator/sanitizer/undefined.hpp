@@ -1,4 +1,4 @@
-// Undefined bits of registers: how an instruction hands them on.
+// Propagation of undefined bits through registers.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace ptxkit::emulator {
 
-// Marks the destination of `code` for the lanes of `mask`, before it runs.
+// Sets the undefined bits of the destination of `code` for the lanes of `mask`. Call it before the instruction runs.
 void propagate_undefined(Warp& warp, const Code& code, uint32_t mask);
 
 }  // namespace ptxkit::emulator

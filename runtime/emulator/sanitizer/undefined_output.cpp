@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kCopyWordBytes = 8;
 constexpr size_t kMostRanges = 32, kRangesInText = 3;
 
-// "'tile' + 4 of .shared", and the object's name.
+// Returns "'tile' + 4 of .shared" and sets `object` to the object's name.
 std::string place_text(const Warp& warp, const Origin& origin, std::string& object) {
   if (origin.space == ptx::Space::reg)
     return fmt::format("register {}", register_name(warp, origin.pc, static_cast<Ref>(origin.address)));
@@ -132,7 +132,7 @@ Fault UndefinedOutputs::fault_of(const Launch& launch, uint32_t object, std::spa
   const bool is_register = cause.space == ptx::Space::reg;
   fault.undefined.space = is_register ? "register" : std::string(ptx::text(cause.space));
   fault.message += fmt::format("; they {} {}", cause.computed ? "were computed from" : "come from", cause.place);
-  if (cause.origin_pc == cause.pc && !is_register) return fault;  // a copy: it is the store itself
+  if (cause.origin_pc == cause.pc && !is_register) return fault;  // a copy: the origin is the store itself
   fault.has_other = true;
   fault.other_site = site_of(*launch.image, cause.origin_pc);
   fault.other_thread = thread_of(launch, cause.cta_turn, cause.origin_warp, cause.origin_lane);
@@ -156,7 +156,7 @@ std::vector<Fault> UndefinedOutputs::faults(const Launch& launch) const {
       const uint16_t number = (*causes)[i];
       if (number == 0 || memory.shadow[offset] == 0xff || !counts(causes_[number - 1])) continue;
       const Object* const object = memory.table.find(offset);
-      // A block of malloc is no output: the caller does not see it.
+      // A block of malloc is no output, since the host does not see it.
       if (!object || !object->live || memory.heap.contains(kGlobalBase + object->begin)) continue;
       const Cause& cause = causes_[number - 1];
       if (number != last_number || object != last_object) {

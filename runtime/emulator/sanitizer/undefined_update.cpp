@@ -16,14 +16,15 @@ using ptx::Mod;
 
 uint64_t ones(unsigned bytes) { return bytes >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * bytes) - 1; }
 
-// All bits of the bytes in which `bits` has one.
+// Sets all bits of each byte in which `bits` has one.
 uint64_t whole_bytes(uint64_t bits) {
   uint64_t mask = 0;
   for (unsigned i = 0; i < 64; i += 8) mask |= (bits >> i & 0xff) != 0 ? uint64_t{0xff} << i : 0;
   return mask;
 }
 
-// One number. Carries go up only; anything else that is undefined makes all of it so. Adding nothing is no use.
+// An update of one number. An undefined bit makes all higher bits of an integer sum undefined (carries), and all bits
+// of any other result. Adding 0 is no use.
 UndefinedUpdate number(const Update& update, uint64_t operand, uint64_t u_old, uint64_t u_operand, uint64_t all) {
   const uint64_t u = u_old | u_operand;
   if (update.operation == Mod::add && !update.is_floating)

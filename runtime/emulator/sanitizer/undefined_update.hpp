@@ -1,4 +1,4 @@
-// What an update makes of undefined bits, and whether it is a use of what nobody has written.
+// The effect of an update on undefined bits, and whether it uses undefined bits.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace ptxkit::emulator {
 
 struct Warp;
 
-// An element of memory before the update, and its operands; or which of their bits are undefined.
+// An element of memory before the update, and its operands; or the undefined bits of each.
 struct UpdateBits {
   uint64_t old = 0, b = 0, c = 0;
 };
 
 struct UndefinedUpdate {
   uint64_t bits = 0;     // of the element after the update
-  bool decides = false;  // what nobody has written has a part in it that no later mask can take out
+  bool decides = false;  // undefined bits take part in the result and no later mask can remove them
 };
 
-// Elements of up to 64 bits. exch, adding 0, and bits that and, or and xor leave alone only carry what was there, as a
-// load does; `cas` uses it where the bits that are defined do not already differ.
+// For elements of up to 64 bits. exch, an addition of 0, and bits that and, or and xor leave unchanged only carry
+// undefined bits, as a load does. `cas` uses them unless the defined bits already differ.
 UndefinedUpdate undefined_update(const Update& update, const UpdateBits& values, const UpdateBits& undefined);
 
 struct UpdatedElement {
@@ -30,14 +30,15 @@ struct UpdatedElement {
   uint64_t address = 0;
 };
 
-// The same for an element of memory with this shadow, whose bits before the update `values` has; `undefined.old` is
-// filled in from the shadow, which is brought up to date. A use is a fault, and what it made counts as defined: it has
-// been said. The undefined bits of what an atom returns.
+// The same for an element of memory with this shadow; `values` are the bits before the update. `undefined.old` is
+// filled in from the shadow, which is then updated. A use is reported as a fault and its result counts as defined, so
+// that it is reported once. Returns the undefined bits of the result of an atom.
 uint64_t note_undefined_update(Warp& warp, const Update& update, const UpdateBits& values, UpdateBits undefined,
                                uint8_t* shadow, const UpdatedElement& where);
 
-// Undefined bits of an element of memory with this shadow, and of one of a register.
+// The undefined bits of an element of memory with this shadow.
 uint64_t undefined_bits(const uint8_t* shadow, unsigned bytes);
+// Reports the use of an undefined element.
 void report_undefined_update(Warp& warp, const UpdatedElement& where, unsigned bytes);
 
 }  // namespace ptxkit::emulator

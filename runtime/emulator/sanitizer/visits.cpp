@@ -6,7 +6,7 @@
 namespace ptxkit::emulator {
 namespace {
 
-// The visit of `lane`, which is made with the first; null where there are too many.
+// The visit of `lane`, made if it does not exist; null if there are too many.
 Visit* visit_of(Warp& warp, unsigned lane, bool has_address, Address address) {
   Launch& launch = *warp.cta->launch;
   const VisitKey key{warp.cta->turn, warp.index * kLanes + lane, warp.pc, has_address, address};

@@ -1,4 +1,4 @@
-// Which threads reach the lines that a watched launch names (watch.hpp), and at which addresses.
+// Records which threads reach the lines that a watched launch names (watch.hpp), and at which addresses.
 #pragma once
 
 #include <cstdint>
