@@ -1,5 +1,5 @@
-// What device code calls without a body in its module. vprintf gets a format and a buffer in which the arguments lie
-// one after the other, each aligned to its size: int 4, long long, double and pointers 8 (CUDA C++ Programming Guide,
+// Functions that device code calls without a body in its module. vprintf takes a format and a buffer with the arguments
+// in order, each aligned to its size: 4 for int, 8 for long long, double and pointers (CUDA C++ Programming Guide,
 // "Formatted output").
 #include "runtime/emulator/engine/builtins.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 4096;
 
-// Bytes at a generic address as one lane sees it; false where there are none.
+// Reads bytes at a generic address of one lane. Returns false if there is no such memory.
 bool read_bytes(Warp& warp, unsigned lane, Address address, void* out, size_t size_bytes) {
   const Cta& cta = *warp.cta;
   const Launch& launch = *cta.launch;
@@ -62,7 +62,7 @@ struct ArgumentReader {
   }
 };
 
-// One conversion of a format, done by the host's printf with a specification that is known to be sound.
+// Formats one argument with the host's printf; `specification` has been validated.
 std::string convert(ArgumentReader& arguments, const std::string& specification, char conversion, bool wide) {
   char text[512];
   auto print = [&](const std::string& how, auto value) {
@@ -121,7 +121,7 @@ std::string formatted(Warp& warp, unsigned lane, const std::string& format, Addr
   return out;
 }
 
-// Null where there is no room, as in CUDA.
+// Returns null if there is no room, as in CUDA.
 Address allocate(Warp& warp, unsigned lane, uint64_t size_bytes) {
   Launch& launch = *warp.cta->launch;
   const Address address = launch.memory->allocate_heap(size_bytes, launch.options.heap_bytes);
@@ -186,7 +186,7 @@ uint64_t run_builtin(Warp& warp, Builtin builtin, unsigned lane, std::span<const
     return 0;
   }
   if (builtin == Builtin::vprintf) {
-    uint32_t argument_count = 0;  // what CUDA's printf returns
+    uint32_t argument_count = 0;  // the result of CUDA's printf
     std::string text = formatted(warp, lane, read_text(warp, lane, argument(0)), argument(1), argument_count);
     std::lock_guard lock(launch.mutex);
     launch.printed.put(std::move(text), launch.options.print_fifo_bytes);

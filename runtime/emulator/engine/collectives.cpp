@@ -1,6 +1,6 @@
-// What the lanes of a warp compute together: shfl, vote, match, redux, elect, bar.warp. PTX ISA 9.0, 9.7.9 and 9.7.13.
-// The lanes may come from several fragments (different instructions, even different calls): operands are gathered from
-// each lane's own frame, results go back there.
+// Warp collectives: shfl, vote, match, redux, elect, bar.warp. PTX ISA 9.0, 9.7.9 and 9.7.13. The lanes may belong to
+// several fragments (different instructions, even different calls): operands are gathered from each lane's own frame,
+// and results go back there.
 #include "runtime/emulator/engine/collectives.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ T element(Warp& warp, const Fragment& part, Ref ref, unsigned lane) {
   return value;
 }
 
-// redux.sync of .f32: +0 is above -0, and a NaN counts only with .NaN, or where there is nothing else.
+// redux.sync of .f32: +0 is greater than -0. A NaN is ignored without .NaN, unless all values are NaN.
 template <bool kMax>
 uint32_t reduced_float(const uint64_t* values, uint32_t lanes, uint64_t flags) {
   float all = std::numeric_limits<float>::quiet_NaN();
@@ -241,7 +241,7 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
       marks = (marks & ~part.mask) | (undefined_out & part.mask);
       part.frame->undefined[own.dst2 & kRefIndex] &= ~part.mask;
       if (undefined_out & part.mask) {
-        // The source's undefined bits travel with a shuffle; other results are undefined as a whole.
+        // A shuffle propagates the source's undefined bits; other results are undefined as a whole.
         part.frame->origin[own.dst & kRefIndex] = part.frame->origin[own.a & kRefIndex];
         auto* shadow = reinterpret_cast<uint32_t*>(part.frame->shadow + size_t{own.dst & kRefIndex} * kUnitBytes);
         uint32_t bits[kLanes];
@@ -260,7 +260,7 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
       }
     }
   }
-  // Shuffles, votes and the like wait for each other, but only bar.warp.sync orders memory (PTX ISA, bar.warp.sync).
+  // All collectives make lanes wait for each other, but only bar.warp.sync orders memory (PTX ISA, bar.warp.sync).
   if (warp.cta->order && kind == Collective::bar_warp) warp.cta->order->lanes(warp.index, lanes, warp.live);
 }
 

@@ -8,7 +8,7 @@
 
 namespace ptxkit::emulator {
 
-// Runs one for the lanes of all `parts`, which together are `members`.
+// Executes a collective for the lanes of all `parts`, which together are `members`.
 void run_collective(Warp& warp, const Code& code, std::span<const Fragment> parts, uint32_t members);
 
 }  // namespace ptxkit::emulator

@@ -1,4 +1,5 @@
-// A CTA at its first instruction: warps, special registers, shared memory; and the same storage for the next one.
+// Sets up a CTA at its first instruction: warps, special registers, shared memory. The storage is reused for the next
+// CTA.
 #include <algorithm>
 #include <numeric>
 

@@ -1,7 +1,7 @@
-// The engine: fetches Codes for fragments, moves control, makes lanes wait for each other.
+// The engine: fetches the Codes of fragments, executes control flow, and makes lanes wait for each other.
 //
-// A warp runs its fragments one at a time; see state.hpp for the order. Lanes meet only at labels, after calls and
-// after waits, so the loop looks for a meeting only there, and only while the warp is divergent.
+// A warp runs its fragments one at a time; state.hpp gives the order. Lanes reconverge only at labels, after calls and
+// after waits, so the loop tests for it only there, and only while the warp is divergent.
 #include "runtime/emulator/engine/engine.hpp"
 
 #include <algorithm>
@@ -22,12 +22,12 @@ namespace ptxkit::emulator {
 
 namespace {
 
-constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp may go on
-constexpr uint64_t kWarpSlice = 65536;     // and another warp
-constexpr uint64_t kPollBudget = 8192;     // and another CTA, where this one looks at what others write
-constexpr uint64_t kLookEvery = 1024;      // steps after which a deadline is looked at
-constexpr uint64_t kCycleSlice = 64;       // steps of a warp whose lanes are known to be in a cycle
-constexpr unsigned kMaxTimeouts = 64;      // waits for an mbarrier that give up before it is a deadlock
+constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp runs
+constexpr uint64_t kWarpSlice = 65536;     // steps before another warp runs
+constexpr uint64_t kPollBudget = 8192;     // steps before another CTA runs, if this one polls memory that others write
+constexpr uint64_t kLookEvery = 1024;      // steps between tests of a deadline
+constexpr uint64_t kCycleSlice = 64;       // steps of a turn in which all lanes are known to be in a cycle
+constexpr unsigned kMaxTimeouts = 64;      // time-outs of mbarrier waits before they count as a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {
   if (x.frame->depth != y.frame->depth) return x.frame->depth > y.frame->depth;
@@ -36,7 +36,7 @@ bool deeper_first(const Fragment& x, const Fragment& y) {
 
 enum class Pick : uint8_t {
   place,     // deepest call, then lowest address
-  oldest,    // the one that has waited longest
+  oldest,    // the one that ran longest ago
   newest,    // the one that ran last
   furthest,  // the opposite of `place`
 };
@@ -57,7 +57,8 @@ size_t choose(const Warp& warp, Pick pick) {
   return best;
 }
 
-// Joins running fragments that stand at the same place in the same frame with `index`; returns its new index.
+// Merges the fragments at the same place in the same frame into fragment `index`, unless they wait. Returns its new
+// index.
 size_t meet(Warp& warp, size_t index) {
   for (size_t i = warp.fragments.size(); i-- > 0;) {
     if (i == index) continue;
@@ -70,7 +71,7 @@ size_t meet(Warp& warp, size_t index) {
   return index;
 }
 
-// Splits the running fragment: `lanes` of it go on as a fragment of their own at `pc`. Returns its index.
+// Splits the running fragment: `lanes` of it become a fragment of their own at `pc`. Returns its index.
 size_t split(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
   Fragment part = warp.fragments[index];
   part.mask = lanes;
@@ -85,7 +86,7 @@ void remove_lanes(Warp& warp, size_t index, uint32_t lanes) {
   if (warp.fragments[index].mask == 0) warp.fragments.erase(warp.fragments.begin() + static_cast<ptrdiff_t>(index));
 }
 
-// Arrivals of all threads of a cluster end its barrier's phase.
+// Ends a phase of the cluster's barrier once all threads of the cluster have arrived.
 void settle_cluster(Cta& cta) {
   auto each_warp = [&](auto&& f) {
     if (!cta.cluster) {
@@ -139,7 +140,7 @@ void refresh_clock(Warp& warp) {
   std::fill_n(at<uint64_t>(warp, special_ref(SpecialSlot::globaltimer)), kLanes, steps);
 }
 
-// Lets fragments go on whose mbarrier or cluster is ready; with `times_out` those at an mbarrier in any case.
+// Resumes fragments whose mbarrier or cluster barrier is complete; with `times_out`, all fragments at an mbarrier.
 void wake(Warp& warp, bool times_out) {
   const Code* codes = warp.cta->launch->image->codes.data();
   warp.polls = false;
@@ -165,7 +166,8 @@ void wake(Warp& warp, bool times_out) {
   }
 }
 
-// One instruction that moves control or waits. The running fragment has been written back. False: stop this turn.
+// Executes one instruction that moves control or waits. The running fragment has been written back. Next::stop ends the
+// turn.
 enum class Next : uint8_t { go_on, choose, stop };
 
 Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
@@ -177,7 +179,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
     ++warp.fragments[index].pc;
     return Next::go_on;
   }
-  // Lanes that the guard leaves out go past the instruction on their own, and wait for the others behind it.
+  // Lanes that the guard disables go past the instruction as a fragment of their own and wait there for the others.
   auto separate = [&] {
     if (exec != mask) index = split(warp, index, exec, pc);
   };
@@ -316,7 +318,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       pass_rest(whole);
       uint32_t rest = exec;
       bool waits = false;
-      // One group for each member mask: lanes of a fragment may name different ones.
+      // One group for each member mask: the lanes of a fragment may name different masks.
       while (rest) {
         unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
         uint32_t members = code.aligned ? exec : value_of(warp, code.d, lane), group = 0;
@@ -415,10 +417,9 @@ void check_guard(Warp& warp, const Code& code, uint32_t mask) {
     report_undefined(warp, FaultKind::uninitialised_branch, code.guard, lanes);
 }
 
-// Runs the warp until it waits, ends, is stopped or has used `slice` steps. Returns the steps taken.
-// While it is divergent, every kFragmentSlice steps the fragment that has waited longest gets a slice for itself: lanes
-// that spin at a low address would keep the lane that they wait for from ever running.
-// kSearched: a search for hangs is under way.
+// Runs the warp until it waits, ends, is stopped or has used `slice` steps. Returns the steps taken. While the warp is
+// divergent, every kFragmentSlice steps the fragment that ran longest ago gets a slice of its own; otherwise lanes that
+// spin at a low address would starve the lane that they wait for. kSearched: a search for hangs is active.
 template <bool kChecked, bool kSearched>
 uint64_t run_warp(Warp& warp, uint64_t slice) {
   Cta& cta = *warp.cta;
@@ -506,7 +507,7 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
         continue;
       }
       if (code.kind == Kind::branch && (exec == 0 || (exec == mask && alone))) {
-        // The common cases, without leaving the loop.
+        // The common cases stay in this loop.
         pc = exec == 0 ? pc + 1 : code.target;
         continue;
       }
@@ -551,7 +552,7 @@ bool let_time_out(Cta& cta) {
   return true;
 }
 
-// Whether the launch may not go on with this warp, which is then what the fault speaks of.
+// Whether the launch must stop at this warp, which the fault then names.
 bool is_cut_off(Launch& launch, Warp& warp) {
   const uint64_t total = launch.steps.load(std::memory_order_relaxed);
   const bool out_of_steps = launch.options.max_steps && total >= launch.options.max_steps;
@@ -593,18 +594,18 @@ Progress run(Cta& cta, uint64_t budget) {
         if (launch.stop) return Progress::done;
       } else {
         steps = launch.checked ? run_warp<true, false>(warp, slice) : run_warp<false, false>(warp, slice);
-        // Another worker began a search meanwhile, and this turn noted no change.
+        // Another worker has begun a search since, and this turn did not note its changes.
         if (launch.hang.active.load(std::memory_order_relaxed)) ++launch.hang.version;
       }
       if (cta.stores != stores)
         launch.hang.idle_steps.store(0, std::memory_order_relaxed);
       else
         launch.hang.idle_steps.fetch_add(steps, std::memory_order_relaxed);
-      progress |= steps != 0 || warp.live != live;  // to fall off the end takes no step
+      progress |= steps != 0 || warp.live != live;  // falling off the end of the kernel takes no step
       used += steps;
       schedule_search(launch, launch.steps.fetch_add(steps, std::memory_order_relaxed) + steps);
       if (adversarial && steps != 0) {
-        // Who has used up its slice goes last from now on; who waits keeps its place.
+        // A warp that has used up its slice moves to the last priority; a warp that waits keeps its place.
         if (steps >= slice)
           std::rotate(cta.priority.begin() + place, cta.priority.begin() + place + 1, cta.priority.end());
         if (used < kPollBudget) break;
@@ -617,7 +618,7 @@ Progress run(Cta& cta, uint64_t budget) {
     if (progress && launch.hang.active && is_stuck(cta, let_time_out)) return Progress::yielded;
     if (!alive) return Progress::done;
     if (progress || cta.stopped) continue;
-    // Nothing can go on. What waits for an mbarrier may give up and look again, as try_wait does on hardware.
+    // No warp can run. Waits for an mbarrier may time out and test again, as try_wait does on hardware.
     bool polls = false;
     for (auto& warp : cta.warps) polls |= warp->polls;
     if (cta.cluster && cta.cluster->ctas.size() > 1 && polls) return Progress::blocked;

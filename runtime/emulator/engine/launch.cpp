@@ -1,7 +1,7 @@
-// A launch: what the host side checks, and the CTAs in turn or on threads.
+// Launches: validation of the host's arguments, and execution of the CTAs in turn or on threads.
 //
-// A worker starts CTAs in order and runs each to its end; one that has not ended after a long while is put aside for
-// the next, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
+// A worker starts CTAs in order and runs each to its end. A CTA that does not end within its budget is set aside for
+// the next one, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
 #include <algorithm>
 #include <thread>
 
@@ -24,12 +24,12 @@ namespace {
 
 constexpr uint64_t kCtaBudget = 1u << 22;
 constexpr unsigned kMostThreads = 256;
-constexpr size_t kMostResident = 2112;             // clusters that have begun and not ended: 16 on each of 132
-constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // of malloc, that races are looked for in
-constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose others may wait for it
+constexpr size_t kMostResident = 2112;  // clusters that have begun and not ended: 16 on each of 132 multiprocessors
+constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // bytes of malloc that races are detected in
+constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose other CTAs may wait for it
 
-// Columns of tensor memory that a CTA leaves allocated, or that it should have allocated or deallocated with the other
-// CTA of its pair; once for each instruction.
+// Reports columns of tensor memory that a CTA leaves allocated, or that it should have allocated or deallocated
+// together with the other CTA of its pair; once for each instruction.
 void note_columns(Launch& launch, const Cta& cta) {
   const auto note = [&](const auto& list, std::string_view what) {
     for (const TensorColumns& columns : list) {
@@ -59,7 +59,7 @@ void finish(Launch& launch, const Cta& cta) {
   ++sum.cta_count;
 }
 
-// The CTAs of one cluster, which is one CTA where there are no clusters.
+// The CTAs of one cluster; without clusters, one CTA.
 struct Group {
   Cluster cluster;
   std::vector<std::unique_ptr<Cta>> ctas;
@@ -79,7 +79,7 @@ struct Group {
     done.assign(size, false);
   }
 
-  // True when all have ended.
+  // Returns true when all CTAs have ended.
   bool run(Launch& launch) {
     const uint64_t budget = ctas.size() == 1 ? kCtaBudget : kClusterBudget;
     bool all = true, progress = false;
@@ -123,7 +123,7 @@ void work(Launch& launch, unsigned worker) {
       launch.hang.stuck_at[worker] = ~uint64_t{0};
       return;
     }
-    // The newest first: usually it ends at once. Older ones get their turn when there is nothing new, or now and then.
+    // The newest runs first, since it usually ends at once. Older ones run when no new one can start, and now and then.
     for (size_t i = resident.size(); i-- > 0;) {
       if (!resident[i]->run(launch)) continue;
       spare.push_back(std::move(resident[i]));
@@ -138,7 +138,7 @@ void work(Launch& launch, unsigned worker) {
   }
 }
 
-// What kernels allocated and did not free, once for each call of malloc.
+// Reports blocks of malloc that were not freed, once for each call.
 void note_leaks(Launch& launch) {
   std::map<uint32_t, std::pair<size_t, uint64_t>> by_place;
   for (const auto& [address, block] : launch.heap) {
@@ -164,7 +164,7 @@ void note_leaks(Launch& launch) {
   }
 }
 
-// Of a launch that came to its end; what one that was cut off would have stored over is not known.
+// Only for a launch that ran to its end: one that was cut off might have overwritten the bits.
 void note_undefined_outputs(Launch& launch) {
   if (launch.stop ||
       std::any_of(launch.faults.begin(), launch.faults.end(), [](const auto& each) { return stops(each.second.kind); }))
@@ -210,12 +210,12 @@ Result<void> check_shape(const EntryImage& entry, const LaunchShape& shape, cons
   return {};
 }
 
-// The constants of a CTA of `rank`: addresses of shared variables hold it.
+// The constants of a CTA of `rank`; addresses of shared variables contain the rank.
 std::vector<uint8_t> constants_of(const ProgramImage& image, const EntryImage& entry, uint64_t rank) {
   std::vector<uint8_t> constants = image.constants;
   for (const SharedConstant& each : image.shared_constants) {
     const auto place = entry.shared.places.find(each.variable);
-    if (place == entry.shared.places.end()) continue;  // nothing that the entry reaches names it
+    if (place == entry.shared.places.end()) continue;  // no code that the entry reaches names it
     const uint64_t address = each.addend + place->second + (rank << kRankShift);
     uint8_t* slot = constants.data() + size_t{each.slot & kRefIndex} * kUnitBytes;
     for (unsigned lane = 0; lane < kLanes; ++lane)
@@ -224,7 +224,7 @@ std::vector<uint8_t> constants_of(const ProgramImage& image, const EntryImage& e
   return constants;
 }
 
-// Shared memory of a CTA: the entry's variables, the dynamic part, and what the system keeps.
+// Lays out the shared memory of a CTA: the entry's variables, the dynamic part, and the bytes that the system reserves.
 void lay_out_shared(Launch& launch) {
   const ProgramImage& image = *launch.image;
   const uint32_t sm = image.module->target_sm;
@@ -235,11 +235,11 @@ void lay_out_shared(Launch& launch) {
     launch.shared.objects.add({shared.dynamic_begin, dynamic_bytes + shared.dynamic_slack, shared.dynamic_name, true,
                                false, shared.dynamic_align});
   launch.shared_bytes = shared.end + dynamic_bytes;
-  const uint64_t unit = sm < 80 ? 256 : 128;  // in which it is allocated
+  const uint64_t unit = sm < 80 ? 256 : 128;  // granularity of allocation
   const uint64_t total = (launch.shared_bytes - base + unit - 1) / unit * unit;
   launch.total_shared_bytes = static_cast<uint32_t>(total);
   if (image.uses_reserved_shared) {
-    // Before sm_90 it lies behind the rest.
+    // Before sm_90 the reserved bytes follow the rest.
     launch.reserved_shared = base ? 0 : total;
     launch.shared.objects.add({launch.reserved_shared, kReservedSharedBytes, "%reserved_smem", true, false});
     launch.shared_bytes = std::max(launch.shared_bytes, launch.reserved_shared + kReservedSharedBytes);
@@ -249,13 +249,13 @@ void lay_out_shared(Launch& launch) {
   for (uint64_t rank = 0; rank < ranks; ++rank) launch.constants.push_back(constants_of(image, *launch.entry, rank));
 }
 
-// What each address operand is derived from, for the launches of `entry` with the check for bounds.
+// The objects that each address operand may be derived from, for launches of `entry` with the check for bounds.
 const HeldAddresses& held_addresses(const ProgramImage& image, const EntryImage& entry) {
   std::call_once(entry.held->once, [&] {
     const Homes homes = find_homes(*image.module, entry.function);
     HeldAddresses& held = entry.held->addresses;
     held.sets.assign(image.addresses.size(), 0);
-    held.begins.emplace_back();  // 0: anything
+    held.begins.emplace_back();  // 0: any object
     for (uint32_t number = 1; number < image.addresses.size(); ++number) {
       const auto home = homes.find(image.addresses[number]);
       if (home == homes.end()) continue;
@@ -274,7 +274,7 @@ const HeldAddresses& held_addresses(const ProgramImage& image, const EntryImage&
   return entry.held->addresses;
 }
 
-// Keeps the first exception of a worker, which may be on a thread of its own, and stops the others.
+// Runs work(), keeps the first exception of a worker, which may be on another thread, and stops the other workers.
 void guarded_work(Launch& launch, unsigned worker) {
   try {
     work(launch, worker);
@@ -286,7 +286,7 @@ void guarded_work(Launch& launch, unsigned worker) {
   }
 }
 
-// With the visits of `lines`. Throws std::bad_alloc.
+// Records the visits of `lines`. Throws std::bad_alloc.
 Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
                                         std::span<const std::byte> parameters, std::span<const uint32_t> lines,
                                         const LaunchOptions& options) {
@@ -320,7 +320,7 @@ Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view
   launch.options = options;
   launch.options.threads = static_cast<unsigned>(std::clamp<uint64_t>(
       options.threads, 1, std::min<uint64_t>(shape.grid.count() / shape.cluster.count(), kMostThreads)));
-  if (image.uses_heap) launch.options.threads = 1;  // blocks of the heap come and go under the others' accesses
+  if (image.uses_heap) launch.options.threads = 1;  // a block of the heap may be freed while another thread accesses it
   launch.checked = options.checks != kCheckNone || !lines.empty();
   if (!lines.empty()) watch(launch, lines);
   if (options.only_checked_line) {
@@ -354,7 +354,7 @@ Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view
   helpers.reserve(launch.options.threads);
   for (unsigned i = 1; i < launch.options.threads; ++i) {
     auto helper = try_thread([&, i] { guarded_work(launch, i); });
-    if (!helper) {  // a limit on threads or memory: fewer do it
+    if (!helper) {  // the host limits threads or memory: continue with fewer workers
       for (unsigned missing = i; missing < launch.options.threads; ++missing)
         launch.hang.stuck_at[missing] = ~uint64_t{0};
       break;
@@ -394,7 +394,7 @@ Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry
   return guarded([&] { return unguarded_launch(program, entry_name, wanted, parameters, lines, options); });
 }
 
-// The parameters as one buffer.
+// The parameters in one buffer.
 Result<std::vector<std::byte>> packed(const Program& program, std::string_view entry_name,
                                       std::span<const Argument> arguments) {
   auto entry = program.entry(entry_name);

@@ -1,5 +1,5 @@
-// clusterlaunchcontrol.query_cancel. PTX ISA 9.0, 9.7.13.17. An answer of try_cancel, which is opaque to programs,
-// holds the first %ctaid of the cancelled cluster in its first three words and whether there is one in the last.
+// clusterlaunchcontrol.query_cancel. PTX ISA 9.0, 9.7.13.17. The answer of try_cancel is opaque to programs. Here its
+// first three words hold the first %ctaid of the cancelled cluster, and the last word whether there is one.
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/state.hpp"
 

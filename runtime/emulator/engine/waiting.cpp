@@ -17,7 +17,7 @@ bool same_collective(const Code& x, const Code& y) {
   return x.sub == y.sub && x.element_bytes == y.element_bytes && x.is_signed == y.is_signed && x.target == y.target;
 }
 
-// Runs every waiting collective whose lanes are all there now.
+// Runs every waiting collective whose lanes have all arrived.
 void settle_collectives(Warp& warp) {
   const ProgramImage& image = *warp.cta->launch->image;
   for (bool again = true; again;) {
@@ -120,13 +120,13 @@ void complete_barrier(Cta& cta, unsigned id) {
   barrier.arrivals.assign(warps, 0);
 }
 
-// Called when lanes arrived or left.
+// Called when lanes have arrived or exited.
 void settle_barriers(Cta& cta) {
   for (unsigned id = 0; id < cta.barriers.size(); ++id)
     if (cta.barriers[id].in_use && barrier_complete(cta, cta.barriers[id])) complete_barrier(cta, id);
 }
 
-// Counts a fragment in at its barrier.
+// Counts a fragment at its barrier.
 void arrive(Warp& warp, Fragment& fragment) {
   Cta& cta = *warp.cta;
   BarrierState& barrier = cta.barriers[fragment.barrier_id];
@@ -173,8 +173,8 @@ void arrive(Warp& warp, Fragment& fragment) {
   }
 }
 
-// .aligned barriers: a warp arrives as a whole, when all its live lanes stand at one instruction. Lanes that called the
-// function around it one after the other are in frames of their own there.
+// .aligned barriers: a warp arrives as a whole, when all its live lanes are at one instruction. Lanes that called the
+// enclosing function one after the other are in frames of their own.
 void settle_aligned(Warp& warp) {
   auto stands_at = [](const Fragment& fragment, uint32_t pc) {
     return fragment.wait == Wait::barrier && !fragment.arrived && fragment.pc == pc;
@@ -206,7 +206,7 @@ void settle(Warp& warp) {
   settle_barriers(*warp.cta);
 }
 
-// A barrier instruction of the running fragment, for the lanes `exec`; fills in what the fragment waits for.
+// Executes a barrier instruction of the running fragment for the lanes `exec` and sets what the fragment waits for.
 bool start_barrier(Warp& warp, const Code& code, Fragment& fragment) {
   const unsigned lane = static_cast<unsigned>(std::countr_zero(fragment.mask));
   const uint32_t id = value_of(warp, code.a, lane), threads = code.b == kZeroRef ? 0 : value_of(warp, code.b, lane);
@@ -237,7 +237,8 @@ bool start_barrier(Warp& warp, const Code& code, Fragment& fragment) {
   return true;
 }
 
-// Nobody can go on: says who waits where. What is wrong within a warp comes first, for that is the cause of the rest.
+// No lane can run: reports which threads wait where. A fault within a warp is reported first, since it causes the
+// others.
 void report_deadlock(Cta& cta) {
   const Launch& launch = *cta.launch;
   struct Waiter {
