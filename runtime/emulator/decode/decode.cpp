@@ -1,5 +1,5 @@
-// The decoder: registers get slots, operands become Refs, each instruction a handler. Whatever it does not know it
-// refuses, with the place; nothing runs that is only half understood.
+// The decoder: assigns slots to registers, turns operands into Refs, and selects a handler for each instruction. It
+// refuses what it does not fully support, and names the place.
 #include "runtime/emulator/decode/decode.hpp"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ Ref Decoder::slot(ptx::RegId id, uint8_t component) {
   if (!component) return first;
   uint32_t index = component == 'w' ? 3 : static_cast<uint32_t>(component - 'x');
   const ptx::Register& reg = function_->registers[id];
-  if (index >= reg.vector) {  // ptxas takes it
+  if (index >= reg.vector) {  // ptxas accepts it
     refuse(fmt::format("'{}' has {} components, not '.{}'", reg.name(), reg.vector, static_cast<char>(component)));
     return first;
   }
@@ -116,7 +116,7 @@ void Decoder::decode_function(ptx::FunctionId id) {
     code_of_.push_back(static_cast<uint32_t>(image_.codes.size()));
     decode_instruction(instruction);
   }
-  // Falling off the end returns.
+  // Falling off the end of a function returns.
   code_of_.push_back(static_cast<uint32_t>(image_.codes.size()));
   Code end;
   end.kind = Kind::ret;
@@ -129,7 +129,7 @@ void Decoder::decode_function(ptx::FunctionId id) {
   fix_branches(first);
 }
 
-// Branch targets were LabelIds until every instruction had its place.
+// Branch targets are LabelIds until every instruction has its place; this replaces them.
 void Decoder::fix_branches(uint32_t first_code) {
   auto place = [&](uint32_t label) { return code_of_[function_->labels[label].target]; };
   for (const ptx::Label& label : function_->labels) image_.codes[code_of_[label.target]].meeting = true;
@@ -145,7 +145,7 @@ void Decoder::fix_branches(uint32_t first_code) {
   }
 }
 
-// What the row of the ISA table that the instruction fits says of it and of its operands; false where it fits none.
+// Matches the instruction to a row of the ISA table, for itself and its operands. Returns false if no row fits.
 bool Decoder::read_operands() {
   operands_.clear();
   taken_ = 0;
@@ -169,7 +169,7 @@ bool Decoder::read_row() {
     refuse("it fits no form of the ISA table");
     return false;
   }
-  ignore_operand(Purpose::policy);  // a hint, wherever it stands
+  ignore_operand(Purpose::policy);  // a hint, whatever the instruction
   if (!row_->may_be_unemulated) return true;
   std::string roles;
   for (const ptx::MatchedOperand& each : operands_) roles += each.spec.letter;
@@ -215,10 +215,10 @@ bool Decoder::decode_family(Code& code) {
     case Family::move:
       return move(code);
     case Family::multimem:
-      // The object behind the address has one copy: that of this device.
+      // multimem: the object behind the address has one copy, on this device.
       return words().has(Mod::red) ? atomic(code) : memory(code);
     case Family::policy:
-      // Opaque, and a hint: what uses it does not look at it.
+      // Cache policies are opaque hints, which the instructions that take them ignore.
       code.dst = destination(Purpose::result);
       ignore_all_operands();
       code.a = constant(uint64_t{1} << 63, 8);

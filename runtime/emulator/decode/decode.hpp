@@ -1,4 +1,4 @@
-// From the tree to Codes: one pass over each function. See decode.cpp.
+// Translates the syntax tree to Codes, in one pass over each function. See decode.cpp.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ class Decoder {
   bool decode_family(Code& code);
   void fix_branches(uint32_t first_code);
 
-  // families; false: no such form
+  // The families of instructions. Each returns false if the emulator has no such form.
   bool control(Code& code);
   bool call(Code& code);
   bool barrier(Code& code);
@@ -68,12 +68,12 @@ class Decoder {
   bool texture(Code& code);
   bool image_handle(HandleOperand& out, ptx::Purpose purpose);
 
-  // Operands by what they are for, as the ISA table says: with its type, its space, and whether it is written. One that
-  // the instruction lacks is refused, as is, in the end, an instruction with one that nobody took.
+  // Operands by their purpose in the ISA table, with type, space, and whether they are written. Taking an operand that
+  // the instruction lacks refuses the instruction; so does, at the end, an operand that was not taken.
   bool has(ptx::Purpose purpose) const;
   const ptx::MatchedOperand* take(ptx::Purpose purpose);
   std::vector<const ptx::MatchedOperand*> take_all(ptx::Purpose purpose);
-  void ignore_operand(ptx::Purpose purpose);  // nothing depends on it here
+  void ignore_operand(ptx::Purpose purpose);  // the emulator does not depend on it
   void ignore_all_operands();
   void refuse_what_is_left();
   uint64_t number(ptx::Purpose purpose);
@@ -90,7 +90,7 @@ class Decoder {
   };
   Placed place(Code& code);
 
-  // Operands themselves.
+  // Conversions of operands.
   unsigned element_count(const ptx::Operand& operand) const;
   ptx::Operand element(const ptx::Operand& operand, unsigned index) const;
   RegisterList add_refs(const std::vector<Ref>& refs);
@@ -105,7 +105,8 @@ class Decoder {
   Ref destination_predicate(const ptx::Operand& operand);
   bool address(Code& code, const ptx::Operand& operand, ptx::Space space);
   Ref special(const ptx::Operand& operand, unsigned bytes);
-  Ref variable_address(ptx::VariableId id, ptx::Space as, uint64_t addend, unsigned bytes);  // of none in a frame
+  // Not for variables in a frame
+  Ref variable_address(ptx::VariableId id, ptx::Space as, uint64_t addend, unsigned bytes);
   void add_register(std::vector<CallValue>& values, ptx::RegId id, uint8_t component);
   void add_parameter(std::vector<CallValue>& values, ptx::VariableId id);
   void add_argument(std::vector<CallValue>& values, const ptx::Operand& operand);
@@ -122,17 +123,17 @@ class Decoder {
   const Layout& layout_;
   const bool narrow_;  // 32-bit addresses
 
-  // What the ISA table says of a spelling that fits a form, and of each operand of the instruction.
+  // The ISA table's entry for a spelling that fits a form, and for each operand of the instruction.
   struct TableRow {
     ptx::Opcode opcode;
     ptx::Candidate candidate;
-    bool may_be_unemulated = false;  // some instructions of this opcode are not
+    bool may_be_unemulated = false;  // the emulator lacks some instructions of this opcode
   };
   ptx::Validator validator_;
   std::map<std::pair<uint32_t, std::string_view>, TableRow> rows_;  // by form and spelling
   const TableRow* row_ = nullptr;
   std::vector<ptx::MatchedOperand> operands_;
-  uint64_t taken_ = 0;  // bit n: operands_[n]
+  uint64_t taken_ = 0;  // bit n: operands_[n] has been taken
 
   ptx::FunctionId function_id_ = 0;
   const ptx::Function* function_ = nullptr;
@@ -142,7 +143,7 @@ class Decoder {
   std::map<std::tuple<ptx::VariableId, uint64_t, unsigned>, Ref> shared_constants_;
   std::vector<uint32_t> code_of_;  // by InstructionId of the current function
   std::set<ptx::RegId> watched_;   // registers of wgmma and of tcgen05.ld in the current function
-  std::set<ptx::RegId> loaded_;    // those of tcgen05.ld, and what is made of them before its wait
+  std::set<ptx::RegId> loaded_;    // registers of tcgen05.ld, and values made of them before its wait
   bool next_meets_ = false;
   bool reads_clock_ = false;
   bool refused_ = false;

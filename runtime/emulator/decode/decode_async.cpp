@@ -1,4 +1,4 @@
-// The decoder's families of asynchronous copies, mbarriers and clusters. PTX ISA 9.0, 9.7.9.25 and 9.7.13.
+// The decoder for asynchronous copies, mbarriers and clusters. PTX ISA 9.0, 9.7.9.25 and 9.7.13.
 #include "runtime/emulator/core/state.hpp"
 #include "runtime/emulator/decode/decode.hpp"
 
@@ -14,7 +14,7 @@ using ptx::Type;
 
 bool is_shared(Space space) { return space == Space::shared || space == Space::shared_cluster; }
 
-// mapa: the same place in the CTA of that rank.
+// mapa: the same offset in the CTA of the given rank.
 template <class T>
 void map_address(Warp& warp, const Code& code, uint32_t mask) {
   const T* a = at<const T>(warp, code.a);
@@ -46,7 +46,7 @@ bool Decoder::asynchronous_copy(Code& code) {
   if (form.multicasts) form.ctas = source(Purpose::ctas);
   bool known = true;
   if (w.has(Mod::prefetch)) {
-    form.action = AsyncAction::commit;  // a hint: nothing moves
+    form.action = AsyncAction::commit;  // a hint: no data moves
     code.run = [](Warp&, const Code&, uint32_t) {};
     ignore_all_operands();
   } else if (w.has(Mod::commit_group)) {
@@ -107,7 +107,7 @@ bool Decoder::tensor_map(Code& code) {
   code.target = static_cast<uint32_t>(image_.asyncs.size());
   select_async(code);
   if (w.has(Mod::cp_fenceproxy)) {
-    // All lanes of the warp do it together.
+    // All lanes of the warp execute it together.
     form.action = AsyncAction::publish_map;
     code.kind = Kind::collective;
     code.sub = static_cast<uint8_t>(Collective::matrix);
@@ -150,7 +150,7 @@ bool Decoder::tensor_map(Code& code) {
   return true;
 }
 
-// clusterlaunchcontrol: the answer to a request, or what such an answer of 16 bytes in a register says.
+// clusterlaunchcontrol: a request, or a query of its 16-byte answer in a register.
 bool Decoder::launch_control(Code& code) {
   const Words w = words();
   if (w.has(Mod::try_cancel)) {

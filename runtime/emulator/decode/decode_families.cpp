@@ -1,4 +1,4 @@
-// The decoder, family by family. PTX ISA 9.0, 9.7.
+// The decoder for the families of instructions. PTX ISA 9.0, 9.7.
 #include <algorithm>
 #include <cstring>
 
@@ -73,7 +73,7 @@ bool Decoder::control(Code& code) {
   }
 }
 
-// A register as it is passed: each component of a vector on its own.
+// How a register is passed: each component of a vector separately.
 void Decoder::add_register(std::vector<CallValue>& values, ptx::RegId id, uint8_t component) {
   const ptx::Register& reg = function_->registers[id];
   const bool is_predicate = reg.type == Type::pred;
@@ -95,7 +95,7 @@ void Decoder::add_parameter(std::vector<CallValue>& values, ptx::VariableId id) 
   }
   for (ptx::RegId reg = 0; reg < function_->registers.size(); ++reg)
     if (function_->registers[reg].name() == variable.name) return add_register(values, reg, 0);
-  // A parameter that nothing reads has no register.
+  // A parameter that is never read has no register.
   values.push_back({.in_register = true, .ref = kSinkRef, .bytes = 8});
 }
 
@@ -182,7 +182,7 @@ bool Decoder::barrier(Code& code) {
 bool Decoder::collective(Code& code) {
   const Words w = words();
   code.kind = Kind::collective;
-  code.aligned = !w.has(Mod::sync);  // the old forms: whoever is there
+  code.aligned = !w.has(Mod::sync);  // the old forms take any lanes that are active
   const Placed placed = place(code);
   code.element_bytes = static_cast<uint8_t>(instruction_->op == Op::match ? ptx::byte_width(instruction_->type()) : 4);
   code.immediate = placed.flipped ? 0xffffffff : 0;
@@ -227,12 +227,12 @@ bool Decoder::collective(Code& code) {
 }
 
 bool Decoder::memory(Code& code) {
-  // What counts at no mbarrier is a store like others.
+  // Without an mbarrier it is a plain store.
   if (has(Purpose::barrier)) return asynchronous_store(code);
   if (!address(code, Purpose::address)) return false;
   if (words().has(Mod::bulk)) {
     code.b = source(Purpose::size);
-    ignore_operand(Purpose::immediate);  // what is stored: 0
+    ignore_operand(Purpose::immediate);  // the stored value: 0
     select_bulk_store(code);
     return true;
   }
@@ -260,7 +260,7 @@ bool Decoder::memory(Code& code) {
       width = each.kind == OperandKind::reg ? static_cast<uint8_t>(register_bytes(each.id)) : uint8_t{0};
     }
     if (width < bytes) refuse(fmt::format("a register of {} bits for {} bits of memory", width * 8, bytes * 8));
-    // One width serves all elements; a sink takes any.
+    // All elements have one width; a sink takes any.
     if (code.register_bytes && code.register_bytes != width) refuse("registers of different widths in one vector");
     code.register_bytes = width;
     return ref;
@@ -307,13 +307,13 @@ bool Decoder::atomic(Code& code) {
   return select_atomic(code, image_, update_operation(w.mods), type);
 }
 
-// Accesses happen in order here, so that a fence has nothing to do but for the check for races.
+// Accesses are executed in order, so a fence matters only for the check for races.
 bool Decoder::fence(Code& code) {
   const Words w = words();
-  ignore_all_operands();  // what is ordered is ordered everywhere
+  ignore_all_operands();  // all memory is ordered
   code.run = code.checked = [](Warp&, const Code&, uint32_t) {};
   code.undefined = Undefined::handler;
-  if (w.has(Mod::proxy)) return true;  // orders a thread's own accesses
+  if (w.has(Mod::proxy)) return true;  // orders accesses of one thread
   code.order = order_of(w) == Order::weak ? Order::acq_rel : order_of(w);
   code.scope = scope_of(w);
   code.checked = note_fence;
@@ -351,7 +351,7 @@ bool Decoder::convert(Code& code) {
 bool Decoder::compare(Code& code) {
   const Type type = instruction_->type();
   const Words w = words();
-  // The comparison is the first word, the combination the next.
+  // The comparison is the first word; the combination follows it.
   const Mod by = w.mods[0];
   for (Mod each : w.mods.subspan(1)) {
     if (each == Mod::and_) code.sub = 1;
@@ -387,7 +387,7 @@ bool Decoder::arithmetic(Code& code) {
       return select_predicate(code, op);
     case Op::lop3:
       code.immediate &= 0xff;
-      // Of its two forms that with a predicate combines it by .and or .or.
+      // The form with a predicate combines by .and or .or.
       if (has(Purpose::second_result)) code.sub = w.has(Mod::or_) ? 2 : 1;
       return placed.flipped == 0 && select_logic(code, op, type, w);
     case Op::selp:

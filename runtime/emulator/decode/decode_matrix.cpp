@@ -1,4 +1,4 @@
-// The decoder's family of matrix instructions. PTX ISA 9.0, 9.7.14.
+// The decoder for matrix instructions. PTX ISA 9.0, 9.7.14.
 #include <algorithm>
 
 #include "analyzer/flow/effects.hpp"
@@ -20,7 +20,7 @@ using ptx::Type;
 
 }  // namespace
 
-// The registers that products of this function use, as accumulators or for A, and that tcgen05.ld writes.
+// Finds the registers that products of this function use, as accumulators or for A, and those that tcgen05.ld writes.
 void Decoder::find_watched() {
   watched_.clear();
   loaded_.clear();
@@ -41,7 +41,8 @@ void Decoder::find_watched() {
         }
     }
   }
-  // And what moves make of the registers of loads, and before the wait, as the text goes, other instructions.
+  // Adds the registers that moves make of loaded registers and, in textual order before the wait, those that other
+  // instructions compute from them.
   for (size_t before = 0; before != loaded_.size();) {
     before = loaded_.size();
     bool is_open = false;
@@ -58,7 +59,7 @@ void Decoder::find_watched() {
   watched_.insert(loaded_.begin(), loaded_.end());
 }
 
-// The same of an instruction that does nothing but compute on registers: each result with each source.
+// The same for an instruction that only computes on registers: each result with each source.
 Decoder::Moves Decoder::computed_by(const ptx::Instruction& instruction) const {
   const ptx::Family family = ptx::family(instruction.op);
   if (family != ptx::Family::arithmetic && family != ptx::Family::conversion && family != ptx::Family::comparison &&
@@ -74,8 +75,8 @@ Decoder::Moves Decoder::computed_by(const ptx::Instruction& instruction) const {
   return made;
 }
 
-// Registers that a `mov` writes, each with the one whose bits it gets: a list of registers packs them, or takes a
-// register apart.
+// The registers that a `mov` writes, each with the register whose bits it gets. A list of registers packs or unpacks
+// them.
 Decoder::Moves Decoder::moves_of(const ptx::Instruction& instruction) const {
   Moves moves;
   if (instruction.op != Op::mov || instruction.operand_count != 2) return moves;
@@ -92,8 +93,8 @@ Decoder::Moves Decoder::moves_of(const ptx::Instruction& instruction) const {
   return moves;
 }
 
-// Before an instruction that names such a register: a look whether a product still uses it. A move needs no fence:
-// compilers put the accumulators' first values behind it (nvcc 13, CuTe DSL), and ptxas knows what they mean.
+// Puts a test before an instruction that names such a register: whether a product still uses it. A move needs no fence:
+// compilers put the initial values of the accumulators after it (nvcc 13, CuTe DSL), and ptxas handles that.
 void Decoder::watch() {
   if (watched_.empty() || instruction_->op == Op::wgmma) return;
   Code code;
@@ -152,7 +153,7 @@ bool Decoder::matrix(Code& code) {
   code.d = constant(kFull, 4);  // every lane takes part
   code.undefined = Undefined::handler;
   code.target = static_cast<uint32_t>(image_.matrices.size());
-  // The words .row and .col, in the order written.
+  // The words .row and .col, in order.
   std::vector<bool> columns;
   for (Mod each : w.mods)
     if (each == Mod::row || each == Mod::col) columns.push_back(each == Mod::col);
@@ -221,7 +222,7 @@ bool Decoder::matrix(Code& code) {
   return finish();
 }
 
-// The factors of A and B, each behind it the byte and the lanes that hold them.
+// The factors of A and B; each is followed by the byte and the lanes that hold it.
 void Decoder::scales(MatrixForm& form) {
   const Words w = words();
   form.scales_are_ue4m3 = instruction_->types[4] == Type::ue4m3;
@@ -241,8 +242,9 @@ void Decoder::sparse(MatrixForm& form) {
   form.selector = static_cast<uint8_t>(number(Purpose::selector));
 }
 
-// wgmma, A in registers or, by a descriptor, in shared memory. Each warp of the group computes its 16 rows when it
-// comes by; what fence, commit_group and wait_group order is in order already, and watched (warpgroup_order.hpp).
+// wgmma, with A in registers or, by a descriptor, in shared memory. Each warp of the group computes its 16 rows when it
+// executes the instruction. fence, commit_group and wait_group need to order nothing, and are checked
+// (warpgroup_order.hpp).
 bool Decoder::warpgroup(Code& code, MatrixForm& form) {
   const Words w = words();
   if (!w.has(Mod::mma_async)) {

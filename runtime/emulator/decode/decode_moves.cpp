@@ -1,4 +1,5 @@
-// The decoder's family of moves: between registers and vectors, between address spaces, the stack.
+// The decoder for moves: between registers and vectors, between address spaces, and of the stack.
+// PTX ISA 9.0, 9.7.9 and 9.7.15.
 // PTX ISA 9.0, 9.7.9 and 9.7.15.
 #include <algorithm>
 #include <cstring>
@@ -23,7 +24,7 @@ void copy_16_bytes(Warp& warp, const Code& code, uint32_t mask) {
   for_lanes(mask, [&](unsigned i) { std::memmove(d + size_t{i} * 16, a + size_t{i} * 16, 16); });
 }
 
-// The elements of a vector from the first half of `list` to the second, undefined bits included.
+// Copies the elements of a vector from the first half of `list` to the second, with their undefined bits.
 void copy_elements(Warp& warp, const Code& code, uint32_t mask) {
   const Ref* list = warp.cta->launch->image->refs.data() + code.list;
   const size_t bytes = code.element_bytes;
@@ -53,13 +54,13 @@ void read_active(Warp& warp, const Code& code, uint32_t mask) {
   for_lanes(mask, [&](unsigned i) { at<uint32_t>(warp, code.dst)[i] = mask; });
 }
 
-// mov.b64 d, {x, y} and back: parts of element_bytes in `list`, the whole in register_bytes.
+// mov.b64 d, {x, y} and the reverse: parts of element_bytes in `list`, the whole in register_bytes.
 template <bool kPack>
 void pack(Warp& warp, const Code& code, uint32_t mask) {
   const Ref* parts = warp.cta->launch->image->refs.data() + code.list;
   const unsigned part = code.element_bytes, whole = code.register_bytes;
-  const unsigned stride = std::max(2u, part);  // a byte lies in a slot of two
-  // Through a copy: a part may be the whole's own register.
+  const unsigned stride = std::max(2u, part);  // a byte occupies a slot of two
+  // Through a copy, because a part may be the same register as the whole.
   uint8_t values[16 * kLanes], bits[16 * kLanes];
   const bool checked = warp.undefined[0] != nullptr;
   uint32_t undefined = 0;
@@ -111,7 +112,7 @@ void test_space(Warp& warp, const Code& code, uint32_t mask) {
   uint32_t bits = 0;
   for_lanes(mask, [&](unsigned i) {
     uint64_t window = (sizeof(T) == 4 ? widen_address(static_cast<uint32_t>(a[i])) : a[i]) >> kWindowShift;
-    // The parameters' window lies within that of global memory; another CTA's memory is none of .shared::cta.
+    // The window of parameters counts as global memory. The memory of another CTA is not in .shared::cta.
     const bool other = window == kSharedWindow >> kWindowShift || window == kLocalWindow >> kWindowShift ||
                        window == kConstWindow >> kWindowShift;
     bool holds = code.immediate ? window == code.immediate : !other;
@@ -169,7 +170,7 @@ bool Decoder::move(Code& code) {
     refs.reserve(count);
     for (unsigned i = 0; i < count; ++i) {
       const Operand each = element(parts, i);
-      // `_` among what is packed: bits that nobody has written.
+      // `_` among packed elements: undefined bits.
       if (packs && each.kind == OperandKind::sink)
         refs.push_back(unwritten(std::max(2u, part_bytes)));
       else
@@ -187,7 +188,7 @@ bool Decoder::move(Code& code) {
   code.dst = destination(to, bytes);
   code.element_bytes = static_cast<uint8_t>(std::max(2u, bytes));
   if (from.kind == OperandKind::symbol && lives_in_frame(module_, module_.variables[from.id])) {
-    // base of the frame + offset
+    // Base of the frame + offset.
     if (bytes != 4 && bytes != 8) return false;
     code.a = bytes == 8 ? kFrameBase64Ref : kFrameBase32Ref;
     code.b = constant(layout_.offset[from.id] + from.value, bytes);
@@ -202,7 +203,7 @@ bool Decoder::move(Code& code) {
   return select_logic(code, Op::mov, bytes == 1 ? Type::b16 : type, {});
 }
 
-// mov.v2 and mov.v4: all sources are read before a destination is written.
+// mov.v2 and mov.v4 read all sources before they write a destination.
 bool Decoder::move_vector(Code& code) {
   const ptx::MatchedOperand *result = take(Purpose::result), *given = take(Purpose::source);
   if (result == nullptr || given == nullptr) return false;

@@ -1,4 +1,4 @@
-// Operands: what the ISA table says they are for, and the Refs they become.
+// Operands: their purpose according to the ISA table, and their translation to Refs.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +26,7 @@ using ptx::TypeKind;
 
 bool is_float(Type type) { return ptx::kind(type) == TypeKind::floating; }
 
-// What a list of registers holds: constants beside them are their bits.
+// The type of a list of registers; constants in it are given as bits.
 Type bits_of(Type type) {
   switch (ptx::byte_width(type)) {
     case 1:
@@ -48,7 +48,7 @@ bool Decoder::has(Purpose purpose) const {
   return std::ranges::any_of(operands_, [&](const MatchedOperand& each) { return each.spec.purpose == purpose; });
 }
 
-// The first of them; the others that are for the same stand in the order in which they are used.
+// Takes the first operand of this purpose. Operands of one purpose are in the order in which they are used.
 const MatchedOperand* Decoder::take(Purpose purpose) {
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (operands_[i].spec.purpose != purpose) continue;
@@ -114,14 +114,14 @@ bool Decoder::address(Code& code, Purpose purpose) {
 AddressOperand Decoder::address_operand(Purpose purpose) {
   const MatchedOperand* given = take(purpose);
   if (given == nullptr) return {};
-  // An address in tensor memory is a word like one in shared memory.
+  // An address in tensor memory is one word, as in shared memory.
   const Space space = given->spec.role == Role::tensor_memory ? Space::shared : given->spec.space;
   Code code;
   if (!address(code, given->operand, space)) refuse("an address that no instruction of this kind takes");
   return {code.a, code.immediate, code.wide_address, code.narrow, code.space, code.address};
 }
 
-// Of a tensor map, which may be in any space.
+// The address of a tensor map, which may be in any space.
 AddressOperand Decoder::generic_address_operand(Purpose purpose) {
   const MatchedOperand* given = take(purpose);
   if (given == nullptr) return {};
@@ -151,7 +151,7 @@ RegisterList Decoder::add_refs(const std::vector<Ref>& refs) {
   return list;
 }
 
-// Of a list, of a vector register, or of a special register with components; anything else is its own element.
+// Elements of a list, of a vector register, or of a special register with components. Any other operand is one element.
 unsigned Decoder::element_count(const Operand& operand) const {
   if (operand.kind == OperandKind::vector) return operand.child_count;
   if (operand.component) return 1;
@@ -168,8 +168,8 @@ Operand Decoder::element(const Operand& operand, unsigned index) const {
   return part;
 }
 
-// Operands of an instruction on registers: results go to dst and dst2, sources to a, b, c and d in their order, the
-// mask of lanes to d, a constant that has to be one to `immediate`.
+// Assigns the operands of an instruction on registers: results to dst and dst2, sources to a, b, c and d in order, the
+// mask of lanes to d, a required constant to `immediate`.
 Decoder::Placed Decoder::place(Code& code) {
   Ref* const sources[] = {&code.a, &code.b, &code.c, &code.d};
   Placed placed;
@@ -218,7 +218,7 @@ uint64_t Decoder::literal(const Operand& operand, Type type) const {
   const unsigned width = ptx::bit_width(type);
   if (operand.kind == OperandKind::integer) {
     if (is_float(type) && operand.value != 0) {
-      // An integer where a floating point number is wanted stands for its value.
+      // An integer in place of a floating point number stands for its value.
       auto number = static_cast<double>(static_cast<int64_t>(operand.value));
       if (width == 64) return std::bit_cast<uint64_t>(number);
       if (width == 32) return std::bit_cast<uint32_t>(static_cast<float>(number));
@@ -245,7 +245,7 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
     return special_ref(slot);
   };
   const bool wide = which == S::gridid || which == S::clock64 || which == S::globaltimer;
-  // What was 16 bits wide in PTX 1.x may still be read so.
+  // Special registers that were 16 bits wide in PTX 1.x may still be read so.
   if (bytes == 2 && (which == S::tid || which == S::ntid || which == S::ctaid || which == S::nctaid))
     return narrowed(special(operand, 4));
   if (bytes != (wide ? 8u : 4u) && !(which == S::gridid && bytes == 4)) {
@@ -307,7 +307,7 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
       return special_ref(SpecialSlot::cluster_ctarank);
     case S::cluster_nctarank:
       return special_ref(SpecialSlot::cluster_nctarank);
-    // Where cooperative_groups keeps the barrier of a grid, and its scratch in shared memory.
+    // Where cooperative_groups keeps the barrier of a grid, and its scratch area in shared memory.
     case S::envreg1:
       image_.uses_grid_workspace = true;
       return special_ref(SpecialSlot::grid_workspace_hi);
@@ -330,7 +330,7 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
   return kZeroRef;
 }
 
-// Its address plus `addend` as a constant slot. That of a shared variable gets its value when a launch begins.
+// The variable's address plus `addend` as a constant slot. A launch fills in the address of a shared variable.
 Ref Decoder::variable_address(ptx::VariableId id, Space as, uint64_t addend, unsigned bytes) {
   const ptx::Variable& variable = module_.variables[id];
   if (!layout_.placed[id]) refuse(fmt::format("'{}' has no address", variable.name));
@@ -354,7 +354,7 @@ Ref Decoder::variable_address(ptx::VariableId id, Space as, uint64_t addend, uns
   }
 }
 
-// A source whose register is exactly as wide as `type`.
+// A source whose register has exactly the width of `type`.
 Ref Decoder::source(const Operand& operand, Type type) {
   const unsigned bytes = ptx::byte_width(type);
   uint8_t width = 0;
@@ -363,7 +363,7 @@ Ref Decoder::source(const Operand& operand, Type type) {
   return ref;
 }
 
-// A register with an offset as an operand: the sum goes into a slot of its own before the instruction.
+// A register with an offset as an operand: a Code before the instruction computes the sum into a slot of its own.
 Ref Decoder::sum(Ref base, uint64_t offset, unsigned bytes) {
   FunctionImage& function = image_.functions[function_id_];
   Code code;
@@ -378,7 +378,7 @@ Ref Decoder::sum(Ref base, uint64_t offset, unsigned bytes) {
   return code.dst;
 }
 
-// The low half of a word, in a slot of its own before the instruction.
+// The low half of a word; a Code before the instruction moves it to a slot of its own.
 Ref Decoder::narrowed(Ref word) {
   Code code;
   code.a = word;
@@ -391,7 +391,7 @@ Ref Decoder::narrowed(Ref word) {
   return code.dst;
 }
 
-// A source of any width, which `register_bytes` gets.
+// A source of any width; sets `width` to that of its register.
 Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
   const unsigned bytes = std::max(2u, ptx::byte_width(type));
   width = static_cast<uint8_t>(bytes);
@@ -478,7 +478,7 @@ bool Decoder::address(Code& code, const Operand& operand, Space space) {
     case AddressBase::variable: {
       const ptx::Variable& variable = module_.variables[operand.id];
       if (lives_in_frame(module_, variable)) {
-        // Its offset in the frame; the frame's base is a register.
+        // The offset in the frame; kFrameBase64Ref holds the frame's base.
         code.a = kFrameBase64Ref;
         code.immediate += layout_.offset[operand.id];
         if (space == Space::generic)

@@ -1,4 +1,4 @@
-// The decoder's family of tcgen05. PTX ISA 9.0, 9.7.16.
+// The decoder for tcgen05. PTX ISA 9.0, 9.7.16.
 #include "runtime/emulator/core/state.hpp"
 #include "runtime/emulator/decode/decode.hpp"
 
@@ -46,7 +46,8 @@ void Decoder::tensor_product(TensorForm& form) {
   form.keeps_d = predicate(Purpose::use_d, flipped);
   form.keeps_d_flip = flipped ? kFull : 0;
   if (has(Purpose::scale_d)) form.scale = static_cast<uint8_t>(number(Purpose::scale_d));
-  // ptxas 13 takes one operand more of .kind::i8 than the ISA knows; whatever it is, the machine code stays the same.
+  // ptxas 13 accepts one operand of .kind::i8 that the ISA does not describe. Its value does not change the machine
+  // code.
   ignore_operand(Purpose::predicate);
   ignore_operand(Purpose::immediate);
 }
@@ -71,7 +72,8 @@ bool Decoder::tensor_memory(Code& code) {
     return true;
   };
   if (w.has(Mod::fence_before_thread_sync) || w.has(Mod::fence_after_thread_sync)) {
-    code.run = code.checked = [](Warp&, const Code&, uint32_t) {};  // everything happens in order here
+    // Instructions execute in order, so there is nothing to order.
+    code.run = code.checked = [](Warp&, const Code&, uint32_t) {};
     return true;
   }
   if (w.has(Mod::wait_ld)) return finish(TensorAction::wait_load);

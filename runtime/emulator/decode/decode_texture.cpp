@@ -1,4 +1,4 @@
-// The decoder's family of textures and surfaces. PTX ISA 9.0, 9.7.10 and 9.7.11.
+// The decoder for textures and surfaces. PTX ISA 9.0, 9.7.10 and 9.7.11.
 #include <algorithm>
 
 #include "runtime/emulator/decode/decode.hpp"
@@ -31,7 +31,7 @@ constexpr Geometry kGeometries[] = {
 
 }  // namespace
 
-// A handle in a register, or a .texref, .samplerref or .surfref.
+// A handle in a register, or a variable of type .texref, .samplerref or .surfref.
 bool Decoder::image_handle(HandleOperand& out, Purpose purpose) {
   const ptx::MatchedOperand* given = take(purpose);
   if (given == nullptr) return false;
@@ -51,7 +51,7 @@ bool Decoder::image_handle(HandleOperand& out, Purpose purpose) {
   return variable.space == Space::param || variable.space == Space::global;
 }
 
-// The validator sees to it that registers of one list are of one width.
+// The validator ensures that the registers of one list have one width.
 bool Decoder::surface_data(TextureForm& form, Purpose purpose) {
   const ptx::MatchedOperand* given = take(purpose);
   if (given == nullptr || element_count(given->operand) != instruction_->vector) return false;
@@ -103,7 +103,7 @@ bool Decoder::texture(Code& code) {
   if (!geometry || place == nullptr) return false;
   form.shape = geometry->shape;
   if (has(Purpose::sampler) && !image_handle(form.sampler, Purpose::sampler)) return false;
-  // The sample, the layer, then the coordinates; what is more only fills the vector.
+  // The sample, the layer, then the coordinates; further elements only fill the vector.
   const bool is_sampled = w.has(Mod::_2dms) || w.has(Mod::a2dms);
   const unsigned first = (geometry->layered ? 1 : 0) + (is_sampled ? 1 : 0);
   if (element_count(place->operand) < first + geometry->axes) return false;
@@ -132,7 +132,8 @@ bool Decoder::texture(Code& code) {
     }
     return finish();
   }
-  // There is one level, which every level of detail and gradient ends at, and no texture whose depths are compared.
+  // Textures have one level, to which every level of detail and gradient is clamped. No texture supports depth
+  // comparison.
   if (form.integer_coordinates && has(Purpose::level)) form.level = source(Purpose::level);
   for (Purpose each : {Purpose::level, Purpose::gradient_x, Purpose::gradient_y, Purpose::depth}) ignore_operand(each);
   if (has(Purpose::offsets)) {

@@ -1,4 +1,4 @@
-// The decoder's family of video instructions. PTX ISA 9.0, 9.7.18.
+// The decoder for video instructions. PTX ISA 9.0, 9.7.18.
 #include <string>
 
 #include "runtime/emulator/core/handlers.hpp"
@@ -43,7 +43,7 @@ constexpr Row kRows[] = {
     {Op::vset4, VideoAction::set, 4},
 };
 
-// The selector of an operand, "b2", "h1", "h10", "b7654"; empty without.
+// The selector of an operand, "b2", "h1", "h10", "b7654"; empty if there is none.
 std::string selector(const ptx::Operand& operand) {
   std::string text;
   if (operand.component == 's')

@@ -1,4 +1,4 @@
-// Loading: parse, place, decode; and what a program says about itself.
+// Loading: parses, places and decodes a module. Implements Program.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ Result<Variable> Program::global(std::string_view name) const {
 
 namespace {
 
-// Where the host finds the first `size_bytes` of a variable; `shadow` is null for constants, which are always defined.
+// Host memory of the first `size_bytes` of a variable; `shadow` is null for constants, which are always defined.
 struct HostPlace {
   uint8_t* bytes = nullptr;
   uint8_t* shadow = nullptr;
