@@ -114,7 +114,7 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
-// Calls f.operator()<kTest>() for the test at hand: the one place that goes from the value to the template.
+// Calls f.operator()<kTest>() for `test`; the only place that turns the value into a template argument.
 template <class F>
 auto with_test(Test test, F&& f) {
   switch (test) {
@@ -153,7 +153,7 @@ bool holds_for(Test test, double x, double y) {
   return with_test(test, [&]<Test kTest>() { return holds<kTest>(x, y); });
 }
 
-// The halves of a register, each compared on its own. `list` holds the Test, `count` what the register holds.
+// Compares each half of a register separately. `list` holds the Test, `count` the format of the register.
 enum class Halves : uint8_t { one_flushed, two, two_flushed, two_bfloats };
 
 template <bool kSetp>
@@ -217,7 +217,7 @@ Handler pick(Test test) {
   return with_test(test, []<Test kTest>() { return Handler{handler<T, kTest, kFlush>}; });
 }
 
-// The comparisons of integers are the first six; unsigned ones have names of their own.
+// The first six are the comparisons of integers; the unsigned ones have names of their own.
 constexpr std::pair<Mod, Test> kTests[] = {
     {Mod::eq, Test::eq},   {Mod::ne, Test::ne},   {Mod::lt, Test::lt},   {Mod::le, Test::le},   {Mod::gt, Test::gt},
     {Mod::ge, Test::ge},   {Mod::lo, Test::lt},   {Mod::ls, Test::le},   {Mod::hi, Test::gt},   {Mod::hs, Test::ge},

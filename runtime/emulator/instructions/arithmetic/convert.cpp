@@ -1,7 +1,7 @@
-// cvt. PTX ISA 9.0, 9.7.9.21: every pair of integer and floating types, rounding, saturation; narrow formats.
+// cvt. PTX ISA 9.0, 9.7.9.21: every pair of integer and floating point types, rounding, saturation; narrow formats.
 //
-// The common pairs (registers exactly as wide as the types) are vector loops; everything else goes lane by lane through
-// one wide intermediate: integers as 64 bits, floating point as double, both exact.
+// The common pairs (registers exactly as wide as the types) are vector loops. The others go lane by lane through a wide
+// intermediate: 64 bits for integers, double for floating point, both exact.
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/lanes.hpp"
 #include "runtime/emulator/core/scalar.hpp"
@@ -15,7 +15,7 @@ using ptx::Type;
 using ptx::TypeKind;
 using scalar::Round;
 
-// `sub`: rounding in bits 0-2 (scalar::Round), sat bit 3, ftz bit 4, to an integral value bit 5, relu bit 6.
+// `sub`: rounding in bits 0-2 (scalar::Round), sat bit 3, ftz bit 4, rounding to an integral value bit 5, relu bit 6.
 constexpr unsigned kSat = 8, kFtz = 16, kIntegral = 32, kRelu = 64;
 
 uint64_t read(const uint8_t* slot, unsigned lane, unsigned register_bytes) {
@@ -51,7 +51,7 @@ double integral(double value, Round round) {
   return value;
 }
 
-// The host's own conversions keep a NaN's sign and payload and make it quiet, as those of the GPU do.
+// The host's conversions keep a NaN's sign and payload and make it quiet, as the GPU's do.
 double read_float(uint64_t bits, Type type) {
   switch (type) {
     case Type::f16:
@@ -65,7 +65,7 @@ double read_float(uint64_t bits, Type type) {
   }
 }
 
-// A double rounded once to single precision in any of the roundings.
+// Rounds a double once to single precision with any rounding.
 uint32_t to_single(double value, Round round) {
   if (value != value) return 0x7fffffffu;
   static constexpr scalar::Format kF32{8, 23};
@@ -87,8 +87,7 @@ uint64_t write_float(double value, Type type, Round round) {
   }
 }
 
-// An integer rounded to 53 bits the asked way; further rounding to a narrower format then needs the exact value, so
-// integers are rounded to the target's precision directly.
+// Rounds an integer to the precision of the target. Rounding to 53 bits first would round twice for narrower formats.
 uint64_t integer_to_float(uint64_t magnitude, bool negative, Type type, Round round) {
   if (magnitude == 0) return 0;
   const int precision = type == Type::f64 ? 53 : type == Type::f32 ? 24 : type == Type::f16 ? 11 : 8;
@@ -146,8 +145,8 @@ bool is_nan(uint64_t bits, Type type) {
   return value != value;
 }
 
-// Of a NaN. From and to double precision it keeps what it can; bf16 is the upper half of single precision; everything
-// else, and what .ftz or .sat has looked at first, is the one NaN of its format, or none.
+// The conversion of a NaN. To and from double precision it keeps what fits; bf16 is the upper half of single precision.
+// Every other conversion, and any with .ftz or .sat, gives the format's single NaN, or none.
 uint64_t convert_nan(uint64_t bits, Type to, Type from, unsigned flags) {
   if (flags & kSat) return 0;
   const bool plain = !(flags & (kFtz | kRelu));
@@ -165,7 +164,7 @@ uint64_t convert_nan(uint64_t bits, Type to, Type from, unsigned flags) {
                               : scalar::narrow_nan(value, 8, 23);
   }
   if (to == Type::f32 && from == Type::bf16 && plain) return bits << 16;
-  // .rna to tf32 only cuts.
+  // .rna to tf32 only truncates a NaN.
   if (to == Type::tf32 && static_cast<Round>(flags & 7) == Round::nearest_away) return bits & 0xffffe000u;
   return write_float(NAN, to, Round::nearest_even);
 }
@@ -215,7 +214,7 @@ uint64_t convert_one(uint64_t bits, Type to, Type from, unsigned flags) {
   return out;
 }
 
-// Types travel in `list` (to) and `target` (from).
+// The types are in `list` (to) and `target` (from).
 void general(Warp& warp, const Code& code, uint32_t mask) {
   const uint8_t* a = at<const uint8_t>(warp, code.a);
   uint8_t* d = at<uint8_t>(warp, code.dst);

@@ -16,7 +16,7 @@ using scalar::Round;
 // `sub`: rounding in bits 0-2, satfinite bit 3, relu bit 4.
 constexpr unsigned kFinite = 8, kRelu = 16;
 
-// 2^(n - 127); the sign is dropped, what is smaller than the smallest becomes it, 0xff is NaN.
+// 2^(n - 127). The sign is dropped, values below the smallest become the smallest, 0xff is NaN.
 uint32_t scale_factor(double value, Round round, bool finite) {
   if (value != value) return 0xff;
   const double magnitude = std::fabs(value);
@@ -48,7 +48,7 @@ void write_register(uint8_t* slot, unsigned lane, unsigned register_bytes, uint6
   std::memcpy(slot + size_t{lane} * register_bytes, &value, register_bytes);
 }
 
-// cvt.f16x2.f32 d, a, b and the like: a goes to the upper part.
+// cvt.f16x2.f32 d, a, b and similar: a becomes the upper part.
 void pack_two(Warp& warp, const Code& code, uint32_t mask) {
   Element to;
   element_of(static_cast<Type>(code.list), to);
@@ -61,7 +61,7 @@ void pack_two(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// Two elements of one packed format to two of another.
+// Converts two elements of one packed format to two of another.
 void convert_two(Warp& warp, const Code& code, uint32_t mask) {
   Element to, from;
   element_of(static_cast<Type>(code.list), to);
@@ -88,14 +88,14 @@ void convert_finite(Warp& warp, const Code& code, uint32_t mask) {
   uint8_t* d = at<uint8_t>(warp, code.dst);
   for_lanes(mask, [&](unsigned i) {
     uint32_t bits = write_element(a[i], to, code.sub);
-    // .satfinite takes one step off whatever has the highest exponent, NaN included.
+    // .satfinite decrements every result with the highest exponent, NaN included.
     if (type == Type::tf32)
       bits = a[i] == a[i] ? bits << 13 : (scalar::to_bits(a[i]) & 0xffffe000u) - (code.sub & kFinite ? 0x2000u : 0u);
     write_register(d, i, code.register_bytes, bits);
   });
 }
 
-// cvt.pack.sat: a and b saturated side by side, a above b, and c shifted up by both.
+// cvt.pack.sat: saturates a and b, puts a above b, and shifts c up by both.
 template <int kBits, bool kSigned>
 void pack_integers(Warp& warp, const Code& code, uint32_t mask) {
   const int32_t* a = at<const int32_t>(warp, code.a);

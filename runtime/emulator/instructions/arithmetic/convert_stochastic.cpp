@@ -1,8 +1,8 @@
 // cvt.rs: rounding by random bits that the program supplies. PTX ISA 9.0, 9.7.9.21.
 //
-// The bits of the mantissa that are cut off and the random bits are added; a carry rounds away from zero. Where more
-// bits are cut off than random ones are given, the upper ones are taken: the ISA shows it in figures only, and no sm_90
-// has the instruction.
+// The truncated bits of the mantissa and the random bits are added; a carry rounds away from zero. If more bits are
+// truncated than random bits are given, the upper ones are used. The ISA shows this in figures only, and sm_90 does not
+// have the instruction.
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/narrow_element.hpp"
 #include "runtime/emulator/core/state.hpp"
@@ -42,11 +42,11 @@ bool target_of(Type type, Target& out) {
   return element_of(type, out.element);
 }
 
-// The random bits of source number `i`, the first being that of the highest element.
+// The random bits of source `i`; source 0 is that of the highest element.
 uint32_t random_of(const Target& to, uint32_t word, unsigned i) {
   const bool upper = i < to.count / 2;
   if (to.element.bits == 4) {
-    const unsigned shift = upper ? 8 : 0;  // a byte of each half
+    const unsigned shift = upper ? 8 : 0;  // one byte of each half
     return (word >> (16 + shift) & 0xff) << 8 | (word >> shift & 0xff);
   }
   return (upper ? word >> 16 : word) & ((1u << to.random_bits) - 1);

@@ -1,7 +1,7 @@
 // Single and double precision. PTX ISA 9.0, 9.7.3 and 9.7.4 (half).
 //
-// Approximations (.approx, .full) are computed in double precision and rounded once: they are closer to the true value
-// than hardware, whose tables differ between architectures; docs/emulator.md says by how much.
+// Approximations (.approx, .full) are computed in double precision and rounded once. They are closer to the exact value
+// than hardware, whose tables differ between architectures; docs/emulator.md gives the distance.
 #include <cmath>
 
 #include "runtime/emulator/core/float_math.hpp"
@@ -54,7 +54,7 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
-// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: of the upper half of the source, into the upper half of the result.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: from the upper half of the source to the upper half of the result.
 template <Math kMath>
 void gross(Warp& warp, const Code& code, uint32_t mask) {
   const uint64_t* a = at<const uint64_t>(warp, code.a);
@@ -69,7 +69,7 @@ void gross(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// div.approx is a * (1 / b), where the reciprocal of more than 2^126 is flushed.
+// div.approx is a * (1 / b), where the reciprocal of a number above 2^126 is flushed.
 template <bool kFlush>
 void quotient(Warp& warp, const Code& code, uint32_t mask) {
   const float* a = at<const float>(warp, code.a);
@@ -182,13 +182,13 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
     case Op::tanh:
       code.run = pick<Math::tanh>(type, ftz);
       break;
-    case Op::neg:  // of a NaN as a sum with zero: the sign stays
+    case Op::neg:  // a NaN is handled as in a sum with zero: the sign stays
       code.run = pick<Math::neg>(type, ftz);
       break;
     case Op::abs:
       code.run = pick<Math::abs>(type, ftz);
       break;
-    case Op::copysign:  // the sign of a on the magnitude of b
+    case Op::copysign:  // the magnitude of b with the sign of a
       if (type == Type::f64)
         code.run = lanes<[](uint64_t a, uint64_t b) { return (a & (uint64_t{1} << 63)) | (b & ~(uint64_t{1} << 63)); },
                          uint64_t, uint64_t, uint64_t>;
@@ -218,8 +218,8 @@ bool select_float(Code& code, Op op, Type type, const Words& words) {
 
 namespace {
 
-// kOutOfBounds is the NaN with which tensor copies fill on an H200; of either sign, and as a factor, it makes fma.oob
-// 0.
+// kOutOfBounds is the NaN that fills out-of-bounds elements of tensor copies on an H200. As a factor, with either sign,
+// it makes fma.oob 0.
 struct Half {
   static double value(uint16_t bits) { return scalar::f16_value(bits); }
   static uint16_t bits(double value) { return scalar::f16_bits(value); }
@@ -231,8 +231,8 @@ struct Bfloat {
   static constexpr uint16_t kOne = 0x3f80, kExponent = 0x7f80, kOutOfBounds = 0x7ff7;
 };
 
-// Sums and products of halves are exact in double precision or differ from it in no bit that rounding looks at, but for
-// fma of bfloats with exponents far apart: there the sum is rounded to odd first.
+// In double precision, sums and products of halves are exact or differ only in bits that rounding ignores. The
+// exception is fma of bfloats with exponents far apart, whose sum is therefore rounded to odd first.
 inline double fma_to_odd(double a, double b, double c) {
   double product = a * b;  // exact: at most 22 bits
   double sum = product + c;
@@ -251,7 +251,7 @@ inline uint16_t half_one(uint16_t a, uint16_t b, uint16_t c, unsigned flags) {
     return F::value(bits);
   };
   double x = in(a), y = in(b), z = in(c), r;
-  const bool xorsign = flags & 16;  // .xorsign.abs: of the magnitudes, with the exclusive or of the signs
+  const bool xorsign = flags & 16;  // .xorsign.abs: of the magnitudes, with the XOR of the signs
   const bool negative = xorsign && std::signbit(x) != std::signbit(y);
   if (xorsign) {
     x = std::fabs(x);

@@ -53,7 +53,7 @@ inline int32_t clamp32(int64_t value) {
   return static_cast<int32_t>(value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value);
 }
 
-// Division by zero and the one overflowing quotient are unspecified by the ISA; these are the GPUs' results.
+// The ISA does not specify division by zero and the quotient that overflows; these are the GPU's results.
 template <class T>
 inline T divide(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
@@ -118,7 +118,7 @@ inline uint32_t product24(uint32_t a, uint32_t b) {
 }
 inline int32_t product24(int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{low24(a)} * low24(b) >> 16); }
 
-// Both halves of a 32-bit word on their own.
+// Applies F to both halves of a 32-bit word separately.
 template <class T, auto F>
 inline uint32_t halves(uint32_t a, uint32_t b) {
   auto low = static_cast<uint16_t>(F(static_cast<T>(a), static_cast<T>(b)));
@@ -126,7 +126,7 @@ inline uint32_t halves(uint32_t a, uint32_t b) {
   return uint32_t{low} | uint32_t{high} << 16;
 }
 
-// add.cc, addc, sub.cc, subc, mad.cc, madc: the carry is a bit of the lane.
+// add.cc, addc, sub.cc, subc, mad.cc, madc: the carry is one bit for each lane.
 template <class T, bool kSubtract, bool kIn, bool kOut>
 void add_carry(Warp& warp, const Code& code, uint32_t mask) {
   const T* a = at<const T>(warp, code.a);
@@ -135,7 +135,7 @@ void add_carry(Warp& warp, const Code& code, uint32_t mask) {
   for_lanes(mask, [&](unsigned i) {
     bool out;
     if constexpr (kSubtract) {
-      // a - b is a + ~b + 1: the bit is the carry of that sum, the inverse of a borrow.
+      // a - b is a + ~b + 1: the carry is that of this sum, the inverse of a borrow.
       const T borrow = kIn ? static_cast<T>(~warp.carry >> i & 1) : T{0};
       out = !(a[i] < b[i] || (borrow && a[i] == b[i]));
       d[i] = static_cast<T>(a[i] - b[i] - borrow);

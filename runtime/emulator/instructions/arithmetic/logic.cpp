@@ -1,5 +1,5 @@
-// Bits: logic, shifts, fields, permutes, selection, moves; the same on predicates. PTX
-// ISA 9.0, 9.7.7, 9.7.8, 9.7.9, 9.7.1.
+// Bits: logic, shifts, fields, permutes, selection, moves; the same on predicates.
+// PTX ISA 9.0, 9.7.7, 9.7.8, 9.7.9, 9.7.1.
 #include "runtime/emulator/core/logic.hpp"
 
 #include "runtime/emulator/core/handlers.hpp"
@@ -31,7 +31,7 @@ inline U reverse(U value) {
   return out;
 }
 
-// bmsk: `width` ones from bit `position`; both taken as they are (clamp) or modulo 32 (wrap).
+// bmsk: `width` ones from bit `position` up. Both are used unchanged (clamp) or modulo 32 (wrap).
 inline uint32_t bit_mask(uint32_t position, uint32_t width, bool wrap) {
   if (wrap) {
     position &= 31;
@@ -63,7 +63,7 @@ template <class T>
 inline T extract(T a, uint32_t b, uint32_t c) {
   using U = std::make_unsigned_t<T>;
   constexpr uint32_t kTop = 8 * sizeof(T) - 1;
-  // Of 32 bits the low byte of position and length counts, of 64 bits all of them do.
+  // With 32 bits only the low byte of position and length is used, with 64 bits all of each.
   constexpr uint32_t kCounts = sizeof(T) == 8 ? 0xffffffff : 0xff;
   const uint64_t position = b & kCounts, length = c & kCounts;
   if (length == 0) return 0;
@@ -73,7 +73,7 @@ inline T extract(T a, uint32_t b, uint32_t c) {
     const uint64_t sign_at = position + length - 1 < kTop ? position + length - 1 : kTop;
     negative = static_cast<U>(a) >> sign_at & 1;
   }
-  // Above the field, and above what the word still holds of it, stand copies of the sign.
+  // Copies of the sign fill the result above the field, and above the bits of the field that the word contains.
   const uint64_t have = position <= kTop ? kTop + 1 - position : 0;
   const uint64_t field = length < have ? length : have;
   if (field > kTop) return static_cast<T>(bits);
@@ -183,7 +183,7 @@ bool select_width(Code& code, Op op, Type type, const Words& words) {
       return true;
     case Op::slct:
       if (words.mods.empty() || !words.has(Mod::ftz)) {
-        // The type of c was put into `sub`: 1 for f32.
+        // `sub` holds the type of c: 1 for f32.
         code.run = code.sub ? Handler{lanes<[](U a, U b, float c) { return c >= 0.0f ? a : b; }, U, U, U, float>}
                             : Handler{lanes<[](U a, U b, int32_t c) { return c >= 0 ? a : b; }, U, U, U, int32_t>};
       } else {
@@ -304,7 +304,8 @@ bool select_logic(Code& code, Op op, Type type, const Words& words) {
 
 namespace {
 
-// Predicates are one word a register; `immediate` flips the first source, `register_bytes` the second (!p operands).
+// A register of predicates is one word. `immediate` inverts the first source, `register_bytes` the second (!p
+// operands).
 template <auto F>
 void predicate(Warp& warp, const Code& code, uint32_t mask) {
   uint32_t a = *at<const uint32_t>(warp, code.a) ^ static_cast<uint32_t>(code.immediate);

@@ -1,6 +1,5 @@
-// Single precision in forms of its own: two numbers in a 64-bit register (f32x2), sums and products that take half
-// precision sources, min and max of three, min and max whose sign is the product of the operands' signs.
-// PTX ISA 9.0, 9.7.3 and 9.7.5.
+// Special forms of single precision: two numbers in a 64-bit register (f32x2), sums and products with half precision
+// sources, min and max of three, min and max with .xorsign.abs. PTX ISA 9.0, 9.7.3 and 9.7.5.
 #include "runtime/emulator/core/float_math.hpp"
 #include "runtime/emulator/core/lanes.hpp"
 
@@ -48,7 +47,7 @@ void two_singles(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// a and, in fma, b are of half precision; the last source is single.
+// a and, for fma, b have half precision; the last source is single.
 template <Math kMath, bool kBfloat>
 void mixed(Warp& warp, const Code& code, uint32_t mask) {
   auto wide = [](uint16_t bits) { return kBfloat ? scalar::bf16_value(bits) : scalar::f16_value(bits); };
@@ -65,7 +64,7 @@ void mixed(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// min and max of two or three, of magnitudes with .abs, with the exclusive or of the signs with .xorsign.
+// min and max of two or three operands: of their magnitudes with .abs, with the XOR of their signs with .xorsign.
 template <bool kMax>
 float extremum_of(std::initializer_list<float> values, unsigned flags) {
   float result = 0;

@@ -1,5 +1,5 @@
-// Video instructions: arithmetic on bytes, halves or words chosen from the sources, with saturation, a second operation
-// or a merge; and their forms on two halves or four bytes at once. PTX ISA 9.0, 9.7.18, whose pseudo-code this is.
+// Video instructions: arithmetic on bytes, halves or words selected from the sources, with saturation, a second
+// operation or a merge; and forms on two halves or four bytes at once. Follows the pseudo-code of PTX ISA 9.0, 9.7.18.
 #include <algorithm>
 
 #include "runtime/emulator/core/handlers.hpp"
@@ -105,7 +105,8 @@ void video_scalar(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// vmad: 32-bit product of parts, plus c, scaled; the intermediate result is exact. With something negated it is signed.
+// vmad: the 32-bit product of parts, plus c, scaled. The intermediate result is exact; it is signed if an operand is
+// negated.
 void video_multiply_add(Warp& warp, const Code& code, uint32_t mask) {
   const VideoForm& form = warp.cta->launch->image->videos[code.target];
   const uint32_t* a = at<const uint32_t>(warp, code.a);
@@ -117,7 +118,7 @@ void video_multiply_add(Warp& warp, const Code& code, uint32_t mask) {
   for_lanes(mask, [&](unsigned i) {
     s128 product = s128{pick(a[i], form.a[0], form.a_signed)} * pick(b[i], form.b[0], form.b_signed);
     if (form.product_negated) product = -product;
-    // -c is ~c + 1, of which ~c has 32 bits: that of the least integer is itself plus 2^32.
+    // -c is ~c + 1, where ~c has 32 bits: for the least integer that is itself plus 2^32.
     const uint32_t addend = form.c_negated ? ~c[i] : c[i];
     const s128 sum = product + (is_signed ? s128{static_cast<int32_t>(addend)} : s128{addend}) +
                      (form.plus_one || form.c_negated ? 1 : 0);
@@ -127,7 +128,7 @@ void video_multiply_add(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// Two halves or four bytes: sources are picked from a (first numbers) and b (the others).
+// Two halves or four bytes: selector numbers pick parts of a first, then of b.
 void video_packed(Warp& warp, const Code& code, uint32_t mask) {
   const VideoForm& form = warp.cta->launch->image->videos[code.target];
   const uint32_t* a = at<const uint32_t>(warp, code.a);
