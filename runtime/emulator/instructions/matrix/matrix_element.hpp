@@ -1,4 +1,4 @@
-// Elements of matrices in registers and their numbers: what mma, wmma and wgmma share.
+// Elements of matrices in registers and their values, shared by mma, wmma and wgmma.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace ptxkit::emulator {
 
-// Elements of a register: 2 halves, 8 nibbles, 32 bits, 1 single or double.
+// Elements in one register: 2 halves, 8 nibbles, 32 bits, 1 single or double.
 inline unsigned per_register(ptx::Type type) { return ptx::bit_width(type) >= 32 ? 1 : 32 / ptx::bit_width(type); }
 
 inline double number(uint32_t word, unsigned element, ptx::Type type) {
@@ -42,7 +42,7 @@ inline double number(uint32_t word, unsigned element, ptx::Type type) {
   }
 }
 
-// The same in a form whose narrow elements lie in bytes.
+// The same for a form that keeps narrow elements in bytes.
 inline unsigned per_register(ptx::Type type, const MatrixForm& form) {
   return form.in_bytes && ptx::bit_width(type) <= 8 ? 4 : per_register(type);
 }
@@ -60,7 +60,7 @@ struct Matrix {
   double operator()(unsigned row, unsigned column) const { return values[size_t{row} * columns + column]; }
 };
 
-// The bits of one element of D, but of f64.
+// The bits of one element of D, except f64.
 inline uint32_t element_bits(double value, const MatrixForm& form) {
   switch (form.d_type) {
     case ptx::Type::f16:
@@ -73,21 +73,22 @@ inline uint32_t element_bits(double value, const MatrixForm& form) {
   }
 }
 
-// A factor of .block_scale.
+// The value of a .block_scale factor.
 inline double factor_value(uint32_t bits, bool is_ue4m3) {
   if (is_ue4m3) return scalar::widen(bits & 0x7f, scalar::kE4m3);
   return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, static_cast<int>(bits) - 127);
 }
 
-// The 4 metadata bits of a chunk of a row of sparse A: which 2 of its 4 parts are there (of tf32: which of 2). Rows are
-// those of one warp: 16. The places are the ISA's figures of 9.7.14.6.2, as an H200 reads them: of 16 bits and more a
-// register holds four chunks of two rows, of 8 bits and less eight chunks of one row.
+// The 4 metadata bits of a chunk of a row of sparse A: which 2 of its 4 parts are stored (tf32: which of 2). `row` is
+// one of the 16 rows of a warp. The positions are those of the ISA's figures in 9.7.14.6.2, as an H200 reads them: a
+// register holds four chunks of two rows for elements of 16 bits and more, and eight chunks of one row for 8 bits and
+// less.
 uint32_t chunk_metadata(Warp& warp, const MatrixForm& form, unsigned row, unsigned chunk);
 
-// Sparse A with its zeros, from `compressed` with half the columns.
+// Sparse A with its zeros; `compressed` has half the columns.
 Matrix expand(const Matrix& compressed, Warp& warp, const MatrixForm& form);
 
-// One undefined bit in the registers of A, B, C makes D undefined.
+// Propagates undefined bits: one undefined bit in the registers of A, B or C makes D undefined.
 void track_matrix(Warp& warp, const MatrixForm& form);
 
 }  // namespace ptxkit::emulator

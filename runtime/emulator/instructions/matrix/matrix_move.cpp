@@ -11,7 +11,7 @@ namespace {
 
 const MatrixForm& form_of(const Warp& warp, const Code& code) { return warp.cta->launch->image->matrices[code.target]; }
 
-// Halves of one 8 x 8 matrix as the lanes hold them: lane and half of row r, column c.
+// Where the lanes hold a half of an 8 x 8 matrix: the lane and the part of its register for row r, column c.
 struct Half {
   unsigned lane, part;
 };
@@ -31,8 +31,8 @@ void set_marks(Warp& warp, Ref ref, const uint32_t (&undefined)[kLanes], const C
                              code.space == ptx::Space::generic ? ptx::Space::shared : code.space, address});
 }
 
-// Each eight lanes give the addresses of the eight rows of one of `count` matrices, 16 bytes a row: those
-// lanes, or none after a fault.
+// Each group of eight lanes gives the addresses of the eight rows of one of `count` matrices, 16 bytes a row. Returns
+// the lanes that give addresses, or none after a fault.
 template <bool kChecked, bool kStore>
 uint32_t locate_rows(Warp& warp, const Code& code, unsigned count, Places& places) {
   const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
@@ -44,13 +44,13 @@ uint32_t locate_rows(Warp& warp, const Code& code, unsigned count, Places& place
   return givers;
 }
 
-// A row of 16 bytes as it is stored, and which of its bits are defined.
+// A row of 16 bytes to store, and which of its bits are defined.
 struct StoredRow {
   std::array<uint8_t, 16> bytes, defined;
 };
 
-// Stores what a lane gave the address of. A row that is there already is no write beside one that nothing orders
-// before it: compilers let several lanes give one address where a row is there several times.
+// Stores a row at the address that a lane gives. A row that is already there does not count as a write if an earlier
+// write is unordered with it: compilers let several lanes give one address for a repeated row.
 template <bool kChecked>
 void store_row(Warp& warp, const Code& code, unsigned giver, const Places& places, const StoredRow& row) {
   uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
@@ -106,8 +106,8 @@ void rows(Warp& warp, const Code& code, uint32_t) {
   }
 }
 
-// Where byte `byte` of register `reg` of a lane lies in memory: which lane gives the row's address, and the column. As
-// CUTLASS has it (cute/atom/copy_traits_sm100.hpp); the ISA has figures.
+// The place in memory of byte `byte` of register `reg` of a lane: the lane that gives the row's address, and the
+// column. As in CUTLASS (cute/atom/copy_traits_sm100.hpp); the ISA only has figures.
 struct BytePlace {
   unsigned giver, column;
 };
@@ -117,7 +117,7 @@ BytePlace byte_place(const MatrixForm& form, bool store, unsigned lane, unsigned
   return {8 * reg + lane / 4, 4 * (lane % 4) + byte};                                                 // m8n16
 }
 
-// Element `column` of a row of 16, whose bits are packed from the lowest on; zeros fill its byte.
+// Element `column` of a row of 16 elements, packed from the lowest bit on; zeros fill the upper bits of its byte.
 uint8_t packed_element(const uint8_t* row, unsigned column, unsigned bits) {
   const unsigned first = column * bits;
   const uint32_t two = row[first / 8] | uint32_t{first / 8 < 15 ? row[first / 8 + 1] : uint8_t{0}} << 8;
@@ -129,7 +129,7 @@ template <bool kChecked, bool kStore>
 void byte_rows(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = form_of(warp, code);
   const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
-  const unsigned count = form.d.count;  // each register holds what lies in eight rows
+  const unsigned count = form.d.count;  // each register holds the elements of eight rows
   Places places;
   const uint32_t givers = locate_rows<kChecked, kStore>(warp, code, count, places);
   if (givers == 0) return;
@@ -185,7 +185,7 @@ void transpose(Warp& warp, const Code& code, uint32_t) {
   if constexpr (kChecked) set_marks(warp, to, undefined, code, 0);
 }
 
-// wmma.load and wmma.store: every lane moves its own elements; see matrix_multiply.cpp for their order.
+// wmma.load and wmma.store: every lane moves its own elements; matrix_multiply.cpp defines their order.
 template <bool kChecked, bool kStore>
 void elements(Warp& warp, const Code& code, uint32_t mask) {
   const MatrixForm& form = form_of(warp, code);
@@ -201,12 +201,12 @@ void elements(Warp& warp, const Code& code, uint32_t mask) {
     uint8_t* values = at<uint8_t>(warp, refs[reg]);
     uint32_t undefined[kLanes] = {};
     for (unsigned element = 0; element < per; element += bits < 8 ? 8 / bits : 1) {
-      // Elements of less than a byte go a byte at a time.
+      // Elements smaller than a byte are moved a byte at a time.
       const unsigned bytes = std::max(1u, bits / 8);
       Places places;
       for_lanes(mask, [&](unsigned lane) {
         const unsigned index = (lane * form.d.count + reg) * per + element;
-        const bool down = form.matrix == 'b' && bits < 8;  // so that elements of one byte are neighbours
+        const bool down = form.matrix == 'b' && bits < 8;  // elements of one byte are then neighbours
         const unsigned row = down ? index % row_count : index / columns % row_count;
         const unsigned column = down ? index / row_count % columns : index % columns;
         const uint64_t stride = form.has_stride ? at<uint32_t>(warp, form.stride)[lane]

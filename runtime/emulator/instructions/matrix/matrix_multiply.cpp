@@ -1,9 +1,9 @@
 // mma and wmma.mma: D = A * B + C over the registers of a warp. PTX ISA 9.0, 9.7.14.
 //
-// Products of narrow types are exact and are summed in double precision in the order of k, then C is added and the sum
-// is rounded once to the type of D. Hardware sums in other orders and cuts bits off, differently in each generation:
-// results with more than 24 significant bits on the way may differ in the last places (docs/emulator.md). Integer and
-// f64 forms are exact.
+// Products of narrow types are exact. They are summed in double precision in the order of k, then C is added and the
+// sum is rounded once to the type of D. Hardware sums in other orders and truncates, differently in each generation:
+// results with intermediate values of more than 24 significant bits may differ in the last places (docs/emulator.md).
+// Integer and f64 forms are exact.
 #include <array>
 #include <vector>
 
@@ -17,8 +17,8 @@ namespace {
 
 using ptx::Type;
 
-// mma, all shapes but m8n8k4 of halves: a quarter of the lanes' number is the row of A and C and the column of B; the
-// rest and the register count along k (A, B) or along the columns (C, D).
+// mma, all shapes but m8n8k4 of halves: lane / 4 is the row of A and C and the column of B. lane % 4 and the register
+// count along k (A, B) or along the columns (C, D).
 Position a_place(const MatrixForm& form, unsigned lane, unsigned reg, unsigned element) {
   const unsigned per = per_register(form.a_type, form), group = lane / 4, within = lane % 4;
   if (form.shape.m == 8) return {group, within * per + element + reg * 4 * per};
@@ -33,7 +33,7 @@ Position c_place(unsigned lane, unsigned reg, unsigned element, unsigned per) {
   return {lane / 4 + 8 * (index / 2), lane % 4 * 2 + index % 2};
 }
 
-// m8n8k4 of halves: four products at once, each of the lanes q..q+3 and q+16..q+19.
+// m8n8k4 of halves: four products at once, each by the lanes q..q+3 and q+16..q+19.
 bool is_quad(const MatrixForm& form) { return !form.is_wmma && form.shape.k == 4 && form.a_type == Type::f16; }
 Position quad_a(const MatrixForm& form, unsigned lane, unsigned index) {
   const unsigned high = lane < 16 ? 0 : 4;
@@ -73,8 +73,8 @@ class Product {
     return number(at<uint32_t>(warp_, ref)[lane], element, type, form_);
   }
 
-  // Registers of wmma are ours to lay out: in the order of lanes, registers, elements, again from the start where there
-  // are more of them than elements of the matrix. Of less than a byte B goes by columns, as it lies in memory.
+  // The ISA leaves the layout of wmma's registers open. Here it is: by lane, register, element, starting again if there
+  // are more of them than elements of the matrix. For elements below a byte, B goes by columns, as it lies in memory.
   Position linear(const RegisterList& list, Type type, unsigned lane, unsigned reg, unsigned element, unsigned rows,
                   unsigned columns) const {
     const unsigned per = per_register(type), index = (lane * list.count + reg) * per + element;
@@ -138,8 +138,8 @@ class Product {
     return sum + c;
   }
 
-  // Factor `i` of a row of A or a column of B. Quads of lanes hold those of one row of the upper half and one of the
-  // lower, or of one column, in the lanes and bytes that the instruction names.
+  // Factor `i` of a row of A or a column of B. A quad of lanes holds the factors of one row of the upper half and one
+  // of the lower half of A, or of one column of B, in the lanes and bytes that the instruction names.
   double scale(unsigned of_b, unsigned index, unsigned i) const {
     const unsigned byte = at<const uint16_t>(warp_, form_.scale_place[of_b][0])[0];
     const unsigned lanes = at<const uint16_t>(warp_, form_.scale_place[of_b][1])[0];
@@ -188,7 +188,6 @@ double number(uint32_t word, unsigned element, Type type, const MatrixForm& form
   return scalar::widen(part & 0x3f, type == Type::e3m2 ? scalar::kE3m2 : scalar::kE2m3);
 }
 
-// One undefined bit anywhere makes the whole result undefined.
 void track_matrix(Warp& warp, const MatrixForm& form) {
   const Ref* refs = warp.cta->launch->image->refs.data();
   uint32_t undefined = 0, origin = 0;

@@ -1,14 +1,14 @@
-// Sparse A of mma.sp and wgmma.sp: two of four elements are stored, metadata says which. PTX ISA 9.0, 9.7.14.6.
+// Sparse A of mma.sp and wgmma.sp: two of four elements are stored, and metadata selects them. PTX ISA 9.0, 9.7.14.6.
 #include "runtime/emulator/instructions/matrix/matrix_element.hpp"
 
 namespace ptxkit::emulator {
 
 namespace {
 
-// In a form whose narrow elements lie in bytes they count as bytes.
+// Width of an element in bits; forms that keep narrow elements in bytes count them as bytes.
 unsigned element_width(const MatrixForm& form) { return form.in_bytes ? 8 : ptx::bit_width(form.a_type); }
 
-// Of elements below 8 bits pairs are chosen together; of tf32 one of two.
+// Elements below 8 bits are chosen in pairs; of tf32, one of two is chosen.
 struct Chunks {
   unsigned columns, count, unit;
   explicit Chunks(const MatrixForm& form) {
@@ -42,7 +42,7 @@ Matrix expand(const Matrix& compressed, Warp& warp, const MatrixForm& form) {
     for (unsigned chunk = 0; chunk < chunks.count; ++chunk) {
       const uint32_t bits = chunk_metadata(warp, form, row, chunk);
       for (unsigned i = 0; i < kept; ++i) {
-        // tf32 counts in halves of an element: 0100 the first, 1110 the second.
+        // tf32 metadata counts halves of an element: 0100 selects the first, 1110 the second.
         const unsigned which = chunks.columns == 2 ? bits >> 3 & 1 : bits >> 2 * (i / chunks.unit) & 3;
         out({row, chunk * chunks.columns + which * chunks.unit + i % chunks.unit}) = compressed(row, chunk * kept + i);
       }

@@ -1,4 +1,5 @@
-// wgmma.mma_async: a warp's 16 rows of D = A * B (+ D), A and B in shared memory. PTX ISA 9.0, 9.7.15.
+// wgmma.mma_async: the 16 rows of one warp of D = A * B (+ D), A in registers or shared memory, B in shared memory. PTX
+// ISA 9.0, 9.7.15.
 #include <array>
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ class WarpgroupProduct {
   WarpgroupProduct(Warp& warp, const Code& code, const MatrixForm& form)
       : warp_(warp), code_(code), form_(form), refs_(warp.cta->launch->image->refs.data()) {}
 
-  // False after a fault.
+  // Returns false after a fault.
   bool run(bool checked) {
     const unsigned n = form_.shape.n, k = form_.shape.k, stored = form_.is_sparse ? k / 2 : k;
     checked_ = checked;
@@ -51,7 +52,7 @@ class WarpgroupProduct {
     if (undefined_) {
       spoil();
     } else if (checked_ && !(keeps & 1)) {
-      // What D held before does not go into the result.
+      // The result does not depend on the old D.
       for (unsigned reg = 0; reg < form_.d.count; ++reg) undefined_lanes(warp_, refs_[form_.d.first + reg]) = 0;
     }
     return true;
@@ -70,7 +71,7 @@ class WarpgroupProduct {
     return true;
   }
 
-  // A (rows from `first` on) or B out of shared memory.
+  // Reads A (from row `first` on) or B from shared memory.
   bool read(Matrix& out, const RegisterList& list, Type type, bool columns, unsigned first, bool is_a) {
     const SharedMatrix descriptor(at<const uint64_t>(warp_, refs_[list.first])[0]);
     const unsigned bits = ptx::bit_width(type), rows = static_cast<unsigned>(out.values.size()) / out.columns,

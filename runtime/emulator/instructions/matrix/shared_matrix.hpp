@@ -1,13 +1,14 @@
 // Matrices of wgmma and tcgen05 in shared memory.
 //
-// A descriptor says where a matrix lies: its start, two distances and a swizzle. Shared memory is seen in atoms of 8
-// rows, a row being 16 bytes, or as many as the swizzle covers (32, 64, 128), whose 16-byte chunks change places by the
-// number of their line of 128 bytes. Which distance steps where is what an H200 reads (measured over all swizzles and
-// both orders); the ISA's text leaves it to its figures. So is that a base offset is the line to count from.
+// A descriptor gives the place of a matrix: its start, two distances and a swizzle. Shared memory is divided into atoms
+// of 8 rows. A row has 16 bytes, or as many as the swizzle covers (32, 64, 128); the index of its 128-byte line
+// permutes its 16-byte chunks. The direction in which each distance steps is the one that an H200 uses (measured over
+// all swizzles and both orders); the ISA's text leaves it to figures. The same holds for the base offset, which is the
+// line to count from.
 //
-// Of tcgen05 alone: chunks of 32 bytes in atoms of 4 rows (PTX ISA 9.0, 9.7.16.10.6; CUTLASS, make_umma_desc:
-// Swizzle<2,5,2> o ((T,8,m),(4,k))), and a second address instead of a distance, where rows of 48 bytes go on behind
-// the line of 128 bytes in which they begin (9.7.16.3.1.2).
+// Only tcgen05 has chunks of 32 bytes in atoms of 4 rows (PTX ISA 9.0, 9.7.16.10.6; CUTLASS, make_umma_desc:
+// Swizzle<2,5,2> o ((T,8,m),(4,k))), and a second address instead of a distance, at which rows of 48 bytes continue
+// after the 128-byte line in which they begin (9.7.16.3.1.2).
 #pragma once
 
 #include <array>
@@ -18,9 +19,9 @@ namespace ptxkit::emulator {
 struct SharedMatrix {
   uint64_t start, leading_bytes, stride_bytes;
   unsigned row_bytes;     // 16 without swizzle
-  unsigned base;          // line of 128 bytes, of eight, from which the lines are counted
+  unsigned base;          // index, 0 to 7, of the 128-byte line from which lines are counted
   bool in_wide_chunks;    // of 32 bytes
-  bool has_second_start;  // `leading_bytes` is the address
+  bool has_second_start;  // `leading_bytes` is that address
 
   explicit SharedMatrix(uint64_t bits)
       : start((bits & 0x3fff) << 4),
@@ -33,7 +34,7 @@ struct SharedMatrix {
     if (in_wide_chunks) row_bytes = 128;
   }
 
-  // Offset in shared memory of the byte at `along` bytes of row `across`, rows being contiguous.
+  // Offset in shared memory of byte `along` of row `across`, if the rows are contiguous along K.
   uint64_t rows_along_k(unsigned across, unsigned along) const {
     const uint64_t group = across / 8 * stride_bytes + across % 8 * row_bytes;
     if (row_bytes == 16) return start + group + along / 16 * leading_bytes + along % 16;
@@ -41,7 +42,7 @@ struct SharedMatrix {
     if (has_second_start && in_line >= 128) return swizzled(leading_bytes + group + in_line - 128);
     return swizzled(start + group + along);
   }
-  // The same where M or N is contiguous: `along` bytes of it, of line k.
+  // The same if M or N is contiguous: byte `along` of line k.
   uint64_t rows_across_k(unsigned k, unsigned along) const {
     if (row_bytes == 16) return start + along / 16 * stride_bytes + k / 8 * leading_bytes + k % 8 * 16 + along % 16;
     const unsigned lines = in_wide_chunks ? 4 : 8;

@@ -111,7 +111,7 @@ std::string misfit_of_matrix(uint64_t descriptor, TensorKind kind, bool across_k
   return {};
 }
 
-// The fields' names say what the ISA's examples show: of its table the two spans are the other way round.
+// The fields are as in the ISA's examples; its table swaps the two spans.
 bool is_zero_column(uint64_t descriptor, unsigned m, unsigned n, unsigned column) {
   const auto field = [&](unsigned first, uint64_t mask) { return static_cast<unsigned>(descriptor >> first & mask); };
   if (!field(39, 1)) return false;

@@ -1,11 +1,11 @@
-// tcgen05 but its products: allocation, loads, stores, copies, shifts, commits. PTX ISA 9.0, 9.7.16.
+// tcgen05 except its products: allocation, loads, stores, copies, shifts, commits. PTX ISA 9.0, 9.7.16.
 //
-// Everything happens when the instruction runs; that columns may not be used yet is a mark on each, taken away by
-// wait::st, or by a wait for the mbarrier of a commit. Where a register of tcgen05.ld and .st lies is what CUTLASS has
-// (cute/atom/copy_traits_sm100.hpp); the ISA has figures.
+// Every effect happens when the instruction runs. A mark on each column records that it may not be used yet; wait::st,
+// or a wait for the mbarrier of a commit, removes it. The registers of tcgen05.ld and .st are laid out as in CUTLASS
+// (cute/atom/copy_traits_sm100.hpp); the ISA only has figures.
 //
-// Which way a shift goes the text does not say: that it is towards lane 0, 31 rows of each warp's 32, and that .ashift
-// does it behind the product, NVIDIA has seen on a B200 (CUTLASS 7107b05,
+// The ISA's text does not give the direction of a shift. NVIDIA has observed on a B200 that it is towards lane 0, for
+// 31 rows of each warp's 32, and that .ashift shifts after the product (CUTLASS 7107b05,
 // examples/python/CuTeDSL/experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py). A .shift names the warp.
 #include "runtime/emulator/core/tensor_memory.hpp"
 
@@ -54,8 +54,8 @@ void hold(TensorMemory& memory, const TensorColumns& columns) {
                 uint8_t{0});
 }
 
-// Finds columns that are free in all of `ctas`, and holds them there. Of a pair the CTA that comes second finds what
-// the first one has allocated for both. False after a fault.
+// Finds columns that are free in all of `ctas` and allocates them. In a pair, the second CTA takes the columns that the
+// first one has allocated for both. Returns false after a fault.
 bool allocate_columns(Warp& warp, std::span<Cta* const> ctas, unsigned lane, uint32_t count, unsigned& begin) {
   TensorMemory& own = memory_of(*warp.cta);
   if (!own.allocated_by_peer.empty()) {
@@ -116,7 +116,7 @@ void allocate(Warp& warp, const Code& code, uint32_t mask) {
   note_shared_write(warp, code, lane, *place.cta, place.offset, 4);
 }
 
-// Of a pair the CTA that comes first deallocates for both.
+// In a pair, the first CTA deallocates for both.
 void release(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
   const unsigned lane = first_lane(mask);
@@ -145,10 +145,10 @@ void release(Warp& warp, const Code& code, uint32_t mask) {
 void relinquish(Warp& warp, const Code&, uint32_t) { memory_of(*warp.cta).relinquished = true; }
 
 struct Cell {
-  unsigned row, column;  // from the address on
+  unsigned row, column;  // relative to the address
 };
 
-// The cell of register `reg` in a thread.
+// The cell of register `reg` of a thread.
 Cell cell_of(const TensorForm& form, unsigned thread, unsigned reg) {
   switch (form.shape) {
     case TensorShape::rows_16_by_64:
@@ -158,13 +158,13 @@ Cell cell_of(const TensorForm& form, unsigned thread, unsigned reg) {
     case TensorShape::rows_16_by_256:
       return {thread / 4 + 8 * (reg / 2 % 2), 2 * (thread % 4) + reg % 2 + 8 * (reg / 4)};
     case TensorShape::halves:
-      return {thread % 16, reg};  // of the second half `split` columns on
+      return {thread % 16, reg};  // the second half begins `split` columns further
     default:
       return {thread, reg};
   }
 }
 
-// Registers of one thread that make up one line of columns.
+// Registers of one thread for one line of columns.
 unsigned columns_of(const TensorForm& form) {
   const unsigned count = form.data.count;
   const unsigned columns = form.shape == TensorShape::rows_16_by_64 || form.shape == TensorShape::rows_16_by_128 ||
@@ -190,7 +190,7 @@ uint32_t larger_or_smaller(const TensorForm& form, uint32_t a, uint32_t b) {
   }
 }
 
-// ld.red: of the registers of each thread, which are the columns of its lane.
+// ld.red: reduces the registers of each thread, which are the columns of its lane.
 void reduce_columns(Warp& warp, const Code& code, const TensorForm& form) {
   const Ref* refs = warp.cta->launch->image->refs.data() + form.data.first;
   uint32_t undefined = 0;
@@ -285,15 +285,15 @@ void wait_store(Warp& warp, const Code&, uint32_t) {
   memory.stores[warp.index].clear();
 }
 
-// Four elements in a byte each: of 4 bits in its middle, of 6 in the low ones, where mma looks for them (PTX ISA 9.0,
-// 9.7.16.9.1 and 9.7.16.10.4.3, in figures).
+// Unpacks four elements to a byte each: 4-bit elements to its middle, 6-bit elements to its low bits, where mma reads
+// them (PTX ISA 9.0, 9.7.16.9.1 and 9.7.16.10.4.3, figures).
 uint32_t unpacked(uint32_t packed, unsigned bits) {
   uint32_t word = 0;
   for (unsigned i = 0; i < 4; ++i) word |= (packed >> i * bits & ((1u << bits) - 1)) << (8 * i + (bits == 4 ? 2 : 0));
   return word;
 }
 
-// tcgen05.cp: rows of 32 or 16 bytes out of shared memory; each CTA of a pair copies its own.
+// tcgen05.cp: copies rows of 32 or 16 bytes from shared memory; each CTA of a pair copies its own.
 bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned lane, Cta& cta) {
   const TensorPlace place = tensor_place(warp, form.d, lane);
   if (place.lane + form.rows_a_warp > 32)
@@ -313,7 +313,7 @@ bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned la
         const unsigned from_row = form.rows_of_warp[to_warp] * unsigned{form.rows_a_warp} + row;
         const size_t index = TensorMemory::cell(place.lane + 32 * to_warp + row, place.column + column);
         bool defined = true;
-        // Of 16 bytes in shared memory the first 8 or 12 are 16 elements, which become 16 bytes.
+        // The first 8 or 12 of 16 bytes in shared memory hold 16 elements, which become 16 bytes.
         const unsigned bytes = form.packed_bits ? form.packed_bits / 2 : 4;
         uint32_t word = 0;
         if (!fetch_shared(warp, code, cta, lane, source.rows_along_k(from_row, column / 4 * 16 + column % 4 * bytes),
@@ -351,8 +351,8 @@ void shift(Warp& warp, const Code& code, uint32_t mask) {
   });
 }
 
-// The mbarrier's phase ends after what mma and cp have begun: columns of a CTA are waited for at its own mbarrier where
-// it gets one, otherwise at the first.
+// Makes the mbarrier's phase complete after the mma and cp begun so far. The columns of a CTA are waited for at its own
+// mbarrier if it has one, otherwise at the first.
 void commit(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = form_of(warp, code);
   for_lanes(mask, [&](unsigned lane) {
@@ -424,7 +424,7 @@ bool reach_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigne
   for (unsigned i = column; i < column + columns; ++i) {
     const PendingColumn& pending = memory->pending[i];
     if (pending.writer == 0 || (in_pipeline && !pending.is_store)) continue;
-    // A warp's own stores are in order.
+    // The stores of one warp are ordered.
     if (pending.is_store && pending.writer == warp.pc + 1) continue;
     if (already_reported(warp, FaultKind::async_pending)) return true;
     report(warp, {.kind = FaultKind::async_pending,

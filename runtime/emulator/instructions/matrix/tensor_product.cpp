@@ -1,8 +1,9 @@
-// tcgen05.mma: D = A * B (+ D), D in tensor memory, A there or in shared memory, B in shared memory; of one CTA or of a
-// pair, A dense or sparse, with factors or without. PTX ISA 9.0, 9.7.16.10. Products are summed as those of mma: in
-// double precision, rounded once.
+// tcgen05.mma: D = A * B (+ D), with D in tensor memory, A in tensor or shared memory, B in shared memory; for one CTA
+// or a pair, A dense or sparse, with or without scale factors. PTX ISA 9.0, 9.7.16.10. Products are summed as for mma:
+// in double precision, rounded once.
 //
-// Which lane and column has an element is what CUTLASS has (cute/atom/mma_traits_sm100_frag.hpp); the ISA has figures.
+// The lane and column of an element are those of CUTLASS (cute/atom/mma_traits_sm100_frag.hpp); the ISA only has
+// figures.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,8 +24,9 @@ namespace {
 
 using ptx::Type;
 
-// How the rows of one CTA lie in its 128 lanes. In `quarters` each warp's lanes have 16 rows, from lane 0 or 16 on. Of
-// fewer rows than lanes the parts of D's columns lie below each other, and A and what belongs to it once for each part.
+// The rows of one CTA in its 128 lanes. `quarters`: each warp's lanes hold 16 rows, from lane 0 or 16 on. `parts`: with
+// fewer rows than lanes the parts of D's columns lie below each other, and A and its metadata and factors are repeated
+// for each part.
 enum class RowLayout : uint8_t { whole, quarters, parts };
 
 class TensorProduct {
@@ -89,10 +91,10 @@ class TensorProduct {
   }
 
   unsigned columns() const { return is_.n() / parts_; }
-  // Of K, with a factor each.
+  // Blocks of K that have one factor each.
   unsigned block_count() const { return form_.factor_count * (depth_ == 96 ? 3 : 2) / 2; }
 
-  // Where a CTA's row of D lies, and of A for the part of D's columns.
+  // The lane of a CTA's row of D, and of A, for a part of D's columns.
   unsigned lane_of(unsigned row, unsigned part) const {
     switch (layout_) {
       case RowLayout::quarters:
@@ -104,7 +106,7 @@ class TensorProduct {
     }
   }
 
-  // A cell that belongs to A, B or their factors.
+  // A cell of A, B or their factors.
   uint32_t cell(const Cta& cta, unsigned lane, unsigned column) {
     const size_t index = TensorMemory::cell(lane, column);
     defined_ &= cta.tensor_memory->defined[index] != 0;
@@ -128,7 +130,7 @@ class TensorProduct {
                        [&](unsigned row, unsigned k, double value) { a({row, k}) = value; });
   }
 
-  // Each CTA of a pair has half of the columns.
+  // Each CTA of a pair holds half of the columns.
   bool b_from_shared(Matrix& b) {
     const auto each = is_.n() / static_cast<unsigned>(ctas_.size());
     const unsigned shift = column_shift(zeros_);
@@ -141,8 +143,8 @@ class TensorProduct {
     return true;
   }
 
-  // Rows of A or columns of B. Elements of 4 and 6 bits lie in rows of 16 bytes for each 16 of them, from the lowest
-  // bit on, or in a packed kind without gaps.
+  // Reads rows of A or columns of B. Each 16 elements of 4 or 6 bits take a row of 16 bytes, from the lowest bit on; in
+  // a packed kind they lie without gaps.
   template <class Put>
   bool from_shared(Cta& cta, uint32_t descriptor, Type type, bool across_k, unsigned depth, unsigned first,
                    unsigned count, Put&& put) {
@@ -174,9 +176,9 @@ class TensorProduct {
     return true;
   }
 
-  // Sparse A with its zeros. Metadata is a bit for each k (of tf32 two, of packed kinds half a one): of 16 bits and
-  // more the halves of a word belong to rows 8 apart, and the halves of K to lanes 8 apart; of less a row has two
-  // words.
+  // Expands sparse A with its zeros. Metadata has one bit for each k (tf32 two, packed kinds half a bit). For elements
+  // of 16 bits and more, the halves of a word belong to rows 8 apart and the halves of K to lanes 8 apart; for smaller
+  // ones a row has two words.
   bool expand(Cta& cta, unsigned part, const Matrix& stored, Matrix& a) {
     const bool wide = form_.kind == TensorKind::f16 || form_.kind == TensorKind::tf32;
     const unsigned chunk = form_.kind == TensorKind::tf32 ? 2 : is_.is_packed() ? 8 : 4, kept = chunk / 2;
@@ -189,12 +191,13 @@ class TensorProduct {
     a = Matrix(rows_, depth_);
     for (unsigned row = 0; row < rows_; ++row)
       for (unsigned i = 0; i < depth_ / chunk; ++i) {
-        const unsigned half = depth_ / chunk / 2;  // chunks
+        const unsigned half = depth_ / chunk / 2;  // in chunks
         const uint32_t word = wide ? cell(cta, lane_of(row & ~15u, part) + row % 8 + i / half * 8, column)
                                    : cell(cta, lane_of(row, part), column + i / 8);
         const uint32_t bits = word >> (wide ? i % half * 4 + row / 8 % 2 * 16 : i % 8 * 4) & 0xf;
         for (unsigned k = 0; k < kept; ++k) {
-          // tf32 counts in halves of an element: 0100 the first, 1110 the second. Packed elements go in pairs.
+          // tf32 counts halves of an element: 0100 selects the first, 1110 the second. Packed elements are selected in
+          // pairs.
           const unsigned which = chunk == 2   ? bits >> 3 & 1
                                  : chunk == 8 ? (bits >> k / 2 * 2 & 3) * 2 + k % 2
                                               : bits >> 2 * k & 3;
@@ -204,17 +207,17 @@ class TensorProduct {
     return true;
   }
 
-  // Factors lie in words of up to four, 32 rows or columns in the lanes of a warp and the next ones a column on; every
-  // warp has those of all rows and, of D in parts, those of its part's columns.
+  // Factors lie in words of up to four: the lanes of a warp hold 32 rows or columns, the next column the next 32. Every
+  // warp has the factors of all rows and, if D is in parts, those of its part's columns.
   bool read_factors(Cta& cta, unsigned part) {
     const auto words = [](unsigned count) { return (count + 31) / 32; };
     for (const bool of_b : {false, true}) {
       TensorPlace place = tensor_place(warp_, of_b ? form_.scale_b : form_.scale_a, lane_);
-      place.lane &= 0x3fff;  // CUTLASS leaves the first byte in the upper bits
+      place.lane &= 0x3fff;  // CUTLASS puts the first byte into the upper bits
       const unsigned count = of_b ? columns() : rows_, first = of_b ? is_.b_factors() : is_.a_factors();
       if (place.lane != 0)
         return tensor_fault(warp_, lane_, fmt::format("factors begin at lane {}, expected 0", place.lane));
-      // Behind the fourth byte of a word go on the words of four columns on for each 128 rows.
+      // After the fourth byte of a word, factors continue four columns further for each 128 rows.
       const unsigned blocks = block_count(), next = (count + 127) / 128 * 4, last = (first + blocks - 1) / 4;
       if (!reach_columns(warp_, cta, lane_, place.column, last * next + words(count), true)) return false;
       for (unsigned warp = 0; warp < 4; ++warp) {
@@ -232,7 +235,7 @@ class TensorProduct {
     return true;
   }
 
-  // Column n of B, which is column `n - part * columns()` of this part of D.
+  // Column n of B is column `n - part * columns()` of this part of D.
   double dot(const Matrix& a, const Matrix& b, unsigned row, unsigned n, unsigned part) const {
     const unsigned blocks = std::max(1u, block_count()), depth = depth_ / blocks;
     const unsigned warp = lane_of(row, part) / 32;
@@ -282,7 +285,7 @@ class TensorProduct {
   bool defined_ = true;
 };
 
-// One thread gives the whole product.
+// One thread issues the whole product.
 void multiply(Warp& warp, const Code& code, uint32_t mask) {
   const TensorForm& form = warp.cta->launch->image->tensors[code.target];
   for_lanes(mask, [&](unsigned lane) {

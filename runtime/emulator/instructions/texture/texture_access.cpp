@@ -1,5 +1,5 @@
-// tex, tld4, txq, suq, suld, sust, sured: handles to images, lanes to texels, with the sanitizer. PTX ISA 9.0, 9.7.10
-// and 9.7.11.
+// tex, tld4, txq, suq, suld, sust, sured: resolves handles to images and lanes to texels, with the sanitizer. PTX ISA
+// 9.0, 9.7.10 and 9.7.11.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ using ptx::Type;
 
 bool is_query(const TextureForm& form) { return form.query != Mod::unknown; }
 
-// What one instruction needs for each of its lanes.
+// The operands of one instruction for each of its lanes.
 class Access {
  public:
   Access(Warp& warp, const Code& code, uint32_t mask)
@@ -42,7 +42,7 @@ class Access {
     report(warp_, {.kind = kind, .message = std::move(message), .lane = lane});
   }
 
-  // The image behind the lane's handle, of the use that the instruction has for it; null after a fault.
+  // The image of the lane's handle, which must have the instruction's use. Returns null after a fault.
   const Image* image(const HandleOperand& operand, unsigned lane, ImageUse use) const {
     uint64_t handle = operand.offset;
     if (operand.from == HandleOperand::From::reg) {
@@ -78,7 +78,7 @@ class Access {
     return nullptr;
   }
 
-  // Coordinates, offsets and handles decide where: undefined ones are reported like addresses.
+  // Coordinates, offsets and handles determine the address: undefined ones are reported as undefined addresses.
   void check_places() const {
     if (!wants(kCheckUninitialised) || !warp_.undefined[0]) return;
     auto look = [&](Ref ref) {
@@ -93,8 +93,7 @@ class Access {
       if (each.from == HandleOperand::From::reg) look(each.ref);
   }
 
-  // Of a texture: whether the lane asks for what there is, the first level and the first sample. Buffers have no
-  // levels.
+  // Whether the lane names a level and a sample that exist: the first ones. Buffers have no levels.
   bool exists(unsigned lane, bool of_buffer) const {
     for (const Ref ref : {of_buffer ? kNoRef : form_.level, form_.sample})
       if (ref != kNoRef && at<const uint32_t>(warp_, ref)[lane] != 0) return false;
@@ -111,11 +110,11 @@ class Access {
       out.coordinate[i] = at<const float>(warp_, refs_[form_.coordinates.first + i])[lane];
     for (unsigned i = 0; i < std::min(form_.offsets.count, 3u); ++i)
       out.offset[i] = at<const int32_t>(warp_, refs_[form_.offsets.first + i])[lane];
-    if (form_.shape == ImageShape::line && out.offset[0] < 0) out.offset[1] = -1;  // the sign counts for the row too
+    if (form_.shape == ImageShape::line && out.offset[0] < 0) out.offset[1] = -1;  // the sign also selects the row
     out.layer = layer(lane);
     return out;
   }
-  // Offsets mean nothing to a buffer.
+  // Buffers ignore offsets.
   std::array<int32_t, 3> texel(unsigned lane, bool of_buffer) const {
     std::array<int32_t, 3> out{};
     for (unsigned i = 0; i < std::min(form_.coordinates.count, 3u); ++i) {
@@ -139,7 +138,7 @@ class Access {
     if (undefined) undefined_ |= 1u << lane;
   }
 
-  // Results of texels that nobody has written are undefined, as loads of them are.
+  // Marks the results of undefined texels as undefined, as for loads.
   void mark(uint64_t address) {
     for (unsigned i = 0; i < form_.data.count; ++i) {
       undefined_lanes(warp_, data(i)) = (undefined_lanes(warp_, data(i)) & ~mask_) | undefined_;
@@ -153,7 +152,7 @@ class Access {
     for (unsigned i = 0; i < form_.data.count; ++i) origin_of(warp_, data(i)) = origin;
   }
 
-  // What the lane read of the image: races, and whether any of it is undefined.
+  // Records the texels that the lane read, for races. Returns whether any of them is undefined.
   bool note(unsigned lane, const Image& image, const Footprint& touched) {
     bool undefined = false;
     const unsigned bytes = image.description.texel_bytes();
@@ -238,7 +237,7 @@ void sample(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
-// Numbers as OpenCL has them, which the ISA refers to (PTX ISA 9.0, 5.3.2).
+// Numbers of OpenCL, to which the ISA refers (PTX ISA 9.0, 5.3.2).
 uint32_t channel_type(const Image& image) {
   const bool fraction = image.use == ImageUse::texture && !image.sampling.reads_integer;
   switch (image.description.format) {
@@ -269,7 +268,7 @@ uint32_t answer(const Image& image, Mod query) {
   switch (query) {
     case Mod::width:
       return is.width;
-    // What lies behind the width: of lines, planes and cubes how many there are, as on an H200.
+    // For lines, planes and cubes the value after the width is their number, as on an H200.
     case Mod::height:
       if (is.shape == ImageShape::line && image.use == ImageUse::surface) return 0;
       return is.shape == ImageShape::lines ? layers : is.shape == ImageShape::buffer ? 0 : is.height;
@@ -296,7 +295,7 @@ uint32_t answer(const Image& image, Mod query) {
     case Mod::num_samples:
       return 1;
     default:
-      return 0;  // memory_layout too: images are arrays, whose layout is not linear
+      return 0;  // also for memory_layout: images are arrays, whose layout is not linear
   }
 }
 
@@ -308,7 +307,7 @@ void query(Warp& warp, const Code& code, uint32_t mask) {
   const ImageUse use = code.sub ? ImageUse::surface : ImageUse::texture;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-    // In unified mode a texture is its own sampler.
+    // In unified mode a texture contains its sampler.
     const Image* image = access.image(form.image, lane, form.of_sampler ? ImageUse::sampler : use);
     if (!image) return;
     at<uint32_t>(warp, access.data(0))[lane] = access.exists(lane, false) ? answer(*image, form.query) : 0;
@@ -316,8 +315,8 @@ void query(Warp& warp, const Code& code, uint32_t mask) {
   if (checked) undefined_lanes(warp, access.data(0)) &= ~mask;
 }
 
-// Where the lane's element of a surface is, as an offset in device memory; none: outside, and read as zero. False
-// after a fault.
+// The lane's element of a surface, as an offset in device memory. Outside of the surface it does not exist and reads as
+// zero. Returns false after a fault.
 struct Element {
   bool exists = false;
   uint64_t offset = 0;
@@ -458,7 +457,7 @@ void surface(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
-// istypep: a handle of that use, or the address of a variable of that type.
+// istypep: whether the operand is a handle of this use, or the address of a variable of this type.
 void test_image(Warp& warp, const Code& code, uint32_t mask) {
   const Launch& launch = *warp.cta->launch;
   const auto use = static_cast<ImageUse>(code.sub);

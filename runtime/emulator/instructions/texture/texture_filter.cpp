@@ -1,4 +1,4 @@
-// See texture.hpp. The pure part: coordinates to texels to a value.
+// See texture.hpp. Pure functions: from coordinates to texels to a value.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -14,17 +14,17 @@ namespace {
 
 constexpr int64_t kOne = 256;  // weights and coordinates have 8 fractional bits
 constexpr int kGuardBits = 4;
-constexpr int kSumGuardBits = 3;    // and so many more where the sums of two z meet,
-constexpr int kExponentBlock = 3;   // which exponents of four to a block align
-constexpr int kNoExponent = -1000;  // of a sum of nothing
+constexpr int kSumGuardBits = 3;    // additional bits where the sums of two z are added
+constexpr int kExponentBlock = 3;   // in which exponents are aligned, in blocks of four
+constexpr int kNoExponent = -1000;  // of an empty sum
 
 constexpr bool is_integer(TexelFormat format) { return format < TexelFormat::f16; }
 constexpr bool is_signed(TexelFormat format) { return format >= TexelFormat::s8 && format <= TexelFormat::s32; }
 
-// v / 256 to the nearest, a tie upwards.
+// v / 256 rounded to nearest, ties up.
 constexpr int64_t rounded(int64_t v) { return (v + kOne / 2) >> 8; }
 
-// `value` * 2^exponent rounded to `digits` significant bits, a tie away from zero.
+// `value` * 2^exponent rounded to `digits` significant bits, ties away from zero.
 float round_away(int64_t value, int exponent, int digits, int least_exponent) {
   auto rest = static_cast<uint64_t>(std::abs(value));
   if (rest == 0) return 0.0F;
@@ -52,7 +52,7 @@ Parts parts_of(float value, int digits) {
 struct Tap {
   int64_t weight = 0;
   unsigned slab = 0;
-  std::optional<uint64_t> texel;  // its offset; nothing for the border
+  std::optional<uint64_t> texel;  // its offset; empty for the border
 };
 
 class Sampler {
@@ -69,17 +69,17 @@ class Sampler {
     if (!std::isfinite(x)) x = 0;
     if (!how_.normalised) return x;
     if (mode_ == AddressMode::wrap) x -= std::floor(x);
-    // The hardware cuts a normalised coordinate to 21 fractional bits, or what 1/256 of a texel takes.
+    // The hardware truncates a normalised coordinate to 21 fractional bits, or more if 1/256 of a texel needs them.
     const int bits = std::max(21, 8 + static_cast<int>(std::bit_width(static_cast<uint64_t>(size_[axis] - 1))));
     return std::ldexp(std::floor(std::ldexp(std::clamp(x, -1e9, 1e9), bits)), -bits) * static_cast<double>(size_[axis]);
   }
 
-  // The left neighbour of a place and the way to the next, in 1/256.
+  // The texel to the left of a place and the distance from it, in 1/256.
   int64_t fixed(double place) const {
     return static_cast<int64_t>(std::floor(std::clamp(place, -1e9, 1e9) * kOne + 0.5)) - kOne / 2;
   }
 
-  // Which texel of the axis an index means; nothing for the border.
+  // The texel of the axis that an index selects; empty for the border.
   std::optional<int64_t> index(int64_t i, unsigned axis) const {
     const int64_t n = size_[axis];
     switch (mode_) {
@@ -130,7 +130,7 @@ class Sampler {
 
   bool stays_integer() const { return is_integer(is_.format) && (how_.reads_integer || is_.channel_bytes() == 4); }
 
-  // What a fetch without a filter gives.
+  // The value of a fetch without a filter.
   uint32_t value(const std::optional<uint64_t>& texel, unsigned channel) const {
     if (channel >= is_.channels) return 0;
     if (stays_integer()) {
@@ -143,12 +143,12 @@ class Sampler {
         static_cast<double>(std::max(integer(*texel, channel), -largest())) / static_cast<double>(largest())));
   }
 
-  // A fraction of 8 or 16 bits as filters see it: of 16.
+  // A fraction of 8 or 16 bits, widened to the 16 bits that filters use.
   int64_t fraction(int64_t sum) const {
     switch (is_.format) {
       case TexelFormat::u8:
         return rounded(sum * 257);
-      case TexelFormat::s8:  // 32767 / 127 as the hardware has it
+      case TexelFormat::s8:  // 32767 / 127 as the hardware computes it
         return std::max<int64_t>((sum * 258 + (sum >> 12 << 5) + kOne / 2) >> 8, -32767);
       case TexelFormat::s16:
         return std::max<int64_t>(rounded(sum), -32767);
@@ -170,7 +170,7 @@ class Sampler {
     for (unsigned axis = 0; axis < 3; ++axis) {
       const bool flat = axis == 2 ? size_[2] == 1 && is_.shape != ImageShape::volume : false;
       if (flat) continue;
-      // A line is a plane of one row whose other coordinate is 0.
+      // A line is a plane of one row, whose other coordinate is 0.
       int64_t at = fixed(axis == 1 && is_line() ? 0.0 : place(point, axis)) + point.offset[axis] * kOne;
       if (mode_ == AddressMode::clamp) at = std::clamp<int64_t>(at, 0, (size_[axis] - 1) * kOne);
       first[axis] = at >> 8;
@@ -214,7 +214,7 @@ class Sampler {
     if (!finite) return std::bit_cast<uint32_t>(scalar::canonical(static_cast<float>(plain)));
     Slab sums[2];
     for (unsigned z = 0; z < 2; ++z) sums[z] = sum_slab(taps, values, z, digits);
-    // Both are cut downwards to what the larger texels leave.
+    // Truncates both sums downwards to the precision that the larger one leaves.
     const int largest = std::max(sums[0].exponent, sums[1].exponent) + kGuardBits, bias = 126 + digits;
     const int unit = ((largest + bias) | kExponentBlock) - bias - kGuardBits - kSumGuardBits;
     int64_t total = 0;
@@ -240,7 +240,7 @@ class Sampler {
     return bits;
   }
 
-  // Weighted sum of the texels of one z, each cut to kGuardBits below the last digit of the largest.
+  // The weighted sum of the texels of one z, each truncated kGuardBits below the last digit of the largest.
   Slab sum_slab(const std::array<Tap, 8>& taps, const std::array<float, 8>& values, unsigned z, int digits) const {
     int top = kNoExponent;
     for (unsigned k = 0; k < 8; ++k)
@@ -269,8 +269,8 @@ class Sampler {
   AddressMode mode_;
 };
 
-// A direction becomes a face and a place on it (CUDA programming guide, cubemap textures); of two axes as long as each
-// other the later one decides. Beyond the edge of a face its texture's address mode counts.
+// Maps a direction to a face and a place on it (CUDA programming guide, cubemap textures). Of two axes of equal
+// magnitude the later one decides. Beyond the edge of a face the texture's address mode applies.
 FetchPoint on_face(const FetchPoint& point, uint32_t cubes) {
   const auto [x, y, z] = point.coordinate;
   const float ax = std::abs(x), ay = std::abs(y), az = std::abs(z);
@@ -299,7 +299,7 @@ FetchPoint on_face(const FetchPoint& point, uint32_t cubes) {
   return out;
 }
 
-// What a fetch by numbers sees of an image: of a cube its faces, by coordinates from 0 to 1.
+// The view of an image for a fetch by coordinates: for a cube its faces, with coordinates from 0 to 1.
 struct Plane {
   FetchPoint point;
   Sampling sampling;
@@ -356,7 +356,7 @@ Channels gather(const Image& image, const Sampling& sampling, const uint8_t* tex
   Channels out{};
   for (unsigned k = 0; k < 4; ++k) {
     const auto texel = sampler.texel({x + kCorners[k][0], y + kCorners[k][1], 0}, at.layer);
-    // Signed bytes go the way that filters take.
+    // Signed bytes are converted as filters convert them.
     if (texel && image.description.format == TexelFormat::s8 && !how.reads_integer &&
         channel < image.description.channels)
       out[k] = sampler.fraction_bits(sampler.integer(*texel, channel) * kOne);
