@@ -1,5 +1,5 @@
-// See access.hpp. The checked path remembers, per instruction, the object that the last lane fell into: nearly all
-// lanes of an instruction touch one object, so bounds cost two comparisons a lane.
+// See access.hpp. The checked path caches, for each instruction, the object that the last lane accessed. Nearly all
+// lanes of an instruction access one object, so the bounds check costs two comparisons for each lane.
 #include "runtime/emulator/instructions/memory/access.hpp"
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@ namespace {
 
 using ptx::Space;
 
-// Reads of what is not there see zeros; writes to it are dropped by clearing it before each use.
+// Target of accesses outside of all memory: cleared before each use, so that reads see zeros and writes are dropped.
 alignas(64) thread_local uint8_t scratch[64];
 
-// The space that a generic address points into, and its offset there.
+// The space that a generic address points into; sets the address to the offset there.
 Space space_of(uint64_t& address) {
   switch (address >> kWindowShift) {
     case kSharedWindow >> kWindowShift:
@@ -58,7 +58,7 @@ struct Access {
             .object = object});
   }
 
-  // False after a fault.
+  // Returns false after a fault.
   bool is_aligned(uint32_t mask, const uint64_t* addresses, unsigned align_bytes) const {
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(rest));
@@ -70,7 +70,7 @@ struct Access {
   }
 };
 
-// The range of the live object at `offset` of a table, or the fault.
+// Sets `range` to the bytes of the live object at `offset` of a table; otherwise reports the fault and returns false.
 bool find_range(const Access& access, unsigned lane, Space space, uint64_t offset, uint64_t shown,
                 const ObjectTable& table, CachedRange& range) {
   const Object* object = table.find(offset);
@@ -112,7 +112,7 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
   return true;
 }
 
-// Bytes that an asynchronous copy has not been waited for: nobody may use them, and what it reads nobody may change.
+// Reports an access to bytes of a pending asynchronous copy: no access to its destination, no write to its source.
 void check_pending(const Access& access, unsigned lane, Cta& owner, uint64_t offset) {
   for (uint64_t at_byte = offset; at_byte < offset + access.size_bytes; ++at_byte) {
     const uint32_t mark = owner.pending[at_byte];
@@ -136,7 +136,7 @@ void check_pending(const Access& access, unsigned lane, Cta& owner, uint64_t off
   }
 }
 
-// The same for what bulk copies of this CTA write to global memory; reductions may meet each other there.
+// The same for the global memory that bulk copies of this CTA write. Reductions on the same bytes are allowed.
 void check_pending_global(const Access& access, unsigned lane, Cta& cta, uint64_t offset) {
   const uint64_t reach = cta.largest_pending_global;
   for (auto it = cta.pending_global.lower_bound(offset > reach ? offset - reach : 0); it != cta.pending_global.end();
@@ -369,7 +369,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
           places.offset[i] = offset;
         }
     }
-    // Without the bounds check the unchecked place stands.
+    // Without the bounds check the place of locate_at_unchecked stays.
     if (place) places.bytes[i] = place;
     places.shadow[i] = shadow;
   }
@@ -383,7 +383,7 @@ uint64_t location_of(const Cta* owner, uint64_t offset) {
 
 namespace {
 
-// One access of one lane to memory that others see.
+// One access of one lane to memory that other threads see.
 struct Note {
   Warp& warp;
   const Code& code;
@@ -396,7 +396,7 @@ struct Note {
     return {warp.cta->order.get(), warp.index * kLanes + lane, warp.pc,
             code.order == Order::weak ? Scope::none : code.scope};
   }
-  // What an earlier CTA did in the same storage does not count.
+  // Accesses of an earlier CTA in the same storage do not count.
   Epoch oldest() const {
     if (!owner) return 0;
     return (owner->cluster ? owner->cluster->ctas.front() : owner)->order->first() - 1;
@@ -493,7 +493,7 @@ void note_fence(Warp& warp, const Code& code, uint32_t mask) {
 
 namespace {
 
-// A loaded element widened to its register, and a register narrowed to memory: little-endian both.
+// Widens a loaded element to its register, and narrows a register to memory; both little-endian.
 template <class Memory_, class Register>
 void move_in(const Places& places, unsigned element_offset, Register* out, bool is_signed) {
   if (places.lanes == kFull) {
@@ -528,7 +528,7 @@ void load_element(Warp& warp, const Code& code, const Places& places, unsigned e
   }
 }
 
-// The undefined bits of what was loaded.
+// Propagates the undefined bits of loaded memory to the register.
 void load_shadow(Warp& warp, const Code& code, const Places& places, unsigned element_offset, Ref dst) {
   uint32_t undefined = 0;
   for_lanes(places.lanes, [&](unsigned i) {
@@ -595,8 +595,8 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
   }
 }
 
-// On request: a value that was never written, or computed from what was not, goes to global memory. A copy of memory is
-// none, for padding is copied too.
+// With kCheckUninitialisedStores: reports a value that was never written, or computed from such a value, when it is
+// stored to global memory. A copy of memory is exempt, because padding is copied too.
 void check_stored(Warp& warp, Ref source, uint32_t lanes) {
   if (!lanes) return;
   const Origin* const origin = find_origin(*warp.cta, origin_of(warp, source));
@@ -604,7 +604,7 @@ void check_stored(Warp& warp, Ref source, uint32_t lanes) {
   if (!copied) report_undefined(warp, FaultKind::uninitialised_store, source, lanes);
 }
 
-// What a store left in global memory, for the end of the launch.
+// Notes what a store left in global memory, for the check of outputs at the end of the launch.
 void note_output(Warp& warp, const Code& code, const Ref* list, const Places& places, uint32_t mask) {
   UndefinedOutputs& outputs = *warp.cta->launch->outputs;
   const Memory& memory = *warp.cta->launch->memory;
@@ -629,7 +629,8 @@ void note_output(Warp& warp, const Code& code, const Ref* list, const Places& pl
   });
 }
 
-// Stores an element of one lane with its undefined bits, null where it has none. Whether that changes anything.
+// Stores an element of one lane with its undefined bits; `undefined` is null if there are none. Returns whether it
+// changes memory.
 template <class T>
 bool store_element(uint8_t* place, uint8_t* shadow, const uint8_t* value, const uint8_t* undefined) {
   T bits, defined;
@@ -650,7 +651,7 @@ bool store_element(uint8_t* place, uint8_t* shadow, const uint8_t* value, const 
   return changes;
 }
 
-// In a search for hangs, before the store: whether it changes anything.
+// During a search for hangs, before the store: notes whether it changes memory.
 void note_stored(Warp& warp, const Code& code, const Ref* list, const Places& places, uint32_t mask) {
   for_lanes(mask, [&](unsigned i) {
     for (unsigned element = 0; element < code.count; ++element) {
@@ -688,7 +689,7 @@ void store(Warp& warp, const Code& code, uint32_t mask) {
   Cta& cta = *warp.cta;
   cta.stores += code.space != Space::local && code.space != Space::param;
   if (cta.searched) note_stored(warp, code, list, places, mask);
-  // Lane after lane: where two lanes store to one address the highest wins, on every run.
+  // In the order of lanes: if two lanes store to one address the highest wins, in every run.
   auto put = [&](auto element_type) {
     using T = decltype(element_type);
     if constexpr (kChecked) {

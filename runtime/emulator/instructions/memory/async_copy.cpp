@@ -1,8 +1,8 @@
 // cp.async, bulk copies and reductions, st.async and red.async. PTX ISA 9.0, 9.7.9.25 and 9.7.13.
 //
-// The bytes move when the instruction runs; that they may not be used yet is a mark on each byte of shared memory,
-// taken away by whatever makes them usable: a wait of the lane that copied, or the end of the mbarrier's phase. An
-// access that meets a mark is a fault. A race with a copy is a race with the lane that waited for it.
+// The bytes move when the instruction runs. A mark on each byte of shared memory records that it may not be used yet. A
+// wait of the lane that copied, or the completion of the mbarrier's phase, removes it. An access to a marked byte is a
+// fault. A race with a copy is a race with the lane that waited for it.
 #include <algorithm>
 #include <optional>
 
@@ -28,11 +28,11 @@ uint64_t address_of(Warp& warp, const AddressOperand& operand, unsigned lane) {
   return static_cast<uint32_t>(at<const uint32_t>(warp, operand.ref)[lane] + static_cast<uint32_t>(operand.immediate));
 }
 
-// One side of a copy, for one lane; bytes and shadow null where it is not to be touched.
+// One side of a copy, for one lane; bytes and shadow are null if it must not be accessed.
 struct Side {
   uint8_t* bytes = nullptr;
   uint8_t* shadow = nullptr;
-  SharedPlace shared;  // cta null: not in shared memory
+  SharedPlace shared;  // cta is null if not in shared memory
 };
 
 bool is_shared(Space space, uint64_t address) {
@@ -86,7 +86,7 @@ LaneCopies& copies_of(Warp& warp, unsigned lane) {
   return warp.copies[lane];
 }
 
-// Undefined bits that a copy of shared memory leaves in global memory.
+// Notes undefined bits that a copy from shared memory leaves in global memory.
 void note_copied(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes) {
   const Cta& cta = *warp.cta;
   const Memory& memory = *cta.launch->memory;
@@ -110,7 +110,7 @@ void copy_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uin
   note_copied(warp, lane, to, from, size_bytes);
 }
 
-// Of every 16 bytes those whose bit in `mask` is set.
+// Copies those of every 16 bytes whose bit in `mask` is set.
 void copy_masked_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes,
                        uint32_t mask) {
   for (uint64_t i = 0; i < size_bytes; ++i) {
@@ -121,7 +121,7 @@ void copy_masked_bytes(Warp& warp, unsigned lane, const Side& to, const Side& fr
   if (to.shadow) note_copied(warp, lane, to, from, size_bytes);
 }
 
-// Into memory at `where`, from shared memory.
+// Reduces from shared memory into the memory at `where`.
 void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& from, uint64_t size_bytes,
                   UpdatedElement where) {
   const bool alone = warp.cta->launch->options.threads <= 1;
@@ -137,13 +137,13 @@ void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& 
   }
 }
 
-// Of the side of a copy that `address` leads to.
+// The element at `address` on this side of a copy.
 UpdatedElement element_at(unsigned lane, const Side& side, uint64_t address) {
   if (side.shared.cta) return {lane, Space::shared, side.shared.offset};
   return {lane, Space::global, address};
 }
 
-// cp.async: 4, 8 or 16 bytes of one lane, of which the last may be zeros instead of the source.
+// cp.async: copies 4, 8 or 16 bytes of one lane; zeros may replace the last of them.
 void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     if (warp.cta->stopped) return;
@@ -177,7 +177,7 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   });
 }
 
-// What a lane waited for is as if the lane had written it now.
+// A completed copy counts as a write by the waiting lane at this point.
 void finish_own(Warp& warp, const Code& code, unsigned lane, const AsyncRange& range) {
   Cta& cta = *warp.cta;
   finish_range(cta, range);
@@ -200,13 +200,13 @@ void wait(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   if (warp.copies.empty()) return;
   for_lanes(mask, [&](unsigned lane) {
     CopyGroups& copies = form.is_bulk ? warp.copies[lane].bulk : warp.copies[lane].plain;
-    if (form.groups == UINT32_MAX) {  // wait_all: those of no group too
+    if (form.groups == UINT32_MAX) {  // wait_all: also the copies not yet committed
       for (const AsyncRange& range : copies.open) finish_own(warp, code, lane, range);
       copies.open.clear();
     }
     const size_t left = form.groups == UINT32_MAX ? 0 : form.groups;
     if (form.reads_only) {
-      // The sources are free again, the destinations are not complete: the groups stay, without what they read.
+      // The sources may be reused, the destinations are not complete: the groups stay, without their reads.
       for (size_t i = 0; i + left < copies.groups.size(); ++i)
         std::erase_if(copies.groups[i], [&](const AsyncRange& range) {
           if (range.in_global()) return false;
@@ -222,7 +222,7 @@ void wait(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   });
 }
 
-// cp.async.mbarrier.arrive: the mbarrier's phase ends after the lane's copies so far.
+// cp.async.mbarrier.arrive: makes the mbarrier's phase wait for the lane's copies so far.
 void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     SharedPlace place;
@@ -247,7 +247,8 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   });
 }
 
-// The mbarrier of a copy into `to`, and its end: bytes that count there, and what may be used after its phase.
+// Completes a copy into `to` at its mbarrier: subtracts the bytes that count there, and adds the range that becomes
+// usable with the phase.
 bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace& place, const Side& to,
                  uint64_t size_bytes, uint64_t counted_bytes) {
   Mbarrier* barrier = find_mbarrier(warp, lane, place);
@@ -274,8 +275,8 @@ void count_at_barrier(Warp& warp, const Code& code, const AsyncForm& form, unsig
     complete_at(warp, code, lane, place, to, size_bytes, counted_bytes);
 }
 
-// Calls visit(in_cta), in_cta(operand) being an address, once. A multicast writes to the same offset in every CTA of
-// its mask and counts at each one's mbarrier: once for each.
+// Calls visit(in_cta) once; in_cta maps an address operand to the target CTA. A multicast writes to the same offset in
+// every CTA of its mask and counts at each one's mbarrier: visit is then called once for each.
 template <class Visit>
 void for_each_target(Warp& warp, const AsyncForm& form, unsigned lane, Visit&& visit) {
   const uint32_t ctas = form.multicasts ? at<const uint16_t>(warp, form.ctas)[lane] : 1;
@@ -287,8 +288,8 @@ void for_each_target(Warp& warp, const AsyncForm& form, unsigned lane, Visit&& v
   });
 }
 
-// The destination of a copy out of shared memory: nobody may touch it before the lane has waited for more than the
-// reads.
+// Marks the destination of a copy from shared memory: it may not be accessed before the lane has waited for the writes,
+// not only for the reads.
 void open_global(Warp& warp, unsigned lane, const Side& to, uint64_t size_bytes, bool combines) {
   const AsyncRange range{static_cast<uint64_t>(to.bytes - warp.cta->launch->memory->bytes),
                          static_cast<uint32_t>(size_bytes), warp.pc,
@@ -335,12 +336,12 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   });
 }
 
-// The bytes of a box in shared memory: chunks of each 128 bytes change places by the number of their line.
+// The bytes of a box in shared memory. The number of their 128-byte line permutes the chunks.
 struct BoxPlace {
   Side side;
   uint64_t mask;
   unsigned shift;
-  uint64_t halves;  // 8: those of 16 bytes change places in each second line
+  uint64_t halves;  // 8: the halves of 16 bytes are swapped in each second line
 
   BoxPlace(const Side& shared, const TensorMap& map) : side(shared) {
     constexpr uint64_t kMasks[] = {0, 0x10, 0x30, 0x70};
@@ -354,14 +355,14 @@ struct BoxPlace {
   }
 };
 
-// Of a reduction; sums of tf32 are those of f32.
+// The update of a reduction; tf32 is summed as f32.
 Update update_of(const AsyncForm& form, const TensorMap& map) {
   if (form.operation == ptx::Mod::unknown) return {};
   return find_update(form.operation, map.element == ptx::Type::tf32 ? ptx::Type::f32 : map.element,
                      map.flushes ? Adder::of_memory_flushing : Adder::of_memory);
 }
 
-// Words of f32 that come into shared memory as tf32: to the nearest of 10 bits, ties to even; one NaN.
+// Rounds words of f32 that are copied to shared memory to tf32: to nearest with 10 bits, ties to even; one NaN.
 void round_to_tf32(uint8_t* bytes, unsigned size_bytes) {
   for (unsigned i = 0; i < size_bytes; i += 4) {
     uint32_t word;
@@ -372,7 +373,7 @@ void round_to_tf32(uint8_t* bytes, unsigned size_bytes) {
   }
 }
 
-// 16 elements of 6 bits out of as many bytes.
+// Packs 16 elements of 6 bits, each in a byte.
 void pack_6_bits(const uint8_t* from, uint8_t* to) {
   std::memset(to, 0, 12);
   for (unsigned i = 0; i < 16; ++i)
@@ -380,15 +381,15 @@ void pack_6_bits(const uint8_t* from, uint8_t* to) {
       to[(6 * i + bit) / 8] |= static_cast<uint8_t>((from[i] >> bit & 1) << (6 * i + bit) % 8);
 }
 
-// Moves rows between global and shared memory, an element at a time. What lies outside of the tensor reads as zero or
-// as a NaN and is not written. False after a fault.
+// Moves rows between global and shared memory, one element at a time. Elements outside of the tensor read as zero or
+// NaN and are not written. Returns false after a fault.
 bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, const TensorMap& map,
                std::span<const TensorPoint> rows, const BoxPlace& box) {
   const bool loads = form.has_barrier;
   const Update update = update_of(form, map);
   const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
   const unsigned unit = unit_bytes(map), room = unit_room_bytes(map);
-  const unsigned bytes = std::min(unit, map.swaps_halves ? 8u : 16u);  // what a swizzle leaves together
+  const unsigned bytes = std::min(unit, map.swaps_halves ? 8u : 16u);  // the swizzle keeps these together
   const uint64_t units = units_of_a_row(map), pieces = unit / bytes;
   const auto per = static_cast<int64_t>(elements_of_a_unit(map));
   std::array<uint8_t, 16> fill{};
@@ -441,14 +442,14 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
         reduce_bytes(warp, update, in_tensor, in_box, bytes, {lane, Space::global, begin + along});
       else
         loads ? copy_bytes(warp, lane, in_box, in_tensor, bytes) : copy_bytes(warp, lane, in_tensor, in_box, bytes);
-      if (loads) std::memset(in_box.shadow + bytes, 0, room - unit);  // nobody writes the gaps
+      if (loads) std::memset(in_box.shadow + bytes, 0, room - unit);  // gaps between elements stay undefined
       if (loads && map.element == ptx::Type::tf32) round_to_tf32(in_box.bytes, bytes);
     }
   }
   return true;
 }
 
-// The map of a lane and the rows of it that the lane moves; no value after a fault.
+// The map of a lane and the rows of it that the lane moves; empty after a fault.
 struct TensorPart {
   TensorMap map;
   std::vector<TensorPoint> rows;
@@ -480,7 +481,7 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
   auto rows = tensor_rows(*map, form.mode, std::span(coordinates).first(form.coordinates.count),
                           std::span(offsets).first(form.offsets.count));
   if (!rows) return refuse(rows.error().message());
-  // An H200 ends both with error 715.
+  // An H200 reports both with error 715.
   const auto per = static_cast<int32_t>(elements_of_a_unit(*map));
   if (per == 16 && coordinates[0] % 128)
     return refuse(fmt::format("coordinate {} of the innermost dimension is no multiple of 128", coordinates[0]));
@@ -531,7 +532,7 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
           !find_side(warp, code, form.to, lane, in_cta(form.to), room_bytes, 128, AccessKind::store, to) ||
           !move_rows(warp, code, form, lane, map, rows, {to, map}))
         return;
-      // Bytes of the tensor count, without gaps (CUTLASS, TensorMap.global_tx_bytes).
+      // The bytes of the tensor are counted, without gaps (CUTLASS, TensorMap.global_tx_bytes).
       count_at_barrier(warp, code, form, lane, in_cta(form.barrier), to, size_bytes, units * unit_bytes(map));
     });
   });
@@ -578,8 +579,8 @@ void publish(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask)
   note_fence(warp, code, mask);
 }
 
-// clusterlaunchcontrol.try_cancel: takes a cluster that has not begun out of the launch. The answer is written like an
-// asynchronous copy of 16 bytes, with .multicast::cluster::all in every CTA of the cluster.
+// clusterlaunchcontrol.try_cancel: removes a cluster that has not begun from the launch. The answer is written like an
+// asynchronous copy of 16 bytes; with .multicast::cluster::all in every CTA of the cluster.
 void cancel(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     Launch& launch = *warp.cta->launch;
@@ -614,7 +615,7 @@ void cancel(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
   });
 }
 
-// st.async and red.async: a store or an update in a CTA of the cluster that counts at an mbarrier there.
+// st.async and red.async: a store or an update in a CTA of the cluster, counted at an mbarrier there.
 void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   const Ref* list = warp.cta->launch->image->refs.data() + code.list;
   const uint32_t size_bytes = uint32_t{code.element_bytes} * code.count;

@@ -1,4 +1,4 @@
-// What mbarriers, asynchronous copies and the engine share.
+// Functions shared by mbarriers, asynchronous copies and the engine.
 #pragma once
 
 #include <string>
@@ -13,25 +13,25 @@ struct SharedPlace {
   uint64_t offset = 0;
 };
 
-// Finds `size_bytes` at a shared or generic address of one lane; false after a fault.
+// Resolves a shared or generic address of one lane, of `size_bytes` bytes. Returns false after a fault.
 bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
                  unsigned align_bytes, SharedPlace& place);
 
-// The mbarrier there; null after a fault.
+// The mbarrier at `place`; null after a fault.
 Mbarrier* find_mbarrier(Warp& warp, unsigned lane, const SharedPlace& place);
 void expect_bytes(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, int64_t bytes);
-// `released`: whose accesses so far are ordered before what follows the phase.
+// `released`: lanes whose accesses so far are ordered before the accesses after the phase.
 void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops,
                uint32_t released);
-// Begins the next phase where this one is complete.
+// Begins the next phase if the current one is complete.
 void settle_mbarrier(const SharedPlace& place, Mbarrier& barrier);
 
-// mbarrier.try_wait for the lanes of a waiting fragment, whose frame is bound: true when it may go on, with its
-// predicates set. `times_out`: it goes on whatever they are.
+// mbarrier.try_wait for the lanes of a waiting fragment, whose frame is bound. Returns true if the fragment may
+// continue, and has then set its predicates. With `times_out` it continues in any case.
 bool try_mbarrier(Warp& warp, const Code& code, uint32_t mask, bool times_out);
 std::string mbarrier_text(Warp& warp, const Code& code, unsigned lane);
 
-// The bytes of a range may be used from now on.
+// Makes the bytes of a range usable.
 void finish_range(Cta& cta, const AsyncRange& range);
 
 }  // namespace ptxkit::emulator

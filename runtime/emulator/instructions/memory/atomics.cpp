@@ -1,5 +1,5 @@
-// atom and red. Lanes go one after the other, lowest first, so results are the same on every run; between CTAs on
-// several threads each operation on one element is one atomic exchange of the host.
+// atom and red. Lanes run in order, lowest first, so results are the same in every run. Between CTAs on several
+// threads, each update of an element is one atomic exchange of the host.
 #include <algorithm>
 
 #include "runtime/emulator/core/handlers.hpp"
@@ -22,7 +22,7 @@ bool in_global(const Warp& warp, const uint8_t* place) {
   return place >= memory.bytes && place < memory.bytes + memory.limit;
 }
 
-// The elements of one instruction: sources first, then destinations, in ProgramImage::refs where there are several.
+// The operands of element `element`; if there are several, ProgramImage::refs holds the sources, then the destinations.
 Ref source_of(const Code& code, const Ref* list, unsigned element) { return code.count == 1 ? code.b : list[element]; }
 Ref destination_of(const Code& code, const Ref* list, unsigned element) {
   return code.count == 1 ? code.dst : list[code.count + element];
@@ -43,7 +43,7 @@ uint64_t undefined_operand(Warp& warp, const Code& code, unsigned lane, Ref ref)
   return bits;
 }
 
-// Elements of 16 bytes: exch and cas of whole values. Whether the old value is undefined.
+// Elements of 16 bytes: exch and cas of whole values. Returns whether the old value is undefined.
 bool check_16_bytes(Warp& warp, const Code& code, unsigned lane, uint8_t* shadow, bool overwrites,
                     const UpdatedElement& where) {
   const bool undefined = undefined_bits(shadow, 8) || undefined_bits(shadow + 8, 8);
@@ -74,7 +74,7 @@ void mark_destination(Warp& warp, const Code& code, Ref dst, uint32_t mask, std:
 }
 
 void exchange_16_bytes(Warp& warp, const Code& code, unsigned lane, uint8_t* place) {
-  const std::lock_guard lock(warp.cta->launch->mutex);  // the host has no atomic of this width everywhere
+  const std::lock_guard lock(warp.cta->launch->mutex);  // not all hosts have an atomic of this width
   uint8_t old[16];
   std::memcpy(old, place, 16);
   const uint8_t* b = at<const uint8_t>(warp, code.b) + size_t{lane} * 16;
@@ -104,7 +104,7 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
   const auto& updates = image.updates[code.target];
   const bool alone = warp.cta->launch->options.threads <= 1;
   const unsigned register_bytes = std::max<unsigned>(2, code.element_bytes);
-  // All of them before the first destination, which may be a source too.
+  // Reads all operands before the first destination is written, which may be a source too.
   uint64_t operands[kMostElements][kLanes], undefined_operands[kMostElements][kLanes];
   for (unsigned element = 0; element < code.count && code.element_bytes <= 8; ++element) {
     const Ref source = source_of(code, list, element);

@@ -1,4 +1,4 @@
-// st.bulk: zeros in a part of shared memory, whose size a register has. PTX ISA 9.0, 9.7.9.13.
+// st.bulk: zeros a range of shared memory, whose size is in a register. PTX ISA 9.0, 9.7.9.13.
 #include <cstring>
 
 #include <fmt/format.h>

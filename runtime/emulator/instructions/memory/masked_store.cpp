@@ -1,5 +1,5 @@
-// st of a list with `_`: its elements are stored but for those, whose memory is left as it is and may belong to another
-// thread. PTX ISA 9.0, 9.7.9.12.
+// st of a vector with `_`: such an element is not stored; its memory stays unchanged and may belong to another thread.
+// PTX ISA 9.0, 9.7.9.12.
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/instructions/memory/access.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 template <bool kChecked>
 void store_some(Warp& warp, const Code& code, uint32_t mask) {
   if constexpr (kChecked) {
-    uint64_t address[kLanes];  // of the whole list, stored or not
+    uint64_t address[kLanes];  // of the whole vector
     compute_addresses(warp, code, address);
     if (!check_alignment(warp, code, mask, address, code.element_bytes * code.count, AccessKind::store)) return;
   }

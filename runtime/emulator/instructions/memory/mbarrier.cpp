@@ -1,5 +1,6 @@
-// mbarrier objects: PTX ISA 9.0, 9.7.13.15. Their state is kept beside the memory that holds them, whose eight bytes
-// are opaque to a program; what a program can see of it, tokens of arrive and the parity of phases, is as the ISA says.
+// mbarrier objects: PTX ISA 9.0, 9.7.13.15. Their state is kept outside of the memory that holds them, whose eight
+// bytes are opaque to a program. What a program can observe, the tokens of arrive and the parity of phases, follows the
+// ISA.
 #include <fmt/format.h>
 
 #include "runtime/emulator/core/handlers.hpp"
@@ -25,7 +26,7 @@ void misuse(Warp& warp, unsigned lane, const SharedPlace& place, std::string mes
                 .access_bytes = 8});
 }
 
-// Phase and pending count, as arrive gives them and test_wait takes them.
+// The phase and pending count, which arrive returns and test_wait takes.
 uint64_t token(const Mbarrier& barrier) { return barrier.phase << 20 | barrier.pending; }
 
 bool is_complete(const Mbarrier& barrier, const MbarrierForm& form, uint64_t operand) {
@@ -87,7 +88,7 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
   const MbarrierForm& form = warp.cta->launch->image->mbarriers[code.target];
   uint64_t address[kLanes];
   compute_addresses(warp, code, address);
-  uint32_t released = 0;  // lanes that have arrived together with one before them
+  uint32_t released = 0;  // lanes already counted by an earlier arrive_at
   for_lanes(mask, [&](unsigned lane) {
     if (warp.cta->stopped) return;
     SharedPlace place;
@@ -108,7 +109,7 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
     }
     Mbarrier* barrier = find_mbarrier(warp, lane, place);
     if (!barrier) return;
-    // What another thread uses, its init must be ordered before.
+    // The init of an mbarrier must be ordered before its use by another thread.
     note_shared_read(warp, code, lane, *place.cta, place.offset, 8);
     switch (form.action) {
       case MbarrierAction::invalidate:

@@ -1,4 +1,4 @@
-// alloca, stacksave, stackrestore: local memory that grows while a function runs, each lane on its own.
+// alloca, stacksave, stackrestore: local memory that grows while a function runs, separately for each lane.
 // PTX ISA 9.0, 9.7.15.
 #include <algorithm>
 
@@ -22,7 +22,7 @@ void allocate(Warp& warp, const Code& code, uint32_t mask) {
   const uint64_t align = code.immediate;
   for_lanes(mask, [&](unsigned lane) {
     if (warp.cta->stopped) return;
-    // A gap of 16 bytes, so that one allocation does not run into the next unseen.
+    // A gap of 16 bytes, so that an overrun of one allocation is detected.
     const uint64_t begin = align_up(frame.local_base + frame.dynamic_top[lane] + 16, align) - frame.local_base;
     const uint64_t size_bytes = sizes[lane], end = begin + size_bytes;
     if (size_bytes > kMaxLocalBytes || frame.local_base + end > kMaxLocalBytes) {
