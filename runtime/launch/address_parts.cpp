@@ -13,14 +13,14 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::RegId;
 
-// What computes with a number, and tells it to nobody.
+// Instructions that only compute with a number.
 constexpr Op kArithmetic[] = {Op::abs,  Op::add, Op::and_, Op::cvt, Op::cvta, Op::div,  Op::ld,  Op::mad,
                               Op::max,  Op::min, Op::mov,  Op::mul, Op::neg,  Op::not_, Op::or_, Op::rem,
                               Op::selp, Op::set, Op::setp, Op::shl, Op::shr,  Op::sub,  Op::xor_};
 
 bool is_move(const Instruction& each) { return each.op == Op::mov || each.op == Op::cvta; }
 
-// What cvta makes of a pointer, and sums with it.
+// Results of cvta, and sums with them.
 std::set<RegId> surely_addresses(const ptx::Function& kernel) {
   std::set<RegId> sure;
   for (bool changed = true; changed;) {
@@ -76,7 +76,7 @@ std::set<RegId> address_parts(const ptx::Function& kernel) {
 std::set<ptx::VariableId> numbers_of_address_size(const ptx::Module& module, const ptx::Function& kernel,
                                                   const std::set<RegId>& address_parts) {
   using Parameters = std::set<ptx::VariableId>;
-  std::map<RegId, Parameters> held;  // by registers that hold one, or a sum with it
+  std::map<RegId, Parameters> held;  // by register, the parameters that it holds or is a sum with
   Parameters loaded, other;
   const auto is_candidate = [&](uint32_t id) {
     return std::ranges::find(kernel.parameters, id) != kernel.parameters.end() && !module.variables[id].is_array &&

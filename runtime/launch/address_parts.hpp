@@ -1,4 +1,4 @@
-// Which registers of a kernel are part of an address, and which parameters of the size of one are numbers.
+// Finds the registers of a kernel that are part of an address, and the address-sized parameters that are numbers.
 #pragma once
 
 #include <set>
@@ -7,15 +7,15 @@
 
 namespace ptxkit {
 
-// Where buffers can be.
+// Address spaces that buffers can be in.
 inline bool is_of_memory(ptx::Space space) { return space == ptx::Space::global || space == ptx::Space::generic; }
 
-// Registers whose value is an address of global memory or is added to one. Moves, sums and selections are followed,
-// backwards from accesses; products are offsets, and so is what is added to what cvta has made.
+// Registers whose value is an address of global memory or is added to one. Moves, sums and selections are followed
+// backwards from accesses. Products are offsets, and so are values added to a result of cvta.
 std::set<ptx::RegId> address_parts(const ptx::Function& kernel);
 
-// Parameters of 64 bits that the kernel computes with and makes no address of: counts, pitches. Not one that goes where
-// nobody looks: into memory, a call, a texture instruction.
+// 64-bit parameters that the kernel computes with but does not use as an address: counts, pitches. Excludes parameters
+// whose value is lost track of: stored to memory, passed to a call or a texture instruction.
 std::set<ptx::VariableId> numbers_of_address_size(const ptx::Module& module, const ptx::Function& kernel,
                                                   const std::set<ptx::RegId>& address_parts);
 

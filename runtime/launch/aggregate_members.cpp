@@ -1,4 +1,4 @@
-// See aggregate_members.hpp. Moves and sums are followed forwards from the parameters' own addresses.
+// See aggregate_members.hpp. Follows moves and sums forwards from the addresses of the parameters.
 #include "runtime/launch/aggregate_members.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a kernel loads of parameters that are aggregates.
+// The members that a kernel loads from parameters that are aggregates.
 #pragma once
 
 #include <set>
@@ -12,11 +12,11 @@ struct AggregateMember {
   ptx::VariableId parameter = ptx::kNone;
   uint64_t offset = 0;
   uint32_t size_bytes = 0;
-  ptx::Type type = ptx::Type::none;  // as the load has it
-  bool is_address = false;           // what is loaded, or a sum with it, is the address of an access to global memory
+  ptx::Type type = ptx::Type::none;  // of the load
+  bool is_address = false;           // the loaded value, or a sum with it, is the address of an access to global memory
 };
 
-// In the order of offsets, each once. `address_parts` are those of the kernel.
+// In the order of offsets, without duplicates. `address_parts` are those of the kernel.
 std::vector<AggregateMember> aggregate_members(const ptx::Module& module, const ptx::Function& kernel,
                                                const std::set<ptx::RegId>& address_parts);
 

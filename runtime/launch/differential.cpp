@@ -21,7 +21,7 @@ using rules::Differential;
 
 namespace {
 
-// One as expected, one by chance, two against every expectation.
+// One schedule in the expected order, one random, two adversarial.
 struct Schedule {
   uint64_t seed;
   bool is_adversarial;
@@ -38,9 +38,9 @@ constexpr int kHighestLevel = 4;  // of the driver's compiler
 Differential not_run(std::string why) { return {Differential::Outcome::not_run, std::move(why)}; }
 
 struct Run {
-  std::vector<std::byte> memory;  // of all buffers, one after the other
-  std::string trouble;            // why it did not come to its end
-  bool has_died = false;          // of a fault on a GPU, which took the context with it
+  std::vector<std::byte> memory;  // contents of all buffers, concatenated
+  std::string trouble;            // why the run did not end normally
+  bool has_died = false;          // of a fault on a GPU, which invalidates the context
 };
 
 Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
@@ -68,7 +68,7 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
   return run;
 }
 
-// Whether its results are no two machines' business: .approx and .full, and what is approximate without saying so.
+// Whether the results may differ between machines: .approx, .full, and instructions that are always approximate.
 bool is_approximate(const ptx::Function& kernel) {
   return std::ranges::any_of(kernel.instructions, [](const ptx::Instruction& instruction) {
     return instruction.spelling.find(".approx") != std::string_view::npos ||
@@ -77,7 +77,7 @@ bool is_approximate(const ptx::Function& kernel) {
   });
 }
 
-// What lies behind the buffers of a launch on a GPU.
+// Memory of the buffers of a launch on a GPU.
 class GpuBuffers {
  public:
   GpuBuffers(const driver::ContextPointer& context, const driver::Stream& stream, uint32_t address_bytes)
@@ -103,17 +103,17 @@ class GpuBuffers {
     return address_value(address, address_bytes_);
   }
 
-  // A variable of the kernel's module that is given bytes, or stands for an object.
+  // Sets a variable of the kernel's module to bytes or binds it to an object.
   Result<void> set(const driver::Kernel& kernel, const GeneratedParameter& variable) {
     const auto value = argument_of(variable, std::ref(*this));
     if (!value) return tl::unexpected(value.error());
     if (!variable.buffers.empty())
       return std::get<GpuObject>(placed_.back().memory).bind(kernel.handle(), variable.name);
     auto done = kernel.write_variable(stream_, variable.name, *value);
-    return done ? stream_.wait() : done;  // `value` is read until then
+    return done ? stream_.wait() : done;  // `value` must live until then
   }
 
-  // What they hold, one after the other; done once the stream has been waited for.
+  // Concatenates the contents of all buffers; complete after the stream has been waited for.
   Result<void> download(std::vector<std::byte>& into) const {
     size_t size_bytes = 0;
     for (const Placed& each : placed_) size_bytes += each.size_bytes;
@@ -186,7 +186,7 @@ std::string first_difference(const Run& a, std::string_view where_a, const Run& 
 }  // namespace
 
 Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
-  // The primary context is the process's only one: nothing runs after a fault.
+  // The process has only one primary context: nothing can run after a fault.
   static std::atomic<bool> context_is_lost = false;
   if (context_is_lost) return not_run("the GPU's context died of an earlier kernel");
   const ptx::Function& function = module.functions[kernel];

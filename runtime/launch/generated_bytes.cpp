@@ -17,7 +17,7 @@ constexpr uint64_t kDoubles[] = {0x0000000000000000, 0x8000000000000000, 0x3ff00
                                  0xffefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
                                  0x3ff0000000000001, 0x400921fb54442d18};
 
-// Numerical Recipes' generator; its upper bits are the better ones.
+// The generator of Numerical Recipes; its upper bits are better than its lower ones.
 class Random {
  public:
   explicit Random(unsigned seed) : state_(seed * 2654435761u) {}
@@ -27,7 +27,7 @@ class Random {
   uint32_t state_;
 };
 
-// One element after the other; of the last as many bytes as there is room for.
+// Fills `bytes` with elements; the last one is cut off at the end.
 template <class Make>
 void fill(std::vector<std::byte>& bytes, Make&& make) {
   for (size_t at = 0, index = 0; at < bytes.size(); ++index) {
@@ -79,7 +79,7 @@ std::vector<std::byte> generated_bytes(size_t size_bytes, unsigned seed) {
       break;
     case Content::halves:
       fill(bytes, [&](size_t) {
-        const uint32_t bits = random() >> 8;  // sign, 10 of the fraction, an exponent from 8 to 16
+        const uint32_t bits = random() >> 8;  // the sign, 10 bits of fraction, an exponent of 8 to 16
         return static_cast<uint16_t>((bits >> 8 & 0x83ff) + (8 + bits % 9) * 0x400);
       });
       break;

@@ -20,21 +20,21 @@ namespace ptxkit {
 namespace {
 
 constexpr uint64_t kDefaultBufferBytes = 1 << 16, kLargestBufferBytes = 1 << 30;
-// By variant; the last for all that follow. Counts that divide one another want to be small.
+// By variant; later variants use the last one. Small, because counts that divide each other must be small.
 constexpr std::array<uint64_t, 5> kDefaultScalars = {64, 64, 64, 1, 2};
 constexpr uint32_t kDefaultThreads = 64, kDefaultBlocks = 2;
 constexpr uint64_t kSharedBytes = 48 << 10, kSharedAlign = 128;
 
-// Grids and blocks of variants that search, one after the other. Of y and z those that read them have more than one.
+// Grids and blocks of searching variants, in turn. Kernels that read y or z get more than one there.
 constexpr std::array<uint32_t, 4> kBlocks = {2, 1, 3, 2}, kThreads = {64, 64, 32, 96};
 
-// Whole bytes of a parameter that holds no address, as the launch file says or as the type does.
+// A parameter that holds no address, according to the launch file or its type.
 bool is_scalar(const ptx::Variable& parameter, const flow::ParameterFacts* known, uint32_t address_bits) {
   return (known != nullptr && known->low) || ptx::byte_width(parameter.type) != address_bits / 8 ||
          ptx::kind(parameter.type) == ptx::TypeKind::floating;
 }
 
-// Whether the launch file says that it has a buffer.
+// Whether the launch file gives the parameter a buffer.
 bool is_buffer(const flow::ParameterFacts* known) {
   return known != nullptr && (known->size_bytes != 0 || !known->content.empty());
 }
@@ -49,7 +49,7 @@ uint64_t scalar_value(const flow::ParameterFacts* known, unsigned variant) {
   return variant % 2 == 0 ? *known->low : high;
 }
 
-// Which dimensions of a special register the kernel reads.
+// The dimensions of a special register that the kernel reads.
 std::array<bool, 3> dimensions_of(const ptx::Function& kernel, ptx::SpecialRegister special) {
   std::array<bool, 3> read{};
   for (const ptx::Instruction& each : kernel.instructions)
@@ -93,7 +93,7 @@ emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFa
   return shape;
 }
 
-// What is left of the 48 KiB that every block may have; 0 without shared memory of no size.
+// What remains of the 48 KiB that every block may have; 0 without unsized shared memory.
 uint32_t free_shared_bytes(const ptx::Module& module, const ptx::Function& kernel) {
   uint64_t taken = 0;
   bool is_open = false;
@@ -106,7 +106,7 @@ uint32_t free_shared_bytes(const ptx::Module& module, const ptx::Function& kerne
   return is_open && taken < kSharedBytes ? static_cast<uint32_t>(kSharedBytes - taken) : 0;
 }
 
-// What the buffers of a variant hold.
+// The contents of the buffers of a variant.
 Content content_of(const ptx::Function& kernel, unsigned variant) {
   if (variant < kSearching) return static_cast<Content>(variant);
   bool has_floats = false, has_doubles = false, has_halves = false;

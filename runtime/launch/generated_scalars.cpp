@@ -10,13 +10,14 @@ constexpr uint64_t kSizes[] = {100, 300, 7, 1000, 33, 200, 500, 3, 2000};
 constexpr double kNumbers[] = {1.5, -0.3, 0.1, 3.14159, 100, -2.75, 1e-3};
 constexpr uint64_t kLargestConstant = 1 << 16;
 constexpr size_t kMaxConstants = 8, kMaxPowers = 6, kDraws = 6;
-constexpr unsigned kTurns = 8;  // searching launches with the same choice of every scalar, and as many with own ones
+// Searching launches with a common index for all scalars, and as many with separate ones
+constexpr unsigned kTurns = 8;
 
 void add(std::vector<uint64_t>& values, uint64_t value) {
   if (std::ranges::find(values, value) == values.end()) values.push_back(value);
 }
 
-// In the field of 8 elements, modulo x^3 + x + 1: by what is not 0, a permutation of them.
+// The product in the field of 8 elements, modulo x^3 + x + 1. Multiplication by a nonzero element is a permutation.
 unsigned product(unsigned a, unsigned b) {
   unsigned sum = 0;
   for (unsigned bit = 0; bit < 3; ++bit) sum ^= (b >> bit & 1) * (a << bit);
@@ -76,8 +77,8 @@ std::vector<uint64_t> scalar_values(ptx::Type type, const flow::ParameterFacts* 
 size_t scalar_choice(unsigned search, unsigned place, size_t count) {
   const unsigned turn = search / 2 % kTurns;
   if (search % 2 == 0) return turn % count;
-  // Each place goes through the turns in an order of its own. Orders by products differ in every bit, so that two
-  // scalars of few values see each pair of these.
+  // Each place visits the turns in an order of its own. Orders by multiplication differ in every bit, so two scalars
+  // with few values see all pairs of them.
   const unsigned order = place / (kTurns - 1);
   const unsigned own_turn = product(turn, place % (kTurns - 1) + 1) ^ (place + 2 * order) % kTurns;
   if (count <= 2 * kTurns) return (kTurns + own_turn) % count;

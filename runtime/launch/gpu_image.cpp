@@ -59,7 +59,7 @@ GpuImage::GpuImage(GpuImage&& other) noexcept
       handle_(std::exchange(other.handle_, 0)) {}
 
 GpuImage::~GpuImage() {
-  // Errors here repeat an earlier one of the context, which was reported.
+  // An error here repeats an earlier one of the context, which has been reported.
   if ((handle_ == 0 && array_ == nullptr) || !context_->make_current()) return;
   const driver::Api& api = context_->api();
   if (handle_ != 0) (void)(spec_.use == ImageUse::surface ? api.surface_destroy : api.texture_destroy)(handle_);

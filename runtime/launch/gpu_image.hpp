@@ -1,4 +1,4 @@
-// Textures and surfaces of a GPU: what the emulator's are, made by the driver.
+// Textures and surfaces of a GPU that equal the emulator's, made by the driver.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace ptxkit {
 
-// A CUDA array with an object that reads or writes it; of a buffer, device memory.
+// A CUDA array with an object that reads or writes it; for a buffer, device memory.
 class GpuImage {
  public:
-  // `texels` lie as the emulator has them: x first, then y, then z or the layer.
+  // `texels` are laid out as in the emulator: x first, then y, then z or the layer.
   static Result<GpuImage> create(driver::ContextPointer context, const ImageSpec& spec, std::span<const uint8_t> texels,
                                  const driver::Stream& stream);
   GpuImage(GpuImage&& other) noexcept;
@@ -21,9 +21,9 @@ class GpuImage {
   ~GpuImage();
 
   uint64_t handle() const { return handle_; }
-  // Makes a .texref or .surfref of a module stand for it.
+  // Binds a .texref or .surfref variable of a module to it.
   Result<void> bind(driver::CuModule module, const std::string& name) const;
-  // After the stream has been waited for.
+  // Copies the texels to the host; complete after the stream has been waited for.
   Result<void> download(std::span<uint8_t> texels, const driver::Stream& stream) const;
 
  private:

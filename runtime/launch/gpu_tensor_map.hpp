@@ -1,4 +1,4 @@
-// A tensor map as a GPU wants it: opaque bytes that the driver makes.
+// Tensor maps of a GPU: opaque bytes that the driver makes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ptxkit {
 
-// The 128 bytes that a kernel takes for `map`. Errors: a driver before CUDA 12, a map that it refuses.
+// The 128 bytes of the kernel's parameter for `map`. Errors: a driver before CUDA 12, a map that the driver refuses.
 Result<std::vector<std::byte>> driver_tensor_map(const driver::Context& context, const emulator::TensorMap& map);
 
 }  // namespace ptxkit

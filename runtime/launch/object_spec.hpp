@@ -14,7 +14,7 @@
 
 namespace ptxkit {
 
-// What a parameter holds is a handle, or a map of 128 bytes; of a sampler no memory lies behind it.
+// An object whose parameter is a handle, or a map of 128 bytes. A sampler has no memory.
 struct ObjectSpec {
   std::variant<ImageSpec, emulator::TensorMap> what;
 
@@ -23,23 +23,23 @@ struct ObjectSpec {
   uint64_t value_bytes() const;  // of the handle or map
 };
 
-// Errors name the word that is none.
+// Errors name the word that is not recognised.
 Result<ObjectSpec> parse_object_spec(std::string_view text);
 
-// What the parameter holds, of texels or elements at `data` of the device.
+// The bytes of the parameter, for texels or elements at `data` of the device.
 Result<std::vector<std::byte>> object_value(emulator::Device& device, const ObjectSpec& spec, emulator::Address data);
 
-// The same on a GPU, with the memory behind it.
+// An object on a GPU, with its memory.
 class GpuObject {
  public:
-  // `bytes` are at least those of the specification.
+  // `bytes` has at least spec.size_bytes() bytes.
   static Result<GpuObject> create(const driver::ContextPointer& context, const ObjectSpec& spec,
                                   std::span<const std::byte> bytes, const driver::Stream& stream);
 
   const std::vector<std::byte>& value() const { return value_; }
-  // Makes a .texref or .surfref of a module stand for it. Error: it is neither texture nor surface.
+  // Binds a .texref or .surfref variable of a module to it. Error: it is neither texture nor surface.
   Result<void> bind(driver::CuModule module, const std::string& name) const;
-  // What the memory holds: as many of `bytes` as there are; done once the stream has been waited for.
+  // Copies the contents of the memory to `bytes`, as far as they reach; complete after the stream has been waited for.
   Result<void> download(std::span<std::byte> bytes, const driver::Stream& stream) const;
 
  private:

@@ -1,5 +1,5 @@
-// See offset_words.hpp. Two sets for each register, by a bit for each buffer: the buffers into which its value points,
-// and the buffers a word of which it was computed from. Nothing depends on the order of instructions.
+// See offset_words.hpp. Keeps two sets of buffers for each register, one bit for each buffer: the buffers into which
+// its value points, and the buffers from whose words it was computed. The analysis ignores the order of instructions.
 #include "runtime/launch/offset_words.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
 
-using Buffers = uint64_t;  // a bit each
+using Buffers = uint64_t;  // one bit for each buffer
 constexpr size_t kMostBuffers = 64;
 
 bool is_floating(const Instruction& each) {
@@ -65,10 +65,10 @@ class Reader {
   const ptx::Function& kernel_;
   const std::set<ptx::RegId>& address_parts_;
   std::vector<Buffer> buffers_;
-  std::vector<Buffers> points_;   // into which a register points
-  std::vector<Buffers> indexed_;  // by words of which, where it points
-  std::vector<Buffers> words_;    // of which it holds, or was computed from
-  std::vector<uint64_t> loads_;   // by which instructions: a bit of their number, each hashed to one
+  std::vector<Buffers> points_;   // by register: buffers into which it points
+  std::vector<Buffers> indexed_;  // by register that points: buffers whose words are in its offset
+  std::vector<Buffers> words_;    // by register: buffers whose words it holds or was computed from
+  std::vector<uint64_t> loads_;   // by register: the loads of those words, as a set of hashed bits
 };
 
 void Reader::take_parameters() {
@@ -122,7 +122,7 @@ bool Reader::take_load(const Instruction& each, uint32_t number) {
   return is_new;
 }
 
-// What an instruction makes of registers; whether that was not known.
+// Propagates the sets through an instruction; returns whether anything changed.
 bool Reader::follow(const Instruction& each) {
   const auto operands = kernel_.operands(each);
   if (operands.size() < 2 || operands[0].kind != OperandKind::reg) return false;
@@ -137,7 +137,7 @@ bool Reader::follow(const Instruction& each) {
     words |= in(words_, operands[i]);
     loads |= in(loads_, operands[i]);
   }
-  if (points != 0) {  // words that are added to an address are offsets, and the sum an address
+  if (points != 0) {  // words added to an address are offsets, and the sum is an address
     indexed |= words;
     words = 0;
   }
@@ -151,7 +151,7 @@ bool Reader::follow(const Instruction& each) {
   return is_new;
 }
 
-// What an instruction says of the buffers, when all registers are known.
+// Records what an instruction shows about the buffers, once the sets of all registers are final.
 void Reader::judge(const Instruction& each) {
   const auto operands = kernel_.operands(each);
   for (const Operand& operand : operands) {
@@ -163,7 +163,7 @@ void Reader::judge(const Instruction& each) {
       buffer.is_scattered |= each.op == Op::st;
     });
   }
-  // Two words of one buffer, loaded apart: where a row begins and ends.
+  // Two words of one buffer from different loads are compared or subtracted: the bounds of a row.
   if ((each.op == Op::setp || each.op == Op::sub) && !is_floating(each) && operands.size() > 2) {
     const Operand &a = operands[operands.size() - 2], &b = operands.back();
     const bool are_apart = a.kind == OperandKind::reg && b.kind == OperandKind::reg && loads_[a.id] != loads_[b.id];

@@ -1,4 +1,4 @@
-// Which buffers of a kernel hold words that become offsets into memory: indices, permutations, bounds of rows.
+// Finds the buffers of a kernel that hold words used as offsets into memory: indices, permutations, row bounds.
 #pragma once
 
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace ptxkit {
 
-// The buffer whose address lies at `offset` in a parameter.
+// The buffer whose address is at `offset` of a parameter.
 struct OffsetWords {
   ptx::VariableId parameter = ptx::kNone;
   uint64_t offset = 0;
@@ -17,9 +17,9 @@ struct OffsetWords {
   uint32_t word_bytes = 0;
 };
 
-// Loads are followed through integer arithmetic to addresses; what is stored to memory on the way is not. Left out are
-// words of one byte, which stay near by themselves, and buffers whose words the kernel computes with as floating-point
-// numbers too. `address_parts` are those of the kernel. Each buffer once.
+// Loads are followed through integer arithmetic to addresses, but not through stores to memory. Left out are words of
+// one byte, which are small in any case, and buffers whose words the kernel also computes with as floating point
+// numbers. `address_parts` are those of the kernel. Each buffer occurs once.
 std::vector<OffsetWords> offset_words(const ptx::Module& module, const ptx::Function& kernel,
                                       const std::set<ptx::RegId>& address_parts);
 

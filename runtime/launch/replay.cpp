@@ -18,7 +18,7 @@ using rules::Witness;
 
 constexpr unsigned kVariants = kSearching + 10;
 constexpr uint64_t kMaxSteps = 500'000;
-constexpr size_t kMaxFaults = 1000;  // the one that is looked for may be behind many
+constexpr size_t kMaxFaults = 1000;  // the fault may come after many others
 constexpr uint32_t kLargestBlock = 1024, kWarp = 32;
 constexpr uint64_t kLargestGrownBytes = 64 << 20;
 constexpr unsigned kGrowths = 6;  // of the buffers of one launch
@@ -27,15 +27,15 @@ std::string_view dynamic_rule(std::string_view rule) {
   return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
 }
 
-// Whether a fault is what a finding foretells. One race has three rules, after who the two threads are: two of a block,
-// two lanes of a warp (F050), two of a grid.
+// Whether a fault is the one that a finding predicts. A race has one of three rules, by its two threads: of a block
+// (F036), lanes of a warp (F050), of a grid (F042).
 bool is_foretold(std::string_view finding, std::string_view fault) {
   static constexpr std::string_view kRaces[] = {"F036", "F042", "F050"};
   const auto is_race = [](std::string_view rule) { return std::ranges::find(kRaces, rule) != std::end(kRaces); };
   return dynamic_rule(finding) == fault || (is_race(finding) && is_race(fault));
 }
 
-// What looks for the faults of a rule, and for no others. Of 0 nothing needs to look: the emulator cannot go on.
+// The check that detects the faults of a rule. 0 if no check is needed: the emulator always stops at them.
 uint32_t check_of(std::string_view rule) {
   static constexpr std::pair<std::string_view, uint32_t> kChecks[] = {
       {"F025", emulator::kCheckBounds},        {"F026", emulator::kCheckBounds},
@@ -50,8 +50,8 @@ uint32_t check_of(std::string_view rule) {
   return found == std::end(kChecks) ? 0 : found->second;
 }
 
-// A block that has the witness's threads, where nothing fixes it: along x whole warps, or, where those are more than
-// the kernel takes, no more than needed.
+// Sets a block that contains the witness's threads, if nothing fixes the block: along x whole warps, or, if the kernel
+// does not take so many threads, the fewest possible.
 void take_threads(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                   emulator::LaunchShape& shape) {
   if (kernel.attributes.req_ntid[0] || (facts != nullptr && facts->block[0])) return;
@@ -79,7 +79,7 @@ bool is_thread_of(const Witness& witness, const emulator::Fault& fault) {
   return true;
 }
 
-// The fault that `finding` foretells, and how it compares with the witness.
+// Describes the fault that the finding predicts, and compares it with the witness.
 std::string text_of(const emulator::Fault& fault, const Witness* witness) {
   const auto& [block, thread] = fault.thread;
   std::string text = fmt::format("{}, thread ({},{},{}) of block ({},{},{})", fault.message, thread[0], thread[1],
@@ -100,15 +100,15 @@ std::string text_of_other(const emulator::Fault& fault) {
 
 bool names_two(const Witness& witness) { return witness.other_tid[0] || witness.other_tid[1] || witness.other_tid[2]; }
 
-// What launches show of a finding.
+// What the launches show about a finding.
 struct Shown {
-  std::optional<emulator::Fault> fault;        // the one that is looked for
-  std::optional<emulator::Fault> other_first;  // that ended a launch
-  bool has_reached = false;                    // its line was executed
-  unsigned as_foretold_count = 0;              // launches without a fault that came to it as the witness says
+  std::optional<emulator::Fault> fault;        // the fault of the finding
+  std::optional<emulator::Fault> other_first;  // another fault that ended a launch
+  bool has_reached = false;                    // the finding's line was executed
+  unsigned as_foretold_count = 0;              // launches without a fault that reached the line as the witness says
 };
 
-// The finding that is run, and what was learned of its launches.
+// The finding under replay, and what its launches have shown.
 class Replayer {
  public:
   Replayer(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
@@ -143,7 +143,7 @@ Result<EmulatedLaunch> Replayer::emulated(const GeneratedLaunch& launch, bool on
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
   options.max_faults = kMaxFaults;
-  options.checks = emulator::kCheckStandard & ~emulator::kCheckOutputs;  // what is in the buffers is made up
+  options.checks = emulator::kCheckStandard & ~emulator::kCheckOutputs;  // the contents of buffers are generated
   if (only) {
     options.checks = check_of(rule_);
     options.only_checked_line = lines_.front();
@@ -165,7 +165,7 @@ void Replayer::take(const EmulatedLaunch& run) {
     if (emulator::stops(fault.kind) && !shown_.other_first) shown_.other_first = fault;
 }
 
-// One launch: as it is, with more room as long as that helps, and past another fault where one comes first.
+// Runs one launch: unchanged, with larger buffers as long as that helps, and past another fault that occurs first.
 Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
   const bool is_about_bounds = check_of(rule_) == emulator::kCheckBounds;
   for (unsigned growth = 0;; ++growth) {
@@ -205,7 +205,7 @@ Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
 rules::Replay Replayer::run() {
   using Outcome = rules::Replay::Outcome;
   for (unsigned attempt = 0; attempt < 2 * kVariants; ++attempt) {
-    const bool is_witness = attempt % 2 == 0;  // the witness's block and bytes with the variant's scalars
+    const bool is_witness = attempt % 2 == 0;  // block and bytes of the witness with scalars of the variant
     if (is_witness && witness() == nullptr) continue;
     auto launch = generate_launch(module_, kernel_, facts_, attempt / 2);
     if (!launch) return {Outcome::not_run, launch.error().message()};

@@ -1,4 +1,4 @@
-// Does the emulator see what a rule says? A finding of the analyzer, run.
+// Replays a finding of the analyzer: tests whether the emulator observes it.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace ptxkit {
 
-// Runs `kernel` until a fault of `rule` appears at the line of `finding`: on generated launches, and on the same with
-// what its witness says, where it has one (a block that has its threads, buffers that hold what it loads). A buffer of
-// made-up size that a launch leaves grows, unless bounds are what the rule speaks of. Each launch runs with all checks
-// on and then, for what lies behind another fault, with the rule's alone, bounds and alignment in that line only. F021,
-// F081 and F082 are seen as the misaligned access (F051) that they are. `facts` may be null; what they promise goes
-// before what the witness says. Requires: the finding has an instruction.
+// Runs `kernel` until a fault of `rule` occurs at the line of `finding`: on generated launches, and on the same
+// launches with the finding's witness, if there is one (a block that contains its threads, buffers with the values that
+// it loads). A buffer of generated size grows if an access leaves it, unless the rule is about bounds. Each launch runs
+// with all checks and then, to look past another fault, with the check of the rule only, bounds and alignment in that
+// line only. F021, F081 and F082 are observed as the misaligned access (F051) that they cause. `facts` may be null;
+// they take precedence over the witness. Requires: the finding has an instruction.
 rules::Replay replay(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts,
                      std::string_view rule, const rules::Finding& finding);
 

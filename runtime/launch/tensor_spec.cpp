@@ -24,7 +24,7 @@ constexpr std::pair<std::string_view, TensorSwizzle> kSwizzles[] = {
     {"swizzle128", TensorSwizzle::bytes_128},
 };
 
-// "64x64" into as many of `out` as there are numbers; 0 where it is no such list.
+// Parses "64x64" into `out` and returns the count of numbers; 0 if `word` is not such a list.
 template <class Number>
 size_t parse_size(std::string_view word, std::array<Number, 5>& out) {
   size_t count = 0;

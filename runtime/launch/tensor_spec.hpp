@@ -8,9 +8,9 @@
 
 namespace ptxkit {
 
-// The words of LIST, in any order: type of the elements (u8 u16 u32 s32 u64 s64 f16 bf16 f32 f64), size of the tensor
-// and, behind `box`, of what one copy moves, both in elements and the innermost dimension first (64x64, box16x64);
-// swizzle32, swizzle64 or swizzle128. The rows lie without gaps; the address is left open. Errors name the word.
+// Parses the words of LIST, in any order: type of the elements (u8 u16 u32 s32 u64 s64 f16 bf16 f32 f64); size of the
+// tensor and, after `box`, of the box that one copy moves, both in elements with the innermost dimension first (64x64,
+// box16x64); swizzle32, swizzle64 or swizzle128. The rows have no gaps. The address is not set. Errors name the word.
 Result<emulator::TensorMap> parse_tensor_spec(std::string_view list);
 
 }  // namespace ptxkit

@@ -12,11 +12,11 @@ using emulator::Visit;
 using rules::Witness;
 using Thread = std::optional<uint32_t> const (&)[3];
 
-// What a witness of a rule says.
+// What a witness of a rule describes.
 enum class Kind : uint8_t {
-  access,   // a thread does this at an address
+  access,   // a thread accesses an address
   race,     // two threads access one byte
-  barrier,  // a thread comes here, another does not
+  barrier,  // one thread comes here, another does not
   other,
 };
 
@@ -48,7 +48,7 @@ class Block {
  public:
   explicit Block(std::vector<const Visit*> visits) : visits_(std::move(visits)) {}
 
-  // An instruction that is more than one operation has several visits of a thread.
+  // An instruction with several operations has several visits of a thread.
   bool has_come(Thread thread, uint32_t line, uint64_t times) const {
     return std::ranges::any_of(visits_, [&](const Visit* visit) {
       return !visit->has_address && visit->line == line && is_of(thread, *visit) && visit->times >= times;
