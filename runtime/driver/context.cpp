@@ -16,13 +16,13 @@ constexpr int kFunctionMaxThreads = 0, kFunctionSharedBytes = 1, kFunctionLocalB
 constexpr int kFunctionMaxDynamicSharedBytes = 8;
 constexpr int kLaunchAttributeCluster = 4;
 constexpr int kNotReady = 600;
-// More needs to be asked for: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.0.
+// The limit without an opt-in: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.0.
 constexpr uint32_t kDynamicSharedBytesForFree = 48 << 10;
 constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6, kJitOptimisationLevel = 7;
 constexpr unsigned kStreamNonBlocking = 1, kEventDefault = 0, kEventDisableTiming = 2, kHostAllocDefault = 0;
 constexpr int kHostMemoryType = 1, kDeviceMemoryType = 2;
 
-// One driver call with the context current; `name` is for the error.
+// Makes one driver call with the context current; `name` is for the error message.
 template <class Call>
 Result<void> on(const Context& context, const char* name, Call call) {
   if (auto current = context.make_current(); !current) return current;
@@ -269,8 +269,8 @@ Result<void> Kernel::launch(const Stream& stream, uint32_t grid_blocks, uint32_t
 Result<void> Kernel::launch_on(CuStream stream, uint32_t grid_blocks, uint32_t block_threads,
                                std::span<const LaunchArgument> arguments) const {
   if (auto checked = check_launch(contract_, grid_blocks, block_threads, arguments); !checked) return checked;
-  // The driver reads each argument with its parameter's size; little-endian, so the low half of a value is its 4-byte
-  // form.
+  // The driver reads as many bytes of each argument as its parameter has. Values are little-endian, so a 4-byte
+  // parameter reads the low half.
   std::vector<uint64_t> values(arguments.size());
   std::vector<void*> pointers(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {

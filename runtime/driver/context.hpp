@@ -1,8 +1,8 @@
-// One GPU and the things that live on it, each owned by exactly one object: context, stream, event, device memory,
-// pinned memory, kernel.
+// One GPU and the objects on it, each with exactly one owner: context, stream, event, device memory, pinned memory,
+// kernel.
 //
-// Objects are made by functions that return Result, move but do not copy, and release themselves. All keep the context
-// alive. Nothing here synchronises a whole device: waiting is for one stream or one event.
+// Functions that return Result make the objects. They move but do not copy, and release themselves. All keep the
+// context alive. No function here synchronises a whole device: waits are for one stream or one event.
 #pragma once
 
 #include <array>
@@ -27,11 +27,12 @@ struct DeviceInfo {
   double clock_hertz = 0;  // the highest of the multiprocessors
   size_t memory_bytes = 0;
 
-  // That can be issued at most: four schedulers a multiprocessor, one a clock each (compute capability 5.0 and later).
+  // The maximal issue rate: four schedulers for each multiprocessor, one instruction each per clock (compute capability
+  // 5.0 and later).
   double warp_instructions_per_second() const { return multiprocessor_count * 4.0 * clock_hertz; }
 };
 
-// The primary context of a device. Any thread may use it; make_current() first.
+// The primary context of a device. Any thread may use it after make_current().
 class Context {
  public:
   static Result<std::shared_ptr<const Context>> create(std::shared_ptr<const Driver> driver, int ordinal);
@@ -42,12 +43,12 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   const Driver& driver() const { return *driver_; }
   const Api& api() const { return driver_->api(); }
-  // For a start: the call waits for the device, so whoever needs more than one answer keeps a ledger. All of the memory
-  // where the driver lacks the call.
+  // Free device memory. The call waits for the device: callers that need it repeatedly must keep account themselves. If
+  // the driver lacks the call, the whole memory of the device.
   Result<size_t> free_memory_bytes() const;
-  // Every call below does this itself; it costs well under a microsecond.
+  // Makes the context current on the calling thread. Every function below calls it; it costs well under a microsecond.
   Result<void> make_current() const;
-  // Errors name the device.
+  // Turns a status of the driver into an error that names `call` and the device.
   Result<void> check(int status, const char* call) const;
 
  private:
@@ -60,7 +61,7 @@ class Context {
 };
 using ContextPointer = std::shared_ptr<const Context>;
 
-// A handle with its releasing function; the base of the owners below.
+// A handle and the function that releases it; the base of the owners below.
 template <class Handle, int (*Api::*kRelease)(Handle)>
 class Owner {
  public:
@@ -72,7 +73,7 @@ class Owner {
     return *this;
   }
   ~Owner() {
-    // Errors here repeat an earlier one of the context, which was reported.
+    // An error here repeats an earlier one of the context, which has been reported.
     if (handle_ != Handle{} && context_->make_current()) (context_->api().*kRelease)(handle_);
   }
   Handle handle() const { return handle_; }
@@ -91,10 +92,11 @@ class Event;
 class Stream : public Owner<CuStream, &Api::stream_destroy> {
  public:
   static Result<Stream> create(ContextPointer context);  // does not synchronise with the default stream
+  // Blocks until all work on the stream is complete.
   Result<void> wait() const;
-  // What is put on this stream later happens after what the event stands for now; the caller goes on at once.
+  // Orders work that is put on this stream later after the work that `event` has recorded. Does not block.
   Result<void> wait_for(const Event& event) const;
-  // Whether everything on it has happened; does not wait.
+  // Whether all work on the stream is complete. Does not block.
   Result<bool> is_done() const;
 
  private:
@@ -104,11 +106,11 @@ class Stream : public Owner<CuStream, &Api::stream_destroy> {
 class Event : public Owner<CuEvent, &Api::event_destroy> {
  public:
   static Result<Event> create(ContextPointer context);
-  // Cheaper, for order alone: seconds_since is an error.
+  // Cheaper, for ordering only: seconds_since gives an error.
   static Result<Event> create_untimed(ContextPointer context);
   Result<void> record(const Stream& stream) const;
   Result<void> wait() const;
-  // Both must have happened.
+  // Seconds from `begin` to this event. Both must be complete.
   Result<double> seconds_since(const Event& begin) const;
 
  private:
@@ -116,7 +118,7 @@ class Event : public Owner<CuEvent, &Api::event_destroy> {
   static Result<Event> create(ContextPointer context, unsigned flags);
 };
 
-// `count` rows of `width_bytes` that begin `pitch_bytes` apart.
+// `count` rows of `width_bytes`, whose starts are `pitch_bytes` apart.
 struct Rows {
   size_t offset_bytes, pitch_bytes, width_bytes, count;
   size_t end_bytes() const { return offset_bytes + (count - 1) * pitch_bytes + width_bytes; }
@@ -131,15 +133,16 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   DevicePointer<T> as() const {
     return {handle()};
   }
-  // Asynchronous; host ranges must be pinned to overlap with anything, and must live until the stream has passed.
+  // Asynchronous copies. Host ranges must be pinned to overlap with other work, and must live until the stream has
+  // completed the copy.
   Result<void> upload(std::span<const uint8_t> from, const Stream& stream, size_t offset_bytes = 0) const;
   Result<void> download(std::span<uint8_t> into, const Stream& stream, size_t offset_bytes = 0) const;
-  // Rows of the part that begins at offset_bytes, each to its own place in `into`. None is no call.
+  // Copies rows, counted from offset_bytes, each to its own place in `into`. With no rows the driver is not called.
   Result<void> download_rows(std::span<uint8_t> into, const Rows& rows, const Stream& stream,
                              size_t offset_bytes = 0) const;
   Result<void> fill(uint8_t value, const Stream& stream) const { return fill(value, stream, 0, size_bytes_); }
   Result<void> fill(uint8_t value, const Stream& stream, size_t offset_bytes, size_t size_bytes) const;
-  // The whole of `from`, which is not larger.
+  // Copies all of `from`, which must not be larger than this.
   Result<void> copy_from(const DeviceMemory& from, const Stream& stream) const;
 
  private:
@@ -148,13 +151,13 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   size_t size_bytes_;
 };
 
-// Page-locked host memory. It is mapped into every context (CUDA Driver API, "Unified Addressing"), and it outlives one
-// that died: what a kernel wrote there before it was killed can be read.
+// Page-locked host memory. It is mapped into every context (CUDA Driver API, "Unified Addressing") and stays readable
+// after a context has failed: what a kernel wrote there before it was killed can be read.
 class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
  public:
   static Result<PinnedMemory> allocate(ContextPointer context, size_t size_bytes);
   std::span<uint8_t> bytes() const { return {static_cast<uint8_t*>(handle()), size_bytes_}; }
-  Result<uint64_t> device_address() const;  // where kernels find it
+  Result<uint64_t> device_address() const;  // the address for kernels
 
  private:
   PinnedMemory(ContextPointer context, void* pointer, size_t size_bytes)
@@ -165,39 +168,39 @@ class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
 struct LaunchGeometry {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
-  std::array<uint32_t, 3> cluster{1, 1, 1};  // CTAs; 1 x 1 x 1 leaves it to the kernel
+  std::array<uint32_t, 3> cluster{1, 1, 1};  // in CTAs; 1 x 1 x 1 leaves it to the kernel
 };
 
 struct KernelResources {
   uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, max_block_threads = 0;
 };
 
-// A module with one entry of it.
+// A module and one of its entries.
 class Kernel : public Owner<CuModule, &Api::module_unload> {
  public:
-  // Only with a good verdict for exactly this text; see check_verdict.
+  // Loads an image. Error: no valid verdict for exactly this text; see check_verdict.
   static Result<Kernel> load(ContextPointer context, const kernels::KernelImage& image);
-  // Text that nobody vouches for: probes, experiments. `optimisation_level` of the driver's compiler, 0 to 4.
+  // Loads text without a verdict: probes, experiments. `optimisation_level` of the driver's compiler, 0 to 4.
   static Result<Kernel> load_unverified(ContextPointer context, std::string ptx, LaunchContract contract,
                                         int optimisation_level = 4);
 
   const LaunchContract& contract() const { return contract_; }
-  // Takes another entry of the same module.
+  // Selects another entry of the same module.
   Result<void> select(LaunchContract contract);
   Result<KernelResources> resources() const;
-  // Asynchronous. The arguments are checked against the contract and copied before this returns.
+  // Asynchronous. Checks the arguments against the contract and copies them before it returns.
   Result<void> launch(const Stream& stream, uint32_t grid_blocks, uint32_t block_threads,
                       std::span<const LaunchArgument> arguments) const;
-  // The same on a stream that is not ours.
+  // The same on a stream that the caller owns.
   Result<void> launch_on(CuStream stream, uint32_t grid_blocks, uint32_t block_threads,
                          std::span<const LaunchArgument> arguments) const;
-  // Any geometry and parameters of any type, for text that nobody vouches for. Precondition: argument i has the bytes
-  // of parameter i, all of them.
+  // Launches with any geometry and parameters of any type, for text without a verdict. Precondition: argument i has
+  // exactly the bytes of parameter i.
   Result<void> launch_unchecked(const Stream& stream, const LaunchGeometry& geometry,
                                 std::span<const std::vector<std::byte>> arguments) const;
 
-  // The first bytes of a .global or .const variable of the module. Done once the stream has been waited for; error: the
-  // module has no such variable, or one of fewer bytes.
+  // Copy the first bytes of a .global or .const variable of the module; complete after the stream has been waited for.
+  // Error: the module has no such variable, or it is smaller.
   Result<void> write_variable(const Stream& stream, const std::string& name, std::span<const std::byte> from) const;
   Result<void> read_variable(const Stream& stream, const std::string& name, std::span<std::byte> into) const;
 

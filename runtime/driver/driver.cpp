@@ -21,7 +21,7 @@ tl::expected<std::shared_ptr<const Driver>, DriverAbsent> Driver::open(std::stri
     library = chosen != nullptr && *chosen != '\0' ? chosen : kDefaultLibrary;
   }
   std::shared_ptr<Driver> driver(new Driver);
-  // Never closed: the driver has threads of its own that would return into unmapped code.
+  // Never closed: threads of the driver would return into unmapped code.
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = ::dlerror();

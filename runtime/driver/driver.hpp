@@ -1,7 +1,7 @@
-// The CUDA driver, opened at run time: no toolkit to build with, and a program that runs on machines without a GPU.
+// The CUDA driver, opened at run time: builds need no toolkit, and programs run on machines without a GPU.
 //
-// libcuda.so.1 is loaded with dlopen and its functions are looked up one by one (symbols.def), as Dr.Jit-Core does it:
-// what is missing is named in one message. The declarations are our own; they follow the driver API's ABI, which NVIDIA
+// libcuda.so.1 is loaded with dlopen and its functions are looked up one by one (symbols.def), as in Dr.Jit-Core. One
+// message names all that are missing. The declarations are our own and follow the ABI of the driver API, which NVIDIA
 // keeps stable behind the version suffixes.
 #pragma once
 
@@ -31,7 +31,7 @@ using CuSurfaceObject = uint64_t;
 using CuTextureReference = struct CuTextureReferenceOpaque*;
 using CuSurfaceReference = struct CuSurfaceReferenceOpaque*;
 
-// CUDA_MEMCPY2D of cuda.h: rows of some width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
+// CUDA_MEMCPY2D of cuda.h: rows of a width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
 struct CuRowsSide {
   size_t x_bytes, y;
   int memory_type;
@@ -99,18 +99,18 @@ struct CuLaunchConfig {
   unsigned attribute_count;
 };
 
-// One function pointer per line of symbols.def; optional ones may be null.
+// One function pointer for each line of symbols.def; optional ones may be null.
 struct Api {
 #define SYMBOL(need, member, exported, parameters) int(*member) parameters = nullptr;
 #include "runtime/driver/symbols.def"
 #undef SYMBOL
 };
 
-// CUDA 11.0, the first driver that takes PTX 7.0, the version of our oldest images; 1000 * major + 10 * minor as
-// cuDriverGetVersion has it.
+// CUDA 11.0, the first driver that accepts PTX 7.0, the version of our oldest images; 1000 * major + 10 * minor as in
+// cuDriverGetVersion.
 constexpr int kMinimumDriverVersion = 11000;
 
-// Why there is no driver: nothing installed is normal on many machines, the rest is something to repair.
+// Why there is no driver. not_installed is normal on many machines; broken needs a repair.
 enum class Absence : uint8_t { not_installed, broken };
 struct DriverAbsent {
   Absence absence = Absence::broken;
@@ -119,7 +119,8 @@ struct DriverAbsent {
 
 class Driver {
  public:
-  // Opens and initialises `library`; empty means the environment variable PTXKIT_LIBCUDA, else libcuda.so.1.
+  // Opens and initialises `library`; if empty, the one in the environment variable PTXKIT_LIBCUDA, otherwise
+  // libcuda.so.1.
   static tl::expected<std::shared_ptr<const Driver>, DriverAbsent> open(std::string library = {});
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -128,7 +129,7 @@ class Driver {
   int version() const { return version_; }  // 12040 is 12.4
   int device_count() const { return device_count_; }
 
-  // Turns a status into an error with `call` and `where` named; see driver_error.
+  // Turns a status into an error that names `call` and `where`; see driver_error.
   Result<void> check(int status, const char* call, std::string_view where = {}) const;
 
  private:

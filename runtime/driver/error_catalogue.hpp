@@ -1,8 +1,8 @@
-// What every error code of the CUDA driver really means, why it happens and what to do: a table (errors.def) and its
+// The meaning, likely cause and next step for every error code of the CUDA driver: a table (errors.def) and its
 // look-up.
 //
-// The driver's own strings stop at "misaligned address". Someone whose kernel died wants the likely cause and the next
-// step, so every error this project reports about a device carries both.
+// The driver's own strings stop at "misaligned address". A user whose kernel failed needs the likely cause and the next
+// step, so every device error that this project reports has both.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace ptxkit::driver {
 
-// How much is broken. After `context`, `device` and `installation` errors a retry on the same context cannot succeed.
+// The extent of the damage. After `context`, `device` and `installation` errors a retry on the same context cannot
+// succeed.
 enum class ErrorScope : uint8_t { call, context, device, installation };
 
 struct ErrorEntry {
@@ -25,14 +26,14 @@ struct ErrorEntry {
   std::string_view next_step;
 };
 
-// All entries, by code.
+// All entries, in ascending order of code.
 std::span<const ErrorEntry> error_catalogue();
 
-// The entry of `code`; of CUDA_ERROR_UNKNOWN when the code is newer than this table.
+// The entry of `code`, or that of CUDA_ERROR_UNKNOWN if the table does not have it.
 const ErrorEntry& explain(int code);
 
 // "cuStreamSynchronize: error 716, CUDA_ERROR_MISALIGNED_ADDRESS: a load or store was not aligned to its width (often:
-// ...)", with the next step as the Error's `todo`. `call` names what was being done, `where` the device or the kernel.
+// ...)", with the next step as the Error's `todo`. `call` names the operation, `where` the device or the kernel.
 Error driver_error(int code, std::string_view call, std::string_view where = {});
 
 }  // namespace ptxkit::driver

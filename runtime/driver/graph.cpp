@@ -3,10 +3,10 @@
 namespace ptxkit::driver {
 namespace {
 
-// CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: another thread may allocate and free meanwhile.
+// CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate and free during the capture.
 constexpr int kCaptureOfThisThread = 1;
 
-// A driver call with the context current.
+// Makes one driver call with the context current.
 template <class Call>
 Result<void> on(const Context& context, const char* name, Call call) {
   if (auto current = context.make_current(); !current) return current;
@@ -36,7 +36,7 @@ Result<Graph> Graph::end(ContextPointer context, const Stream& stream, std::opti
   if (before) {
     CuGraphNode failed_node = nullptr;
     int update_result = 0;
-    // A refusal is no error of the context: the graph is another one.
+    // A failed update is no error of the context: the graphs differ, and a new one is made.
     if (api.graph_exec_update(before->handle(), captured, &failed_node, &update_result) == 0) {
       api.graph_destroy(captured);
       return std::move(*before);

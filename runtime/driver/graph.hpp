@@ -1,4 +1,4 @@
-// Kernels as one submission: what is put on a stream while it is captured, launched together.
+// CUDA graphs: kernels put on a stream while it is captured are launched together.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@ namespace ptxkit::driver {
 
 class Graph : public Owner<CuGraphExec, &Api::graph_exec_destroy> {
  public:
-  // Drivers before CUDA 11.4 have no such calls.
+  // False for drivers before CUDA 11.4, which lack the calls.
   static bool is_supported(const Context& context);
 
-  // From here to end() the stream takes launches and nothing else, and does none of them. Other threads, and other
-  // streams, go on as before.
+  // Starts a capture: until end() the stream accepts only launches and executes none of them. Other threads and streams
+  // are not affected.
   static Result<void> begin(const Stream& stream);
-  // `before`, the graph of an earlier capture, is brought up to date where it holds the same kernels in the same order:
-  // cheaper than another one. After an error the stream captures no more.
+  // Ends the capture. `before`, the graph of an earlier capture, is updated if it has the same kernels in the same
+  // order, which is cheaper than a new graph. After an error the stream no longer captures.
   static Result<Graph> end(ContextPointer context, const Stream& stream, std::optional<Graph> before);
 
   // Asynchronous.

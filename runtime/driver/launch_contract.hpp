@@ -1,8 +1,7 @@
-// What a kernel demands of whoever loads and launches it, checked on the host before anything reaches a device.
+// A kernel's requirements for loading and launching it, checked on the host before anything reaches a device.
 //
-// An image is loaded only with a verdict of the analyzer that was given for exactly its text; a launch uses the
-// declared CTA size and arguments of the declared count, sizes and alignments. Both checks are the same for the GPU and
-// for the emulator.
+// An image is loaded only with a verdict of the analyzer for exactly its text. A launch must use the declared CTA size,
+// and arguments of the declared count, sizes and alignments. Both checks are the same for the GPU and the emulator.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,11 @@ namespace ptxkit::driver {
 
 constexpr uint32_t kLeastVerdictScore = 90;
 
-// Refuses an image without a verdict, with one for another text, with a score below kLeastVerdictScore, or with a
+// Error: an image without a verdict, with a verdict for another text, with a score below kLeastVerdictScore, or with a
 // critical finding.
 Result<void> check_verdict(const kernels::KernelImage& image);
 
-// An address in the memory of a device; T says what is there and never reaches the kernel.
+// An address in device memory. T is the type of the data there, for the host only.
 template <class T>
 struct DevicePointer {
   uint64_t address = 0;
@@ -50,7 +49,7 @@ struct LaunchContract {
 };
 LaunchContract contract_of(const kernels::KernelImage& image);
 
-// An error names the kernel, the parameter, what was expected and what was found.
+// Error: names the kernel, the parameter, the expected and the actual value.
 Result<void> check_launch(const LaunchContract& contract, uint32_t grid_blocks, uint32_t block_threads,
                           std::span<const LaunchArgument> arguments);
 
