@@ -1,8 +1,8 @@
-// libcuda.so.1 whose GPU is the emulator: any PTX is compiled and run, a fault that kills a grid on hardware kills the
-// context with the same code, and memory of the host that is mapped can be read after that. What compilers do to a
-// kernel (dead loads going away, for one) does not happen here.
+// A libcuda.so.1 whose GPU is the emulator. It compiles and runs any PTX. A fault that kills a grid on hardware
+// invalidates the context with the same code, and mapped host memory stays readable after that. Optimisations of a
+// compiler (such as the removal of dead loads) do not happen.
 //
-// A kernel that runs for kBusySteps is one that is still running: cuStreamQuery says so from then on.
+// A kernel that has executed kBusySteps counts as still running: from then on cuStreamQuery reports it as busy.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -35,13 +35,13 @@ struct NamedVariable {
 };
 struct Gpu {
   emulator::Device device;
-  int dead_with = 0;  // every call fails with this code from now on
+  int dead_with = 0;  // every later call fails with this code
   bool is_busy = false;
   size_t print_fifo_bytes = 1u << 20, heap_bytes = 8u << 20;     // cuCtxSetLimit
-  std::map<void*, std::pair<emulator::Address, size_t>> mapped;  // host memory, and what kernels see of it
-  std::map<emulator::Address, NamedVariable> constants;          // by the address that the program has been given
+  std::map<void*, std::pair<emulator::Address, size_t>> mapped;  // host memory, and its address for kernels
+  std::map<emulator::Address, NamedVariable> constants;          // by the address that the program received
 };
-// One thread at a time has it: a driver takes calls from any.
+// Locks the GPU: one thread at a time may use it, because a driver accepts calls from any thread.
 class Locked {
  public:
   Locked(Gpu& gpu, std::recursive_mutex& mutex) : lock_(mutex), gpu_(&gpu) {}
@@ -52,18 +52,18 @@ class Locked {
   Gpu* gpu_;
 };
 Locked gpu() {
-  static Gpu* const all = new Gpu;  // lives as long as the process, as a driver does
+  static Gpu* const all = new Gpu;  // never destroyed, as in a driver
   static std::recursive_mutex mutex;
   return {*all, mutex};
 }
 
-char handle;  // what contexts, streams and events point to: there is one of each
+char handle;  // the target of all context, stream and event handles: there is one of each
 
 struct Function {
   const emulator::Program* program;
   emulator::EntryInfo entry;
 };
-// A .texref or .surfref, and how a texture that is bound to it is read.
+// A .texref or .surfref, and how a texture bound to it is read.
 struct Reference {
   const emulator::Program* program;
   std::string name;
@@ -99,12 +99,12 @@ void show_mapped() {
   }
 }
 
-// A device pointer that the host has written to: its mapping is what kernels see.
+// Copies host writes in mapped memory to the addresses that kernels use.
 void take_mapped() {
   for (const auto& [host, device] : gpu()->mapped) (void)gpu()->device.write(device.first, bytes(host, device.second));
 }
 
-// PTXKIT_EMULATED_BUG="3,add,sub": at level 3 the compiler takes the first `add` for `sub`.
+// PTXKIT_EMULATED_BUG="3,add,sub": at level 3 the compiler replaces the first `add` by `sub`.
 std::string miscompiled(std::string text, uintptr_t level) {
   const char* const bug = std::getenv("PTXKIT_EMULATED_BUG");
   char from[32] = {}, to[32] = {};
@@ -114,7 +114,7 @@ std::string miscompiled(std::string text, uintptr_t level) {
   return at == std::string::npos ? text : text.replace(at, std::strlen(from), to);
 }
 
-// What both calls that make a tensor map have; numbers are those of cuda.h.
+// Common part of the two calls that make a tensor map; the numbers are those of cuda.h.
 emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, const uint64_t* size,
                                const uint64_t* stride_bytes, const uint32_t* element_stride, int interleave,
                                int swizzle, int fill) {
@@ -139,7 +139,7 @@ emulator::TensorMap tensor_map(int element, unsigned rank, const void* address, 
   return map;
 }
 
-// A CUDA array: texels without gaps in memory of the device. Numbers are those of cuda.h.
+// A CUDA array: texels without gaps in device memory. The numbers are those of cuda.h.
 struct Array {
   emulator::Address texels = 0;
   emulator::ImageDescription description;
@@ -221,7 +221,7 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, 
   *module = new Module{std::move(*program), {}, {}};
   return 0;
 }
-// PTX, or a fat binary, with the C structure around it or without: the first PTX in it is compiled.
+// Compiles the first PTX of PTX text or a fat binary, with or without the C structure around it.
 int cuModuleLoadData(void** module, const void* image) {
   namespace container = ptxkit::container;
   constexpr uint32_t kWrapperMagic = 0x466243b1;  // fatbinary_section.h
@@ -249,7 +249,7 @@ int cuModuleLoadData(void** module, const void* image) {
   return kNoBinaryForGpu;
 }
 int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
-// Only what programs of the tests look up.
+// Supports only the functions that the test programs look up.
 int cuGetProcAddress_v2(const char* symbol, void** function, int, uint64_t, int*) {
   if (std::strcmp(symbol, "cuModuleLoadData") != 0) return kNotFound;
   return *function = reinterpret_cast<void*>(&cuModuleLoadData), 0;
@@ -326,7 +326,7 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void*) {
   return done(gpu()->device.fill(to, std::byte{value}, size).has_value());
 }
 
-// The stack has one size here; other limits are of what no kernel can do here.
+// The stack has a fixed size here; the remaining limits concern features that kernels do not have here.
 int cuCtxSetLimit(int limit, size_t value) {
   const Locked held = gpu();
   if (held->dead_with != 0) return held->dead_with;
@@ -400,7 +400,7 @@ int cuArrayDestroy(void* array) {
   const std::unique_ptr<Array> dying(static_cast<Array*>(array));
   return done(gpu()->device.release(dying->texels).has_value());
 }
-// Whole arrays from and to the host.
+// Copies whole arrays from and to the host.
 int cuMemcpy3DAsync_v2(const ptxkit::driver::CuBoxCopy* copy, void*) {
   const Locked held = gpu();
   if (held->dead_with != 0) return held->dead_with;
@@ -453,7 +453,7 @@ int cuSurfObjectCreate(uint64_t* made, const ptxkit::driver::CuResourceDescripto
 }
 int cuSurfObjectDestroy(uint64_t) { return done(true); }
 
-// Of a constant a copy, which writes go through.
+// For a constant returns a copy, which forwards writes.
 int cuModuleGetGlobal_v2(uint64_t* address, size_t* size, void* module, const char* name) {
   const Locked held = gpu();
   const emulator::Program& program = static_cast<Module*>(module)->program;

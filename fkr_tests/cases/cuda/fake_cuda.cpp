@@ -1,10 +1,10 @@
-// libcuda.so.1 without a GPU: "device" memory is host memory, and work put on a stream happens only when somebody waits
-// for it, so that code that reads results too early sees poison. The LZ4 kernels are run by their scalar references, so
-// a whole program can be driven through it.
+// A libcuda.so.1 without a GPU. "Device" memory is host memory. Work on a stream runs only when a caller waits for it,
+// so that code that reads results too early sees poison. The scalar references of the LZ4 kernels run in place of the
+// kernels, so that whole programs can be tested with it.
 //
-// From a program, PTXKIT_FAKE_CUDA="FUNCTION:CALL:CODE" injects one failure, PTXKIT_FAKE_CUDA_VERSION sets the driver's
-// version, PTXKIT_FAKE_CUDA_DEVICES the number of devices, and PTXKIT_FAKE_CUDA_DAMAGE makes the compressors write
-// wrong bytes.
+// Programs are controlled by the environment: PTXKIT_FAKE_CUDA="FUNCTION:CALL:CODE" injects one failure,
+// PTXKIT_FAKE_CUDA_VERSION sets the driver's version, PTXKIT_FAKE_CUDA_DEVICES the number of devices, and
+// PTXKIT_FAKE_CUDA_DAMAGE makes the compressors write wrong bytes.
 #include "fkr_tests/cases/cuda/fake_cuda.hpp"
 
 #include <algorithm>
@@ -32,10 +32,10 @@ namespace {
 
 std::recursive_mutex lock_of_everything;
 std::map<uintptr_t, size_t> device_memory, pinned_memory;
-std::map<uintptr_t, int> device_of;  // of device memory
+std::map<uintptr_t, int> device_of;  // by address of device memory
 constexpr int kAllDevices = -1;
 std::map<int, int> sticky_codes;  // by device
-char contexts[64];                // one a device
+char contexts[64];                // one for each device
 thread_local int current_device = kAllDevices;
 
 void die(int device, int code) { sticky_codes[device] = code; }
@@ -44,18 +44,18 @@ int sticky_code() {
   return of_all != 0 ? of_all : sticky_codes[current_device];
 }
 
-// Launches that were captured: of each the kernel and the work.
+// A captured graph: the kernel and the work of each launch.
 struct Graph {
   std::vector<std::pair<std::string, std::function<int()>>> launches;
-  bool is_void = false;  // something else was asked for while it was captured
+  bool is_void = false;  // a call that cannot be captured was made during the capture
 };
 
 struct Stream {
   std::deque<std::function<int()>> work;
-  std::optional<Graph> capture;  // while there is one, launches go there and everything else is a mistake
+  std::optional<Graph> capture;  // during a capture, takes the launches; every other call is an error
   size_t done = 0;
   size_t put() const { return done + work.size(); }
-  // Everything, or what was put on it before a point.
+  // Runs all work, or the work that was put on the stream before `until`.
   int run(size_t until = ~size_t{0}) {
     while (!work.empty() && done < until) {
       const auto step = std::move(work.front());
@@ -66,7 +66,7 @@ struct Stream {
     return 0;
   }
 };
-// What a stream had been given when the event was recorded.
+// An event: the work that its stream had when it was recorded.
 struct Event {
   Stream* stream = nullptr;
   size_t until = 0;
@@ -86,7 +86,7 @@ void tell(std::function<void(int)> ptxkit::testing::FakeCuda::* hook) {
   if (told) told(current_device);
 }
 
-// Counts the call and says whether it shall fail.
+// Counts the call and returns the code with which it must fail.
 int enter(const char* name) {
   auto& state = *fake_cuda_state();
   if (state.delay_microseconds != 0) std::this_thread::sleep_for(std::chrono::microseconds(state.delay_microseconds));
@@ -130,7 +130,7 @@ T* pointer(void** arguments, int index) {
                                                         {dst + i * dst_stride, src_sizes[i]}, variant);
       dst_sizes[i] = item.size_bytes;
       flags[i] = static_cast<uint8_t>(item.flag);
-      // A literal of the first block; still a valid block.
+      // Changes a literal of the first block; the block stays valid.
       if (damages && i == 0 && item.size_bytes > 8) dst[2] ^= 1;
     }
     return 0;
@@ -307,7 +307,7 @@ int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
 int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   ENTER();
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  // The beginning is enough to be seen, and much faster than all of a large batch.
+  // Poisons only the beginning, which is enough to be noticed and much faster for a large batch.
   std::memset(*pointer, 0xee, std::min(bytes, size_t{1} << 20));
   pinned_memory[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
   fake_cuda_state()->pinned_bytes += static_cast<long>(bytes);
@@ -381,7 +381,7 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream
 }
 int cuStreamCreate(void** stream, unsigned flags) {
   ENTER();
-  if (flags != 1) return 1;  // a stream that waits for the default stream is a mistake here
+  if (flags != 1) return 1;  // a stream that synchronises with the default stream is an error here
   ++fake_cuda_state()->streams;
   *stream = new Stream;
   return 0;
@@ -460,11 +460,11 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   }
   return 0;
 }
-// The stream that this thread captures: no graph may go meanwhile.
+// The stream that this thread captures: graphs must not be destroyed during the capture.
 static thread_local Stream* capturing_here = nullptr;
 int cuStreamBeginCapture_v2(void* stream, int mode) {
   ENTER();
-  // Globally nobody else could allocate meanwhile.
+  // A global capture would forbid allocations on other threads.
   if (mode != 1 || static_cast<Stream*>(stream)->capture) return 1;
   capturing_here = static_cast<Stream*>(stream);
   capturing_here->capture.emplace();

@@ -1,4 +1,4 @@
-// The fake driver in a test: its state, a fresh one for each test, and images that it takes.
+// The fake driver in a test: its state, reset for each test, and images that it accepts.
 #pragma once
 
 #include <list>
@@ -46,7 +46,7 @@ class FakeGpu : public ::testing::Test {
   FakeCuda& state_;
 };
 
-// Images whose "PTX" is what they declare, and their name. Their verdicts are good.
+// Images whose "PTX" is their name and declarations. Their verdicts are good.
 class FakeImages {
  public:
   FakeImages() {

@@ -1,4 +1,4 @@
-// Opening the driver, owning what it hands out, and refusing what must not be loaded or launched.
+// Tests that the driver is opened, that its objects have owners, and that invalid loads and launches are refused.
 #include <algorithm>
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Every code of the driver has an entry that says something.
+// Tests that every error code of the driver has an entry with text.
 #include "runtime/driver/error_catalogue.hpp"
 
 #include <cstdlib>
@@ -13,8 +13,8 @@
 namespace ptxkit::driver {
 namespace {
 
-// CUresult of cuda.h, CUDA 13.0, typed from the enumeration; 917 is of a later one. cudaError_t of the runtime API
-// where the driver has no code of that number.
+// CUresult of cuda.h, CUDA 13.0, copied from the enumeration; 917 is from a later version. Also cudaError_t of the
+// runtime API if the driver has no code of that number.
 constexpr int kCodes[] = {
     0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   12,  13,  16,  17,  18,  19,  20,  21,  22,  23,  24,  25,  26,
     27,  28,  31,  32,  34,  35,  36,  37,  43,  44,  45,  46,  49,  52,  53,  65,  66,  67,  68,  69,  98,  100, 101,
@@ -43,7 +43,7 @@ TEST(ErrorCatalogue, EveryEntryIsWhole) {
   }
 }
 
-// What the toolkit's own headers enumerate, where there is one.
+// The codes that the toolkit's own headers enumerate, if there is a toolkit.
 TEST(ErrorCatalogue, HasEveryCodeOfTheToolkit) {
   const char* const home = std::getenv("CUDA_HOME");
   const std::string folder = std::string(home != nullptr ? home : "/usr/local/cuda") + "/include/";

@@ -1,4 +1,4 @@
-// Launches made up: what scalars and buffers are given.
+// Tests of generated launches: the values of scalars and buffers.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -66,7 +66,7 @@ ptx::ParseResult kernel_of(std::string_view parameters, std::string_view body) {
   return parsed;
 }
 
-// Whether each parameter of a kernel of the pointer `p` and of `n`, both of 64 bits, has a buffer.
+// Whether each parameter of a kernel with the 64-bit parameters `p`, a pointer, and `n` has a buffer.
 std::vector<bool> has_buffers(std::string_view body, const flow::LaunchFacts* facts = nullptr) {
   const auto parsed = kernel_of(".param .u64 p, .param .u64 n",
                                 "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [n];\n" + std::string(body));
@@ -95,7 +95,7 @@ TEST(GeneratedLaunch, AParameterThatNoAddressIsMadeOfIsANumber) {
   EXPECT_EQ(has_buffers(counted, &facts), pointer) << "the launch file says so";
 }
 
-// Word 20,000 of a buffer that is made up with 64 KiB.
+// Reads word 20,000 of a buffer that is generated with 64 KiB.
 TEST(SizedLaunch, ABufferGrowsUntilTheKernelStaysInside) {
   const auto parsed = kernel_of(".param .u64 p", "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1+80000];\n");
   const ptx::Function& kernel = parsed.module.functions.back();
@@ -135,7 +135,7 @@ TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
   }
 }
 
-// Of the launch file's objects and variables; the memory behind them is made up like that of buffers.
+// Objects and variables of the launch file; the memory of objects is generated like that of buffers.
 TEST(GeneratedLaunch, ObjectsAndVariablesOfTheFacts) {
   const auto parsed = ptx::parse(R"(.version 8.0
 .target sm_90

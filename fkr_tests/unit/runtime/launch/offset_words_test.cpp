@@ -1,4 +1,4 @@
-// Which buffers hold offsets, and what launches put into them.
+// Tests which buffers hold offsets, and which offsets launches put into them.
 #include "runtime/launch/offset_words.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace ptxkit {
 namespace {
 
-// A kernel of `indices`, `table` and `out`; %i is where the thread's word of `indices` lies, %o that of `out`.
+// A kernel of `indices`, `table` and `out`; %i is the address of the thread's word of `indices`, %o that of `out`.
 ptx::ParseResult kernel_of(std::string_view body) {
   auto parsed = ptx::parse(
       R"(.version 8.0
@@ -35,7 +35,7 @@ ptx::ParseResult kernel_of(std::string_view body) {
   return parsed;
 }
 
-// "indices anywhere 4", for each buffer of offsets.
+// The buffers of offsets as text, "indices anywhere 4" for each.
 std::string found_in(std::string_view body) {
   const auto parsed = kernel_of(body);
   const ptx::Function& kernel = parsed.module.functions.back();
@@ -122,7 +122,7 @@ TEST(GeneratedOffsets, AreWhatTheirNameSays) {
       << "of the last word there is no room for nothing is set";
 }
 
-// With any content of the table: the floats of searching launches would be offsets far out.
+// With any contents of the table: floats of searching launches would be offsets far outside.
 TEST(OffsetWords, EveryLaunchOfAKernelWithIndicesRunsClean) {
   for (const std::string_view body : {kGather, kScatter, kRows}) {
     const auto parsed = kernel_of(body);
@@ -131,11 +131,11 @@ TEST(OffsetWords, EveryLaunchOfAKernelWithIndicesRunsClean) {
       const auto launch = generate_roomy_launch(parsed.module, kernel, nullptr, variant, 1 << 20);
       ASSERT_TRUE(launch);
       auto one_block = *launch;
-      one_block.shape.grid = {1, 1, 1};  // %tid.x alone says where a thread stores
+      one_block.shape.grid = {1, 1, 1};  // %tid.x alone selects where a thread stores
       emulator::Device device;
       const auto run = emulate(device, parsed.module, kernel, one_block, {});
       ASSERT_TRUE(run) << run.error().message();
-      // All offsets are zero where the content is zeros: then all threads store to one word.
+      // With contents of zeros all offsets are zero, and all threads store to one word.
       const bool is_collision = body == kScatter && !one_block.parameters[0].buffers[0].offsets;
       if (!is_collision) {
         EXPECT_TRUE(run->outcome.ok()) << variant << ": " << run->outcome.faults.front().message << "\n" << body;

@@ -1,4 +1,4 @@
-// Launches made up, and findings run on them: what a replay says where a witness is right, wrong, or not met.
+// Tests of findings replayed on generated launches, with a witness that is right, wrong, or not reached.
 #include "runtime/launch/replay.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using Outcome = rules::Replay::Outcome;
 
-// Thread t loads the word t of a shared array of 256 bytes in line 14, and stores it in line 16.
+// Thread t loads word t of a shared array of 256 bytes in line 14 and stores it in line 16.
 constexpr std::string_view kAligned = R"(.version 8.0
 .target sm_75
 .address_size 64
@@ -115,7 +115,7 @@ TEST(Replay, ALineThatNoLaunchReachesIsUnreached) {
   EXPECT_THAT(replay.what, HasSubstr("none reached its line"));
 }
 
-// The store of thread 5 and the load of thread 5, or 6: of one byte, and of two.
+// The store of thread 5 and the load of thread 5 or 6: of one byte, or of two.
 TEST(Replay, ARaceIsRefutedWhereBothThreadsComeToOneByte) {
   const Kernel kernel(kAligned);
   for (const uint32_t other : {5u, 6u}) {
@@ -139,7 +139,7 @@ TEST(Replay, AWaitIsRefutedOnlyWhereTheOtherThreadStaysAway) {
   EXPECT_EQ(kernel.replayed("F038", kernel.finding(kStoreLine, witness)).outcome, Outcome::refuted);
 }
 
-// Word 20,000 of a buffer that is made up with 64 KiB; and then the fault.
+// Reads word 20,000 of a buffer that is generated with 64 KiB; then the fault.
 TEST(Replay, ABufferThatALaunchLeavesGrows) {
   std::string text(kAligned);
   text.replace(text.find("    st.global.u32"), 4,
@@ -150,7 +150,7 @@ TEST(Replay, ABufferThatALaunchLeavesGrows) {
   EXPECT_EQ(replay.outcome, Outcome::confirmed);
   EXPECT_THAT(replay.what, ::testing::Not(HasSubstr("past another fault")));
   EXPECT_THAT(kernel.replayed("F054", finding).what, HasSubstr("is outside of every object")) << "bounds stay";
-  // What a launch file promises stays as well.
+  // A size that a launch file promises does not change.
   flow::LaunchFacts facts;
   facts.parameters["out"].size_bytes = 256;
   const auto promised = ptxkit::replay(kernel.parsed.module, kernel.id(), &facts, "F051", finding);
