@@ -1,6 +1,6 @@
-// The errors of the approximate instructions, which the PTX ISA bounds: largest over a dense sweep of arguments,
-// against the function in long double. PTX ISA 9.0, 9.7.3 and 9.7.4: div, rcp, sqrt, rsqrt (2^-22.9), sin and cos
-// (2^-20.5 up to 2 pi, 2^-14.7 up to 100 pi), lg2, ex2 (of halves 2^-9.9), tanh (of halves 2^-10.987).
+// The errors of the approximate instructions, which the PTX ISA bounds: the largest error over a dense sweep of
+// arguments, compared with the function in long double. PTX ISA 9.0, 9.7.3 and 9.7.4: div, rcp, sqrt, rsqrt (2^-22.9),
+// sin and cos (2^-20.5 up to 2 pi, 2^-14.7 up to 100 pi), lg2, ex2 (halves: 2^-9.9), tanh (halves: 2^-10.987).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,9 +17,9 @@ using Real = long double;
 enum class Measure : uint8_t { ulp, absolute, relative };
 
 struct Bound {
-  std::string_view instruction;  // %f2 from %f0 and, of a quotient, %f1
+  std::string_view instruction;  // %f2 from %f0 and, for a quotient, %f1
   Real (*exact)(Real, Real);
-  float from, to;  // of the argument; where `logarithmic`, by its exponent
+  float from, to;  // of the argument, or of its exponent if `logarithmic`
   bool logarithmic;
   Measure measure;
   double most;
@@ -113,8 +113,8 @@ struct HalfBound {
   double most;
 };
 
-// Each of the 65,536 numbers of 16 bits, in both halves of a pair and alone. Specials: NaN stays NaN, infinities and
-// zeros go where the function goes.
+// All 65,536 numbers of 16 bits, in both halves of a pair and alone. Special values: NaN stays NaN; infinities and
+// zeros give the function's limits.
 TEST(Approximations, EveryNumberOf16Bits) {
   const auto value = [](std::string_view type, uint32_t bits) -> Real {
     return type == "f16" ? static_cast<Real>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)))
@@ -155,7 +155,7 @@ TEST(Approximations, EveryNumberOf16Bits) {
       if (std::isinf(result) || result > largest) {
         ASSERT_GT(exact, largest) << i;
       } else if (exact < smallest && !is_tanh) {
-        // Below the normal numbers to the last place that there is, or zero.
+        // Below the normal numbers: exact to the last place, or zero.
         ASSERT_LE(std::abs(result - exact), bound.flushes ? smallest : 0x1p-24L) << i;
       } else {
         const Real distance = std::abs(result - exact);
@@ -167,14 +167,14 @@ TEST(Approximations, EveryNumberOf16Bits) {
   }
 }
 
-// rcp and rsqrt.approx.ftz.f64 see the upper word of the argument and give that of the result: 20 bits of the mantissa.
+// rcp and rsqrt.approx.ftz.f64 read the upper word of the argument and give that of the result: 20 bits of mantissa.
 TEST(Approximations, UpperWordsOfDoubles) {
   for (const bool root : {false, true}) {
     std::vector<uint32_t> in;
     uint32_t state = 1;
     for (uint32_t i = 0; i < kPoints; ++i) {
       state = state * 1664525 + 1013904223;
-      in.push_back(state);                                                           // does not count
+      in.push_back(state);                                                           // is ignored
       in.push_back((root ? 0u : state & 0x80000000u) | (0x00100000u + i * 32577u));  // every exponent of normal numbers
     }
     const std::string name = root ? "rsqrt" : "rcp";
@@ -201,7 +201,7 @@ TEST(Approximations, UpperWordsOfDoubles) {
   }
 }
 
-// div.approx is a * (1 / b), whose reciprocal is flushed above 2^126.
+// div.approx is a * (1 / b), where the reciprocal of a number above 2^126 is flushed.
 TEST(Approximations, QuotientsByTheLargestNumbers) {
   const std::string body =
       "  ld.global.f32 %f0, [%rd3];\n  ld.global.f32 %f1, [%rd3+16];\n  div.approx.f32 %f2, %f0, %f1;\n"

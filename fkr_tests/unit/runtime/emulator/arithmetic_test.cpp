@@ -1,5 +1,5 @@
-// Every integer, logic and comparison form on edge values against the same thing in C++: with all lanes active, and
-// with half of them, which takes the other path of every handler.
+// Every integer, logic and comparison form on edge values, compared with the same operation in C++: with all lanes
+// active, and with half of them, which takes the other path of every handler.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -64,7 +64,8 @@ u32 bits(bool value) { return value ? 1 : 0; }
 s32 sat(s64 v) { return static_cast<s32>(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v); }
 s32 s24(u32 v) { return static_cast<s32>(v << 8) >> 8; }
 
-// By the pseudo-code of the ISA, bit by bit, but that position and length of 64 bits have no upper limit (an H200).
+// Follows the pseudo-code of the ISA, bit by bit, except that position and length of 64 bits have no upper limit (an
+// H200).
 u64 bfe_by_bits(u64 a, u32 b, u32 c, unsigned msb, bool is_signed) {
   u64 pos = msb == 63 ? b : b & 0xff, len = msb == 63 ? c : c & 0xff;
   bool sign = is_signed && len != 0 && (a >> std::min<u64>(pos + len - 1, msb) & 1);
@@ -317,7 +318,7 @@ TEST(Arithmetic, SixtyFourBits) {
   }
 }
 
-// Single precision: the inputs are bit patterns, subnormal, infinite and NaN ones among them.
+// Single precision: the inputs are bit patterns that include subnormal numbers, infinities and NaNs.
 TEST(Arithmetic, SinglePrecision) {
   struct Case {
     std::string_view text;  // %f3 from %f1, %f2
@@ -375,7 +376,8 @@ TEST(Arithmetic, SinglePrecision) {
   }
 }
 
-// The four roundings bracket the exact result: down <= exact <= up, one of them is nearest, zero is the smaller one.
+// The four roundings bracket the exact result: down <= exact <= up, one of the two is nearest, and zero is the one of
+// smaller magnitude.
 TEST(Arithmetic, DirectedRoundings) {
   std::vector<u32> in;
   for (u32 i = 0; i < 32; ++i) in.push_back(0x3f800000 + i * 0x1234567u % 0x00800000);

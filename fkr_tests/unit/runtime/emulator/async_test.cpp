@@ -1,4 +1,4 @@
-// Asynchronous copies, mbarriers, clusters: results, and every misuse beside a twin that does it right.
+// Asynchronous copies, mbarriers, clusters: results, and each misuse beside a correct twin.
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
@@ -26,7 +26,7 @@ Ran run_tile(const std::string& body, uint32_t threads = 32,
   return run_kernel(entry_text(body, kTile), {.block = {threads}}, 128, counting(128), options);
 }
 
-// Faults of `body`, by name; "" where it is clean.
+// Faults of `body`, by name; "" if there are none.
 std::string fault_of(const std::string& body, uint32_t threads = 32) {
   const Ran ran = run_tile(body, threads);
   return ran.outcome.faults.empty() ? "" : std::string(name(ran.outcome.faults[0].kind));
@@ -48,16 +48,16 @@ TEST(Async, AMissingWaitIsFound) {
   const std::string read = "  ld.shared.u32 %r3, [%r1];\n  st.global.u32 [%rd2], %r3;\n";
   EXPECT_EQ(fault_of(copy + read), "async_pending");
   EXPECT_EQ(fault_of(copy + "  cp.async.wait_all;\n" + read), "");
-  // One group of two may be left: the second has not come yet.
+  // One of the two groups may remain: the second is not complete yet.
   const std::string two = copy + "  cp.async.ca.shared.global [%r1+4], [%rd4], 4;\n  cp.async.commit_group;\n";
   EXPECT_EQ(fault_of(two + "  cp.async.wait_group 1;\n  ld.shared.u32 %r3, [%r1];\n"), "");
   EXPECT_EQ(fault_of(two + "  cp.async.wait_group 1;\n  ld.shared.u32 %r3, [%r1+4];\n"), "async_pending");
-  // A store meets it as well.
+  // A store to the destination is a fault too.
   EXPECT_EQ(fault_of(copy + "  st.shared.u32 [%r1], %r0;\n"), "async_pending");
   EXPECT_THAT(render(run_tile(copy + read).outcome, "test.ptx"), HasSubstr("an asynchronous copy still writes"));
 }
 
-// The wait orders the copy for its own lane; for the others there has to be a barrier too.
+// The wait orders the copy for its own lane; other lanes also need a barrier.
 TEST(Async, OthersNeedABarrierToo) {
   const std::string copy =
       kAddresses +
@@ -81,7 +81,7 @@ TEST(Async, AnMbarrierTracksCopies) {
   EXPECT_EQ(fault_of(copy + read), "async_pending");
 }
 
-// A producer warp and a consumer warp hand a value back and forth through two mbarriers, in four phases.
+// A producer and a consumer warp pass a value back and forth through two mbarriers, in four phases.
 TEST(Async, PhasesOfProducerAndConsumer) {
   const std::string body = R"(
   .reg .pred %q<4>;
@@ -225,7 +225,7 @@ TEST(Async, BulkCopiesThatGoWrongAreFound) {
   std::string lopsided = kBulkIn;
   lopsided.replace(lopsided.find("[%rd1], 512"), 11, "[%rd1+8], 496");
   EXPECT_EQ(fault_of(lopsided), "misaligned");
-  // The source of a copy out is changed before the copy has read it.
+  // The source of a copy to global memory is changed before the copy has read it.
   const std::string out =
       "  mov.u32 %r3, 1;\n  st.shared.u32 [tile], %r3;\n"
       "  cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 16;\n  cp.async.bulk.commit_group;\n";
@@ -295,7 +295,7 @@ TEST(Clusters, MisuseIsFound) {
       kind(run_cluster(
           "  mov.u32 %r1, tile;\n  mapa.shared::cluster.u32 %r2, %r1, 5;\n  ld.shared::cluster.u32 %r3, [%r2];\n")),
       "out_of_bounds");
-  // One CTA never comes.
+  // One CTA never arrives.
   const Ran stuck = run_cluster(
       "  mov.u32 %r1, %cluster_ctarank;\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra wait;\n  bar.sync 1, 64;\nwait:\n" +
       kClusterSync);

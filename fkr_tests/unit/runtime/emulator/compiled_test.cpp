@@ -1,4 +1,5 @@
-// What nvcc made of ordinary CUDA, optimised and not, gives what the host compiler made of the same functions.
+// Code that nvcc made of ordinary CUDA, optimised and not, gives the results of the host compiler for the same
+// functions.
 #include <numeric>
 
 #include "fkr_tests/unit/runtime/emulator/compiled/functions.hpp"

@@ -1,4 +1,4 @@
-// Divergence, calls, barriers, collectives, atomics: what threads do together.
+// Divergence, calls, barriers, collectives, atomics: interaction of threads.
 #include <numeric>
 #include <set>
 
@@ -44,7 +44,7 @@ done:
 }
 
 TEST(Control, LanesMeetAgainAfterABranch) {
-  // After the branches all 32 lanes take part in the ballot although nothing synchronises them.
+  // After the branches all 32 lanes take part in the ballot without an explicit synchronisation.
   Ran ran = run_kernel(entry_text(R"(
   and.b32 %r1, %r0, 3;
   setp.eq.u32 %p1, %r1, 0;
@@ -68,7 +68,7 @@ meet:
 }
 
 TEST(Control, ALaneMaySpinOnAnother) {
-  // Lane 0 waits, at a lower address, for what lane 31 stores: fails where one side of a branch runs to its end first.
+  // Lane 0 waits, at a lower address, for a store of lane 31. Fails if one side of a branch runs to its end first.
   Ran ran = run_all_schedules(entry_text(R"(
   mov.u32 %r1, flag;
   mov.u32 %r4, 0;
@@ -239,7 +239,7 @@ end:
 }
 
 TEST(Control, NamedBarriersPairProducersWithConsumers) {
-  // Warp 1 produces, warp 0 consumes; warp 2 takes no part. bar.red counts over all.
+  // Warp 1 produces, warp 0 consumes, warp 2 takes no part. bar.red counts over all.
   Ran ran = run_all_schedules(entry_text(R"(
   mov.u32 %r1, box;
   mov.u32 %r9, %warpid;
@@ -346,7 +346,7 @@ TEST(Control, VotesMatchesReductions) {
 }
 
 TEST(Control, CollectivesWaitForLanesThatComeFromElsewhere) {
-  // The two halves execute two different shfl instructions with one mask: each lane gets its partner's value.
+  // The two halves execute different shfl instructions with one mask: each lane gets its partner's value.
   Ran ran = run_all_schedules(entry_text(R"(
   setp.lt.u32 %p1, %r0, 16;
   add.u32 %r1, %r0, 100;
@@ -403,8 +403,9 @@ TEST(Control, AtomicsOfSharedAndGlobalMemory) {
 }
 
 TEST(Control, BlocksMayWaitForEachOther) {
-  // A barrier of the whole grid: every CTA counts itself in and spins until all have. CTA 0 runs first and must not
-  // keep the others from starting. The quantum of a CTA is millions of steps, so few CTAs and one lane each.
+  // A barrier of the whole grid: every CTA counts itself and spins until all have arrived. CTA 0 runs first and must
+  // not keep the others from starting. A slice of a CTA is millions of steps, so the test has few CTAs, of one lane
+  // each.
   Ran ran = run_kernel(entry_text(R"(
   atom.global.add.u32 %r1, [%rd1], 1;
   mov.u32 %r2, %nctaid.x;
@@ -466,7 +467,7 @@ TEST(Control, SpecialRegistersOfThreeDimensions) {
   for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(ran.out[i], i % 3 * 100 + i / 3 % 4 * 10 + i / 12);
 }
 
-// ptxas takes `d|_` for d where there is one result, and braces around one operand.
+// ptxas accepts `d|_` in place of d for a single result, and braces around a single operand.
 TEST(Control, ASinkBesideOneResultAndBracesAroundOneOperand) {
   Ran ran = run_kernel(entry_text(R"(
   add.u32 %r1|_, %r0, 7;
@@ -536,7 +537,8 @@ TEST(Control, PrintfAndAssertions) {
   EXPECT_EQ(failed.outcome.faults[0].message, "assertion 'abc' failed in abc, abc:77");
 }
 
-// Warps of one block say who came last; every order that a schedule tries it tries again.
+// The warps of one block record which one came last. A schedule tries several orders, and the same ones when it is
+// repeated.
 TEST(Control, SchedulesTryDifferentOrders) {
   const std::string text = entry_text(
       "  and.b32 %r1, %r0, 31;\n  setp.ne.u32 %p1, %r1, 0;\n  @%p1 bra end;\n  mov.u32 %r2, 0;\nloop:\n  add.u32 %r2, "
@@ -561,7 +563,7 @@ TEST(Control, SchedulesTryDifferentOrders) {
   EXPECT_LT(*adverse.rbegin(), 8u);  // block 0 comes last
 }
 
-// "register + constant" where a value is wanted, as ptxas takes it.
+// "register + constant" as a value, which ptxas accepts.
 TEST(Control, ARegisterWithAnOffsetIsASum) {
   const Ran ran = run_kernel(entry_text("  mov.u32 %r1, 40;\n  mov.u64 %rd5, -3;\n  st.global.u32 [%rd0], %r1 + 2;\n  "
                                         "st.global.u64 [%rd0+8], %rd5 + 1;\n"),
@@ -572,7 +574,7 @@ TEST(Control, ARegisterWithAnOffsetIsASum) {
   EXPECT_EQ(ran.out[3], 0xffffffffu);
 }
 
-// Neighbouring seeds are different orders: of two warps each goes first about half the time.
+// Neighbouring seeds give different orders: each of two warps goes first about half the time.
 TEST(Control, EitherOfTwoWarpsGoesFirst) {
   const std::string text = entry_text(
       "  and.b32 %r1, %r0, 31;\n  setp.ne.u32 %p1, %r1, 0;\n  @%p1 bra end;\n  mov.u32 %r3, %warpid;\n"
@@ -589,7 +591,7 @@ TEST(Control, EitherOfTwoWarpsGoesFirst) {
   }
 }
 
-// What cooperative_groups does for grid.sync(): arrive at a word of the grid's workspace, wait until all have.
+// The barrier of grid.sync() in cooperative_groups: arrive at a word of the grid's workspace and wait until all have.
 TEST(Control, BlocksMeetAtAGridBarrier) {
   const std::string text = entry_text(R"(
   mov.u32 %r1, %envreg2;
@@ -642,8 +644,8 @@ TEST(Control, ThreadsGiveTheSameResult) {
   EXPECT_EQ(one.outcome.statistics.thread_instructions, many.outcome.statistics.thread_instructions);
 }
 
-// Lanes leave a loop one after the other and call a function, each in a frame of its own where the schedule lets the
-// first run ahead; its aligned barrier is one instruction, which all of them reach.
+// Lanes leave a loop one after the other and call a function, each in a frame of its own if the schedule lets the first
+// run ahead. Its aligned barrier is one instruction, which all lanes reach.
 TEST(Control, LanesOfSeveralCallsMeetAtAnAlignedBarrier) {
   const std::string function = ".func meet() {\n  bar.sync 0;\n  ret;\n}\n";
   auto body = [](const std::string& call) {
@@ -655,7 +657,7 @@ TEST(Control, LanesOfSeveralCallsMeetAtAnAlignedBarrier) {
     const LaunchOptions options{.schedule_seed = seed, .adversarial = seed % 2 == 0, .max_steps = 1'000'000};
     const Ran clean = run_kernel(entry_text(body("  call meet, ();\n"), function), {.block = {64}}, 64, {}, options);
     EXPECT_TRUE(clean.outcome.ok()) << seed << render(clean.outcome, "test.ptx");
-    // One lane at another barrier instruction.
+    // One lane is at another barrier instruction.
     const Ran divergent = run_kernel(entry_text(body("  @%p2 call meet, ();\n  @!%p2 bar.sync 0;\n"), function),
                                      {.block = {64}}, 64, {}, options);
     ASSERT_FALSE(divergent.outcome.ok()) << seed;
@@ -663,7 +665,7 @@ TEST(Control, LanesOfSeveralCallsMeetAtAnAlignedBarrier) {
   }
 }
 
-// What PTX 1.x had in 16 bits can be read so.
+// Special registers that had 16 bits in PTX 1.x can be read with 16 bits.
 TEST(Control, ThreadNumbersOf16Bits) {
   const Ran ran =
       run_kernel(entry_text("  mov.v4.u16 {%rs1, %rs2, %rs3, %rs4}, %tid;\n  mov.u16 %rs5, %ntid.y;\n"

@@ -1,4 +1,4 @@
-// PTX with random damage: it is refused, or it runs into faults, or it happens to work; the host never suffers.
+// PTX with random damage is refused, runs into faults, or happens to work; the host is never harmed.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -9,7 +9,7 @@
 namespace ptxkit::emulator {
 namespace {
 
-// One change: a digit or a name's character replaced, a line taken out or doubled, two lines exchanged.
+// One change: replaces a digit or a name's character, removes or duplicates a line, or exchanges two lines.
 void damage(std::string& text, std::minstd_rand& random) {
   const size_t at = random() % text.size();
   const size_t begin = text.rfind('\n', at) == std::string::npos ? 0 : text.rfind('\n', at) + 1;
@@ -66,7 +66,7 @@ TEST(Damaged, NeverHarmsTheHost) {
   EXPECT_GT(ran, 100);
 }
 
-// ptxas takes it, and the registers behind a vector are another one's.
+// ptxas accepts it, and reads the register behind the vector.
 TEST(Damaged, AComponentBehindAVectorIsRefused) {
   Device device;
   auto program = Program::load_text(

@@ -1,4 +1,4 @@
-// Device memory, loading and launching as the host sees them: every misuse is an error that says what to do.
+// Device memory, loading and launching, as used by the host: every misuse gives an error that says what to do.
 #include <array>
 
 #include <gmock/gmock.h>
@@ -146,7 +146,7 @@ TEST(Launch, MisuseIsRefused) {
               HasSubstr("3 bytes of parameters, expected 28"));
 }
 
-// What cannot be run is a fault where it is reached, and nothing where it is not.
+// An instruction that cannot be emulated is a fault when it is executed, and none otherwise.
 TEST(Load, WhatCannotRunIsNamedWhenItIsReached) {
   const std::string body =
       "  ld.global.u32 %r1, [%rd1];\n  setp.eq.u32 %p1, %r1, 1;\n"

@@ -1,5 +1,5 @@
-// Every kind of fault: a kernel with the bug planted, and its clean twin. A kind without a pair here fails the last
-// test of this file.
+// Every kind of fault: a kernel with a planted bug, and its clean twin. A kind without a pair here fails the last test
+// of this file.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -21,11 +21,11 @@ struct Pair {
   std::string faulty, clean;  // bodies of entry_text
   std::string before = {};    // module scope
   uint32_t threads = 32;
-  std::string line;  // text of the PTX line to be named
+  std::string line;  // part of the PTX line that the fault names
   std::string says;  // part of the message or the rendering
   std::vector<uint32_t> in = std::vector<uint32_t>(64, 1);
   size_t out_words = 64;
-  uint32_t checks = kCheckStandard & ~kCheckOutputs;  // of outputs: undefined_output_test.cpp
+  uint32_t checks = kCheckStandard & ~kCheckOutputs;  // for outputs see undefined_output_test.cpp
 };
 
 const std::vector<Pair>& pairs() {
@@ -297,7 +297,7 @@ TEST(Faults, CleanTwinsStayClean) {
   if (!::testing::Test::HasFailure()) fmt::print("{} clean twins untouched\n", pairs().size());
 }
 
-// Without its check a bug that is no trap of its own passes, and the host survives it.
+// Without its check a bug that does not trap passes, and does not harm the host.
 TEST(Faults, NothingIsSaidWithoutChecks) {
   for (const Pair& each : pairs()) {
     if (stops(each.kind) && each.kind != FaultKind::misaligned && each.kind != FaultKind::out_of_bounds &&
@@ -323,7 +323,7 @@ TEST(Faults, StoresOfUninitialisedValuesOnRequest) {
   }
 }
 
-// `all` is all: every check that has a name is one of it, and `standard` names what it leaves out.
+// `all` contains every named check, and a check that `standard` leaves out has a name.
 TEST(Faults, AllChecksAreAll) {
   uint32_t named = 0;
   for (const char* word : {"bounds", "alignment", "uninitialised", "races", "barriers", "outputs", "leaks", "stores"})
@@ -358,8 +358,8 @@ TEST(Faults, ALaunchIsStoppedFromOutside) {
 }
 
 TEST(Faults, EveryKindHasAPair) {
-  // A leak is looked for on request: below. Races of the other two kinds: races_test.cpp. Handles: texture_test.cpp.
-  // wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. That a launch is stopped from outside: above. Notes:
+  // Tested elsewhere. Leaks, which are optional, and a launch that is stopped from outside: in this file. Other races:
+  // races_test.cpp. Handles: texture_test.cpp. wgmma: matrix_test.cpp. Tensor memory: tcgen05_test.cpp. Notes:
   // shared_layout_test.cpp, tcgen05_test.cpp. Outputs: undefined_output_test.cpp. Launches that do not end:
   // hang_test.cpp.
   std::set<FaultKind> covered{
@@ -432,7 +432,7 @@ TEST(Faults, NameTheAuthorsLine) {
   EXPECT_THAT(text, HasSubstr("\n  source  kernel.cu:42\n"));
 }
 
-// One fault for each kind and instruction, however many threads; and no more than asked for.
+// One fault for each kind and instruction, whatever the number of threads; and at most the requested number.
 TEST(Faults, AreReportedOnceAndBounded) {
   std::string body;
   for (int i = 0; i < 10; ++i)

@@ -1,4 +1,4 @@
-// Every form of the ISA table is decoded, but for those that the table itself names as missing.
+// Every form of the ISA table is decoded, except those that the table marks as missing.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -15,9 +15,9 @@
 namespace ptxkit::emulator {
 namespace {
 
-// The table says what is not emulated, and nothing else is refused.
+// The emulator refuses exactly the forms that the table marks as not emulated.
 TEST(Forms, EveryOneIsDecodedUnlessTheTableNamesItAsMissing) {
-  std::map<const ptx::Unemulated*, size_t> met;  // forms that it refuses, in some variant
+  std::map<const ptx::Unemulated*, size_t> met;  // refused forms, in some variant
   size_t forms = 0, decoded = 0;
   for (const ptx::Form& form : ptx::all_forms()) {
     const ptx::Unemulated* refused = nullptr;
@@ -50,7 +50,7 @@ TEST(Forms, EveryOneIsDecodedUnlessTheTableNamesItAsMissing) {
   fmt::print("{} of {} forms are decoded in every variant\n", decoded, forms);
 }
 
-// Why `instruction` is not run, once its row is that of `other`; empty where it is.
+// Why `instruction` is refused if its row is replaced by that of `other`; empty if it is not.
 std::string refusal_with_row(const std::string& instruction, ptx::Op other) {
   ptx::ParseResult parsed =
       ptx::parse(fmt::format(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {{\n.reg .u32 %r<4>;\n"
@@ -67,8 +67,7 @@ std::string refusal_with_row(const std::string& instruction, ptx::Op other) {
   return refusals.empty() ? "" : refusals[0];
 }
 
-// The row alone says what an operand is for: what the decoder asks for must be in it, and all that is in it is asked
-// for.
+// The row alone gives the purpose of an operand: the decoder takes exactly the operands of the row.
 TEST(Forms, OperandsAreThoseOfTheRow) {
   EXPECT_EQ(refusal_with_row("mapa.u32 %r1, %r2, %r3;", ptx::Op::mapa), "");
   EXPECT_EQ(refusal_with_row("add.u32 %r1, %r2, %r3;", ptx::Op::mapa),
@@ -77,7 +76,7 @@ TEST(Forms, OperandsAreThoseOfTheRow) {
             "cannot run 'mapa.u32': the ISA table gives it no 'rank'");
 }
 
-// The programs that device_tests compares with a GPU. Where PTXKIT_FORMS names a folder they are written there.
+// The programs that device_tests compares with a GPU. If PTXKIT_FORMS names a folder they are written there.
 TEST(Forms, ProgramsOfRegistersRun) {
   const auto cases = ptxkit::testing::form_cases();
   size_t ran = 0;
@@ -95,14 +94,14 @@ TEST(Forms, ProgramsOfRegistersRun) {
   }
   fmt::print("{} of {} instructions\n", ran, cases.size());
   EXPECT_GT(ran, 900u);
-  // Together they give what each gives alone.
+  // Together they give the same results as each alone.
   const auto pair = ptxkit::testing::emulate_forms({cases.data(), 2}),
              second = ptxkit::testing::emulate_forms({&cases[1], 1});
   ASSERT_TRUE(pair && second);
   EXPECT_TRUE(std::equal(second->begin(), second->end(), pair->end() - static_cast<ptrdiff_t>(second->size())));
 }
 
-// The same bits as the GPU's, where there is none: what an H200 gave is recorded (device_tests, PTXKIT_RECORD_FORMS).
+// The same bits as a GPU, without one: the bits of an H200 are recorded (device_tests, PTXKIT_RECORD_FORMS).
 TEST(Forms, TheBitsAreThoseOfAnH200) {
   std::map<std::string, uint64_t> recorded;
   std::ifstream file(EMULATOR_TEST_FOLDER "/../../../device/forms_h200.txt");

@@ -1,4 +1,4 @@
-// Launches that never end are found by default, at once and with their line; those that end late are left alone.
+// Launches that never end are found by default, quickly and with their line; launches that end late are left alone.
 #include <chrono>
 
 #include <fmt/format.h>
@@ -101,7 +101,7 @@ void expect_found(const Hang& each, const LaunchOptions& options) {
   ASSERT_FALSE(ran.outcome.ok());
   const Fault& fault = ran.outcome.faults.back();
   EXPECT_EQ(name(fault.kind), name(each.kind)) << text;
-  // Of several threads the one that reports names what it runs itself.
+  // With several threads, the one that reports names a loop that it runs itself.
   if (options.threads <= 1) {
     EXPECT_THAT(text, HasSubstr(each.says));
   }
@@ -109,7 +109,7 @@ void expect_found(const Hang& each, const LaunchOptions& options) {
     EXPECT_EQ(fault.site.text, each.line) << text;
   }
   EXPECT_GE(fault.site.line, 4u);
-  // In seconds a limit of time would depend on the machine's load: these are warp instructions.
+  // Warp instructions, because a limit in seconds would depend on the machine's load.
   EXPECT_LT(ran.outcome.statistics.warp_instructions, 20'000'000u) << took.count() << " s";
 }
 
@@ -133,7 +133,7 @@ TEST(Hangs, AreFoundInOtherSchedulesAndOnSeveralThreads) {
   }
 }
 
-// Loops that end, after longer than a search for hangs waits.
+// Loops that end, but only after a search for hangs has begun.
 TEST(Hangs, LongLoopsAreLeftAlone) {
   const std::string counted =
       "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 1;\n  setp.lt.u32 %p1, %r1, 1500000;\n  @%p1 bra a;\n";
@@ -174,7 +174,7 @@ TEST(Hangs, LongLoopsAreLeftAlone) {
     }
 }
 
-// What comes back to no state it was in and has a way out is for a limit.
+// A loop that returns to no earlier state and has an exit is found only by the limit.
 TEST(Hangs, TheLimitOfIdleStepsIsNamed) {
   const std::string body =
       "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 2;\n  setp.ne.u32 %p1, %r1, 1;\n  @%p1 bra a;\n  st.global.u32 "
@@ -184,7 +184,7 @@ TEST(Hangs, TheLimitOfIdleStepsIsNamed) {
   EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::no_progress);
   EXPECT_THAT(render(ran.outcome, "test.ptx"), HasSubstr("5000000 warp instructions in a row stored nothing"));
   EXPECT_THAT(render(ran.outcome, "test.ptx"), HasSubstr("--max-idle-steps"));
-  // A store now and then is progress.
+  // An occasional store is progress.
   const std::string stores =
       "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 1;\n  and.b32 %r2, %r1, 0xffff;\n  setp.eq.u32 %p2, %r2, 0;\n"
       "  @%p2 st.global.u32 [%rd2], %r1;\n  setp.lt.u32 %p1, %r1, 300000;\n  @%p1 bra a;\n";

@@ -1,4 +1,4 @@
-// Instruction forms of textures and surfaces beside the bits that an H200 gave.
+// Compares instruction forms of textures and surfaces with the bits that an H200 gave.
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -13,8 +13,8 @@ namespace {
 
 using ptxkit::testing::ImageCase;
 
-// Correct programs all: the checks find nothing. Recorded is what device_tests wrote with PTXKIT_RECORD_IMAGES. Where
-// PTXKIT_FORMS names a folder the programs are written there.
+// All programs are correct: the checks find nothing. The recorded bits are from device_tests with PTXKIT_RECORD_IMAGES.
+// If PTXKIT_FORMS names a folder the programs are written there.
 TEST(ImageForms, TheBitsAreThoseOfAnH200) {
   std::map<std::string, std::string> recorded;
   std::ifstream file(EMULATOR_TEST_FOLDER "/../../../device/images_h200.txt");

@@ -37,7 +37,7 @@ inline std::string entry_text(std::string_view body, std::string_view before = "
                      "\n  ret;\n}\n");
 }
 
-// `text` of entry_text for another target, in PTX 8.8, with so many registers %v besides.
+// `text` of entry_text for another target, in PTX 8.8, with `registers` additional registers %v.
 inline std::string for_target(std::string text, std::string_view target, unsigned registers = 0) {
   text.replace(text.find("sm_90"), 5, target);
   text.replace(text.find("8.3"), 3, "8.8");

@@ -1,4 +1,4 @@
-// The limits of a device: the heap of malloc, the buffer of printf; and a deadline that holds whatever a kernel does.
+// The limits of a device: the heap of malloc and the buffer of printf; and a deadline that stops every kernel.
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -27,7 +27,7 @@ constexpr const char* kAllocate =
     "  st.param.b64 [size], %rd4;\n  call (block), malloc, (size);\n  ld.param.b64 %rd5, [block];\n";
 constexpr const char* kParameters = "  .param .b64 block;\n  .param .b64 size;\n";
 
-// Takes blocks of `size` until there is none left; how many there were.
+// Allocates blocks of `size` until none is left, and gives their number.
 Ran take_all(uint64_t size, uint64_t heap_bytes, uint32_t checks = kCheckStandard) {
   const std::string body = fmt::format(
       "{}  mov.u32 %r1, 0;\n  mov.u64 %rd4, {};\na:\n{}  setp.eq.u64 %p1, %rd5, 0;\n  @%p1 bra e;\n"
@@ -48,7 +48,7 @@ TEST(Limits, MallocGivesNoMoreThanTheHeapHas) {
   }
 }
 
-// What is freed can be had again, for ever: neither addresses nor the host's memory run out.
+// Freed memory can be allocated again without end: neither addresses nor the host's memory run out.
 TEST(Limits, FreedMemoryComesBack) {
   const std::string body = fmt::format(
       "{}  mov.u32 %r1, 0;\n  mov.u32 %r2, 0;\na:\n  and.b32 %r3, %r1, 0xfff;\n  add.u32 %r3, %r3, 1048576;\n"
@@ -56,7 +56,7 @@ TEST(Limits, FreedMemoryComesBack) {
       "  @!%p1 st.u32 [%rd5+1048572], %r1;\n  call free, (block);\n  add.u32 %r1, %r1, 1;\n"
       "  setp.lt.u32 %p2, %r1, 3000;\n  @%p2 bra a;\n  st.global.u32 [%rd0], %r2;\n",
       kParameters, kAllocate);
-  // A device of 64 MiB, of which this takes 3 GiB.
+  // A device of 64 MiB; the kernel allocates 3 GiB in total.
   Device device({.memory_bytes = 64u << 20});
   const auto program = Program::load_text(device, entry_text(body, kHeap), "test.ptx");
   ASSERT_TRUE(program) << program.error().message();
@@ -69,7 +69,7 @@ TEST(Limits, FreedMemoryComesBack) {
   EXPECT_EQ(refused, 0u);
 }
 
-// A block that is given out again is nobody's: no race with those who had it, and nothing of theirs in it.
+// A reused block is fresh: accesses of earlier owners do not race with it, and it contains none of their data.
 TEST(Limits, ABlockThatComesBackIsFresh) {
   const std::string body = fmt::format(
       "{}  mov.u32 %r1, 0;\na:\n  mov.u64 %rd4, 65536;\n{}  ld.u32 %r4, [%rd5];\n  st.u32 [%rd5], %r0;\n"
@@ -110,7 +110,7 @@ TEST(Limits, PrintfKeepsTheNewest) {
   EXPECT_THAT(many.output, HasSubstr("line199999\n"));
 }
 
-// Every loop below would run for hours; each is stopped from outside, in whatever it does.
+// Every loop below would run for hours; each is stopped from outside, at any kind of instruction.
 TEST(Limits, ADeadlineHoldsInAllThatTakesLong) {
   const std::string endless = "  add.u32 %r1, %r1, 1;\n  setp.ne.u32 %p1, %r1, 0xffffffff;\n  @%p1 bra a;\n";
   const std::string begin = "  mov.u32 %r1, 0;\n";
@@ -154,8 +154,8 @@ TEST(Limits, ADeadlineHoldsInAllThatTakesLong) {
   }
 }
 
-// The shadow of a launch takes address space. Where a limit leaves none, the launch is an error and the process goes
-// on.
+// The shadow memory of a launch takes address space. If a limit leaves none, the launch gives an error and the process
+// continues.
 TEST(Limits, ALaunchWithoutAddressSpaceIsAnError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer takes address space of its own";

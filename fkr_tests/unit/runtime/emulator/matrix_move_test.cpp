@@ -1,4 +1,4 @@
-// wmma as a whole, and the loads, stores and transposes of 8 x 8 matrices, each against a loop.
+// wmma as a whole, and the loads, stores and transposes of 8 x 8 matrices, each compared with a loop.
 #include <bit>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ std::string text_of(const std::string& body, const std::string& registers) {
   return text;
 }
 
-// A of 16 x 16 by rows of 24, B by columns of 20, C and D by rows of 16; halves, sums of singles.
+// A of 16 x 16 by rows of 24, B by columns of 20, C and D by rows of 16; elements are halves, sums are singles.
 TEST(MatrixMoves, WmmaOfHalves) {
   constexpr unsigned kA = 0, kB = 16 * 24, kC = kB + 16 * 20;  // halves; C in words behind
   std::vector<uint32_t> in(kC / 2 + 256);
@@ -52,7 +52,7 @@ TEST(MatrixMoves, WmmaOfHalves) {
       for (unsigned k = 0; k < 16; ++k) sum += a(row, k) * b(k, column);
       EXPECT_EQ(std::bit_cast<float>(ran.out[row * 16 + column]), static_cast<float>(sum)) << row << " " << column;
     }
-  // Rows that end past the buffer; what nobody wrote decides.
+  // Rows that run past the end of the buffer; a branch on undefined bits.
   std::string beyond = text_of(body, registers);
   beyond.replace(beyond.find("mov.u32 %r2, 20"), 15, "mov.u32 %r2, 99");
   const Ran outside = run_kernel(beyond, {.block = {32}}, 256, in);
@@ -66,7 +66,7 @@ TEST(MatrixMoves, WmmaOfHalves) {
   EXPECT_EQ(unwritten.outcome.faults[0].kind, FaultKind::uninitialised_branch);
 }
 
-// Doubles, and elements of half a byte by columns.
+// Doubles, and 4-bit elements by columns.
 TEST(MatrixMoves, WmmaOfOtherTypes) {
   std::vector<uint32_t> in(2 * (32 + 32 + 64));
   const auto put = [&](unsigned at, double value) {
@@ -156,7 +156,8 @@ TEST(MatrixMoves, RowsAndTransposes) {
       EXPECT_EQ(ran.out[i / 2] >> i % 2 * 16 & 0xffff, 1000 + from) << each.move << i;
     }
   }
-  // Eight lanes give one address: of one row eight times that does no harm, of eight rows the last is one of many.
+  // Eight lanes give one address. For one row eight times that is harmless; of eight different rows the last one
+  // remains.
   for (const std::string kind : {"m8n8.x1.shared.b16", "m16n8.x1.trans.shared.b8"}) {
     const auto stored = [&](const std::string& value) {
       const std::string body =
@@ -168,7 +169,7 @@ TEST(MatrixMoves, RowsAndTransposes) {
     ASSERT_FALSE(different.ok()) << kind;
     EXPECT_EQ(different.faults[0].kind, FaultKind::shared_race);
   }
-  // What nobody wrote stays so on the way, and a row at an odd place is a fault.
+  // Undefined bits stay undefined on the way, and a misaligned row is a fault.
   const Ran unwritten =
       run("  ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%x4}, [%r3+512];\n"
           "  movmatrix.sync.aligned.m8n8.trans.b16 %x4, %x4;\n"

@@ -1,4 +1,4 @@
-// wgmma and sparse mma: values worked out by hand, and what an H200 gave (device_tests, PTXKIT_RECORD_MATRICES).
+// wgmma and sparse mma: values computed by hand, and the bits of an H200 (device_tests, PTXKIT_RECORD_MATRICES).
 #include <bit>
 #include <fstream>
 #include <map>
@@ -43,7 +43,7 @@ std::string multiply_text(const std::string& descriptor, const std::string& betw
           between +
           "  bar.sync 0;\n"
           "  and.b32 %r8, %r0, 31;\n  shr.u32 %r9, %r8, 2;\n  and.b32 %r10, %r8, 3;\n"
-          // Row %r9 of A has its 1 in column %r9: in lane %r10 == %r9 / 2 of the quad where that is below 8.
+          // Row %r9 of A has its 1 in column %r9: in lane %r10 == %r9 / 2 of the quad, if that is below 8.
           "  shr.u32 %r11, %r9, 1;\n  setp.eq.u32 %p1, %r10, %r11;\n  and.b32 %r12, %r9, 1;\n"
           "  setp.ne.u32 %p2, %r12, 0;\n  selp.b32 %r13, 0x3c000000, 0x3c00, %p2;\n  selp.b32 %r13, %r13, 0, %p1;\n"
           "  mov.b32 %r14, 0;\n  mov.b64 %rd5, " +
@@ -71,7 +71,7 @@ std::vector<uint32_t> matrix_b() {
 }
 
 Ran multiply(std::string text) {
-  // The sample's entry is of sm_90; wgmma wants sm_90a.
+  // The entry's target is sm_90; wgmma needs sm_90a.
   text.replace(text.find("sm_90"), 5, "sm_90a");
   return run_kernel(text, {.block = {128}}, 512, matrix_b());
 }
@@ -96,7 +96,7 @@ TEST(Matrix, DescriptorsOutsideOfSharedMemoryAreFaults) {
 }
 
 TEST(Matrix, UninitialisedSharedMemoryMakesTheProductUndefined) {
-  std::string text = multiply_text("0x0000000000200000");  // the second atom where nobody has written
+  std::string text = multiply_text("0x0000000000200000");  // the second atom is undefined memory
   text.replace(text.find("  st.global.v4.f32"), 0, "  setp.eq.f32 %p4, %f0, 0f00000000;\n  @%p4 exit;\n");
   const Ran ran = multiply(text);
   ASSERT_FALSE(ran.outcome.ok());
@@ -116,7 +116,7 @@ TEST(Matrix, AStoreDuringTheProductIsARace) {
   EXPECT_TRUE(clean.outcome.ok()) << render(clean.outcome, "test.ptx");
 }
 
-// The clean twin of each is the kernel as it was.
+// The clean twin of each is the unmodified kernel.
 TEST(Matrix, MissingFencesCommitsAndWaitsAreFaults) {
   const std::string good = multiply_text("0x0000000000100000");
   EXPECT_TRUE(multiply(good).outcome.ok());
@@ -152,8 +152,8 @@ TEST(Matrix, MissingFencesCommitsAndWaitsAreFaults) {
     }
   }
   fmt::print("{} planted bugs found\n2 clean twins untouched\n", std::size(all));
-  // Reading A's registers beside the product, a second product into the same accumulators, and first
-  // values moved into them behind the fence, as compilers do, are no faults.
+  // No faults: reading A's registers during the product, a second product into the same accumulators, and initial
+  // values moved into them after the fence, as compilers do.
   std::string text = good;
   text.replace(text.find(commit), 0, "  add.u32 %r16, %r13, 1;\n");
   text.replace(text.find(fence), fence.size(), fence + "  mov.f32 %f2, 0f3f800000;\n");
@@ -163,15 +163,15 @@ TEST(Matrix, MissingFencesCommitsAndWaitsAreFaults) {
   EXPECT_TRUE(twice.outcome.ok()) << render(twice.outcome, "test.ptx");
 }
 
-// A is all ones where it is stored; B(k, n) = k. Of each four columns 0 and 1 are there in rows 0 to 7: the sum is
-// 0 + 1 + 4 + 5 + 8 + 9 + 12 + 13 = 52; 2 and 3 in rows 8 to 15: 68.
+// A is 1 where it is stored; B(k, n) = k. Of each four columns, rows 0 to 7 have columns 0 and 1: the sum is 0 + 1 + 4
+// + 5 + 8 + 9 + 12 + 13 = 52; rows 8 to 15 have columns 2 and 3: 68.
 TEST(Matrix, SparseProductByHand) {
   const std::string text = entry_text(
       "  and.b32 %r1, %r0, 3;\n  shl.b32 %r1, %r1, 1;\n  cvt.rn.f16.u32 %rs0, %r1;\n  add.u32 %r2, %r1, 1;\n"
       "  cvt.rn.f16.u32 %rs1, %r2;\n  mov.b32 %r3, {%rs0, %rs1};\n  add.u32 %r2, %r1, 8;\n  cvt.rn.f16.u32 %rs0, %r2;\n"
       "  add.u32 %r2, %r1, 9;\n  cvt.rn.f16.u32 %rs1, %r2;\n  mov.b32 %r4, {%rs0, %rs1};\n  mov.b32 %r5, 0x3c003c00;\n"
       "  mov.f32 %f4, 0f00000000;\n  and.b32 %r6, %r0, 3;\n  setp.eq.u32 %p1, %r6, 2;\n"
-      "  selp.b32 %r7, 0xeeee4444, 0, %p1;\n"  // the lanes that selector 2 names
+      "  selp.b32 %r7, 0xeeee4444, 0, %p1;\n"  // the lanes that selector 2 selects
       "  mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r5, %r5}, {%r3, %r4}, "
       "{%f4, %f4, %f4, %f4}, %r7, 2;\n"
       "  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd0, %rd7;\n  st.global.v4.f32 [%rd7], {%f0, %f1, %f2, %f3};\n");
@@ -188,7 +188,7 @@ Ran blackwell(const std::string& body, uint32_t checks = kCheckAll) {
 const std::string kStoreProduct =
     "  mul.wide.u32 %rd7, %r0, 16;\n  add.u64 %rd7, %rd0, %rd7;\n  st.global.v4.f32 [%rd7], {%f0, %f1, %f2, %f3};\n";
 
-// Every element of A is 1.5 and of B 2, in the format named; 32 products and C = 1 make 97.
+// Every element of A is 1.5 and of B 2, in the format; 32 products and C = 1 give 97.
 TEST(Matrix, NarrowElementsLieInBytes) {
   const std::vector<std::tuple<std::string, uint32_t, std::string, uint32_t>> all{{"e4m3", 0x3c, "e5m2", 0x40},
                                                                                   {"e2m1", 0x3 << 2, "e2m1", 0x4 << 2},
@@ -206,9 +206,8 @@ TEST(Matrix, NarrowElementsLieInBytes) {
   }
 }
 
-// A is all 1 and so is B, so that D(m, n) is 32 times the two factors: of row m, 2^(m / 8) from byte 1 of lane 4 (m %
-// 8)
-// + m / 8, of column n, 2^(n % 4) from byte 2 of lane 4 n + 1.
+// A and B are all 1, so D(m, n) is 32 times two factors. That of row m is 2^(m / 8), in byte 1 of lane 4 (m % 8) + m /
+// 8. That of column n is 2^(n % 4), in byte 2 of lane 4 n + 1.
 TEST(Matrix, BlocksHaveFactorsOfRowsAndColumns) {
   const Ran ran = blackwell(
       "  mov.b32 %r1, 0x38383838;\n  mov.f32 %f4, 0f00000000;\n  and.b32 %r2, %r0, 1;\n  add.u32 %r2, %r2, 127;\n"
@@ -225,7 +224,7 @@ TEST(Matrix, BlocksHaveFactorsOfRowsAndColumns) {
     }
 }
 
-// Four factors along k of m16n8k64, one for each 16 columns of A: 1, 2, 4 and 8; B has 0.5. 16 * 15 * 0.5 = 120.
+// Four factors along k of m16n8k64, one for each 16 columns of A: 1, 2, 4 and 8; B is 0.5. 16 * 15 * 0.5 = 120.
 TEST(Matrix, FourFactorsAlongARow) {
   const Ran ran = blackwell(
       "  mov.b32 %r1, 0x22222222;\n  mov.f32 %f4, 0f00000000;\n  mov.b32 %r2, 0x50484038;\n  mov.b32 %r3, 0x30303030;\n"
@@ -236,8 +235,8 @@ TEST(Matrix, FourFactorsAlongARow) {
   for (const uint32_t word : ran.out) EXPECT_EQ(std::bit_cast<float>(word), 120.0F);
 }
 
-// A is 1 where it is stored, of B each four rows are 0, 1, 2 and 3: rows 0 to 7 take the first two of four, 16 * 1, the
-// others the last two, 16 * 5. The metadata of the lower rows is that of odd lanes.
+// A is 1 where it is stored; each four rows of B are 0, 1, 2 and 3. Rows 0 to 7 take the first two of four, 16 * 1, the
+// others the last two, 16 * 5. Odd lanes hold the metadata of the lower rows.
 TEST(Matrix, SparseNarrowProductsByHand) {
   const std::string metadata =
       "  and.b32 %r6, %r0, 1;\n  setp.eq.u32 %p1, %r6, 0;\n  selp.b32 %r7, 0x44444444, 0xeeeeeeee, %p1;\n"
@@ -260,14 +259,15 @@ TEST(Matrix, SparseNarrowProductsByHand) {
     expect(blackwell(set + "  mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32." + type + "." +
                      type + ".f32" + operands + ";\n" + kStoreProduct),
            16, 80, type);
-    // The rows of A count twice.
+    // The rows of A have a factor of 2.
     expect(blackwell(set +
                      "  mov.b32 %r8, 0x80808080;\n  mov.b32 %r9, 0x7f7f7f7f;\n"
                      "  mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32." +
                      type + "." + type + ".f32.ue8m0" + operands + ", %r8, {0, 0}, %r9, {0, 0};\n" + kStoreProduct),
            32, 160, type);
   }
-  // Pairs of four bits: of each eight rows of B two are 0, two 1, two 2, two 3; each 32 have a factor, 1, 2, 4 and 8.
+  // Pairs of 4-bit elements: of each eight rows of B two are 0, two 1, two 2, two 3; each 32 have a factor, 1, 2, 4 and
+  // 8.
   expect(blackwell("  mov.b32 %r1, 0x22222222;\n  mov.b32 %r2, 0x55442200;\n  mov.b32 %r8, 0x50484038;\n"
                    "  mov.b32 %r9, 0x38383838;\n" +
                    metadata +

@@ -1,5 +1,5 @@
-// Instruction forms of memory and synchronisation beside the bits that an H200 gave, and which forms of the ISA table
-// have been compared with one at all.
+// Compares instruction forms of memory and synchronisation with the bits that an H200 gave, and tests which forms of
+// the ISA table have been compared.
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -23,8 +23,8 @@ namespace {
 using ptxkit::testing::memory_exception;
 using ptxkit::testing::MemoryCase;
 
-// Correct programs all: the checks find nothing. Recorded is what device_tests wrote with PTXKIT_RECORD_MEMORY. Where
-// PTXKIT_FORMS names a folder the programs are written there.
+// All programs are correct: the checks find nothing. The recorded bits are from device_tests with PTXKIT_RECORD_MEMORY.
+// If PTXKIT_FORMS names a folder the programs are written there.
 TEST(MemoryForms, TheBitsAreThoseOfAnH200) {
   std::map<std::string, std::string> recorded;
   std::ifstream file(EMULATOR_TEST_FOLDER "/../../../device/memory_h200.txt");
@@ -55,7 +55,7 @@ TEST(MemoryForms, TheBitsAreThoseOfAnH200) {
   fmt::print("{} instructions of memory bit for bit as on an H200, {} known to differ\n", equal, exceptions);
 }
 
-// Why no program of an H200 has the form, which one could run.
+// Why no program for an H200 contains the form, although one could run.
 std::string_view reason(const ptx::Form& form) {
   using ptx::Op;
   switch (form.op) {

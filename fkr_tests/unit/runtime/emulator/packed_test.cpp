@@ -1,5 +1,5 @@
 // Video instructions, packed and mixed floating point, narrow formats, atomics on vectors, 32-bit addresses: each form
-// against values computed here another way, from the text of the PTX ISA.
+// is compared with values computed here independently, from the text of the PTX ISA.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,7 +27,7 @@ const std::vector<u32>& words() {
                                        0xffffffff, 0x12345678, 0xfedcba98, 0xffff0001};
   return values;
 }
-// Halves and singles worth a look: signed zeros, subnormal, small, large, infinite, NaN.
+// Interesting halves and singles: signed zeros, subnormal, small, large, infinite, NaN.
 const std::vector<u32>& halves() {
   static const std::vector<u32> values{0x3c003c00, 0x80000000, 0x00010002, 0xbc004000, 0x7bff7bff, 0xfc007c00,
                                        0x7fff3c00, 0x04000400, 0x35553555, 0xc500c580, 0x2c661419, 0x90019999};
@@ -123,7 +123,7 @@ TEST(Packed, ScalarVideo) {
       words());
 }
 
-// Two halves or four bytes: `one` gives a part of the result from the parts of a and b.
+// Two halves or four bytes: `one` computes a part of the result from the parts of a and b.
 template <unsigned kParts>
 u32 parts(u32 a, u32 b, const std::function<s64(u32, u32, unsigned)>& one) {
   u32 out = 0;
@@ -231,7 +231,7 @@ TEST(Packed, HalvesCompareAndCombine) {
       halves());
 }
 
-// The NaN of what lies outside of a tensor, as a factor, makes the sum of products zero; other NaNs stay.
+// The NaN of elements outside of a tensor, as a factor, makes fma 0; other NaNs stay.
 TEST(Packed, OutOfBoundsNansMakeFmaZero) {
   std::vector<u32> values = halves();
   values.insert(values.end(), {0x7ff73c00, 0x3c007ff7, 0x7ff77ff7, 0xfff77ff6, 0x7ff73f80, 0x3f807ff7});
@@ -295,7 +295,7 @@ struct Narrow {
     return exponent ? std::ldexp(1 + fraction * std::ldexp(1.0, -mantissa_bits), exponent - bias)
                     : std::ldexp(fraction, 1 - bias - mantissa_bits);
   }
-  // The nearest finite number, of two the even one; by looking at all of them.
+  // The nearest finite number, of two the even one; found by comparing all numbers.
   u32 nearest(double x) const {
     const u32 codes = 1u << (exponent_bits + mantissa_bits);
     if (x != x) return codes - 1;  // NaN, or the largest number of a format without one
@@ -490,8 +490,8 @@ TEST(Narrow, AddressesOf32BitsReachEverySpace) {
   EXPECT_EQ(got, (std::vector<u32>{42, 11, 12, 7, 5, 2}));
 }
 
-// Half of the last place is cut off: it takes half of the random range to carry. The ISA's assignment of the random
-// bits: of two elements a half each, of four bytes a half for two, of four nibbles a byte of each half.
+// Half of the last place is truncated, so half of the random range makes a carry. The ISA assigns the random bits thus:
+// a half to each of two elements, a half to two of four bytes, a byte of each half to four nibbles.
 TEST(Packed, StochasticRoundingCarriesIntoTheLastPlace) {
   struct Rounding {
     std::string instruction;
@@ -521,7 +521,7 @@ TEST(Packed, StochasticRoundingCarriesIntoTheLastPlace) {
   }
 }
 
-// `_` among what is packed are bits that nobody has written: they may be moved, and decide nothing.
+// `_` among packed elements gives undefined bits: they may be moved, but must not decide anything.
 TEST(Packed, APartThatIsLeftOutIsUndefined) {
   const std::string pack = "  mov.b16 %rs0, 7;\n  mov.b32 %r1, {%rs0, _};\n";
   const Ran clean = run_kernel(entry_text(pack + "  and.b32 %r1, %r1, 0xffff;\n  setp.eq.u32 %p1, %r1, 7;\n"

@@ -1,4 +1,4 @@
-// Correct kernels, in the ways that libraries write them, run clean under every check and in every schedule.
+// Correct kernels, written as libraries write them, run clean with every check and in every schedule.
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -12,14 +12,14 @@ namespace {
 
 using Words = std::vector<uint32_t>;
 
-// One buffer of a launch: its words at the start, and those that the last launch left.
+// One buffer of a launch: its initial words, and those that the last launch left.
 struct Buffer {
   const char* name;
   Words words;
 };
 
-// Runs an entry of patterns.ptx in several schedules, each on fresh buffers and then `last` words; `check` sees what
-// the buffers hold after each.
+// Runs an entry of patterns.ptx in several schedules, each on fresh buffers and then once more on `last`. `check` gets
+// the contents of the buffers after each run.
 void run_pattern(std::string_view entry, const LaunchShape& shape, const std::vector<Buffer>& buffers,
                  const Words& last, const std::function<void(const std::vector<Words>&)>& check) {
   const auto text = read_file(std::string(EMULATOR_TEST_FOLDER) + "/compiled/patterns.ptx");

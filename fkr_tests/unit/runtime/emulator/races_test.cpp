@@ -1,4 +1,4 @@
-// Races in global and shared memory: each a kernel that lacks one thing, and its twin that has it.
+// Races in global and shared memory: each kernel lacks one synchronisation, and its clean twin has it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ struct Pair {
   std::string line, other;  // the two accesses
 };
 
-// What one thread hands to another through `flag` (%rd5), the data being at %rd4. The lines in between differ.
+// One thread passes data at %rd4 to another through `flag` (%rd5). The lines in between differ.
 struct Handover {
   std::string store_flag = "st.release.gpu.global.u32 [%rd5], 1;";
   std::string load_flag = "ld.acquire.gpu.global.u32 %r4, [%rd5];";
@@ -70,7 +70,8 @@ const std::vector<Pair>& pairs() {
   };
   static const std::string tile_at =
       "  .shared .align 4 .b32 tile[64];\n  mov.u32 %r1, tile;\n  shl.b32 %r2, %r0, 2;\n  add.u32 %r1, %r1, %r2;\n";
-  // Warp 0 fills, arrives at barrier 1 and fills again when the other warp has said at barrier 2 that it has read.
+  // Warp 0 fills, arrives at barrier 1, and fills again after the other warp has signalled at barrier 2 that it has
+  // read.
   static const auto refill = [](const std::string& second) {
     return tile_at +
            "  setp.ge.u32 %p1, %r0, 32;\n  @%p1 bra read;\n  st.shared.u32 [%r1], %r0;\n  bar.arrive 1, 64;\n" +
@@ -78,14 +79,14 @@ const std::vector<Pair>& pairs() {
            "  add.u32 %r3, %r0, 1;\n  st.shared.u32 [%r1], %r3;\n  bra end;\n"
            "read:\n  bar.sync 1, 64;\n  ld.shared.u32 %r4, [%r1+-128];\n  bar.arrive 2, 64;\nend:\n";
   };
-  // Three warps read a word and arrive where warp 3 waits, which then writes it.
+  // Three warps read a word and arrive at a barrier; warp 3 waits there and then writes the word.
   static const auto three_readers = [](const std::string& leaves, const std::string& threads) {
     return "  .shared .align 4 .b32 word;\n  setp.ge.u32 %p1, %r0, 96;\n  @%p1 bra write;\n  ld.shared.u32 %r4, "
            "[word];\n" +
            leaves + "  bar.arrive 1, " + threads + ";\n  bra end;\nwrite:\n  bar.sync 1, " + threads +
            ";\n  st.shared.u32 [word], 7;\nend:\n";
   };
-  // Blocks 0 to 2 read a word and count themselves at %rd5, where block 3 waits, which then writes it.
+  // Blocks 0 to 2 read a word and count at %rd5; block 3 waits for the count and then writes the word.
   static const auto three_blocks = [](const std::string& leaves, const std::string& count) {
     return "  mov.u32 %r1, %ctaid.x;\n  add.u64 %rd5, %rd1, 128;\n  setp.eq.u32 %p1, %r1, 3;\n  @%p1 bra spin;\n"
            "  ld.global.u32 %r4, [%rd0];\n" +
@@ -101,7 +102,7 @@ const std::vector<Pair>& pairs() {
            "  mov.u32 %r2, word;\n  xor.b32 %r3, %r1, 1;\n  mapa.shared::cluster.u32 %r4, %r2, %r3;\n"
            "  ld.shared::cluster.u32 %r5, [%r4];\n  barrier.cluster.arrive;\n  barrier.cluster.wait;\n";
   };
-  // Threads meet at an mbarrier for `count`; %p1 is that of thread 0.
+  // Threads synchronise at an mbarrier for `count`; %p1 selects thread 0.
   static const auto with_mbarrier = [](const std::string& count) {
     return "  .shared .align 8 .b64 bar;\n  mov.u32 %r10, bar;\n  setp.eq.u32 %p1, %r0, 0;\n"
            "  @%p1 mbarrier.init.shared.b64 [%r10], " +
@@ -110,7 +111,7 @@ const std::vector<Pair>& pairs() {
   static const std::string arrive = "  mbarrier.arrive.shared.b64 %rd4, [%r10];\n";
   static const std::string wait_there =
       "spin:\n  mbarrier.try_wait.parity.shared.b64 %p3, [%r10], 0;\n  @!%p3 bra spin;\n";
-  // Of each warp of two blocks all lanes but the last arrive; the first block has stored, the second loads.
+  // All lanes but the last of each warp of two blocks arrive; the first block has stored, the second loads.
   static const auto crowds = [](const std::string& store, const std::string& load) {
     return with_mbarrier("992") +
            "  mov.u32 %r1, %ctaid.x;\n  setp.eq.and.u32 %p2, %r1, 0, %p1;\n  setp.eq.and.u32 %p4, %r1, 1, %p1;\n  "
@@ -118,7 +119,7 @@ const std::vector<Pair>& pairs() {
            store + "\n  and.b32 %r2, %r0, 31;\n  setp.eq.u32 %p5, %r2, 31;\n  @%p5 bra end;\n" + arrive + wait_there +
            "  @%p4 " + load + "\nend:\n";
   };
-  // Warp 0 stores, and of it so many lanes arrive; warp 1 waits for them and loads.
+  // Warp 0 stores and `lanes` of its lanes arrive; warp 1 waits for them and loads.
   static const auto handed_over = [](const std::string& lanes, const std::string& behind, const std::string& whose) {
     return tile_at + with_mbarrier(lanes) +
            "  setp.ge.u32 %p2, %r0, 32;\n  @%p2 bra wait;\n  st.shared.u32 [%r1], %r0;\n  setp.ge.u32 %p4, %r0, " +
@@ -277,7 +278,7 @@ TEST(Races, PlantedOnesAreFoundWithBothSides) {
     SCOPED_TRACE(each.what);
     const Ran ran = run_pair(each.racy, each, 0);
     const std::string text = render(ran.outcome, "test.ptx");
-    bool found = false;  // whichever side came first
+    bool found = false;  // whichever side ran first
     for (const Fault& fault : ran.outcome.faults) {
       EXPECT_EQ(name(fault.kind), name(each.kind)) << text;
       EXPECT_TRUE(fault.has_other && fault.has_address) << text;

@@ -1,5 +1,6 @@
-// Where shared variables lie, and that an access is held to what its address is derived from. The addresses are those
-// in the machine code that ptxas 13.0 makes of the same text; fkr_tests/ptxas/shared_layout.py compares many more.
+// The places of shared variables, and the bounds check by what an address is derived from. The addresses are those in
+// the machine code that ptxas 13.0 makes of the same text; fkr_tests/ptxas/shared_layout.py (FKR: falsification kernel
+// regression) compares many more.
 #include <bit>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Stores the addresses of `names`, one a word.
+// Stores the addresses of `names`, one in each word.
 std::string give_addresses(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i)
@@ -52,7 +53,8 @@ TEST(SharedLayout, IsThatOfPtxasForEveryTarget) {
   }
 }
 
-// Total, dynamic and aggregate size: an H200 (driver 580.159.04) gives these. device_tests.DeviceLayout compares 66
+// Total, dynamic and aggregate size, as measured on an H200 (driver 580.159.04). device_tests.DeviceLayout compares 66
+// kernels.
 // kernels.
 TEST(SharedLayout, SizesAreThoseOfAnH200) {
   struct Case {
@@ -80,7 +82,7 @@ TEST(SharedLayout, DynamicMemoryIsAlignedTo16AtLeast) {
     const Ran ran = run_kernel(entry_text(give_addresses({"a", "dynamic"}), before), {.dynamic_shared_bytes = 64}, 2);
     EXPECT_THAT(ran.out, ElementsAre(1024, 1024 + expected)) << align;
   }
-  // Without a static array it begins where the system's part ends; of two arrays each has its own place.
+  // Without a static array it begins after the bytes that the system reserves; two arrays have separate places.
   const std::string alone = ".extern .shared .align 4 .b8 dynamic[];\n";
   EXPECT_THAT(run_kernel(entry_text(give_addresses({"dynamic"}), alone), {.dynamic_shared_bytes = 64}, 1).out,
               ElementsAre(1024));
@@ -88,7 +90,7 @@ TEST(SharedLayout, DynamicMemoryIsAlignedTo16AtLeast) {
   EXPECT_THAT(
       run_kernel(entry_text(give_addresses({"a", "dynamic", "second"}), two), {.dynamic_shared_bytes = 64}, 3).out,
       ElementsAre(1024, 1024 + 32, 1024 + 64));
-  // What is declared in a body and not named lies behind the others.
+  // Variables that a body declares but does not name follow the others.
   const std::string idle = "  .shared .align 8 .b8 idle[33];\n" + give_addresses({"a", "dynamic"});
   const Ran ran =
       run_kernel(entry_text(idle, ".shared .align 4 .b8 a[21];\n" + alone), {.dynamic_shared_bytes = 64}, 2);
@@ -156,7 +158,7 @@ TEST(SharedLayout, EachEntryHasItsOwn) {
   EXPECT_THAT(addresses("k1"), ElementsAre(1024 + 80, 1024 + 20, 1024, 1024 + 40));
 }
 
-// The rank lies above the offset, in a CTA's own addresses too: clearing it gives the first CTA's.
+// The rank lies above the offset, also in a CTA's own addresses: clearing it gives an address of the first CTA.
 TEST(SharedLayout, AddressesOfAClusterHoldTheRank) {
   const std::string body =
       "  mov.u32 %r1, word;\n  mov.u32 %r2, %cluster_ctarank;\n  mul.wide.u32 %rd4, %r2, 16;\n  add.u64 %rd4, %rd0, "
@@ -175,7 +177,7 @@ TEST(SharedLayout, AddressesOfAClusterHoldTheRank) {
 const std::string kTwo =
     ".shared .align 4 .b32 first[8];\n.shared .align 4 .b32 second[8];\n.shared .align 8 .b64 saved;\n";
 
-// `body` with the arrays of kTwo, which touch. All are named, for what is not has no place.
+// `body` with the arrays of kTwo, which are adjacent. All are named, because others have no place.
 Ran run_two(const std::string& body, std::string_view before = kTwo) {
   const std::string named =
       before.starts_with(kTwo) ? "  mov.u32 %r31, first;\n  mov.u32 %r31, second;\n  mov.u32 %r31, saved;\n" : "";
@@ -183,7 +185,7 @@ Ran run_two(const std::string& body, std::string_view before = kTwo) {
 }
 
 TEST(SharedLayout, AnOverrunIntoTheNextArrayIsFound) {
-  // A word of `first` by an index from memory, which is 8; and the same in other ways.
+  // Accesses a word of `first` by an index from memory, which is 8; and the same in other ways.
   const std::string index = "  ld.global.u32 %r2, [%rd1];\n  shl.b32 %r2, %r2, 2;\n";
   const std::vector<std::pair<std::string, std::string>> overruns{
       {"by its symbol", "  st.shared.u32 [first+32], 1;\n"},
@@ -231,7 +233,8 @@ TEST(SharedLayout, AnOverrunIsFoundBehindCallsAndChoices) {
   const std::string choice =
       "  mov.u32 %r1, first;\n  mov.u32 %r2, second;\n  setp.eq.u32 %p1, %r0, 1;\n  selp.u32 %r3, "
       "%r1, %r2, %p1;\n";
-  EXPECT_TRUE(run_two(choice + "  st.shared.u32 [%r3+-4], 1;\n").outcome.ok());  // of `first`, and not told apart
+  // Belongs to `first`, and cannot be told apart
+  EXPECT_TRUE(run_two(choice + "  st.shared.u32 [%r3+-4], 1;\n").outcome.ok());
   EXPECT_FALSE(run_two(choice + "  st.shared.u32 [%r3+32], 1;\n").outcome.ok());
 }
 
@@ -262,7 +265,7 @@ TEST(SharedLayout, CorrectCodeIsLeftAlone) {
   }
 }
 
-// An array of words that lies where 16 bytes may be stored at once: right on the device, but nothing declares it.
+// An array of words that happens to be aligned for a store of 16 bytes: correct on the device, but not declared.
 TEST(SharedLayout, AnAlignmentByTheLayoutIsANote) {
   const std::string before = ".shared .align {} .b32 first[8];\n.extern .shared .align 4 .b8 dynamic[];\n";
   const std::string body =
@@ -281,12 +284,12 @@ TEST(SharedLayout, AnAlignmentByTheLayoutIsANote) {
               HasSubstr("note: alignment holds only by the layout [F051]: 16-byte store at 0x410 of .shared needs a "
                         "multiple of 16; its object declares 4: declare it with alignas(16)"));
   EXPECT_THAT(run(16).outcome.notes, SizeIs(0));
-  // Another variable before it, and it does not hold any more: on the device too.
+  // With another variable before it the alignment no longer holds, on the device too.
   const std::string shifted = "  .shared .align 4 .b32 word;\n  st.shared.u32 [word], 1;\n" + body;
   const Ran bad = run_two(shifted, fmt::format(fmt::runtime(before), 4));
   ASSERT_THAT(bad.outcome.faults, SizeIs(1));
   EXPECT_EQ(bad.outcome.faults[0].kind, FaultKind::misaligned);
-  // Nobody asked for it.
+  // The check is off.
   const Ran none = run_kernel(entry_text(body, fmt::format(fmt::runtime(before), 4)), {.dynamic_shared_bytes = 64}, 64,
                               std::vector<uint32_t>(64), {.checks = kCheckAll & ~kCheckAlignment, .max_steps = 1000});
   EXPECT_THAT(none.outcome.notes, SizeIs(0));
@@ -298,9 +301,8 @@ uint16_t half(int value) {
   return static_cast<uint16_t>((value < 0 ? 0x8000 : 0) | (exponent + 15) << 10 | (size << (10 - exponent) & 0x3ff));
 }
 
-// A tile that a kernel swizzles itself, in dynamic shared memory, as matrix multiplications have it: chunk c of row r
-// lies at chunk c ^ r % 8 from the tile's begin. wgmma goes by the address, so that the begin has to be a multiple of
-// 1,024.
+// A tile that a kernel swizzles itself, in dynamic shared memory, as matrix multiplications do: chunk c of row r is at
+// chunk c ^ r % 8 from the tile's start. wgmma uses the address, so the start must be a multiple of 1,024.
 TEST(SharedLayout, SwizzledTilesInDynamicMemoryAreRead) {
   std::string body =
       "  mov.u32 %r10, tiles;\n  mov.u32 %r1, %r0;\n"

@@ -1,5 +1,5 @@
-// Forms of compute capability 10.0 beside tcgen05: results computed here another way, and every misuse beside a twin
-// that does it right.
+// Forms of compute capability 10.0 other than tcgen05: results computed here independently, and each misuse beside a
+// correct twin.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,7 +20,7 @@ std::string fault_of(const Ran& ran) {
   return ran.outcome.faults.empty() ? "" : std::string(name(ran.outcome.faults[0].kind));
 }
 
-// The reduction as sorting: numbers in the order of the line, -0 before +0, without the NaNs.
+// The reduction by sorting: numbers in order, -0 before +0, without the NaNs.
 uint32_t reduced(std::vector<uint32_t> words, bool maximum, bool absolute, bool nan) {
   std::vector<float> numbers;
   bool has_nan = false;
@@ -37,7 +37,7 @@ uint32_t reduced(std::vector<uint32_t> words, bool maximum, bool absolute, bool 
   return std::bit_cast<uint32_t>(maximum ? numbers.back() : numbers.front());
 }
 
-// `_` in a list that is stored: that memory stays as it is, and another thread may write it.
+// `_` in a vector that is stored: its memory is unchanged, and another thread may write it.
 TEST(Sm100, StoresLeaveOutElements) {
   const std::string body =
       "  add.u32 %r1, %r0, 100;\n  setp.eq.u32 %p1, %r0, 0;\n"
@@ -52,7 +52,7 @@ TEST(Sm100, StoresLeaveOutElements) {
     EXPECT_EQ(ran.out[7], 101u);
     EXPECT_EQ(ran.out[11], 0x3ff00000u);
   }
-  // What is left out was never written.
+  // The element that is left out stays undefined.
   EXPECT_EQ(fault_of(run_kernel(sm_100(entry_text("  st.global.v8.b32 [%rd0], {1, _, 1, 1, 1, 1, 1, 1};\n"
                                                   "  ld.global.u32 %r1, [%rd0+4];\n  st.global.u32 [%rd0], %r1;\n"
                                                   "  setp.eq.u32 %p1, %r1, 0;\n  @%p1 ret;\n")),
@@ -96,7 +96,7 @@ TEST(Sm100, ReductionsOfSingles) {
 
 const std::string kTile = ".shared .align 16 .b8 tile[512];\n";
 
-// Every word of the tile is its number, then `body` runs, then they go out.
+// Fills the tile with word numbers, runs `body`, and stores the tile to `out`.
 Ran run_tile(const std::string& body) {
   return run_kernel(sm_100(entry_text("  mov.u32 %r1, tile;\n  shl.b32 %r2, %r0, 2;\n  add.u32 %r3, %r1, %r2;\n"
                                       "  add.u32 %r4, %r0, 1;\n  st.shared.u32 [%r3], %r4;\n"
@@ -118,7 +118,7 @@ TEST(Sm100, BulkStoresOfZeros) {
   EXPECT_EQ(fault_of(run_tile(text("%r1+16", "512"))), "out_of_bounds");
   EXPECT_EQ(fault_of(run_tile(text("%r1+4", "64"))), "misaligned");
   EXPECT_EQ(fault_of(run_tile("  mov.u64 %rd9, 60;\n" + text("%r1", "%rd9"))), "async_size");
-  // Without the barrier behind it others read what it writes.
+  // Without the barrier after it other threads read the bytes that it writes.
   EXPECT_EQ(fault_of(run_tile("  bar.sync 0;\n  @%p1 st.bulk.weak.shared::cta [%r1], 512, 0;\n")), "shared_race");
 }
 
@@ -129,7 +129,7 @@ TEST(Sm100, MaskedBulkCopies) {
            "  @%p1 cp.async.bulk.commit_group;\n" +
            wait + "  bar.sync 0;\n  @%p1 ld.global.u32 %r6, [%rd0+512];\n";
   };
-  // The place that is not written keeps what it had: zeros of the kernel's own.
+  // The element that is not written keeps the kernel's own zeros.
   const std::string before =
       "  mov.u32 %r7, 0x55555555;\n  setp.lt.u32 %p2, %r0, 16;\n  @%p2 st.global.u32 [%rd2+512], %r7;\n";
   const Ran ran = run_tile(before + text("  @%p1 cp.async.bulk.wait_group 0;\n"));
@@ -141,9 +141,9 @@ TEST(Sm100, MaskedBulkCopies) {
   EXPECT_EQ(fault_of(run_tile(before + text(""))), "async_pending");
 }
 
-// ldmatrix and stmatrix of bytes. Row r of 16 bytes lies at 32 r of the tile, so that rows are not neighbours. What a
-// lane holds follows the ISA's words: four consecutive threads have a row, each four columns of it; with .trans the
-// fragment is that of the transposed matrix.
+// ldmatrix and stmatrix of bytes. Row r of 16 bytes is at 32 r of the tile, so that rows are not adjacent. The
+// registers of a lane follow the ISA's text: four consecutive threads hold a row, each four columns of it; with .trans
+// the fragment is that of the transposed matrix.
 std::vector<uint32_t> random_words(size_t count) {
   std::vector<uint32_t> words(count);
   uint32_t state = 12345;
@@ -151,7 +151,8 @@ std::vector<uint32_t> random_words(size_t count) {
   return words;
 }
 
-// The tile from `in`, then `instruction` with %r8 the address of the lane's row, then %r4..%r7 and the tile go out.
+// Fills the tile from `in`, runs `instruction` with the address of the lane's row in %r8, and stores %r4..%r7 and the
+// tile.
 Ran run_rows(const std::string& instruction, const std::string& address = "  shl.b32 %r2, %r0, 5;\n",
              unsigned filled = 256) {
   return run_kernel(
@@ -173,7 +174,7 @@ Ran run_rows(const std::string& instruction, const std::string& address = "  shl
       {.block = {32}}, 128 + 256, random_words(256));
 }
 
-// Element `column` of row `row`: 8, 6 or 4 bits wide, from the first bit of the row on.
+// Element `column` of row `row`: 8, 6 or 4 bits wide, packed from the first bit of the row on.
 uint32_t element(const std::vector<uint32_t>& words, unsigned row, unsigned column, unsigned bits) {
   uint32_t value = 0;
   for (unsigned i = 0; i < bits; ++i) {
@@ -200,7 +201,7 @@ TEST(Sm100, MatricesOfBytesAreLoaded) {
         for (unsigned lane = 0; lane < 32; ++lane)
           for (unsigned i = 0; i < 4 * registers; ++i) {
             const unsigned reg = i / 4, group = lane / 4, within = 4 * (lane % 4) + i % 4;
-            // Plain: row `group` of matrix `reg`. Transposed: rows and columns change places in each 16 x 16.
+            // Plain: row `group` of matrix `reg`. Transposed: rows and columns are exchanged in each 16 x 16.
             const uint32_t expected = square ? element(words, reg / 2 * 16 + within, group + 8 * (reg % 2), bits)
                                              : element(words, reg * 8 + group, within, bits);
             EXPECT_EQ(ran.out[lane * 4 + reg] >> 8 * (i % 4) & 0xff, expected) << text << " " << lane << " " << i;
@@ -209,7 +210,7 @@ TEST(Sm100, MatricesOfBytesAreLoaded) {
 }
 
 // The fragment of stmatrix.m16n8 is that of an accumulator of mma: rows lane / 4 and 8 below, columns 2 (lane % 4) and
-// the next; .trans puts its columns into the rows of memory.
+// the next; .trans makes its columns the rows of memory.
 TEST(Sm100, MatricesOfBytesAreStored) {
   const auto words = random_words(256);
   for (const unsigned registers : {1u, 2u, 4u}) {
@@ -242,7 +243,7 @@ TEST(Sm100, MistakesWithMatricesOfBytes) {
   EXPECT_EQ(fault_of(run_rows(store + "  ld.shared.u32 %r5, [%r1];")), "warp_race");
 }
 
-// Each cluster, a first one and those it takes out of the launch, adds one to its word; thread 0 asks, all look.
+// Each cluster, the first one and those that it cancels, adds one to its word; thread 0 requests, all threads query.
 std::string control_text(const std::string& wait, const std::string& cancel) {
   std::string text = entry_text(
       "  mov.u32 %r1, %ctaid.x;\n  mov.u32 %r9, %cluster_ctarank;\n  mov.u32 %r2, 0;\n  setp.eq.u32 %p1, %r0, 0;\n"
@@ -280,7 +281,7 @@ TEST(Sm100, ClustersTakeOthersOutOfTheLaunch) {
     for (const uint32_t cluster : {1u, 2u}) {
       const Ran ran = run(control_text(kAnswered, cluster == 1 ? one : all), cluster, adversarial);
       ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
-      // Every word went up by one from the same poison, by whichever cluster.
+      // Every word was incremented once from the same poison, by some cluster.
       for (uint32_t i = 0; i < 12; ++i) EXPECT_EQ(ran.out[i], 0xcbcbcbcbu + 1) << cluster << " " << i;
       EXPECT_LT(ran.outcome.statistics.cta_count, 12u);
     }

@@ -1,4 +1,4 @@
-// What the special registers of a launch hold. PTX ISA 9.0, chapter 10.
+// The values of special registers in a launch. PTX ISA 9.0, chapter 10.
 #include <fmt/format.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
@@ -36,7 +36,7 @@ TEST(SpecialRegisters, OfThreadsWarpsAndBlocks) {
     }
 }
 
-// Every instruction of the block is a tick, also within a warp's turn.
+// Every instruction of the block is a tick, also within a turn of a warp.
 TEST(SpecialRegisters, ClocksCountInstructions) {
   const std::vector<std::string> reads = {"mov.u32 %r{}, %clock;", "mov.u64 %rd4, %clock64;\n  cvt.u32.u64 %r{}, %rd4;",
                                           "mov.u32 %r{}, %globaltimer_lo;"};
@@ -48,7 +48,7 @@ TEST(SpecialRegisters, ClocksCountInstructions) {
     body += "  " + fmt::format(fmt::runtime(read), 2) + "\n" +
             fmt::format("  sub.u32 %r1, %r2, %r1;\n  st.global.u32 [%rd0+{}], %r1;\n", 4 * i);
   }
-  // A loop that waits for time to pass ends, in whatever turns.
+  // A loop that waits for the clock ends, in every schedule.
   body +=
       "  mov.u32 %r1, %clock;\nwaits:\n  mov.u32 %r2, %clock;\n  sub.u32 %r2, %r2, %r1;\n"
       "  setp.lt.u32 %p0, %r2, 1000;\n  @%p0 bra waits;\n  st.global.u32 [%rd0+12], %r2;\n";

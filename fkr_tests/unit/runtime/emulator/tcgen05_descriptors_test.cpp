@@ -1,6 +1,6 @@
-// Matrices of tcgen05.mma in shared memory that lie in other ways than in plain atoms: from another line on than the
-// pattern's first, in chunks of 32 bytes, in two parts. Each element is put where PTX ISA 9.0, 9.7.16.3 to 9.7.16.5 and
-// CUTLASS's canonical layouts (make_umma_desc) have it.
+// tcgen05.mma with matrices in shared memory that are not in plain atoms: counted from another line of the pattern than
+// the first, in chunks of 32 bytes, in two parts. Each element is placed as in PTX ISA 9.0, 9.7.16.3 to 9.7.16.5, and
+// in CUTLASS's canonical layouts (make_umma_desc).
 #include <bit>
 #include <random>
 
@@ -14,11 +14,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A of 128 rows lies in tensor memory or at byte 0 of the tile.
+// A of 128 rows is in tensor memory or at byte 0 of the tile.
 struct Product {
   std::string words, type;
   unsigned bits, n, depth;
-  uint32_t descriptor;  // but for M and N
+  uint32_t descriptor;  // without M and N
   bool a_in_shared = false;
 };
 
@@ -27,7 +27,7 @@ struct Numbers {
   std::vector<int> a, b;
 };
 
-// `at(n, k)` is the byte of the tile where an element of B begins, `a_at(m, k)` the same of A.
+// `at(n, k)` is the byte of the tile at which an element of B begins, `a_at(m, k)` the same for A.
 template <class Place, class PlaceOfA>
 Numbers fill(const Product& p, Place&& at, PlaceOfA&& a_at) {
   Numbers out;
@@ -47,12 +47,12 @@ Numbers fill(const Product& p, Place&& at, PlaceOfA&& a_at) {
       out.b.push_back(pick());
       out.operands.set(at(n, k) * 8 + (p.bits < 8 ? k % 2 * 4 : 0), p.bits, bits_of(p.type, out.b.back()));
     }
-  for (unsigned lane = 0; lane < 128; ++lane)  // factors of 1 for those that have any
+  for (unsigned lane = 0; lane < 128; ++lane)  // factors of 1 for kinds that have factors
     for (unsigned column = 0; column < 16; ++column) out.operands.in_column(lane, 24 + column, 0, 32, 0x7f7f7f7f);
   return out;
 }
 
-// The rest of a descriptor, beside the start of the matrix: both distances, the base offset and the swizzle.
+// The fields of a descriptor without the start of the matrix: both distances, the base offset and the swizzle.
 uint64_t described(unsigned leading, unsigned stride, unsigned base, unsigned swizzle) {
   return uint64_t{leading / 16} << 16 | uint64_t{stride / 16} << 32 | uint64_t{1} << 46 | uint64_t{base} << 49 |
          uint64_t{swizzle} << 61;
@@ -92,7 +92,7 @@ constexpr uint32_t kToF32 = 1 << 4;
 constexpr auto kNowhere = [](unsigned, unsigned) { return 0u; };
 const Product kHalves{".cta_group::1.kind::f16", "f16", 16, 16, 16, kToF32};
 
-// The pattern of a swizzle begins at line `base` of 128 bytes: lines are counted from there on.
+// The pattern of a swizzle begins at 128-byte line `base`: lines are counted from there on.
 TEST(Tcgen05Descriptors, CountLinesFromABase) {
   struct Swizzle {
     unsigned mode, row_bytes;
@@ -114,7 +114,7 @@ TEST(Tcgen05Descriptors, CountLinesFromABase) {
     }
 }
 
-// 128 bytes along M or N of four k lie in four lines, whose quarters change places.
+// 128 bytes along M or N of four k are in four lines, whose quarters change places.
 TEST(Tcgen05Descriptors, HaveChunksOf32Bytes) {
   const Product p{".cta_group::1.kind::tf32", "tf32", 32, 64, 8, kToF32 | 2 << 7 | 2 << 10 | 3 << 15, true};
   const auto place = [](unsigned begin, unsigned leading) {
@@ -134,7 +134,7 @@ TEST(Tcgen05Descriptors, HaveChunksOf32Bytes) {
   EXPECT_THAT(fault_of(run(p, numbers, narrow)), HasSubstr("transposed matrices of tf32 lie in chunks of 32 bytes"));
 }
 
-// Rows of 48 bytes that begin at byte 96 or 112 of a line of 128 go on at a second address.
+// Rows of 48 bytes that begin at byte 96 or 112 of a 128-byte line continue at a second address.
 TEST(Tcgen05Descriptors, HaveASecondAddress) {
   const Product p{".cta_group::1.kind::mxf4.block_scale.block32", "e2m1", 4, 16, 96,
                   1u << 7 | 1u << 10 | 1u << 23 | 1u << 31};

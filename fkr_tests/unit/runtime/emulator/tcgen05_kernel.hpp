@@ -1,4 +1,4 @@
-// The kernel that tests of tcgen05.mma share, and what its CTAs start with.
+// The kernel that tests of tcgen05.mma share, and the initial memory of its CTAs.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 namespace ptxkit::emulator {
 
 inline constexpr unsigned kTileWords = 2304, kColumns = 64, kCtaWords = kTileWords + 128 * kColumns;
-// Columns behind D's 64, of which each lane has its own 64 words.
+// Columns after the 64 of D; each lane has 64 words of its own there.
 inline constexpr unsigned kA = 0, kMetadata = 16, kFactorsA = 24, kFactorsB = 32;
 
-// What one CTA starts with.
+// The initial memory of one CTA.
 struct Operands {
   std::vector<uint32_t> words = std::vector<uint32_t>(kCtaWords);
 
   void set(unsigned bit, unsigned bits, uint32_t value) {
     for (unsigned i = 0; i < bits; ++i) words[(bit + i) / 32] |= (value >> i & 1) << (bit + i) % 32;
   }
-  // Atoms of 8 rows of 16 bytes; 16 bytes along K lie `rows` * 16 bytes apart. Elements of 4 and 6 bits lie 16 in such
-  // a row, `packed` ones without gaps.
+  // Atoms of 8 rows of 16 bytes; the next 16 bytes along K are `rows` * 16 bytes further. 16 elements of 4 and 6 bits
+  // take such a row; `packed` ones have no gaps.
   void in_shared(unsigned begin, unsigned rows, unsigned row, unsigned k, unsigned bits, bool packed, uint32_t value) {
     const unsigned at = bits < 8 && !packed ? k / 16 * 128 + k % 16 * bits : k * bits;
     set((begin + row / 8 * 128 + row % 8 * 16 + at / 128 * rows * 16) * 8 + at % 128, bits, value);
@@ -32,8 +32,8 @@ struct Operands {
   }
 };
 
-// %r1 is the address of D's 64 columns and of the 64 behind; %r20 the warp, %r21 its first lane, %p2 thread 0 of the
-// first CTA, which multiplies.
+// %r1 is the address of D's 64 columns and the 64 after them, %r20 the warp, %r21 its first lane, %p2 thread 0 of the
+// first CTA, which issues the product.
 inline std::string kernel_text(bool pair, const std::string& multiply, const std::string& before = "") {
   const std::string group = fmt::format("cta_group::{}", pair ? 2 : 1);
   const std::string meet = pair ? "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n" : "";

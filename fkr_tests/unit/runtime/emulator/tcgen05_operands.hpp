@@ -11,7 +11,7 @@
 
 namespace ptxkit::emulator {
 
-// Bits of a number from -3 to 3 in each type; for 4 and 6 bits without their container.
+// The bits of a number from -3 to 3 in each type; without the container for 4 and 6 bits.
 inline uint32_t bits_of(const std::string& type, int value) {
   const auto magnitude = static_cast<unsigned>(std::abs(value));
   const auto coded = [&](std::array<uint32_t, 4> codes, unsigned sign) {
@@ -29,7 +29,7 @@ inline uint32_t bits_of(const std::string& type, int value) {
 }
 
 // Puts the descriptor of a matrix at byte `begin` of the shared tile, whose address is in %r6, into a 64-bit register:
-// without swizzle, distances in bytes. %r7 is used up.
+// without swizzle, distances in bytes. Overwrites %r7.
 inline std::string shared_descriptor(const std::string& reg, unsigned begin, unsigned leading, unsigned stride) {
   return fmt::format(
       "  add.u32 %r7, %r6, {};\n  shr.u32 %r7, %r7, 4;\n  cvt.u64.u32 {}, %r7;\n  or.b64 {}, {}, {:#x};\n", begin, reg,

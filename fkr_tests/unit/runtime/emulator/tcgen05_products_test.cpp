@@ -1,6 +1,6 @@
-// tcgen05.mma of a pair of CTAs, with factors, sparse, and with a B that stays. Operands are put where the layouts of
-// PTX ISA 9.0, 9.7.16.10.5 to 8, have them (A to G, as CUTLASS spells the figures out), element by element from the
-// side of the matrix; D is looked up the same way.
+// tcgen05.mma of a pair of CTAs, with factors, sparse, and with a stationary B (.ws). Operands are placed by the
+// layouts of PTX ISA 9.0, 9.7.16.10.5 to 9.7.16.10.8 (A to G, as CUTLASS spells out the figures), element by element
+// from the side of the matrix; D is read the same way.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -18,23 +18,23 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Case {
-  std::string words;  // behind tcgen05.mma
+  std::string words;  // after tcgen05.mma
   std::string a, b;   // types
   unsigned bits_a, bits_b, m, n, depth;
-  uint32_t descriptor;  // but for M and N
+  uint32_t descriptor;  // without M and N
   bool pair = false, sparse = false, stays = false, a_in_memory = false;
-  unsigned factors = 0, first_a = 0, first_b = 0;  // in a row, from that byte on
+  unsigned factors = 0, first_a = 0, first_b = 0;  // factors in a row, from these bytes on
   bool ue4m3 = false;
-  unsigned lane = 0;                        // of D where 64 rows lie 16 a warp
-  uint64_t zero_columns = 0;                // with its operand where not 0
-  std::function<bool(unsigned)> zero = {};  // columns that it leaves out
+  unsigned lane = 0;                        // of D, if 64 rows are 16 in each warp
+  uint64_t zero_columns = 0;                // passed if not 0
+  std::function<bool(unsigned)> zero = {};  // the columns that it replaces by zeros
   unsigned shift = 0;
 
   bool packed() const { return words.find("kind::mxf4") != std::string::npos; }
   unsigned ctas() const { return pair ? 2 : 1; }
   unsigned rows() const { return m / ctas(); }
-  unsigned b_begin() const { return depth == 96 ? 6144 : 4096; }  // byte of the tile where B begins; A at 0
-  // Layouts A and D; C and F, 16 rows a warp; B, E and G, whose D lies in parts.
+  unsigned b_begin() const { return depth == 96 ? 6144 : 4096; }  // byte of the tile at which B begins; A is at 0
+  // Layouts A and D; C and F, 16 rows in each warp; B, E and G, whose D is in parts.
   bool whole() const { return rows() == 128; }
   bool quarters() const { return !whole() && !stays && (!pair || sparse); }
   unsigned parts() const { return whole() || quarters() ? 1 : 128 / rows(); }
@@ -43,7 +43,7 @@ struct Case {
 struct Spot {
   unsigned cta, lane, column;
 };
-// Lanes of a row of one CTA; of D for the part that column n lies in.
+// Lanes of a row of one CTA; for D those of the part that contains column n.
 unsigned lane_of(const Case& c, unsigned row, unsigned part) {
   return c.quarters() ? c.lane + row / 16 * 32 + row % 16 : row + part * c.rows();
 }
@@ -55,7 +55,7 @@ Spot spot_of(const Case& c, unsigned m, unsigned n) {
 struct Filled {
   std::vector<Operands> ctas;
   std::vector<double> a, b;  // m x depth, n x depth, with zeros and factors
-  // Of a sparse A its elements, half as many, and where along K they belong.
+  // The stored elements of a sparse A, half as many, and their places along K.
   std::vector<double> kept;
   std::vector<unsigned> places;
 };
@@ -99,7 +99,7 @@ Filled fill(const Case& c) {
           place[i * chunk / 2 + k] = i * chunk + (k < unit ? low : high) * unit + k % unit;
       }
       for (unsigned part = 0; part < c.parts(); ++part) {
-        // 16 bits and more: of the first half of K lanes 0 to 7 of 16, rows 8 apart in the halves of a word.
+        // 16 bits and more: the first half of K is in lanes 0 to 7 of 16; rows 8 apart are in the halves of a word.
         const unsigned half = c.depth / chunk / 2;
         if (c.bits_a >= 16)
           cta.in_column(lane_of(c, row / 16 * 16, part) + row % 8 + (i >= half ? 8 : 0), kMetadata,
@@ -119,7 +119,7 @@ Filled fill(const Case& c) {
         cta.in_shared(0, c.rows(), row, k, c.bits_a, c.packed(), bits_of(c.a, value));
         continue;
       }
-      // Elements of 6 and 4 bits in bytes, those of 4 in the middle; two in a byte where they are packed.
+      // Elements of 6 and 4 bits are in bytes, 4-bit ones in the middle; packed ones are two in a byte.
       const unsigned width = c.packed() ? 4 : std::max(8u, c.bits_a);
       const uint32_t bits = bits_of(c.a, value) << (c.bits_a == 4 && !c.packed() ? 2 : 0);
       for (unsigned part = 0; part < c.parts(); ++part)
@@ -146,7 +146,7 @@ Filled fill(const Case& c) {
       const unsigned width = c.n / c.parts(), byte = c.first_b + i;
       for (Operands& cta : out.ctas)
         for (unsigned warp = 0; warp < 4; ++warp)
-          if (c.parts() == 1 || warp / 2 == n / width)  // of layout B two warps have a half
+          if (c.parts() == 1 || warp / 2 == n / width)  // in layout B two warps have one half
             cta.in_column(warp * 32 + n % width % 32, kFactorsB + n % width / 32 + byte / 4 * 4, 8 * (byte % 4), 8,
                           f.bits);
       for (unsigned k = i * c.depth / c.factors; k < (i + 1) * c.depth / c.factors; ++k)
@@ -202,7 +202,7 @@ void expect_product(const Case& c) {
       const bool zero = (c.zero && c.zero(n)) || n + c.shift >= c.n;
       for (unsigned k = 0; k < c.depth && !zero; ++k)
         sum += filled.a[m * c.depth + k] * filled.b[(n + c.shift) * c.depth + k];
-      if (n + c.shift >= c.n) continue;  // columns behind B
+      if (n + c.shift >= c.n) continue;  // columns past the end of B
       const Spot spot = spot_of(c, m, n);
       const uint32_t word = ran.out[(spot.cta * 128 + spot.lane) * 64 + spot.column];
       const bool integer = c.words.find("kind::i8") != std::string::npos;
@@ -234,7 +234,8 @@ TEST(Tcgen05Products, OfAPairOfCtas) {
   }
 }
 
-// .ashift: behind the product each warp's lanes of A get the next one's, but the last, for the product that comes then.
+// .ashift: after the product each lane of A but the last of a warp gets the next one's values, for the following
+// product.
 TEST(Tcgen05Products, OfShiftedRows) {
   for (const bool pair : {false, true})
     for (const bool sparse : {false, true})
@@ -260,7 +261,7 @@ TEST(Tcgen05Products, OfShiftedRows) {
         multiply += "  setp.eq.u32 %p5, %r0, %r0;\n" + second;
         const Ran ran = run(c, filled, multiply);
         ASSERT_TRUE(ran.outcome.ok()) << c.words << render(ran.outcome, "test.ptx");
-        // Metadata stays where it is, so the kept elements of the next row go to the places of this one.
+        // Metadata does not move, so the kept elements of the next row go to the places of this one.
         const auto shifted = [&](unsigned row) { return row % 32 == 31 ? row : row + 1; };
         for (unsigned row = 0; row < m; ++row)
           for (unsigned n = 0; n < c.n; ++n) {
@@ -324,7 +325,8 @@ TEST(Tcgen05Products, WithFactors) {
       }
 }
 
-// Three or six factors of a row or column; those behind the fourth byte of a word lie four columns on for 128 of them.
+// Three or six factors for a row or column; those after the fourth byte of a word are four columns further for 128 of
+// them.
 TEST(Tcgen05Products, OfADepthOf96) {
   for (const bool pair : {false, true})
     for (const bool a_in_memory : {false, true})
@@ -406,7 +408,7 @@ TEST(Tcgen05Products, OfSparseMatrices) {
 }
 
 TEST(Tcgen05Products, WhoseBStays) {
-  // A of fewer rows than lanes lies once for each part of D's columns.
+  // A of fewer rows than lanes is repeated for each part of D's columns.
   for (const bool a_in_memory : {false, true})
     for (const unsigned m : {32u, 64u, 128u}) {
       Case c{.words = ".ws.cta_group::1.kind::f16.collector::b1::fill",
@@ -444,7 +446,7 @@ TEST(Tcgen05Products, WhoseBStays) {
     }
 }
 
-// The examples of 9.7.16.4.3: masks from column 0 on, 1 for zeros.
+// The examples of 9.7.16.4.3: masks from column 0 on, 1 means zeros.
 TEST(Tcgen05Products, WithZerosForColumns) {
   const auto descriptor = [](std::array<unsigned, 4> starts, std::array<unsigned, 4> first, unsigned skip, unsigned use,
                              unsigned shift) {
@@ -482,7 +484,7 @@ TEST(Tcgen05Products, WithZerosForColumns) {
                     .zero =
                         [&](unsigned n) {
                           const std::string& mask = each.masks[n / width];
-                          // A period of 7 repeats behind what the example shows.
+                          // A period of 7 continues after the end of the example.
                           unsigned i = n % width;
                           while (i >= mask.size()) i -= 7;
                           return mask[i] == '1';
@@ -564,7 +566,7 @@ TEST(Tcgen05Products, MistakesOfPairs) {
   EXPECT_EQ(fault_of(text, "", "", 2), "");
   EXPECT_THAT(fault_of(text, "", "", 1), HasSubstr("CTA 0 of a cluster of 1 is in no pair"));
   EXPECT_THAT(fault_of(text, "[place], 128", "[place], %r23", 2), HasSubstr("0 columns are no power of two"));
-  // The second CTA asks for less, leaves its part out, or leaves before the first one multiplies.
+  // The second CTA requests less, omits its part, or exits before the first one multiplies.
   EXPECT_THAT(fault_of(text, alloc,
                        "  shr.u32 %r23, 128, %r22;\n  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [place], "
                        "%r23;\n",
@@ -586,7 +588,7 @@ TEST(Tcgen05Products, MistakesOfPairs) {
               HasSubstr("CTA 1, the other one of the pair, has left"));
 }
 
-// What lies in the columns from 64 on, which are the stored ones, after instructions of one thread.
+// Runs instructions of one thread and gives the stored columns from 64 on.
 Ran run_on_stored(const Case& c, const Filled& filled, const std::string& instructions) {
   std::string text = kernel_text(c.pair, instructions);
   for (unsigned half = 0; half < 2; ++half) {
@@ -596,7 +598,7 @@ Ran run_on_stored(const Case& c, const Filled& filled, const std::string& instru
   return run_text(c, filled, text);
 }
 
-// Four rows of 32 bytes, one for each warp, where the address says.
+// Four rows of 32 bytes, one for each warp, at the given addresses.
 TEST(Tcgen05Products, CopyOfFourRows) {
   for (const bool pair : {false, true}) {
     Case c{.words = "",

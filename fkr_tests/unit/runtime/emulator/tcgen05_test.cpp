@@ -1,5 +1,5 @@
-// tcgen05: tensor memory in and out, products of small numbers, and every misuse beside a twin that does it right.
-// Layouts are written here from the side of the matrix: which thread has an element, not which element a thread has.
+// tcgen05: loads and stores of tensor memory, products of small numbers, and each misuse beside a correct twin. Layouts
+// are written here from the side of the matrix: the thread of an element, not the element of a thread.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // 128 threads; %r1 is the address of 64 columns, %r20 the warp, %r21 its first lane (<< 16), %p2 thread 0 of the block.
-// `in`'s 2304 words lie in `tile`.
+// `tile` holds the 2304 words of `in`.
 std::string kernel_text(const std::string& body) {
   const std::string text = entry_text(
       "  shr.u32 %r20, %r0, 5;\n  shl.b32 %r21, %r20, 21;\n  setp.ne.u32 %p1, %r20, 0;\n  setp.eq.u32 %p2, %r0, 0;\n"
@@ -47,7 +47,7 @@ std::string registers(unsigned count) {
   return "{" + list + "}";
 }
 
-// Registers of a thread to its 64 words of `out`.
+// Stores the registers of a thread to its 64 words of `out`.
 std::string give(unsigned count) {
   std::string text = "  mul.wide.u32 %rd7, %r0, 256;\n  add.u64 %rd7, %rd0, %rd7;\n";
   for (unsigned i = 0; i < count; ++i) text += fmt::format("  st.global.u32 [%rd7+{}], %v{};\n", 4 * i, i);
@@ -96,7 +96,7 @@ TEST(Tcgen05, LoadsSeeWhatStoresOfLinesWrote) {
   }
 }
 
-// tcgen05.ld.red beside the registers: the smallest or largest of a lane's columns.
+// tcgen05.ld.red with the loaded registers: the smallest or largest of a lane's columns.
 TEST(Tcgen05, LoadsAreReduced) {
   const auto single = [](uint32_t bits) { return std::bit_cast<float>(bits); };
   struct Case {
@@ -121,11 +121,11 @@ TEST(Tcgen05, LoadsAreReduced) {
       {"f32.min", number(false, false)},
       {"f32.max.abs.NaN", number(true, true), magnitude},
   };
-  // Signs, and a NaN in every fifth register of the warp.
+  // Both signs, and a NaN in every fifth register of the warp.
   const std::string set_signed =
       "  mul.lo.u32 %v0, %r0, 0x9e3779b1;\n  mul.lo.u32 %v1, %v0, 0x85ebca6b;\n  xor.b32 %v2, %v1, %v0;\n"
       "  rem.u32 %r8, %r0, 5;\n  setp.eq.u32 %p4, %r8, 0;\n  selp.b32 %v3, 0x7fc00001, %v1, %p4;\n";
-  // Of the halves of 16x32bx2 each thread reduces what it has loaded itself: the first 16 columns 0 and 1 of their
+  // With 16x32bx2 each thread reduces the columns that it has loaded: the first 16 threads columns 0 and 1 of their
   // lane, the others columns 2 and 3 of the same lanes.
   for (const Case& each : cases)
     for (const bool halves : {false, true}) {
@@ -156,7 +156,7 @@ const std::string kWait =
     "  tcgen05.fence::after_thread_sync;\n";
 const std::string kCommit = "  @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n";
 
-// Eight columns of the warp that the address names: each lane gets those of the next, the last keeps its own.
+// Eight columns of the warp that the address selects: each lane gets those of the next, the last keeps its own.
 TEST(Tcgen05, RowsAreShifted) {
   const auto body = [](unsigned lane, const std::string& wait) {
     return kAt + set(32) + "  tcgen05.st.sync.aligned.32x32b.x32.b32 [%r5], " + registers(32) + ";\n" + kOwnStores +
@@ -181,7 +181,7 @@ TEST(Tcgen05, RowsAreShifted) {
   EXPECT_THAT(fault(32, "  bar.sync 0;\n"), HasSubstr("before a commit of what writes it has been waited for"));
 }
 
-// The other way round, and with two halves of 16 bits in a register for two columns.
+// The reverse, also with two 16-bit halves of a register for two columns.
 TEST(Tcgen05, StoresOfEveryShape) {
   for (const Image& image : images())
     for (const bool packed : {false, true}) {
@@ -218,7 +218,7 @@ struct Product {
   bool b_across = false;  // N is contiguous in shared memory
 };
 
-// Rows of 32 bytes in atoms of 8 rows of 16 bytes: the second 16 bytes lie `rows` * 16 on.
+// Rows of 32 bytes in atoms of 8 rows of 16 bytes: the second 16 bytes are `rows` * 16 bytes further.
 void put(std::vector<uint32_t>& tile, unsigned begin, unsigned rows, unsigned row, unsigned k, unsigned bits,
          uint32_t value) {
   const unsigned chunk = bits < 8 ? k / 16 : k * bits / 128, inside = bits < 8 ? k % 16 * bits : k * bits % 128;
@@ -265,7 +265,7 @@ Numbers numbers_of(const Product& p) {
       put(out.tile, 4096, p.n, n, k, p.bits_b, bits_of(p.b, out.b.back()));
       continue;
     }
-    // Lines of 16 bytes along N, eight k in an atom; the next N 128 bytes on, the next eight k 256.
+    // Lines of 16 bytes along N, eight k in an atom; the next N is 128 bytes further, the next eight k 256.
     const unsigned byte = 4096 + n / 8 * 256 + k / 8 * 128 + k % 8 * 16 + n % 8 * 2;
     out.tile[byte / 4] |= bits_of(p.b, out.b.back()) << byte % 4 * 8;
   }
@@ -284,7 +284,7 @@ uint32_t d_bits(const Product& p, double value) {
   return std::bit_cast<uint32_t>(static_cast<float>(value));
 }
 
-// Row r of 64 lies in lane r % 16 of warp r / 16.
+// Row r of 64 is in lane r % 16 of warp r / 16.
 unsigned thread_of_row(const Product& p, unsigned row) { return p.m == 64 ? row / 16 * 32 + row % 16 : row; }
 
 const Product kHalves{"f16", "f16", "f16", 0, 0, 1, 16, 16, 16};
@@ -319,7 +319,7 @@ TEST(Tcgen05, ProductsAddToWhatWasThere) {
   Product p = kHalves;
   p.b_across = true;
   const Numbers numbers = numbers_of(p);
-  // D is 64 from the start; it counts a quarter; A is negated; lanes 5 and 70 are left out.
+  // D is 64 initially and scaled by a quarter; A is negated; lanes 5 and 70 are disabled.
   const std::string before =
       "  mov.f32 %f1, 0f42800000;\n" + kAt +
       [] {
@@ -342,7 +342,7 @@ TEST(Tcgen05, ProductsAddToWhatWasThere) {
     }
 }
 
-// ptxas 13 takes one operand more of integers, a predicate or, behind a mask, a number, and drops it.
+// ptxas 13 accepts one more operand for integers, a predicate or, after a mask, a number, and ignores it.
 TEST(Tcgen05, IntegersTakeAnOperandThatMeansNothing) {
   const Product p{"i8", "s8", "u8", 1, 0, 2, 8, 8, 32};
   const Numbers numbers = numbers_of(p);
@@ -357,8 +357,8 @@ TEST(Tcgen05, IntegersTakeAnOperandThatMeansNothing) {
   }
 }
 
-// Elements of 4 and 6 bits, 16 of them in 16 bytes of shared memory, lie in a byte each behind the copy; a product
-// finds them there.
+// Elements of 4 and 6 bits, 16 of them in 16 bytes of shared memory, have a byte each after the copy, where a product
+// reads them.
 TEST(Tcgen05, CopiesUnpack) {
   struct Kind {
     Product product;
@@ -381,7 +381,7 @@ TEST(Tcgen05, CopiesUnpack) {
       for (unsigned column = 0; column < 16; ++column)
         EXPECT_EQ(product.out[row * 64 + column], d_bits(p, static_cast<double>(product_at(p, numbers, row, column))))
             << p.a << " " << row << " " << column;
-    // The bytes themselves, of every shape: which row a lane gets and how many bytes of it.
+    // The bytes, for every shape: the row that a lane gets and how many bytes of it.
     struct Shape {
       std::string words;
       unsigned bytes;
@@ -412,7 +412,7 @@ TEST(Tcgen05, CopiesUnpack) {
   }
 }
 
-// A comes into tensor memory by a copy of 32 bytes a row.
+// A copy of 32 bytes for each row puts A into tensor memory.
 TEST(Tcgen05, AMayLieInTensorMemory) {
   for (const unsigned rows : {128u, 64u, 32u}) {
     const Numbers numbers = numbers_of(kHalves);
@@ -454,7 +454,7 @@ TEST(Tcgen05, MistakesAreFound) {
               HasSubstr("reaches lanes 0 to 31 of tensor memory, its own are"));
   EXPECT_THAT(fault_of("  add.u32 %r5, %r1, %r21;\n  add.u32 %r5, %r5, 64;\n" + store),
               HasSubstr("columns 64 to 64 of tensor memory are in no allocation"));
-  // What nobody wrote decides.
+  // A branch on undefined bits.
   EXPECT_THAT(fault_of(kAt + load + "  tcgen05.wait::ld.sync.aligned;\n  setp.eq.u32 %p6, %v0, 9;\n  @%p6 bra fill;\n"),
               HasSubstr("F071"));
   const uint32_t good = descriptor_of(kHalves);
@@ -480,7 +480,7 @@ TEST(Tcgen05, MistakesAreFound) {
               HasSubstr("chunks of 32 bytes belong to transposed matrices of tf32"));
 }
 
-// Registers that a load still writes, each beside the same with its wait.
+// Registers that a load still writes, each beside the same with a wait.
 TEST(Tcgen05, MissingWaitOfALoad) {
   const std::string stored = kAt + set(4) + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
                              ";\n  tcgen05.wait::st.sync.aligned;\n",
@@ -505,7 +505,7 @@ TEST(Tcgen05, MissingWaitOfALoad) {
   fmt::print("{} planted bugs found\n{} clean twins untouched\n", bugs.size(), bugs.size());
 }
 
-// LLVM packs what a load gives before its wait, and takes it apart behind it or even before, to convert it.
+// LLVM packs the results of a load before its wait, and unpacks them after it or even before it, to convert them.
 TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
   const std::string stored = kAt + set(4) + "  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r5], " + registers(4) +
                              ";\n  tcgen05.wait::st.sync.aligned;\n",
@@ -534,7 +534,7 @@ TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
                 HasSubstr(each.says + " while tcgen05.ld still writes it: tcgen05.wait::ld has not been executed"));
     EXPECT_EQ(fault_of(stored + load + wait + each.use), "");
   }
-  // So may what is computed of it, with a note: ptxas waits there.
+  // A value computed from them may be used too, with a note: ptxas waits there.
   const std::string add = "  mov.b64 {%v4, %v5}, %rd10;\n  add.u32 %v8, %v5, 1;\n  add.u32 %v9, %v8, 1;\n";
   const Ran noted = run(stored + load + pack + add + wait + own + "  st.global.u32 [%rd7], %v9;\n");
   ASSERT_TRUE(noted.outcome.ok()) << render(noted.outcome, "test.ptx");
@@ -545,11 +545,11 @@ TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
       HasSubstr("note: asynchronous load is not waited for [F048]: %v5 is computed with before tcgen05.wait::ld"));
   for (unsigned thread = 0; thread < 128; ++thread) EXPECT_EQ(noted.out[thread * 64], set_value(thread, 1) + 2);
   EXPECT_EQ(run(stored + load + wait + pack + add + own + "  st.global.u32 [%rd7], %v9;\n").outcome.notes.size(), 0u);
-  // And it may be stored before the wait, as Triton 3.9 does: the machine code has waited when it computed.
+  // It may even be stored before the wait, as Triton 3.9 does: the machine code has waited before it computed.
   const Ran early = run(stored + load + pack + add + own + "  st.global.u32 [%rd7], %v9;\n" + wait);
   ASSERT_TRUE(early.outcome.ok()) << render(early.outcome, "test.ptx");
   EXPECT_EQ(early.outcome.notes.size(), 1u);
-  // A copy may be written, and is then none.
+  // A copy may be overwritten and then no longer counts as one.
   for (const std::string& over : {std::string("  mov.b64 %rd10, 0;\n"), std::string("  cvt.u64.u32 %rd10, %r0;\n")})
     EXPECT_EQ(fault_of(stored + load + pack + over + "  add.u64 %rd13, %rd10, 1;\n" + wait), "");
   fmt::print("{} planted bugs found\n{} clean twins untouched\n", bugs.size(), bugs.size() + 4);

@@ -1,5 +1,5 @@
-// Tensor copies by im2col and by rows, element strides, fills, and maps that a kernel changes: each against a loop over
-// the tensor written from the ISA's words (PTX ISA 9.0, 5.5).
+// Tensor copies by im2col and by rows, element strides, fills, and maps that a kernel changes: each compared with a
+// loop over the tensor written from the ISA's text (PTX ISA 9.0, 5.5).
 #include <bit>
 #include <fstream>
 #include <functional>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr uint32_t kTileWords = 2048;
 
-// Thread 0 runs `copy`, in which %rd2 is the map's generic address; `before` and `after` run in all of the 128.
+// Thread 0 runs `copy`, with the map's generic address in %rd2; all 128 threads run `before` and `after`.
 std::string copy_text(const std::string& copy, const std::string& before, const std::string& after) {
   return ".version 8.8\n.target sm_100a\n.address_size 64\n"
          ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out)\n{\n"
@@ -33,7 +33,7 @@ std::string copy_text(const std::string& copy, const std::string& before, const 
          "issued:\nbar.sync 0;\n" + after + "ret;\n}\n";
 }
 
-// `counted` bytes of the tensor are expected, and so many words of the tile are read as `bytes` have.
+// Expects `counted` bytes of the tensor, and reads the words of `bytes` bytes of the tile.
 std::string load_text(const std::string& words, uint32_t bytes, const std::string& before = "",
                       const std::string& map = "%rd2", uint32_t counted = 0) {
   return copy_text(
@@ -52,7 +52,7 @@ struct Copied {
   Outcome outcome;
 };
 
-// `map` gets a tensor of counting words from 1 on, or of those given; its sizes are those of the map.
+// `map` gets a tensor of the words `given`, or of words that count from 1; its sizes are those of the map.
 Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32_t>& given = {},
                 uint32_t checks = kCheckAll) {
   Device device;
@@ -107,7 +107,7 @@ uint32_t word_at(const TensorMap& map, const Point& point, uint32_t outside = 0)
   return static_cast<uint32_t>(place + 1);
 }
 
-// Images of 5 x 6 (x 3) pixels of 8 channels, of which 4 are taken. Boxes of a filter of 3 x 3 with a border of 1.
+// Images of 5 x 6 (x 3) pixels of 8 channels, of which 4 are copied. Boxes of a 3 x 3 filter with a border of 1.
 TensorMap images(unsigned rank) {
   TensorMap map{.rank = static_cast<uint8_t>(rank), .is_im2col = true};
   map.size = rank == 3   ? std::array<uint64_t, 5>{8, 5, 4}
@@ -119,8 +119,8 @@ TensorMap images(unsigned rank) {
   return map;
 }
 
-// The pixels in the order of the ISA: all positions of the bounding box from the first on, W fastest, then image by
-// image; made here by walking all of them from the first image's first position and leaving out those before `base`.
+// The pixels in the ISA's order: all positions of the bounding box from the first on, W fastest, then image by image.
+// Made here by walking all positions from the first image's first one and skipping those before `base`.
 std::vector<Point> pixels(const TensorMap& map, const Point& base) {
   std::vector<Point> all;
   const unsigned last = map.rank - 1u, w_at = map.interleave_bytes ? 0 : 1, spatial = map.rank - 2u;
@@ -147,7 +147,7 @@ std::vector<Point> pixels(const TensorMap& map, const Point& base) {
   return all;
 }
 
-// What an H200 gave (device_tests, PTXKIT_RECORD_TENSORS).
+// The bits of an H200 (device_tests, PTXKIT_RECORD_TENSORS).
 TEST(TensorModes, TheBitsAreThoseOfAnH200) {
   std::map<std::string, uint64_t> recorded;
   std::ifstream file(EMULATOR_TEST_FOLDER "/../../../device/tensor_h200.txt");
@@ -207,8 +207,8 @@ TEST(TensorModes, Im2colWalksTheBoundingBox) {
   }
 }
 
-// Of slices of channels W is the innermost dimension, and a pixel is one slice of that many bytes, whatever the map
-// says of channels. What an H200 moved in 20 programs, seen from the words.
+// With interleaved slices W is the innermost dimension, and a pixel is one slice of that many bytes, whatever the map's
+// channels. Derived from what an H200 moved in 20 programs.
 TEST(TensorModes, Im2colOfSlices) {
   for (const unsigned bytes : {16u, 32u})
     for (const Im2colCase& each : std::vector<Im2colCase>{{3, {1, 1, 0}, {1}, 1},
@@ -273,7 +273,7 @@ TEST(TensorModes, Im2colAlongW) {
   EXPECT_THAT(first_fault(interleaved), HasSubstr("interleaved tensors have no im2col::w"));
 }
 
-// The example of the ISA (5.5.5.3): 128 pixels of row 2 of each image from pixel 3 of image 7 on, and two behind them.
+// The example of the ISA (5.5.5.3): 128 pixels of row 2 of each image from pixel 3 of image 7 on, and two after them.
 TEST(TensorModes, Im2colAlongWWithAHalo) {
   TensorMap map{.rank = 4, .is_im2col = true};
   map.size = {4, 7, 9, 128};
@@ -320,7 +320,7 @@ TEST(TensorModes, Im2colGoesOutToo) {
   const Copied copied =
       run_copy(store_text("4d.global.shared::cta.im2col_no_offs.bulk_group [%rd2, {4, 2, 5, 1}], [tile]"), map);
   ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
-  // 8 pixels of image 1 are left from (2, 5) on, row by row: 3, then images 2 and on from their first pixel.
+  // From (2, 5) on, 8 pixels of image 1 remain, row by row: 3, then image 2 and later ones from their first pixel.
   for (uint32_t i = 0; i < copied.tensor.size(); ++i) {
     const uint32_t c = i % 8, pixel = i / 8;
     const uint32_t first = 30 + 5 * 5 + 2;
@@ -338,7 +338,7 @@ TensorMap rows_of(uint32_t columns, uint32_t rows) {
 const std::string kTiles =
     "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{%r8, %r9}}], [bar]";
 
-// Both end a launch on an H200 with error 715.
+// An H200 ends both launches with error 715.
 TEST(TensorModes, PlacesThatHardwareRefuses) {
   const TensorMap map = rows_of(16, 20);
   EXPECT_THAT(first_fault(run_copy(load_text(kTiles, 32, "mov.u32 %r8, 2;\nmov.u32 %r9, 0;\n"), map)),
@@ -370,7 +370,7 @@ TEST(TensorModes, FourRowsAreScattered) {
   }
 }
 
-// Of a box every `stride`-th row is taken; the first dimension has none. Outside is NaN where the map says so.
+// Every `stride`-th row of a box is copied; the first dimension has no stride. Outside is NaN if the map says so.
 TEST(TensorModes, StridesAndFillsOfTiles) {
   TensorMap map = rows_of(16, 20);
   map.box = {8, 7};
@@ -384,7 +384,7 @@ TEST(TensorModes, StridesAndFillsOfTiles) {
   EXPECT_EQ(fill_nan(ptx::Type::f16), 0x7ff7u);
 }
 
-// What an H200 made of these words, in copies to shared memory and in sums.
+// What an H200 made of these words, in copies to shared memory and in reductions.
 TEST(TensorModes, ElementsThatAreRoundedOrFlushed) {
   const std::vector<std::pair<uint32_t, uint32_t>> rounded = {
       {0x3f800001, 0x3f800000}, {0x3f801000, 0x3f800000}, {0x3f801fff, 0x3f802000}, {0x3f802fff, 0x3f802000},
@@ -438,7 +438,7 @@ TEST(TensorModes, ElementsThatAreRoundedOrFlushed) {
 }
 
 // Chunks of 32 and 64 bytes change places within 128: line l has chunk c at c ^ (l mod 4) or, of two, at c ^ (l mod 2).
-// With a flip the halves of 16 bytes change places in every second line too.
+// With a flip the halves of 16 bytes also change places in every second line.
 TEST(TensorModes, LargerChunksMove) {
   for (const unsigned chunk_words : {8u, 16u})
     for (const bool flips : {false, true}) {
@@ -462,8 +462,8 @@ TEST(TensorModes, LargerChunksMove) {
     }
 }
 
-// Elements of 4 and 6 bits are packed in the tensor. In shared memory 16 of them take 16 bytes, whose last 8 or 4
-// nobody writes; or lie as they are.
+// Elements of 4 and 6 bits are packed in the tensor. In shared memory 16 of them take 16 bytes, whose last 8 or 4 are
+// not written; or they stay packed.
 TEST(TensorModes, ElementsBelowAByte) {
   struct Kind {
     ptx::Type type;
@@ -490,7 +490,7 @@ TEST(TensorModes, ElementsBelowAByte) {
           EXPECT_EQ(tile[place], row < 6 ? tensor[from] : 0) << ptx::text(kind.type) << " " << row << " " << byte;
         }
     }
-  // What decides in a gap is a fault.
+  // A branch on a gap is a fault.
   TensorMap gaps{.rank = 2, .element = ptx::Type::b4x16_p64};
   gaps.size = {256, 8};
   gaps.box = {128, 8};
@@ -514,7 +514,7 @@ TEST(TensorModes, ElementsBelowAByteGoOut) {
     ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
     const auto* const tensor = reinterpret_cast<const uint8_t*>(copied.tensor.data());
     const unsigned bits = six ? 6 : 4;
-    const auto element = [&](unsigned i) {  // of the box, whose words count from 100000 on
+    const auto element = [&](unsigned i) {  // of the box, whose words count from 100000
       const unsigned bit = six ? i * 8 : i * 4;
       return (100000 + bit / 32) >> bit % 32 & ((1u << bits) - 1);
     };
@@ -531,7 +531,7 @@ TEST(TensorModes, ElementsBelowAByteGoOut) {
     EXPECT_THAT(first_fault(run_copy(store_text("2d.global.shared::cta.tile.bulk_group [%rd2, {0, 3}], [tile]"), map)),
                 HasSubstr("elements of type b4x16_p64 cannot be stored"));
   }
-  // What a map of them must be.
+  // The conditions for a map of such elements.
   TensorMap map{.address = 4096, .stride_bytes = {64}, .box = {128, 8}, .rank = 2, .element = ptx::Type::b4x16_p64};
   map.size = {128, 8};
   EXPECT_TRUE(encode(map));
@@ -558,8 +558,8 @@ TEST(TensorModes, ElementsBelowAByteGoOut) {
 }
 
 // NC/8HWC8 of 7 x 5 places, 3 slices of 8 halves and 2 images: every second place of a box of 6 x 3 in one slice of
-// both images. What an H200 moves: a slice is 16 bytes, the innermost dimension counts them, and the last but one is
-// not walked. Channels in slices of 32 bytes come in two halves that change places in every second line of 128 bytes.
+// both images. As an H200 moves it: a slice is 16 bytes, the innermost dimension counts slices, and the last dimension
+// but one is not walked. Slices of 32 bytes consist of two halves that change places in every second 128-byte line.
 TEST(TensorModes, SlicesOfChannels) {
   for (const unsigned bytes : {16u, 32u}) {
     TensorMap map{.rank = 4, .element = ptx::Type::f16, .interleave_bytes = static_cast<uint8_t>(bytes)};
@@ -586,7 +586,7 @@ TEST(TensorModes, SlicesOfChannels) {
   }
 }
 
-// The map is copied to shared memory and changed there, by one thread; the warp publishes it to global memory.
+// One thread copies the map to shared memory and changes it there; the warp publishes it to global memory.
 std::string replace_text(const std::string& fields, const std::string& publish, const std::string& bytes = "256") {
   const std::string change =
       "setp.ge.u32 %p3, %r0, 32;\n@%p3 bra changed_it;\nmov.u32 %r10, changed;\nshl.b32 %r11, %r0, 2;\n"
@@ -601,7 +601,7 @@ std::string replace_text(const std::string& fields, const std::string& publish, 
 const std::string kPublish =
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd4], [changed], 128;\n";
 
-// 8 x 8 instead of 8 x 1, of a tensor of 8 rows of 16 words that is seen as one of 16 rows of 128 bytes.
+// Changes the box to 8 x 8, and the tensor to 8 rows of f32, 128 bytes apart, with NaN outside.
 const std::string kFields =
     "@%p3 tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r10], 1, %r13;\n"
     "@%p3 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r10], 1, %r13;\n"
@@ -618,12 +618,12 @@ TEST(TensorModes, KernelsChangeMaps) {
   const Copied copied = run_copy(replace_text(kFields, kPublish), rows_of(16, 20));
   ASSERT_TRUE(copied.outcome.ok()) << render(copied.outcome, "tensor.ptx");
   for (unsigned i = 0; i < 64; ++i) {
-    const unsigned row = 6 + i / 8;  // 8 rows there are, 32 words apart
+    const unsigned row = 6 + i / 8;  // the tensor has 8 rows, 32 words apart
     EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7ff77ff7u) << i;
   }
 }
 
-// Zeros instead of a map, and every field: so compilers make maps in kernels.
+// Zeros instead of a map, and every field: compilers make maps in kernels this way.
 TEST(TensorModes, KernelsMakeMaps) {
   const std::string fields =
       kFields +
@@ -641,7 +641,7 @@ TEST(TensorModes, KernelsMakeMaps) {
       EXPECT_EQ(copied.tile[i], row < 8 ? row * 32 + i % 8 + 1 : 0x7ff77ff7u) << i;
     }
   }
-  // Zeros are no map to copy by.
+  // Zeros alone are not a valid map.
   text.erase(text.find(fields), fields.size());
   EXPECT_THAT(first_fault(run_copy(text, rows_of(16, 20))), HasSubstr("no tensor map is here"));
 }
@@ -670,11 +670,11 @@ TEST(TensorModes, MistakesWithMaps) {
   EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+64], %rd6"), HasSubstr("F054"));
   EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+4], %rd6"), HasSubstr("F051"));
   EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [tile], %rd6"), HasSubstr("no tensor map is here"));
-  // Without the barrier of the warp the words of the map and the change of it race.
+  // Without the barrier of the warp, the stores of the map's words race with its change.
   std::string unordered = replace_text(kFields, kPublish);
   unordered.replace(unordered.find("bar.warp.sync -1;"), 17, "");
   EXPECT_THAT(first_fault(run_copy(unordered, rows_of(16, 20))), HasSubstr("F050"));
-  // A map of the other kind, a base outside of the box, rows of a box of more than one.
+  // A map of the other kind, a base outside of the box, copies by rows with a box of several rows.
   const std::string im2col =
       "4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [{}, {{0, 4, 0, 0}}], [bar], {{%rs0, "
       "%rs0}}";

@@ -1,4 +1,4 @@
-// Tensor copies: boxes in and out, at the edges, swizzled; and what is wrong with a map.
+// Tensor copies: boxes in both directions, at the edges, swizzled; and invalid maps.
 #include <numeric>
 #include <tuple>
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One thread brings the box at (x, y, z) in; then the words of the tile go to `out` as they lie.
+// One thread copies the box at (x, y, z) to shared memory; then the words of the tile are stored to `out` in order.
 std::string load_text(const std::string& coordinates, unsigned rank, unsigned bytes, const std::string& wait) {
   return module_text(R"(
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .s32 x, .param .s32 y)
@@ -59,7 +59,7 @@ struct Loaded {
   Outcome outcome;
 };
 
-// A tensor of counting words, `columns` x `rows`, and what lies in the tile after the copy.
+// A tensor of counting words, `columns` x `rows`, and the contents of the tile after the copy.
 Loaded load_box(const std::string& text, TensorMap map, uint32_t columns, uint32_t rows, int32_t x, int32_t y,
                 uint32_t words) {
   Device device;
@@ -113,7 +113,7 @@ TEST(Tensor, OneDimension) {
   for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(loaded.tile[i], 41 + i);
 }
 
-// Chunk c of line l of 128 bytes lies at chunk c ^ (l mod 8), and so on for narrower spans.
+// Chunk c of 128-byte line l is at chunk c ^ (l mod 8); narrower spans accordingly.
 TEST(Tensor, SwizzlesMoveChunks) {
   for (const auto& [swizzle, row_words, lines_per_turn, turns] : {std::tuple{TensorSwizzle::bytes_128, 32u, 1u, 8u},
                                                                   {TensorSwizzle::bytes_64, 16u, 2u, 4u},

@@ -1,4 +1,4 @@
-// The programs whose fetches an H200 gave as well: one for each of its configurations.
+// The programs whose fetches were recorded on an H200: one for each of its configurations.
 #pragma once
 
 #include <string>

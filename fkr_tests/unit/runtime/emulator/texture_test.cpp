@@ -1,5 +1,5 @@
-// Textures and surfaces: 55 configurations bit for bit as an H200 gave them (fkr_tests/device/textures_h200.txt),
-// values worked out by hand, and every fault.
+// Textures and surfaces: 55 configurations, equal to the bits of an H200 (fkr_tests/device/textures_h200.txt; FKR:
+// falsification kernel regression), values computed by hand, and every fault.
 #include <bit>
 #include <fstream>
 #include <map>
@@ -90,7 +90,7 @@ Records read_records() {
   return out;
 }
 
-// Each thread fetches at its own coordinates with every instruction that the case was recorded with: tex by .f32, tld4
+// Each thread fetches at its own coordinates with every instruction that was recorded for the case: tex by .f32, tld4
 // of each channel for planes, tex by .s32.
 const std::string kTexel = "{%r4, %r5, %r6, %r7}";
 
@@ -143,7 +143,7 @@ TEST(Texture, TheBitsAreThoseOfAnH200) {
     const Address out = *device.allocate(out_bytes, "out");
     const auto program = Program::load_text(device, fetch_text(each), "fetch.ptx");
     ASSERT_TRUE(program) << program.error().message();
-    // An array of one dimension has no fetch by .s32: without the check it gives zeros, as there.
+    // A one-dimensional array has no fetch by .s32: without the check it gives zeros, as there.
     LaunchOptions options;
     if (each.geometry == "1d") options.checks &= ~uint32_t{kCheckBounds};
     const auto outcome =
@@ -246,8 +246,8 @@ const std::string kFetch =
     "  tex.2d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2, %r3}];\n  st.global.u32 [%rd2], %r4;\n";
 const std::string kAt21 = "  mov.b32 %r2, 1;\n  mov.b32 %r3, 1;\n";
 
-// An H200 cuts a normalised coordinate to 21 bits before it multiplies: three fetches of a line of 1000 texels,
-// mirrored, whose weight it decides. Coordinate, two texels with their places, result, all as bits.
+// An H200 truncates a normalised coordinate to 21 bits before it multiplies. Three fetches of a mirrored line of 1000
+// texels whose weight depends on it: coordinate, two texels with their places, result, all as bits.
 TEST(Texture, NormalisedCoordinatesAreCutAsAnH200Does) {
   struct Fetch {
     uint32_t coordinate, left_place, left, right_place, right, result;
@@ -284,7 +284,7 @@ TEST(Texture, TiesOfCoordinatesGoUp) {
   EXPECT_EQ(std::bit_cast<float>(run.out[0]), 1.0F);
 }
 
-// .p writes halves cut off towards zero, as an H200 does; integers are cut to their range.
+// .p truncates halves towards zero, as an H200 does; integers are clamped to their range.
 TEST(Surface, FormattedStoresConvert) {
   const ImageDescription halves{
       .shape = ImageShape::plane, .width = 1, .height = 1, .format = TexelFormat::f16, .channels = 2};
@@ -311,7 +311,7 @@ TEST(Texture, IsBoundByNameToo) {
   EXPECT_EQ(run.out[1], 21u);
 }
 
-// In independent mode filter and address mode are the sampler's.
+// In independent mode the sampler gives the filter and address mode.
 TEST(Texture, SamplersAreTheirOwnInIndependentMode) {
   ImageDescription floats = kWords;
   floats.format = TexelFormat::f32;
@@ -330,7 +330,7 @@ TEST(Texture, SamplersAreTheirOwnInIndependentMode) {
   EXPECT_EQ(run.out[1], 1u);
 }
 
-// istypep: of a handle, and of the address of a variable; anything else is none of the three.
+// istypep of a handle, and of the address of a variable; any other value is none of the three.
 TEST(Texture, TypesOfWhatAPointerNames) {
   std::string body =
       "  mov.u64 %rd6, named;\n  mov.u64 %rd7, how;\n  mov.u64 %rd8, 5;\n  ld.global.u64 %rd9, [%rd1+8];\n";
@@ -374,7 +374,7 @@ TEST(Texture, QueriesSayWhatItIs) {
   for (size_t i = 0; i < queries.size(); ++i) EXPECT_EQ(run.out[i], queries[i].second) << queries[i].first;
 }
 
-// The six faces of a cube hold their own numbers; an axis meets the middle of its face.
+// Each of the six faces of a cube holds its number; an axis meets the middle of its face.
 TEST(Texture, ACubeIsFetchedByDirection) {
   const ImageDescription cube{.shape = ImageShape::cube, .width = 1, .height = 1, .layers = 6};
   const std::vector<float> faces{1, 2, 3, 4, 5, 6};
@@ -489,7 +489,7 @@ TEST(Surface, StoresReductionsAndFormats) {
   EXPECT_EQ(run.out[0], 4u);
 }
 
-// Bytes of an H200 (driver 580.159.04): what is loaded is padded with zeros, what is stored has the low bytes.
+// The bytes of an H200 (driver 580.159.04): loaded values are padded with zeros, stores take the low bytes.
 TEST(Surface, RegistersMayBeWiderThanTheData) {
   const ImageDescription bytes{.shape = ImageShape::line, .width = 32, .format = TexelFormat::u8};
   std::vector<std::byte> texels(32);
@@ -517,7 +517,7 @@ TEST(Surface, RegistersMayBeWiderThanTheData) {
   EXPECT_EQ(run.texels, texels);
 }
 
-// Two threads and one texel: a race, but for reductions.
+// Two threads access one texel: a race, except for reductions.
 TEST(Surface, RacesAreFound) {
   const std::string place = "  mov.b32 %r2, 0;\n  mov.b32 %r3, 0;\n";
   const ImageSetup setup{.description = kWords, .texels = kEight, .surface = true, .shape = {.block = {64}}};

@@ -1,5 +1,5 @@
-// Which bits of a result are undefined, instruction by instruction: one bit more and correct programs would be blamed,
-// one less and a fault would be missed. Expected masks are worked out by hand from what each instruction does.
+// The undefined bits of results, for each instruction: one bit too many would blame correct programs, one too few would
+// miss a fault. The expected masks are derived by hand from the semantics of each instruction.
 #include <bit>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace ptxkit::emulator {
 namespace {
 
 // %r3 has the undefined bits 0xff00 and zeros, %r4 is 0x12345678, %r5 has the undefined bits 0xff, %p2 is undefined,
-// %p3 true. `body` leaves its result in %r6; a branch looks at the bits of `mask`.
+// %p3 true. `body` leaves its result in %r6; a branch depends on the bits of `mask`.
 bool decides(const std::string& body, uint32_t mask) {
   const Ran ran =
       run_kernel(entry_text("  ld.global.u8 %r5, [%rd2];\n  shl.b32 %r3, %r5, 8;\n  mov.u32 %r4, 0x12345678;\n"
@@ -42,7 +42,7 @@ TEST(UndefinedBits, OfResultsAreThoseThatCouldDiffer) {
       {"shr.u32 %r6, %r3, 4;", 0x0ff0},
       {"shr.u32 %r6, %r3, 33;", 0},
       {"shl.b32 %r6, %r3, 16;\n  shr.s32 %r6, %r6, 4;", 0xfff00000},
-      {"add.u32 %r6, %r3, 1;", 0xffffff00},  // what is below the lowest one cannot change
+      {"add.u32 %r6, %r3, 1;", 0xffffff00},  // bits below the lowest one cannot change
       {"mul.lo.u32 %r6, %r3, 3;", 0xffffff00},
       {"selp.b32 %r6, %r3, %r4, %p3;", 0xff00},
       {"selp.b32 %r6, %r4, %r3, %p3;", 0},
@@ -78,7 +78,7 @@ TEST(UndefinedBits, OfResultsAreThoseThatCouldDiffer) {
       {"cvt.s32.s8 %r6, %r5;", kAll},
       {"cvt.s32.s16 %r6, %r5;", 0xff},
       {"cvt.u16.u32 %rs1, %r3;\n  cvt.u32.u16 %r6, %rs1;", 0xff00},
-      // Predicates: what the other side decides alone is defined.
+      // Predicates: a result that the other operand alone decides is defined.
       {"not.pred %p4, %p3;\n  and.pred %p4, %p4, %p2;\n  selp.b32 %r6, 1, 0, %p4;", 0},
       {"and.pred %p4, %p3, %p2;\n  selp.b32 %r6, 1, 0, %p4;", kAll},
       {"or.pred %p4, %p2, %p3;\n  selp.b32 %r6, 1, 0, %p4;", 0},

@@ -1,4 +1,4 @@
-// Outputs that hold bits nobody wrote, planted in the ways in which they come about, and what must not be blamed.
+// Outputs that hold undefined bits, planted in the ways in which they occur, and stores that must not be blamed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -77,7 +77,7 @@ TEST(UndefinedOutput, IsReportedByRangeAndOrigin) {
     EXPECT_EQ(fault.undefined.bytes, each.bytes);
     EXPECT_EQ(fault.undefined.range_count, each.range_count);
     EXPECT_EQ(fault.object, "out");
-    // Without the check nothing is said.
+    // Without the check nothing is reported.
     EXPECT_TRUE(run(each.body, each.threads, kCheckStandard & ~kCheckOutputs).outcome.ok());
   }
 }
@@ -129,14 +129,14 @@ TEST(UndefinedOutput, OfAVariableAndNotOfTheHeap) {
   EXPECT_TRUE(heap.outcome.ok()) << render(heap.outcome, "test.ptx");
 }
 
-// A launch that a fault ended has stored half of what it would: nothing is said of its outputs.
+// A launch that a fault ended has not finished its stores: its outputs are not reported.
 TEST(UndefinedOutput, OfALaunchThatCameToItsEnd) {
   const Ran ran = run("  ld.shared.u32 %r3, [tile];\n  st.global.u32 [%rd2], %r3;\n  bar.sync 0;\n  trap;\n");
   ASSERT_EQ(ran.outcome.faults.size(), 1u);
   EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::trap);
 }
 
-// The next launch is not blamed for what the one before left.
+// A launch is not blamed for the output of an earlier one.
 TEST(UndefinedOutput, OfThisLaunchAlone) {
   Device device;
   const auto program = Program::load_text(

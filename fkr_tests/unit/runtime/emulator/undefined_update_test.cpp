@@ -1,4 +1,4 @@
-// Which bits of an updated element are undefined: beside every value that the undefined bits could have had.
+// The undefined bits of an updated element, compared with every value that they could have had.
 #include "runtime/emulator/sanitizer/undefined_update.hpp"
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace {
 using ptx::Mod;
 using ptx::Type;
 
-// The subsets of a mask.
+// Calls `f` for every subset of a mask.
 template <class F>
 void for_subsets(uint64_t mask, F&& f) {
   uint64_t subset = 0;
@@ -77,7 +77,7 @@ struct Use {
   uint64_t bits_after;
 };
 
-// What counts as a use of what nobody has written, and what only carries it.
+// Which updates use undefined bits, and which only carry them.
 TEST(UndefinedUpdates, UsesAndCarries) {
   for (const Use& each : std::initializer_list<Use>{
            {Mod::add, Type::u32, {0, 1, 0}, 0xffffffff, true, 0xffffffff},
@@ -95,7 +95,7 @@ TEST(UndefinedUpdates, UsesAndCarries) {
            {Mod::or_, Type::b32, {0, 0x100, 0}, 0xffffffff, true, 0xfffffeff},
            {Mod::or_, Type::b32, {0, 0x100, 0}, 0xffff00ff, false, 0xffff00ff},
            {Mod::xor_, Type::b32, {0, 1, 0}, 0x80, true, 0x80},
-           {Mod::cas, Type::b32, {5, 0, 1}, 0xffff0000, false, 0xffff0000},  // differs in what is defined
+           {Mod::cas, Type::b32, {5, 0, 1}, 0xffff0000, false, 0xffff0000},  // the defined bits differ
            {Mod::cas, Type::b32, {5, 5, 1}, 0xffff0000, true, 0xffffffff}}) {
     const Update update = find_update(each.operation, each.type, Adder::of_memory_flushing);
     const UndefinedUpdate after = undefined_update(update, each.values, {.old = each.undefined_old});

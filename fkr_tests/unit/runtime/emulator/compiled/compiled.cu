@@ -3,7 +3,7 @@
 //   nvcc -arch=sm_75 -Xcicc -O0 -ptx compiled.cu -o plain.ptx
 #include "functions.hpp"
 
-// Lane by lane another function: every path of the switch runs in one warp.
+// Each lane calls another function: every path of the switch runs in one warp.
 extern "C" __global__ void functions_of_lanes(const uint64_t* a, const uint64_t* b, uint64_t* out, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) out[i] = functions::call(i % functions::kCount, a[i], b[i]);

@@ -1,4 +1,4 @@
-// Functions that are both host C++ and CUDA: compiled.cu makes a kernel of each, compiled_test.cpp compares.
+// Functions that are both host C++ and CUDA: compiled.cu makes a kernel of each, compiled_test.cpp compares them.
 #pragma once
 
 #include <stdint.h>
@@ -106,7 +106,7 @@ BOTH uint64_t minima(uint64_t a, uint64_t b) {
          (ux < uy ? ux : uy) ^ (x < 0 ? 0u - ux : ux);
 }
 
-// The function of a number; 11 there are.
+// call() runs one of the kCount functions, by number.
 constexpr int kCount = 11;
 BOTH uint64_t call(int function, uint64_t a, uint64_t b) {
   switch (function) {

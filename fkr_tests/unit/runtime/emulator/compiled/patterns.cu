@@ -1,4 +1,4 @@
-// How correct kernels make threads work together. The PTX beside this file was made with CUDA 13.0 by
+// Correct kernels in which threads work together. The PTX beside this file was made with CUDA 13.0 by
 //   nvcc -std=c++17 -arch=sm_90 -ptx patterns.cu -o patterns.ptx
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
@@ -9,7 +9,7 @@
 
 namespace cg = cooperative_groups;
 
-// The last block to arrive adds up what the others left, in the manner of the sample threadFenceReduction.
+// The last block to arrive sums the results of the others, as in the sample threadFenceReduction.
 extern "C" __global__ void last_block(const int* in, int* out, unsigned* count) {
   __shared__ int partial[128];
   __shared__ bool last;
@@ -140,7 +140,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) neighbours(const int* in, i
   cluster.sync();
 }
 
-// A soft maximum of rows, a block each, in the manner of ggml: partial results of warps through one shared buffer.
+// Softmax of rows, a block each, as in ggml: partial results of warps pass through one shared buffer.
 extern "C" __global__ void softmax(const float* x, float* y, int columns) {
   extern __shared__ float buffer[];
   float* values = buffer + 32;
@@ -163,7 +163,7 @@ extern "C" __global__ void softmax(const float* x, float* y, int columns) {
   for (int c = threadIdx.x; c < columns; c += blockDim.x) y[blockIdx.x * columns + c] = values[c] / sum;
 }
 
-// Two warps fill a buffer, two read it, handed over by named barriers; the buffers are two and take turns.
+// Two warps fill a buffer and two read it, synchronised by named barriers; two buffers alternate.
 extern "C" __global__ void named_barriers(const int* in, int* out, int rounds) {
   __shared__ int buffers[2][64];
   const int lane = threadIdx.x % 64;
@@ -183,7 +183,7 @@ extern "C" __global__ void named_barriers(const int* in, int* out, int rounds) {
   if (threadIdx.x >= 64) out[lane] = sum;
 }
 
-// Blocks take turns at a word under a lock.
+// Blocks update a word in turn, under a lock.
 extern "C" __global__ void locked(int* lock, int* word) {
   if (threadIdx.x == 0) {
     while (atomicCAS(lock, 0, 1) != 0) __nanosleep(20);
@@ -194,7 +194,7 @@ extern "C" __global__ void locked(int* lock, int* word) {
   }
 }
 
-// Counts of a block in shared memory, added to those of the grid.
+// Counts of a block in shared memory, added to the counts of the grid.
 extern "C" __global__ void histogram(const unsigned char* in, unsigned* counts, int count) {
   __shared__ unsigned own[256];
   for (int i = threadIdx.x; i < 256; i += blockDim.x) own[i] = 0;
