@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr unsigned kSearches = 16;  // searching variants of gen-fkr
+constexpr unsigned kSearches = 16;  // searching variants of gen-fkr (FKR: falsification kernel regression)
 constexpr unsigned kPlaces = 9;     // scalars of a kernel
 constexpr size_t kMostValues = 40;
 
