@@ -1,12 +1,12 @@
-// The batch API: many chunks in; compressed bytes, lengths, flags and one status per chunk out.
+// The batch API. A call takes many chunks and returns, for each, its compressed bytes, their length, a flag and a
+// status.
 //
-// A Backend is where a batch runs: cpu (native code on a thread pool), emulator (the kernels' PTX, interpreted and
-// checked) or cuda. They differ in speed and in what they can do, never in meaning: an operation that a backend lacks
-// is an error that says so
-// (`supports` asks beforehand), and the reproducible encoder gives the same bytes everywhere.
+// A Backend runs batches: cpu (native code on a thread pool), emulator (interprets the kernels' PTX with all checks) or
+// cuda. Backends differ in speed and in the operations that they support, never in results: an unsupported operation is
+// an error that names it (ask `supports` first), and the reproducible encoder writes the same bytes on every backend.
 //
-// Errors come at two levels. A batch fails as a whole (Result) when the machinery fails: no device, out of memory. An
-// item fails on its own (ItemStatus) when its data is at fault, and the other items are still good.
+// Errors come at two levels. The call returns an error for the whole batch when the machinery fails: no device, out of
+// memory. An item whose data is at fault gets its own ItemStatus; the other items of the batch remain valid.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using format::Bytes;
 using format::MutableBytes;
 
 // `fast`: liblz4 at its default level. `reproducible`: the algorithm of kernels/lz4, byte-identical on every backend.
-// `high`: reproducible too, by the kernel of high ratio; where one of them is supported, so is the other.
+// `high`: also byte-identical, by the high-ratio kernel; a backend that supports one of the two supports the other.
 enum class Encoder : uint8_t { fast, reproducible, high };
 std::string_view name_of(Encoder encoder);
 
@@ -41,23 +41,24 @@ std::string_view name_of(Operation operation);
 enum class Work : uint8_t { compress, compress_reproducible, decompress };
 inline constexpr size_t kWorkCount = 3;
 
-// A stream, or a batch outside of streams, for who chooses where it runs.
+// Describes a stream, or a batch outside of a stream, to a backend that chooses between others (Backend::chosen_for).
 struct CodecJob {
   Work work = Work::compress;
-  std::optional<Encoder> encoder = {};  // of compression; nothing: the default of whoever does it
+  std::optional<Encoder> encoder = {};  // compression only; empty: the default encoder of the chosen backend
   std::optional<uint64_t> raw_bytes = {};
   bool is_batch = false;
-  const format::ByteSource* source = nullptr;  // of compression: to look ahead in while it is asked who does it
+  // Compression only: chosen_for() samples the data through look_ahead(). Used during that call only.
+  const format::ByteSource* source = nullptr;
 };
 
-// What became of a chunk; the numbers of kernels::PageFlag.
+// The outcome of a chunk. Values equal kernels::PageFlag.
 enum class ChunkFlag : uint8_t {
   compressed = 0,      // `output` holds an LZ4 block of compressed_bytes < raw.size()
   incompressible = 1,  // store the raw bytes: no shorter block was found; compressed_bytes == raw.size()
-  zero = 2,            // every byte is 0, or there is none: nothing to store but the length; compressed_bytes == 0
+  zero = 2,            // every byte is 0, or the chunk is empty: store only the length; compressed_bytes == 0
 };
 
-// What became of an item; 0 to 5 are the numbers of kernels::Lz4Status. Pinned: new ones go at the end.
+// The outcome of an item. Values 0 to 5 equal kernels::Lz4Status. Values are pinned: append new ones.
 enum class ItemStatus : uint8_t {
   ok = 0,
   input_overrun = 1,
@@ -65,14 +66,14 @@ enum class ItemStatus : uint8_t {
   offset_zero = 3,
   offset_out_of_range = 4,
   item_too_large = 5,
-  malformed = 6,    // refused by liblz4 for a reason that the above do not name
+  malformed = 6,    // refused by liblz4 for a reason not named above
   unsupported = 7,  // the item needs an operation that the backend lacks
 };
-std::string_view text(ItemStatus status);  // "a match has offset 0"
+std::string_view text(ItemStatus status);  // for messages: "a match has offset 0"
 
 struct CompressItem {
   Bytes raw;            // up to 4 MiB, any alignment; items need not be adjacent
-  Bytes history;        // linked blocks: up to 64 KiB that precede raw in the stream (need not be adjacent in memory)
+  Bytes history;        // of linked blocks: up to 64 KiB that precede `raw` in the stream, at any address
   MutableBytes output;  // at least raw.size() bytes
   // Results:
   uint32_t compressed_bytes = 0;
@@ -82,15 +83,16 @@ struct CompressItem {
 
 struct DecompressItem {
   Bytes block;          // one LZ4 block, without a size field
-  Bytes history;        // as above
-  MutableBytes output;  // the most that the block may decode to
+  Bytes history;        // as in CompressItem
+  MutableBytes output;  // room for the decoded block; a block that decodes to more fails
   // Results:
   uint32_t raw_bytes = 0;
   ItemStatus status = ItemStatus::ok;
 };
 
-// Host memory for items, uninitialised. A backend that copies to a device makes it page-locked, and copies items in it
-// from and to where they lie; any other memory goes through staging memory.
+// Uninitialised host memory for items, freed with the last copy of the object. A backend that copies to a device
+// returns page-locked memory and copies items directly from and to it. Items in any other memory go through staging
+// memory.
 class HostMemory {
  public:
   HostMemory() = default;
@@ -103,12 +105,12 @@ class HostMemory {
 };
 HostMemory pageable_memory(size_t size_bytes);
 
-// A batch that was begun and may still be under way. Its items, and what they point to, stay where they are until it
-// has finished; dying, it waits.
+// A batch that was begun and may still be running. Its items and the memory that they point to must stay in place until
+// it has finished. The destructor waits for it.
 class PendingBatch {
  public:
   virtual ~PendingBatch() = default;
-  // Waits for this batch, and no other; called once.
+  // Waits for this batch only. Call it once.
   virtual Result<void> finish() = 0;
 };
 
@@ -116,37 +118,39 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // For people: "cpu, 16 threads", "NVIDIA H200, driver 580.159".
+  // A description for people: "cpu, 16 threads", "NVIDIA H200, driver 580.159".
   virtual std::string description() const = 0;
   virtual bool supports(Operation operation) const = 0;
   virtual Encoder default_encoder() const = 0;
-  // The raw bytes that one call should carry so that the machine is busy and the start-up cost is spread.
+  // The raw bytes that one call should carry to keep the machine busy and amortise the start-up cost.
   virtual size_t preferred_batch_bytes(size_t chunk_bytes) const = 0;
 
   virtual Result<HostMemory> host_memory(size_t size_bytes);
 
   virtual Result<void> compress(std::span<CompressItem> items, Encoder encoder) = 0;
   virtual Result<void> decompress(std::span<DecompressItem> items) = 0;
-  // The same in two steps, so that a device need not run dry between two batches: begin the next one, then finish this
-  // one. A backend without a device does it all at once. Batches finish in the order in which they began.
+  // The two halves of compress() and decompress(). A caller begins the next batch before it finishes this one, so that
+  // the device always has work. A backend without a device does all the work in begin_*. Batches finish in the order in
+  // which they began.
   virtual std::unique_ptr<PendingBatch> begin_compress(std::span<CompressItem> items, Encoder encoder);
   virtual std::unique_ptr<PendingBatch> begin_decompress(std::span<DecompressItem> items);
 
-  // Who should do `job`: this backend, or one of those that it consists of. Who asks says afterwards how long it took,
-  // if it came to its end: `job` with the raw bytes that there were. Any thread may call them.
+  // Chooses who runs `job`: this backend, or one of those that it is made of. After a successful run the caller reports
+  // its duration with record_time(), where `job.raw_bytes` is the number of raw bytes processed. Both functions are
+  // thread-safe.
   virtual Backend& chosen_for(const CodecJob& job);
   virtual void record_time(const CodecJob& job, const Backend& by, double seconds);
 
-  // The error of a call to an operation for which supports() is false.
+  // The error of a call of `operation` where supports(operation) is false.
   tl::unexpected<Error> lacks(Operation operation) const;
 };
 
-// A batch that has this outcome already.
+// A batch that has already finished with `outcome`.
 std::unique_ptr<PendingBatch> finished_batch(Result<void> outcome);
 
 class Executor;
 
-// Native code on `executor`, which must outlive the backend.
+// Runs native code on `executor`, which must outlive the backend.
 std::unique_ptr<Backend> make_cpu_backend(Executor& executor);
 
 }  // namespace ptxkit::codec

@@ -1,4 +1,4 @@
-// A backend that does what another does; who derives from it says what is different.
+// A backend that forwards every call to another one. Derived classes override what differs.
 #pragma once
 
 #include <memory>

@@ -61,7 +61,7 @@ CudaBackend make_cuda_backend(const BackendRequest& request, Executor& executor)
       missing = std::move(device.error());
     }
   }
-  // A backend that is named outright is used as it was named or not at all.
+  // `cuda` uses all the devices that were named, or fails.
   if (devices.empty() || (missing && request.name == "cuda")) return tl::unexpected(NoGpu{*missing, true});
   if (missing && request.notice) {
     request.notice(fmt::format("using {} of {} GPUs: {}", devices.size(), ordinals.size(), missing->message()), true);
@@ -79,7 +79,7 @@ std::unique_ptr<Backend> without_gpu(const BackendRequest& request, Executor& ex
   return cpu_backend(request, executor);
 }
 
-// One block each way, so that kernels are compiled and memory is there.
+// Compresses and decompresses one block, so that kernels are compiled and memory is allocated.
 Result<void> warm_up(Backend& gpu) {
   const std::vector<uint8_t> raw(kernels::kMaxChunkBytes, 1);
   std::vector<uint8_t> packed(raw.size()), unpacked(raw.size());

@@ -1,6 +1,6 @@
-// From a name on a command line to a backend. A backend named outright is used or refused with the reason. `auto`
-// leaves it to a policy; whatever that is, without a usable GPU the CPU does it, and if the GPU fails later the CPU
-// goes on: one message, the same result.
+// Makes a backend from its name on the command line. A backend named outright is used, or refused with the reason.
+// `auto` follows a policy: without a usable GPU, and after a failure of the GPU, the CPU does the work. The caller gets
+// one notice and the same result.
 #pragma once
 
 #include <cstdint>
@@ -21,38 +21,38 @@
 namespace ptxkit::codec {
 
 enum class Policy : uint8_t {
-  automatic,  // the GPU where measured rates say that it is faster for so many bytes; see policy.hpp
-  cpu,        // no driver is opened
-  gpu,        // the GPU for everything it can do
-  mixed,      // both, from one queue
+  automatic,  // the GPU where measured rates predict that it is faster for the given size; see policy.hpp
+  cpu,        // opens no driver
+  gpu,        // the GPU for every operation that it supports
+  mixed,      // both, each batch shared out between them
 };
 
 struct BackendRequest {
   std::string name = "auto";          // auto, cpu, emulator, cuda
-  Policy policy = Policy::automatic;  // of auto
-  // Of Policy::automatic: what is to be done to how many bytes, as far as known; where measured rates are kept, empty:
-  // nowhere; the lengths of the streams that are timed for that, two at least and ascending, empty: what suits both.
-  Work work = Work::compress;
-  std::optional<uint64_t> raw_bytes;
-  std::string calibration_path;
-  std::vector<uint64_t> sample_lengths = {};
-  // Of Policy::mixed: copies between items and staging memory; another one than the CPU works on.
+  Policy policy = Policy::automatic;  // of `auto`
+  // Policy::automatic only, these four.
+  Work work = Work::compress;                 // what to do
+  std::optional<uint64_t> raw_bytes;          // to how many bytes; empty: unknown
+  std::string calibration_path;               // where measured rates are kept; empty: nowhere
+  std::vector<uint64_t> sample_lengths = {};  // of streams to time, ascending, two or more; empty: sample_lengths()
+  // Policy::mixed only: copies between items and staging memory. Must not be the executor on which the CPU codes.
   Executor* copy_executor = nullptr;
-  // Held while a GPU's copies between items and staging memory run; what looks at it is up to the executors.
+  // Held while a GPU's copies between items and staging memory run. An executor yields to it if its Placement names it.
   scheduler::Throttle* throttle = nullptr;
-  std::vector<int> devices = {0};  // of cuda, used together; of `auto` as far as they can be used; empty: all there are
-  FindImage find_image;            // of cuda and emulator: kernels::find_kernel_image
-  FallbackNotice notice;           // of auto; called from any thread, at most once for each device
-  CudaLimits limits = {};          // of cuda, each device
-  AllocateHostMemory allocate = {};  // empty: what each backend gives
+  // Device ordinals of cuda, used together; `auto` leaves out those that cannot be opened. Empty: all devices.
+  std::vector<int> devices = {0};
+  FindImage find_image;              // of cuda and emulator: kernels::find_kernel_image
+  FallbackNotice notice;             // of `auto`; called from any thread, at most once for each device
+  CudaLimits limits = {};            // of cuda, for each device
+  AllocateHostMemory allocate = {};  // empty: the memory that each backend provides
   std::string cuda_library;          // empty: the system's; see driver::Driver::open
 };
 
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
 
-// The kernels for the blocks of `.ptz` on cuda or emulator; null for other names, which mean the CPU. `executor` must
-// outlive them.
+// The kernels that code blocks of `.ptz` on cuda or emulator. Null for any other name: the CPU codes them. `executor`
+// must outlive the result.
 Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, Executor& executor);
 
 }  // namespace ptxkit::codec

@@ -1,4 +1,4 @@
-// A backend whose host memory is the caller's.
+// A backend whose host memory comes from an allocator of the caller.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,11 @@
 
 namespace ptxkit::codec {
 
-// Memory for the batches of streams, at least 64-byte aligned; null says there is none. Called from any thread.
+// Allocates memory for the batches of streams, aligned to 64 bytes or more; null when there is none. Called from any
+// thread.
 using AllocateHostMemory = std::function<std::shared_ptr<uint8_t>(size_t size_bytes)>;
 
-// `backend` itself where `allocate` is empty.
+// Returns `backend` itself if `allocate` is empty.
 std::unique_ptr<Backend> with_allocator(std::unique_ptr<Backend> backend, const AllocateHostMemory& allocate);
 
 }  // namespace ptxkit::codec

@@ -11,17 +11,17 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr size_t kBlockBytes = 64u << 10, kKindBytes = 2u << 20;  // of text, zeros, noise
-// Of the longest sample, so many batches: the buffers of the first few are new, and what is added beyond is the rate.
+constexpr size_t kBlockBytes = 64u << 10, kKindBytes = 2u << 20;  // bytes of each kind of data: text, zeros, noise
+// Batches in the longest sample. The first few touch new buffers; the time added by the others gives the rate.
 constexpr uint64_t kBatches = 16;
 constexpr uint64_t kLeastLongest = 4u << 20, kMostLongest = 256u << 20;
-// Lengths in steps down from there, smaller ones where what a stream takes at the least and what each byte takes are
-// about as much.
+// Lengths go down from there by kStep, and by kSmallStep where the fixed cost of a stream is about as large as its cost
+// per byte.
 constexpr uint64_t kStep = 4, kSmallStep = 2, kSmallStepsFrom = 1u << 20, kShortest = 4096;
-constexpr int kRounds = 3, kMostRuns = 16;  // of a length in a round, of each side
-constexpr double kEnoughSeconds = 0.02;     // of a length in a round, both sides together
-constexpr double kLongSeconds = 0.4;        // of a run of both: no longer ones
-constexpr size_t kSlowestPart = 8;          // of the runs, which does not count
+constexpr int kRounds = 3, kMostRuns = 16;  // of a length in a round, for each side
+constexpr double kEnoughSeconds = 0.02;     // of a length in a round, for both sides together
+constexpr double kLongSeconds = 0.4;        // of a run on both sides: longer lengths are left out
+constexpr size_t kSlowestPart = 8;          // the slowest 1/8 of the runs is discarded
 
 class Random {
  public:
@@ -29,7 +29,7 @@ class Random {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<unsigned>(state_ >> 33) % below;
   }
-  // The small ones more often.
+  // Small values are more frequent.
   unsigned low(unsigned below) {
     const unsigned one = (*this)(below);
     return std::min(one, (*this)(below));
@@ -39,7 +39,7 @@ class Random {
   uint64_t state_ = 1;
 };
 
-// Words of syllables of letters; the frequent ones of each are very frequent, and short.
+// Words made of syllables made of letters. At each level a few are very frequent, and frequent words are short.
 std::vector<uint8_t> make_text(size_t size_bytes) {
   constexpr size_t kSyllables = 64, kWords = 8192;
   constexpr unsigned kLetters = 26, kLines = 40;
@@ -74,7 +74,7 @@ std::vector<uint8_t> make_noise(size_t size_bytes) {
   return noise;
 }
 
-// A block of each after the other.
+// Interleaves the kinds, a block of each in turn.
 std::vector<uint8_t> in_turn(const std::vector<const std::vector<uint8_t>*>& kinds) {
   std::vector<uint8_t> all;
   all.reserve(kinds.size() * kKindBytes);
@@ -86,7 +86,7 @@ std::vector<uint8_t> in_turn(const std::vector<const std::vector<uint8_t>*>& kin
   return all;
 }
 
-// Made once, never changed.
+// The patterns are made once and never change.
 const std::vector<uint8_t>& pattern_of(Sample sample) {
   static const auto patterns = [] {
     const std::vector<uint8_t> text = make_text(kKindBytes), zeros(kKindBytes), noise = make_noise(kKindBytes);
@@ -186,7 +186,7 @@ Result<MeasuredCurves> measure_curves(const std::vector<uint64_t>& lengths, cons
   for (int round = 0; round < kRounds; ++round) {
     for (size_t i = 0; i < count; ++i) {
       double all_seconds = 0;
-      // Run -1 makes buffers that the others find, and does not count.
+      // Run -1 warms up the buffers and is not counted.
       for (int run = -1; run <= 0 || (run < kMostRuns && all_seconds < kEnoughSeconds); ++run) {
         for (int side = 0; side < 2; ++side) {
           const Result<double> seconds = (*sides[side])(lengths[i]);
@@ -221,7 +221,7 @@ SecondsOf compression(Backend& backend, Encoder encoder, Sample sample) {
   };
 }
 
-// Of frames that the backend makes, each length's once.
+// Times decompression of frames that the backend made itself, one for each length.
 SecondsOf decompression(Backend& backend) {
   return [&backend, frame = std::vector<uint8_t>(),
           length_of_frame = uint64_t{0}](uint64_t length) mutable -> Result<double> {
@@ -238,7 +238,7 @@ SecondsOf decompression(Backend& backend) {
 
 Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<uint64_t>& lengths, unsigned cpu_threads,
                               double gpu_start_seconds) {
-  // The first long stream allocates what the later ones find: that is part of the start.
+  // The first long stream allocates buffers that later streams reuse; that time is part of the start-up cost.
   const auto first = time_compression(gpu, gpu.default_encoder(), lengths.back());
   if (!first) return tl::unexpected(first.error());
   Calibration calibration{gpu.description(), cpu_threads, {}, {}, gpu_start_seconds};

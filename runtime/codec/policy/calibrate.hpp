@@ -1,4 +1,4 @@
-// Measured times of two backends, as streams see them: reading, checksum and framing included.
+// Times streams on two backends, reading, checksum and framing included.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace ptxkit::codec {
 
-// `text`: words, which an LZ encoder takes as long for as for English. `plain`: zeros and noise, a block of 64 KiB each
-// in turn. `mixed`: text, zeros and noise.
+// `text`: words that cost an LZ encoder as much as English text does. `plain`: zeros and noise, alternating in blocks
+// of 64 KiB. `mixed`: text, zeros and noise, alternating likewise.
 enum class Sample : uint8_t { plain, text, mixed };
 
-// An input of any length from a small pattern.
+// An input of any length that repeats a small pattern.
 class SampleSource final : public format::ByteSource {
  public:
   explicit SampleSource(uint64_t size_bytes, Sample sample = Sample::mixed);
@@ -32,32 +32,34 @@ struct TimedStream {
   StreamTotals totals;
   double seconds;
 };
-// One frame of all of `source`, which has `raw_bytes`, or of so many sample bytes, in blocks of 64 KiB, to nowhere. The
-// stream knows its length beforehand, as that of a file does. `encoder`: nothing for whatever is usual where it runs.
+// Compresses all of `source`, which holds `raw_bytes`, or a sample of that length, into one frame of 64 KiB blocks and
+// discards the output. The stream knows its length beforehand, as that of a file does. `encoder`: empty for the default
+// of the backend that runs it.
 Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, format::ByteSource& source,
                                      uint64_t raw_bytes);
 Result<TimedStream> time_compression(Backend& backend, std::optional<Encoder> encoder, uint64_t raw_bytes,
                                      Sample sample = Sample::mixed);
-// `frame` as `compress_sample` makes it; to nowhere.
+// compress_sample() makes a frame; time_decompression() decodes one and discards the output.
 Result<std::vector<uint8_t>> compress_sample(Backend& backend, uint64_t raw_bytes);
 Result<TimedStream> time_decompression(Backend& backend, Bytes frame);
 
-// The lengths that suit both, ascending: from few bytes to many batches.
+// The lengths to time, ascending: from a few KiB to many batches of the side that takes the larger ones.
 std::vector<uint64_t> sample_lengths(const Backend& cpu, const Backend& gpu);
 
-// Of each length the mean of runs, the slowest eighth left out. The two sides take turns, so that what slows the
-// machine down for a while slows both, and all lengths come in each of three rounds, so that it does not last through
-// all runs of one: 3 runs of each side, or up to 48 as far as 60 ms suffice. The first run of a length in a round does
-// not count; where it takes both sides more than 0.4 s, longer lengths are left out.
+// Measures, for each length, the mean time of its runs without the slowest eighth. The two sides alternate, so that a
+// temporary slowdown of the machine affects both. Every length is measured in each of three rounds, so that a slowdown
+// does not affect all runs of one length. Each side runs at least 3 times for each length, and up to 48 times while the
+// runs of both take less than 60 ms. The first run of a length in a round is not counted; if it takes more than 0.4 s
+// on both sides together, longer lengths are left out.
 using SecondsOf = std::function<Result<double>(uint64_t raw_bytes)>;
 struct MeasuredCurves {
   Curve cpu, gpu;
 };
 Result<MeasuredCurves> measure_curves(const std::vector<uint64_t>& lengths, const SecondsOf& cpu, const SecondsOf& gpu);
 
-// Measures both sides with streams of these lengths, which with those of sample_lengths takes a few seconds;
-// `gpu_start_seconds`, from nothing to the first result, was measured by
-// whoever made `gpu`, which has run no stream yet.
+// Measures both sides with streams of `lengths`, which takes a few seconds for those of sample_lengths(). `gpu` must
+// not have run a stream yet. `gpu_start_seconds` is the time that the caller measured from before `gpu` was made to its
+// first result.
 Result<Calibration> calibrate(Backend& cpu, Backend& gpu, const std::vector<uint64_t>& lengths, unsigned cpu_threads,
                               double gpu_start_seconds);
 

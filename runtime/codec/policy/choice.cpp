@@ -10,16 +10,18 @@ namespace ptxkit::codec {
 namespace {
 
 constexpr size_t kFactors = 9;
-constexpr double kLeastGain = 0.02;  // of the CPU's time: the GPU has to be faster by more
+constexpr double kLeastGain = 0.02;  // of the CPU's time: the GPU must be faster by more than this
 constexpr double kSpareAtFirst = 0.25, kSpareOfEachRun = 0.01, kMostSpare = 4;
-constexpr double kFreeSeconds = 5e-3;  // what the first run of a side may cost in any case
-// A visit is so many runs, one where a run is long enough to be no accident; the next one comes when the other side has
-// run so many times as often. At its end so many factors are left besides its own: they are of another moment.
+constexpr double kFreeSeconds = 5e-3;  // the first run of a side may always cost this much more
+// A visit is a few exploratory runs on the side that is believed slower: kRunsOfVisit, or one if a run is long enough
+// to be representative. The next visit is due after the other side has made kRunsBetween times as many runs. At the end
+// of a visit only kFactorsBefore older factors are kept beside its own, because they describe an older state of the
+// machine.
 constexpr unsigned kRunsOfVisit = 3, kRunsBetween = 8;
 constexpr double kLongSeconds = 0.1;
 constexpr size_t kFactorsBefore = 2;
-constexpr unsigned kShortestBits = 12;  // lengths below 4 KiB are one
-constexpr double kOtherHands = 2;       // times what was measured, that a stream takes
+constexpr unsigned kShortestBits = 12;  // lengths below 4 KiB share one entry
+constexpr double kOtherHands = 2;       // times the calibrated time: another process uses the side
 constexpr Effort kNoEffort{0, 0}, kMostEffort{1, 1};
 
 constexpr Side other(Side side) { return side == Side::cpu ? Side::gpu : Side::cpu; }
@@ -29,7 +31,7 @@ constexpr unsigned runs_of_visit(double kept_seconds) { return kept_seconds < kL
 
 bool is_the_gpus(double on_cpu, double on_gpu) { return on_gpu < (1 - kLeastGain) * on_cpu; }
 
-// Lower of the two in the middle: what slows a run down is rarer than what speeds it up.
+// Of two middle values the lower one: slow outliers are rarer than fast ones.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -38,7 +40,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-// As if runs had been what the calibration says.
+// Start as if the previous runs had taken exactly the calibrated time.
 Choice::Runs::Runs() : factors(kFactorsBefore, 1.0) {}
 
 Choice::Place::Place() : spare_runs(kSpareAtFirst) {}
@@ -62,7 +64,7 @@ Side Choice::calibrated_side(const CodecJob& job, const Effort& effort) const {
   return is_gpus ? Side::gpu : Side::cpu;
 }
 
-// Not looked at where runs and text would go the same way.
+// Skips the look at the data where plain data and text would go to the same side.
 Effort Choice::effort_that_matters(const CodecJob& job) const {
   if (job.source == nullptr) return {};
   if (calibrated_side(job, kNoEffort) == calibrated_side(job, kMostEffort)) return {};
@@ -74,7 +76,8 @@ double Choice::seconds_at(const Place& place, const CodecJob& job, Side side, co
   const Runs& runs = place.sides[index_of(side)];
   const bool is_visiting = runs.of_visit < runs_of_visit(kept);
   const auto visit = runs.factors.end() - (is_visiting ? runs.of_visit : 0);
-  // Within a visit a slow run says little, and a side that one put off would not get to show what it can.
+  // Within a visit take the best run: one slow run says little, and would end the visit before the side shows its
+  // speed.
   const double factor = std::accumulate(visit, runs.factors.end(), median({runs.factors.begin(), visit}),
                                         [](double a, double b) { return std::min(a, b); });
   return job.is_batch || factor > kOtherHands ? kept * factor : kept;
@@ -108,7 +111,8 @@ Side Choice::choose(const CodecJob& job) {
 
 void Choice::record_time(const CodecJob& job, Side side, double seconds) {
   PTXKIT_CHECK(job.raw_bytes.has_value(), "a job that was done has a length");
-  // Of a stream that was not looked at, or is not any more: as if it were text, lest it seem slow.
+  // Streams: the data may not have been examined, or can no longer be. Assume text, so that the side does not appear
+  // slow.
   const double kept = kept_seconds(job, side, job.is_batch ? Effort{} : kMostEffort);
   const unsigned enough = runs_of_visit(kept);
   std::lock_guard lock(mutex_);

@@ -1,17 +1,17 @@
-// CPU or GPU for one piece of work after the other, in a process where both are ready.
+// Chooses CPU or GPU for one job after another, in a process where both are ready.
 //
-// A stream is what was calibrated, so the calibration decides, and what the data is like: where that matters, it is
-// looked at (codec/effort.hpp). Nothing is tried out. The same stream goes the same way each time, unless a side is in
-// somebody else's hands: one that takes more than twice as long as was measured is believed to be so slow, until a
-// visit says otherwise.
+// Streams are what was calibrated, so the calibration decides, together with the data where they matter
+// (policy/effort.hpp). Streams make no exploratory runs, and the same stream goes to the same side every time. The
+// exception is a side that is in use by another process: if it takes more than twice the calibrated time, it is
+// believed to be that slow until an exploratory run shows otherwise.
 //
-// A batch of the library is no stream: nobody measured what it takes without reading, checksum and framing. So each
-// side has, for each kind of work and each length (in steps of four), the factor by which its last runs were off: the
-// median of nine. The side that is believed to be faster runs. The other one is visited now and then, because nothing
-// else would correct what is believed of it.
+// Batches of the library are not streams: their cost without reading, checksum and framing was not calibrated. So each
+// side keeps, for each kind of work and each length class (steps of factor four), the factor between actual and
+// calibrated time of its last runs; the median of nine counts. The side that is believed faster runs the batch. The
+// other side gets exploratory runs now and then ("visits"), because nothing else would correct a wrong belief about it.
 //
-// What visits may cost is bounded beforehand: as much as a quarter of a run, 1 % of all runs, and 5 ms for the first
-// one.
+// The cost of visits is bounded in advance: a quarter of a run at the start, plus 1 % of all runs, plus 5 ms for the
+// first run.
 #pragma once
 
 #include <array>
@@ -26,29 +26,29 @@ namespace ptxkit::codec {
 
 enum class Side : uint8_t { cpu, gpu };
 
-// Any thread may call it.
+// Thread-safe.
 class Choice {
  public:
   explicit Choice(Calibration started) : kept_(std::move(started)) {}
 
-  // `job` without raw_bytes: the CPU.
+  // The CPU if `job.raw_bytes` is empty.
   Side choose(const CodecJob& job);
-  // `job` has raw_bytes.
+  // `job.raw_bytes` must be set.
   void record_time(const CodecJob& job, Side side, double seconds);
-  // What a run is expected to take now.
+  // The expected time of a run now, in seconds.
   double seconds(const CodecJob& job, Side side) const;
 
  private:
   struct Runs {
-    std::vector<double> factors;  // the last few, oldest first
+    std::vector<double> factors;  // actual over calibrated time of the last few runs, oldest first
     bool has_run = false;
-    uint64_t others_since = 0;  // runs of the other side since the last of these
-    unsigned of_visit = 0;      // of them, those of this visit; a side that goes on running has ended its visit
+    uint64_t others_since = 0;  // runs of the other side since the last run of this one
+    unsigned of_visit = 0;      // runs made in the current visit; a side that keeps running has ended its visit
     Runs();
   };
   struct Place {
     std::array<Runs, 2> sides;
-    double spare_runs;  // what visits may still cost, in runs of the faster side
+    double spare_runs;  // what visits may still cost, in units of a run on the faster side
     Place();
   };
   static constexpr size_t kKinds = 2 * (kWorkCount + 1), kLengths = 16;

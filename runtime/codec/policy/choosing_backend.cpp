@@ -8,7 +8,7 @@
 namespace ptxkit::codec {
 namespace {
 
-// What is not chosen for a stream is the GPU's.
+// Calls that do not go through chosen_for() run on the GPU.
 class ChoosingBackend final : public ForwardingBackend {
  public:
   ChoosingBackend(std::shared_ptr<Backend> gpu, std::shared_ptr<Backend> cpu, Calibration started,

@@ -1,4 +1,4 @@
-// A GPU that is ready and the CPU as one backend, of which each stream takes the one that is faster for it.
+// Combines a ready GPU and the CPU into one backend that runs each stream on the faster of the two.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace ptxkit::codec {
 
-// `started`: what both were measured to take, without the GPU's start. `usual_bytes`: of a stream that does not say how
-// long it is. Linked blocks and an encoder that the GPU lacks are the CPU's. Whatever asks nobody who should do it goes
-// to `gpu`.
+// `started`: the measured times of both, without the start-up of the GPU. `usual_bytes`: the assumed length of a stream
+// of unknown length. Jobs that the GPU does not support (linked blocks, an encoder that it lacks) go to the CPU.
+// Batches that do not ask chosen_for() go to `gpu`.
 std::unique_ptr<Backend> choosing(std::shared_ptr<Backend> gpu, std::shared_ptr<Backend> cpu, Calibration started,
                                   std::optional<uint64_t> usual_bytes);
 

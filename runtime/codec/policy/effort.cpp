@@ -9,15 +9,17 @@ namespace ptxkit::codec {
 namespace {
 
 constexpr size_t kPlaceBytes = 1024;
-// A place in each block, up to eight; of more than 64 as many as the root of their number, up to sixteen.
+// Samples one place in each block, eight at most. Beyond 64 blocks it samples the square root of their number, 16 at
+// most.
 constexpr uint64_t kBlockBytes = 64u << 10, kFewPlaces = 8, kMostPlaces = 16;
-// Turns in a kilobyte of English text, times the share of it that is new: 125 to 140. More count as so many. What a
-// block takes longer than runs or noise grows with the cube of that, as measured (docs/scheduling.md).
+// English text has 125 to 140 transitions in 1 KiB, multiplied by the share of bytes that are new. Larger values count
+// as kWorkOfText. The extra time of a block over that of runs or noise grows with the cube of this value, as measured
+// (docs/scheduling.md).
 constexpr double kWorkOfText = 140;
 constexpr unsigned kHashBits = 10;
 
-// Without a branch that depends on the data: those are what text makes slow. Where nothing was seen stands position 0,
-// and the comparison is right about that, too.
+// Has no branch that depends on the data, because text makes those slow. An unused table entry holds position 0; the
+// comparison below is correct for that, too.
 double effort_of(format::Bytes bytes) {
   std::array<uint16_t, 1u << kHashBits> seen_at{};
   unsigned turns = 0, repeat_count = 0;
@@ -48,7 +50,7 @@ Effort effort_of(const format::ByteSource& source, uint64_t raw_bytes) {
   Effort found{0, 0};
   std::array<uint8_t, kPlaceBytes> room;
   for (uint64_t place = 0; place < places; ++place) {
-    // At no half or eighth of a part, where blocks of powers of two have their borders.
+    // The offset is not at a half or an eighth of a part, where blocks of power-of-two size begin and end.
     const uint64_t at = place * part_bytes + (part_bytes > kPlaceBytes ? (part_bytes - kPlaceBytes) / 13 * 8 : 0);
     const size_t count = source.look_ahead(at, room);
     if (count == 0) return {};

@@ -1,9 +1,10 @@
-// How much work data is for an LZ encoder on a CPU, from a few kilobytes of it.
+// Estimates from a few KiB of data how much work an LZ encoder has with them on a CPU.
 //
-// Such an encoder passes over runs and over what never repeats. Where the two take turns, as in text, its branches go
-// the wrong way, and a block takes it thirty times as long. So the turns are counted in a kilobyte here and there:
-// positions whose four bytes stood in that kilobyte before, next to one whose did not; and as long matches take few of
-// them, they count by what is new. There is no clock in that: the same data gives the same number.
+// An LZ encoder passes quickly over runs and over data that never repeat. Where repeats and new bytes alternate, as in
+// text, its branches are mispredicted and a block takes thirty times as long. So the estimate counts the transitions in
+// samples of 1 KiB: a position whose four bytes occurred before in the sample, next to one whose four bytes did not.
+// The count is multiplied by the share of new bytes, because long matches are cheap. No clock is involved: the same
+// data give the same number.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 
 namespace ptxkit::codec {
 
-// 0 for runs and noise, 1 for text. As it stands, of data that nobody can look at: a third of it text, two thirds none.
+// 0 for runs and noise, 1 for text. The defaults are for data that cannot be examined: a third text, two thirds plain.
 struct Effort {
-  double mean = 1.0 / 3, most = 1;  // of the places looked at
+  double mean = 1.0 / 3, most = 1;  // of the samples
   bool operator==(const Effort&) const = default;
 };
 
-// Looks at one place of the next `raw_bytes` of `source` for each 64 KiB, at up to 16 places: a microsecond or two
-// each.
+// Examines samples of 1 KiB in the next `raw_bytes` of `source`: one for each 64 KiB, at most 8, or up to 16 if the
+// data are long. A sample takes one or two microseconds. Returns the defaults where `source` cannot look ahead.
 Effort effort_of(const format::ByteSource& source, uint64_t raw_bytes);
 
 }  // namespace ptxkit::codec

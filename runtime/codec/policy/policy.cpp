@@ -17,15 +17,15 @@ namespace ptxkit::codec {
 namespace {
 
 constexpr double kUnmeasuredStartSeconds = 0.2, kUnmeasuredCpuThreadRate = 0.4e9;
-constexpr double kLeastGain = 0.04;  // of the CPU's time
+constexpr double kLeastGain = 0.04;  // of the CPU's time: the GPU must be faster by more than this
 constexpr const char* kHeading = "ptxkit rates 4";
-constexpr size_t kMostFileBytes = 1u << 20;  // of one with every curve there is, many times
-// What a thread takes at a time. The slowest of no more than there are threads decides how long they take; of more,
-// their mean does. And of many batches: reading, checksum and encoder are busy at the same time, and the slowest of
-// them decides, so that a part of text costs nothing as long as the others take longer.
+constexpr size_t kMostFileBytes = 1u << 20;  // many times the size of a file with all curves
+// A thread takes a block at a time. With no more blocks than threads the slowest block decides the time; with more
+// blocks, their mean. With many batches reading, checksum and encoder overlap and the slowest of them decides, so that
+// some text costs nothing as long as the encoder is not the slowest.
 constexpr uint64_t kBlockBytes = 64u << 10, kBlocksOfManyBatches = 64;
 
-// A sample, and seconds for each byte beyond it.
+// The sample from which to extrapolate, and the seconds for each byte beyond it.
 std::pair<const Curve::Sample*, double> segment_of(const std::vector<Curve::Sample>& samples, uint64_t raw_bytes) {
   size_t i = 0;
   while (i + 2 < samples.size() && samples[i + 1].raw_bytes <= raw_bytes) ++i;
@@ -120,8 +120,8 @@ std::string calibration_path(const std::vector<int>& devices) {
   return home != nullptr && *home != '\0' ? fmt::format("{}/.cache/{}", home, name) : std::string();
 }
 
-// "cpu decompress 65536 0.000211": a side, a curve, raw bytes, seconds; lengths of a curve ascend. The last line
-// tells a whole file.
+// Lines such as "cpu decompress 65536 0.000211": side, curve, raw bytes, seconds. The lengths of a curve ascend. The
+// line "end" marks a complete file.
 std::optional<Calibration> load_calibration(const std::string& path) {
   if (path.empty()) return std::nullopt;
   const auto content = read_regular_file(path, kMostFileBytes);
@@ -153,7 +153,7 @@ std::optional<Calibration> load_calibration(const std::string& path) {
 }
 
 Result<void> save_calibration(const Calibration& calibration, const std::string& path) {
-  std::error_code ignored;  // write_file says what is wrong with the folder
+  std::error_code ignored;  // write_file reports what is wrong with the directory
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, ignored);
   }

@@ -1,15 +1,16 @@
-// CPU or GPU for a given amount of work, from measured streams.
+// Chooses CPU or GPU for a given amount of work, from measured streams.
 //
-// A side is a curve: how long streams of a few lengths took, and straight lines between and beyond them. One rate is
-// not enough: a stream of few bytes is latency, one of a few batches is buffers that are touched for the first time,
-// and only a long one is the rate. Streams are host to host (copies included), so they already hold what PCIe costs.
-// The GPU has the start of CUDA on top, hundreds of milliseconds, which dominates: it is asked about before any driver
-// is opened, so small inputs never wait for it. Curves are measured once for each device, by the first input that is
-// large enough to be worth opening the driver, and kept in a file.
+// A side is a curve: the times of streams of a few lengths, with straight lines between and beyond them. A single rate
+// is not enough: latency dominates a short stream, first touch of buffers one of a few batches, and only a long stream
+// shows the rate. Streams run from host memory to host memory, so the times include the PCIe copies. The GPU adds the
+// start of CUDA, hundreds of milliseconds; the policy decides before any driver is opened, so small inputs never wait
+// for it. Curves are measured once for each device, by the first input that is large enough to be worth opening the
+// driver, and are kept in a file.
 //
-// The fast encoder takes text several times as long as runs or noise, and the GPU does not. So compression has a curve
-// for each, and what is between them takes a time between them (codec/effort.hpp). The scalar reproducible encoder and
-// decoders differ so much from the GPU, or so little with the data, that a mixed sample tells enough.
+// Text takes the fast encoder several times as long as runs or noise; the GPU takes the same time for both. So
+// compression has a curve for each, and the time for other data is interpolated between them (policy/effort.hpp). For
+// the scalar reproducible encoder and the decoders a mixed sample is enough: their times differ much from the GPU's, or
+// depend little on the data.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@
 
 namespace ptxkit::codec {
 
-// The time of a stream over its raw bytes.
+// The time of a stream as a function of its raw bytes.
 class Curve {
  public:
   struct Sample {
@@ -34,13 +35,13 @@ class Curve {
     bool operator==(const Sample&) const = default;
   };
   Curve() = default;
-  // `samples`: two at least, lengths ascending. A longer stream is not believed to be faster than a shorter one: where
-  // measurements say so, both have their mean (isotonic regression, by pooling adjacent violators).
+  // `samples`: two or more, lengths ascending. A longer stream is assumed to take at least as long as a shorter one;
+  // measurements that contradict this are replaced by their mean (isotonic regression, pool adjacent violators).
   explicit Curve(std::vector<Sample> samples);
 
-  // 0 without samples. Shorter streams than the first sample's take as long as that.
+  // In seconds; 0 without samples. A stream shorter than the first sample takes as long as the first sample.
   double seconds(uint64_t raw_bytes) const;
-  // Raw bytes a second of what a long stream is made longer by; infinite when that costs nothing.
+  // Raw bytes a second at the slope of the last segment; infinite where it is flat.
   double rate() const;
   const std::vector<Sample>& samples() const { return samples_; }
 
@@ -48,7 +49,7 @@ class Curve {
   std::vector<Sample> samples_;
 };
 
-// Of a side. `compress`: whatever encoder is usual there; plain: runs and noise.
+// The curves of a side. `compress_*`: with the side's default encoder; plain: runs and noise.
 struct Curves {
   Curve compress_plain, compress_text, compress_reproducible, decompress;
 };
@@ -59,31 +60,31 @@ inline constexpr std::array<std::pair<std::string_view, Curve Curves::*>, 4> kCu
      {"decompress", &Curves::decompress}}};
 
 struct Calibration {
-  std::string device;  // Backend::description() of the GPU: name and driver; another one needs another calibration
+  std::string device;  // Backend::description() of the GPU (name and driver); another one needs another calibration
   unsigned cpu_threads = 0;
   Curves cpu, gpu;
-  double gpu_start_seconds = 0;  // what a stream of a process that has not used the GPU takes longer
+  double gpu_start_seconds = 0;  // added to the first stream of a process
 
   double cpu_seconds(Work work, uint64_t raw_bytes, const Effort& effort = {}) const;
   double gpu_seconds(Work work, uint64_t raw_bytes, const Effort& effort = {}) const;
-  // The GPU only where it is faster by more than 4 %: within that the measurements do not tell them apart, and the
-  // CPU's time is the steadier one. Bytes of unknown number (a pipe) may be few: the CPU.
+  // Prefers the GPU only where it is faster by more than 4 %: below that the measurements do not separate the two, and
+  // the CPU's time varies less. An unknown length (a pipe) may be short, so it goes to the CPU.
   bool prefers_gpu(Work work, std::optional<uint64_t> raw_bytes, const Effort& effort = {}) const;
-  // The same for a process that has started the GPU already.
+  // The same calibration for a process that has already started the GPU.
   Calibration once_started() const;
 
  private:
   double seconds(const Curves& side, Work work, uint64_t raw_bytes, const Effort& effort) const;
 };
 
-// What is believed of a GPU that nobody has measured: infinitely fast once it has started, which takes 0.2 s, beside
-// CPU threads of 0.4 GB/s. So the driver is opened only for what the CPU needs longer than that for.
+// The assumed calibration before any measurement: a GPU that is infinitely fast after a start of 0.2 s, beside CPU
+// threads of 0.4 GB/s each. So the driver is opened only for work that would take the CPU more than 0.2 s.
 Calibration unmeasured(unsigned cpu_threads);
 
-// $PTXKIT_CALIBRATION, or device-N.rates in $XDG_CACHE_HOME/ptxkit or ~/.cache/ptxkit, where N is as in "0-2", or "all"
-// for no number; empty when none is set.
+// $PTXKIT_CALIBRATION, or device-N.rates in $XDG_CACHE_HOME/ptxkit or ~/.cache/ptxkit, where N lists the ordinals
+// ("0-2") or is "all" where `devices` is empty. Empty where none of the variables is set.
 std::string calibration_path(const std::vector<int>& devices);
-// Nothing when there is no such file or it holds something else: it is measured anew.
+// Nothing if the file does not exist or is not a valid calibration; the caller measures again.
 std::optional<Calibration> load_calibration(const std::string& path);
 Result<void> save_calibration(const Calibration& calibration, const std::string& path);
 

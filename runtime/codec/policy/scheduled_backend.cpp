@@ -17,9 +17,9 @@ namespace {
 using scheduler::GpuBatch;
 using scheduler::WorkRanges;
 
-// A launch of fewer items is not worth its latency: 64 blocks of 64 KiB are 4 MiB.
+// Fewer items are not worth a launch: 64 blocks of 64 KiB are 4 MiB.
 constexpr size_t kLeastDeviceItems = 64;
-// What the CPU takes at a time: enough that handing out is nothing, few enough that the tail is short.
+// Items that the CPU takes at a time: enough to make handing out cheap, few enough to keep the tail short.
 constexpr size_t kCpuItems = 16;
 
 class ScheduledBackend final : public Backend {
@@ -36,7 +36,7 @@ class ScheduledBackend final : public Backend {
   bool supports(Operation operation) const override {
     return device_->supports(operation) || cpu_->supports(operation);
   }
-  // Of the device, for good: a stream must not change its encoder half-way.
+  // Always the device's, even after it has failed: a stream must not change its encoder half-way.
   Encoder default_encoder() const override { return device_->default_encoder(); }
   size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     return current().preferred_batch_bytes(chunk_bytes);
@@ -78,7 +78,7 @@ class ScheduledBackend final : public Backend {
   }
 
  private:
-  // A batch of the device, and who does it anew if that fails.
+  // A batch on the device, with the function that redoes it on the CPU if the device fails.
   class Begun final : public PendingBatch {
    public:
     Begun(std::unique_ptr<PendingBatch> device, std::function<Result<void>(const Error&)> instead)
@@ -112,7 +112,7 @@ class ScheduledBackend final : public Backend {
     return run_in_turn(items, work);
   }
 
-  // On the device, and on the CPU if that fails.
+  // Runs on the device, and again on the CPU if that fails.
   template <class Item, class Work>
   Result<void> run_in_turn(std::span<Item> items, Work work) {
     Result<void> done = work(*device_, items);

@@ -17,12 +17,12 @@
 namespace ptxkit::codec {
 namespace {
 
-// Of a batch, for each device: small enough that the last ones end at about the same time.
+// Of a batch, for each device: pieces are small enough that all devices end at about the same time.
 constexpr size_t kPiecesPerDevice = 8;
-// 16 chunks of 64 KiB are a MiB; fewer are not worth a launch.
+// 16 chunks of 64 KiB are 1 MiB; fewer are not worth a launch.
 constexpr size_t kLeastPieceItems = 16;
-// Pieces that a device has at a time: half of its share, so that it copies and computes beside each other and a slow
-// one holds little when the others have nothing left.
+// Pieces that a device holds at a time: half of its share. Copies and kernels overlap, and a slow device holds little
+// when the others run out of work.
 constexpr size_t kMostUnderWay = 4;
 
 class SpreadBackend final : public Backend {
@@ -63,7 +63,7 @@ class SpreadBackend final : public Backend {
   size_t preferred_batch_bytes(size_t chunk_bytes) const override {
     return devices_.size() * devices_[0]->preferred_batch_bytes(chunk_bytes);
   }
-  // Page-locked for all of them (CUDA Driver API, "Unified Addressing").
+  // The memory is page-locked for all devices (CUDA Driver API, "Unified Addressing").
   Result<HostMemory> host_memory(size_t size_bytes) override {
     Result<HostMemory> memory = fail("no device is left");
     for (size_t device = 0; device < devices_.size() && !memory; ++device) {
@@ -95,7 +95,7 @@ class SpreadBackend final : public Backend {
  private:
   struct Batch {
     Result<void> outcome;
-    size_t open_count = 0;  // pieces
+    size_t open_count = 0;  // pieces not yet finished
   };
   struct Piece {
     Batch* batch;
@@ -140,7 +140,7 @@ class SpreadBackend final : public Backend {
     return begun;
   }
 
-  // The thread of a device, until it fails.
+  // The loop of a device's thread. Ends when the device fails.
   void work(size_t device) {
     std::deque<UnderWay> under_way;
     std::unique_lock lock(mutex_);
@@ -159,7 +159,8 @@ class SpreadBackend final : public Backend {
       lock.unlock();
       const Result<void> done = under_way.front().begun->finish();
       if (!done) {
-        for (UnderWay& each : under_way) each.begun.reset();  // waits: what is done anew is nobody else's by then
+        // Waits: no device may still write to the items that another one is about to redo.
+        for (UnderWay& each : under_way) each.begun.reset();
         failed(device, done.error(), std::move(under_way));
         return;
       }
@@ -170,7 +171,8 @@ class SpreadBackend final : public Backend {
     }
   }
 
-  // Devices that the system has no thread for. With no thread at all the callers feed the first device.
+  // Leaves out the devices for which the system has no thread. Without any thread the caller drives the first device
+  // itself.
   void leave_out(const std::vector<size_t>& devices) {
     if (devices.empty()) return;
     if (notice_) {
@@ -187,7 +189,8 @@ class SpreadBackend final : public Backend {
     errors_[device] = error;
     const size_t left = --working_count_;
     if (left != 0 && notice_) {
-      lock.unlock();  // and said before anybody can have finished the batch
+      // The notice comes before the batch can finish.
+      lock.unlock();
       notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), error.message()), true);
       lock.lock();
     }
@@ -215,7 +218,7 @@ class SpreadBackend final : public Backend {
   size_t working_count_;
   bool is_stopping_ = false;
   FallbackNotice notice_;
-  std::vector<std::thread> threads_;  // last: they use the others
+  std::vector<std::thread> threads_;  // last: the threads use the other members
 };
 
 }  // namespace

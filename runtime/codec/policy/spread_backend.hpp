@@ -1,8 +1,8 @@
-// Several devices as one backend: each batch is cut into pieces, and every device takes the next one when it has room
-// for it. So a slow device does less, without anyone knowing a rate.
+// Combines several devices into one backend. Each batch is cut into pieces, and a device takes the next piece when it
+// has room for it. So a slow device does less, without any measured rate.
 //
-// When a device fails, the others do its pieces anew, and it gets no more. When none is left the batch fails, with the
-// error of the last one; schedule() leaves that to the CPU.
+// When a device fails, the others redo its pieces and it gets no more. When none is left the batch fails with the error
+// of the last device; schedule() then hands it to the CPU.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace ptxkit::codec {
 
-// At least one device. `notice` is called from any thread, once for each device that fails while others are left.
+// `devices`: at least one. `notice` is called from any thread, once for each device that fails while others are left.
 std::unique_ptr<Backend> spread(std::vector<std::unique_ptr<Backend>> devices, FallbackNotice notice);
 
 }  // namespace ptxkit::codec

@@ -1,5 +1,5 @@
-// Raw bytes to one frame. A batch keeps 64 KiB of room before its raw bytes, so that the first block of a batch of
-// linked blocks has its history adjacent, as liblz4 likes it.
+// Compresses raw bytes into one frame. A batch reserves 64 KiB before its raw bytes, so that the first of its linked
+// blocks has its history adjacent in memory, which liblz4 handles best.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -20,11 +20,11 @@ namespace {
 
 struct Batch {
   HostMemory storage, output;
-  size_t history_bytes = 0;  // before raw
+  size_t history_bytes = 0;  // directly before `raw`
   Bytes raw;
   std::vector<CompressItem> items;
-  std::vector<uint8_t> encoded;           // what the writer builds
-  format::BackgroundHash::Ticket hashed;  // of raw
+  std::vector<uint8_t> encoded;           // blocks with sizes and checksums, as the writer sends them
+  format::BackgroundHash::Ticket hashed;  // done when `raw` has been hashed
 };
 
 class Compressor {
@@ -41,7 +41,7 @@ class Compressor {
   Result<StreamTotals> run() {
     scheduler::Ledger unlimited("memory");
     scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
-    // One block at the least, and no more than there is.
+    // At least one block, and no more than the announced content.
     uint64_t preferred = backend_.preferred_batch_bytes(block_bytes_);
     if (const auto& announced = options_.header.content_bytes; announced && *announced < preferred) {
       preferred = *announced + block_bytes_ - 1;
@@ -67,16 +67,16 @@ class Compressor {
   }
 
  private:
-  // What a batch takes for each block: raw, output, encoded with size and checksum, and the item.
+  // For each block: raw bytes, output, encoded form with size and checksum, and the item.
   static uint64_t buffer_bytes(uint64_t block_bytes) { return 3 * block_bytes + 8 + sizeof(CompressItem); }
   static constexpr uint64_t kFixedBytes = format::kHistoryBytes;
 
   Result<bool> read(Batch& batch) {
     constexpr size_t kRoom = format::kHistoryBytes;
-    // A short stream has its end in the first batch: no memory for a second one.
+    // A stream that ends in its first batch allocates no second one.
     if (has_ended_) return false;
     batch.hashed.wait();
-    // What follows may fail, and then nothing of this batch is written.
+    // If a call below fails, nothing of this batch must be written.
     batch.items.clear();
     batch.raw = {};
     if (const auto& announced = options_.header.content_bytes; announced && read_bytes_ == *announced) return at_end();
@@ -86,7 +86,7 @@ class Compressor {
       if (!output) return tl::unexpected(output.error());
       batch.storage = std::move(*storage);
       batch.output = std::move(*output);
-      // At once: a vector that grows would take twice its room.
+      // Reserves all at once: a growing vector would need twice the memory.
       batch.items.reserve(batch_bytes_ / block_bytes_);
       batch.encoded.reserve(batch_bytes_ + 8 * (batch_bytes_ / block_bytes_));
     }
@@ -114,7 +114,7 @@ class Compressor {
     return true;
   }
 
-  // All that was announced has been read: is there more?
+  // All announced bytes have been read: fails if the input holds more.
   Result<bool> at_end() {
     uint8_t more;
     const auto count = source_.read(MutableBytes(&more, 1));
@@ -177,16 +177,16 @@ class Compressor {
   Encoder encoder_;
   size_t block_bytes_;
   size_t batch_bytes_ = 0;
-  // The reader's:
+  // Used by the reader:
   uint64_t read_bytes_ = 0;
   bool has_ended_ = false;
   std::vector<uint8_t> history_;
   format::BackgroundHash hash_;
-  // The writer's:
+  // Used by the writer:
   StreamTotals totals_;
 };
 
-// Only the fast encoder links blocks, whatever is usual where the work is done.
+// Linked blocks need the fast encoder, even where the backend's default is another one.
 std::optional<Encoder> encoder_asked_for(const CompressOptions& options, const Backend& backend) {
   const bool must_link = !options.encoder && !options.header.independent_blocks;
   return must_link && backend.supports(Operation::compress_fast) ? Encoder::fast : options.encoder;

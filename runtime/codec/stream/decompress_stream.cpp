@@ -1,11 +1,11 @@
-// Frames to raw bytes. The reader takes the stream apart into batches of blocks; independent blocks of a batch go to
-// the backend together, even across frames; linked blocks go one by one, each seeing the last 64 KiB before it. The
-// writer walks the batch in stream order, checks the content and writes.
+// Decompresses frames to raw bytes. The reader splits the stream into batches of blocks. Independent blocks of a batch
+// go to the backend together, even across frames; linked blocks go one by one, each with the last 64 KiB before it as
+// history. The writer walks the batch in stream order, verifies checksums and writes.
 //
-// Batches are planned for the largest blocks of the frames so far. A frame with larger ones ends the pipeline, and
-// another with larger batches goes on; so the budget has to hold one block of the largest, whatever the order. What a
-// batch holds is counted by what its blocks may decode to, which is little for short ones: a frame of blocks of one
-// byte fills batches too.
+// Batches are planned for the largest block size of the frames so far. A frame with larger blocks ends the pipeline,
+// and a new pipeline with larger batches continues; so the budget must hold one block of the largest size, whatever the
+// order of frames. A batch is measured by what its blocks may decode to. Short blocks count little, so that even blocks
+// of one byte fill a batch.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -30,27 +30,27 @@ using format::FrameBegin;
 using format::FrameEnd;
 using format::FrameEvent;
 
-// A batch of empty frames must end too.
+// Bounds a batch of empty frames.
 constexpr size_t kMaxEvents = 1 << 12;
-// What LZ4 makes of a byte at most: one more byte of a length.
+// The highest compression ratio of LZ4: a further length byte stands for at most 255 bytes.
 constexpr uint64_t kMostRatio = 255;
 constexpr uint64_t kRoomAlignment = 64;
-// Shorter pieces are written together.
+// Pieces shorter than kShortPieceBytes are collected and written together.
 constexpr size_t kShortPieceBytes = 2 << 10, kPiecesBytes = 16 << 10;
 
 struct Batch {
   std::vector<FrameEvent> events;
   std::vector<std::vector<uint8_t>> spare_payloads;
-  std::vector<bool> linked;  // of each event
+  std::vector<bool> linked;  // for each event: whether its frame has linked blocks
   size_t room_bytes = 0;     // what the blocks may decode to
-  uint64_t held_bytes = 0;   // that, payloads, spare ones too, and events
+  uint64_t held_bytes = 0;   // room_bytes, payloads (spare ones included) and events
   HostMemory output;         // kHistoryBytes of history, then output_bytes
   size_t output_bytes = 0;
   std::vector<DecompressItem> items;
-  bool are_results_in_items = false;       // of a batch of independent blocks, until it is written
-  std::vector<Bytes> decoded;              // of each event that is a block
-  std::vector<ItemStatus> statuses;        // of each event that is a block
-  format::BackgroundHash::Ticket checked;  // of decoded
+  bool are_results_in_items = false;       // set for a batch of independent blocks until it is written
+  std::vector<Bytes> decoded;              // for each event that is a block
+  std::vector<ItemStatus> statuses;        // for each event that is a block
+  format::BackgroundHash::Ticket checked;  // done when `decoded` has been hashed
 };
 
 class Decompressor {
@@ -62,11 +62,12 @@ class Decompressor {
     const auto begun = std::chrono::steady_clock::now();
     scheduler::Ledger unlimited("memory");
     memory_ = options_.limits.memory != nullptr ? options_.limits.memory : &unlimited;
-    // The first header says how large blocks are, and so how many batches the budget holds; often how much there is.
+    // The first header gives the block size, which determines how many batches the budget holds, and often the total
+    // length.
     auto first = reader_.next({});
     if (!first) return tl::unexpected(first.error());
     CodecJob job{.work = Work::decompress};
-    // Before the first frame, as in a skippable one, blocks are of no size yet.
+    // A skippable frame before the first LZ4 frame has no block size.
     frame_.header.block_size_id = format::kSmallestBlockSizeId;
     if (const auto* begin = std::get_if<FrameBegin>(&*first)) {
       job.raw_bytes = begin->header.content_bytes;
@@ -84,7 +85,7 @@ class Decompressor {
   }
 
  private:
-  // Until the end, or until the frame in kept_event_, whose blocks are larger.
+  // Runs until the end of the input, or until a frame with larger blocks, which is then in kept_event_.
   Result<void> run_with_blocks_of(uint64_t block_bytes) {
     const BatchPlan plan = plan_batches(backend_->preferred_batch_bytes(block_bytes), block_bytes, cost_of(block_bytes),
                                         *memory_, options_.limits.prefetch);
@@ -98,26 +99,27 @@ class Decompressor {
         [this](Batch& batch) { return write(batch); });
   }
 
-  // What a batch takes for each block: its payload, what it decodes to, and what is known of it.
+  // For each block: its payload, what it decodes to, and its bookkeeping.
   static BatchCost cost_of(uint64_t block_bytes) {
     return {format::kHistoryBytes + kPiecesBytes, 2 * block_bytes + kEventBytes};
   }
-  // What is known of an event, and what an allocation of its payload takes besides.
+  // Bookkeeping of an event, and the allocator's overhead for its payload.
   static constexpr uint64_t kEventBytes = sizeof(FrameEvent) + sizeof(DecompressItem) + sizeof(Bytes) + 64;
 
-  // Of a block. Rooms that follow each other stay as well aligned as they would be for whole blocks.
+  // Room for a decoded block. Consecutive rooms keep the alignment that whole blocks would have.
   static uint64_t room_of(const BlockRead& block, uint64_t block_bytes) {
     const uint64_t most_bytes = block.stored ? block.payload.size() : kMostRatio * block.payload.size();
     return std::min(block_bytes, (most_bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment);
   }
 
-  // What a batch would take with the payload of one more block of the frame at hand, as long as one can be.
+  // What `batch` would take with the payload of one more block of the current frame, of full size.
   uint64_t bytes_with_payload(const Batch& batch) const {
     const uint64_t block_bytes = frame_.header.block_bytes();
     const uint64_t spare_bytes = batch.spare_payloads.empty() ? 0 : batch.spare_payloads.back().capacity();
     return cost_of(0).fixed_bytes + batch.held_bytes + kEventBytes + block_bytes - std::min(block_bytes, spare_bytes);
   }
-  // Whether a block that has been read, and is counted in `batch` but for its room, belongs to it.
+  // Whether a block that has been read still belongs to `batch`. Its payload is already counted in held_bytes, its room
+  // is not.
   bool fits(const Batch& batch, uint64_t room_bytes) const {
     if (batch.room_bytes == 0) return true;
     return cost_of(0).fixed_bytes + batch.held_bytes + room_bytes <= batch_bytes_ &&
@@ -131,7 +133,7 @@ class Decompressor {
 
   Result<bool> read(Batch& batch) {
     recycle(batch);
-    // The next frame is for the next pipeline.
+    // The next frame belongs to the next pipeline.
     if (is_outgrown_) return false;
     if (bytes_with_payload(batch) + frame_.header.block_bytes() > batch_bytes_) drop_spares(batch);
     while (batch.events.size() < kMaxEvents && (batch.room_bytes == 0 || bytes_with_payload(batch) <= batch_bytes_)) {
@@ -145,7 +147,7 @@ class Decompressor {
       if (!event) return tl::unexpected(event.error());
       if (std::holds_alternative<format::EndOfInput>(*event)) return !batch.events.empty();
       if (const auto* begin = std::get_if<FrameBegin>(&*event)) {
-        // Payloads of larger blocks would hold on to their room.
+        // Payloads of larger blocks would keep their capacity.
         if (begin->header.block_bytes() != frame_.header.block_bytes()) drop_spares(batch);
         frame_ = *begin;
         if (frame_.header.block_bytes() > planned_block_bytes_) {
@@ -189,11 +191,11 @@ class Decompressor {
     for (const auto& spare : batch.spare_payloads) batch.held_bytes += spare.capacity();
   }
 
-  // A batch of independent blocks is begun; where some are linked, all are decoded now, one after another.
+  // Begins a batch of independent blocks. A batch that has linked blocks is decoded here, one block after another.
   std::unique_ptr<PendingBatch> work(Batch& batch) {
     constexpr size_t kRoom = format::kHistoryBytes;
     if (batch.output.bytes().empty() || batch.output_bytes < batch.room_bytes) {
-      batch.output = {};  // first: the old and the new need not fit together
+      batch.output = {};  // first, so that the old and the new memory do not exist at the same time
       auto memory = backend_->host_memory(kRoom + batch.room_bytes);
       if (!memory) return finished_batch(tl::unexpected(memory.error()));
       batch.output = std::move(*memory);
@@ -222,7 +224,7 @@ class Decompressor {
     return {};
   }
 
-  // The blocks among these events as items; `room` goes behind theirs.
+  // Makes items of the blocks among these events, and advances `room` past their outputs.
   void list_independent(Batch& batch, size_t first, size_t end, uint8_t*& room) {
     batch.items.clear();
     for (size_t i = first; i < end; ++i) {
@@ -262,8 +264,8 @@ class Decompressor {
 
   Result<void> decode_linked(Batch& batch, size_t first, size_t end, uint8_t*& cursor) {
     if (!backend_->supports(Operation::decompress_linked)) return backend_->lacks(Operation::decompress_linked);
-    // What was decoded before this batch moves in front of what will be, so that history is one range of memory. Only a
-    // run at the start of a batch can continue a frame; any other begins one.
+    // Copies the bytes decoded before this batch in front of the batch's output, so that the history is contiguous.
+    // Only a run at the start of a batch can continue a frame; any other run begins one.
     if (first == 0 && !history_.empty()) std::memcpy(cursor - history_.size(), history_.data(), history_.size());
     size_t history_bytes = history_.size();
     for (size_t i = first; i < end; ++i) {
@@ -293,7 +295,7 @@ class Decompressor {
   }
 
   Result<void> write(Batch& batch) {
-    // What was right before an error is written, too.
+    // Blocks that precede an error are written, too.
     Result<void> done = write_events(batch);
     Result<void> rest = send_pieces();
     if (done) done = std::move(rest);
@@ -352,24 +354,24 @@ class Decompressor {
 
   scheduler::Ledger* memory_ = nullptr;
   uint64_t batch_bytes_ = 0, planned_block_bytes_ = 0;
-  // The reader's:
+  // Used by the reader:
   format::FrameReader reader_;
-  // The first; or a block that the next batch takes; or a frame that all batches at hand are too small for.
+  // The first event; or a block for the next batch; or a frame whose blocks are too large for the current batches.
   std::optional<FrameEvent> kept_event_;
   bool is_outgrown_ = false;
   FrameBegin frame_;
-  // The worker's:
+  // Used by the worker:
   size_t block_bytes_ = 0;
   std::vector<uint8_t> history_;
-  // The writer's:
+  // Used by the writer:
   std::string file_;
   FrameBegin written_frame_;
   format::ContentCheck check_;
   StreamTotals totals_;
-  std::vector<uint8_t> pieces_;  // that are to be written together
+  std::vector<uint8_t> pieces_;  // short pieces, to be written together
   format::ByteSink& sink_;
   Backend& asked_;
-  Backend* backend_ = nullptr;  // whom that chose
+  Backend* backend_ = nullptr;  // chosen by asked_
   const DecompressOptions& options_;
 };
 

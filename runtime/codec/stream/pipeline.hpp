@@ -1,16 +1,17 @@
-// Three stages over a sequence of batches: one thread reads, one works, the caller writes; order is kept and memory is
-// bounded.
+// A pipeline of three stages over a sequence of batches: one thread reads, one works, the caller writes. Order is kept
+// and memory is bounded.
 //
-// A batch owns buffers of a known size, and a permit for them in a ledger. The reader fills a batch, the worker
-// transforms it, the writer empties it and hands buffers and permit back to the reader, so a steady stream allocates
-// nothing. The permit is held through every hand-over: a batch that waits in a queue is reserved for. At most `depth`
-// batches exist; fewer when the ledger, which other streams may share, has no room for another. The first is waited
-// for, the others are taken only when they are free, so two streams can never hold what the other one waits for.
+// A batch owns buffers of a known size and a reservation for them in a ledger. The reader fills a batch, the worker
+// transforms it, and the writer empties it and returns buffers and reservation to the reader, so a steady stream
+// allocates nothing. A batch keeps its reservation while it waits in a queue. At most `depth` batches exist; fewer if
+// the ledger, which other streams may share, has no room for another. The pipeline waits for the first reservation
+// while it holds nothing, and takes the others only if they are free at once, so streams that share a ledger cannot
+// deadlock.
 //
-// Where the system has no thread for reader and worker, the caller does all three, batch after batch.
+// Where the system has no thread for reader or worker, the caller runs all three stages, batch after batch.
 //
-// Errors travel with the batches, so the one reported is always the first in the order of the data, whichever stage and
-// whatever timing found it: a truncated block 9 never hides a corrupt block 7.
+// Errors travel with the batches, so the one returned is the first in the order of the data, independent of timing: a
+// truncated block 9 never hides a corrupt block 7.
 #pragma once
 
 #include <functional>
@@ -31,10 +32,10 @@ struct PipelineLimits {
   uint64_t batch_bytes = 0;  // what the buffers of one batch take
   unsigned depth = 3;        // batches at a time, at least 1
   std::stop_token stop;      // ends the stream between two batches with the error "cancelled"
-  uint64_t fixed_bytes = 0;  // what the stream takes besides, for as long as it lasts
+  uint64_t fixed_bytes = 0;  // what the stream takes besides its batches, as long as it lasts
 };
 
-// The three stages of run_pipeline on the calling thread, with one batch, whose permit the caller holds.
+// Runs the three stages on the calling thread, with one batch. The caller holds the reservation for it.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, Write& write) {
   Batch batch;
@@ -48,25 +49,31 @@ Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, W
   }
 }
 
-// read(batch) -> Result<bool>: false means that the input had ended and the batch is empty; an error is reported after
-// everything read before it, with the batch itself still transformed and written first, so a stage may return blocks
-// and the error that follows them. work(batch) -> unique_ptr to what has finish() -> Result<void>: the batch is begun,
-// and when the next one is begun too, or none is there yet, it is finished; so a device never runs dry. write(batch) ->
-// Result<void>. What one of them throws is an error like those that it returns. When it returns, every permit is back.
+// read(batch) -> Result<bool> fills a batch. False: the input has ended and the batch is empty. An error is returned
+// after everything that was read before it has been written; the batch given to the failed call is still transformed
+// and written, so a reader may deliver blocks together with the error that follows them.
+//
+// work(batch) begins a batch and returns a unique_ptr to an object with finish() -> Result<void>. The batch is finished
+// after the next one has begun, or at once if no next one is ready, so a device always has work.
+//
+// write(batch) -> Result<void> consumes a batch.
+//
+// An exception from a stage counts as an error of that stage. All reservations have been given back when the call
+// returns.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
   struct ReservedBatch {
-    scheduler::Reservation permit;  // first: it is given back when the batch's buffers are gone
+    scheduler::Reservation permit;  // first: given back after the batch's buffers are freed
     Batch batch;
   };
   struct Load {
     ReservedBatch reserved;
-    std::optional<Error> error;  // of the reader: comes after the batch; of the worker: instead of it
-    bool holds_data = true;      // false: the batch is not written
+    std::optional<Error> error;  // of the reader: comes after the batch; of the worker: replaces it
+    bool holds_data = true;      // false: the batch must not be written
   };
   scheduler::BoundedQueue<ReservedBatch> free_batches(limits.depth);
   scheduler::BoundedQueue<Load> to_work(limits.depth), to_write(limits.depth);
-  // In one piece: who waits here holds nothing. It lasts as long as the stream.
+  // Both parts at once: a stream that waits must not hold budget. Kept for the whole stream.
   const auto first_permit = limits.memory.reserve(limits.fixed_bytes + limits.batch_bytes);
   if (!first_permit) return tl::unexpected(first_permit.error());
   free_batches.push(ReservedBatch{});
@@ -83,7 +90,7 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       if (!reserved) reserved = free_batches.pop();
       if (!reserved) break;
       Load load{std::move(*reserved), {}, true};
-      // What the batch held before is no data of this stream any more.
+      // On a stop, what the batch holds is left from an earlier use and must not be written.
       load.holds_data = !limits.stop.stop_requested();
       Result<bool> more =
           load.holds_data ? guarded([&] { return read(load.reserved.batch); }) : Result<bool>(fail("cancelled"));
@@ -115,7 +122,7 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
     };
     bool goes_on = true;
     while (goes_on) {
-      // The reader may be waiting for the batch that is under way.
+      // Does not block while a batch is running: the reader may be waiting for that very batch.
       std::optional<Load> load = before ? to_work.try_pop() : to_work.pop();
       if (!load && !before) break;
       std::optional<UnderWay> next;
@@ -136,12 +143,12 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
         goes_on = false;
       }
     }
-    // What is still under way dies here, and is waited for.
+    // The destructor waits for a batch that is still running.
     before.reset();
     to_write.close();
   };
 
-  // What even the queues may throw.
+  // Exceptions of the queues themselves.
   std::optional<Error> of_reader, of_worker;
   const auto reader_stage = [&] {
     try {
@@ -160,7 +167,7 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       to_write.close();
     }
   };
-  // The worker first: as long as there is no reader, nothing of the input is taken.
+  // The worker comes first: without a reader thread no input has been consumed, so the caller can start over.
   auto worker = try_thread(std::ref(worker_stage));
   auto reader = worker ? try_thread(std::ref(reader_stage)) : std::nullopt;
   if (!reader) {

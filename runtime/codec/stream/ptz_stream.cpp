@@ -18,14 +18,15 @@ using ByteVector = std::vector<uint8_t>;
 constexpr size_t kBlocksPerThread = 4;
 constexpr uint64_t kTableShare = 16;  // of the budget
 
-// A block on its way through the machine.
+// A block and its two forms.
 struct Job {
   PtzBlock block;
   ByteVector raw, stored;
   std::string error;
 };
 
-// What a block is stored as, once `stored` is its coded form.
+// Completes the block's header after `stored` has received its coded form; an empty `stored` means that the raw bytes
+// are stored.
 void finish_encoding(Job& job) {
   job.block = {static_cast<uint32_t>(job.raw.size()), static_cast<uint32_t>(job.stored.size()), job.stored.empty(),
                format::ptz_checksum(job.raw)};
@@ -48,29 +49,30 @@ void decode(Job& job, const PtzHeader& header) {
   finish_decoding(job, job.block.is_raw || decode_block(header.codec, job.stored, job.raw));
 }
 
-// Blocks on their way through the pipeline together.
+// Blocks that go through the pipeline together.
 struct Batch {
-  std::vector<Job> jobs;  // of the first `count` of them there is a block
+  std::vector<Job> jobs;  // the first `count` hold a block
   size_t count = 0;
-  uint64_t read_bytes = 0;  // of a container, with this batch
+  uint64_t read_bytes = 0;  // read from the container, this batch included
   std::span<Job> filled() { return std::span(jobs).first(count); }
 };
 
 struct PtzPlan {
-  size_t block_count = 0;  // of a batch
+  size_t block_count = 0;  // blocks in a batch
   PipelineLimits limits;
   uint64_t table_bytes = 0;
 };
 
-// As many blocks at a time as keep the machine busy, or as the budget holds: each takes its two forms in every batch,
-// and `coding_bytes` while a thread works on it. With a block in each batch their number shrinks.
+// Plans as many blocks for a batch as keep the machine busy, or as the budget holds. Each block takes its raw and
+// stored form in every batch, and `coding_bytes` while a thread codes it. Where not even one block fits in each batch,
+// the number of batches shrinks.
 Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const PtzOptions& options,
                      scheduler::Ledger& memory, uint64_t coding_bytes) {
   const uint64_t block_bytes = uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
   const uint64_t threads = executor.thread_count(), depth = std::min(options.limits.prefetch, kMostPrefetch) + 1;
   uint64_t count = kBlocksPerThread * threads;
   if (options.kernels != nullptr) {
-    coding_bytes = 0;  // on the device, which has a budget of its own
+    coding_bytes = 0;  // the device has a budget of its own
     count = std::max<uint64_t>(count, options.kernels->batch_blocks(header.codec, block_bytes));
   }
   PtzPlan plan{
@@ -197,7 +199,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
       job.error.clear();
       job.stored.reserve(block_bytes);
       const auto block = reader.next(job.stored);
-      // What was read before is decoded and written all the same.
+      // Blocks read before the error are still decoded and written.
       if (!block) return tl::unexpected(block.error());
       has_ended = !block->has_value();
       if (!has_ended) batch.jobs[batch.count++].block = **block;

@@ -1,4 +1,4 @@
-// Whole `.ptz` files, in and out, all cores at work.
+// Compresses and decompresses whole `.ptz` files on all cores, or by kernels.
 #pragma once
 
 #include "runtime/codec/device/block_kernels.hpp"
@@ -9,24 +9,24 @@
 namespace ptxkit::codec {
 
 struct PtzOptions {
-  BlockKernels* kernels = nullptr;           // what codes the blocks; null: the executor
-  MatchSearch search = MatchSearch::chains;  // of compress_ptz
+  BlockKernels* kernels = nullptr;           // codes the blocks; null: the CPU does, on `executor`
+  MatchSearch search = MatchSearch::chains;  // compress_ptz only
   Progress progress = {};
-  // A budget bounds blocks and what coding them takes; of it a sixteenth is for the table, 16 bytes a block, which only
-  // the end of the file has. `prefetch` counts batches of blocks.
+  // The memory budget bounds blocks and the memory for coding them. A sixteenth of it is for the block table, 16 bytes
+  // a block, which is written at the end of the file. `prefetch` counts batches of blocks.
   StreamLimits limits = {};
 };
 
-// Every block is coded apart: by `executor`, or by kernels where there are any. The bytes are the same. Reading, coding
-// and writing overlap (pipeline.hpp).
+// Codes each block independently, on `executor` or by `options.kernels`; the bytes are the same. Reading, coding and
+// writing overlap (pipeline.hpp).
 Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
                                   const format::PtzHeader& header, const PtzOptions& options = {});
 
-// Everything is checked. An error names the block; blocks before it have been written.
+// Verifies sizes and checksums. An error names the block; the blocks before it have been written.
 Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
                                     const PtzOptions& options = {});
 
-// One block of a container, whatever became of the others.
+// Decodes one block of a container, even if others are damaged.
 Result<std::vector<uint8_t>> read_ptz_block(const format::PtzArchive& archive, size_t index);
 
 }  // namespace ptxkit::codec

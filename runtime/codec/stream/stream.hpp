@@ -1,7 +1,7 @@
-// Whole streams: raw bytes to an LZ4 frame and back, through any backend, with bounded memory.
+// Compresses and decompresses whole LZ4 streams through any backend, in bounded memory.
 //
-// Reading, (de)compressing and writing overlap (pipeline.hpp); the backend gets batches of the size it prefers, or of
-// what the memory budget leaves. The content checksum is computed on a thread of its own beside all that
+// Reading, (de)compressing and writing overlap (pipeline.hpp). The backend gets batches of the size that it prefers, or
+// of the size that the memory budget allows. A separate thread computes the content checksum
 // (format/background_hash.hpp).
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace ptxkit::codec {
 
-// Called between batches, from the thread that called, with raw and stored bytes so far.
+// Called between batches, on the thread of the caller, with the raw and stored bytes so far.
 using Progress = std::function<void(uint64_t raw_bytes, uint64_t stored_bytes)>;
 
 struct StreamTotals {
@@ -25,23 +25,23 @@ struct StreamTotals {
   uint64_t stored_bytes = 0;  // of the LZ4 stream, headers included
   uint64_t frame_count = 0;
   uint64_t block_count = 0;
-  Encoder encoder = Encoder::fast;  // of compression
-  std::string by;                   // Backend::description() of who did it
+  Encoder encoder = Encoder::fast;  // compression only
+  std::string by;                   // Backend::description() of the backend that ran the stream
 };
 
 struct StreamLimits {
-  // What the buffers of all batches may take; streams may share one, and it must outlive them. Null: as the backend
-  // prefers. A budget too small for one block is an error that says how much that is.
+  // Budget for the buffers of all batches. Streams may share a ledger; it must outlive them. Null: batches are as large
+  // as the backend prefers. A budget too small for one block is an error that states the bytes needed.
   scheduler::Ledger* memory = nullptr;
-  unsigned prefetch = 2;  // batches that are ready or under way besides the one that is written
-  // Ends the stream between two batches with the error "cancelled"; every byte of the budget is back by then.
+  unsigned prefetch = 2;  // batches that are ready or running, beside the one that is written
+  // Ends the stream between two batches with the error "cancelled". All reservations have been given back by then.
   std::stop_token stop = {};
 };
 
 struct CompressOptions {
-  format::FrameHeader header;  // when it has content_bytes, the input must hold exactly so many
-  std::optional<Encoder> encoder =
-      Encoder::fast;  // nothing: whatever is usual where it runs, and can link blocks if they are
+  format::FrameHeader header;  // if it has content_bytes, the input must hold exactly as many
+  // Empty: the default of the backend that runs the stream, or `fast` if blocks are linked and it is supported.
+  std::optional<Encoder> encoder = Encoder::fast;
   Progress progress;
   StreamLimits limits = {};
 };
@@ -51,12 +51,12 @@ struct DecompressOptions {
   StreamLimits limits = {};
 };
 
-// One frame holding all of `source`.
+// Compresses all of `source` into one frame.
 Result<StreamTotals> compress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                      const CompressOptions& options);
 
-// All frames of `source`, one after another. Raw bytes that were right before the first error have been written when it
-// is returned: the caller decides whether to keep them.
+// Decompresses all frames of `source`, one after another. On an error, the raw bytes before it have been written to
+// `sink`; the caller decides whether to keep them.
 Result<StreamTotals> decompress_stream(format::ByteSource& source, format::ByteSink& sink, Backend& backend,
                                        const DecompressOptions& options = {});
 

@@ -1,7 +1,7 @@
-// A queue between threads that holds so many values and no more: whoever produces faster than others consume waits.
+// A bounded queue between threads: push() blocks while the queue is full, pop() while it is empty.
 //
-// close(): what is queued still comes out, then nothing. abandon(): nothing comes out any more, and nobody waits; the
-// values die in it, so permits that they carry are given back.
+// close(): queued values still come out, then pop() returns nothing. abandon(): queued values are destroyed at once,
+// which releases the reservations that they carry, and no call blocks any more.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  // False, and the value is gone, when nobody will take it any more.
+  // False if the queue is closed; the value is destroyed.
   bool push(T value) {
     {
       std::unique_lock lock(mutex_);
@@ -30,14 +30,14 @@ class BoundedQueue {
     return true;
   }
 
-  // Waits for a value; nothing when the queue is closed and empty.
+  // Blocks until there is a value. Nothing if the queue is closed and empty.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return closed_ || !values_.empty(); });
     return take(lock);
   }
 
-  // Nothing when there is none now.
+  // Nothing if the queue is empty now. Never blocks.
   std::optional<T> try_pop() {
     std::unique_lock lock(mutex_);
     return take(lock);

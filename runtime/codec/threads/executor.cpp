@@ -12,7 +12,7 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr unsigned kMostThreads = 4096;  // a number that nobody means
+constexpr unsigned kMostThreads = 4096;  // larger requests are taken for mistakes
 
 }  // namespace
 
@@ -37,7 +37,7 @@ Executor::Executor(unsigned thread_count, Placement placement)
       thread_count_(1),
       progress_(wanted_count_) {
   threads_.reserve(wanted_count_ - 1);
-  // Of an address space that is limited, stacks take half at most.
+  // Thread stacks may take half of a limited address space at most.
   const auto left = address_space_left();
   const uint64_t most = left && stack_bytes() != 0 ? *left / 2 / stack_bytes() : wanted_count_;
   for (; thread_count_ < wanted_count_ && threads_.size() < most; ++thread_count_) {
@@ -81,7 +81,7 @@ void Executor::for_each(size_t count, const std::function<void(size_t, unsigned)
   }
   drain(0);
   std::unique_lock lock(mutex_);
-  // Who has not woken up yet finds nothing left to do.
+  // Threads that have not woken up yet need not take part: every index has been taken.
   wanted_ = 0;
   done_.wait(lock, [this] { return busy_ == 0; });
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
@@ -99,7 +99,7 @@ void Executor::drain(unsigned worker) try {
 } catch (...) {
   std::lock_guard lock(mutex_);
   if (!thrown_) thrown_ = std::current_exception();
-  next_.store(std::numeric_limits<size_t>::max() / 2, std::memory_order_relaxed);  // nothing is left to begin
+  next_.store(std::numeric_limits<size_t>::max() / 2, std::memory_order_relaxed);  // starts no further index
 }
 
 void Executor::work(unsigned worker) {
@@ -107,7 +107,7 @@ void Executor::work(unsigned worker) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(placement_.cores[worker % placement_.cores.size()], &set);
-    // Refused where the mask has shrunk meanwhile: then anywhere.
+    // The call fails if the affinity mask has shrunk since; the thread then runs on any core.
     ::sched_setaffinity(0, sizeof set, &set);
   }
   for (;;) {

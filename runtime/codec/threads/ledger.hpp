@@ -1,8 +1,8 @@
-// A byte budget and who holds how much of it.
+// A byte budget that bounds allocations.
 //
-// Whoever is about to allocate reserves first, and the reservation goes where the memory goes: through queues, into the
-// hands of the next stage, until the memory is free again. So the sum of what is reserved bounds what is allocated, and
-// nothing asks the system or the driver how much is left (cuMemGetInfo waits for the device).
+// Code that is about to allocate reserves first. The reservation travels with the memory, through queues and from stage
+// to stage, until the memory is freed. So the sum of all reservations bounds what is allocated, without asking the
+// system or the driver how much memory is left (cuMemGetInfo waits for the device).
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ namespace ptxkit::scheduler {
 
 class Ledger;
 
-// So many bytes of a ledger's budget; gives them back when it dies. The ledger must outlive it.
+// A part of a ledger's budget, which the destructor gives back. The ledger must outlive it.
 class Reservation {
  public:
   Reservation() = default;
@@ -45,7 +45,7 @@ class Ledger {
  public:
   static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-  // `what` is what errors call the memory: "device memory".
+  // `what` names the memory in errors: "device memory".
   explicit Ledger(std::string what, uint64_t budget_bytes = kUnlimited)
       : what_(std::move(what)), budget_bytes_(budget_bytes) {}
   Ledger(const Ledger&) = delete;
@@ -53,15 +53,15 @@ class Ledger {
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t reserved_bytes() const;
-  uint64_t peak_bytes() const;  // the most that was ever reserved at a time
+  uint64_t peak_bytes() const;  // the highest value of reserved_bytes() so far
 
-  // Waits its turn: who asked first is served first, so a large request is not overtaken for ever by small ones. An
-  // error when the whole budget is too small, and after cancel(). Whoever waits here must hold nothing that another
-  // needs in order to give back; try_reserve is for the rest.
+  // Blocks until the bytes are free. Requests are served in order (first come, first served), so small ones cannot
+  // starve a large one. Fails if `size_bytes` exceeds the whole budget, and after cancel(). A caller must hold no
+  // reservation that another caller needs back in order to proceed; to get more while holding some, use try_reserve.
   Result<Reservation> reserve(uint64_t size_bytes);
-  // Nothing when it does not fit now, or when somebody waits in reserve().
+  // Nothing if the bytes are not free now, or if a call of reserve() is waiting. Never blocks.
   std::optional<Reservation> try_reserve(uint64_t size_bytes);
-  // Whoever waits and whoever asks later gets an error. What is reserved stays so until it is given back.
+  // Makes waiting and later calls of reserve() fail. Existing reservations stay valid until they are given back.
   void cancel();
 
  private:
@@ -79,8 +79,8 @@ class Ledger {
   bool cancelled_ = false;
 };
 
-// How many blocks of `block_bytes` each may be under way at a time: what the budget holds, at most `depth`. 0 when not
-// even one fits: such a block is refused or goes elsewhere, it is never submitted.
+// How many blocks of `block_bytes` the budget holds at a time, at most `depth`. 0 if not even one fits: the caller must
+// refuse such a block or send it elsewhere.
 unsigned max_in_flight(uint64_t budget_bytes, uint64_t block_bytes, unsigned depth);
 
 }  // namespace ptxkit::scheduler

@@ -1,5 +1,6 @@
-// One thread on which large things die. Freeing device memory waits for the device, and unlocking pages takes as long
-// as copying them; whoever feeds the device has no time for either. Where the system has no thread, they die at once.
+// A thread that destroys large objects. Freeing device memory waits for the device, and unlocking pages takes as long
+// as copying them; the thread that feeds the device must not spend that time. Where the system has no thread, take()
+// destroys the object itself.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +29,7 @@ class Reclaimer {
   Reclaimer(const Reclaimer&) = delete;
   Reclaimer& operator=(const Reclaimer&) = delete;
 
-  // Returns at once. The destructor of `thing` must not call back.
+  // Returns at once, if there is a thread. The destructor of `thing` must not call this object.
   template <class T>
   void take(T thing) {
     if (!thread_) return;
@@ -39,7 +40,7 @@ class Reclaimer {
     changed_.notify_all();
   }
 
-  // Until everything that was taken is gone.
+  // Blocks until every object that was taken is destroyed.
   void drain() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return things_.empty() && !is_busy_; });
@@ -66,7 +67,7 @@ class Reclaimer {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<void>> things_;
   bool is_busy_ = false, stopping_ = false;
-  std::optional<std::thread> thread_;  // last: it uses the others
+  std::optional<std::thread> thread_;  // last: the thread uses the other members
 };
 
 }  // namespace ptxkit::scheduler

@@ -1,8 +1,7 @@
-// A flag that lets stages which only fill time step aside while a stage that others wait for needs the memory's
-// bandwidth. Who needs it holds the flag; who can wait looks at it every kThrottleInterval chunks, for the price of one
-// relaxed load.
+// A flag by which background stages yield memory bandwidth to a stage that others wait for. That stage holds the flag;
+// background stages check it every kThrottleInterval chunks, at the cost of one relaxed load.
 //
-// A look never waits longer than kLongestPause, so a hold that lasts slows the others down and never stops them.
+// A check waits kLongestPause at most, so a long hold slows the background stages down and never stops them.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ class Throttle {
  public:
   static constexpr std::chrono::microseconds kLongestPause{1000};
 
-  // Set for as long as this lives; several may.
+  // Sets the flag for its lifetime. Several holds may exist at a time.
   class Hold {
    public:
     explicit Hold(Throttle* of) : of_(of) {
@@ -40,7 +39,7 @@ class Throttle {
       pause();
     }
   }
-  // How often somebody stepped aside.
+  // How often a thread has paused.
   uint64_t pause_count() const { return pause_count_.load(std::memory_order_relaxed); }
 
  private:

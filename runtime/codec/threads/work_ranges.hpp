@@ -1,6 +1,6 @@
-// The items of one batch as a queue that is taken from both ends: CPU workers take a few from the front, a device takes
-// a GpuBatch from the back and gives back what it could not finish. Who finds nothing left waits only while the device
-// still holds items that may come back.
+// The items of one batch as a queue that is taken from both ends: CPU workers take a few items from the front, a device
+// takes a GpuBatch from the back and gives back what it could not finish. A CPU worker that finds the queue empty waits
+// while the device may still give items back.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Range {
   size_t begin = 0, end = 0;
   size_t size() const { return end - begin; }
 };
-// The items that a device gets in one submission.
+// The items of one submission to the device.
 using GpuBatch = Range;
 
 class WorkRanges {
@@ -25,7 +25,8 @@ class WorkRanges {
     if (count != 0) pending_.push_back({0, count});
   }
 
-  // Up to `most` items. Nothing: all are done, or the work was abandoned. Waits while the device may give items back.
+  // Takes up to `most` items. Nothing: all items are done, or abandon() was called. Waits while the device may give
+  // items back.
   std::optional<Range> take_for_cpu(size_t most) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !pending_.empty() || device_done_; });
@@ -37,8 +38,8 @@ class WorkRanges {
     return taken;
   }
 
-  // Half of what is left, so that both sides end at about the same time, but at least `least` items if there are so
-  // many. Nothing when nothing is left; never waits.
+  // Takes half of what is left, so that both sides end at about the same time, but no fewer than `least` items if there
+  // are as many. Nothing if nothing is left. Never waits.
   std::optional<GpuBatch> take_for_device(size_t least) {
     std::lock_guard lock(mutex_);
     if (pending_.empty()) return std::nullopt;
@@ -50,7 +51,7 @@ class WorkRanges {
     return taken;
   }
 
-  // The device takes nothing any more; `unfinished` goes to the CPU.
+  // The device takes no more items. `unfinished` goes to the CPU.
   void device_done(std::optional<GpuBatch> unfinished = std::nullopt) {
     {
       std::lock_guard lock(mutex_);
@@ -60,7 +61,7 @@ class WorkRanges {
     changed_.notify_all();
   }
 
-  // Nobody gets anything any more.
+  // Drops all items: later calls take nothing.
   void abandon() {
     std::lock_guard lock(mutex_);
     abandoned_ = true;
