@@ -17,14 +17,14 @@ using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<uint8_t>;
 
-constexpr size_t kCodingFixedBytes = 512u << 10;  // tables
+constexpr size_t kCodingFixedBytes = 512u << 10;  // for tables
 
 struct EntropyCoder {
   TransformOutcome (*encode)(Bytes raw, MutableBytes coded);
   TransformOutcome (*decode)(Bytes coded, MutableBytes raw);
 };
 
-// Of the streams of an LZ block.
+// The entropy coder for the streams of an LZ block.
 EntropyCoder coder_of(PtzCodec codec) {
   switch (format::row_of(codec).coder) {
     case PtzCoder::rans:
@@ -74,9 +74,9 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
          cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(raw.size())};
 }
 
-// Of LZ77: what the match finder has for each position, which is kept for the next block, and the LZ block with its
-// coded form and what a vector takes to grow. Of the BWT: the sorted suffixes of the block and of its half; backwards,
-// the steps of the walk.
+// LZ77 encoding: match finder entries for every position (cached for the next block), the LZ block, its coded form and
+// the growth of the vector. BWT encoding: the sorted suffixes of the block and of its half. BWT decoding: the steps of
+// the inverse walk.
 size_t encoding_bytes(PtzCodec codec, size_t raw_bytes) {
   return (is_bwt(codec) ? 24 : 22) * raw_bytes + kCodingFixedBytes;
 }

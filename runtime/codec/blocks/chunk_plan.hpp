@@ -1,9 +1,8 @@
-// Items of any size as chunks that the kernels take, and the chunks' encodings as the items' results.
+// Cuts items of any size into chunks for the kernels, and joins the encoded chunks into results for the items.
 //
-// The reproducible encoder's bytes are a function of the raw bytes alone: an item is cut every 64 KiB, a chunk of at
-// most a page goes to the page kernel, a larger one to the chunk kernel (of the high-ratio encoder every one to its own
-// kernel), and the encodings are stitched. Every backend
-// runs this same plan, so the backend cannot matter.
+// The output of the reproducible encoder depends only on the raw bytes: an item is cut every 64 KiB, a chunk of at most
+// a page goes to the page kernel and a larger one to the chunk kernel (the high-ratio encoder uses its own kernel for
+// all), and the encodings are stitched together. Every backend follows the same plan, so all write the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ struct Chunk {
   ChunkFlag flag = ChunkFlag::incompressible;
 };
 
-// Whether the page kernel takes a chunk of so many bytes.
+// Whether a chunk of `raw_bytes` goes to the page kernel.
 bool fits_page_kernel(size_t raw_bytes);
 
 class ChunkPlan {
@@ -33,14 +32,14 @@ class ChunkPlan {
 
   std::span<Chunk> chunks() { return chunks_; }
   size_t item_count() const { return items_.size(); }
-  // Sets the results of item `index`; its chunks have theirs. Different items may be finished at the same time.
+  // Sets the results of item `index`, whose chunks must have theirs. Calls for different items may run concurrently.
   void finish(size_t index);
 
  private:
   std::span<CompressItem> items_;
   std::vector<size_t> first_chunk_;  // of each item, and one past the last
   std::vector<Chunk> chunks_;
-  std::unique_ptr<uint8_t[]> scratch_;  // outputs of items with several chunks
+  std::unique_ptr<uint8_t[]> scratch_;  // outputs of items that have several chunks
 };
 
 }  // namespace ptxkit::codec

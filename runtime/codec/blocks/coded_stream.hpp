@@ -1,5 +1,5 @@
-// A stream within a coded block: its size, u32, and its bytes; as they are where an entropy coder makes them no
-// shorter.
+// A stream within a coded block: its size as u32, then its bytes. The bytes are stored raw where entropy coding does
+// not make them shorter.
 #pragma once
 
 #include <algorithm>
@@ -19,20 +19,20 @@ inline void append_u32(std::vector<uint8_t>& to, uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8) to.push_back(static_cast<uint8_t>(value >> shift));
 }
 
-// The sizes in bytes of an LZ block's streams, from its header, which the LZ decoder checks.
+// The sizes in bytes of an LZ block's streams. Takes them from the header unchecked: the LZ decoder checks them.
 inline std::array<size_t, kernels::kLzStreams> lz_stream_sizes(const uint8_t* header) {
   const size_t literals = read_u32(header + 4), matches = read_u32(header + 8), flag_words = read_u32(header + 12);
   return {4 * flag_words, literals, matches, matches, matches};
 }
 
-inline constexpr uint32_t kStreamStoredRaw = 1u << 31;  // of the size
+inline constexpr uint32_t kStreamStoredRaw = 1u << 31;  // flag in the size
 
 inline void append_stored(std::vector<uint8_t>& to, format::Bytes content, bool is_coded) {
   append_u32(to, static_cast<uint32_t>(content.size()) | (is_coded ? 0 : kStreamStoredRaw));
   to.insert(to.end(), content.begin(), content.end());
 }
 
-// encode(stream, room) -> TransformOutcome.
+// Encodes `stream` and appends it. encode(stream, room) -> TransformOutcome.
 template <class Encode>
 void append_stream(std::vector<uint8_t>& to, format::Bytes stream, const Encode& encode) {
   std::vector<uint8_t> room(stream.size());
@@ -41,8 +41,8 @@ void append_stream(std::vector<uint8_t>& to, format::Bytes stream, const Encode&
   append_stored(to, shrinks ? format::Bytes(room).first(outcome.size_bytes) : stream, shrinks);
 }
 
-// The bytes of the stream at `at` of `coded`, which stands for `raw_bytes`, and whether they are coded; moves `at`
-// behind it. False where there is no such stream.
+// Finds the stream at byte `at` of `coded`, which decodes to `raw_bytes`. Sets its bytes and whether they are coded,
+// and advances `at` past it. False if `coded` is too short or a raw size does not match.
 inline bool find_stream(format::Bytes coded, size_t& at, size_t raw_bytes, format::Bytes& content, bool& is_coded) {
   if (coded.size() - at < 4) return false;
   const uint32_t word = read_u32(&coded[at]);
@@ -55,7 +55,7 @@ inline bool find_stream(format::Bytes coded, size_t& at, size_t raw_bytes, forma
   return is_coded || stored == raw_bytes;
 }
 
-// Decodes the stream at `at` of `coded` into exactly `stream` and moves `at` behind it. False where it is damaged.
+// Decodes the stream at byte `at` of `coded` into exactly `stream`, and advances `at` past it. False if it is damaged.
 template <class Decode>
 bool take_stream(format::Bytes coded, size_t& at, format::MutableBytes stream, const Decode& decode) {
   format::Bytes content;

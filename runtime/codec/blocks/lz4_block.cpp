@@ -14,7 +14,7 @@ using kernels::kLastMatchStart;
 using kernels::kMinMatch;
 using kernels::kNibbleMax;
 
-// Appends to a fixed room; remembers when it was too small.
+// Appends to a buffer of fixed size. used() exceeds that size if it was too small.
 class BlockWriter {
  public:
   explicit BlockWriter(MutableBytes room) : room_(room) {}
@@ -28,14 +28,14 @@ class BlockWriter {
       std::memcpy(&room_[used_], values.data(), values.size());
     used_ += values.size();
   }
-  // The part of a length that its nibble cannot say.
+  // The bytes of a length beyond its token nibble.
   void extension(size_t length) {
     if (length < kNibbleMax) return;
     length -= kNibbleMax;
     for (; length >= 255; length -= 255) byte(255);
     byte(static_cast<uint8_t>(length));
   }
-  // Token with `match_nibble`, literal length, literals.
+  // A token with `match_nibble`, the literal length and the literals.
   void literals(Bytes values, unsigned match_nibble) {
     byte(static_cast<uint8_t>(std::min<size_t>(values.size(), kNibbleMax) << 4 | match_nibble));
     extension(values.size());
@@ -60,11 +60,11 @@ size_t read_length(Bytes block, size_t& at, unsigned nibble) {
   return length;
 }
 
-// Where the first sequence's offset field and the last sequence's token are.
+// Positions in a chunk's block: the offset field of the first sequence, the token of the last one.
 struct Landmarks {
   size_t first_literal_count;
   unsigned first_match_nibble;
-  size_t first_offset_at;  // == block.size() when the block is one sequence of literals
+  size_t first_offset_at;  // == block.size() if the block is one sequence of literals
   size_t last_token_at;
   size_t last_literal_count;
 };
@@ -93,7 +93,7 @@ Landmarks find_landmarks(Bytes block) {
   }
 }
 
-// The match part of "the byte before, `length` times": offset 1. Its nibble goes into the token written before.
+// Writes `literals` and a match of `length` bytes at offset 1, which repeats the last literal.
 void run_of_last_byte(BlockWriter& writer, Bytes literals, size_t length) {
   const size_t code = length - kMinMatch;
   writer.literals(literals, static_cast<unsigned>(std::min<size_t>(code, kNibbleMax)));
@@ -106,7 +106,7 @@ void run_of_last_byte(BlockWriter& writer, Bytes literals, size_t length) {
 
 std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output) {
   BlockWriter writer(output);
-  size_t pending_begin = 0;  // raw bytes from here to chunk_begin are literals that no sequence has taken yet
+  size_t pending_begin = 0;  // raw bytes from here to chunk_begin are literals not yet part of a sequence
   size_t chunk_begin = 0;
   const auto literals_until = [&](size_t end) { return raw.subspan(pending_begin, end - pending_begin); };
   for (const ChunkEncoding& chunk : chunks) {

@@ -1,4 +1,5 @@
-// The streams of bits of 32 lanes, four lanes at a time. A place is a number of bits from the front of the source.
+// Bit streams of 32 lanes, decoded four lanes at a time. A place is a bit position, counted from the start of the
+// source.
 #pragma once
 
 #include <algorithm>
@@ -8,19 +9,20 @@
 
 namespace ptxkit::cpu {
 
-inline constexpr uint32_t kLaneGroup = 4;    // lanes whose states fit a CPU's registers
-inline constexpr uint32_t kWindowBits = 57;  // of a window, at least
+inline constexpr uint32_t kLaneGroup = 4;    // lanes whose states fit into the registers of a CPU
+inline constexpr uint32_t kWindowBits = 57;  // valid bits in a window, at least
 
-// The bits from a place on, the first in bit 63; the eight bytes from there on must be there.
+// The bits from `place` on, the first in bit 63. The eight bytes from its byte on must be readable.
 inline uint64_t window_at(const uint8_t* src, size_t place) { return load_big_endian(src + place / 8) << place % 8; }
 
-// How many windows surely lie before `safe`, each at most kWindowBits behind the one before.
+// A lower bound for the number of windows that start before `safe`, if each starts at most kWindowBits after the one
+// before.
 inline size_t windows_before(size_t place, size_t safe) { return place < safe ? (safe - place) / kWindowBits : 0; }
 
-// Places below this have a whole window in `src`.
+// At places below this a whole window lies within `src`.
 inline size_t safe_places(std::span<const uint8_t> src) { return src.size() < 8 ? 0 : 8 * (src.size() - 8); }
 
-// A lane: its next bit, and its end.
+// A lane: the positions of its next bit and of its end.
 struct BitLane {
   size_t place = 0, end = 0;
 
@@ -28,10 +30,10 @@ struct BitLane {
   BitLane(std::span<const uint8_t> src, std::span<const uint8_t> lane)
       : place(8 * static_cast<size_t>(lane.data() - src.data())), end(place + 8 * lane.size()) {}
 
-  // All bytes were needed, and no more.
+  // The lane's last byte has been reached and not passed.
   bool is_at_end() const { return place <= end && end - place < 8; }
 
-  // The same bits as window_at, with zeros behind `src`, at any place.
+  // As window_at, for any place: bytes after the end of `src` read as zero.
   uint64_t careful_window(std::span<const uint8_t> src) const {
     uint64_t window = 0;
     for (size_t i = 0; i < 8; ++i) {
@@ -42,7 +44,8 @@ struct BitLane {
   }
 };
 
-// Writes the sizes of the lanes at `at` of `dst` and the lanes behind those. write(lane, to, size) writes a lane.
+// Writes the lanes' sizes at byte `at` of `dst`, and the lanes after them. write(lane, to, size) writes one lane.
+// Returns output_overrun if they do not fit.
 template <class Write>
 kernels::TransformOutcome write_bit_lanes(std::span<uint8_t> dst, size_t at,
                                           const std::array<size_t, kernels::kBitLanes>& sizes, const Write& write) {

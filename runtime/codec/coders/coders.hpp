@@ -1,7 +1,7 @@
-// The transforms of kernels/transform_abi.hpp as a CPU runs them fast: the bytes and the statuses of their references,
-// which are the specification, but not their room's content where the status is not ok.
+// Fast CPU versions of the transforms in kernels/transform_abi.hpp. Bytes and statuses equal those of the reference
+// implementations, which are the specification; if the status is not ok the content of `dst` is unspecified.
 //
-// Each call is one thread's; whoever has many items gives each thread some of them.
+// A call uses one thread. To code many items in parallel, call from several threads.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ TransformOutcome huffman_decode(Bytes src, MutableBytes dst);
 TransformOutcome fse_encode(Bytes src, MutableBytes dst, const kernels::FseOptions& options);
 TransformOutcome fse_decode(Bytes src, MutableBytes dst);
 
-// The LZ block that demux_reference makes of the matches that lz77_lazy_reference keeps of lz77_hash_reference's.
+// Writes the LZ block that the references lz77_hash, lz77_lazy and demux make together.
 TransformOutcome lz77_encode(Bytes src, MutableBytes dst);
-// The same of lz77_table_reference's.
+// The same with lz77_table as match finder.
 TransformOutcome lz77_encode_fast(Bytes src, MutableBytes dst);
 TransformOutcome lz77_decode(Bytes src, MutableBytes dst);
 

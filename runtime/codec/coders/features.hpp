@@ -1,14 +1,14 @@
-// What the CPU has.
+// The vector instructions of the CPU.
 #pragma once
 
 #include <cstdint>
 
 namespace ptxkit::cpu {
 
-// Vector instructions; whoever has some has those before. avx512 is its parts F, BW, VL, VBMI and VBMI2.
+// Each level includes those before it. avx512 means its parts F, BW, VL, VBMI and VBMI2.
 enum class Vectors : uint8_t { none, avx2, avx512 };
 
-// The best that code may use; tests lower it to run the other code.
+// The best level that code may use. Tests lower it to run the other code paths.
 #if defined(__x86_64__)
 inline Vectors vectors = [] {
   if (!__builtin_cpu_supports("avx2")) return Vectors::none;

@@ -1,5 +1,5 @@
-// FSE with four lanes in flight. Decoding takes four symbols of each lane out of a window of 57 bits; encoding takes
-// two numbers a symbol from a table, which give the number of bits and the next state without a search.
+// FSE on four lanes at a time. The decoder takes four symbols of each lane from a window of 57 bits. The encoder looks
+// up two numbers for each symbol, which give the number of bits and the next state without a search.
 #include <bit>
 
 #include "kernels/entropy/fse_reference.hpp"
@@ -14,7 +14,7 @@ using kernels::kBitLanes;
 using kernels::kMaxAccuracyBits;
 using kernels::StreamStatus;
 
-constexpr size_t kTurnSymbols = kWindowBits / kMaxAccuracyBits;  // of a window
+constexpr size_t kTurnSymbols = kWindowBits / kMaxAccuracyBits;  // symbols decoded from one window
 
 struct Place {
   uint16_t base;
@@ -36,7 +36,7 @@ struct Lane : BitLane {
   uint64_t state = 0;
 };
 
-// The symbol of a state, whose next comes from the window.
+// Returns the symbol of `state` and computes the next state with bits from the window.
 inline uint8_t advance(const Places& places, uint64_t& state, uint64_t& window, size_t& place) {
   const Place entry = places[state];
   state = entry.base + (window >> 1 >> (63 - entry.bits));
@@ -45,7 +45,8 @@ inline uint8_t advance(const Places& places, uint64_t& state, uint64_t& window, 
   return entry.symbol;
 }
 
-// Symbols of kLaneGroup lanes, row by row at `to`; the rows done, fewer where a window might leave the source.
+// Decodes up to `rows` symbols of each of kLaneGroup lanes, row by row at `to`. Returns the number of rows done: fewer
+// if a window might reach past the source.
 size_t decode_group(const Places& places, Bytes src, Lane* lanes, uint8_t* to, size_t rows) {
   const size_t safe = safe_places(src);
   const uint8_t* const from = src.data();
@@ -76,8 +77,8 @@ size_t decode_group(const Places& places, Bytes src, Lane* lanes, uint8_t* to, s
   }
 }
 
-// What the encoder needs of a symbol: the high half of state + bits is how many bits the state gives up, and what is
-// left of the state, added to `next`, is where its successor stands.
+// What the encoder needs for a symbol. The high half of state + `bits` is the number of bits that the state emits; the
+// rest of the state plus `next` is the index of the next state.
 struct Symbol {
   uint32_t bits = 0;
   int32_t next = 0;
@@ -91,7 +92,7 @@ struct EncoderTable {
       const uint32_t f = table.frequencies[s];
       at[s] = start;
       if (f != 0) {
-        // States of at least f << most give up `most` bits, the others one less.
+        // States of at least f << most emit `most` bits, the others one less.
         const uint32_t most = table.accuracy_bits + 1 - static_cast<uint32_t>(std::bit_width(f));
         symbols[s] = {(most << 16) - (f << most), static_cast<int32_t>(start) - static_cast<int32_t>(f)};
       }
@@ -107,7 +108,7 @@ struct EncoderTable {
   std::array<uint16_t, 1u << kMaxAccuracyBits> nexts{};
 };
 
-// Bits that go in front of those written before. Between flushes at most 57 fit.
+// Writes bits from the end of a buffer towards its start. At most 57 bits may be held between flushes.
 struct BackwardBits {
   uint8_t* to;
   uint64_t buffer = 0;
@@ -137,7 +138,7 @@ struct LaneEncoder {
   }
 };
 
-// `rows` symbols of kLaneGroup lanes, the last first.
+// Encodes `rows` symbols of each of kLaneGroup lanes, the last row first.
 void encode_group(const EncoderTable& table, const uint8_t* from, LaneEncoder* lanes, size_t rows) {
   LaneEncoder group[kLaneGroup];
   unrolled<kLaneGroup>([&](auto k) { group[k] = lanes[k]; });
@@ -159,7 +160,7 @@ void encode_group(const EncoderTable& table, const uint8_t* from, LaneEncoder* l
   unrolled<kLaneGroup>([&](auto k) { lanes[k] = group[k]; });
 }
 
-// The `bit_count` bits in front of `end`, behind which there are eight bytes of zeros, from the first bit of `to` on.
+// Copies the `bit_count` bits before `end` to `to`, aligned to its first bit. Eight zero bytes must follow `end`.
 void copy_bits(const uint8_t* end, size_t bit_count, uint8_t* to) {
   size_t bytes = (bit_count + 7) / 8;
   const uint8_t* from = end - bytes;
@@ -175,7 +176,8 @@ TransformOutcome fse_encode(Bytes src, MutableBytes dst, const kernels::FseOptio
   const TransformOutcome begun = kernels::begin_fse(src, dst, options, kept);
   if (begun.status != StreamStatus::ok || src.empty()) return begun;
   const EncoderTable table(kept);
-  // Each lane's bits end eight bytes before its room does, and a flush writes up to eight before its first.
+  // A lane's bits end eight bytes before the end of its buffer. A flush writes up to eight bytes before the position of
+  // the first bits.
   const size_t rows = src.size() / kBitLanes;
   const size_t stride = ((rows + 2) * kMaxAccuracyBits + 7) / 8 + 16;
   const auto room = uncleared<uint8_t>(stride * kBitLanes);

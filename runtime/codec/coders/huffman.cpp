@@ -1,5 +1,5 @@
-// Huffman with four lanes in flight, a symbol of each at a time. A look-up takes 11 bits; a longer code goes on to a
-// second table. Where the CPU has AVX-512, huffman_avx512.cpp decodes.
+// Huffman on four lanes at a time, one symbol of each in turn. The first table is indexed by 11 bits; longer codes
+// continue in a second table. On CPUs with AVX-512, huffman_avx512.cpp decodes instead.
 #include "kernels/entropy/huffman_reference.hpp"
 #include "runtime/codec/coders/bit_lanes.hpp"
 #include "runtime/codec/coders/coders.hpp"
@@ -17,10 +17,10 @@ using kernels::StreamStatus;
 
 constexpr uint32_t kTableBits = 11;
 constexpr uint32_t kFurtherBits = kMaxCodeBits - kTableBits;
-constexpr size_t kTurnSymbols = kWindowBits / kTableBits;  // of a window
+constexpr size_t kTurnSymbols = kWindowBits / kTableBits;  // symbols decoded from one window
 
-// The bits of a code in the low half, its symbol in the high half. Bits of 0 stand for longer codes: the high half then
-// is the number of their part of the table, behind the first.
+// An entry has the length of a code in its low byte and the symbol in its high byte. Length 0 marks longer codes: the
+// high byte is then the index of their second-level table, after the first table.
 class Table {
  public:
   explicit Table(const std::array<uint8_t, kSymbols>& lengths) {
@@ -31,7 +31,7 @@ class Table {
       if (length != 0 && length <= kTableBits) fill(codes[s] << (kTableBits - length), kTableBits - length, s, length);
     }
     uint32_t parts = 0, last_prefix = ~0u;
-    for (uint32_t length = kTableBits + 1; length <= kMaxCodeBits; ++length) {  // in order of the codes
+    for (uint32_t length = kTableBits + 1; length <= kMaxCodeBits; ++length) {  // in the order of the codes
       for (uint32_t s = 0; s < kSymbols; ++s) {
         if (lengths[s] != length) continue;
         const uint32_t prefix = codes[s] >> (length - kTableBits);
@@ -55,18 +55,20 @@ class Table {
     std::fill_n(&entries_[from], size_t{1} << free_bits, static_cast<uint16_t>(s << 8 | length));
   }
 
-  // A part has two codes at least.
+  // A second-level table has two codes at least, which bounds their number.
   std::array<uint16_t, (1u << kTableBits) + (kSymbols / 2 << kFurtherBits)> entries_;
 };
 
-constexpr uint32_t kBitsMask = 63;  // of an entry: what a shift looks at
+constexpr uint32_t kBitsMask = 63;  // of an entry: the bits that a shift uses
 
-// Of a window whose bit 0 was made one.
+// The number of bits shifted out of a window whose bit 0 was set.
 inline size_t used_bits(uint64_t window) { return static_cast<size_t>(__builtin_ctzll(window)); }
 
-// Symbols of kLaneGroup lanes, row by row at `to`; the rows done, fewer where a window might leave the source.
+// Decodes up to `rows` symbols of each of kLaneGroup lanes, row by row at `to`. Returns the number of rows done: fewer
+// if a window might reach past the source.
 //
-// How much of a window is used up says the lowest bit that is 1: bit 0, which no code reaches, is made one.
+// Bit 0 of a window, which no code reaches, is set, so the position of the lowest set bit tells how many bits were
+// used.
 size_t decode_group(const Table& table, Bytes src, BitLane* lanes, uint8_t* to, size_t rows) {
   const size_t safe = safe_places(src);
   const uint8_t* const from = src.data();
@@ -86,7 +88,7 @@ size_t decode_group(const Table& table, Bytes src, BitLane* lanes, uint8_t* to, 
       unrolled<kTurnSymbols>([&](auto i) {
         unrolled<kLaneGroup>([&](auto k) {
           uint32_t entry = table.at(windows[k]);
-          if ((entry & kBitsMask) == 0) [[unlikely]] {  // a long code is read from a window that begins with it
+          if ((entry & kBitsMask) == 0) [[unlikely]] {  // a long code: reload the window so that it starts with it
             places[k] += used_bits(windows[k]);
             windows[k] = window_at(from, places[k]) | 1;
             entry = table.further(entry, windows[k]);
@@ -102,23 +104,23 @@ size_t decode_group(const Table& table, Bytes src, BitLane* lanes, uint8_t* to, 
   return done;
 }
 
-// Bits behind those written before. Between flushes at most 57 fit.
+// Appends bits. At most 57 bits may be held between flushes.
 struct ForwardBits {
   uint8_t* to;
   uint64_t buffer = 0;
   uint32_t held = 0;
 
-  void add(uint32_t code) {  // its bits in the low half, their number in the high half
+  void add(uint32_t code) {  // code bits in the low half, their number in the high half
     buffer = buffer << (code >> 16) | (code & 0xFFFF);
     held += code >> 16;
   }
-  void flush() {  // not when nothing is held
+  void flush() {  // held must not be 0
     store_big_endian(to, buffer << (64 - held));
     to += held / 8;
     held &= 7;
   }
 };
-constexpr size_t kTurnCodes = 57 / kMaxCodeBits;  // between flushes
+constexpr size_t kTurnCodes = 57 / kMaxCodeBits;  // codes added between flushes
 
 using Codes = std::array<uint32_t, kSymbols>;
 
@@ -176,7 +178,7 @@ TransformOutcome huffman_decode(Bytes src, MutableBytes dst) {
   if (status != StreamStatus::ok || stream.raw_bytes == 0) return {status, 0};
   const auto longest = *std::max_element(stream.lengths.begin(), stream.lengths.end());
   if (longest == 1 && std::count(stream.lengths.begin(), stream.lengths.end(), 1) == 1) {
-    return kernels::huffman_decode_reference(src, dst);  // the one code that is not complete: a symbol alone
+    return kernels::huffman_decode_reference(src, dst);  // a single symbol has the only incomplete code
   }
 #if defined(__x86_64__)
   if (vectors >= Vectors::avx512) {

@@ -1,7 +1,7 @@
-// All 32 lanes side by side, a row of symbols at a time. The next 64 bits of each lane stand in four vectors of 32
-// words, the first bits in the first vector, which a code's length shifts. No table is looked up to find that length:
-// canonical codes of a length lie in front of all longer ones, so it is the number of lengths whose last code the
-// window lies behind. What the code is behind the first of its length says which symbol it has.
+// Decodes a row of symbols of all 32 lanes at once. The next 64 bits of each lane are spread over four vectors of 32
+// words, the first bits in the first vector; each code's length shifts them. No table is needed to find that length:
+// canonical codes of one length precede all longer ones, so the length follows from counting the lengths whose last
+// code is below the window. The distance of a code from the first of its length gives the symbol.
 #include "runtime/codec/coders/huffman_avx512.hpp"
 
 #if defined(__x86_64__)
@@ -12,7 +12,7 @@
 
 #include "runtime/codec/coders/bit_lanes.hpp"
 
-// Of every function that has vectors of 512 bits.
+// Attribute of every function that uses 512-bit vectors.
 #define PTXKIT_AVX512 gnu::target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")
 
 namespace ptxkit::cpu {
@@ -24,8 +24,8 @@ using kernels::kSymbols;
 
 constexpr uint32_t kWordBits = 16;
 
-// A code by its order: the symbol of a word that begins with a code of `bits` bits is
-// symbols[(word >> (kWordBits - bits)) + offsets[bits]], the index modulo 256.
+// Symbols in the order of their codes. A word that begins with a code of `bits` bits has the symbol symbols[(word >>
+// (kWordBits - bits)) + offsets[bits]], where the index is modulo 256.
 struct CodeOrder {
   explicit CodeOrder(const std::array<uint8_t, kSymbols>& lengths) {
     std::array<uint32_t, kMaxCodeBits + 1> counts{};
@@ -51,11 +51,12 @@ struct CodeOrder {
 
   std::array<uint8_t, kSymbols> symbols{};
   std::array<uint16_t, 32> offsets{};
-  std::array<uint16_t, kMaxCodeBits + 1> last_words{};  // the last word that begins with a code of at most so many bits
+  // The last word that begins with a code of at most this many bits.
+  std::array<uint16_t, kMaxCodeBits + 1> last_words{};
   uint32_t shortest = kMaxCodeBits, longest = 1;
 };
 
-// The places of the lanes, and the windows that begin there.
+// The places of all lanes, and the windows that start there.
 class Windows {
  public:
   Windows(const kernels::Lanes& lanes, Bytes src) : src_(src) {
@@ -66,15 +67,16 @@ class Windows {
     }
   }
 
-  // To be called before every row that begins to read a window. Sources come from far behind a CPU's first cache, and
-  // no hardware prefetches 32 streams. In kPrefetchRows rows a lane goes on by less than a line.
+  // Call it before every row that begins to read a window. Sources are usually not in the first-level cache, and
+  // hardware does not prefetch 32 streams. In kPrefetchRows rows a lane advances by less than a cache line.
   void prefetch_for(size_t row) {
     if (row < next_prefetch_) return;
     next_prefetch_ = row + kPrefetchRows;
     for (uint32_t k = 0; k < kBitLanes; ++k) prefetch(k, 2 * kLineBytes);
   }
 
-  // Zeros stand behind the source. A place is at most 63 bits behind its last eight bytes, or its lane is bad.
+  // Bytes after the source read as zero. A place is at most 63 bits after the start of the source's last eight bytes;
+  // otherwise the lane is damaged and the result does not matter.
   const uint64_t* read() {
     const auto last = static_cast<uint32_t>(src_.size() - 8);
 #pragma GCC unroll 32
@@ -105,7 +107,7 @@ class Windows {
   static constexpr uint32_t kLineBytes = 64;
   static constexpr size_t kPrefetchRows = kLineBytes * 8 / kWordBits;
 
-  // Inlined always: GCC 12 takes a function that only prefetches for one that does nothing, and drops calls of it.
+  // Always inlined: GCC 12 considers a function that only prefetches to have no effect and drops its calls.
   [[gnu::always_inline]] void prefetch(uint32_t k, uint32_t ahead) const {
     __builtin_prefetch(src_.data() + std::min<size_t>(places_[k] / 8 + ahead, src_.size() - 1));
   }
@@ -116,11 +118,11 @@ class Windows {
   alignas(64) std::array<uint64_t, kBitLanes> windows_;
 };
 
-// N is at least the number of lengths between the shortest and the longest.
+// N: at least order.longest - order.shortest.
 template <uint32_t N>
 [[PTXKIT_AVX512]] void decode(const CodeOrder& order, Windows& lanes, MutableBytes dst) {
   __m512i lasts[N];
-  for (uint32_t i = 0; i < N; ++i) {  // no word lies behind one of all ones
+  for (uint32_t i = 0; i < N; ++i) {  // no word is greater than one of all ones
     const uint32_t bits = std::min(order.shortest + i, order.longest);
     lasts[i] = _mm512_set1_epi16(static_cast<short>(bits < order.longest ? order.last_words[bits] : 0xFFFF));
   }
@@ -130,7 +132,8 @@ template <uint32_t N>
   const __m512i shortest = _mm512_set1_epi16(static_cast<short>(order.shortest));
   const __m512i full = _mm512_set1_epi16(static_cast<short>(kWindowBits - order.longest));
   const __m512i one = _mm512_set1_epi16(1), word_bits = _mm512_set1_epi16(kWordBits);
-  // Of a pair of vectors of eight windows: their first words and then their second ones, and the same of the others.
+  // Index vectors for a pair of vectors of eight windows each: first_words selects the first words and then the second
+  // ones, third_words the third and fourth.
   const __m512i first_words = _mm512_set_epi16(62, 58, 54, 50, 46, 42, 38, 34, 30, 26, 22, 18, 14, 10, 6, 2,  //
                                                63, 59, 55, 51, 47, 43, 39, 35, 31, 27, 23, 19, 15, 11, 7, 3);
   const __m512i third_words = _mm512_sub_epi16(first_words, _mm512_set1_epi16(2));
@@ -150,7 +153,8 @@ template <uint32_t N>
             words2 = _mm512_shuffle_i64x2(b0, b1, 0x44), words3 = _mm512_shuffle_i64x2(b0, b1, 0xEE);
     __m512i used = _mm512_setzero_si512();
     do {
-      __m512i sums[3] = {shortest, _mm512_setzero_si512(), _mm512_setzero_si512()};  // apart: none waits for the others
+      // Three sums shorten the dependency chain.
+      __m512i sums[3] = {shortest, _mm512_setzero_si512(), _mm512_setzero_si512()};
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < N; ++i) {
         sums[i % 3] = _mm512_mask_add_epi16(sums[i % 3], _mm512_cmpgt_epu16_mask(words0, lasts[i]), sums[i % 3], one);

@@ -1,5 +1,5 @@
-// A run of literals, and a match, are copied 16 bytes at a time wherever that stays within the item: what is written
-// past their end is written again by what follows.
+// Copies literals and matches 16 bytes at a time where that stays within the item. Bytes written past the end of a run
+// are overwritten by what follows.
 #include <algorithm>
 #include <bit>
 
@@ -20,12 +20,12 @@ void copy_step(uint8_t* to, const uint8_t* from) {
   store(to + 8, load<uint64_t>(from + 8));
 }
 
-// Copies from `offset` back; may write up to kStep bytes past `length`.
+// Copies `length` bytes from `offset` bytes back; may write up to kStep bytes more.
 void copy_match(uint8_t* to, uint32_t offset, uint32_t length) {
   const uint8_t* from = to - offset;
   uint8_t* const end = to + length;
   if (offset >= 8) {
-    do {  // twice eight bytes: the second may come from what the first wrote
+    do {  // two steps of eight: the second may read what the first wrote
       store(to, load<uint64_t>(from));
       store(to + 8, load<uint64_t>(from + 8));
       to += kStep;
@@ -33,7 +33,7 @@ void copy_match(uint8_t* to, uint32_t offset, uint32_t length) {
     } while (to < end);
     return;
   }
-  // What repeats every `offset` bytes also does every multiple of it, of which one is at least 8.
+  // Data with period `offset` also have the period of any multiple of it; take one that is at least 8.
   for (uint32_t i = 0; i < 8; ++i) to[i] = from[i];
   const uint32_t period = (7 / offset + 1) * offset;
   for (to += 8; to < end; to += 8) store(to, load<uint64_t>(to - period));
@@ -65,7 +65,7 @@ TransformOutcome lz77_decode(Bytes src, MutableBytes dst) {
     end = std::min(raw_bytes, end + kernels::kLzSegmentBytes);
     while (at < end) {
       if (flags == flags_end) return {StreamStatus::corrupt, 0};
-      uint64_t tokens = load<uint32_t>(flags) | uint64_t{1} << 32;  // a bit above the last ends the last run
+      uint64_t tokens = load<uint32_t>(flags) | uint64_t{1} << 32;  // a sentinel above the last token ends the last run
       flags += 4;
       while (tokens != 1 && at < end) {
         const uint32_t run = std::min(static_cast<uint32_t>(std::countr_zero(tokens)), end - at);

@@ -1,11 +1,11 @@
-// The parse of lz77_hash or lz77_table, lz77_lazy and demux without what it does not use. A token needs the matches of
-// at most three positions, and none inside a match; of the two after a position only whether they are longer than its
-// own.
+// The parse of the references lz77_hash or lz77_table, lz77_lazy and demux, without the parts whose results they
+// discard. A token needs the matches of at most three positions, and none inside a match. Of the two positions after
+// the current one it only matters whether their matches are longer.
 //
-// Chains: all positions of a hash value stand one behind the other, the last first, so that the 64 nearest candidates
-// of a position are the 64 entries behind its own. What an entry says of the first eight bytes from its position on is
-// spread over planes, a byte in each, so that a plane of all 64 candidates is compared at once: most are settled
-// without a look at where they point to.
+// Chains: the positions of a hash value are stored next to each other, the last one first, so the 64 nearest candidates
+// of a position are the 64 entries after its own. The first eight bytes at each entry's position are spread over
+// planes, one byte in each, so that one plane of all 64 candidates is compared at once. This settles most candidates
+// without loading the bytes at their positions.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -28,11 +28,11 @@ using kernels::kLzMaxLinks;
 using kernels::kLzMinMatch;
 using kernels::StreamStatus;
 
-constexpr size_t kCompared = 8;  // bytes that the planes stand for
+constexpr size_t kCompared = 8;  // bytes that the planes represent
 static_assert(kLzMaxLinks == 64, "a bit of a u64 for each candidate");
 
-// The first plane has 8 of the 17 bits that the hash leaves of the first four bytes' product, the others the bytes
-// behind.
+// The first plane has 8 of the 17 bits that remain of the product of the first four bytes after the hash; the others
+// have one of the following bytes each.
 constexpr size_t kBytePlanes = kCompared - kLzMinMatch, kPlanes = 1 + kBytePlanes;
 using Planes = std::array<uint8_t, kPlanes>;
 
@@ -40,11 +40,11 @@ uint32_t product_at(const uint8_t* bytes) { return load<uint32_t>(bytes) * kerne
 uint32_t hash_of(uint32_t product) { return product >> (32 - kernels::kLzHashBits); }
 uint8_t tag_of(uint32_t product) { return static_cast<uint8_t>(product >> (24 - kernels::kLzHashBits)); }
 
-// Bit j: candidate j, the nearest lowest, agrees in the first 4, 5, 6, 7 or 8 bytes, as
-// far as the first plane tells for the first four.
+// Bit j stands for candidate j (the nearest is bit 0). Mask i: candidates that agree in the first 4 + i bytes, as far
+// as the first plane tells for the first four.
 using Agreeing = std::array<uint64_t, kBytePlanes + 1>;
 
-// Of the 64 entries of each plane from `first` on, which are `stride` apart, those that `used` has a bit for.
+// Compares the entries of each plane from `first` on, whose bits are set in `used`; planes are `stride` bytes apart.
 Agreeing compare(const uint8_t* first, size_t stride, const Planes& wanted, uint64_t used) {
   Agreeing agreeing{};
   for (; used != 0; used &= used - 1) {
@@ -81,7 +81,7 @@ struct Match {
   uint32_t offset = 0, length = 0;
 };
 
-// Bytes that agree at `a` and `b` < `a`, of `limit` that are there.
+// The number of equal bytes at `a` and `b` < `a`, up to `limit`.
 uint32_t match_length(Bytes src, size_t a, size_t b, uint32_t limit) {
   uint32_t length = 0;
   for (; length + 8 <= limit; length += 8) {
@@ -99,7 +99,7 @@ class ChainFinder {
            Workspace::bytes_of<uint8_t>(kPlanes * (raw_bytes + kLzMaxLinks)) + Workspace::bytes_of<Entry>(kBuckets);
   }
 
-  // `src` has at least kLzMinMatch bytes.
+  // `src`: kLzMinMatch bytes or more.
   ChainFinder(Bytes src, Workspace& workspace)
       : src_(src),
         hashed_(src.size() - kLzMinMatch + 1),
@@ -107,7 +107,7 @@ class ChainFinder {
         entries_(workspace.array<Entry>(hashed_)),
         positions_(workspace.array<uint32_t>(hashed_)),
         planes_(workspace.array<uint8_t>(kPlanes * stride_)) {
-    // Where the next entry of each bucket goes, from its end to its beginning.
+    // Each bucket's counter runs from its end to its start.
     auto* const buckets = workspace.array<Entry>(kBuckets);
     std::fill_n(buckets, kBuckets, Entry{0});
     for (size_t i = 0; i < hashed_; ++i) ++buckets[hash_of(product_at(&src_[i]))];
@@ -121,7 +121,8 @@ class ChainFinder {
     for (size_t rank = 0; rank < hashed_; ++rank) {
       const size_t i = positions_[rank];
       planes_[rank] = tag_of(product_at(&src_[i]));
-      // Nothing behind an entry without eight bytes looks for as many.
+      // The zeros do no harm: only positions with eight bytes look at these planes, and all their candidates have eight
+      // bytes, too.
       const uint32_t behind = i + kCompared <= src_.size() ? load<uint32_t>(&src_[i + kLzMinMatch]) : 0;
 #pragma GCC unroll 4
       for (size_t plane = 1; plane < kPlanes; ++plane) {
@@ -133,15 +134,14 @@ class ChainFinder {
     }
   }
 
-  // The longest match that is longer than `floor`, which is at least kLzMinMatch - 1; the nearest of equals. Length 0:
-  // there is none.
+  // The longest match longer than `floor` (at least kLzMinMatch - 1), the nearest of equally long ones. Length 0: none.
   Match find(size_t at, uint32_t floor) const {
     if (at >= hashed_) return {};
     const auto limit = static_cast<uint32_t>(std::min<size_t>(src_.size() - at, kernels::kLzMaxMatch));
     const Entry entry = entries_[at];
     const uint32_t count = candidates_of(entry), first_rank = rank_of(entry) + 1;
     if (count == 0 || limit <= floor) return {};
-    const uint32_t* const candidates = &positions_[first_rank];  // near to far
+    const uint32_t* const candidates = &positions_[first_rank];  // nearest first
     if (limit < kCompared) return find_near_the_end(at, floor, limit, {candidates, count});
 
     const uint64_t used = ~uint64_t{0} >> (kLzMaxLinks - count);
@@ -153,7 +153,7 @@ class ChainFinder {
     for (uint64_t left = agreeing.back(); left != 0 && best.length < limit; left &= left - 1) {
       const uint32_t candidate = candidates[std::countr_zero(left)];
       if (at - candidate > kernels::kLzMaxOffset) break;
-      // Only a match that has the byte behind the longest, and those before it, is longer.
+      // A longer match must also agree in the byte after the best length and in those before it.
       if (best.length >= kCompared && eight_bytes_to(candidate + best.length) != eight_bytes_to(at + best.length))
         continue;
       const uint32_t length = match_length(src_, at, candidate, limit);
@@ -170,7 +170,7 @@ class ChainFinder {
   }
 
  private:
-  // A rank, and above it how many candidates stand behind that.
+  // A rank in the low bits, and above it the number of candidates after that rank.
   using Entry = uint32_t;
   static constexpr uint32_t kRankBits = 24;
   static_assert(kernels::kMaxTransformBytes < 1u << kRankBits);
@@ -188,7 +188,7 @@ class ChainFinder {
 
   uint64_t eight_bytes_to(size_t last) const { return load<uint64_t>(&src_[last - 7]); }
 
-  // Where eight bytes are not there to compare.
+  // For positions with fewer than kCompared bytes left.
   Match find_near_the_end(size_t at, uint32_t floor, uint32_t limit, std::span<const uint32_t> candidates) const {
     Match best{0, floor};
     for (const uint32_t candidate : candidates) {
@@ -200,14 +200,14 @@ class ChainFinder {
   }
 
   Bytes src_;
-  size_t hashed_, stride_;  // positions with four bytes; of the planes
+  size_t hashed_, stride_;  // positions with four bytes; distance between planes
   Entry* entries_;
-  uint32_t* positions_;  // by rank, as the planes
+  uint32_t* positions_;  // in the order of ranks, as the planes
   uint8_t* planes_;
 };
 
-// The matches of lz77_table. Tables go on through all parts of a block: what a part's own would not have is too far
-// back.
+// The matches of lz77_table. The tables are not cleared between the parts of a block: entries that a part's own table
+// would lack are too far back and are ignored.
 class TableFinder {
  public:
   static size_t workspace_bytes(size_t) {
@@ -226,7 +226,8 @@ class TableFinder {
     std::fill_n(long_.last, kLongSlots, 0u);
   }
 
-  // The match there, if it is longer than `floor`. Positions come in order, but for the two behind each.
+  // The match at `at`, if it is longer than `floor`. Positions must ascend, except that the next two may be asked for
+  // first.
   Match find(size_t at, uint32_t floor) {
     if (at >= hashed_) return {};
     while (looked_up_ <= at) look_up_step();
@@ -254,12 +255,14 @@ class TableFinder {
   static constexpr size_t kShortSlots = size_t{1} << kernels::kLzTableShortBits,
                           kLongSlots = size_t{1} << kernels::kLzTableLongBits,
                           kNames = size_t{1} << kernels::kLzTableNamesBits, kStep = kernels::kLzTableStep;
-  static constexpr size_t kKept = 2 * kStep;  // a step is looked up while one before it is still asked for
+  // A step is looked up while positions of the step before are still asked for.
+  static constexpr size_t kKept = 2 * kStep;
 
-  // To the first of the step by either hash, and to the last of the steps before. 0: none.
+  // Distances to the first position with the same hash in this step, and to the last one in earlier steps, for either
+  // hash. 0: none.
   using Distances = std::array<uint16_t, 4>;
 
-  // Of one hash: the last position that entered each slot, and the step's first.
+  // The table of one hash: the last position entered in each slot, and the first of the current step.
   struct Table {
     uint32_t shift;
     uint32_t *last, *first;
@@ -273,14 +276,14 @@ class TableFinder {
     const uint32_t part = begin - begin % kernels::kLzTablePart,
                    oldest = part - std::min(part, kernels::kLzTableBefore);
     uint32_t four[kStep], seven[kStep];
-    for (uint32_t i = end; i-- > begin;) {  // the first is left
+    for (uint32_t i = end; i-- > begin;) {  // descending: the first position remains
       const auto bytes = load<uint64_t>(&src_[i]);
       four[i - begin] = static_cast<uint32_t>(bytes) * kernels::kHashMultiplier;
       seven[i - begin] =
           (four[i - begin] + (static_cast<uint32_t>(bytes >> 32) & 0xFFFFFF)) * kernels::kLongHashMultiplier;
       short_.first_of(four[i - begin]) = long_.first_of(seven[i - begin]) = i;
     }
-    // What the part's own tables have not is 0 there.
+    // Positions that the part's own table would not have become 0 (none).
     const auto back = [&](uint32_t i, uint32_t last) { return static_cast<uint16_t>(last < oldest ? i : i - last); };
     for (uint32_t i = begin; i < end; ++i) {
       const uint32_t by_four = four[i - begin], by_seven = seven[i - begin];
@@ -298,11 +301,11 @@ class TableFinder {
   Bytes src_;
   size_t hashed_;  // positions with eight bytes
   Table short_, long_;
-  Distances* found_;  // of the last kKept positions that were looked up
+  Distances* found_;  // of the last kKept positions looked up
   size_t looked_up_ = 0;
 };
 
-// The streams of an LZ block.
+// The five streams of an LZ block.
 class Streams {
  public:
   Streams(size_t raw_bytes, Workspace& workspace)
@@ -361,10 +364,10 @@ class Streams {
   uint32_t* flags_;
   uint8_t *literals_, *lengths_, *low_, *high_;
   size_t word_count_ = 0, literal_count_ = 0, match_count_ = 0;
-  uint32_t token_ = 32;  // of the last word
+  uint32_t token_ = 32;  // tokens in the last word
 };
 
-// Whether a token at a position is a match, and which.
+// Decides whether the token at a position is a literal or a match (lazy matching).
 template <class Finder>
 class LazyParser {
  public:
@@ -379,7 +382,7 @@ class LazyParser {
 
  private:
   Match found(size_t position) { return position == known_at_ ? known_ : finder_.find(position, kLzMinMatch - 1); }
-  // Whether a position has a match longer than `floor`, which is then known in whole.
+  // Whether a position has a match longer than `floor`. If so, the match is remembered.
   bool gives_way(size_t position, uint32_t floor) {
     if (position == known_at_) return known_.length > floor;
     const Match match = finder_.find(position, floor);

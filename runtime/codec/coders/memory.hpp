@@ -1,4 +1,4 @@
-// Integers at any address, room that nobody has to clear first, and room that is kept.
+// Unaligned integers, uninitialised arrays, and reused workspaces.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ptxkit::cpu {
 
-// In the byte order of the machine, which has to be little-endian: streams are.
+// In the byte order of the machine, which must be little-endian, as the streams are.
 template <class T>
 T load(const uint8_t* from) {
   T value;
@@ -31,8 +31,9 @@ std::unique_ptr<T[]> uncleared(size_t count) {
   return std::make_unique_for_overwrite<T[]>(count);
 }
 
-// Room for the arrays of a call, which is kept for a later one unless it is larger than kKeptBytes: to get pages anew
-// for every item costs as much as what is done with them. No more are kept than were in use at a time.
+// Memory for the arrays of one call. The destructor keeps it for a later call unless it is larger than kKeptBytes,
+// because fetching new pages for every item costs as much as the coding itself. The number of kept blocks never exceeds
+// the number that was in use at a time. Thread-safe.
 class Workspace {
  public:
   explicit Workspace(size_t bytes) {
@@ -44,7 +45,7 @@ class Workspace {
       }
     }
     if (room_.size() < bytes) {
-      room_ = {};  // first, so that there are never both
+      room_ = {};  // first, so that the old and the new memory do not exist at the same time
       room_ = Room(bytes);
     }
     next_ = room_.begin();
@@ -57,7 +58,7 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
-  // What an array takes of a workspace.
+  // The bytes of a workspace that an array takes.
   template <class T>
   static constexpr size_t bytes_of(size_t count) {
     return (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;

@@ -1,5 +1,5 @@
-// rANS with a word stream for each lane. Four lanes are decoded at a time, their states and places in registers; as
-// many symbols as the lane with the fewest words surely has words for need no check.
+// rANS with a word stream for each lane. Four lanes are decoded at a time, with states and positions in registers. As
+// long as every lane of the group has enough words left, symbols are decoded without bounds checks.
 #include <algorithm>
 
 #include "kernels/entropy/rans_chunked_reference.hpp"
@@ -69,7 +69,7 @@ class ChunkDecoder {
   }
 
  private:
-  // The next symbol of a lane, and whether it needs a word.
+  // Decodes the next symbol of a lane. Returns whether the state needs another word.
   bool advance(uint32_t& x, uint8_t& symbol) const {
     const Slot& slot = slots_[x & ((1u << scale_bits_) - 1)];
     symbol = slot.symbol;
@@ -85,8 +85,8 @@ class ChunkDecoder {
     return true;
   }
 
-  // `rows` symbols of each of K lanes, `stride` bytes apart. A turn reads a word of each lane whether it is needed or
-  // not, and so stays two bytes within what may be read.
+  // Decodes `rows` symbols of each of K lanes, `stride` bytes apart. The unchecked loop reads a word of each lane in
+  // every turn, needed or not, so it stops two bytes before the end of the source.
   template <uint32_t K>
   bool decode_rows(Lane* lanes, uint8_t* to, uint32_t stride, size_t rows) const {
     while (rows != 0) {
@@ -113,7 +113,7 @@ class ChunkDecoder {
           uint32_t x = states[k];
           const bool needs = advance(x, to[k]);
           const uint32_t refilled = x << 16 | load<uint16_t>(nexts[k]);
-          states[k] = x ^ ((x ^ refilled) & (0u - needs));  // no branch, which nobody could predict
+          states[k] = x ^ ((x ^ refilled) & (0u - needs));  // branch-free: the outcome is unpredictable
           nexts[k] += 2 * size_t{needs};
         });
       }
@@ -130,7 +130,7 @@ class ChunkDecoder {
   std::unique_ptr<Slot[]> slots_;
 };
 
-// Codes the chunks of one stream.
+// Encodes the chunks of one stream.
 class ChunkEncoder {
  public:
   ChunkEncoder(const RansSymbols& symbols, uint32_t lanes, size_t chunk_bytes)
@@ -139,7 +139,7 @@ class ChunkEncoder {
         stride_((chunk_bytes + lanes - 1) / lanes + 1),
         room_(uncleared<uint16_t>(stride_ * lanes)) {}
 
-  // The bytes that the chunk takes; write() then writes it.
+  // Encodes a chunk and returns the bytes it takes; write() then writes it.
   size_t encode(Bytes chunk) {
     for (uint32_t lane = 0; lane < lanes_; ++lane) {
       states_[lane] = kRansLow;
@@ -191,10 +191,10 @@ class ChunkEncoder {
 
   const RansSymbols& symbols_;
   uint32_t lanes_;
-  size_t stride_;  // of the lanes' words: one more than a lane can have
+  size_t stride_;  // words reserved for a lane: one more than it can have
   std::unique_ptr<uint16_t[]> room_;
   std::array<uint32_t, kMaxRansLanes> states_{};
-  std::array<uint16_t*, kMaxRansLanes> words_{};  // where each lane's begin; they end with its room
+  std::array<uint16_t*, kMaxRansLanes> words_{};  // where each lane's words begin; they end at end_of(lane)
 };
 
 }  // namespace

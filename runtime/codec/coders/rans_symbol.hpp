@@ -1,6 +1,6 @@
-// A step of the rANS encoder with a multiplication in place of the division: with q = x / f,
+// A step of the rANS encoder with a multiplication instead of the division. With q = x / f,
 //   q * 2^s + x mod f + start = x + start + q * (2^s - f).
-// q is the high half of x times 2^64 / f rounded up, which is exact as x is below 2^32 and f at most 2^14.
+// q is the high half of x times 2^64 / f, rounded up; this is exact because x is below 2^32 and f is at most 2^14.
 #pragma once
 
 #include <array>
@@ -12,8 +12,9 @@ namespace ptxkit::cpu {
 
 struct RansSymbol {
   uint64_t reciprocal;
-  uint64_t limit;       // a state of at least this gives up a word first
-  uint32_t bias;        // start; of a frequency of 1 more, as its reciprocal gives one less than x
+  uint64_t limit;  // a state of at least this emits a word first
+  // The start of the symbol's interval. With f = 1 the reciprocal gives x - 1 instead of x, so the bias adds 2^s - f.
+  uint32_t bias;
   uint32_t complement;  // 2^s - f
 };
 using RansSymbols = std::array<RansSymbol, kernels::kSymbols>;
@@ -34,14 +35,14 @@ inline RansSymbols rans_symbols(const std::array<uint16_t, kernels::kSymbols>& f
   return symbols;
 }
 
-// Codes a symbol; the word it gives up, if any, goes in front of `word`.
+// Encodes a symbol. A word that the state emits goes directly before `word`.
 inline void code_symbol(const RansSymbol& symbol, uint32_t& state, uint16_t*& word) {
   __extension__ using Wide = unsigned __int128;
   uint32_t x = state;
   const bool leaves = x >= symbol.limit;
   word[-1] = static_cast<uint16_t>(x);
   word -= leaves;
-  x ^= (x ^ x >> 16) & (0u - leaves);  // no branch, which nobody could predict
+  x ^= (x ^ x >> 16) & (0u - leaves);  // branch-free: the outcome is unpredictable
   const auto quotient = static_cast<uint32_t>(static_cast<Wide>(x) * symbol.reciprocal >> 64);
   state = x + symbol.bias + quotient * symbol.complement;
 }

@@ -1,5 +1,5 @@
-// rANS with 32 states and one word stream. Decoding a row is eight states a vector where the CPU has AVX2: a gather
-// brings their slots, and a permutation by the mask of those that need a word deals the next words out.
+// rANS with 32 states and one word stream. With AVX2 the decoder takes eight states at a time: a gather loads their
+// slots, and a permutation selected by the mask of states that need a word distributes the next words.
 #include <algorithm>
 #include <bit>
 
@@ -21,7 +21,7 @@ using kernels::kRansWarpLanes;
 using kernels::kRansWarpStatesBytes;
 using kernels::StreamStatus;
 
-// A slot: offset in its low 12 bits, frequency less 1 in the next 12, symbol above.
+// A slot: offset in the low 12 bits, frequency - 1 in the next 12 bits, symbol above.
 constexpr uint32_t kFieldBits = 12, kFieldMask = (1u << kFieldBits) - 1;
 using Slots = std::array<uint32_t, 1u << kernels::kMaxWarpScaleBits>;
 
@@ -39,7 +39,7 @@ struct Rows {
   std::array<uint32_t, kRansWarpLanes> states;
   const uint8_t* word;
 
-  // `count` symbols of a row; one word more than the row takes may be read.
+  // Decodes `count` symbols of a row. May read one word more than the row needs.
   void decode(uint8_t* to, size_t count) {
     for (size_t lane = 0; lane < count; ++lane) {
       uint32_t x = states[lane];
@@ -53,7 +53,7 @@ struct Rows {
     }
   }
 
-  // Up to `count` rows, as long as no word before `last` is passed.
+  // Decodes up to `count` rows, and stops once `word` is past `last`. Returns the number of rows.
   size_t decode_rows(uint8_t* to, size_t count, const uint8_t* last) {
     size_t row = 0;
     for (; row < count && word <= last; ++row) decode(to + row * kRansWarpLanes, kRansWarpLanes);
@@ -63,7 +63,7 @@ struct Rows {
 
 #if defined(__x86_64__)
 
-// For each mask of eight lanes: which of the next words goes to each.
+// For each mask of eight lanes: the index of the next word that each lane gets.
 constexpr auto kDeal = [] {
   std::array<std::array<uint8_t, 8>, 256> deal{};
   for (uint32_t mask = 0; mask < 256; ++mask) {
@@ -106,7 +106,7 @@ constexpr auto kDeal = [] {
       states[v] = _mm256_blendv_epi8(x, refilled, needs);
       word += 2 * static_cast<size_t>(std::popcount(mask));
     }
-    // Packing works within halves: the four vectors' quarters come out as 0 2 4 6 1 3 5 7.
+    // Packing works within 128-bit halves: the quarters of the four vectors come out in the order 0 2 4 6 1 3 5 7.
     const __m256i packed =
         _mm256_packus_epi16(_mm256_packus_epi32(symbols[0], symbols[1]), _mm256_packus_epi32(symbols[2], symbols[3]));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
@@ -131,10 +131,10 @@ size_t decode_rows(Rows& rows, uint8_t* to, size_t count, const uint8_t* last) {
 
 #endif
 
-// A row reads at most this far from its first word.
+// A row reads at most this many bytes from its first word.
 constexpr size_t kRowReach = 2 * kRansWarpLanes;
 
-// `chunk` holds the chunk's states and words, and `src_end` is behind what may be read.
+// Decodes a chunk that starts with its states, followed by its words. Reads nothing at or after `src_end`.
 bool decode_chunk(const uint8_t* chunk, size_t word_count, const uint8_t* src_end, const Slots& slots,
                   uint32_t scale_bits, MutableBytes to) {
   Rows rows{slots, scale_bits, {}, chunk + kRansWarpStatesBytes};
@@ -146,7 +146,7 @@ bool decode_chunk(const uint8_t* chunk, size_t word_count, const uint8_t* src_en
   if (static_cast<size_t>(src_end - rows.word) >= kRowReach) {
     row = decode_rows(rows, to.data(), row_count, std::min(end, src_end - kRowReach));
   }
-  // The rest from a copy with room behind it, as a row may read further than `src_end`.
+  // Decodes the rest from a copy with space after it, because a row may read past `src_end`.
   std::array<uint8_t, 2 * kRowReach> tail{};
   if (rows.word > end) return false;
   const size_t rest = std::min<size_t>(kRowReach, static_cast<size_t>(end - rows.word));
@@ -160,7 +160,7 @@ bool decode_chunk(const uint8_t* chunk, size_t word_count, const uint8_t* src_en
          std::all_of(rows.states.begin(), rows.states.end(), [](uint32_t x) { return x == kRansLow; });
 }
 
-// Codes a chunk backwards, its words in front of `word`; where they begin.
+// Encodes a chunk backwards and writes its words before `word`. Returns where they begin.
 uint16_t* encode_chunk(Bytes chunk, const RansSymbols& symbols, std::array<uint32_t, kRansWarpLanes>& states,
                        uint16_t* word) {
   states.fill(kRansLow);

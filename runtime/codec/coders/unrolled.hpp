@@ -1,5 +1,4 @@
-// A loop that is unrolled before the compiler decides what stays in registers, which it does not for elements of arrays
-// that a loop index chooses.
+// A loop that is unrolled at compile time, so that array elements indexed by the loop variable can stay in registers.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace ptxkit::cpu {
 
-// body(i) for i = 0 to N - 1, a std::integral_constant.
+// Calls body(i) for i = 0 to N - 1, where i is a std::integral_constant.
 template <size_t N, class Body>
 [[gnu::always_inline]] inline void unrolled(const Body& body) {
   [&]<size_t... I>(std::index_sequence<I...>) {

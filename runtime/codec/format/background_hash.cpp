@@ -5,7 +5,8 @@
 namespace ptxkit::format {
 namespace {
 
-// Starting a thread takes about as long as hashing half of this, handing over a piece as long as hashing half of that.
+// Starting a thread costs about as much as hashing half of kBytesBeforeThread; handing over a piece, as hashing half of
+// kLeastPieceBytes.
 constexpr uint64_t kBytesBeforeThread = 1u << 20;
 constexpr size_t kLeastPieceBytes = 16u << 10;
 

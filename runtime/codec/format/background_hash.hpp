@@ -1,9 +1,9 @@
-// The content checksum beside everything else: XXH32 is one chain of multiplications, which no second core can shorten,
-// so a stream whose reader or writer computes it in between is never faster than the two in a row.
+// Computes the content checksum on a thread of its own. XXH32 is one chain of multiplications that cannot be split over
+// cores, so a stream whose reader or writer computed it would take the sum of both times.
 //
-// Bytes are shown in the order of the stream and hashed on a thread of this object's own; they must stay as they are
-// until their ticket says so. Few bytes are hashed at once, and a stream of few bytes starts no thread. Where the
-// system has no thread, all are.
+// update() receives bytes in the order of the stream; the thread hashes them later. They must stay unchanged until
+// their ticket has been waited for. Small pieces are hashed immediately, and a short stream starts no thread. Where the
+// system has no thread, every piece is hashed immediately.
 #pragma once
 
 #include <condition_variable>
@@ -20,13 +20,13 @@ namespace ptxkit::format {
 
 class BackgroundHash {
  public:
-  // Dying, it waits: whoever owns the bytes keeps it behind them.
+  // The destructor waits: declare a ticket after the bytes that it covers.
   class Ticket {
    public:
     Ticket() = default;
     Ticket(Ticket&& other) noexcept
         : of_(std::exchange(other.of_, nullptr)), end_bytes_(std::exchange(other.end_bytes_, 0)) {}
-    // A later one of the same stream covers this one.
+    // Does not wait if `other` is a later ticket of the same stream, which covers this one.
     Ticket& operator=(Ticket&& other) noexcept {
       if (other.of_ != of_) wait();
       of_ = std::exchange(other.of_, nullptr);
@@ -34,7 +34,7 @@ class BackgroundHash {
       return *this;
     }
     ~Ticket() { wait(); }
-    // Until every byte shown up to here is hashed.
+    // Blocks until every byte passed up to this ticket has been hashed.
     void wait();
 
    private:
@@ -50,10 +50,10 @@ class BackgroundHash {
   BackgroundHash(const BackgroundHash&) = delete;
   BackgroundHash& operator=(const BackgroundHash&) = delete;
 
-  // One thread at a time calls these; tickets are waited for from any.
+  // Only one thread at a time may call these. Any thread may wait for a ticket.
   [[nodiscard]] Ticket update(Bytes bytes);
-  uint32_t value();  // waits for what was shown
-  void reset();      // likewise, and begins anew
+  uint32_t value();  // waits for all bytes passed so far
+  void reset();      // waits likewise, and starts a new checksum
 
  private:
   void work();
@@ -61,10 +61,10 @@ class BackgroundHash {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Bytes> pieces_;  // neighbours are one piece
+  std::deque<Bytes> pieces_;  // adjacent pieces are merged
   uint64_t shown_bytes_ = 0, hashed_bytes_ = 0;
-  bool stopping_ = false, is_alone_ = false;  // is_alone_: no thread could be had
-  ContentHash hash_;                          // the thread's while shown_bytes_ != hashed_bytes_
+  bool stopping_ = false, is_alone_ = false;  // is_alone_: the system had no thread
+  ContentHash hash_;                          // used by the thread while shown_bytes_ != hashed_bytes_
   std::optional<std::thread> thread_;
 };
 

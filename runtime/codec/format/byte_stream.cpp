@@ -28,7 +28,7 @@ Result<size_t> DescriptorSource::read_some(MutableBytes into, size_t least) {
   return done;
 }
 
-// What cannot be looked at is no error here: reading it says what is wrong.
+// Errors count as nothing to look at here: read() reports them.
 size_t DescriptorSource::look_ahead(uint64_t at, MutableBytes into) const {
   const off_t begin = ::lseek(descriptor_, 0, SEEK_CUR);
   if (begin < 0) return 0;

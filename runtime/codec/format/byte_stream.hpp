@@ -1,5 +1,5 @@
-// Where bytes come from and where they go: the interfaces that the readers and the codec streams work on, with the
-// three kinds there are (a file descriptor, memory, nowhere). Errors carry the name of the file, never a bare errno.
+// Interfaces for input and output of bytes, used by the readers and the codec streams, with three implementations each:
+// file descriptor, memory, nothing. Errors carry the name of the file, never a bare errno.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ using MutableBytes = std::span<uint8_t>;
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Reads until `into` is full or the input ends; fewer bytes than asked for means the end.
+  // Reads until `into` is full or the input ends. Fewer bytes than asked for means the end of the input.
   virtual Result<size_t> read(MutableBytes into) = 0;
-  // Likewise at least `least` bytes, and of those behind them what is there without waiting; fewer than `least` means
-  // the end. What readers of many small fields ask, so that each of them need not be a call of the system.
+  // Reads at least `least` bytes, and more if they are available without waiting. Fewer than `least` means the end of
+  // the input. Lets readers of many small fields save system calls.
   virtual Result<size_t> read_some(MutableBytes into, size_t least) { return read(into.first(least)); }
-  // Bytes that read() will give after `at` more, without taking them: as many as there are, and 0 where nobody can know
-  // yet, as of a pipe.
+  // Copies the bytes that read() will return after `at` further bytes, without consuming them. Returns their number; 0
+  // if the source cannot know them yet (a pipe).
   virtual size_t look_ahead(uint64_t /*at*/, MutableBytes /*into*/) const { return 0; }
   virtual const std::string& name() const = 0;
 };
 
-// Bytes that are read from any place, in any order.
+// Random access to a sequence of bytes.
 class RandomAccess {
  public:
   virtual ~RandomAccess() = default;
   virtual uint64_t size_bytes() const = 0;
-  // Exactly into.size() bytes from byte `at` on, or an error.
+  // Reads exactly into.size() bytes from byte `at` on, or fails.
   virtual Result<void> read_at(uint64_t at, MutableBytes into) const = 0;
   virtual const std::string& name() const = 0;
 };
@@ -42,11 +42,11 @@ class RandomAccess {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  // All of `bytes` or an error.
+  // Writes all of `bytes`, or fails.
   virtual Result<void> write(Bytes bytes) = 0;
 };
 
-// A descriptor that somebody else opened and closes. `name` is what error messages call it.
+// Reads from a descriptor, which the caller owns. `name` names it in errors.
 class DescriptorSource final : public ByteSource {
  public:
   DescriptorSource(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {}
@@ -60,7 +60,8 @@ class DescriptorSource final : public ByteSource {
   std::string name_;
 };
 
-// Of a regular file `size_bytes` bytes from byte `begin` on; where the descriptor stands in it does not matter.
+// `size_bytes` bytes of a regular file from byte `begin` on. The file offset of the descriptor is neither used nor
+// changed.
 class DescriptorFile final : public RandomAccess {
  public:
   DescriptorFile(int descriptor, uint64_t begin, uint64_t size_bytes, std::string name)
@@ -120,7 +121,7 @@ class MemorySink final : public ByteSink {
   std::vector<uint8_t> bytes_;
 };
 
-// Accepts everything and keeps nothing: `ptx-pack -t`.
+// Discards everything: `ptx-pack -t`.
 class NullSink final : public ByteSink {
  public:
   Result<void> write(Bytes) override { return {}; }

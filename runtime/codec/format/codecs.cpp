@@ -1,4 +1,4 @@
-// See codecs.hpp.
+// Lookups in the table that codecs.def generates.
 #include "runtime/codec/format/codecs.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The block codecs of `.ptz` (codecs.def): their numbers in files, their names, what each is made of.
+// The block codecs of `.ptz` (codecs.def): numbers in files, names, and components.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ptxkit::format {
 
-// Pinned: the numbers stand in files.
+// Pinned: the numbers are stored in files.
 enum class PtzCodec : uint8_t {
 #define PTZ_CODEC(enumerator, number, ...) enumerator = number,
 #include "runtime/codec/format/codecs.def"
@@ -19,20 +19,20 @@ enum class PtzCoder : uint8_t { rans, fse, huffman };
 
 struct PtzCodecRow {
   PtzCodec codec;
-  std::string_view name;  // as --codec takes it
+  std::string_view name;  // the value of --codec
   PtzModel model;
   PtzCoder coder;
-  unsigned block_bits;       // log2 of the block size that suits it
+  unsigned block_bits;       // log2 of the default block size
   std::string_view summary;  // "LZ77, rANS"
 
-  // Whether it looks for matches, and so has more than one way to do it (blocks/block_codec.hpp, MatchSearch).
+  // Whether it searches for matches and so offers a choice of MatchSearch (blocks/block_codec.hpp).
   bool has_match_search() const { return model == PtzModel::lz77; }
 };
 
-std::span<const PtzCodecRow> ptz_codecs();                 // in the order of their numbers
-const PtzCodecRow* find_ptz_codec(std::string_view name);  // null where there is none
-const PtzCodecRow* find_ptz_codec(uint8_t number);         // the same
-const PtzCodecRow& row_of(PtzCodec codec);                 // of an enumerator
+std::span<const PtzCodecRow> ptz_codecs();                 // in the order of codecs.def
+const PtzCodecRow* find_ptz_codec(std::string_view name);  // null if there is none
+const PtzCodecRow* find_ptz_codec(uint8_t number);         // null if there is none
+const PtzCodecRow& row_of(PtzCodec codec);                 // every enumerator has a row
 std::string ptz_codec_names(std::string_view separator = ", ");
 
 }  // namespace ptxkit::format

@@ -1,9 +1,8 @@
-// See the header. Two things here are not obvious from the format document:
-//  - A payload is read in steps of 64 KiB into a growing vector, so a size field that lies in a truncated file costs no
-//  memory.
-//  - A legacy frame has no end mark: it ends with the file or where the next "block size" is a magic number, which no
-//  legacy
-//    block size can be, because each of them is larger than the bound of an 8 MiB block.
+// Reads LZ4 frames. Two points are not obvious from the format document:
+//  - A payload is read in steps that start at 64 KiB and double, so a wrong size field in a truncated file does not
+//    allocate much memory.
+//  - A legacy frame has no end mark. It ends with the file, or where the next block size is a magic number; no legacy
+//    block size equals one, because every magic number exceeds the bound of an 8 MiB block.
 #include "runtime/codec/format/lz4_frame_reader.hpp"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 constexpr size_t kReadStepBytes = 64 << 10;
 constexpr size_t kReadAheadBytes = 16 << 10;
 
-// Worst case of an LZ4 block of n raw bytes, as lz4.h has it.
+// Worst-case size of the LZ4 block of `raw_bytes` bytes, as in lz4.h.
 constexpr uint32_t worst_block_bytes(uint32_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
 
 template <class T>
@@ -216,7 +215,7 @@ Result<void> FrameReader::read_payload(std::vector<uint8_t>& payload, size_t pay
   payload.clear();
   while (payload.size() < payload_bytes) {
     const size_t have = payload.size();
-    // Doubling keeps the copies of a growing vector linear and an untruthful size field cheap.
+    // Doubling keeps the total cost of copying linear, and the cost of a wrong size field small.
     payload.resize(std::min(payload_bytes, std::max(kReadStepBytes, 2 * have)));
     const auto count = read_some(MutableBytes(payload).subspan(have));
     if (!count) return tl::unexpected(count.error());

@@ -1,13 +1,12 @@
-// Takes an LZ4 stream apart: frames, blocks, skippable frames, legacy frames, one after another, without decompressing.
+// Splits an LZ4 stream into frames, blocks, skippable frames and legacy frames, without decompressing.
 //
-// The reader is a pull parser. next() yields one event and keeps at most one block in memory, so a caller can decode
-// blocks one by one, hand many to a GPU, or only list them. It checks everything that concerns the bytes of the stream:
-// magic numbers, versions, reserved bits, header checksum, block sizes, block checksums, truncation. What concerns the
-// decoded content (its size and checksum) is checked by ContentCheck, to which the decoder shows the raw bytes in
-// order.
+// The reader is a pull parser. next() returns one event and keeps at most one block in memory, so a caller can decode
+// blocks one by one, hand many to a GPU, or only list them. It verifies everything that concerns the bytes of the
+// stream: magic numbers, versions, reserved bits, header checksum, block sizes, block checksums, truncation.
+// ContentCheck verifies size and checksum of the decoded content; the decoder passes it the raw bytes in order.
 //
-// Every error says in `where` the file, the frame (counted from 0), the block (counted from 0) and the byte offset in
-// the stream, and in `what` what was expected and what was found.
+// Every error says in `where` the file, the frame and the block (both counted from 0) and the byte offset in the
+// stream, and in `what` what was expected and what was found.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +20,14 @@
 
 namespace ptxkit::format {
 
-// Positions are bytes from the start of the stream.
+// Offsets are bytes from the start of the stream.
 struct FrameBegin {
   FrameHeader header;
   uint64_t frame_index = 0;
   uint64_t offset = 0;
 };
 struct BlockRead {
-  std::vector<uint8_t> payload;  // an LZ4 block, or raw bytes when `stored`
+  std::vector<uint8_t> payload;  // an LZ4 block, or raw bytes if `stored`
   bool stored = false;
   uint64_t block_index = 0;
   uint64_t offset = 0;  // of the size field
@@ -56,8 +55,8 @@ class FrameReader {
  public:
   explicit FrameReader(ByteSource& source) : source_(source) {}
 
-  // The next event. After an error or EndOfInput the reader is finished; calling again repeats EndOfInput.
-  // `reuse` is storage for the payload of the next block: pass a spent one back to save an allocation.
+  // Returns the next event. After an error or EndOfInput every further call returns EndOfInput. `reuse`: a used payload
+  // whose capacity the next block takes over, to save an allocation.
   Result<FrameEvent> next(std::vector<uint8_t> reuse = {});
 
   uint64_t offset() const { return offset_; }
@@ -65,9 +64,9 @@ class FrameReader {
 
  private:
   Result<size_t> read_some(MutableBytes into);
-  // So many bytes, if they have been read already; otherwise none.
+  // The next `count` bytes, if they have been read ahead; otherwise none.
   Bytes take_ahead(size_t count);
-  // Exactly into.size() bytes; fewer is "truncated", naming `what`.
+  // Reads exactly into.size() bytes. Fewer is the error "truncated", which names `what`.
   Result<void> read_exactly(MutableBytes into, const char* what);
   Result<uint32_t> read_u32(const char* what);
   Result<FrameEvent> begin_frame();
@@ -80,7 +79,7 @@ class FrameReader {
   tl::unexpected<Error> broken(std::string what, uint64_t offset, std::string todo = {}) const;
 
   ByteSource& source_;
-  // Bytes that were read with the field before them: a frame may consist of blocks of a byte.
+  // Bytes read ahead, because a frame may consist of blocks of one byte.
   std::vector<uint8_t> ahead_;
   size_t ahead_begin_ = 0, ahead_end_ = 0;
   uint64_t offset_ = 0;
@@ -89,15 +88,15 @@ class FrameReader {
   bool in_frame_ = false;
   bool finished_ = false;
   FrameHeader header_;
-  std::optional<uint32_t> pending_magic_;  // read while looking for the next legacy block
+  std::optional<uint32_t> pending_magic_;  // found in place of the next legacy block size
 };
 
-// Compares the decoded content of one frame with what its header and its end say.
+// Compares the decoded content of a frame with the size in its header and the checksum at its end.
 class ContentCheck {
  public:
   void begin(const FrameBegin& frame, std::string file);
-  // The next raw bytes of the frame, which stay as they are until the ticket says so. Fails as soon as there are more
-  // than the header announced.
+  // Takes the next raw bytes of the frame, which must stay unchanged until the ticket has been waited for. Fails as
+  // soon as the content is longer than announced.
   Result<BackgroundHash::Ticket> update(Bytes raw, uint64_t block_index, uint64_t offset);
   Result<void> end(const FrameEnd& end);
 

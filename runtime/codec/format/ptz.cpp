@@ -32,7 +32,7 @@ PtzEntry entry_of(const PtzBlock& block) {
   std::copy(bytes.begin(), bytes.end(), entry.begin());
   return entry;
 }
-// What comes behind the table.
+// The bytes after the table.
 ByteVector footer_of(uint64_t block_count, uint64_t raw_bytes, const PtzChecksum& table) {
   ByteVector bytes;
   append(bytes, block_count);
@@ -48,7 +48,7 @@ PtzBlock block_at(Bytes from, size_t at) {
           number_at<uint64_t>(from, at + 8)};
 }
 
-// Why a header is none, or nothing.
+// Parses a header. Returns what is wrong with it, or an empty string.
 std::string read_header(Bytes from, PtzHeader& header) {
   if (const auto magic = number_at<uint32_t>(from, 0); magic != kPtzMagic) {
     return fmt::format("not a .ptz file: expected its magic number 0x{:08x}, found 0x{:08x}", kPtzMagic, magic);
@@ -64,16 +64,16 @@ std::string read_header(Bytes from, PtzHeader& header) {
   return {};
 }
 
-constexpr size_t kTablePieceBytes = size_t{4096} * kPtzBlockHeaderBytes;  // of the table at a time
+constexpr size_t kTablePieceBytes = size_t{4096} * kPtzBlockHeaderBytes;  // of the table, read or written at a time
 
-// Why a block cannot be, or nothing.
+// What is wrong with a block header, or an empty string.
 std::string check_block(const PtzBlock& block, const PtzHeader& header) {
   if (block.raw_bytes == 0 || block.raw_bytes > 1u << header.block_bits) return "the raw size is out of range";
   const bool fits = block.is_raw ? block.stored_bytes == block.raw_bytes : block.stored_bytes < block.raw_bytes;
   return fits ? "" : "the stored size is out of range";
 }
 
-// Positions in the raw bytes are block numbers times the block size, for readers that find their way by the table.
+// Only the last block may be short, because readers compute raw offsets as block number times block size.
 constexpr const char* kBehindShort =
     "it comes after a block that is shorter than the others, which only the last may be";
 
@@ -118,7 +118,7 @@ Result<void> PtzWriter::write(const PtzBlock& block, Bytes stored) {
 }
 
 Result<void> PtzWriter::finish() {
-  if (auto done = put(PtzEntry{}); !done) return done;  // a block of nothing ends the blocks
+  if (auto done = put(PtzEntry{}); !done) return done;  // a block header of zeros ends the blocks
   PtzChecksum checksum;
   ByteVector piece;
   for (size_t i = 0; i < table_.size(); ++i) {
