@@ -1,6 +1,6 @@
-// The cpu backend: liblz4 for `fast` and for every decompression, the scalar references of kernels/lz4 for
-// `reproducible`. One LZ4 state per worker, allocated once: LZ4_compress_fast would put 16 KiB on the stack and clear
-// it for each chunk.
+// The cpu backend: liblz4 for `fast` and for all decompression, the scalar references of kernels/lz4 for `reproducible`
+// and `high`. Each worker has an LZ4 state that is allocated once: LZ4_compress_fast would put 16 KiB on the stack and
+// clear it for each chunk.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -22,13 +22,13 @@ namespace {
 const char* chars(const uint8_t* bytes) { return reinterpret_cast<const char*>(bytes); }
 char* chars(uint8_t* bytes) { return reinterpret_cast<char*>(bytes); }
 
-// Every byte equals the one after it and the first is 0; memcmp stops at the first that is not.
+// The first byte is 0 and every byte equals the next one; memcmp stops at the first difference.
 bool all_zero(Bytes bytes) {
   return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-// Whether a match of a block that liblz4 took has offset 0. The format forbids it, but liblz4 1.9.4 copies from where
-// the output has not been written yet, so the result would be whatever the memory held before.
+// Whether a match of a block that liblz4 accepted has offset 0. The format forbids it, but liblz4 1.9.4 then copies
+// from output bytes that are not written yet, so the result would be whatever the memory held before.
 bool has_zero_offset(Bytes block) {
   const uint8_t* at = block.data();
   const uint8_t* const end = at + block.size();
@@ -62,7 +62,8 @@ class CpuBackend final : public Backend {
   bool supports(Operation) const override { return true; }
   Encoder default_encoder() const override { return Encoder::fast; }
   size_t preferred_batch_bytes(size_t chunk_bytes) const override {
-    // Small chunks: enough that handing out a batch is nothing; large ones: one a thread, so that memory stays bounded.
+    // Small chunks: enough to make handing out a batch cheap. Large chunks: one for each thread, which bounds the
+    // memory.
     return std::max(chunk_bytes, size_t{1} << 20) * executor_.thread_count();
   }
 
@@ -125,7 +126,7 @@ class CpuBackend final : public Backend {
 
   static void decompress_one(DecompressItem& item) {
     item.raw_bytes = 0;
-    if (std::max(item.block.size(), item.output.size()) > LZ4_MAX_INPUT_SIZE) {  // liblz4 counts in int
+    if (std::max(item.block.size(), item.output.size()) > LZ4_MAX_INPUT_SIZE) {  // liblz4 takes sizes as int
       item.status = ItemStatus::item_too_large;
       return;
     }
@@ -136,8 +137,8 @@ class CpuBackend final : public Backend {
     if (item.status == ItemStatus::ok) item.raw_bytes = static_cast<uint32_t>(length);
   }
 
-  // liblz4 says only that a block is bad. The reference decoder, which is slower, says why; it knows no history, so an
-  // offset into history would mislead it.
+  // liblz4 only reports that a block is bad; the slower reference decoder reports why. It takes no history, so it
+  // cannot judge blocks that have one.
   static ItemStatus reason_of(const DecompressItem& item) {
     if (!item.history.empty()) return ItemStatus::malformed;
     const auto decoded = kernels::lz4_decompress_reference(item.block, item.output);

@@ -1,4 +1,5 @@
-// The codec bbw as kernels: a CTA a block from the sort to the zero runs, then a CTA a section of what they left.
+// The codec bbw as kernels. One CTA codes a block from the sort to the zero runs, then one CTA codes each section of
+// the result.
 #include <algorithm>
 #include <array>
 
@@ -15,24 +16,24 @@ namespace {
 
 using kernels::StreamStatus;
 
-// Six queues of so many blocks are twice what an H200 holds of a sort's CTAs, so that one half is sorted while the
-// other is coded.
+// Six queues with this many blocks are twice the number of sort CTAs that an H200 holds at a time, so one half is
+// sorted while the other is coded.
 constexpr size_t kGroupBlocks = 44;
 
 constexpr size_t round_up(size_t bytes) {
   return (bytes + kernels::kStrideUnitBytes - 1) / kernels::kStrideUnitBytes * kernels::kStrideUnitBytes;
 }
-// What a sort reads behind a block, up to the next multiple.
+// Zeros after a block: a sort reads up to the next multiple of the unit.
 constexpr std::array<uint8_t, kernels::kStrideUnitBytes> kZeros{};
 uint32_t in_units(size_t stride_bytes) { return static_cast<uint32_t>(stride_bytes / kernels::kStrideUnitBytes); }
 size_t sections_of(size_t run_bytes) { return (run_bytes + kBbwSectionBytes - 1) / kBbwSectionBytes; }
 
-// What every block has room for: raw, as a BWT block, as zero runs.
+// The room reserved for each block in three forms: raw bytes, BWT block, zero runs.
 struct Strides {
   size_t raw, block, runs;
 };
 
-// Regions of an encoding, in the order of the arrangement.
+// Regions of an encoding, in the order in which they are arranged.
 enum EncodeRegion : size_t {
   kRaw,
   kRawSizes,
@@ -115,12 +116,12 @@ constexpr RegionName kDecodeRegions[] = {{"coded blocks"},
                                          {"raw statuses"},
                                          {"inverse scratch", true}};
 
-// What a decoding takes: of its blocks, and of those of their sections that are coded.
+// Totals of a group to decode: of its blocks, and of those of their sections that are coded.
 struct DecodeSizes {
   size_t blocks = 0, largest_bytes = 0, coded_sections = 0, coded_bytes = 0, run_bytes = 0;
 };
 
-// A coded block, taken apart: the sections of its zero runs, one after another.
+// A parsed coded block, with its sections in order.
 struct CodedBlock {
   struct Section {
     Bytes content;
@@ -133,7 +134,7 @@ struct CodedBlock {
   std::vector<Section> sections = {};
 };
 
-// False where the headers contradict each other, so that there is nothing to decode.
+// Parses a coded block. False if its headers contradict each other: there is nothing to decode.
 bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
   const auto n = static_cast<uint32_t>(block.raw.size());
   size_t at = kernels::bwt_column_at(n);
@@ -156,7 +157,7 @@ class BbwPipeline final : public BlockPipeline {
   BbwPipeline(Machine& machine, Executor& executor)
       : machine_(machine), executor_(executor), apart_(machine.queue_count()), groups_(machine.queue_count()) {}
 
-  // Without regions nothing is begun, and beginning says why.
+  // If the regions cannot be determined the answer is 1; beginning a group then reports the error.
   size_t encoded_at_once(size_t block_bytes) override {
     const auto of_one = strides_of(block_bytes).and_then([&](const Strides& strides) {
       return costs_.regions(kEncodeRegions, encode_calls(1, strides));
@@ -164,7 +165,7 @@ class BbwPipeline final : public BlockPipeline {
     if (!of_one) return 1;
     return std::clamp<size_t>(machine_.queue_memory_bytes() / memory_bytes_of(*of_one), 1, kGroupBlocks);
   }
-  // It takes less.
+  // Decoding needs less memory than encoding.
   size_t decoded_at_once(size_t block_bytes) override { return encoded_at_once(block_bytes); }
 
   Steps<BlockToEncode> encoding(MatchSearch) override {
@@ -189,7 +190,7 @@ class BbwPipeline final : public BlockPipeline {
     return Strides{raw, *block, *runs};
   }
 
-  // From the sort to the zero runs, and the coding of as many sections as those can have.
+  // The calls from the sort to the zero runs, and the coding of as many sections as the zero runs can have.
   static std::vector<KernelCall> encode_calls(uint32_t count, const Strides& strides) {
     using namespace kernels;
     const LaunchSize size{count * strides.raw, count};
@@ -236,7 +237,7 @@ class BbwPipeline final : public BlockPipeline {
     const auto regions = costs_.regions(kEncodeRegions, calls);
     if (!regions) return tl::unexpected(regions.error());
     if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
-    // From where they lie: to page-lock as much would take longer than everything else.
+    // Copies directly from the blocks: page-locking as much memory would take longer than everything else.
     std::vector<PartUp> parts;
     for (size_t i = 0; i < count; ++i) {
       const auto n = static_cast<uint32_t>(blocks[i].raw.size());
@@ -252,7 +253,7 @@ class BbwPipeline final : public BlockPipeline {
     return codec::run(machine_, queue, std::span(calls).first(calls.size() - 1));
   }
 
-  // Now that it is known how long the zero runs are.
+  // Runs after the lengths of the zero runs are known.
   Result<void> code_sections(unsigned queue, std::span<const BlockToEncode> blocks) {
     const Strides& strides = groups_[queue].strides;
     size_t sections = 0, run_bytes = 0;
@@ -266,7 +267,7 @@ class BbwPipeline final : public BlockPipeline {
         const size_t bytes = std::min(kBbwSectionBytes, size - at);
         offsets(queue, kSectionsAt)[sections] = i * strides.runs + at;
         offsets(queue, kCodedAt)[sections] = run_bytes;
-        // A section that grows is stored raw: it needs no more room.
+        // A section that would grow is stored raw, so it needs no more room.
         words(queue, kSectionSizes)[sections] = static_cast<uint32_t>(bytes);
         run_bytes += bytes;
       }
@@ -275,7 +276,7 @@ class BbwPipeline final : public BlockPipeline {
     return codec::run(machine_, queue, {&call, 1});
   }
 
-  // Asks for as much as will be stored, and for nothing of a block that does not shrink.
+  // Downloads only the bytes that will be stored, and nothing of a block that does not shrink.
   Result<void> fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
     auto& [strides, fetched, begins, first_sections] = groups_[queue];
     size_t first_section = 0;
@@ -345,7 +346,7 @@ class BbwPipeline final : public BlockPipeline {
         {kToRuns, kToRunsAt, kToRunsSizes, kToPlaces, kToPlacesAt, kToRooms, kToPlacesSizes, kToPlacesStatuses}));
     calls.back().uploads = {kToRunsAt, kToRunsSizes, kToPlacesAt, kToRooms};
     calls.back().downloads = {kToPlacesSizes};
-    // Of a block whose zero runs are damaged, no places.
+    // Blocks whose zero runs are damaged have no places.
     calls.push_back(transform_call(kMtfDecode, {raw_bytes, count}, kColumnThreads,
                                    {kToPlaces, kToPlacesAt, kToPlacesSizes, kToBlocks, kToColumnsAt, kToRooms,
                                     kToColumnSizes, kToColumnStatuses}));
@@ -430,8 +431,8 @@ class BbwPipeline final : public BlockPipeline {
     return {is_coded ? size : raw_bytes, is_coded};
   }
 
-  // What a decoding begins with: coded sections into the host side of their region, rows of blocks and sections that
-  // are stored raw from where they lie.
+  // Prepares the regions of a decoding: copies coded sections to the host side of their region, and uploads rows of
+  // blocks and raw sections directly from the input.
   Result<void> lay_out(unsigned queue, std::span<const BlockToDecode> blocks, size_t raw_stride, size_t block_stride) {
     const MutableBytes coded_sections = machine_.host(queue, kFromCoded);
     std::vector<PartUp> parts;
@@ -461,8 +462,8 @@ class BbwPipeline final : public BlockPipeline {
         runs_at += part.raw_bytes;
       }
     }
-    // Of damaged sections little may become of zero runs and columns, which are read as far as they should be all the
-    // same.
+    // Damaged sections may yield fewer bytes than announced, but later kernels read zero runs and columns in full
+    // length: no stale data may be there.
     for (const size_t region : {kToRuns, kToBlocks}) {
       if (auto cleared = machine_.clear(queue, region); !cleared) return cleared;
     }
@@ -472,13 +473,13 @@ class BbwPipeline final : public BlockPipeline {
   Machine& machine_;
   Executor& executor_;
   DeclaredCosts costs_{machine_};
-  std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
+  std::vector<std::vector<CodedBlock>> apart_;  // the blocks that each queue decodes
   struct EncodedGroup {
     Strides strides = {};
     Fetched blocks = {};
-    std::vector<size_t> begins = {}, first_sections = {};  // of each block
+    std::vector<size_t> begins = {}, first_sections = {};  // for each block
   };
-  std::vector<EncodedGroup> groups_;  // what each queue encodes
+  std::vector<EncodedGroup> groups_;  // the blocks that each queue encodes
 };
 
 }  // namespace

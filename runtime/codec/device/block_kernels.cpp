@@ -13,7 +13,8 @@ namespace {
 
 using format::PtzCodec;
 
-// Groups of at most `most_blocks`, fewer where that leaves a queue idle, go round the queues.
+// Processes blocks in groups of up to `most_blocks`, smaller ones if a queue would stay idle, and deals the groups to
+// the queues in turn.
 template <class Block>
 Result<void> in_groups(Machine& machine, std::span<Block> blocks, size_t most_blocks, const Steps<Block>& steps) {
   struct UnderWay {
@@ -41,12 +42,12 @@ Result<void> in_groups(Machine& machine, std::span<Block> blocks, size_t most_bl
       is_busy |= !group.empty();
     }
   }
-  // After an error nothing may be under way any more; the error to report is the first.
+  // After an error, wait until every queue is idle; report the first error.
   for (unsigned queue = 0; !outcome && queue < queues.size(); ++queue) (void)machine.wait(queue);
   return outcome;
 }
 
-// Of either form of any block.
+// The largest raw or coded size of any block.
 size_t largest_bytes(std::span<const BlockToDecode> blocks) {
   size_t bytes = 0;
   for (const BlockToDecode& block : blocks) bytes = std::max({bytes, block.raw.size(), block.coded.size()});
@@ -116,7 +117,8 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
     return {};
   };
   const auto guarded_run = [&](Device& device) { fail_with(guarded([&] { return run(device); })); };
-  // The caller feeds the first device, and takes all blocks where no thread can be had for the others.
+  // The calling thread drives the first device. If the system refuses threads for the other devices, it processes all
+  // blocks.
   std::vector<std::thread> threads;
   threads.reserve(devices_.size());
   for (size_t i = 1; i < devices_.size(); ++i) {

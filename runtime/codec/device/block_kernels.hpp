@@ -1,9 +1,9 @@
-// The blocks of `.ptz` on Machines: what encode_block and decode_block do as kernels, the bytes the same.
+// Codes the blocks of `.ptz` with kernels on Machines. The results equal those of encode_block and decode_block.
 //
-// As many groups of blocks are under way as there are queues; a queue begins its next group as soon as its last is
-// collected. A group is as many blocks as keep a GPU busy, a block having a warp there where LZ77 decodes and a CTA
-// with bbw, or as many as fit into a queue's memory: encoding takes about 27 bytes for each of theirs. A few blocks are
-// shared out among all queues. Encoding waits once in the middle, since only then is known how long the streams are.
+// Every queue works on one group of blocks at a time and begins its next group as soon as it has collected the last. A
+// group has as many blocks as keep a GPU busy (a block takes one warp in LZ77 decoding and one CTA with bbw), but no
+// more than fit a queue's memory: encoding takes about 27 bytes for each raw byte. A small number of blocks is split
+// over all queues. Encoding waits once half-way, because only then the lengths of the streams are known.
 #pragma once
 
 #include <map>
@@ -18,16 +18,17 @@ namespace ptxkit::codec {
 
 class BlockKernels {
  public:
-  // At least one machine; several share the blocks of a call. `executor` copies between blocks and staging memory, and
-  // must outlive this.
+  // `machines`: at least one; several share the blocks of a call. `executor` copies between blocks and staging memory
+  // and must outlive this object.
   BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor);
   BlockKernels(std::unique_ptr<Machine> machine, Executor& executor);
 
   std::string description() const;
-  // As many blocks of at most `raw_bytes` at a time keep every queue of every machine busy, whatever is done to them.
+  // The number of blocks of up to `raw_bytes` bytes that keeps every queue of every machine busy, for encoding and
+  // decoding.
   size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes);
 
-  // An error is one of the machine; a damaged block is none.
+  // An error means that a machine failed. A damaged block is not an error: decode() sets its `good` to false.
   Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks,
                       MatchSearch search = MatchSearch::chains);
   Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks);
@@ -42,7 +43,8 @@ class BlockKernels {
     std::map<format::PtzCodec, std::unique_ptr<BlockPipeline>> pipelines = {};
   };
 
-  // work(device, blocks) -> Result<void> for all blocks, as many at a time as a device takes.
+  // Calls work(device, part) -> Result<void> until all blocks are done; a part has as many blocks as the device takes
+  // at a time.
   template <class Block, class Work>
   Result<void> on_devices(format::PtzCodec codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
 

@@ -1,4 +1,4 @@
-// The way of a codec's blocks through a queue of a Machine.
+// The steps by which a queue of a Machine codes blocks.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace ptxkit::codec {
 
 struct BlockToEncode {
   Bytes raw;                        // not empty
-  std::vector<uint8_t> coded = {};  // result; empty where it would not be shorter
+  std::vector<uint8_t> coded = {};  // result; empty if the coded form would not be shorter
 };
 
 inline size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
@@ -28,30 +28,29 @@ inline size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
 struct BlockToDecode {
   Bytes coded;
   MutableBytes raw;
-  bool good = false;  // result; false where `coded` is damaged
+  bool good = false;  // result; false if `coded` is damaged
 };
 
-// What a group of blocks goes through on its queue, which waits before each step but the first. Errors are the
-// machine's; a damaged block is none.
+// The steps of a group of blocks on its queue. The queue is waited for before every step but the first. Errors are
+// those of the machine; a damaged block is not an error.
 template <class Block>
 using Steps = std::vector<std::function<Result<void>(unsigned queue, std::span<Block> group)>>;
 
 class BlockPipeline {
  public:
   virtual ~BlockPipeline() = default;
-  // How many blocks a queue encodes and decodes at a time, neither form of any with more than `block_bytes`.
+  // How many blocks a queue encodes or decodes at a time, if neither form of a block exceeds `block_bytes`.
   virtual size_t encoded_at_once(size_t block_bytes) = 0;
   virtual size_t decoded_at_once(size_t block_bytes) = 0;
 
-  // Of a pipeline that outlives them.
+  // The pipeline must outlive the steps.
   virtual Steps<BlockToEncode> encoding(MatchSearch search) = 0;
   virtual Steps<BlockToDecode> decoding() = 0;
 };
 
-// `executor` copies between blocks and staging memory.
-// BWT, move to front, zero runs, rANS.
+// BWT, move to front, zero-run coding, rANS. `executor` copies between blocks and staging memory.
 std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor);
-// LZ77, demux, and an entropy coder: every other codec.
+// LZ77, demultiplexing and an entropy coder: every other codec.
 std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, format::PtzCodec codec);
 
 }  // namespace ptxkit::codec

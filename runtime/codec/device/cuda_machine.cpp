@@ -25,15 +25,15 @@ using driver::Stream;
 
 constexpr size_t kRegionAlignment = 256;
 constexpr uint64_t kLeastQueueBytes = 256u << 10;
-// Left for modules, local memory and other processes, but never more than a quarter of what is free.
+// Left for modules, local memory and other processes; at most a quarter of the free memory.
 constexpr uint64_t kReserveBytes = 256u << 20;
 
 class CudaMachine final : public Machine {
  public:
   struct Queue {
     Stream kernels;
-    Event last;                           // what was put on the queue last
-    const Stream* last_stream = nullptr;  // and where
+    Event last;                           // recorded after the last call on the queue
+    const Stream* last_stream = nullptr;  // the stream of that call
     scheduler::Reservation permit = {};
     std::optional<DeviceMemory> device = {};
     std::optional<PinnedMemory> staging = {};
@@ -43,8 +43,8 @@ class CudaMachine final : public Machine {
     };
     std::vector<Placed> placed = {};
     bool is_chaining = false;
-    std::vector<const Kernel*> chained = {};        // launches of the present one
-    std::optional<Graph> chain = {};                // the last one, and
+    std::vector<const Kernel*> chained = {};        // launches of the current chain
+    std::optional<Graph> chain = {};                // graph of the last chain
     std::vector<const Kernel*> chain_kernels = {};  // its launches
   };
 
@@ -58,7 +58,7 @@ class CudaMachine final : public Machine {
         down_(std::move(down)),
         queues_(std::move(queues)),
         page_locked_(std::move(page_locked)) {}
-  // Arenas that are on their way out hold permits of our ledger.
+  // The reclaimer may still hold arenas, whose reservations belong to our ledger.
   ~CudaMachine() override { reclaimer_->drain(); }
 
   std::string_view name() const override { return "cuda"; }
@@ -69,7 +69,7 @@ class CudaMachine final : public Machine {
                        info.minor, version / 1000, version % 1000 / 10);
   }
   unsigned queue_count() const override { return static_cast<unsigned>(queues_.size()); }
-  // Input and output are about as large.
+  // Halved, because a slice needs about as much memory for its output as for its input.
   size_t slice_bytes() const override { return std::min(slice_bytes_, queue_memory_bytes() / 2); }
   size_t queue_memory_bytes() const override { return memory_.budget_bytes() / queues_.size(); }
 
@@ -177,7 +177,7 @@ class CudaMachine final : public Machine {
   Result<void> begin_chain(unsigned index) override {
     Queue& queue = queues_[index];
     if (!Graph::is_supported(*context_)) return {};
-    // What the chain comes after is waited for outside of it.
+    // A capture must not contain the wait for earlier calls, so the stream waits before it begins.
     if (queue.last_stream != nullptr && queue.last_stream != &queue.kernels) {
       if (auto waiting = queue.kernels.wait_for(queue.last); !waiting) return waiting;
     }
@@ -197,7 +197,7 @@ class CudaMachine final : public Machine {
     Queue& queue = queues_[index];
     if (queue.last_stream == nullptr) return {};
     Result<void> waited = queue.last.wait();
-    // Nothing is left that a later call would have to wait for.
+    // Later calls need not wait for this event.
     if (waited) queue.last_stream = nullptr;
     return waited;
   }
@@ -210,8 +210,8 @@ class CudaMachine final : public Machine {
 
   Result<void> take_chain(Queue& queue) {
     queue.is_chaining = false;
-    // Of other kernels a driver would refuse to make the one of the other, and say so to whoever listens. It is kept
-    // until the stream captures no more: no graph may go before.
+    // A graph is updated only for the same kernels: a driver refuses other updates and reports them as errors. The old
+    // graph is destroyed only after the capture has ended.
     std::optional<Graph> last = std::exchange(queue.chain, std::nullopt);
     const bool is_same = queue.chained == queue.chain_kernels;
     queue.chain_kernels = std::exchange(queue.chained, {});
@@ -225,21 +225,21 @@ class CudaMachine final : public Machine {
     return (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
   }
 
-  // What a queue does happens in the order of the calls, though on three streams: a call that goes to another stream
-  // than the one before lets that stream wait for the queue's last event.
+  // Runs the calls of a queue in order although they use three streams: a call on another stream than the previous one
+  // makes its stream wait for the queue's last event.
   template <class Put>
   Result<void> in_order(Queue& queue, const Stream& stream, Put put) {
     if (queue.last_stream != nullptr && queue.last_stream != &stream) {
       if (auto waiting = stream.wait_for(queue.last); !waiting) return waiting;
     }
-    // Even a call that failed may have put something there.
+    // A call that failed may have submitted something, so the event is recorded anyway.
     const Result<void> done = put(queue);
     queue.last_stream = &stream;
     const Result<void> recorded = queue.last.record(stream);
     return done ? recorded : done;
   }
 
-  // The permit is given back once the memory is free.
+  // Members are destroyed in reverse order: the reservation is given back after the memory is freed.
   struct Arena {
     scheduler::Reservation permit;
     DeviceMemory memory;
@@ -258,7 +258,7 @@ class CudaMachine final : public Machine {
     }
     auto permit = memory_.try_reserve(total);
     if (!permit) {
-      // The old and the new arena need not fit together.
+      // The budget need not hold the old and the new arena at the same time.
       reclaimer_->drain();
       permit = memory_.try_reserve(total);
     }
@@ -271,7 +271,8 @@ class CudaMachine final : public Machine {
     auto device = DeviceMemory::allocate(context_, total);
     if (!device) return tl::unexpected(device.error());
     queue.device = std::move(*device);
-    // Rooms come back, beyond what a kernel wrote: never what someone else left in this memory.
+    // Copies down may include bytes that no kernel wrote: they must not expose what another process left in this
+    // memory.
     return in_order(queue, up_, [&](Queue& at) { return at.device->fill(0, up_); });
   }
 
@@ -281,7 +282,7 @@ class CudaMachine final : public Machine {
   scheduler::Ledger memory_;
   std::shared_ptr<scheduler::Reclaimer> reclaimer_ = std::make_shared<scheduler::Reclaimer>();
   size_t slice_bytes_;
-  Stream up_, down_;  // large copies of all queues, each kind in the order in which it was asked for
+  Stream up_, down_;  // large copies of all queues, up and down, in the order of the calls
   std::vector<Queue> queues_;
   std::shared_ptr<LockedRanges> page_locked_;
   LockedMemory locked_{[context = context_](size_t size_bytes) -> Result<HostMemory> {
@@ -308,7 +309,7 @@ Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer contex
   if (!up) return tl::unexpected(up.error());
   if (!down) return tl::unexpected(down.error());
   std::vector<CudaMachine::Queue> queues;
-  // Fewer queues rather than queues that hold no block of the usual size.
+  // Prefer fewer queues to queues that cannot hold a block of the usual size.
   const auto queue_count = std::clamp<uint64_t>(budget_bytes / kLeastQueueBytes, 1, limits.queue_count);
   for (unsigned i = 0; i < queue_count; ++i) {
     auto stream = Stream::create(context);

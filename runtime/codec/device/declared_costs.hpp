@@ -1,5 +1,5 @@
-// What regions of device memory take: what the kernels that are launched on them declare in their @pz_cost blocks, and
-// nothing else. `dsl-lint --regions` finds a size that comes from elsewhere.
+// Sizes of device memory regions, computed only from the @pz_cost blocks of the kernels that are launched on them.
+// `dsl-lint --regions` reports sizes from any other source.
 #pragma once
 
 #include <map>
@@ -14,22 +14,22 @@
 
 namespace ptxkit::codec {
 
-// A region whose size the launches decide.
+// A region whose size follows from the launches.
 struct RegionName {
   const char* name;
   bool stays_on_device = false;
 };
 
-// Of the images that a machine launches; each block is read once.
+// Reads the declarations in the images that `machine` launches, each once. `machine` must outlive it.
 class DeclaredCosts {
  public:
   explicit DeclaredCosts(const Machine& machine) : machine_(machine) {}
 
-  // What a launch needs behind one of the kernel's pointers, and behind all of them.
+  // The bytes that a launch needs behind one of the kernel's pointers, and behind all of them together.
   Result<size_t> bytes(std::string_view kernel, std::string_view parameter, const kernels::LaunchSize& launch);
   Result<size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch);
-  // Each as large as the calls need it: the most that any of them declares of a parameter for which it passes the
-  // region.
+  // Makes regions from `names`. Each is as large as the largest declaration among the calls that pass it as an
+  // argument.
   Result<std::vector<Region>> regions(std::span<const RegionName> names, std::span<const KernelCall> calls);
 
  private:

@@ -16,9 +16,9 @@
 namespace ptxkit::codec {
 namespace {
 
-// The capability that the emulated device claims: the newest images run.
+// The compute capability of the emulated device: the highest, so that the newest images run.
 constexpr uint32_t kMajor = 9, kMinor = 0;
-// Small: an interpreter is never short of work, and memory of a slice is checked byte by byte.
+// Small, because an interpreter is always busy and checks the memory of a slice byte by byte.
 constexpr size_t kSliceBytes = 256u << 10;
 
 std::span<const std::byte> as_bytes(MutableBytes bytes) { return std::as_bytes(std::span(bytes)); }

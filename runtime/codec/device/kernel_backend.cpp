@@ -1,10 +1,10 @@
-// A batch becomes slices; a slice is copied up, launched, copied down and, when its queue's turn comes again, handed to
+// Cuts a batch into slices. A slice is copied up, launched, copied down and, when its queue is needed again, handed to
 // its items (slice_window.hpp). With several queues the copies of one slice overlap the kernel of another, and nothing
 // waits for more than the oldest slice.
 //
-// Items of a compression lie at a fixed stride (kernels/abi.hpp), those of a decompression back to back. Items that
-// lie so in page-locked memory are copied from and to there; others are gathered into staging memory and scattered from
-// it. What a compression made of an item is copied down as far as it is used, which is known when its kernel is done.
+// Items to compress lie at a fixed stride (kernels/abi.hpp), items to decompress back to back. Items that already lie
+// so in page-locked memory are copied directly; others are gathered into staging memory and scattered from it. After
+// the kernel of a compression has finished, its output sizes are known and only the used bytes are copied down.
 #include "runtime/codec/device/kernel_backend.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace ptxkit::codec {
 namespace {
 
-// Regions of a compression and of a decompression, in the order of the arrangement.
+// Regions of a compression and of a decompression, in the order in which they are arranged.
 enum CompressRegion : size_t { kRaw, kRawSizes, kPacked, kPackedSizes, kFlags };
 constexpr RegionName kCompressRegions[] = {{"raw"}, {"raw sizes"}, {"packed"}, {"packed sizes"}, {"flags"}};
 enum DecompressRegion : size_t {
@@ -44,13 +44,13 @@ size_t round_up_to_stride(size_t size) {
   return (size + kUnit - 1) / kUnit * kUnit;
 }
 
-// A region's host side as an array of T; staging memory is at least 16-byte aligned.
+// A region's host side as an array of T. Staging memory is at least 16-byte aligned.
 template <class T>
 std::span<T> array(MutableBytes bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// What a launch over a slice works on, item by item.
+// The launch size of a slice, accumulated item by item.
 class CompressSize {
  public:
   static size_t raw_bytes(const Chunk* chunk) { return chunk->raw.size(); }
@@ -78,14 +78,14 @@ class DecompressSize {
   kernels::LaunchSize launch_ = {0, 0, 0};
 };
 
-// Each region starts at a multiple of 256 bytes.
+// Padding of up to 8 regions: each starts at a multiple of 256 bytes.
 constexpr size_t kRegionRoundingBytes = 8 * 256;
 
-// Copying one more run of rows costs about as much as copying so many bytes.
+// One more run of rows costs about as much as copying this many bytes.
 constexpr size_t kRunBytes = 64u << 10;
 
-// Runs of rows that hold the first widths[i] bytes of each row i; a row joins the run before it where the bytes that
-// nobody needs cost less than one more run. Nothing from `end_bytes` on is touched.
+// Groups rows into runs that hold the first widths[i] bytes of each row i. A row joins the previous run if the unneeded
+// bytes cost less than another run. No run reaches beyond `end_bytes`.
 std::vector<driver::Rows> rows_of_widths(std::span<const uint32_t> widths, size_t pitch_bytes, size_t end_bytes) {
   std::vector<driver::Rows> runs;
   for (size_t i = 0; i < widths.size(); ++i) {
@@ -141,7 +141,7 @@ class KernelBackend final : public Backend {
       compress_chunks(lock, begun->batch, begun->pages, kernels::kLz4CompressPage, kernels::kLz4CompressPageShape);
       compress_chunks(lock, begun->batch, begun->chunks, kernels::kLz4CompressChunk, kernels::kLz4CompressChunkShape);
     }
-    lock.unlock();  // dying, what was begun takes it
+    lock.unlock();  // the destructor of `begun` takes the lock
     return begun;
   }
 
@@ -175,7 +175,7 @@ class KernelBackend final : public Backend {
     Compression(KernelBackend& of, std::span<CompressItem> items) : Begun(of), plan(items) {
       for (Chunk& chunk : plan.chunks()) (fits_page_kernel(chunk.raw.size()) ? pages : chunks).push_back(&chunk);
     }
-    // Before the chunks die, which the slices under way know.
+    // Waits before the chunks are destroyed: slices still running use them.
     ~Compression() override { (void)Begun::finish(); }
     Result<void> finish() override {
       Result<void> outcome = Begun::finish();
@@ -183,7 +183,7 @@ class KernelBackend final : public Backend {
         if (plan.chunks().size() == plan.item_count()) {
           for (size_t index = 0; index < plan.item_count(); ++index) plan.finish(index);
         } else {
-          // Items of several chunks are stitched, which takes time.
+          // Items of several chunks must be stitched, which is worth several threads.
           backend.executor_.for_each(plan.item_count(), [&](size_t index, unsigned) { plan.finish(index); });
         }
       }
@@ -193,8 +193,8 @@ class KernelBackend final : public Backend {
     std::vector<Chunk*> pages, chunks;
   };
 
-  // Cuts `all` into slices of about slice_bytes that fit a queue's memory and adds each to the window. An item that
-  // fits no queue is an error, and is not submitted.
+  // Cuts `all` into slices of about slice_bytes that fit a queue's memory, and adds each to the window. An item that
+  // does not fit is an error of the batch and is not submitted.
   template <class Size, class Item, class Submit>
   void in_slices(SliceWindow::Lock& lock, SliceWindow::Batch& batch, std::span<Item> all, std::string_view kernel,
                  Submit submit) {
@@ -209,14 +209,15 @@ class KernelBackend final : public Backend {
     }
   }
 
-  // Copies between items and staging memory: whoever has time steps aside for them.
+  // Copies between items and staging memory. CPU workers yield meanwhile.
   template <class Copy>
   void copy_each(size_t count, Copy copy) {
     const scheduler::Throttle::Hold hold(throttle_);
     executor_.for_each(count, copy);
   }
 
-  // One past the last item of the slice that starts at `begin`, which is not the first; fails when that fits no queue.
+  // The end of the slice that starts at `begin`: at least one item further. Fails if a single item does not fit a
+  // queue.
   template <class Size, class Item>
   Result<size_t> end_of_slice(std::span<Item> all, size_t begin, std::string_view kernel) {
     Size whole;
@@ -254,14 +255,14 @@ class KernelBackend final : public Backend {
     });
   }
 
-  // Where the spans begin, if they lie back to back in page-locked memory, the last one rounded up; null otherwise.
+  // The address of the spans, if they lie at the stride in page-locked memory, the last one rounded up; null otherwise.
   template <class SpanOf>
   uint8_t* page_locked(std::span<Chunk*> slice, size_t stride, size_t size_bytes, SpanOf span_of) const {
     const uint8_t* const first = span_of(*slice[0]).data();
     for (size_t i = 1; i < slice.size(); ++i) {
       if (slice[i - 1]->raw.size() != stride || span_of(*slice[i]).data() != first + i * stride) return nullptr;
     }
-    // What is only read is not written to: an upload has its region as its source.
+    // The const_cast is safe: an input region is only read.
     return machine_->is_page_locked({first, size_bytes}) ? const_cast<uint8_t*>(first) : nullptr;
   }
 
@@ -294,7 +295,7 @@ class KernelBackend final : public Backend {
         uint8_t* const at = raw.data() + i * stride;
         const Bytes from = slice[i]->raw;
         if (!from.empty()) std::memcpy(at, from.data(), from.size());
-        // The kernel reads whole words; what follows the item must be there, not mean anything.
+        // The kernel reads whole words. The bytes after an item must be readable; their values do not matter.
         std::memset(at + from.size(), 0, round_up_to_stride(from.size()) - from.size());
       });
     }
@@ -313,8 +314,8 @@ class KernelBackend final : public Backend {
     for (size_t i = 0; i < slice.size(); ++i) {
       Chunk& chunk = *slice[i];
       const size_t raw_bytes = chunk.raw.size();
-      // What a kernel reports is checked before it is believed: a size beyond its room would make us copy a neighbour's
-      // bytes.
+      // Kernel results are validated first: a size beyond the item's room would make the host copy bytes of a
+      // neighbour.
       const bool possible = (flags[i] == 0 && sizes[i] != 0 && sizes[i] < raw_bytes) ||
                             (flags[i] == 1 && sizes[i] == raw_bytes) || (flags[i] == 2 && sizes[i] == 0);
       if (!possible) {
@@ -410,7 +411,7 @@ class KernelBackend final : public Backend {
     return {};
   }
 
-  // Regions of the call; some have memory of the caller as their host side.
+  // Arranges the regions of a call. `in_place` gives some of them memory of the caller as their host side.
   Result<void> arrange(unsigned queue, std::span<const RegionName> names, const KernelCall& call,
                        std::initializer_list<std::pair<size_t, uint8_t*>> in_place) {
     auto regions = costs_.regions(names, {&call, 1});
@@ -423,7 +424,7 @@ class KernelBackend final : public Backend {
   DeclaredCosts costs_{*machine_};
   Executor& executor_;
   scheduler::Throttle* throttle_;
-  std::mutex mutex_;  // of the machine and the window, which batches of several threads share
+  std::mutex mutex_;  // guards the machine and the window, which several threads use
   SliceWindow window_{*machine_};
 };
 

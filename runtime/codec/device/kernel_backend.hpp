@@ -1,4 +1,4 @@
-// The backend that runs this project's kernels on a Machine: cuda and emulator are this class over two machines.
+// Runs this project's kernels on a Machine: the backends cuda and emulator are this class with two machines.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace ptxkit::codec {
 
-// `executor` copies between items and staging memory, and `throttle`, if there is one, is held meanwhile; both must
-// outlive the backend. Any thread may call it; batches of several threads share the machine's queues.
+// `executor` copies between items and staging memory; `throttle`, if not null, is held meanwhile. Both must outlive the
+// backend. The backend is thread-safe; batches of several threads share the queues of the machine.
 std::unique_ptr<Backend> make_kernel_backend(std::unique_ptr<Machine> machine, Executor& executor,
                                              scheduler::Throttle* throttle = nullptr);
 

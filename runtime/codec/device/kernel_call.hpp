@@ -1,4 +1,4 @@
-// A launch on a queue of a Machine, with what goes up before it and comes down after it.
+// A kernel launch on a queue of a Machine, with the copies up before it and the copies down after it.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace ptxkit::codec {
 
-// The address of a region, or a number.
+// The address of a region, or a 32-bit number.
 struct CallArgument {
   bool is_region;
   size_t value;
@@ -27,29 +27,29 @@ struct KernelCall {
   std::vector<size_t> downloads;
 };
 
-// One after another. All uploads come first: copies up of all queues share one stream, and one that waited for a kernel
-// would hold up those of the other queues.
+// Runs calls one after another on a queue. All uploads come first: the copies up of all queues share one stream, so one
+// that waited for a kernel would delay those of the other queues. Prepares the kernels.
 Result<void> run(Machine& machine, unsigned queue, std::span<const KernelCall> calls);
-// The launch alone, of a kernel that is prepared.
+// Launches the kernel of `call` without any copies. The kernel must be prepared.
 Result<void> launch(Machine& machine, unsigned queue, const KernelCall& call);
 
 // The regions that a transform takes, in the order of kernels::TransformParameters.
 struct TransformRegions {
   size_t src, src_offsets, src_sizes, dst, dst_offsets, dst_capacities, dst_sizes, statuses;
 };
-// All items of a transform.
+// A call that transforms all items of `size`.
 KernelCall transform_call(std::string_view kernel, const kernels::LaunchSize& size, uint32_t block_threads,
                           const TransformRegions& regions, std::span<const uint32_t> options = {});
 
-// Parts of regions on their way down, one behind another in page-locked memory of just their size: what a coder made
-// is far smaller than its region.
+// Downloads parts of regions into page-locked memory of their total size, one after another. Coder output is far
+// smaller than its region, and page-locked memory is expensive.
 class Fetched {
  public:
-  // What is added lies behind what was added before.
+  // Appends a part.
   void add(size_t region, size_t offset_bytes, size_t size_bytes);
   size_t size_bytes() const { return size_bytes_; }
   Result<void> download(Machine& machine, unsigned queue);
-  // Everything that was added, once the queue has been waited for.
+  // All parts, in order. Valid after the queue has been waited for.
   Bytes bytes() const { return memory_.bytes(); }
 
  private:
@@ -61,13 +61,13 @@ class Fetched {
   HostMemory memory_;
 };
 
-// What regions take together, with the room between them.
+// The bytes that the regions take together, alignment included.
 size_t memory_bytes_of(std::span<const Region> regions);
 
-// Machine::arrange, with an error that says what to do where the queue may not take so much.
+// Calls Machine::arrange. Fails with a hint if the queue may not take as much memory.
 Result<void> arrange_blocks(Machine& machine, unsigned queue, std::span<const Region> regions);
 
-// A region's host side as an array of T; staging memory is at least 16-byte aligned.
+// The host side of a region as an array of T. Staging memory is at least 16-byte aligned.
 template <class T>
 T* host_array(Machine& machine, unsigned queue, size_t region) {
   return reinterpret_cast<T*>(machine.host(queue, region).data());

@@ -1,5 +1,5 @@
-// Page-locked memory that a machine has handed out, found again by address. What comes back is kept for the next one
-// who asks, as locking pages costs as much as compressing them. Memory outlives the machine if somebody still holds it.
+// Page-locked memory handed out by a machine, which can be looked up by address. Freed memory is kept for later
+// requests, because locking pages costs as much as compressing them. Memory may outlive the machine.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 
 namespace ptxkit::codec {
 
-// Where page-locked memory lies. Devices of one process share it: what is page-locked for one is for all.
+// The address ranges of page-locked memory. The devices of a process share it: memory page-locked for one is
+// page-locked for all.
 class LockedRanges {
  public:
   void add(const uint8_t* first, size_t size_bytes) {
@@ -41,7 +42,7 @@ class LockedRanges {
 class LockedMemory {
  public:
   using Allocate = std::function<Result<HostMemory>(size_t size_bytes)>;
-  // What is in use is in `ranges`; what is dropped dies on `reclaimer`, where there is one.
+  // `ranges` lists the memory in use. Surplus memory is destroyed on `reclaimer`, if it is not null.
   LockedMemory(Allocate allocate, std::shared_ptr<LockedRanges> ranges,
                std::shared_ptr<scheduler::Reclaimer> reclaimer = nullptr)
       : allocate_(std::move(allocate)), state_(std::make_shared<State>()) {
@@ -79,19 +80,19 @@ class LockedMemory {
   bool contains(Bytes memory) const { return state_->ranges->contain(memory); }
 
  private:
-  // Both buffers of four batches; and no fewer than were in use at a time, so that many streams find theirs again.
+  // Both buffers of four batches; more if more were in use at a time, so that many streams find memory to reuse.
   static constexpr size_t kMostSpare = 8;
 
   struct State {
     std::mutex mutex;
-    size_t in_use = 0, most_in_use = 0;  // at a time
-    std::deque<HostMemory> spare;        // the latest last
+    size_t in_use = 0, most_in_use = 0;  // now; the maximum so far
+    std::deque<HostMemory> spare;        // most recent last
     std::shared_ptr<LockedRanges> ranges;
     std::shared_ptr<scheduler::Reclaimer> reclaimer;
   };
 
-  // The smallest that is large enough, of several the latest. However large: a stream of few bytes that locked its own
-  // would in time push out what the next long one needs.
+  // Takes the smallest spare block that is large enough; among equals the most recent. There is no upper limit: if
+  // short streams locked memory of their own, it would push out what the next long stream needs.
   std::optional<HostMemory> reuse(size_t size_bytes) {
     std::lock_guard lock(state_->mutex);
     auto& spare = state_->spare;

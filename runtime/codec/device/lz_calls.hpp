@@ -1,4 +1,4 @@
-// The launches that make LZ blocks of raw ones.
+// The launches that turn raw blocks into LZ blocks.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace ptxkit::codec {
 struct LzBlockRegions {
   size_t raw, sizes, matches, resolved, counts, lz, stream_offsets, stream_sizes;
 };
-// Match finder and demux over `count` blocks at strides of so many bytes, both multiples of 16, in this order; nothing
-// goes up or comes down.
+// Match finder and demultiplexer over `count` blocks. Both strides are multiples of 16. The calls copy nothing up or
+// down.
 std::vector<KernelCall> lz_block_calls(MatchSearch search, const LzBlockRegions& regions, uint32_t count,
                                        size_t raw_stride_bytes, size_t lz_stride_bytes);
 

@@ -22,12 +22,12 @@ static_assert(1u << format::kPtzMaxBlockBits <= kernels::kLzDecodeMaxBytes);
 
 constexpr size_t round_up(size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-// What every block of an encoding has room for.
+// The room reserved for each block of an encoding.
 struct Strides {
   size_t raw, lz;
 };
 
-// Regions of an encoding, in the order of the arrangement.
+// Regions of an encoding, in the order in which they are arranged.
 enum EncodeRegion : size_t {
   kRaw,
   kMatches,
@@ -75,12 +75,12 @@ constexpr RegionName kDecodeRegions[] = {{"coded streams"},  {"coded offsets"}, 
                                          {"lz offsets"},     {"lz sizes"},      {"raw"},          {"raw offsets"},
                                          {"raw rooms"},      {"raw sizes"},     {"raw statuses"}};
 
-// What a decoding takes: of its blocks, and of those of their streams that are coded.
+// Totals of a group to decode: of its blocks, and of those of their streams that are coded.
 struct DecodeSizes {
   size_t blocks = 0, coded_streams = 0, coded_bytes = 0, lz_bytes = 0, raw_bytes = 0;
 };
 
-// A coded block, taken apart, and where its parts lie in the regions of its group.
+// A parsed coded block, and the offsets of its parts in the regions of its group.
 struct CodedBlock {
   struct Stream {
     Bytes content;
@@ -93,7 +93,7 @@ struct CodedBlock {
   size_t first_coded_stream = 0, coded_at = 0, lz_at = 0, raw_at = 0;
 };
 
-// False where the headers contradict each other, so that there is nothing to decode.
+// Parses a coded block. False if its headers contradict each other: there is nothing to decode.
 bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
   size_t at = kernels::kLzBlockHeaderBytes;
   if (block.coded.size() < at) return false;
@@ -104,7 +104,8 @@ bool take_apart(const BlockToDecode& block, CodedBlock& apart) {
     if (!find_stream(block.coded, at, stream.size, stream.content, stream.is_coded)) return false;
     apart.lz_bytes += stream.size;
   }
-  // A literal is a byte and a match at least four, and every flag word has a token: more makes no block of this length.
+  // A literal is one raw byte, a match at least four, and every flag word has a token; larger streams cannot belong to
+  // a block of this length.
   return at == block.coded.size() && apart.lz_bytes <= kernels::lz_block_bound(block.raw.size());
 }
 
@@ -131,7 +132,7 @@ EntropyKernels kernels_of(PtzCodec codec) {
   PTXKIT_CHECK(false, "a row of codecs.def has another coder");
 }
 
-// What the kernels said of a stream: where it lies, and how long its coded form is, if that is shorter.
+// What the kernels reported for a stream: its offset, its raw size, and the outcome of coding it.
 struct EncodedStream {
   size_t at, size;
   kernels::TransformOutcome outcome;
@@ -175,8 +176,8 @@ class LzPipeline final : public BlockPipeline {
   Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks);
 
-  // What one launch should carry, or a queue can hold, where a block takes these regions. Without them nothing is
-  // begun, and beginning says why.
+  // As many blocks as one launch should carry and a queue can hold, if one block takes these regions. Without regions
+  // the answer is 1, and beginning a group reports the error.
   size_t at_once(size_t block_bytes, const Result<std::vector<Region>>& of_one) const {
     const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
     const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(*of_one) : 1;
@@ -199,28 +200,29 @@ class LzPipeline final : public BlockPipeline {
   Executor& executor_;
   DeclaredCosts costs_{machine_};
   EntropyKernels coder_;
-  std::vector<std::vector<CodedBlock>> apart_;  // what each queue decodes
+  std::vector<std::vector<CodedBlock>> apart_;  // the blocks that each queue decodes
   struct EncodedGroup {
     Strides strides = {};
     Fetched streams = {};
-    std::vector<size_t> begins = {};  // of each block's
+    std::vector<size_t> begins = {};  // for each block: its first byte in `streams`
   };
-  std::vector<EncodedGroup> groups_;  // what each queue encodes
+  std::vector<EncodedGroup> groups_;  // the blocks that each queue encodes
 };
 
 std::vector<KernelCall> LzPipeline::encode_calls(MatchSearch search, uint32_t count, const Strides& strides) const {
   std::vector<KernelCall> calls =
       lz_block_calls(search, {kRaw, kBlockSizes, kMatches, kResolved, kCounts, kLz, kStreamAt, kStreamSizes}, count,
                      strides.raw, strides.lz);
-  // Coded streams go where the streams lie in the LZ blocks: one that grows is stored raw and needs no more room.
+  // Coded streams use the offsets of the streams in the LZ blocks: a stream that would grow is stored raw, so it needs
+  // no more room.
   calls.push_back(transform_call(
       coder_.encoder, {count * strides.lz, count * kStreams}, 32,
       {kLz, kStreamAt, kStreamSizes, kCoded, kStreamAt, kStreamSizes, kCodedSizes, kStatuses}, coder_.encoder_options));
   return calls;
 }
 
-// Match finder, demux and entropy coder one after another as one submission: the demux leaves where its streams are for
-// the coder, and only what tells of the results comes back.
+// Submits match finder, demultiplexer and entropy coder as one chain. The demultiplexer writes the stream offsets for
+// the coder on the device; only sizes and statuses come back.
 Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks, MatchSearch search) {
   const auto found = strides_of(largest_raw_bytes(blocks));
   if (!found) return tl::unexpected(found.error());
@@ -268,7 +270,7 @@ std::array<EncodedStream, kStreams> LzPipeline::encoded_streams(unsigned queue, 
   return streams;
 }
 
-// Asks for as much as will be stored, and for nothing of a block that does not shrink.
+// Downloads only the bytes that will be stored, and nothing of a block that does not shrink.
 Result<void> LzPipeline::fetch_coded(unsigned queue, std::span<BlockToEncode> blocks) {
   auto& [strides, fetched, begins] = groups_[queue];
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -358,8 +360,8 @@ Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToD
   });
 }
 
-// What a decoding begins with, into the host sides of its regions: streams that are stored raw go to their places in
-// the LZ blocks here, the others by the kernel.
+// Fills the host sides of the regions of a decoding. Raw streams are copied to their places in the LZ blocks here; the
+// kernel decodes the others into theirs.
 void LzPipeline::lay_out(unsigned queue, std::span<const BlockToDecode> blocks) {
   const MutableBytes coded_streams = machine_.host(queue, kFromCoded), lz_blocks = machine_.host(queue, kToLz);
   executor_.for_each(apart_[queue].size(), [&](size_t i, unsigned) {

@@ -1,14 +1,13 @@
-// The slices that are under way on a machine's queues, across batches: a slice is added when its queue is free, and
-// that is when the oldest slice is waited for, and nothing else. So a batch that is begun while the one before it is
-// still under way finds the device busy.
+// The slices running on a machine's queues, across batches. Adding a slice waits only until its queue is free, that is
+// for the oldest slice. So a batch that begins while the previous one is still running finds the device busy.
 //
-// A slice has two ends. When its kernel is done, `fetch` reads what the kernel said of the results and asks for so much
-// of them; when that is there, `collect` hands it to the items. Between the two lie half as many slices as there are
-// queues.
+// A slice has two steps after its kernel. `fetch` reads the sizes that the kernel reported and starts the copies of the
+// results; `collect` hands the copied results to the items. Half as many slices as there are queues lie between the
+// two.
 //
-// Threads share a window under one lock, which every call is given and which nobody holds while the device is waited
-// for or results are copied: meanwhile others give the device work. A slice somebody waits for is that thread's alone,
-// and so is its queue.
+// Several threads share a window under one lock, which they pass to every call. The lock is released while a thread
+// waits for the device or copies results, so that other threads can submit work. A slice that a thread waits for is
+// reserved for that thread, and so is its queue.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +28,7 @@ class SliceWindow {
 
   explicit SliceWindow(Machine& machine) : machine_(machine) {}
 
-  // What a batch came to: the first error, and how many of its slices are under way.
+  // The state of a batch: its first error, and the number of its slices still running.
   struct Batch {
     Result<void> outcome;
     size_t open_count = 0;
@@ -39,8 +38,8 @@ class SliceWindow {
     std::function<Result<void>()> collect;
   };
 
-  // submit(queue) -> Result<Steps> puts a slice on the queue, under the lock. Nothing of a batch that has failed is
-  // submitted any more.
+  // submit(queue) -> Result<Steps> puts a slice on the queue, under the lock. Slices of a batch that has failed are not
+  // submitted.
   template <class Submit>
   void add(Lock& lock, Batch& batch, Submit submit) {
     const size_t queue_count = machine_.queue_count();
@@ -49,7 +48,7 @@ class SliceWindow {
     if (!batch.outcome) return;
     const unsigned queue = next_queue_;
     next_queue_ = static_cast<unsigned>((queue + 1) % queue_count);
-    // Under way even if it fails half-way: its copies may be.
+    // Counts as running even if submit() fails: some of its copies may have started.
     ++batch.open_count;
     slices_.push_back({.batch = &batch, .queue = queue, .steps = {}});
     Result<Steps> steps = submit(queue);
@@ -63,7 +62,7 @@ class SliceWindow {
     if (slices_.size() > lead) fetch(lock, slices_[slices_.size() - 1 - lead]);
   }
 
-  // Until no slice of the batch is under way.
+  // Waits until no slice of the batch is running.
   void finish(Lock& lock, Batch& batch) {
     while (batch.open_count != 0) retire_oldest(lock);
   }
@@ -74,14 +73,14 @@ class SliceWindow {
     unsigned queue;
     Steps steps;
     bool is_fetched = true;
-    bool is_taken = false;  // by a thread that does not hold the lock meanwhile
+    bool is_taken = false;  // by a thread that has released the lock
   };
 
   static void failed(Batch& batch, Error error) {
     if (batch.outcome) batch.outcome = tl::unexpected(std::move(error));
   }
 
-  // Without the lock. A slice stays where it is in the deque until it is retired.
+  // Runs `work` without the lock. A slice keeps its place in the deque until it is retired.
   template <class Work>
   Result<void> unlocked(Lock& lock, Slice& slice, const Work& work) {
     slice.is_taken = true;
@@ -101,13 +100,13 @@ class SliceWindow {
     return false;
   }
 
-  // Of a slice that nobody has taken.
+  // Does nothing if another thread has taken the slice.
   void fetch(Lock& lock, Slice& slice) {
     if (slice.is_taken || std::exchange(slice.is_fetched, true) || !wait(lock, slice)) return;
     if (Result<void> done = slice.steps.fetch(); !done) failed(*slice.batch, std::move(done.error()));
   }
 
-  // Waits for whoever has the oldest slice, or retires it.
+  // Retires the oldest slice, or waits for the thread that has taken it.
   void retire_oldest(Lock& lock) {
     Slice& slice = slices_.front();
     if (slice.is_taken) {
@@ -129,8 +128,8 @@ class SliceWindow {
   std::condition_variable changed_;
   std::deque<Slice> slices_;  // oldest first, on consecutive queues
   unsigned next_queue_ = 0;
-  // Why nothing is submitted any more: after a wait that failed the machine may still copy into memory of its queue,
-  // which therefore nobody may use again.
+  // If set, nothing more is submitted: after a failed wait the machine may still copy from or to the memory of its
+  // queue, which therefore must not be reused.
   std::optional<Error> lost_;
 };
 
