@@ -1,4 +1,5 @@
-// PTXKIT_CHECK: a bug of ours. Aborts with file, line and the condition; unreachable from any input.
+// PTXKIT_CHECK states an internal invariant. If it is false the program aborts with file, line and condition. No input
+// may make it fail.
 #pragma once
 
 namespace ptxkit {

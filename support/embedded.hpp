@@ -1,4 +1,4 @@
-// Files that a program carries in itself; see cmake/PtxkitEmbed.cmake.
+// Files embedded in a program; see cmake/PtxkitEmbed.cmake.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace ptxkit {
 
 struct EmbeddedFile {
-  std::string_view name;  // without its folder
+  std::string_view name;  // without its directory
   std::string_view content;
 };
 

@@ -42,12 +42,12 @@ Result<std::string> read_all(int descriptor, const std::string& path, uint64_t m
   }
 }
 
-// A file that gets its name when it is complete. Until then it has none, where the system and the file system can do
-// that (O_TMPFILE, and /proc to name it): then even a signal that ends the process leaves nothing behind.
+// A file that gets its name only when it is complete. Until then it has no name where system and file system support
+// that (O_TMPFILE, and /proc to link it), so that even a signal that ends the process leaves nothing behind.
 class Unfinished {
  public:
-  // `folder` ends in a slash, or is empty: the working folder. The name has nothing of the final one, which may be as
-  // long as names can be.
+  // `folder` ends in a slash; empty: the working directory. The temporary name does not contain the final name, which
+  // may already have the maximum length.
   explicit Unfinished(const std::string& folder) : folder_(folder), name_(folder + ".ptxkit.XXXXXX") {}
   ~Unfinished() {
     const int before = errno;
@@ -58,7 +58,7 @@ class Unfinished {
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
 
-  // Of this and of put_in_place: false with errno.
+  // open() and put_in_place() return false with errno on failure.
   bool open() {
     descriptor_ = ::open(folder_.empty() ? "." : folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (descriptor_ >= 0 && ::access(own_link().c_str(), F_OK) == 0) return true;
@@ -69,7 +69,7 @@ class Unfinished {
   }
 
   bool put_in_place(const std::string& target) {
-    // link() replaces nothing, rename() does.
+    // link() does not replace an existing file, rename() does.
     for (int attempt = 0; !is_named_; ++attempt) {
       name_ = folder_ + ".ptxkit." + std::to_string(::getpid()) + "." + std::to_string(attempt);
       is_named_ = ::linkat(AT_FDCWD, own_link().c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -114,7 +114,8 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<std::string> read_regular_file(const std::string& path, size_t most_bytes) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // a pipe would wait
+  // O_NONBLOCK: opening a pipe must not block.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return system_error(path, "open");
   struct stat info{};
   Result<std::string> content = fail("expected a regular file", path);
@@ -149,12 +150,12 @@ Result<void> write_file(const std::string& path, std::string_view content) {
 }
 
 Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write) {
-  // What a link leads to is written, not the link.
+  // A symbolic link is followed: its target is replaced.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   const std::string target = real ? real.get() : path;
   struct stat info{};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-    // A device or a pipe: a rename would put a file in its place.
+    // A device or a pipe is written to directly: a rename would replace it by a file.
     const int descriptor = ::open(target.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) return system_error(path, "open");
     const bool is_written = write(descriptor);
@@ -168,7 +169,8 @@ Result<void> replace_file(const std::string& path, const std::function<bool(int 
   const mode_t mask = ::umask(0);
   ::umask(mask);
   if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
-  (void)::fchmod(file.descriptor(), 0666 & ~mask);  // a file system without modes refuses, and the content is right
+  // File systems without modes refuse this; the content is still right.
+  (void)::fchmod(file.descriptor(), 0666 & ~mask);
   if (!file.put_in_place(target)) return system_error(path, "write");
   return {};
 }

@@ -1,4 +1,5 @@
-// Whole files in and out. Writing never leaves a half-written file: temporary beside it, then rename.
+// Reads and writes whole files. Writing never leaves a half-written file: it writes a temporary file in the same
+// directory and renames it.
 #pragma once
 
 #include <functional>
@@ -11,26 +12,28 @@
 
 namespace ptxkit {
 
-// The whole of `path`, of 4 GiB at most, which a device would pass without end; "-" is standard input. Errors name the
-// path and the system's reason.
+// Reads all of `path`; "-" is standard input. More than 4 GiB is an error, which also ends the reading of an endless
+// device. Errors name the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
-// The whole of a small file of ours whose name comes from the environment: no device or pipe, and `most_bytes` at most.
+// Reads a small file of this project whose name comes from the environment. Devices, pipes and files larger than
+// `most_bytes` are errors.
 Result<std::string> read_regular_file(const std::string& path, size_t most_bytes);
 
-// Whether write_file could begin on `path`, asked before long work: it is a file or device that may be written, or is
-// not there in a folder that may be written to. True of "" (nowhere) and "-". Errors name the path and the reason.
+// Checks before long work whether write_file could write to `path`: an existing file or device must be writable,
+// otherwise its directory. "" (no output) and "-" always pass. Errors name the path and the reason.
 Result<void> check_writable(const std::string& path);
 
-// All of `content`, however many calls it takes; false with errno.
+// Writes all of `content`, with as many system calls as needed. False with errno on failure.
 bool write_all(int descriptor, std::string_view content);
 
-// Replaces `path` by `content` in one rename; "-" is standard output. On error nothing at `path` has changed. A link is
-// followed; a device or a pipe is written into and stays one.
+// Replaces the file at `path` by `content` with one rename; "-" is standard output. After an error `path` is unchanged.
+// Symbolic links are followed. A device or a pipe is written to and not replaced.
 Result<void> write_file(const std::string& path, std::string_view content);
 
-// The same of what `write` writes to the descriptor that it is given; it returns false with errno where it cannot. The
-// file has no name until it is complete, where the system can do that: a signal in the middle leaves nothing behind.
+// Like write_file, with content that `write` writes to the given descriptor; it returns false with errno on failure.
+// Where the system supports it, the file has no name until it is complete, so a signal in between leaves nothing
+// behind.
 Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write);
 
 }  // namespace ptxkit

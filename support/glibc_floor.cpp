@@ -1,6 +1,6 @@
-// The one function of a glibc newer than 2.35 that Debian's static libstdc++ asks for: std::random_device wants
-// arc4random, which came in 2.36. With this definition a statically linked program starts on glibc 2.35 too. Built for
-// the static preset only.
+// Debian's static libstdc++ needs one function of a glibc newer than 2.35: std::random_device calls arc4random, added
+// in 2.36. With this definition a statically linked program also starts on glibc 2.35. Only the static preset builds
+// this file.
 #include <cstdint>
 #include <cstdlib>
 

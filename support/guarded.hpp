@@ -1,4 +1,5 @@
-// Exceptions at the border of code that returns errors: memory that ran out, and what callers' functions throw.
+// Converts exceptions into errors at the boundary of code that returns Result: exhausted memory, and exceptions of
+// callers' functions.
 #pragma once
 
 #include <exception>
@@ -8,7 +9,7 @@
 
 namespace ptxkit {
 
-// The error that stands for the exception at hand; call it in a handler.
+// The error for the exception being handled. Call it in a catch block.
 inline Error error_of_exception() {
   try {
     throw;
@@ -21,7 +22,7 @@ inline Error error_of_exception() {
   }
 }
 
-// What `work` returns, a Result; an exception that leaves it is an error.
+// Calls work(), which returns a Result, and turns an exception into an error.
 template <class Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {

@@ -1,4 +1,4 @@
-// Bytes as pairs of hexadecimal digits.
+// Conversion between bytes and pairs of hexadecimal digits.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace ptxkit {
 
-// Nothing where `text` is anything but pairs of digits.
+// Nothing if `text` is not a sequence of pairs of digits.
 std::optional<std::vector<std::byte>> bytes_of_hex(std::string_view text);
 std::string hex_of(std::span<const std::byte> bytes);
 

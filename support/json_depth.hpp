@@ -1,5 +1,5 @@
-// How deeply the arrays and objects of a JSON text are nested, before it is parsed: nlohmann-json copies, compares and
-// prints values by recursion, so that a file of a million brackets would end the program.
+// The nesting depth of arrays and objects in a JSON text, computed before parsing: nlohmann-json copies, compares and
+// prints values recursively, so a file of a million brackets would overflow the stack.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,11 @@
 
 namespace ptxkit {
 
-// Far more than any file that this project reads has.
+// Far deeper than any file that this project reads.
 inline constexpr size_t kMaxJsonDepth = 64;
 
-// Open brackets at the deepest place; those in strings do not count. Of any bytes, JSON or not.
+// The largest number of open brackets at any position; brackets in strings do not count. Accepts any bytes, valid JSON
+// or not.
 size_t json_depth(std::string_view text);
 
 }  // namespace ptxkit

@@ -1,4 +1,4 @@
-// Numbers with their noun.
+// Counts with their noun.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ptxkit {
 
-// "1 finding", "2 findings"; with `several`, "2 copies".
+// "1 finding", "2 findings"; with `several` = "copies": "2 copies".
 inline std::string plural(size_t count, std::string_view noun, std::string_view several = {}) {
   if (count == 1 || several.empty()) return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   return fmt::format("{} {}", count, several);

@@ -8,7 +8,7 @@ namespace {
 
 bool is_plain(char c) { return c >= 0x20 && c < 0x7f; }
 
-// Nearly every text is plain ASCII, and stays what it is.
+// Fast path: most text is plain ASCII and needs no change.
 bool is_plain_text(std::string_view text) { return std::ranges::all_of(text, is_plain); }
 
 std::string shown(std::string_view text, bool keeps_lines) {
@@ -40,7 +40,7 @@ Utf8Character utf8_character(std::string_view text) {
     if ((byte(i) & 0xc0) != 0x80) return {first, 1, false};
     code = code << 6 | (byte(i) & 0x3f);
   }
-  // Longer than it needs to be, half of a UTF-16 pair, or above what Unicode has.
+  // Reject overlong forms, surrogates, and values above U+10FFFF.
   const bool is_overlong = (byte_count == 3 && code < 0x800) || (byte_count == 4 && code < 0x10000);
   if (is_overlong || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) return {first, 1, false};
   return {code, byte_count, true};
@@ -65,7 +65,7 @@ std::string printable_lines(std::string_view text) { return shown(text, true); }
 std::string without_commands(std::string lines) {
   for (size_t at = lines.find("##["); at != lines.npos; at = lines.find("##[", at)) lines[at + 1] = '?';
   for (size_t at = lines.find("::"); at != lines.npos; at = lines.find("::", at + 1)) {
-    // Runners leave out blanks before it.
+    // Runners ignore blanks before "::".
     const size_t before = at == 0 ? lines.npos : lines.find_last_not_of(" \t", at - 1);
     if (before == lines.npos || lines[before] == '\n') lines[at] = '?';
   }
@@ -85,7 +85,7 @@ std::string printable_json(std::string text) {
     } else if (is_as_it_is(rest.front()) || is_printable(character)) {
       result += rest.substr(0, character.byte_count);
     } else {
-      // Every unsafe character is in the basic plane: four digits suffice.
+      // Every unsafe character is in the Basic Multilingual Plane: four digits suffice.
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", character.is_valid ? character.code & 0xffff : 0xfffdu);
       result += escape;

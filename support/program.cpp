@@ -13,9 +13,10 @@ namespace ptxkit {
 bool open_standard_descriptors() noexcept {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
-    // open() gives the lowest number that is free, which is this one.
+    // open() returns the lowest free number, which is this one.
     int opened = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    if (opened < 0) opened = ::open("/", O_RDONLY | O_DIRECTORY);  // a root without devices; it takes and gives no byte
+    // For a root directory without devices: a directory can be neither read nor written.
+    if (opened < 0) opened = ::open("/", O_RDONLY | O_DIRECTORY);
     if (opened != descriptor) return false;
   }
   return true;

@@ -53,13 +53,13 @@ Result<RegularFile> read_regular_file(const std::string& path, uint64_t most_byt
   file.real_path = real_path(path);
   if (file.real_path.empty()) return cannot("open");
   if (!is_allowed(file.real_path, real_roots)) return refuse("lies outside of the folders that may be read");
-  // Before it is opened: opening a device may do something.
+  // Checked before opening, because opening a device may have side effects.
   struct stat info{};
   if (::stat(file.real_path.c_str(), &info) != 0) return cannot("open");
   if (!S_ISREG(info.st_mode)) return refuse("is no regular file");
   const Descriptor opened{::open(file.real_path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC)};
   if (opened.number < 0) return cannot("open");
-  // What was opened may be another file than what was looked at.
+  // The file may have been exchanged between stat() and open(), so check again.
   struct statfs system{};
   if (::fstat(opened.number, &info) != 0 || ::fstatfs(opened.number, &system) != 0) return cannot("read");
   if (!S_ISREG(info.st_mode)) return refuse("is no regular file");
@@ -67,7 +67,8 @@ Result<RegularFile> read_regular_file(const std::string& path, uint64_t most_byt
     return refuse("is a file of the kernel");
   char where[4096];
   const ssize_t length =
-      ::readlink(fmt::format("/proc/self/fd/{}", opened.number).c_str(), where, sizeof where);  // -1: no /proc here
+      // -1: /proc is not mounted.
+      ::readlink(fmt::format("/proc/self/fd/{}", opened.number).c_str(), where, sizeof where);
   if (length > 0 && !is_allowed({where, static_cast<size_t>(length)}, real_roots))
     return refuse("lies outside of the folders that may be read");
   if (static_cast<uint64_t>(info.st_size) > most_bytes)

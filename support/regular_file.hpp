@@ -1,5 +1,5 @@
-// Reading a file whose name came from an input, or was found by a search: it may be a device, a pipe that nobody writes
-// to, a link that leads elsewhere, or one of the kernel's own files, and none of these may be read.
+// Reads files whose names come from an input or from a search. Such a name may denote a device, a pipe without a
+// writer, a link to elsewhere, or a file of the kernel; none of these may be read.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,17 @@ struct RegularFile {
   uint32_t owner = 0, group = 0, mode = 0;
 };
 
-// The whole of a regular file that lies, after links are followed, below one of `real_roots` ("/": anywhere). Errors
-// name the path: there is none, it is no regular file, it is a file of the kernel (/proc, /sys and their like), it has
-// more than `most_bytes`, it lies elsewhere. Opening it waits for nothing and has no effect on a device.
+// Reads a regular file of at most `most_bytes` bytes that lies, after links are followed, below one of `real_roots`
+// ("/": anywhere). Errors name the path: there is no such file, it is not a regular file, it belongs to a kernel file
+// system (/proc, /sys and others), it is too large, or it lies elsewhere. Never blocks on a pipe and has no effect on a
+// device.
 Result<RegularFile> read_regular_file(const std::string& path, uint64_t most_bytes,
                                       std::span<const std::string> real_roots);
 
-// `path` without links, "." and ".."; empty where there is no such file or folder.
+// `path` without links, "." and ".."; empty if there is no such file or directory.
 std::string real_path(const std::string& path);
 
-// Whether a real path is `real_root` or lies below it.
+// Whether `real_path` is `real_root` or lies below it.
 bool is_below(std::string_view real_path, std::string_view real_root);
 
 }  // namespace ptxkit

@@ -1,5 +1,5 @@
-// Result<T>: the return type of everything that input can make fail (a file, a PTX text, a frame, a driver).
-// Misuse of an API is an exception or a failed PTXKIT_CHECK instead; see check.hpp.
+// Result<T>: the return type of every operation that input can make fail (a file, a PTX text, a frame, a driver).
+// Misuse of an API is an exception or a failed PTXKIT_CHECK; see check.hpp.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace ptxkit {
 
-// What went wrong, where, and what to do about it: three sentences' worth, each may be empty but `what`.
-// Written in lower case without a final period, as compilers write diagnostics.
+// What went wrong, where, and what to do about it. Only `what` is required. Lower case without a final period, as in
+// compiler diagnostics.
 struct Error {
   std::string what;   // "block 3: checksum mismatch, expected 0x1234abcd, found 0x9876fedc"
   std::string where;  // "archive.lz4, byte 65547"

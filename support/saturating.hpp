@@ -1,4 +1,4 @@
-// Products and sums of numbers that come from outside: what does not fit is the largest number, which no limit admits.
+// Products and sums of numbers from untrusted input. Overflow gives the largest number, which exceeds every limit.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ constexpr uint64_t saturating_product(uint64_t a, uint64_t b) {
   uint64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<uint64_t>::max() : product;
 }
-// A factor of 0 makes it 0, whatever the others are.
+// 0 if any factor is 0, even if other factors overflow.
 template <class... Rest>
 constexpr uint64_t saturating_product(uint64_t a, uint64_t b, Rest... rest) {
   if (((rest == 0) || ...)) return 0;

@@ -14,7 +14,7 @@
 namespace ptxkit {
 namespace {
 
-// A name for mkostemp beside what `path` leads to.
+// A mkostemp template in the directory of the file that `path` refers to.
 std::string temporary_beside(const std::string& path) {
   const std::string real = real_path(path);
   const std::string& target = real.empty() ? path : real;

@@ -1,5 +1,5 @@
-// Text that is longer than memory should hold: what does not fit into a few megabytes lies in a file without a name,
-// which the system removes with the program.
+// Text that may be too long for memory: what exceeds a few megabytes is kept in an unnamed file, which the system
+// removes with the process.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ptxkit {
 
 class Spool {
  public:
-  // The file lies beside `neighbour`. Where none can be made there, everything stays in memory.
+  // The file is created in the directory of `neighbour`. If that fails, everything stays in memory.
   explicit Spool(std::string neighbour) : neighbour_(std::move(neighbour)) {}
   ~Spool();
   Spool(Spool&& other) noexcept;
@@ -21,8 +21,8 @@ class Spool {
   void append(std::string_view text);
   uint64_t size() const { return stored_bytes_ + held_.size(); }
 
-  // Gives [from, from + bytes) to `take(text)` in pieces; false where the file cannot be read, or was not written
-  // whole.
+  // Passes the bytes [from, from + bytes) to take(text) in pieces. False if the file cannot be read or was not written
+  // completely.
   template <class Take>
   bool read(uint64_t from, uint64_t bytes, Take&& take) {
     std::string piece;
@@ -33,7 +33,7 @@ class Spool {
     return true;
   }
 
-  // Replaces the file at `path` by all of it, as write_file does.
+  // Replaces the file at `path` by the whole text, as write_file does.
   Result<void> save(const std::string& path);
 
  private:
@@ -44,10 +44,10 @@ class Spool {
   bool write_to(int descriptor);
 
   std::string neighbour_;
-  std::string held_;           // behind what is stored
-  uint64_t stored_bytes_ = 0;  // in the file
+  std::string held_;           // the text after the stored part
+  uint64_t stored_bytes_ = 0;  // bytes in the file
   int descriptor_ = -1;
-  bool has_no_file_ = false;  // none can be made
+  bool has_no_file_ = false;  // creating the file failed
   bool is_broken_ = false;    // a write failed
 };
 

@@ -1,4 +1,4 @@
-// Optimal string alignment distance by the usual table, three rows of which are enough.
+// Optimal string alignment distance by dynamic programming; three rows of the table are enough.
 #include "support/suggest.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
-  constexpr size_t kLongestWord = 64;  // nobody mistypes more; keeps the table small whatever the input
+  constexpr size_t kLongestWord = 64;  // longer words are not typing errors; bounds the table
   if (word.empty() || word.size() > kLongestWord) return std::nullopt;
   const std::string* best = nullptr;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;

@@ -1,4 +1,4 @@
-// "did you mean": the known word that is nearest to a mistyped one.
+// "did you mean": finds the known word that is nearest to a mistyped one.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,12 @@
 
 namespace ptxkit {
 
-// The candidate with the least edit distance to `word`, letter case aside (insertions, deletions, substitutions and
-// swaps of neighbours count 1 each), if at most a third of the word is wrong; of equally near ones the first.
+// The candidate with the smallest edit distance to `word`, ignoring case (insertions, deletions, substitutions and
+// transpositions count 1 each), the first of equally near ones. Nothing if the distance exceeds max(1, length / 3), or
+// if `word` is empty or longer than 64 characters.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
-// "; did you mean 'x'?", or nothing where no candidate is near.
+// "; did you mean 'x'?", or an empty string if no candidate is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace ptxkit

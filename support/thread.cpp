@@ -18,7 +18,7 @@ std::optional<uint64_t> address_space_left() noexcept {
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   const int descriptor = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
-  char text[64] = {};  // pages, and more that is of no use here
+  char text[64] = {};  // the size in pages, then fields that are not needed
   const ssize_t length = ::read(descriptor, text, sizeof text - 1);
   ::close(descriptor);
   if (length <= 0) return std::nullopt;
@@ -37,7 +37,7 @@ uint64_t stack_bytes() noexcept {
 
 std::optional<std::thread> try_thread(std::function<void()> work) noexcept {
   if (const auto left = address_space_left(); left && stack_bytes() > *left / 4) return std::nullopt;
-  // A thread begins with the mask of the one that starts it. What a thread does to itself stays with it.
+  // A new thread inherits the signal mask of its creator. Signals that a thread raises itself stay unblocked.
   sigset_t all, before;
   sigfillset(&all);
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, own);
@@ -45,7 +45,7 @@ std::optional<std::thread> try_thread(std::function<void()> work) noexcept {
   std::optional<std::thread> thread;
   try {
     thread.emplace(std::move(work));
-  } catch (const std::exception&) {  // std::system_error: no thread; std::bad_alloc: no memory for one
+  } catch (const std::exception&) {  // std::system_error: no thread; std::bad_alloc: no memory
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;

@@ -1,5 +1,5 @@
-// Threads where the system has them. A limit (RLIMIT_NPROC, RLIMIT_AS, a container's pids) may leave none, which the
-// caller answers by doing the work itself or with fewer.
+// Starts threads on systems that may refuse them. A limit (RLIMIT_NPROC, RLIMIT_AS, a container's pids) may leave none;
+// callers then do the work themselves or use fewer threads.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace ptxkit {
 
-// A thread that runs `work`, or nothing where there is none to be had, or where its stack would take more than a
-// quarter of the address space that is left: the work needs memory, too. It takes no signal: those that are sent to the
-// process are for the threads that the program itself started.
+// Starts a thread that runs `work`. Nothing if the system refuses, or if the thread's stack would take more than a
+// quarter of the remaining address space, because the work itself needs memory, too. The thread blocks all signals but
+// those that its own faults raise: signals sent to the process go to the program's own threads.
 std::optional<std::thread> try_thread(std::function<void()> work) noexcept;
 
-// Bytes that RLIMIT_AS leaves to this process; nothing where there is no such limit.
+// The bytes that RLIMIT_AS still allows this process; nothing without such a limit.
 std::optional<uint64_t> address_space_left() noexcept;
 
-// What the stack of a thread takes.
+// The default stack size of a thread, in bytes; 0 if it is unknown.
 uint64_t stack_bytes() noexcept;
 
 }  // namespace ptxkit

@@ -29,15 +29,15 @@ Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, uin
                           arguments);
 }
 
-// The page kernel has a warp for a page, 28 on a multiprocessor. On an H200 a CTA for each page is faster up to about
-// twice as many pages as that makes: 5000, not 10000 (docs/performance-log.md).
+// The page kernel uses a warp for each page and runs 28 of them on a multiprocessor. On an H200, one CTA for each page
+// is faster up to about twice that number: 5000 pages, not 10000 (docs/performance-log.md).
 constexpr uint32_t kPagesAMultiprocessor = 2 * 28;
 
 }  // namespace
 
 struct DeviceLz4::State {
   Kernel page, chunk, decompress;
-  uint32_t few_pages;  // fewer do not fill the device
+  uint32_t few_pages;  // fewer pages than this do not fill the device
 };
 
 DeviceLz4::DeviceLz4(std::unique_ptr<State> state) : state_(std::move(state)) {}

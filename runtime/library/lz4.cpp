@@ -18,7 +18,7 @@ using codec::DecompressItem;
 using codec::Encoder;
 using codec::HostMemory;
 
-// liblz4 and the kernels take blocks of up to 4 MiB, the largest of a frame.
+// The largest LZ4 frame block, 4 MiB; liblz4 and the kernels accept it.
 constexpr size_t kLargestItemBytes = 4u << 20;
 
 codec::Policy policy_of(Where where) {
@@ -41,7 +41,7 @@ struct Lz4::State {
   explicit State(unsigned cpu_threads) : executor(cpu_threads), copies(std::max(1u, executor.thread_count() / 4)) {}
 
   codec::Executor executor, copies;
-  std::unique_ptr<Backend> backend;  // last: it uses the others
+  std::unique_ptr<Backend> backend;  // last: it uses the other members
 
   template <class Do>
   Result<void> run(const codec::CodecJob& job, Do work) {
@@ -78,7 +78,7 @@ Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
     request.notice = [log = settings.log](const std::string& message, bool matters) {
       try {
         log(matters ? LogLevel::warning : LogLevel::detail, message);
-      } catch (...) {  // what is only told stops nothing
+      } catch (...) {  // a failed log call must not stop the work
       }
     };
     const codec::Executor& pool = state->executor;
@@ -128,7 +128,7 @@ Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
   }
   if (reproducible) job.encoder = Encoder::reproducible;
   if (!reproducible && is_linked && state_->backend->supports(codec::Operation::compress_fast)) {
-    job.encoder = Encoder::fast;  // the only one that links blocks
+    job.encoder = Encoder::fast;  // only the fast encoder links blocks
   }
   return state_->run(
       job, [&](Backend& backend) { return backend.compress(items, job.encoder.value_or(backend.default_encoder())); });

@@ -1,10 +1,10 @@
-// LZ4 for other programs, in host memory and in streams: find_package(ptxkit), link ptxkit::lz4, include this.
+// LZ4 for other programs, for data in host memory and for streams: find_package(ptxkit), link ptxkit::lz4, include this
+// header.
 //
-// An Lz4 holds threads, a device if there is one, and page-locked memory. Nothing is global: several of them, with
-// settings of their own, live side by side in a process. Any thread may call any of them at any time, and calls of
-// several threads share the device. Where memory runs out, where the system has no more threads and where a function
-// of the caller throws, a call returns an error or does its work with fewer threads. runtime/library/device_lz4.hpp is
-// for data that lies in device memory.
+// An Lz4 object owns threads, page-locked memory and, where there is one, a GPU context. There is no global state:
+// objects with different settings can coexist in a process. All functions are thread-safe, and concurrent calls share
+// the device. If memory runs out, the system refuses threads, or a function of the caller throws, the call returns an
+// error or does its work with fewer threads. For data in device memory see runtime/library/device_lz4.hpp.
 #pragma once
 
 #include <cstdint>
@@ -21,46 +21,47 @@
 namespace ptxkit::library {
 
 enum class Where : uint8_t {
-  automatic,  // the GPU for what it is measured to be faster at, started only for inputs that are worth it
+  automatic,  // the GPU where measurements predict that it is faster; it is started only for inputs that are worth it
   cpu,
-  gpu,   // for everything it can do; the CPU if there is none or it fails
-  both,  // from one queue
+  gpu,   // for every operation that it supports; the CPU if there is no GPU or it fails
+  both,  // each batch is shared out between them
 };
 
 enum class LogLevel : uint8_t { detail, warning };
 
 struct Lz4Settings {
   Where where = Where::automatic;
-  // How many raw bytes will pass in all, as far as known: of Where::automatic, which starts the GPU only for enough of
-  // them, and leaves unknown amounts to the CPU. Once it is started, each batch, and each stream whose header says how
-  // long it is, goes to whichever of the two its like was faster on; other streams count as being so long.
+  // The expected total of raw bytes; 0: unknown. Where::automatic starts the GPU only if this is large enough, and uses
+  // the CPU if it is unknown. After the start, each batch, and each stream whose header states its length, goes to the
+  // side that was faster for similar work; a stream of unknown length is assumed to have this length.
   uint64_t expected_bytes = 0;
-  unsigned cpu_threads = 0;          // 0: all cores
-  std::vector<int> devices = {0};    // counted from 0, used together; empty: all there are
-  uint64_t device_memory_bytes = 0;  // the most to take of each; 0: what is free, less a reserve
-  // Memory for the batches of streams, at least 64-byte aligned; null says there is none. Empty: of the library, which
-  // takes page-locked memory for a GPU. Called from any thread.
+  unsigned cpu_threads = 0;          // 0: one for each usable core
+  std::vector<int> devices = {0};    // ordinals, used together; empty: all devices
+  uint64_t device_memory_bytes = 0;  // limit for each device; 0: the free memory less a reserve
+  // Allocates memory for the batches of streams, aligned to 64 bytes or more; null means that there is none. Called
+  // from any thread. Empty: the library allocates, page-locked memory for a GPU.
   std::function<std::shared_ptr<uint8_t>(size_t size_bytes)> allocate = {};
-  // Told what a person may want to know; nothing is ever printed. Called from any thread.
+  // Receives messages for people; the library itself prints nothing. Called from any thread.
   std::function<void(LogLevel level, std::string_view message)> log = {};
-  std::string cuda_library = {};      // empty: the system's driver
+  std::string cuda_library = {};      // path of libcuda; empty: the system's
   std::string calibration_path = {};  // where measured rates are kept; empty: nowhere
 };
 
-// What a batch needs. Items need not be adjacent, and nothing of them needs to be aligned.
+// What a batch needs. Items need be neither adjacent nor aligned.
 struct Requirements {
-  size_t largest_item_bytes;      // that a batch may have
-  size_t alignment_bytes;         // of inputs and outputs
-  size_t compressed_bytes_bound;  // of each item: raw bytes that do not shrink are stored, never expanded
-  size_t scratch_bytes;           // that the caller has to bring
+  size_t largest_item_bytes;      // in a batch
+  size_t alignment_bytes;         // of inputs and outputs: none is required
+  size_t compressed_bytes_bound;  // of the output of an item: raw bytes that do not shrink are stored, never expanded
+  size_t scratch_bytes;           // that the caller must provide: 0
 };
 
-// Of a stream. `progress` is called between batches, from the thread that called, with raw and stored bytes so far;
-// `limits.stop` ends the stream between two batches.
+// Options of a stream. `progress` is called between batches, on the thread of the caller, with the raw and stored bytes
+// so far. `limits.stop` ends the stream between two batches.
 struct StreamOptions {
   codec::StreamLimits limits = {};
   codec::Progress progress = {};
-  bool is_reproducible = false;  // of compression: the same bytes wherever it runs; linked blocks are not
+  // Compression only: the same bytes on every backend. Excludes linked blocks.
+  bool is_reproducible = false;
 };
 
 class Lz4 {
@@ -70,20 +71,20 @@ class Lz4 {
   Lz4& operator=(Lz4&&) noexcept;
   ~Lz4();
 
-  // Of items of up to item_bytes. Larger items than largest_item_bytes are a stream's.
+  // The requirements for items of up to `item_bytes`. Items beyond largest_item_bytes need a stream.
   static Requirements requirements(size_t item_bytes);
 
-  std::string description() const;  // of who does it: "cpu, 16 threads, liblz4 1.9.4"
-  // Page-locked where that matters: items in it are copied from where they lie.
+  std::string description() const;  // of the backend: "cpu, 16 threads, liblz4 1.9.4"
+  // Memory for items, page-locked if a GPU is in use: items in it are copied directly.
   Result<codec::HostMemory> host_memory(size_t size_bytes);
 
-  // Batches: each item has a status and a flag of its own (runtime/codec/backend.hpp). An error means that no result of
-  // the batch is valid. `reproducible`: the same bytes wherever it runs, of items without history; otherwise whatever
-  // is fastest there.
+  // Batches. Each item gets its own status and flag (runtime/codec/backend.hpp). After an error no result of the batch
+  // is valid. `reproducible`: the same bytes on every backend, for items without history; otherwise the fastest encoder
+  // of the side that runs the batch.
   Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false);
   Result<void> decompress(std::span<codec::DecompressItem> items);
 
-  // Streams: standard LZ4 frames with bounded memory (runtime/codec/stream/stream.hpp).
+  // Streams: standard LZ4 frames, in bounded memory (runtime/codec/stream/stream.hpp).
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,
                                        const format::FrameHeader& header = {}, const StreamOptions& options = {});
   Result<codec::StreamTotals> decompress(format::ByteSource& source, format::ByteSink& sink,
