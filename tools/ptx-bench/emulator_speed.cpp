@@ -1,6 +1,6 @@
-// emulator-speed FILE: thread instructions a second of processor time on the emulator, without checks and with all of
-// them, of each kernel in FILE (fkr_tests/emulated/speed.ptx), whose one parameter points to 8 KiB. The figures depend
-// on the machine; the ratio hardly does.
+// emulator-speed FILE: measures thread instructions a second of processor time on the emulator, without checks and with
+// all checks, for each kernel in FILE (fkr_tests/emulated/speed.ptx). The one parameter of a kernel points to 8 KiB.
+// The figures depend on the machine; their ratio hardly does.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +22,7 @@ constexpr unsigned kBlocks = 4, kThreads = 256;
 
 struct Speed {
   double million_per_second = 0;
-  uint64_t instructions = 0;  // of all threads of one block
+  uint64_t instructions = 0;  // of all threads of one CTA
 };
 
 Speed speed_of(const Program& program, std::string_view entry, Address data, uint32_t checks) {

@@ -1,4 +1,4 @@
-// The LZ4 kernels on device-resident data, timed with device events and checked byte by byte.
+// Measures the LZ4 kernels on data in device memory, with device events, and checks the results byte by byte.
 #pragma once
 
 #include "runtime/driver/context.hpp"
@@ -6,24 +6,25 @@
 
 namespace ptxkit::bench {
 
-// What the compressor made, back on the host: a block for each chunk that shrank.
+// The results of a compressor, on the host.
 struct GpuEncoded {
   Timing seconds;
   uint64_t stored_bytes = 0;
-  std::vector<std::vector<uint8_t>> blocks;  // empty where the flag is not `compressed`
+  std::vector<std::vector<uint8_t>> blocks;  // for each chunk; empty if its flag is not `compressed`
 };
 
-// By one of the compressors; chunks are within its limit. Outputs are poisoned before the measured runs and checked
-// after them: each block is decoded by liblz4, each flag agrees with the raw bytes.
+// Measures the compressor `kernel_name`; chunks must be within its limit. Outputs are poisoned before the measured runs
+// and checked after them: liblz4 must decode each block to the raw bytes, and each flag must agree with them.
 Result<GpuEncoded> measure_compression(const driver::ContextPointer& context, const Input& input,
                                        std::string_view kernel_name, codec::Executor& executor,
                                        const Repetition& repetition);
 
-// Decodes `blocks` (one a chunk, none empty); the output is poisoned before and compared with the input after.
+// Measures the decompressor on `blocks`, one for each chunk, none empty. The output is poisoned before and compared
+// with the input after the runs.
 Result<Timing> measure_decompression(const driver::ContextPointer& context, const Input& input,
                                      const std::vector<codec::Bytes>& blocks, const Repetition& repetition);
 
-// Seconds to copy `size_bytes` within the device's memory.
+// Measures a copy of `size_bytes` within device memory.
 Result<Timing> measure_copy(const driver::ContextPointer& context, size_t size_bytes, const Repetition& repetition);
 
 }  // namespace ptxkit::bench

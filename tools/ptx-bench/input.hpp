@@ -1,4 +1,4 @@
-// What is measured on, and how a figure is made of many runs.
+// Benchmark inputs, and the reduction of several runs to one figure.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace ptxkit::bench {
 
-// A file repeated until it fills size_bytes, cut into chunks. The last repetition may be cut short; so may the last
-// chunk.
+// A file repeated until it fills the requested size, cut into chunks. The last repetition and the last chunk may be
+// shorter.
 struct Input {
   std::string name;
   std::vector<uint8_t> raw;
@@ -25,19 +25,19 @@ struct Input {
 
 inline constexpr const char* kMixedName = "mixed";
 
-// Several paths become one input named kMixedName: the files one after another, repeated together.
+// Concatenates `paths` and repeats the result up to `size_bytes`. With several paths the input is named kMixedName.
 Result<Input> load_input(const std::vector<std::string>& paths, size_t size_bytes);
 
-// liblz4's encoding of every chunk, at its default level; always a block, longer than the chunk where it does not
-// compress.
+// Every chunk as encoded by liblz4 at its default level. There is a block for every chunk; incompressible chunks give a
+// block that is longer than the chunk.
 struct EncodedChunks {
   std::vector<std::vector<uint8_t>> blocks;
-  // What storage would need: a chunk counts with at most its raw size.
+  // What storage would need: at most the raw size for each chunk.
   uint64_t stored_bytes = 0;
 };
 EncodedChunks encode_with_liblz4(const Input& input, codec::Executor& executor);
 
-// Raw bytes by stored bytes, where `coded` holds each chunk's coded form, empty for what is stored as it is.
+// Raw bytes divided by stored bytes. `coded` holds the coded form of each chunk, empty where the chunk is stored raw.
 double stored_ratio(const Input& input, std::span<const std::vector<uint8_t>> coded);
 
 double median(std::vector<double> values);
@@ -46,7 +46,7 @@ struct Repetition {
   unsigned warm_up = 3;
   unsigned runs = 10;
 };
-// Seconds of the measured runs; what was measured once is all three.
+// Seconds of the measured runs. A single measurement sets all three.
 struct Timing {
   Timing(double seconds = 0) : median(seconds), fastest(seconds), slowest(seconds) {}  // NOLINT
   double median, fastest, slowest;
@@ -54,21 +54,21 @@ struct Timing {
   operator double() const { return median; }  // NOLINT
 };
 Timing timing_of(const std::vector<double>& seconds);
-// Of the seconds that `run` returns, after warm-up.
+// The timing of the seconds that `run` returns, after warm-up.
 Result<Timing> median_seconds(const Repetition& repetition, const std::function<Result<double>()>& run);
-// Of several that take turns, so that what slows the machine down for a while slows all of them.
+// The timings of several functions that alternate, so that a temporary slowdown of the machine affects all of them.
 Result<std::vector<Timing>> medians_in_turn(const Repetition& repetition,
                                             const std::vector<std::function<Result<double>()>>& runs);
-// Of the time that `work` takes by the clock on the wall.
+// The timing of the wall time that `work` takes.
 Result<Timing> median_wall_seconds(const Repetition& repetition, const std::function<Result<void>()>& work);
 
 // One line of a result table.
 struct Row {
   std::string input, what;  // "lz4_decompress (blocks of liblz4)"
   size_t chunk_bytes = 0, raw_bytes = 0;
-  double ratio = 0;  // raw / stored; 0 where it means nothing
+  double ratio = 0;  // raw / stored; 0: not applicable
   Timing seconds;
-  double instructions_per_byte = 0;  // PTX, of a warp, by the emulator; 0 where they were not counted
+  double instructions_per_byte = 0;  // PTX warp instructions, counted by the emulator; 0: not counted
   double gigabytes_per_second() const { return static_cast<double>(raw_bytes) / seconds / 1e9; }
   size_t chunk_count() const { return chunk_bytes == 0 ? 0 : (raw_bytes + chunk_bytes - 1) / chunk_bytes; }
 };

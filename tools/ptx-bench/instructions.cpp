@@ -14,7 +14,7 @@ using emulator::Argument;
 
 constexpr size_t kSampleBytes = 128u << 10;
 
-// One launch on an emulated device; the first error of many calls.
+// One launch on an emulated device. Keeps the first error, so that calls need not be checked one by one.
 class Emulation {
  public:
   template <class T>
@@ -23,7 +23,7 @@ class Emulation {
   }
   Argument allocate(const char* name, size_t size_bytes) { return place(name, size_bytes, {}); }
 
-  // Warp instructions of the launch.
+  // Returns the number of warp instructions of the launch.
   Result<uint64_t> launch(const kernels::KernelImage& image, const kernels::LaunchShape& shape, uint32_t item_count,
                           std::vector<Argument> arguments) {
     if (!outcome_) return tl::unexpected(outcome_.error());

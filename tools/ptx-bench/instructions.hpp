@@ -1,5 +1,5 @@
-// How many warp instructions a kernel takes for a byte: counted by the emulator over the first chunks of an input. They
-// are PTX instructions; a GPU's own are somewhat fewer.
+// Counts the warp instructions of a kernel for each byte, on the emulator and the first chunks of an input. They are
+// PTX instructions; a GPU executes somewhat fewer machine instructions.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace ptxkit::bench {
 
-// Of the compressor `image`, a raw byte.
+// For the compressor `image`, per raw byte.
 Result<double> compressor_instructions(const kernels::KernelImage& image, const Input& input);
 
-// Of the decompressor `image` on `blocks`, one a chunk, a byte that it makes.
+// For the decompressor `image` on `blocks` (one for each chunk), per decoded byte.
 Result<double> decompressor_instructions(const kernels::KernelImage& image, const Input& input,
                                          const std::vector<codec::Bytes>& blocks);
 

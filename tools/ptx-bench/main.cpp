@@ -1,5 +1,5 @@
-// ptx-bench: how fast the kernels are, as a table for people and as JSON. GB/s are 1e9 raw bytes a second, on data that
-// lies in the device's memory, timed with device events, the median of the runs after warm-up; every output is checked.
+// ptx-bench measures the kernels, and prints a table or writes JSON. GB/s are 1e9 raw bytes a second, on data in device
+// memory, timed with device events; the figure is the median of the runs after warm-up. Every output is checked.
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -23,22 +23,22 @@ std::string rate_text(const Row& row) {
 std::string share_text(double share) { return share == 0 ? "-" : fmt::format("{:.0f} %", 100 * share); }
 std::string ratio_text(const Row& row) { return row.ratio == 0 ? "-" : fmt::format("{:.3f}", row.ratio); }
 
-// Of the time that a row takes: what the bytes it reads and writes would take at the rate of a copy.
+// The share of a row's time that a copy would need for the bytes that the row reads and writes.
 double memory_share(const Measurements& all, const Row& row) {
   if (row.instructions_per_byte == 0 || all.copied_bytes_per_second == 0) return 0;
   const double raw = static_cast<double>(row.raw_bytes);
   return (raw + raw / row.ratio) / all.copied_bytes_per_second / row.seconds;
 }
-// And what issuing its instructions would take if a scheduler never waited.
+// The share of a row's time that issuing its instructions takes if no scheduler ever waits.
 double issue_share(const Measurements& all, const Row& row) {
   if (all.warp_instructions_per_second == 0) return 0;
   return row.instructions_per_byte * static_cast<double>(row.raw_bytes) / all.warp_instructions_per_second /
          row.seconds;
 }
-// How far the runs are apart.
+// The difference between slowest and fastest run, relative to the median.
 double spread(const Row& row) { return (row.seconds.slowest - row.seconds.fastest) / row.seconds; }
 
-// Rows, then for each kernel and chunk size with several inputs the geometric mean and the slowest.
+// Prints all rows, then geometric mean and slowest input for each kernel and chunk size measured on several inputs.
 void print_table(const Measurements& all) {
   if (!all.device.empty()) fmt::print("gpu: {}\n", all.device);
   if (!all.cpu.empty()) fmt::print("cpu: {}\n", all.cpu);
@@ -49,7 +49,7 @@ void print_table(const Measurements& all) {
     fmt::print(fmt::runtime(kLine), row.input, row.what, row.chunk_bytes, row.chunk_count(), ratio_text(row),
                rate_text(row), share_text(spread(row)), share_text(memory_share(all, row)),
                share_text(issue_share(all, row)));
-    // The mixed input holds the others again.
+    // The mixed input repeats the others.
     if (row.input != kMixedName && row.chunk_bytes != 0)
       groups[{row.what, row.chunk_bytes, row.chunk_count()}].push_back(&row);
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `ptx-bench crossover --json` measured: seconds over bytes, both logarithmic, a panel for each task. Files
-are dots in the first.
+"""Plots the results of `ptx-bench crossover --json`: seconds over bytes on logarithmic axes, a panel for each task.
+Files are dots in the first panel.
 
 usage: plot_crossover.py FILE.json OUT.svg
 """
@@ -28,7 +28,7 @@ def human(size):
 
 
 def crossover(sizes, slower, faster):
-    """Bytes from which on `faster` stays below `slower`, between the sizes measured; None: nowhere."""
+    """The size, interpolated, from which `faster` stays below `slower`; None if it never does."""
     above = [i for i in range(len(sizes)) if faster[i] >= slower[i]]
     if above and above[-1] == len(sizes) - 1:
         return None

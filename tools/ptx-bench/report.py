@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What ptx-bench measured, compared with a stored baseline and drawn.
+"""Tabulates and plots the results of ptx-bench, and compares them with a stored baseline.
 
   report.py table MEASURED.json                 the rows as a Markdown table, with the shares of memory and issue rate
   report.py compare BASELINE.json NEW.json      rows more than 5 % slower than in the baseline; exit status 1 if any
   report.py plot MEASURED.json... --out FOLDER  throughput.svg over the chunk size, batch.svg over the number of items,
                                                 ratio.svg against the ratio
 
-All read what `ptx-bench … --json FILE` writes. A row of the baseline that was not measured again is named, too. Figures
-of two machines are not comparable: a baseline of another device or processor is refused (exit status 2).
+All commands read what `ptx-bench … --json FILE` writes. `compare` also names the rows of the baseline that were not
+measured again. Figures of different machines are not comparable: a baseline of another device or processor is an error
+(exit status 2).
 """
 import argparse
 import collections
@@ -69,7 +70,7 @@ def table(path):
 
 
 def geometric_means(rows, position):
-    """{what: [(x, GB/s)]}, x = position(row), over inputs."""
+    """{what: [(x, GB/s)]} with the geometric mean over all inputs, where x = position(row)."""
     groups = collections.defaultdict(list)
     for row in rows:
         groups[row["what"], position(row)].append(row["gigabytes_per_second"])
@@ -80,7 +81,7 @@ def geometric_means(rows, position):
 
 
 class Chart:
-    """Points or lines over logarithmic axes, as SVG."""
+    """Points or lines on logarithmic axes, written as SVG."""
 
     def __init__(self, title, across, points):
         self.title, self.across = title, across

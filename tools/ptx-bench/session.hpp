@@ -1,4 +1,4 @@
-// A stream with device memory and two events, for measurements.
+// A stream, device memory and two events, for measurements.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::span<const uint8_t> bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
 }
 
-// A stream with device memory, and the first error of many calls: a measurement that failed anywhere is no measurement.
+// A stream with device memory. Keeps the first error of all calls: a measurement in which any call failed is invalid.
 class Session {
  public:
   static Result<Session> open(const driver::ContextPointer& context) {
@@ -33,7 +33,7 @@ class Session {
     return Session(context, std::move(*stream), std::move(*begin), std::move(*end));
   }
 
-  // Index of a new buffer.
+  // Returns the index of the new buffer.
   size_t allocate(size_t size_bytes) {
     if (outcome_) {
       auto memory = driver::DeviceMemory::allocate(context_, std::max<size_t>(size_bytes, 1));
@@ -69,7 +69,7 @@ class Session {
   void wait() {
     then([&] { return stream_.wait(); });
   }
-  // Seconds between two events around `work`.
+  // Seconds between the two events recorded around work(stream).
   template <class Work>
   Result<double> time(Work work) {
     then([&] { return begin_.record(stream_); });
@@ -98,7 +98,7 @@ class Session {
   Result<void> outcome_;
 };
 
-// The image of a kernel that fits the device.
+// The image of a kernel for the device.
 inline Result<const kernels::KernelImage*> find_image(const driver::ContextPointer& context, std::string_view name) {
   const auto& info = context->info();
   const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);

@@ -1,4 +1,4 @@
-// The verbs of ptx-bench. Each takes the parsed options and returns rows or the reason why not.
+// The verbs of ptx-bench. Each takes the parsed options and returns its rows, or an error.
 #pragma once
 
 #include <optional>
@@ -17,15 +17,15 @@ struct Settings {
   Repetition repetition;
   int device = 0;
   bool cpu_only = false;
-  std::vector<size_t> batches;  // of lz4: numbers of chunks, of the smallest size, measured besides
-  bool mixed = false;           // besides each file alone: all of them as one input
-  std::string only;             // of `transforms` and `blocks`: a prefix of their names
-  // Of pcie and chain; 0: what suits.
-  unsigned queue_count = 0;
-  size_t slice_bytes = 0;
+  std::vector<size_t> batches;  // lz4: also measure batches of these numbers of chunks of the smallest size
+  bool mixed = false;           // also measure all files together as one input
+  std::string only;             // transforms, blocks: only names with this prefix
+  // 0: the default.
+  unsigned queue_count = 0;  // pcie, chain, blocks
+  size_t slice_bytes = 0;    // pcie
   std::string json_path;
 
-  // The files of each input, for load_input.
+  // The files of each input, as load_input takes them.
   std::vector<std::vector<std::string>> inputs() const {
     std::vector<std::vector<std::string>> all;
     for (const std::string& file : files) all.push_back({file});
@@ -35,12 +35,12 @@ struct Settings {
 };
 
 struct Measurements {
-  std::string device;  // of the GPU; empty without
+  std::string device;  // of the GPU; empty without one
   std::string cpu;
   std::vector<Row> rows;
-  double copied_bytes_per_second = 0;       // within the device's memory, read and write counted; 0: not measured
-  double warp_instructions_per_second = 0;  // that the device can issue; 0: without a device
-  std::vector<std::string> notes = {};      // below the table
+  double copied_bytes_per_second = 0;       // copy within device memory, read and written bytes; 0: not measured
+  double warp_instructions_per_second = 0;  // issue rate of the device; 0: no device
+  std::vector<std::string> notes = {};      // printed below the table
 };
 
 Result<Measurements> run_lz4(const Settings& settings);
@@ -51,7 +51,7 @@ Result<Measurements> run_copy(const Settings& settings);
 Result<Measurements> run_pcie(const Settings& settings);
 Result<Measurements> run_crossover(const Settings& settings);
 
-// The context of settings.device, through the project's own loader.
+// Opens the context of a GPU by its ordinal, through the project's own driver loader.
 Result<driver::ContextPointer> open_device(int ordinal);
 
 }  // namespace ptxkit::bench

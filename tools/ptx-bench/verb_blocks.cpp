@@ -1,5 +1,5 @@
-// Blocks of `.ptz` with every codec that has kernels, compressed and decompressed by the GPU and by all CPU threads.
-// Host memory to host memory, wall time; the GPU's blocks must be the CPU's, and both must decode to what was there.
+// Measures blocks of `.ptz` with every codec that has kernels, coded by the GPU and by all CPU threads. Host memory to
+// host memory, wall time. The GPU's blocks must equal the CPU's, and both must decode to the input.
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -28,7 +28,7 @@ struct Codec {
   MatchSearch search;
 };
 
-// Every codec, and those with a match search a second time with the fast one.
+// Every codec; those with a choice of match search also with the fast one.
 std::vector<Codec> all_codecs() {
   std::vector<Codec> all;
   for (const format::PtzCodecRow& row : format::ptz_codecs()) {
@@ -47,7 +47,7 @@ Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, cod
   return codec::select_block_kernels(request, executor);
 }
 
-// One codec over one input; the rows go to `rows`.
+// Measures one codec on one input and appends to `rows`.
 class Run {
  public:
   Run(const Codec& codec, const Input& input, const Settings& settings, codec::Executor& executor,
@@ -82,7 +82,7 @@ class Run {
     return good ? expect_input("cpu") : fail(fmt::format("cpu {}: a block is damaged", name_), input_.name);
   }
 
-  // After on_the_cpu().
+  // Call after on_the_cpu().
   Result<void> on_the_gpu(BlockKernels& kernels) {
     std::vector<BlockToEncode> blocks;
     for (size_t i = 0; i < coded_.size(); ++i) blocks.push_back({input_.chunk(i)});
@@ -117,7 +117,7 @@ class Run {
     return {};
   }
 
-  // Blocks that are stored as they are have not been decoded.
+  // Blocks that are stored raw were not decoded.
   Result<void> expect_input(const char* where) {
     for (size_t i = 0; i < coded_.size(); ++i) {
       if (!coded_[i].empty() && !std::ranges::equal(room(i), input_.chunk(i))) {
@@ -134,7 +134,7 @@ class Run {
   const Settings& settings_;
   codec::Executor& executor_;
   std::vector<Row>& rows_;
-  std::vector<std::vector<uint8_t>> coded_;  // by the CPU
+  std::vector<std::vector<uint8_t>> coded_;  // encoded by the CPU
   std::vector<uint8_t> decoded_;
 };
 

@@ -1,6 +1,6 @@
-// Blocks of 256 KiB from raw bytes to what `.ptz` stores with codec lzr, two ways: match finder, demux and rANS one
-// after another on the GPU (runtime/codec/device/block_kernels.hpp), and match finder and demux there, rANS on all
-// CPU threads. Host memory to host memory, wall time; both must give the bytes of the CPU's encoder.
+// Measures the encoding of 256 KiB blocks with codec lzr in two ways: match finder, demultiplexer and rANS in one chain
+// on the GPU (runtime/codec/device/block_kernels.hpp); or match finder and demultiplexer on the GPU and rANS on all CPU
+// threads. Host memory to host memory, wall time. Both must give the bytes of the CPU's encoder.
 #include <cstring>
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ using codec::Bytes;
 using codec::Machine;
 using format::PtzCodec;
 
-constexpr unsigned kSplitQueues = 32;  // a block each: what the chain takes in groups
+constexpr unsigned kSplitQueues = 32;  // a queue for each block, where the chain takes groups
 
 Result<std::unique_ptr<Machine>> make_machine(const Settings& settings, unsigned queue_count) {
   auto context = open_device(settings.device);
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Machine>> make_machine(const Settings& settings, unsigned
   return codec::make_cuda_machine(*context, kernels::find_kernel_image, limits);
 }
 
-// LZ blocks from the GPU, streams of theirs from the CPU.
+// Makes LZ blocks on the GPU and codes their streams on the CPU.
 class SplitEncoder {
  public:
   SplitEncoder(std::unique_ptr<Machine> machine, codec::Executor& executor)

@@ -1,9 +1,11 @@
-// From which size on the GPU is faster than the CPU: streams of 4 KiB to --size, and files, through each, both
-// together, and what the policy takes, for a process that has to start CUDA and for one that has started it.
+// Finds the size from which the GPU is faster than the CPU: streams of 4 KiB to --size, and files, on the CPU, on the
+// GPU, on both together and on the side that the policy chooses, for a process that must start CUDA and for one that
+// has started it.
 //
-// Two things are told apart. What a choice costs: the median of the side that was chosen, by that of the better side,
-// both of all rounds, so that no run counts for one and not for the other. And what `auto` itself took in its own runs,
-// which looking at the data is part of, and noise: one side measured again, as if it were another, says how much.
+// It reports two quantities. The cost of a choice: the median time of the chosen side relative to that of the better
+// side, both over all rounds, so that no run counts only for one of them. And the times of `auto` in its own runs,
+// which include the look at the data, and noise: one side measured a second time, as if it were another, shows how
+// large the noise is.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,8 +31,8 @@ using codec::Encoder;
 using codec::Work;
 
 constexpr uint64_t kLeastBytes = 4096, kStep = 4;
-// Of a length: as many rounds as --runs at least, and more while they are short. Fewer where they take so long, and no
-// round that does not count: five, or two where one side takes more than twice as long as the other.
+// A length gets at least --runs rounds, and more while they are short. If they take long, it gets fewer rounds and no
+// warm-up: five, or two if one side takes more than twice as long as the other.
 constexpr double kShortSeconds = 0.3, kLongSeconds = 4;
 constexpr unsigned kFewestRuns = 5, kFewestRunsFarApart = 2, kMostRuns = 999;
 constexpr unsigned kRunsOfMixed = 3, kRunsOfLongMixed = 1;
@@ -53,12 +55,12 @@ struct Stream {
   std::string name;
   Work work;
   uint64_t raw_bytes;
-  std::optional<codec::Effort> effort;  // of what is compressed, whatever encoder is usual
+  std::optional<codec::Effort> effort;  // of the data, if they are compressed with the default encoder
   std::function<Result<codec::TimedStream>(Backend&)> run_on;
 };
 
-// Streams on the CPU, on the GPU, on what `automatic` takes for each, and once more on one of the sides, which says how
-// much two measurements of the same thing differ. The four take turns, in another order each round.
+// Runs streams on the CPU, on the GPU, on the side that `automatic` chooses, and once more on one of the sides to
+// measure how much two measurements of the same thing differ. The four alternate, in a new order each round.
 class Comparison {
  public:
   Comparison(const Settings& settings, const codec::Calibration& rates, Backend& cpu, Backend& gpu, Backend& automatic,
@@ -105,7 +107,7 @@ class Comparison {
     return {};
   }
 
-  // Of the streams since the last call.
+  // Summarises the streams since the last call.
   void end_of(const std::string& name) {
     for (auto& [what, ratios] :
          {std::pair("CUDA to be started: the side that auto takes", &to_start_),
@@ -128,8 +130,8 @@ class Comparison {
   struct InTurn {
     std::array<std::vector<double>, kTurns> seconds;
     Turn again;
-    std::vector<double> of_chosen;  // of each round, what the side took that auto chose in it
-    size_t on_gpu_count;            // of auto's
+    std::vector<double> of_chosen;  // for each round: the time of the side that auto chose
+    size_t on_gpu_count;            // runs of auto on the GPU
   };
 
   static double mean(const std::vector<double>& all) {
@@ -180,7 +182,8 @@ class Comparison {
   Backend &cpu_, &gpu_, &automatic_, &mixed_;
   Measurements& all_;
   std::minstd_rand random_;
-  std::vector<double> to_start_, chosen_, took_, again_;  // of each stream, by the better side; again: by itself
+  // For each stream, relative to the better side; again_: relative to the first measurement of the same side.
+  std::vector<double> to_start_, chosen_, took_, again_;
 };
 
 }  // namespace

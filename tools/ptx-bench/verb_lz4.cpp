@@ -1,5 +1,5 @@
-// For each input and chunk size: the compressor, the decompressor on its own blocks and on liblz4's, and beside them,
-// in the same run, liblz4 and zstd on all host threads.
+// Measures, for each input and chunk size, the compressor, and the decompressor on its blocks and on liblz4's; and in
+// the same run liblz4 and zstd on all host threads.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -19,14 +19,14 @@
 namespace ptxkit::bench {
 namespace {
 
-// Wall time of the cpu backend's batch calls; their outputs are checked.
+// Measures batch calls of the cpu backend in wall time, and checks their outputs.
 class CpuRows {
  public:
   CpuRows(codec::Executor& executor, const Repetition& repetition)
       : executor_(executor), backend_(codec::make_cpu_backend(executor)), repetition_(repetition) {}
   std::string description() const { return backend_->description(); }
 
-  // liblz4 through the cpu backend, then zstd -1.
+  // Measures liblz4 through the cpu backend, then zstd -1.
   Result<void> measure(const Input& input, const EncodedChunks& encoded, std::vector<Row>& rows) {
     if (auto done = measure_lz4(input, encoded, rows); !done) return done;
     return measure_zstd(input, rows);
@@ -109,8 +109,8 @@ class CpuRows {
   Repetition repetition_;
 };
 
-constexpr size_t kCpuBytes = size_t{256} << 20;  // more than caches hold, and 1 GiB takes minutes
-constexpr size_t kSmallBatch = 10000;            // chunks
+constexpr size_t kCpuBytes = size_t{256} << 20;  // more than caches hold; 1 GiB would take minutes
+constexpr size_t kSmallBatch = 10000;            // in chunks
 
 Input first_bytes(const Input& input, size_t size_bytes) {
   const auto begin = input.raw.begin();
@@ -118,10 +118,10 @@ Input first_bytes(const Input& input, size_t size_bytes) {
       input.name, {begin, begin + static_cast<ptrdiff_t>(std::min(size_bytes, input.raw.size()))}, input.chunk_bytes};
 }
 
-// The compressors of an input's chunks, the one that is for them first.
+// The compressors for an input's chunks, the intended one first.
 std::vector<std::string_view> compressors_of(const Input& input) {
   if (input.chunk_bytes > kernels::kMaxPageBytes) return {kernels::kLz4CompressChunk, kernels::kLz4CompressHigh};
-  // A whole CTA a page is for batches that do not fill the device.
+  // A CTA for each page suits batches that do not fill the device.
   if (input.chunk_count() > kSmallBatch) return {kernels::kLz4CompressPage, kernels::kLz4CompressHigh};
   return {kernels::kLz4CompressPage, kernels::kLz4CompressChunk, kernels::kLz4CompressHigh};
 }
@@ -152,7 +152,7 @@ Result<void> measure_gpu(const driver::ContextPointer& context, const Input& inp
   }
   const auto decompressor = find_image(context, kernels::kLz4Decompress);
   if (!decompressor) return tl::unexpected(decompressor.error());
-  // A chunk that the compressor stored or dropped has no block of its own: liblz4's stands in.
+  // A chunk that the compressor stored raw or dropped has no block: use liblz4's.
   std::vector<codec::Bytes> own(input.chunk_count()), theirs(input.chunk_count());
   for (size_t i = 0; i < own.size(); ++i) {
     theirs[i] = encoded.blocks[i];
@@ -174,7 +174,7 @@ Result<void> measure_gpu(const driver::ContextPointer& context, const Input& inp
 }  // namespace
 
 Result<Measurements> run_lz4(const Settings& settings) {
-  // What is freed stays with the process: a page that is touched for the first time costs more than what is measured.
+  // Keeps freed memory in the process: the first touch of a page costs more than what is measured.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   codec::Executor executor;

@@ -1,6 +1,6 @@
-// What PCIe costs and how much of it overlapping hides: copies up, down and both ways at once; LZ4 compression and
-// decompression from host memory to host memory through the library; the time from nothing to the first result; and the
-// two models that say when the GPU is worth its copies.
+// Measures what PCIe costs and how much of it overlapping hides: copies up, down and both ways at once; LZ4 from host
+// memory to host memory through the library; and the time to the first result in a fresh process. Compares them with
+// two models that tell when the GPU is worth its copies.
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -22,12 +22,12 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// libpz's rule for a kernel worth moving data for: it would take five times as long as the copies both ways at 25 GB/s.
+// libpz's rule: a kernel is worth the copies if it takes five times as long as both copies at 25 GB/s.
 double five_times_rule_seconds(double raw_bytes) { return 5 * 2 * raw_bytes / 25e9; }
 
 struct Copies {
   double up = 0, down = 0, both = 0;  // seconds
-  std::vector<double> half_rows;      // of each chunk size: the first half of each chunk, down
+  std::vector<double> half_rows;      // for each chunk size: copying down the first half of each chunk
 };
 
 Result<Copies> measure_copies(const driver::ContextPointer& context, size_t size_bytes,
@@ -79,7 +79,7 @@ Result<Copies> measure_copies(const driver::ContextPointer& context, size_t size
   return copies;
 }
 
-// The input once in memory that the backend made, in batches as a stream has them, over and over: two are under way.
+// Keeps the input in memory of the backend and runs it in batches as a stream does, with two batches at a time.
 class HostToHost {
  public:
   static Result<HostToHost> make(Backend& backend, const Input& input) {
@@ -96,13 +96,13 @@ class HostToHost {
       return backend_->begin_compress(batch, codec::Encoder::reproducible);
     });
   }
-  // Only the blocks that were compressed are decompressed; raw_bytes says how many bytes they hold.
+  // Decompresses only the blocks that were compressed; decoded_bytes is the number of bytes they hold.
   Result<double> decompress() {
     return in_batches(decompress_,
                       [&](std::span<codec::DecompressItem> batch) { return backend_->begin_decompress(batch); });
   }
 
-  // After compress(): each block with the reference decoder's help is what it was made of.
+  // Call after compress(): lists the compressed blocks for decompress().
   Result<void> prepare_decompression() {
     for (const codec::CompressItem& item : compress_) {
       if (item.status != codec::ItemStatus::ok) return fail("an item failed", input_->name);
@@ -189,7 +189,7 @@ Result<std::unique_ptr<Backend>> cuda_backend(const Settings& settings, codec::E
 Result<Measurements> run_pcie(const Settings& settings) {
   codec::Executor executor;
   Measurements all;
-  // First, while this process has no context yet: what a program pays before the first result.
+  // Comes first, while this process has no context: measures what a program pays before the first result.
   {
     const auto begin = Clock::now();
     auto backend = cuda_backend(settings, executor);

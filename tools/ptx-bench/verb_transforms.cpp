@@ -1,5 +1,5 @@
-// The entropy coders and the LZ77 decoder: each encoder on the device, each decoder on what it wrote, and both sides'
-// CPU code on the front of the same chunks. A decoder's output is compared with the input, byte for byte.
+// Measures the entropy coders and the LZ77 decoder: each encoder on the device, each decoder on its output, and the CPU
+// code of both on the first part of the same chunks. A decoder's output is compared with the input byte for byte.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -23,12 +23,12 @@ using driver::Stream;
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
 
-// What the CPU codes and decodes, and what the device decodes where no single kernel encodes.
+// Bytes that the CPU codes; also what the device decodes if no single kernel encodes.
 constexpr size_t kCpuBytes = size_t{32} << 20;
 
 struct Transform {
   std::string label;
-  std::string_view encoder, decoder;  // kernels; no encoder where several kernels in turn do that
+  std::string_view encoder, decoder;  // kernel names; encoder is empty if encoding takes several kernels
   std::vector<uint32_t> options;
   std::function<TransformOutcome(codec::Bytes, codec::MutableBytes)> encode, decode;
   std::function<size_t(size_t)> bound;
@@ -70,9 +70,9 @@ std::vector<Transform> all_transforms() {
   return all;
 }
 
-// The front of the input, coded by the CPU.
+// The first part of the input, coded by the CPU.
 struct CodedFront {
-  std::vector<std::vector<uint8_t>> streams;  // one a chunk
+  std::vector<std::vector<uint8_t>> streams;  // one for each chunk
   double encode_seconds = 0, decode_seconds = 0;
   uint64_t raw_bytes = 0, coded_bytes = 0;
 };
@@ -112,7 +112,7 @@ Result<CodedFront> code_front(const Transform& transform, const Input& input, co
   return front;
 }
 
-// One launch over items at fixed strides in device memory.
+// A launch over items at fixed strides in device memory.
 struct Launch {
   Session& session;
   uint32_t item_count;
@@ -175,7 +175,7 @@ Result<void> measure_on_device(const driver::ContextPointer& context, const Tran
     rows.push_back({input.name, transform.label + " encode", input.chunk_bytes, input.raw.size(),
                     raw_bytes / static_cast<double>(coded_bytes), *seconds});
   } else {
-    // The CPU's streams, again and again: all chunks of the front are whole.
+    // Repeats the streams of the CPU. All chunks of the first part are whole.
     std::vector<uint8_t> all(count * stride);
     std::vector<uint32_t> all_sizes(count);
     for (size_t i = 0; i < count; ++i) {
@@ -225,7 +225,7 @@ Result<Measurements> run_transforms(const Settings& settings) {
   }
   for (const auto& paths : settings.inputs()) {
     for (const size_t chunk_bytes : settings.chunk_bytes) {
-      // Whole chunks only, so that any of them can stand for any other.
+      // Only whole chunks, so that the CPU's streams can be repeated.
       auto input = load_input(paths, std::max<size_t>(settings.size_bytes / chunk_bytes, 1) * chunk_bytes);
       if (!input) return tl::unexpected(input.error());
       input->chunk_bytes = chunk_bytes;

@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLeastTime{1};
 
-// Runs `job` for a second at least and returns the shortest run, in seconds.
+// Runs `job` repeatedly for at least a second. Returns the duration of the shortest run, in seconds.
 template <class Job>
 Result<double> fastest(Job job) {
   double best = 1e300;
@@ -65,7 +65,7 @@ Result<void> bench_file(const std::string& path, codec::Backend& backend, std::o
       "{}: {} -> {} (ratio {:.3f}), compress {:.1f} MB/s, decompress {:.1f} MB/s, {} encoder, {}\n", printable(path),
       raw.size(), frame.size(), raw_size / static_cast<double>(frame.size()), raw_size / *compress_seconds / 1e6,
       raw_size / *decompress_seconds / 1e6, codec::name_of(totals.encoder), totals.by);
-  (void)std::fwrite(line.data(), 1, line.size(), stdout);  // flush_standard_output reports a failure
+  (void)std::fwrite(line.data(), 1, line.size(), stdout);  // flush_standard_output() reports a failure
   return {};
 }
 

@@ -22,7 +22,7 @@ tl::unexpected<Error> system_error(const std::string& doing, const std::string& 
   return fail(fmt::format("cannot {}: {}", doing, std::strerror(errno)), where);
 }
 
-// File systems whose files are made when they are read: they have a size of 0, or of a page.
+// File systems that generate content on reading: their files report a size of 0 or of one page.
 bool is_made_when_read(int descriptor) {
   struct statfs system{};
   if (::fstatfs(descriptor, &system) != 0) return false;
@@ -48,7 +48,7 @@ Result<InputFile> InputFile::open(const std::string& path) {
   const off_t position = ::lseek(descriptor, 0, SEEK_CUR);
   if (position < 0 || position > file.info_.st_size) return file;
   file.begin_ = static_cast<uint64_t>(position);
-  // A file system in user space may say 0 of a file whose size it does not know.
+  // A user-space file system (FUSE) may report 0 for a file whose size it does not know.
   char byte;
   if (file.info_.st_size == 0 && ::pread(descriptor, &byte, 1, 0) != 0) return file;
   file.size_bytes_ = static_cast<uint64_t>(file.info_.st_size - position);
@@ -109,7 +109,7 @@ FoundFiles files_below(const std::string& path) {
       std::error_code kind_error;
       const fs::file_status kind = at->symlink_status(kind_error);
       if (fs::is_directory(kind)) folders.push_back(at->path());
-      // What cannot even be asked for its kind is said to be so when it is opened.
+      // For a file whose type cannot be read, opening it later reports the reason.
       if (fs::is_regular_file(kind) || kind_error) found.files.push_back(at->path().string());
     }
     if (error) complain(folder);

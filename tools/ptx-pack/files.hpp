@@ -1,4 +1,4 @@
-// Inputs as a compressor treats them: what is known of one, whether it has changed meanwhile, and when it may go.
+// Input files: opening one, detecting a change while it is read, and removing it after success.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class OutputFile;
 
 class InputFile {
  public:
-  // "-" is standard input. Errors name the path.
+  // Opens a file; "-" is standard input. Errors name the path.
   static Result<InputFile> open(const std::string& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
@@ -24,13 +24,14 @@ class InputFile {
   int descriptor() const { return descriptor_; }
   const std::string& name() const { return name_; }  // the path, or "standard input"
   const struct stat& info() const { return info_; }
-  // Where reading began: standard input may be a file that was partly read.
+  // The file offset at the start: standard input may be a file that has been partly read.
   uint64_t begin() const { return begin_; }
-  // From there to the end, of a regular file. Nothing where the size says nothing, as of files in /proc and /sys.
+  // The bytes from begin() to the end of a regular file. Nothing if the file has no reliable size, as in /proc and
+  // /sys.
   std::optional<uint64_t> size_bytes() const { return size_bytes_; }
-  // An error where the file is not as long as it was, or does not hold `read_bytes`.
+  // Fails if the file has changed its length since it was opened, or if `read_bytes` differs from size_bytes().
   Result<void> check_size(uint64_t read_bytes) const;
-  // Whether `path` is this file and nobody has written to it since it was opened.
+  // Whether `path` still names this file, unmodified since it was opened.
   bool is_still(const std::string& path) const;
 
  private:
@@ -43,16 +44,16 @@ class InputFile {
   std::optional<uint64_t> size_bytes_;
 };
 
-// The one place that removes an input. It does where `output` is known to lie under its name, on the disk, and `path`
-// is still what was read; otherwise it is an error and nothing is removed.
+// Removes an input; no other code does. Requires that `output` lies complete under its name on the disk and that `path`
+// is still the file that was read. Otherwise fails and removes nothing.
 Result<void> remove_input(const std::string& path, const InputFile& input, const OutputFile& output);
 
 struct FoundFiles {
   std::vector<std::string> files;  // sorted
-  std::vector<Error> errors;       // folders that cannot be read
+  std::vector<Error> errors;       // directories that cannot be read
 };
-// Every regular file below `path`; `path` itself when it is no directory. A folder that cannot be read does not keep
-// the others from being found.
+// Every regular file below the directory `path`, or `path` itself if it is not a directory. An unreadable directory
+// does not end the search.
 FoundFiles files_below(const std::string& path);
 
 }  // namespace ptxkit::pack

@@ -20,11 +20,11 @@
 namespace ptxkit::pack {
 namespace {
 
-// What a line says of a file.
+// The contents of a line.
 struct Summary {
   uint64_t frame_count = 0, skippable_count = 0, block_count = 0, stored_bytes = 0;
   std::set<std::string> kinds, checks;
-  std::optional<uint64_t> raw_bytes = 0;  // nothing where a frame does not say
+  std::optional<uint64_t> raw_bytes = 0;  // nothing if a frame does not state its size
 };
 
 const char* block_name(const format::FrameHeader& header) {
@@ -64,7 +64,7 @@ Result<Summary> summary_of_frames(format::ByteSource& source) {
   return found;
 }
 
-// In order, which a pipe allows too and which compares the table with the blocks.
+// Reads sequentially, which also works for a pipe and compares the table with the blocks.
 Result<Summary> summary_of_ptz(format::ByteSource& source) {
   format::PtzReader reader(source);
   const auto header = reader.begin();
@@ -82,7 +82,7 @@ Result<Summary> summary_of_ptz(format::ByteSource& source) {
   return found;
 }
 
-// A failure is flush_standard_output's to report.
+// flush_standard_output() reports a failure.
 void print(const std::string& text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace

@@ -27,8 +27,8 @@ namespace {
 constexpr std::string_view kUnfinishedPrefix = ".ptx-pack.";
 constexpr size_t kRandomDigits = 16;
 
-// The one unfinished output that has a name, where a signal handler can see it. Files are handled one after another, so
-// one is enough. It is recorded before the file is created.
+// The name of the unfinished output, for the signal handler. Files are processed one after another, so one name is
+// enough. It is recorded before the file is created.
 char unfinished_output[PATH_MAX];
 
 extern "C" void remove_unfinished_output(int signal) {
@@ -37,7 +37,8 @@ extern "C" void remove_unfinished_output(int signal) {
   ::raise(signal);
 }
 
-// While one lives, no signal sees a half-done change. Threads of pools take no signals (support/thread.hpp).
+// Blocks signals during its lifetime, so that no handler sees a half-done change. Pool threads block signals themselves
+// (support/thread.hpp).
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -57,7 +58,7 @@ tl::unexpected<Error> system_error(const std::string& doing, const std::string& 
   return fail(fmt::format("cannot {}: {}", doing, std::strerror(errno)), where, std::move(todo));
 }
 
-// "", or the folder with its slash.
+// The directory with its slash, or an empty string.
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
 std::string unfinished_name(const std::string& folder) {
@@ -70,7 +71,7 @@ std::string unfinished_name(const std::string& folder) {
   return fmt::format("{}{}{:016x}", folder, kUnfinishedPrefix, number);
 }
 
-// Records `name` for the handler; false where it is too long for it.
+// Records `name` for the signal handler. False if it is too long.
 bool record(const std::string& name) {
   if (name.size() >= sizeof unfinished_output) return false;
   std::memcpy(unfinished_output, name.c_str(), name.size() + 1);
@@ -81,13 +82,13 @@ using Resolved = std::unique_ptr<char, decltype(&std::free)>;
 Resolved real(const std::string& path) { return {::realpath(path.c_str(), nullptr), &std::free}; }
 
 struct Place {
-  std::string path;               // after links
-  std::optional<int> descriptor;  // of this process, where it is one
+  std::string path;               // after links are followed
+  std::optional<int> descriptor;  // set if the path names a descriptor of this process
 };
 
-// Follows links of the last part of `path`, to a file that need not exist.
+// Follows symbolic links in the last component of `path`. The target need not exist.
 Result<Place> follow(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the system has it
+  constexpr int kMostLinks = 40;  // the kernel's limit
   const Resolved own_folder = real("/proc/self/fd");
   Place place{path, std::nullopt};
   for (int links = 0; links <= kMostLinks; ++links) {
@@ -101,7 +102,7 @@ Result<Place> follow(const std::string& path) {
     }
     char target[PATH_MAX];
     const ssize_t length = ::readlink(place.path.c_str(), target, sizeof target);
-    if (length < 0) return place;  // no link; what else is wrong is found when it is opened
+    if (length < 0) return place;  // not a link; opening it reports any other problem
     const std::string_view leads_to(target, static_cast<size_t>(length));
     place.path = leads_to.starts_with('/') ? std::string(leads_to) : folder + std::string(leads_to);
   }
@@ -115,7 +116,7 @@ mode_t usual_mode() {
   return 0666 & ~mask;
 }
 
-// Gives an unnamed file a name that must not be there.
+// Gives an unnamed file a name. Fails with EEXIST if the name is taken.
 int link_unnamed(int descriptor, const std::string& path) {
   if (::linkat(descriptor, "", AT_FDCWD, path.c_str(), AT_EMPTY_PATH) == 0) return 0;
   if (errno == EEXIST) return -1;
@@ -123,13 +124,13 @@ int link_unnamed(int descriptor, const std::string& path) {
                   AT_SYMLINK_FOLLOW);
 }
 
-// rename() that replaces nothing, on file systems of any age.
+// Renames without replacing anything, on old file systems, too.
 int rename_to_new(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
   if (::link(from.c_str(), to.c_str()) == 0) return ::unlink(from.c_str());
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return -1;
-  // A file system without either, as FAT on an old kernel: nothing better than to look.
+  // File systems with neither (FAT on old kernels): checking first is the best that can be done.
   struct stat existing{};
   if (::lstat(to.c_str(), &existing) == 0) {
     errno = EEXIST;
@@ -195,7 +196,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& 
     return file;
   }
   struct stat link{};
-  if (!overwrite && ::lstat(path.c_str(), &link) == 0) {  // a link that leads nowhere is one, too
+  if (!overwrite && ::lstat(path.c_str(), &link) == 0) {  // lstat: a dangling link exists, too
     return fail("the output exists already", path, "add -f to overwrite it");
   }
   if (auto opened = file.open_new(); !opened) return tl::unexpected(opened.error());
@@ -205,7 +206,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& 
 Result<void> OutputFile::open_new() {
   const std::string folder = folder_of(path_);
   descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  // Its name can be given to it through /proc only, for who is not root.
+  // Without root, the file can be linked only through /proc.
   if (descriptor_ >= 0 && ::access(fmt::format("/proc/self/fd/{}", descriptor_).c_str(), F_OK) == 0) return {};
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -240,9 +241,10 @@ OutputFile::~OutputFile() {
   }
 }
 
-// Owner and group first: that clears the set-id bits. Only root may give files away, and not even root to an owner that
-// the user namespace has no number for; so a refusal is no error. But what the mode grants was meant for that owner and
-// that group: without them no set-id bit is taken over, and without the group it and the others get what both had.
+// Owner and group come first, because changing them clears the set-id bits. Only root may change the owner, and only to
+// owners that exist in the user namespace, so a refusal is not an error. But the mode was granted to that owner and
+// that group: without both, set-id bits are dropped; without the group, group and others get only the rights that both
+// had.
 void OutputFile::take_over_attributes(const InputFile& input) {
   const auto remark = [&](const char* what) { remarks_.push_back(fmt::format("{}: {}", what, std::strerror(errno))); };
   if (!S_ISREG(input.info().st_mode)) {
@@ -252,7 +254,7 @@ void OutputFile::take_over_attributes(const InputFile& input) {
   const struct stat& info = input.info();
   if (::fchown(descriptor_, info.st_uid, info.st_gid) != 0) {
     remark("the owner is not taken over");
-    // The group may be one of several of the caller's; whether it was taken over is looked at below.
+    // Changing the group may still be allowed, if the caller is a member. fstat() below finds out whether it worked.
     [[maybe_unused]] const int refused = ::fchown(descriptor_, static_cast<uid_t>(-1), info.st_gid);
   }
   struct stat got{};
@@ -282,7 +284,8 @@ Result<void> OutputFile::commit(const InputFile& input, bool durable) {
   }
   take_over_attributes(input);
   if (durable && ::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOSYS) return system_error("write", name_);
-  // Some file systems report a full disk only when a file is closed; this one is still needed, for its name.
+  // Some file systems report a full disk only on close(). Closes a duplicate, because the descriptor is still needed
+  // for the name.
   const int other = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (other >= 0 && ::close(other) != 0) return system_error("write", name_);
   if (auto done = put_in_place(); !done) return done;
@@ -290,8 +293,8 @@ Result<void> OutputFile::commit(const InputFile& input, bool durable) {
   if (!durable) return {};
   const std::string folder = folder_of(path_);
   const int folder_descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A folder that may be written and not be read, or a file system that has no such call (EINVAL): the file itself has
-  // reached the disk.
+  // A directory that is writable but not readable, or a file system without directory sync (EINVAL), is accepted: the
+  // file itself has reached the disk.
   if (folder_descriptor < 0) return {};
   const bool reached = ::fsync(folder_descriptor) == 0 || errno == EINVAL;
   ::close(folder_descriptor);
@@ -304,7 +307,7 @@ Result<void> OutputFile::put_in_place() {
   if (temporary_.empty()) {
     if (link_unnamed(descriptor_, path_) == 0) return {};
     if (errno != EEXIST || !overwrite_) return not_in_place();
-    // To replace a file it needs a name first.
+    // Only a named file can replace another one.
     temporary_ = unfinished_name(folder_of(path_));
     if (!record(temporary_)) return fail("the path is too long", name_);
     if (link_unnamed(descriptor_, temporary_) != 0) return not_in_place();

@@ -1,5 +1,5 @@
-// Outputs as a compressor treats them: one appears whole or not at all, with the input's mode and times, and nothing
-// that exists is lost without -f.
+// Output files. An output appears complete or not at all, with the input's mode and times, and no existing file is lost
+// without -f.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace ptxkit::pack {
 
-// Removes the unfinished output when a signal ends the process, then lets the signal do its work. Of the signals that
-// end a process by default, all but those that say the program itself is broken (SIGSEGV and its like).
+// Installs handlers that remove the unfinished output before a signal ends the process, and then raise the signal
+// again. Covers the signals that end a process by default, except those that report a fault of the program (SIGSEGV and
+// others).
 void install_interrupt_cleanup();
 
-// Whether `name`, without a folder, is what OutputFile calls an output that is not finished.
+// Whether `name`, without a directory, is the name of an unfinished output.
 bool is_unfinished_name(std::string_view name);
 
-// A new file gets its name when it is whole. Until then it has none (O_TMPFILE), so that not even SIGKILL leaves
-// anything; where the file system has no such files, it has a temporary one in the same folder. "-", devices, pipes and
-// descriptors of this process (/dev/stdout, /dev/fd/3) are written to as they are; of a symbolic link, what it leads to
-// is replaced.
+// A new file gets its name when it is complete. Until then it has no name (O_TMPFILE), so that even SIGKILL leaves
+// nothing behind; file systems that do not support this use a temporary file in the same directory. "-", devices, pipes
+// and descriptors of this process (/dev/stdout, /dev/fd/3) are written to directly. Symbolic links are followed and
+// their target is replaced.
 class OutputFile {
  public:
   static Result<OutputFile> create(const std::string& path, const InputFile& input, bool overwrite);
@@ -32,14 +33,14 @@ class OutputFile {
 
   int descriptor() const { return descriptor_; }
   const std::string& name() const { return name_; }
-  // A file that is new, and nothing that existed before.
+  // Whether the output is a new file, not a device, a pipe or a descriptor.
   bool is_new_file() const { return kind_ == Kind::new_file; }
-  // Gives the output the mode, owner (where allowed) and times of `input`, and puts it in place. `durable`: what is
-  // written has reached the disk by then.
+  // Gives the output mode, owner (where permitted) and times of `input`, and puts it in place. `durable`: also waits
+  // until the data have reached the disk.
   Result<void> commit(const InputFile& input, bool durable);
-  // What of the input's attributes the output could not be given; not an error.
+  // Attributes of the input that could not be applied. Not an error.
   const std::vector<std::string>& remarks() const { return remarks_; }
-  // After commit(..., true): the name still leads to the file that was written.
+  // After commit(..., true): whether the name still refers to the file that was written.
   bool lies_in_place() const;
 
  private:
@@ -54,8 +55,8 @@ class OutputFile {
   Kind kind_ = Kind::new_file;
   int descriptor_ = -1;
   std::string name_;       // for messages
-  std::string path_;       // where it goes: what links lead to
-  std::string temporary_;  // its name for the time being; empty: it has none
+  std::string path_;       // the target after links are followed
+  std::string temporary_;  // the temporary name; empty: none
   bool overwrite_ = false, is_committed_ = false;
   std::vector<std::string> remarks_;
 };

@@ -1,4 +1,4 @@
-// A source whose first bytes can be looked at before they are read: what a pipe holds, its name does not say.
+// A source whose first bytes can be inspected before they are read. The name of a pipe does not tell its format.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ class PeekedSource final : public format::ByteSource {
  public:
   explicit PeekedSource(format::ByteSource& from) : from_(from) {}
 
-  // The first four bytes as a little-endian number; 0 where there are fewer.
+  // The first four bytes as a little-endian number; 0 if there are fewer. Call it once, before any read.
   Result<uint32_t> magic() {
     const auto got = from_.read(first_);
     if (!got) return tl::unexpected(got.error());
@@ -38,7 +38,7 @@ class PeekedSource final : public format::ByteSource {
  private:
   format::ByteSource& from_;
   std::array<uint8_t, 4> first_{};
-  format::Bytes left_;  // of them
+  format::Bytes left_;  // of first_, not yet read
 };
 
 }  // namespace ptxkit::pack

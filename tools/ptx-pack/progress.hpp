@@ -1,5 +1,4 @@
-// One line on standard error while a file is worked on: how much is done, how fast, at what ratio, how long it takes
-// yet.
+// A progress line on standard error: share done, speed, ratio, and remaining time.
 #pragma once
 
 #include <chrono>
@@ -9,7 +8,7 @@
 
 namespace ptxkit::pack {
 
-// What the line says after `seconds` of work. `input_bytes` where known; `compressing`: the input is the raw side.
+// The text after `seconds` of work. `compressing`: the input is the raw side, otherwise the stored side.
 std::string progress_text(const std::string& name, std::optional<uint64_t> input_bytes, bool compressing,
                           uint64_t raw_bytes, uint64_t stored_bytes, double seconds);
 
@@ -20,7 +19,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Rewrites the line at most ten times a second.
+  // Rewrites the line, at most ten times a second.
   void update(uint64_t raw_bytes, uint64_t stored_bytes);
 
  private:

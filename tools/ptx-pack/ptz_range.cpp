@@ -12,7 +12,7 @@
 namespace ptxkit::pack {
 namespace {
 
-constexpr uint64_t kTableEntryBytes = sizeof(format::PtzBlock) + sizeof(uint64_t);  // in memory
+constexpr uint64_t kTableEntryBytes = sizeof(format::PtzBlock) + sizeof(uint64_t);  // per block, in memory
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, fo
   const auto archive = format::PtzArchive::open(file);
   if (!archive) return tl::unexpected(archive.error());
   std::vector<size_t> touched;
-  uint64_t raw_bytes = 0, at = 0;  // in all; where the first one that is touched begins
+  uint64_t raw_bytes = 0, at = 0;  // of all blocks so far; offset of the first block in the range
   for (size_t i = 0; i < archive->block_count(); ++i) {
     const uint64_t begin = raw_bytes;
     raw_bytes += archive->block(i).raw_bytes;

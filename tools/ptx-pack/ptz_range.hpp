@@ -1,4 +1,4 @@
-// A range of a .ptz file through its table: only the blocks that the range touches are read.
+// Extracts a range of a .ptz file through its table. Reads only the blocks that overlap the range.
 #pragma once
 
 #include "runtime/codec/format/byte_stream.hpp"
@@ -9,7 +9,7 @@
 
 namespace ptxkit::pack {
 
-// `input` is a regular file whose size is known. As many blocks at a time as `executor` has threads, or as `memory`
+// `input` must be a regular file of known size. Decodes as many blocks at a time as `executor` has threads or `memory`
 // holds.
 Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
                               codec::Executor& executor, scheduler::Ledger& memory);

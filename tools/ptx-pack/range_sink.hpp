@@ -1,4 +1,4 @@
-// Passes on a range of what is written to it, and asks the stream to stop after it.
+// A sink that passes on a range of what is written to it, and then requests the stream to stop.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class RangeSink final : public format::ByteSink {
   }
 
   std::stop_token stop_token() const { return stop_.get_token(); }
-  // Whether every byte of the range has been passed on.
+  // Whether the whole range has been passed on.
   bool is_complete() const {
     return at_ >= range_.end || (range_.end == std::numeric_limits<uint64_t>::max() && at_ > range_.begin);
   }

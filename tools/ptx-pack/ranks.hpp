@@ -1,4 +1,4 @@
-// Processes of an MPI job that share their inputs, where --share-by-rank asks for it.
+// Splits the inputs between the processes of an MPI job (--share-by-rank).
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ struct Rank {
   size_t index = 0, count = 1;
 };
 
-// Which of how many processes this one is; mpirun of Open MPI, and of MPICH and what is made from it, says so in the
-// environment. An error where it says nothing, or nothing that can be.
+// The rank of this process and the number of ranks, from the environment variables of mpirun (Open MPI, MPICH and its
+// derivatives). Fails if they are not set or invalid.
 Result<Rank> rank_in_mpi_job();
 
-// The inputs whose names fall to this process. No file is worked on twice, also where processes that started earlier
-// have changed the folders meanwhile.
+// The inputs assigned to this rank by a hash of their names. So no file is processed twice, even if other processes
+// have changed the directories in the meantime.
 std::vector<std::string> share_of(const Rank& rank, std::vector<std::string> inputs);
 
 }  // namespace ptxkit::pack

@@ -35,7 +35,8 @@ SparseSink::SparseSink(int descriptor, std::string name) : descriptor_(descripto
 
 Result<void> SparseSink::write(format::Bytes bytes) {
   while (!bytes.empty()) {
-    // Pages by their places in the file; those that hold zeros and those that do not, each kind in one piece.
+    // Splits at page boundaries of the file, and joins adjacent pages that become holes, or that do not, into one
+    // piece.
     const auto page_bytes = [&](uint64_t at) {
       return std::min<uint64_t>(kPageBytes - at % kPageBytes, bytes.size() - (at - at_));
     };
@@ -64,7 +65,7 @@ Result<void> SparseSink::finish() {
   if (at_ > std::max(end_, old_bytes_) && ::ftruncate(descriptor_, static_cast<off_t>(at_)) != 0) {
     return fail(std::string("cannot write: ") + std::strerror(errno), name_);
   }
-  // Others who write to the same standard output go on behind it.
+  // Later writers to the same descriptor (standard output) continue after the data.
   if (::lseek(descriptor_, static_cast<off_t>(at_), SEEK_SET) < 0) {
     return fail(std::string("cannot write: ") + std::strerror(errno), name_);
   }

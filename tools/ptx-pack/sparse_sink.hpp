@@ -1,4 +1,4 @@
-// Writes to a regular file and leaves holes where whole pages of zeros would stand, as `lz4 --sparse` does.
+// Writes to a regular file and leaves holes in place of pages of zeros, as `lz4 --sparse` does.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace ptxkit::pack {
 
 class SparseSink final : public format::ByteSink {
  public:
-  // Whether holes can be left in what `descriptor` is: a regular file, and not one that is only appended to.
+  // Whether `descriptor` allows holes: a regular file that is not open for appending.
   static bool fits(int descriptor);
 
   SparseSink(int descriptor, std::string name);
   Result<void> write(format::Bytes bytes) override;
-  // Makes the file as long as what was written: a hole at the end is no byte yet.
+  // Sets the file's length, which a hole at the end does not do, and the file offset.
   Result<void> finish();
 
  private:
@@ -23,9 +23,9 @@ class SparseSink final : public format::ByteSink {
 
   int descriptor_;
   std::string name_;
-  uint64_t at_ = 0;         // where the next byte belongs
-  uint64_t old_bytes_ = 0;  // the file's length before: below it a hole would show what was there
-  uint64_t end_ = 0;        // of what was written, holes left out
+  uint64_t at_ = 0;         // offset of the next byte
+  uint64_t old_bytes_ = 0;  // the file's original length: a hole below it would expose old content
+  uint64_t end_ = 0;        // end of the last piece written, holes excluded
 };
 
 }  // namespace ptxkit::pack

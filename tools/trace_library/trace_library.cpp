@@ -1,9 +1,9 @@
-// libptxkit_trace.so: preloaded into a CUDA program (`ptx-debug trace`), it saves every image that the program hands to
-// the driver, into files of $PTXKIT_TRACE_FOLDER, and passes the call on.
+// libptxkit_trace.so: preloaded into a CUDA program by `ptx-debug trace`. It saves every image that the program passes
+// to the driver as a file in $PTXKIT_TRACE_FOLDER, and passes the call on.
 //
-// Programs reach the driver in three ways, and each is met: linked with libcuda (the functions below come first), by
-// dlsym on a handle (dlsym is one of them), and by cuGetProcAddress, as the CUDA runtime does. It uses nothing but
-// libc: it has to load into any program.
+// Programs reach the driver in three ways, all of which are intercepted: linked with libcuda (the functions below take
+// precedence), dlsym on a handle (dlsym is replaced), and cuGetProcAddress, which the CUDA runtime uses. The library
+// needs only libc, so that it loads into any program.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// `__fatBinC_Wrapper_t` and the header of a fat binary, as fatbinary_section.h of the toolkit has them.
+// `__fatBinC_Wrapper_t` and the header of a fat binary, as in the toolkit's fatbinary_section.h.
 constexpr uint32_t kWrapperMagic = 0x466243b1, kFatBinaryMagic = 0xba55ed50;
 struct Wrapper {
   uint32_t magic, version;
@@ -42,7 +42,7 @@ Dlsym real_dlsym() {
   return found;
 }
 
-// How far an ELF image reaches: its section headers come last, or a section does.
+// The size of an ELF image: the end of its section headers or of its last section.
 size_t elf_bytes(const unsigned char* image) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
@@ -68,7 +68,7 @@ void save(const char* call, const void* image, size_t size_bytes) {
     std::fprintf(stderr, "ptxkit trace: cannot write %s\n", path);
 }
 
-// Fat binary, wrapped or not, cubin, or PTX text with a NUL behind it: the kinds that cuModuleLoadData takes.
+// Saves what cuModuleLoadData accepts: a fat binary, wrapped or not, a cubin, or PTX text that ends in NUL.
 void save_image(const char* call, const void* image) {
   if (image == nullptr) return;
   uint32_t magic;
@@ -90,7 +90,7 @@ void save_image(const char* call, const void* image) {
 
 void save_file(const char* call, const char* path) {
   std::FILE* const file = path != nullptr ? std::fopen(path, "rb") : nullptr;
-  if (file == nullptr) return;  // the driver will say so
+  if (file == nullptr) return;  // the driver reports the error
   std::fseek(file, 0, SEEK_END);
   const long size = std::ftell(file);
   std::rewind(file);
@@ -102,7 +102,7 @@ void save_file(const char* call, const char* path) {
   std::fclose(file);
 }
 
-// The driver's own function behind each of ours, once it is known.
+// The driver's function for each of ours, once it is known.
 enum Call : unsigned {
   kModuleLoad,
   kModuleLoadData,
@@ -178,8 +178,8 @@ int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64
 namespace {
 
 struct Ours {
-  const char* name;      // as dlsym has it
-  const char* api_name;  // as cuGetProcAddress has it
+  const char* name;      // for dlsym
+  const char* api_name;  // for cuGetProcAddress
   Call call;
   void* wrapper;
 };
@@ -199,7 +199,7 @@ const Ours kOurs[] = {
     {"cuGetProcAddress_v2", nullptr, kGetProcAddress2, reinterpret_cast<void*>(&cuGetProcAddress_v2)},
 };
 
-// Puts our function where the driver's was found.
+// Replaces the driver's function that was found by ours.
 void exchange(void** function, const Ours& ours) {
   if (*function == nullptr || *function == ours.wrapper) return;
   real[ours.call] = *function;
