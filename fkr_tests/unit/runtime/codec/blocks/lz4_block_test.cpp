@@ -1,4 +1,4 @@
-// Stitched blocks and blocks of zeros are decoded by liblz4, and keep LZ4's end-of-block rules.
+// Stitched blocks and blocks of zeros: liblz4 decodes them, and they obey LZ4's end-of-block rules.
 #include "runtime/codec/blocks/lz4_block.hpp"
 
 #include <random>
@@ -22,7 +22,7 @@ ByteVector decode(Bytes block, size_t raw_bytes) {
   return raw;
 }
 
-// Lengths of the sequences of a block: where the last match starts and how many literals follow it.
+// The end of a block: where the last match starts and how many literals follow it.
 struct Tail {
   size_t last_match_start = 0, last_literals = 0;
 };
@@ -58,7 +58,7 @@ ByteVector make(Kind kind, size_t size, unsigned seed) {
   return bytes;
 }
 
-// Compresses chunk by chunk with the reference and stitches.
+// Compresses each chunk with the reference encoder and stitches the results.
 std::optional<ByteVector> compress_stitched(const ByteVector& raw, std::span<const size_t> chunk_sizes) {
   std::vector<ByteVector> outputs;
   std::vector<ChunkEncoding> chunks;

@@ -1,4 +1,4 @@
-// The CPU's fast transforms beside their references: the same bytes, the same statuses, with every kind of vector
+// Compares the fast CPU transforms with their references: the same bytes and statuses, with each level of vector
 // instructions and without.
 #include "runtime/codec/coders/coders.hpp"
 
@@ -37,7 +37,7 @@ Fast fast_of(const TransformPair& pair) {
   return {lz77_encode, lz77_decode};
 }
 
-// With what the CPU has, and with less.
+// Runs each test with each level of vector instructions that the CPU has.
 class Coders : public ::testing::TestWithParam<Vectors> {
  protected:
   void SetUp() override {
@@ -60,7 +60,7 @@ std::string name_of(const ::testing::TestParamInfo<Vectors>& param) {
 }
 INSTANTIATE_TEST_SUITE_P(Cpu, Coders, ::testing::Values(Vectors::none, Vectors::avx2, Vectors::avx512), name_of);
 
-// `room` bytes of room; a sanitizer sees one byte too far.
+// Runs both with an output of exactly `room` bytes, so that a sanitizer sees an access one byte too far.
 void expect_same(const testing::TransformReference& reference, const testing::TransformReference& fast,
                  const ByteVector& src, size_t room) {
   ByteVector expected(room, 0xa5), found(room, 0x5a);
@@ -99,7 +99,7 @@ TEST_P(Coders, EveryKindOfInput) {
   }
 }
 
-// Long matches, far ones, and more candidates than are looked at.
+// Long matches, distant matches, and more candidates than the encoder examines.
 TEST_P(Coders, RepeatedInput) {
   for (const TransformPair& pair : testing::transform_pairs()) {
     if (pair.decoder != kernels::kLz77Decode) continue;
@@ -113,7 +113,7 @@ TEST_P(Coders, RepeatedInput) {
   }
 }
 
-// More than a thread keeps room for, and then less again.
+// An item that needs more memory than a workspace keeps, then smaller ones again.
 TEST_P(Coders, LargeItems) {
   for (const TransformPair& pair : testing::transform_pairs()) {
     if (pair.decoder != kernels::kLz77Decode) continue;
@@ -149,7 +149,8 @@ TEST(FastLz77, IsThatOfTheTables) {
   EXPECT_EQ(lz77_encode_fast(ByteVector(kernels::kMaxTransformBytes + 1), {}).status, StreamStatus::item_too_large);
 }
 
-// Far matches: what the tables of a part do not know, and what positions modulo 65536 take for another.
+// Distant matches: positions that the kernel's tables of one part do not hold, and positions that are equal modulo
+// 65536.
 TEST(FastLz77, ForgetsWhatAPartOfTheKernelDoes) {
   for (const uint32_t period : {1u, 7u, 257u, 20000u, 32768u, 40000u, 65535u, 65536u, 65793u}) {
     ByteVector raw = testing::random_bytes(period, period);

@@ -1,4 +1,4 @@
-// The block codecs' kernels on the emulator.
+// Runs the kernels of the block codecs on the emulator.
 #include <functional>
 #include <map>
 #include <numeric>
@@ -26,7 +26,7 @@ Executor& executor() {
 BlockKernels kernels_on(std::unique_ptr<Machine> machine) { return BlockKernels(std::move(machine), executor()); }
 BlockKernels emulated() { return kernels_on(emulator()); }
 
-// A device whose queues may not take more than so much, and which wants so much in a launch.
+// A device with a limit on the memory of a queue and a preferred size of a launch.
 class SmallMachine final : public testing::RecordingMachine {
  public:
   SmallMachine(std::vector<testing::RecordedLaunch>& launches, size_t queue_bytes, size_t launch_bytes = 256u << 10)
@@ -46,12 +46,13 @@ std::vector<uint32_t> grids_of(const std::vector<testing::RecordedLaunch>& launc
   return grids;
 }
 
-// Two queues, an emulator each. Notes what is called, with the queue's number behind it, and fails at one of the calls.
+// A machine of two queues, each an emulator. Records its calls with the number of their queue, and fails at a chosen
+// call.
 class TwoQueues final : public Machine {
  public:
   struct Log {
     std::vector<std::string> calls;
-    size_t failing_call = 0;  // from 1
+    size_t failing_call = 0;  // counted from 1; 0: none
   };
   static constexpr size_t kLaunchBytes = 1400;
 
@@ -134,7 +135,7 @@ TEST(BlockKernels, GiveTheBytesOfTheCpu) {
   }
 }
 
-// Every machine has work: a batch is as many blocks as all of them take.
+// A batch has as many blocks as all machines take together, so every machine has work.
 TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
   for (const format::PtzCodec codec : testing::ptz_codecs()) {
     std::vector<testing::RecordedLaunch> launches[2];
@@ -156,7 +157,7 @@ TEST(BlockKernels, JudgeDamageAsTheCpuDoes) {
   }
 }
 
-// Blocks of sizes that are and are not multiples of what strides and segments are.
+// Blocks whose sizes are multiples of strides and segments, and others that are not.
 TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30));
@@ -165,10 +166,10 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
     testing::expect_declared_blocks(kernels, codec, launches, 9, 0, {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 19u);  // every kernel of the pipelines
+  EXPECT_EQ(seen.size(), 19u);  // the number of kernels in the pipelines
 }
 
-// Regions in the order of the arrangement: stream sizes of the demux; sort's statuses, run statuses and run sizes.
+// Region indices: stream sizes of the demultiplexer; statuses of the sort, statuses and sizes of the zero runs.
 TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
   const auto message_of = [](format::PtzCodec codec, size_t region) {
     BlockKernels kernels = kernels_on(std::make_unique<testing::LyingMachine>(emulator(), region));
@@ -194,8 +195,8 @@ TEST(BlockKernels, NameEveryMachine) {
             "PTX emulator, sm_90, every access checked; PTX emulator, sm_90, every access checked");
 }
 
-// From the match finder to the entropy coder: one submission a group of blocks of LZ77, and hardly more memory than the
-// match finder's.
+// A group of LZ77 blocks is one submission from the match finder to the entropy coder, and needs little more memory
+// than the match finder alone.
 TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30, 11000));
@@ -212,14 +213,14 @@ TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {
     }
     EXPECT_EQ(grids_of(launches, kernels::kLz77Link),
               (std::vector<uint32_t>{2 * kernels::kLzLinkBlocks, kernels::kLzLinkBlocks}));
-    // raw, matches and resolved matches are the match finder's.
+    // The match finder uses raw, matches and resolved matches.
     const auto& bytes = launches[0].region_bytes;
     const auto finder = static_cast<double>(bytes[0] + bytes[1] + bytes[2]);
     EXPECT_LE(static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), size_t{0})), 1.5 * finder);
   }
 }
 
-// A block of 2000 bytes takes 60 KB with bbw, most of it the sort's scratch.
+// A bbw block of 2000 bytes takes 60 KB, mostly scratch memory of the sort.
 TEST(BlockKernels, GroupsOfBbwAreWhatFitsAQueue) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 170 << 10));
@@ -228,7 +229,8 @@ TEST(BlockKernels, GroupsOfBbwAreWhatFitsAQueue) {
   EXPECT_EQ(grids_of(launches, kernels::kBwtRank), (std::vector<uint32_t>{2, 2, 1}));
 }
 
-// A warp of lz77_decode has one block: as many at a time as a launch should carry, or as a queue can hold.
+// lz77_decode uses one warp for each block: a group has as many blocks as a launch should carry, or as a queue can
+// hold.
 TEST(BlockKernels, BlocksOfLz77AreDecodedInGroups) {
   const std::vector<uint32_t> twos = {2, 2, 1};
   for (const format::PtzCodec codec : testing::ptz_codecs()) {
@@ -264,12 +266,12 @@ TEST(BlockKernels, AQueueBeginsItsNextGroupAsSoonAsItsLastIsCollected) {
     return order;
   };
   EXPECT_EQ(order_of(9), "arrange0 arrange1 wait0 arrange0 wait1 arrange1 wait0 arrange0 wait1 wait0 ");
-  // A group would hold both, but then the other queue would have nothing to do.
+  // A group could hold both blocks, but then the other queue would be idle.
   EXPECT_EQ(order_of(2), "arrange0 arrange1 wait0 wait1 ");
   EXPECT_EQ(order_of(0), "");
 }
 
-// All queues' copies up are on one stream: one behind a kernel would hold up the other queues.
+// The copies up of all queues share a stream: one that waits for a kernel would delay the other queues.
 TEST(BlockKernels, NoCopyUpWaitsForAKernelOfItsGroup) {
   for (const format::PtzCodec codec : testing::ptz_codecs()) {
     TwoQueues::Log log;
@@ -311,7 +313,7 @@ TEST(BlockKernels, AFailureOfAnyCallIsTheResultAndLeavesNothingUnderWay) {
         const auto failed = run();
         ASSERT_FALSE(failed.has_value()) << failing;
         EXPECT_EQ(failed.error().what, "failure of " + log.calls[failing - 1]);
-        // Nothing is begun any more, and both queues are waited for.
+        // After the failure nothing is begun, and both queues are waited for.
         EXPECT_EQ(std::vector<std::string>(log.calls.begin() + static_cast<ptrdiff_t>(failing), log.calls.end()),
                   (std::vector<std::string>{"wait0", "wait1"}));
       }
@@ -332,7 +334,7 @@ TEST(BlockKernels, ABlockThatFitsNoQueueIsAnError) {
     ASSERT_FALSE(encoded.has_value());
     EXPECT_THAT(encoded.error().message(), ::testing::HasSubstr("bytes of device memory, a queue may take 10000"));
     EXPECT_THAT(encoded.error().message(), ::testing::HasSubstr("use --backend cpu"));
-    if (codec != format::PtzCodec::bbw) continue;  // the others decode in less
+    if (codec != format::PtzCodec::bbw) continue;  // the other codecs need less memory to decode
     std::vector<BlockToDecode> to_decode = {{coded, back}};
     const auto decoded = kernels.decode(codec, to_decode);
     ASSERT_FALSE(decoded.has_value());

@@ -1,5 +1,5 @@
-// The whole way to a GPU on the fake driver: a failure injected at every driver call that a run makes, a slow device, a
-// device budget, and the policy that decides whether there is a run at all.
+// Tests the path to a GPU on the fake driver: a failure at every driver call that a run makes, a slow device, a limited
+// device budget, and the policy that decides whether the GPU is used.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -31,7 +31,7 @@ class DeviceFaults : public testing::FakeGpu {
     request.copy_executor = &copies_;
     return request;
   }
-  // There and back through a backend of its own.
+  // The results of compression and decompression with a new backend.
   struct Outcome {
     Result<ByteVector> frame, raw;
   };
@@ -51,7 +51,8 @@ class DeviceFaults : public testing::FakeGpu {
   const ByteVector frame_ = testing::compress_frame(*cpu_, raw_).value();
 };
 
-// 2: out of memory; 700: illegal address, the context is dead; 719: launch failure, likewise; 999: unknown.
+// 2: out of memory; 700: illegal address, which destroys the context; 719: launch failure, likewise; 999: unknown
+// error.
 TEST_F(DeviceFaults, AtEveryDriverCallEndInTheRightResultOrAnErrorThatNamesIt) {
   std::map<std::string, int> calls;
   {
@@ -86,8 +87,8 @@ TEST_F(DeviceFaults, AtEveryDriverCallEndInTheRightResultOrAnErrorThatNamesIt) {
           EXPECT_EQ(lenient.frame.value(), frame_);
           EXPECT_EQ(lenient.raw.value(), raw_);
           EXPECT_LE(notices_.size(), 1u);
-          // Whatever makes the strict run fail is worth the one message. A run may make fewer calls than another: how
-          // many batches a stream allocates depends on which of its threads is quicker.
+          // Every failure that ends the strict run is worth the one message. A run may make fewer calls than another,
+          // because the number of batches that a stream allocates depends on thread timing.
           if (policy == Policy::gpu && (!strict.frame || !strict.raw) && state_.calls[function] >= call) {
             EXPECT_EQ(notices_.size(), 1u);
           }
@@ -101,7 +102,7 @@ TEST_F(DeviceFaults, AtEveryDriverCallEndInTheRightResultOrAnErrorThatNamesIt) {
 
 TEST_F(DeviceFaults, ASlowDeviceChangesNothingButTheTime) {
   state_.delay_microseconds = 300;
-  // Of a mixed run the CPU may take every block before a slow device has begun.
+  // In a mixed run the CPU may take every block before a slow device begins.
   for (const Policy policy : {Policy::mixed, Policy::gpu}) {
     const auto outcome = round_trip(request("auto", policy));
     EXPECT_EQ(outcome.frame.value(), frame_);
@@ -204,8 +205,8 @@ TEST_F(PolicyTest, SmallInputsNeverOpenTheDriver) {
 }
 
 TEST_F(PolicyTest, ALargeInputCalibratesOnceAndNeverTakesASlowerGpu) {
-  // The fake GPU is the scalar reference on one thread: slower than liblz4 on two, unless these get no time. So what is
-  // expected is what was measured.
+  // The fake GPU is the scalar reference on one thread: usually slower than liblz4 on two threads, unless those get no
+  // processor time. So the test expects whatever was measured.
   const auto asked = for_bytes(uint64_t{1} << 40);
   const std::string chosen(select_backend(asked, executor_).value()->name());
   EXPECT_GT(state_.calls["cuLaunchKernel"], 2);
@@ -221,22 +222,22 @@ TEST_F(PolicyTest, ALargeInputCalibratesOnceAndNeverTakesASlowerGpu) {
   }
   state_.calls.clear();
   EXPECT_EQ(select_backend(asked, executor_).value()->name(), chosen);
-  EXPECT_EQ(state_.calls["cuInit"], prefers_gpu ? 1 : 0);  // known by now
+  EXPECT_EQ(state_.calls["cuInit"], prefers_gpu ? 1 : 0);  // decided before the driver is opened
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
 }
 
 TEST_F(PolicyTest, MeasuredRatesDecideWithoutMeasuringAgain) {
-  keep(20e9);  // 4 % faster than the CPU's 1e9 after 0.5 s: at 549 MB
+  keep(20e9);  // 4 % faster than the CPU's 1e9 after a start of 0.5 s: from 549 MB on
   EXPECT_EQ(select_backend(for_bytes(545'000'000), executor_).value()->name(), "cpu");
   EXPECT_EQ(state_.calls["cuInit"], 0);
   EXPECT_EQ(select_backend(for_bytes(555'000'000), executor_).value()->name(), "cuda");
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
-  auto reproducible = for_bytes(110'000'000);  // of which the CPU does 2e8
+  auto reproducible = for_bytes(110'000'000);  // the CPU does 2e8 a second of this work
   reproducible.work = Work::compress_reproducible;
   EXPECT_EQ(select_backend(reproducible, executor_).value()->name(), "cuda");
 }
 
-// CUDA is started for a whole of many bytes; each stream of it is its own choice, and its runs are remembered.
+// CUDA is started for a large total; each stream is then decided by itself, and its runs are recorded.
 TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
   const auto curve = [](double first, double last) { return Curve({{100'000, first}, {1'000'000'000, last}}); };
   const Curve cpu = curve(1e-4, 1), gpu = curve(1, 1.1);
@@ -254,7 +255,7 @@ TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
   for (const auto& [encoder, announced, linked, by, used] :
        {Case{{}, true, false, "cpu", Encoder::fast},
         Case{Encoder::reproducible, true, false, "cpu", Encoder::reproducible},
-        Case{{}, false, false, "cuda", Encoder::reproducible},  // as long as the whole, for all that is known
+        Case{{}, false, false, "cuda", Encoder::reproducible},  // unknown length: assumed to be the total
         Case{{}, false, true, "cpu", Encoder::fast}, Case{Encoder::fast, false, false, "cpu", Encoder::fast}}) {
     format::MemorySource source(raw_, "raw");
     format::MemorySink sink;
@@ -270,8 +271,8 @@ TEST_F(PolicyTest, EachStreamRunsWhereItIsFaster) {
   EXPECT_TRUE(notices_.empty());
 }
 
-// No run is as short as these rates say. So the GPU, believed to be the faster one, is known to be in other hands after
-// three runs, and then the CPU, too.
+// All runs take longer than these rates say. So after three runs the GPU, which was believed to be faster, counts as
+// busy, and then the CPU, too.
 TEST_F(PolicyTest, WhatStreamsTookIsRemembered) {
   const auto curve = [](double last) { return Curve({{1, last / 1e9}, {1'000'000'000, last}}); };
   const Curve cpu = curve(1e-8), gpu = curve(1e-9);
@@ -312,7 +313,7 @@ TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
   EXPECT_EQ(load_calibration(file())->cpu_threads, 3u);
 }
 
-// From where latency is all to where new buffers matter no more.
+// Lengths range from pure latency to where new buffers no longer matter.
 TEST_F(PolicyTest, SamplesGoFromFourKibibytesToSixteenBatches) {
   const auto cpu = make_cpu_backend(executor_), gpu = select_backend(request("cuda", Policy::gpu), executor_).value();
   const auto lengths = sample_lengths(*cpu, *gpu);
@@ -334,7 +335,7 @@ TEST_F(PolicyTest, WithoutAUsableGpuTheCpuDoesItWithOneMessage) {
   EXPECT_THAT(notices_[0], HasSubstr("too old"));
   notices_.clear();
   state_ = testing::FakeCuda{};
-  inject("cuLaunchKernel", 1, 719);  // while it is being measured
+  inject("cuLaunchKernel", 1, 719);  // during the calibration
   EXPECT_EQ(select_backend(for_bytes(uint64_t{1} << 40), executor_).value()->name(), "cpu");
   ASSERT_EQ(notices_.size(), 1u);
   EXPECT_THAT(notices_[0], HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));

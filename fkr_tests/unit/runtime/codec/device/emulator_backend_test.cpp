@@ -1,5 +1,5 @@
-// The kernels' own PTX behind the batch API: the emulator backend gives the bytes of the cpu backend's reproducible
-// encoder, and a fault in a kernel is an error that says what and where.
+// Runs the kernels' PTX through the batch API: the emulator backend writes the same bytes as the cpu backend's
+// reproducible encoder, and a fault in a kernel becomes an error that tells what happened and where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST_F(EmulatorBackend, GivesTheBytesOfTheCpu) {
   EXPECT_EQ(backend->name(), "emulator");
   for (const size_t size : {0u, 1u, 100u, 4096u, 4097u, 70000u, 200001u}) {
     ByteVector raw = testing::matchable_bytes(size / 2, 1);
-    raw.resize(size - size / 4);  // zeros
+    raw.resize(size - size / 4);  // the middle part is zeros
     const ByteVector noise = testing::random_bytes(size / 4, 2);
     raw.insert(raw.end(), noise.begin(), noise.end());
     for (const int size_id : {4, 5}) {
@@ -60,7 +60,7 @@ TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
   }
 }
 
-// One launch, more than one slice, and a CTA that is not full.
+// A single launch, several slices, and a CTA that is not full.
 TEST_F(EmulatorBackend, AllocatesWhatTheKernelsDeclare) {
   for (const size_t item_count : {4u, 130u, 3u}) {
     testing::expect_declared_costs(
@@ -91,7 +91,7 @@ TEST_F(EmulatorBackend, BadBlocksHaveTheirStatus) {
   EXPECT_EQ(items[2].status, ItemStatus::input_overrun);
 }
 
-// Regions in the order of the arrangement: sizes and flags of a compression, sizes and statuses of a decompression.
+// Region indices: sizes and flags of a compression, sizes and statuses of a decompression.
 TEST_F(EmulatorBackend, SizesThatCannotBeAreNotBelieved) {
   const auto lying_about = [&](size_t region) {
     return make_kernel_backend(

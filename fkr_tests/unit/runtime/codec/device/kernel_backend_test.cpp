@@ -1,5 +1,5 @@
-// The kernel backend on the fake GPU: the same bytes as the cpu backend, no device-wide calls and no allocation in
-// steady state, every injected failure reported or survived.
+// Tests the kernel backend on the fake GPU: it writes the same bytes as the cpu backend, makes no device-wide call and
+// no allocation in steady state, and reports or survives every injected failure.
 #include "runtime/codec/device/kernel_backend.hpp"
 
 #include <atomic>
@@ -83,23 +83,23 @@ TEST_F(KernelBackend, ManySlicesKeepTheirOrder) {
   }
 }
 
-// Calls that touch one stream or one event. Everything else, whatever waits for the device (a synchronisation of the
-// context, memory information, an allocation, a release, the default stream), has no place in steady state.
+// Lists the calls that touch only one stream or one event. No other call may occur in steady state, because it would
+// wait for the device: synchronising the context, querying memory, allocating, freeing, using the default stream.
 TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
   const auto cuda = select_backend(request("cuda"), executor_).value();
   const ByteVector raw = testing::mixed_content(2'000'000);
   const auto cycle = [&] {
     ASSERT_TRUE(testing::decompress_frame(*cuda, testing::compress_frame(*cuda, raw).value()).has_value());
   };
-  // As much page-locked memory as two batches have: how many a stream allocates depends on which of its threads is
-  // quicker.
+  // Allocates the page-locked memory of two batches beforehand: the number that a stream allocates depends on thread
+  // timing.
   {
     std::vector<HostMemory> held;
     for (int i = 0; i < 4; ++i) {
       held.push_back(cuda->host_memory(format::kHistoryBytes + cuda->preferred_batch_bytes(65536)).value());
     }
   }
-  // The slices of one batch go to queues in turn, so after a few batches each queue has met its largest.
+  // The slices of a batch go to the queues in turn, so after a few batches every queue has seen its largest slice.
   for (int i = 0; i < 4; ++i) cycle();
   state_.calls.clear();
   state_.streams_of.clear();
@@ -111,8 +111,8 @@ TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
     EXPECT_TRUE(on_a_stream.contains(call)) << call << " was called " << count << " times";
   }
   EXPECT_EQ(state_.calls.size(), on_a_stream.size());
-  // All copies up share a stream, all large copies down another; kernels have one a queue, where what tells of their
-  // results comes down, too. None is the default stream.
+  // All copies up share a stream, all large copies down share another. Each queue has a stream for its kernels and for
+  // the copies of sizes and flags. None of them is the default stream.
   const auto& up = state_.streams_of["cuMemcpyHtoDAsync_v2"];
   const auto& kernels = state_.streams_of["cuLaunchKernel"];
   std::set<void*> down = state_.streams_of["cuMemcpyDtoHAsync_v2"];
@@ -125,7 +125,7 @@ TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
   EXPECT_FALSE(up.contains(nullptr) || down.contains(nullptr) || kernels.contains(nullptr));
 }
 
-// Batches of page-locked memory, each in slices of 4 chunks.
+// Batches in page-locked memory, in slices of 4 chunks.
 class Batches : public KernelBackend {
  protected:
   static constexpr size_t kChunk = 65536, kChunks = 16;
@@ -175,7 +175,8 @@ TEST_F(Batches, TheDeviceIsBusyWhileABatchIsFinished) {
   auto two = cuda_->begin_compress(second.items, Encoder::reproducible);
   ASSERT_TRUE(one->finish());
   expect_as_the_cpu(first);
-  // Copies of the fake driver happen when somebody waits for them: these have been asked for, and nobody has waited.
+  // The fake driver executes a copy when a call waits for it: these copies were submitted, and nothing has waited for
+  // them.
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 8);
   EXPECT_EQ(second.items.back().compressed_bytes, 0u);
   EXPECT_EQ(second.items.back().output.front(), 0x77);
@@ -183,7 +184,7 @@ TEST_F(Batches, TheDeviceIsBusyWhileABatchIsFinished) {
   expect_as_the_cpu(second);
 }
 
-// Jobs that share a device must not take turns on it.
+// Jobs that share a device must not serialise on it.
 TEST_F(Batches, WhileOneThreadWaitsForTheDeviceAnotherGivesItWork) {
   Batch first = page_locked_batch(1), second = page_locked_batch(2);
   auto one = cuda_->begin_compress(first.items, Encoder::reproducible);
@@ -193,7 +194,8 @@ TEST_F(Batches, WhileOneThreadWaitsForTheDeviceAnotherGivesItWork) {
   state_.before_waiting = [&](int) {
     if (!is_first.exchange(false)) return;
     waits.set_value();
-    in_time = gave_work.get_future().wait_for(std::chrono::minutes(1));  // where it never comes, no test should hang
+    // A timeout, so that a failing test does not hang.
+    in_time = gave_work.get_future().wait_for(std::chrono::minutes(1));
   };
   std::thread finishing([&] { EXPECT_TRUE(one->finish()); });
   waits.get_future().wait();
@@ -208,7 +210,7 @@ TEST_F(Batches, WhileOneThreadWaitsForTheDeviceAnotherGivesItWork) {
   expect_as_the_cpu(second);
 }
 
-// One of several threads' batches meets a dead device: each gets an error, and nobody hangs.
+// When a batch of several threads meets a dead device, every thread gets an error and none hangs.
 TEST_F(Batches, OfManyThreadsAllEndWhenTheDeviceIsLost) {
   std::vector<Batch> batches;
   for (int i = 0; i < 12; ++i) batches.push_back(page_locked_batch(i));
@@ -250,7 +252,7 @@ TEST_F(Batches, PageLockedItemsAreCopiedFromAndToWhereTheyLie) {
 
 TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
   Batch batch = page_locked_batch(1);
-  // Chunk 3 does not shrink, chunk 9 is zero.
+  // Chunk 3 is incompressible, chunk 9 is zero.
   std::mt19937 random(1);
   for (size_t i = 0; i < kChunk; ++i) {
     batch.raw.bytes()[3 * kChunk + i] = static_cast<uint8_t>(random());
@@ -269,7 +271,7 @@ TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
   EXPECT_LT(state_.downloaded_bytes, kChunks * kChunk * 3 / 4);
 }
 
-// What lies behind an item's room is not ours, though it is page-locked, too.
+// Bytes after an item's room are not written, even if they are page-locked, too.
 TEST_F(Batches, NothingBehindTheItemsIsWritten) {
   for (const size_t last_bytes : {size_t{1}, size_t{5000}, size_t{65535}, kChunk}) {
     Batch batch = page_locked_batch(3);
@@ -282,7 +284,7 @@ TEST_F(Batches, NothingBehindTheItemsIsWritten) {
   }
 }
 
-// Kernels between begin_chain and end_chain are one graph.
+// The kernels between begin_chain and end_chain form one graph.
 class Chains : public KernelBackend {
  protected:
   static constexpr size_t kBytes = 4096;
@@ -292,7 +294,7 @@ class Chains : public KernelBackend {
                              {.queue_count = 1})
         .value();
   }
-  // A page there and back: compressed, and decompressed by the same submission.
+  // Compresses and decompresses a page in one submission.
   Result<ByteVector> there_and_back(Machine& machine, const ByteVector& raw, bool twice = false) {
     const Region regions[] = {{"raw", kBytes}, {"raw size", 4}, {"packed", kBytes}, {"packed size", 4},
                               {"flag", 1},     {"offset", 8},   {"output", kBytes}, {"room", 4},
@@ -339,7 +341,8 @@ TEST_F(Chains, AreOneSubmission) {
     EXPECT_EQ(there_and_back(*cuda, raw).value(), raw);
     EXPECT_EQ(state_.calls["cuGraphLaunch"], i + 1);
   }
-  // Made once, and brought up to date by the later ones; another chain is another graph, which no update is asked for.
+  // The graph is instantiated once and updated for later chains. A chain of other kernels gets a new graph without an
+  // attempt to update.
   EXPECT_EQ(state_.calls["cuGraphInstantiateWithFlags"], 1);
   EXPECT_EQ(state_.calls["cuGraphExecUpdate"], 2);
   const ByteVector raw = testing::matchable_bytes(kBytes, 9);
@@ -376,7 +379,7 @@ TEST_F(Chains, AreSingleLaunchesWhereTheDriverHasNoGraphs) {
   EXPECT_EQ(state_.calls["cuStreamBeginCapture_v2"], 0);
 }
 
-// To and from memory that is not page-locked, each part to its own place.
+// Copies parts of regions from and to memory that is not page-locked.
 TEST_F(Chains, PartsOfRegionsComeAndGo) {
   const auto cuda = machine();
   const Region regions[] = {{"first", 1000, nullptr, true}, {"second", 1000, nullptr, true}};

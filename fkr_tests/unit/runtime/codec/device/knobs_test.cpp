@@ -1,5 +1,5 @@
-// What keeps the parts of a busy process out of each other's way, each shown to change something: threads on their
-// cores, the flag that makes them step aside, the thread on which memory is freed, one backend for many threads.
+// Tests the means that keep the parts of a busy process from disturbing each other: placement of threads, the throttle,
+// the reclaimer, and sharing of one backend between threads. Each test shows that the setting changes something.
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -30,7 +30,7 @@ TEST(Placement, ThreadsOfAPoolStayOnItsCores) {
     EXPECT_EQ(placed.thread_count(), 3u);
     std::atomic<int> others{0};
     placed.for_each(300, [&](size_t, unsigned worker) {
-      if (worker == 0) {  // the caller, who is nobody's to place, and leaves something for the others
+      if (worker == 0) {  // the caller is not placed, and leaves work for the others
         while (others == 0) std::this_thread::yield();
         return;
       }
@@ -55,7 +55,8 @@ TEST(Throttle, WorkersStepAsideWhileItIsHeld) {
   {
     const scheduler::Throttle::Hold hold(&throttle);
     run();
-    // A worker looks after each 64 chunks of its own, counted over its life: what both carry over, or leave, is a look.
+    // A worker checks the throttle after each 64 chunks of its own, counted over its lifetime, so the totals may differ
+    // by a check.
     EXPECT_GE(throttle.pause_count(), kLooks - 1);
     EXPECT_LE(throttle.pause_count(), kLooks + 1);
   }
@@ -74,7 +75,7 @@ TEST(Throttle, APauseLastsItsTimeAndEndsByItself) {
 }
 
 TEST(Reclaimer, ThingsDieOnItsThreadAndNobodyWaits) {
-  std::promise<void> taken;  // what is given away dies after it, so giving it away waits for no death
+  std::promise<void> taken;  // the object is destroyed only after this, so take() cannot have waited for it
   struct Slow {
     std::thread::id* where;
     std::shared_future<void> after;
@@ -117,11 +118,11 @@ class Knobs : public testing::FakeGpu {
   std::unique_ptr<Backend> cpu_ = make_cpu_backend(executor_);
 };
 
-// cuMemFree waits for the device: it is not for the thread that feeds it.
+// cuMemFree waits for the device, so it must not run on the thread that feeds the device.
 TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
   auto asked = request("cuda", Policy::gpu);
-  // One queue, which has to grow, and no room for the arenas of two items: the old one is gone before the new one
-  // comes.
+  // One queue, which must grow, and a budget that does not hold both arenas: the old one must be freed before the new
+  // one is allocated.
   asked.limits.queue_count = 1;
   asked.limits.memory_bytes = 9 << 20;
   const auto cuda = select_backend(asked, executor_).value();
@@ -138,7 +139,7 @@ TEST_F(Knobs, ArenasAreFreedByTheReclaimer) {
   EXPECT_FALSE(state_.freeing_threads.contains(std::this_thread::get_id()));
 }
 
-// In a mixed run the CPU's threads step aside while the GPU's staging memory is filled.
+// In a mixed run CPU workers yield while the GPU's staging memory is filled.
 TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
   std::vector<ByteVector> pages, rooms;
   for (uint32_t i = 0; i < 4000; ++i) pages.push_back(testing::matchable_bytes(4096, i));
@@ -149,7 +150,7 @@ TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
     items[i].output = rooms[i];
   }
   const auto cuda = select_backend(request("cuda", Policy::gpu), executor_).value();
-  // Its copies run on the executor that looks at the flag, and so meet their own hold.
+  // The copies run on the executor that checks the throttle, so they meet their own hold.
   ASSERT_TRUE(cuda->compress(items, Encoder::reproducible));
   EXPECT_GT(throttle_.pause_count(), 0u);
   const auto before = throttle_.pause_count();
@@ -157,8 +158,7 @@ TEST_F(Knobs, CopiesForTheDeviceHoldTheThrottle) {
   EXPECT_EQ(throttle_.pause_count(), before);
 }
 
-// Locking pages costs as much as compressing them: what many streams gave back, as many find again, and no more is
-// kept.
+// Locking pages costs as much as compressing them: memory that many streams freed is kept for as many, and no more.
 TEST_F(Knobs, AsMuchPageLockedMemoryIsKeptAsWasInUseAtATime) {
   const auto cuda = select_backend(request("cuda", Policy::gpu), executor_).value();
   const auto allocations_of = [&](size_t count, size_t size_bytes) {
@@ -170,13 +170,13 @@ TEST_F(Knobs, AsMuchPageLockedMemoryIsKeptAsWasInUseAtATime) {
   EXPECT_EQ(allocations_of(40, 100'000), 40);
   EXPECT_EQ(allocations_of(40, 100'000), 0);
   EXPECT_EQ(allocations_of(10, 1'000'000), 10);
-  // Ten of the smaller ones made room for the larger ones, which serve for less, too.
+  // The larger blocks replaced ten of the smaller ones, and also serve smaller requests.
   EXPECT_EQ(allocations_of(40, 100'000), 0);
   EXPECT_EQ(allocations_of(10, 1'000'000), 0);
   EXPECT_EQ(allocations_of(41, 100'000), 1);
 }
 
-// Twenty jobs of a batch or less lock two buffers each, and reserve no more than they need.
+// Twenty jobs of at most one batch lock two buffers each and reserve no more than they need.
 TEST_F(Knobs, AStreamThatEndsInItsFirstBatchTakesMemoryForOne) {
   auto asked = request("cuda", Policy::gpu);
   asked.limits = {.memory_bytes = 8 << 20, .queue_count = 2, .slice_bytes = 1 << 20};
@@ -200,7 +200,7 @@ TEST_F(Knobs, AStreamThatEndsInItsFirstBatchTakesMemoryForOne) {
   EXPECT_LT(announced.peak_bytes(), 3 * raw.size() + 200'000);
 }
 
-// No memory either to find that nothing follows a batch that was full.
+// A full batch followed by the end of the stream does not allocate a second batch either.
 TEST_F(Knobs, AStreamAsLongAsABatchTakesMemoryForOne) {
   auto asked = request("cuda", Policy::gpu);
   asked.limits = {.memory_bytes = 8 << 20, .queue_count = 2, .slice_bytes = 1 << 20};

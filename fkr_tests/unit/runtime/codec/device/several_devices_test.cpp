@@ -1,7 +1,8 @@
-// Several GPUs of one process, on the fake driver: they share the work, whatever one of them does the bytes are the
-// same, and what a device has begun nobody else touches.
+// Tests several GPUs of one process on the fake driver: they share the work, a failure of one does not change the
+// bytes, and no other device touches what a device has begun.
 //
-// Which thread is quicker is nobody's to say: where a device is to have work, the others wait for it (hold).
+// Thread timing is not deterministic: hold() makes the other devices wait where a test needs a certain device to get
+// work.
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -25,11 +26,11 @@ using ByteVector = std::vector<uint8_t>;
 class SeveralDevices : public testing::FakeGpu {
  protected:
   static constexpr size_t kChunk = 65536, kChunks = 416;  // 26 pieces of 16
-  static constexpr int kMostUnderWay = 4;                 // what a device may have begun at a time
+  static constexpr int kMostUnderWay = 4;                 // pieces that a device may have begun at a time
 
   ~SeveralDevices() override { state_.before_waiting = state_.before_launch = nullptr; }
 
-  // 0: all there are.
+  // `count` 0: all devices.
   BackendRequest request(std::string name, size_t count) {
     auto asked = testing::request_on_fake_gpu(images_, std::move(name), Policy::gpu);
     asked.devices.resize(count);
@@ -50,19 +51,19 @@ class SeveralDevices : public testing::FakeGpu {
     };
     return select_backend(request(name, static_cast<size_t>(count)), executor_).value();
   }
-  // A device for which `is_held` is not waited for until `is_so`.
+  // Makes waits for devices with is_held(device) block until is_so(device).
   using IsHeld = std::function<bool(int device)>;
   using IsSo = std::function<bool(int device)>;
   void hold(IsHeld is_held, IsSo is_so) {
     state_.before_waiting = [this, is_held = std::move(is_held), is_so = std::move(is_so)](int device) {
       if (!is_held(device)) return;
       std::unique_lock lock(mutex_);
-      // Where it never becomes so, no test should hang.
+      // A timeout, so that a failing test does not hang.
       EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return is_so(device); }))
           << "device " << device;
     };
   }
-  // Many chunks that take little time.
+  // Many chunks that compress quickly.
   static ByteVector mostly_zeros() {
     ByteVector bytes(kChunks * kChunk);
     const ByteVector some = testing::matchable_bytes(kChunks * 500, 1);
@@ -112,7 +113,7 @@ TEST_F(SeveralDevices, ASlowOneDoesNoMoreThanItHasBegun) {
     const int pieces = all_launches();
     EXPECT_GE(pieces, 16);
     launches_.clear();
-    // Device 0 is not done with its first piece before everything has been begun; the others leave it one.
+    // Device 0 finishes its first piece only after all pieces have begun; the others leave one piece for it.
     hold([](int) { return true; },
          [&](int device) { return device == 0 ? all_launches() == pieces : launches_[0] != 0; });
     EXPECT_EQ(testing::compress_frame(*backend, raw_).value(), frame_);
@@ -138,7 +139,7 @@ TEST_F(SeveralDevices, TheOthersDoThePiecesOfOneThatFailsMidWay) {
     EXPECT_THAT(notices_[0], HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
     const int launches = launches_[1];
     EXPECT_EQ(testing::decompress_frame(*backend, frame_).value(), raw_);
-    EXPECT_EQ(launches_[1], launches);  // it gets no more
+    EXPECT_EQ(launches_[1], launches);  // it gets no more pieces
     EXPECT_EQ(notices_.size(), 1u);
   }
 }
@@ -158,7 +159,7 @@ TEST_F(SeveralDevices, TheOthersDoThePiecesOfOneWithoutMemory) {
   }
 }
 
-// The first device's memory is where batches lie: without it they lie in another's.
+// Batches use memory of the first device; after its failure they use memory of another one.
 TEST_F(SeveralDevices, TheFirstOneMayFailToo) {
   const auto backend = devices(3);
   inject("cuEventSynchronize", 1, 719);
@@ -172,7 +173,7 @@ TEST_F(SeveralDevices, TheFirstOneMayFailToo) {
   EXPECT_EQ(testing::decompress_frame(*backend, frame_).value(), raw_);
 }
 
-// Memory that one device has page-locked is so for all of them: nobody copies to staging memory first.
+// Memory page-locked by one device is page-locked for all: none copies it to staging memory.
 TEST_F(SeveralDevices, AllCopyFromAndToWhereBatchesLie) {
   const auto backend = devices(2);
   const HostMemory raw = backend->host_memory(raw_.size()).value(), packed = backend->host_memory(raw_.size()).value();
@@ -189,7 +190,7 @@ TEST_F(SeveralDevices, AllCopyFromAndToWhereBatchesLie) {
 }
 
 TEST_F(SeveralDevices, WhenNoneIsLeftTheCpuGoesOn) {
-  inject("cuLaunchKernel", 1, 719);  // which every later call of the fake driver repeats
+  inject("cuLaunchKernel", 1, 719);  // every later call of the fake driver fails likewise
   {
     const auto strict = devices(3);
     for (int i = 0; i < 2; ++i) {

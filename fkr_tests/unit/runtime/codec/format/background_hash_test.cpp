@@ -1,4 +1,5 @@
-// The content checksum on its own thread: the value of all pieces in a row, and tickets that keep the bytes in place.
+// Tests the content checksum on its own thread: the value over all pieces in order, and tickets that keep the bytes
+// valid.
 #include "runtime/codec/format/background_hash.hpp"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ TEST(BackgroundHash, IsThatOfAllPiecesInARow) {
   }
 }
 
-// Buffers are used again as soon as the ticket of their last bytes has been waited for.
+// A buffer is reused as soon as the ticket of its last bytes has been waited for.
 TEST(BackgroundHash, ATicketSaysWhenTheBytesMayChange) {
   const ByteVector all = noise(30'000'000);
   ByteVector buffers[3];
@@ -48,7 +49,7 @@ TEST(BackgroundHash, ATicketSaysWhenTheBytesMayChange) {
     buffers[turn % 3].assign(all.begin() + static_cast<ptrdiff_t>(at),
                              all.begin() + static_cast<ptrdiff_t>(at + 500'000));
     const Bytes buffer(buffers[turn % 3]);
-    // Of two tickets the later one covers both.
+    // The later of two tickets covers both.
     hashed[turn % 3] = hash.update(buffer.first(200'000));
     hashed[turn % 3] = hash.update(buffer.subspan(200'000));
   }
@@ -60,7 +61,7 @@ TEST(BackgroundHash, BytesThatDieWaitForTheirTicket) {
   BackgroundHash hash;
   for (int i = 0; i < 10; ++i) {
     const ByteVector bytes = noise(2'000'000);
-    const auto ticket = hash.update(bytes);  // dies first
+    const auto ticket = hash.update(bytes);  // destroyed before `bytes`
   }
 }
 

@@ -1,5 +1,5 @@
-// Frames byte by byte: what `lz4` 1.9.4 wrote is read and written identically, and every way a stream can be wrong is
-// refused with the place and both the expected and the found value.
+// Tests frames byte by byte: output of `lz4` 1.9.4 is read and written identically, and every malformed stream is an
+// error with its position, the expected and the found value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 using ByteVector = std::vector<uint8_t>;
 
-// Written by `lz4 -B4` (empty input), `lz4 -B4 -BX`, `lz4 -B5 -BD --content-size --no-frame-crc` and `lz4 -l`; the text
-// is kHello.
+// Written by `lz4 -B4` (empty input), `lz4 -B4 -BX`, `lz4 -B5 -BD --content-size --no-frame-crc` and `lz4 -l`. The
+// content is kHello.
 const std::string kHello = "hello hello hello hello hello hello\n";
 const ByteVector kEmptyFrame = {0x04, 0x22, 0x4d, 0x18, 0x64, 0x40, 0xa7, 0, 0, 0, 0, 0x05, 0x5d, 0xcc, 0x02};
 const ByteVector kChecksumFrame = {0x04, 0x22, 0x4d, 0x18, 0x74, 0x40, 0xbd, 0x10, 0x00, 0x00, 0x00, 0x6f, 0x68,
@@ -104,7 +104,7 @@ TEST(Lz4FrameReader, ReadsEveryKindOfFrame) {
 TEST(Lz4FrameReader, ReadsConcatenatedFrames) {
   EXPECT_EQ(decode(kChecksumFrame + kSkippableFrame + kLinkedFrame + kEmptyFrame + kChecksumFrame).value(),
             kHello + kHello + kHello);
-  // A legacy frame ends where the next magic number stands.
+  // A legacy frame ends at the next magic number.
   EXPECT_EQ(decode(kLegacyFrame + kChecksumFrame + kLegacyFrame + kLegacyFrame + kSkippableFrame).value(),
             kHello + kHello + kHello + kHello);
 }
@@ -228,20 +228,21 @@ TEST(Lz4FrameErrors, EveryFlippedBitIsRefused) {
     ByteVector stream = kChecksumFrame;
     stream[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     auto decoded = decode(stream);
-    // A flip in the magic number can only make it a skippable frame's, which would have to be longer than the stream.
+    // A flip in the magic number can at best make it that of a skippable frame, which would have to be longer than the
+    // stream.
     EXPECT_FALSE(decoded.has_value()) << "bit " << bit;
   }
 }
 
 TEST(Lz4FrameErrors, TheFirstErrorInTheStreamWins) {
-  // A corrupt second frame, then garbage: the corruption is reported although the reader meets the garbage in the same
+  // A corrupt second frame, then garbage: the corruption is reported although the reader finds the garbage in the same
   // batch.
   const ByteVector stream = kChecksumFrame + with_byte(kLinkedFrame, 26, 0) + ByteVector{1, 2, 3, 4};
   EXPECT_THAT(error_of(stream).where, HasSubstr("frame 1, block 0"));
 }
 
 TEST(Lz4FrameReader, ALyingSizeFieldCostsNoMemory) {
-  // A 4 MiB block is announced, 3 bytes follow: the reader must not allocate more than a step.
+  // A 4 MiB block is announced, but 3 bytes follow: the reader must not allocate more than one step.
   FrameHeader header;
   ByteVector stream;
   append_frame_header(header, stream);

@@ -1,5 +1,6 @@
-// CPU or GPU where both are ready. Batches: what runs correct, what trying costs, and that nothing else changes the
-// choice. Streams: the calibration and the data, and what happens when a side is in other hands.
+// Tests the choice between CPU and GPU where both are ready. Batches: runs correct the belief, exploration has a
+// bounded cost, and nothing else changes the choice. Streams: the calibration, the data, and a side that another
+// process uses.
 #include "runtime/codec/policy/choice.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// Kept curves of 1 s a GiB, and `gpu_part` of that.
+// A calibration with 1 s a GiB on the CPU and `gpu_part` of that on the GPU.
 Calibration kept(double gpu_part) {
   const auto curve = [](double part) { return Curve({{kMiB, part / 1024}, {1024 * kMiB, part}}); };
   const Curve cpu = curve(1), gpu = curve(gpu_part);
@@ -25,7 +26,7 @@ CodecJob job_of(uint64_t raw_bytes, Work work = Work::compress) {
   return {.work = work, .raw_bytes = raw_bytes, .is_batch = true};
 }
 
-// How often the GPU is taken in `runs` runs, which take `cpu` and `gpu` times what the CPU's curve says.
+// How many of `runs` runs the GPU gets, if runs take `cpu` and `gpu` times the CPU's calibrated time.
 int gpu_runs(Choice& choice, int runs, double cpu, double gpu, uint64_t raw_bytes = kMiB) {
   const double seconds = static_cast<double>(raw_bytes) / (1024.0 * kMiB);
   int count = 0;
@@ -54,10 +55,11 @@ TEST(Choice, VisitsToTheSlowerSideCostAQuarterOfARunAndOnePercent) {
       for (const uint64_t raw_bytes : {kMiB, 16 * kMiB, 4096 * kMiB}) {
         Choice choice(kept(part));
         const int on_gpu = gpu_runs(choice, runs, 1, part, raw_bytes);
-        const double each = part > 1 ? part - 1 : 1 / part - 1;  // in runs of the faster side
+        // The extra cost of a run on the slower side, in runs of the faster side.
+        const double each = part > 1 ? part - 1 : 1 / part - 1;
         const double lost = each * (part > 1 ? on_gpu : runs - on_gpu);
         const double seconds = each * std::min(part, 1.0) * static_cast<double>(raw_bytes) / (1024.0 * kMiB);
-        const double free = seconds <= 5e-3 ? each : 0;  // the first run of all
+        const double free = seconds <= 5e-3 ? each : 0;  // the first run
         EXPECT_LE(lost, free + 0.25 + 0.01 * runs + 1e-9) << part << ", " << runs << " runs of " << raw_bytes;
         if (each < 0.25 && runs >= 10) {
           EXPECT_GT(lost, 0);
@@ -67,7 +69,7 @@ TEST(Choice, VisitsToTheSlowerSideCostAQuarterOfARunAndOnePercent) {
   }
 }
 
-// Of a millisecond it does: a try of what is believed to take four.
+// A first run may cost up to 5 ms more: a run of a millisecond is tried on the side where four are expected.
 TEST(Choice, AShortRunIsTriedHoweverSlowItIsBelievedToBe) {
   Choice choice(kept(4));
   EXPECT_GE(gpu_runs(choice, 10, 1, 0.5), 9);
@@ -86,7 +88,7 @@ TEST(Choice, OneSlowRunChangesNothing) {
   EXPECT_EQ(choice.choose(job_of(kMiB)), Side::cpu);
   choice.record_time(job_of(kMiB), Side::cpu, 10.0);
   EXPECT_EQ(choice.choose(job_of(kMiB)), Side::cpu);
-  // Nor does the first one of all.
+  // Nor does the very first run.
   Choice fresh(kept(1.5));
   fresh.record_time(job_of(kMiB), Side::cpu, 10.0);
   EXPECT_LE(gpu_runs(fresh, 40, 1, 1.5), 4);
@@ -136,7 +138,7 @@ int gpu_streams(Choice& choice, int runs, double cpu, double gpu) {
   return count;
 }
 
-// Runs of up to twice as long as was measured are of the same machine. So nothing is ever tried out.
+// Streams up to twice as slow as calibrated change nothing, so nothing is explored.
 TEST(Choice, OfStreamsIsTheSameEachTime) {
   for (const double cpu : {0.2, 0.6, 1.0, 1.9}) {
     for (const double gpu : {0.2, 0.6, 1.0, 1.9}) {
@@ -155,7 +157,7 @@ TEST(Choice, ASideInOtherHandsLosesTheStreamsUntilItIsBack) {
   Choice cpu_is_busy(kept(1.5));
   EXPECT_GE(gpu_streams(cpu_is_busy, 400, 4, 1.5), 390);
   EXPECT_LE(gpu_streams(cpu_is_busy, 400, 1, 1.5), 150);
-  // Both: then all is as it was.
+  // If both are busy, the original choice holds.
   Choice both_are_busy(kept(0.9));
   EXPECT_GE(gpu_streams(both_are_busy, 200, 3, 2.7), 180);
 }

@@ -1,5 +1,4 @@
-// How much work data is for an encoder, told from a few kilobytes of it, and the sources that let themselves be looked
-// at.
+// Tests the estimate of an encoder's work from a few KiB of data, and the sources that support look_ahead().
 #include "runtime/codec/policy/effort.hpp"
 
 #include <fcntl.h>
@@ -37,7 +36,7 @@ TEST(Effort, IsNoneForRunsAndNoiseAndAllForText) {
   EXPECT_EQ(effort_of_bytes(nothing), Effort());
 }
 
-// Rows that are mostly like the one before have as many turns as text, and little that is new.
+// Rows similar to the previous row have as many transitions as text, but few new bytes.
 TEST(Effort, OfRowsIsLittle) {
   ByteVector rows = testing::random_bytes(kMiB, 1);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -46,7 +45,7 @@ TEST(Effort, OfRowsIsLittle) {
   EXPECT_LT(effort_of_bytes(rows).most, 0.2);
 }
 
-// A part of text among zeros, at any place.
+// A stretch of text among zeros, at any position.
 TEST(Effort, FindsTheHardestPlace) {
   for (uint64_t at = 0; at < 8; ++at) {
     ByteVector bytes(2 * kMiB);

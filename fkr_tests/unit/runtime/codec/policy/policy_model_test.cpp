@@ -1,4 +1,4 @@
-// The policy's model: curves from measured runs, and how far the side that they choose is from the better one.
+// Tests the model of the policy: curves from measured runs, and how far the chosen side is from the better one.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -11,8 +11,8 @@
 namespace ptxkit::codec {
 namespace {
 
-// A side as an H200 and the 16 CPU threads beside it were measured to be: latency, buffers that are touched for the
-// first time, and a rate.
+// A side, with the figures measured on an H200 and on 16 CPU threads beside it: latency, first touch of buffers, and
+// rate.
 struct SideModel {
   double latency, new_bytes, new_each, each;
   double operator()(uint64_t bytes) const {
@@ -53,14 +53,14 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSide) {
         changes += chosen != before;
         before = chosen;
       }
-      // The slow encoder never earns the start within 4 GiB: 45 ps a byte are 0.19 s.
+      // The slow encoder never gains more than the start costs within 4 GiB: 45 ps a byte are 0.19 s.
       EXPECT_EQ(changes, gpu.each > 0.2e-9 && start > 0 ? 0 : 1);
     }
   }
 }
 
-// What runs on the machines of docs/scheduling.md were like: the same stream took 9.2 ms once and 5.9 the next time,
-// for as long as whatever slowed it lasted; a run of half a millisecond now and then took four times as long.
+// Noise as observed on the machines of docs/scheduling.md: the same stream took 9.2 ms once and 5.9 ms the next time,
+// for as long as the disturbance lasted; occasional runs of half a millisecond took four times as long.
 class Noise {
  public:
   explicit Noise(unsigned seed) : random_(seed) {}
@@ -70,7 +70,7 @@ class Noise {
     seconds *= 1 + 0.15 * static_cast<double>(random_() % 1024) / 1024;
     return random_() % 20 == 0 ? seconds + std::min(3 * seconds, 1.5e-3) : seconds;
   }
-  // What a run takes on the average.
+  // The mean time of a run.
   static double expected(double seconds) {
     const double usual = seconds * (1 + 9.2 / 5.9) / 2 * 1.075;
     return usual + std::min(3 * usual, 1.5e-3) / 20;
@@ -110,7 +110,7 @@ TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideAlsoWhereRunsAreUnsteady) {
   }
 }
 
-// Of batches, in a process where CUDA is started, whatever a calibration of streams says.
+// For batches, in a process that has started CUDA, whatever a calibration of streams says.
 TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
   constexpr unsigned kProcesses = 40, kRuns = 300;
   constexpr uint64_t kBytes = 1 << 20;
@@ -141,7 +141,7 @@ TEST(PolicyModel, RunsCorrectACalibrationThatIsWrong) {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// A sample that counts who looks at it.
+// A sample that counts calls of look_ahead().
 class CountingSource final : public format::ByteSource {
  public:
   CountingSource(Sample sample, uint64_t raw_bytes) : sample_(raw_bytes, sample) {}
@@ -158,7 +158,7 @@ class CountingSource final : public format::ByteSource {
   SampleSource sample_;
 };
 
-// Seconds of a GiB: the CPU's of runs and noise and of text, the GPU's of either.
+// Seconds for a GiB: the CPU's for runs and noise, the CPU's for text, the GPU's for either.
 Calibration of_data(double plain, double text, double gpu) {
   const auto curve = [](double seconds) { return Curve({{kMiB, seconds / 1024}, {1024 * kMiB, seconds}}); };
   return {"",
@@ -178,10 +178,10 @@ TEST(PolicyModel, AStreamGoesWhereItsDataIsFaster) {
     };
     EXPECT_EQ(choice.choose(stream(text)), Side::gpu) << raw_bytes;
     EXPECT_EQ(choice.choose(stream(plain)), Side::cpu) << raw_bytes;
-    // Of up to 16 blocks the slowest one, of more their mean.
+    // Up to 16 blocks the slowest one decides, beyond that their mean.
     EXPECT_EQ(choice.choose(stream(mixed)), raw_bytes <= kMiB ? Side::gpu : Side::cpu) << raw_bytes;
     EXPECT_GT(text.look_count, 0);
-    // Other work is not looked at.
+    // Other work is decided without a look at the data.
     CodecJob decompression = stream(text);
     decompression.work = Work::decompress;
     const int looks = text.look_count;
@@ -192,7 +192,7 @@ TEST(PolicyModel, AStreamGoesWhereItsDataIsFaster) {
       << "nobody looks: a third of it is text";
 }
 
-// Of more than four batches of the 16 threads.
+// From more than four batches for each of the 16 threads on.
 TEST(PolicyModel, OfALongStreamTheSlowestStageDecides) {
   const Calibration rates = of_data(0.2, 1, 0.7);
   for (const auto& [share, seconds] :
@@ -212,8 +212,7 @@ TEST(PolicyModel, AStreamIsNotLookedAtWhereThatChangesNothing) {
   }
 }
 
-// Whatever a stream is made of, if only its time depends on its effort as is believed, and no longer stream than was
-// measured.
+// Holds for any mixture of data whose time follows the model of effort, up to the longest measured stream.
 TEST(PolicyModel, IsWithinFivePercentOfTheBetterSideForDataBetweenTheSamples) {
   const SideModel plain{60e-6, 48e6, 0.3e-9, 0.05e-9}, text = kLiblz4;
   const auto of_plain = measure_curves(lengths(), plain, kFastKernels).value();
@@ -247,7 +246,7 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
       {1000, 2000},
       [&](uint64_t length) -> Result<double> {
         order += length == 1000 ? 'c' : 'C';
-        // The first run of each length in a round does not count.
+        // The first run of each length in a round is not counted.
         const int at = run++;
         return static_cast<double>(length) * (at % 2 == 0 ? 50 : at / 4 == 1 ? 7 : 1);
       },
@@ -258,12 +257,12 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
   EXPECT_EQ(order, "cgcgCGCGcgcgCGCGcgcgCGCG");
   EXPECT_EQ(curves->cpu.samples(), (std::vector<Curve::Sample>{{1000, 3000}, {2000, 6000}}));
   EXPECT_EQ(curves->gpu.samples(), (std::vector<Curve::Sample>{{1000, 1000}, {2000, 2000}}));
-  // Short runs are many.
+  // Short runs are repeated often.
   int runs = 0;
   const auto quick = [&](uint64_t) -> Result<double> { return ++runs, 1e-6; };
   EXPECT_TRUE(measure_curves({1, 2}, quick, quick));
   EXPECT_EQ(runs, 2 * 2 * 3 * (1 + 16));
-  // Long ones are few: a second is more than enough, of the first two lengths all the same.
+  // Long runs are rare, because a second suffices; the first two lengths are measured in any case.
   runs = 0;
   const auto slow = [&](uint64_t length) -> Result<double> { return ++runs, static_cast<double>(length) / 1000; };
   EXPECT_EQ(measure_curves({5, 300, 2000, 3000}, slow, slow)->cpu.samples().size(), 2u);
@@ -273,7 +272,7 @@ TEST(PolicyModel, MeansOfRunsInTurnCount) {
 }
 
 TEST(PolicyModel, ACurveIsLinesBetweenItsSamplesAndBeyond) {
-  const Curve curve({{1000, 2}, {3000, 4}, {5000, 3}, {6000, 5}});  // 5000 or 3000: measured wrong
+  const Curve curve({{1000, 2}, {3000, 4}, {5000, 3}, {6000, 5}});  // 5000 contradicts 3000: a measurement error
   for (const auto& [bytes, seconds] :
        {std::pair(0, 2.0), std::pair(1000, 2.0), std::pair(2000, 2.75), std::pair(3000, 3.5), std::pair(4000, 3.5),
         std::pair(5000, 3.5), std::pair(6000, 5.0), std::pair(10000, 11.0)}) {
@@ -306,7 +305,7 @@ TEST(PolicyModel, TheGpuHasToBeFasterByMoreThanFourPercent) {
     EXPECT_TRUE(gpu_before);
     EXPECT_FALSE(rates.prefers_gpu(work, std::nullopt));
   }
-  // Unmeasured: only what 16 threads need longer than 0.2 s for.
+  // Unmeasured: only what takes 16 threads longer than 0.2 s.
   EXPECT_FALSE(unmeasured(16).prefers_gpu(Work::compress, 1'330'000'000));
   EXPECT_TRUE(unmeasured(16).prefers_gpu(Work::compress, 1'340'000'000));
 }

@@ -1,6 +1,5 @@
-// Thousands of random schedules of the two-sided backend: sizes, speeds, failures and lost devices are drawn anew each
-// time, and the result is always what the CPU alone gives. Small enough to be built with ThreadSanitizer; see
-// docs/testing.md.
+// Thousands of random schedules of the two-sided backend: sizes, speeds, failures and lost devices vary, and the result
+// always equals that of the CPU alone. Small enough to be built with ThreadSanitizer; see docs/testing.md.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -20,19 +19,19 @@ namespace {
 using ByteVector = std::vector<uint8_t>;
 
 struct Behaviour {
-  unsigned failing_call = 0;        // from 1; 0: none
+  unsigned failing_call = 0;        // counted from 1; 0: none
   unsigned delay_microseconds = 0;  // of a call
-  bool half_done = false;           // a failing call has written rubbish to half of its items
-  // Where device and CPU meet before either works on the first of its items of a batch: so both get some, however the
+  bool half_done = false;           // a failing call has written garbage to half of its items
+  // Device and CPU wait here before either works on the first item of a batch, so that both get some, however the
   // threads are scheduled.
   std::barrier<>* meeting = nullptr;
 };
 
-// Items of which each side gets some when both come to the meeting, whoever is first: the device takes half of them,
-// and 64 at the least.
+// With this many items both sides get some after the barrier, whichever comes first: the device takes half of them, but
+// at least 64.
 constexpr size_t kItemsForBoth = 65;
 
-// "Compression" that anyone can check: every byte plus one. Counts what it did.
+// A trivial "compression" that is easy to verify: every byte plus one. Counts the items.
 class ToyBackend final : public Backend {
  public:
   ToyBackend(std::string_view name, Behaviour behaviour, std::atomic<size_t>& done_items)
@@ -53,7 +52,7 @@ class ToyBackend final : public Backend {
   }
   Result<void> decompress(std::span<DecompressItem> items) override {
     return run(items, [](DecompressItem& item) {
-      // An odd first byte is a corrupt block: an item's own fault, which no fallback mends.
+      // An odd first byte stands for a corrupt block: an error of the item, which no fallback repairs.
       item.status = item.block[0] % 2 == 1 ? ItemStatus::malformed : ItemStatus::ok;
       item.raw_bytes = item.status == ItemStatus::ok ? 1 : 0;
       item.output[0] = static_cast<uint8_t>(item.block[0] + 2);
@@ -170,7 +169,7 @@ TEST_F(Schedules, WhenTheCpuFailsTooTheErrorIsItsOwnAndNothingHangs) {
       items[i].output = MutableBytes(output).subspan(i, 1);
     }
     const auto done = backend->compress(items, Encoder::reproducible);
-    // The device may have been quick enough to leave the CPU little.
+    // The device may have been quick enough to leave nothing for the CPU.
     if (!done) {
       EXPECT_EQ(done.error().what, "cpu is lost");
     }

@@ -1,5 +1,5 @@
-// Generated streams: any bytes in any frame shape come back; any damage to a checksummed stream is refused; nothing
-// crashes on noise.
+// Property tests with generated streams: any bytes survive any frame shape; damage to a checksummed stream is detected;
+// nothing crashes on noise.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -69,12 +69,12 @@ TEST(CodecProperty, EveryContentInEveryShapeRoundTrips) {
     const auto decoded = codec.raw_of(frame);
     RC_ASSERT(decoded.has_value());
     RC_ASSERT(*decoded == raw);
-    // Incompressible bytes are stored: the frame never grows by more than its bookkeeping.
+    // Incompressible bytes are stored raw: a frame grows by its headers only.
     RC_ASSERT(frame.size() <= raw.size() + 8 * (raw.size() / header.block_bytes() + 1) + 30);
   }));
 }
 
-// Not every flip can be refused: the last token of a block has a match length that nothing reads.
+// Not every flip is detectable: the match length in the last token of a block is never read.
 TEST(CodecProperty, AnyFlippedBitIsRefusedOrChangesNothing) {
   Codec codec;
   EXPECT_TRUE(rc::check([&] {

@@ -1,5 +1,5 @@
-// The batch API on the cpu backend, streams through it, the thread pool, the pipeline's order of errors, and falling
-// back.
+// Tests the batch API on the cpu backend, streams, the thread pool, the order of errors in the pipeline, and the
+// fallback.
 #include <atomic>
 #include <numeric>
 #include <tuple>
@@ -171,7 +171,7 @@ TEST_F(CpuBackend, StreamsRoundTripInEveryShape) {
 }
 
 TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
-  // Period 50,000: with blocks of 64 KiB only a linked block sees the previous period.
+  // Period 50,000: with blocks of 64 KiB only a linked block reaches the previous period.
   ByteVector raw = testing::random_bytes(50'000, 1);
   while (raw.size() < 9'000'000) raw.insert(raw.end(), raw.begin(), raw.begin() + 50'000);
   format::FrameHeader header;
@@ -181,7 +181,7 @@ TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
   const ByteVector linked = frame_of(raw, header, Encoder::fast);
   EXPECT_LT(linked.size() * 10, independent_bytes);
   EXPECT_EQ(raw_of(linked), raw);
-  // Independent frames before and after do not disturb the history.
+  // Independent frames before and after it do not affect the history.
   header.independent_blocks = true;
   const ByteVector plain = frame_of(raw, header, Encoder::fast);
   ByteVector all = plain;
@@ -194,8 +194,8 @@ TEST_F(CpuBackend, LinkedBlocksReachBackAcrossBatches) {
 }
 
 TEST_F(CpuBackend, LinkedFramesEndAnywhereInABatch) {
-  // A batch of this backend holds 48 blocks of 64 KiB: frames of 46 to 50 blocks put the end mark into, at and behind
-  // its border.
+  // A batch of this backend holds 48 blocks of 64 KiB: frames of 46 to 50 blocks put the end mark before, at and after
+  // the end of a batch.
   for (size_t blocks = 46; blocks <= 50; ++blocks) {
     const ByteVector raw = testing::matchable_bytes(blocks * 65536, static_cast<uint32_t>(blocks));
     EXPECT_TRUE(raw_of(frame_of(raw, small_blocks(false), Encoder::fast)) == raw) << blocks;
@@ -228,7 +228,7 @@ TEST_F(CpuBackend, AnInputThatIsNotAsLongAsAnnouncedIsRefused) {
     EXPECT_THAT(done.error().message(),
                 HasSubstr("growing.log: the input changed while it was read: expected " + std::to_string(announced)));
   }
-  // Where batches end with the announced length, one byte more is asked for, and no memory for it.
+  // If a batch ends exactly at the announced length, one more byte is requested, without memory for another batch.
   const ByteVector raw = testing::random_bytes(65537, 1);
   CompressOptions options;
   options.header.block_size_id = 4;
@@ -254,7 +254,7 @@ TEST_F(CpuBackend, BytesDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-// Refuses everything from its third batch on, or from the start what it lacks.
+// Fails every batch from the third on, and lacks some operations from the start.
 class FailingBackend final : public Backend {
  public:
   FailingBackend(std::unique_ptr<Backend> inner, int good_batches)
@@ -268,7 +268,7 @@ class FailingBackend final : public Backend {
   size_t preferred_batch_bytes(size_t) const override { return 1 << 17; }
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
     if (good_batches_-- <= 0) {
-      // A lost device may have scribbled on outputs before it went.
+      // A lost device may have overwritten outputs before it failed.
       for (auto& item : items) std::fill(item.output.begin(), item.output.end(), uint8_t{0xee});
       return fail("the device is lost");
     }
@@ -321,7 +321,7 @@ TEST_F(CpuBackend, ABackendThatLacksAnOperationSaysSo) {
   format::MemorySource frames(linked, "frame");
   done = decompress_stream(frames, sink, backend);
   EXPECT_EQ(done.error().message(), "the failing backend lacks decompression of linked blocks; use --backend cpu");
-  // Behind a fallback the CPU does what the other lacks, silently: nothing failed.
+  // With a fallback, the CPU silently does what the other backend lacks, because nothing failed.
   const auto both =
       schedule(std::make_unique<FailingBackend>(make_cpu_backend(executor_), 100), make_cpu_backend(executor_),
                Sharing::device_only, [](const std::string& message, bool) { ADD_FAILURE() << message; });

@@ -1,4 +1,4 @@
-// What `.ptz` takes of memory, counted where it is allocated: coders keep to what they say, streams to their budget.
+// Measures the memory of `.ptz` at the allocator: coders stay within their declared sizes, streams within their budget.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -32,7 +32,7 @@ void uncounted(void* memory) {
 
 }  // namespace
 
-// Every allocation of this program.
+// Counts every allocation of this program.
 void* operator new(size_t size) { return counted(size); }
 void* operator new[](size_t size) { return counted(size); }
 void operator delete(void* memory) noexcept { uncounted(memory); }
@@ -49,7 +49,7 @@ using ByteVector = std::vector<uint8_t>;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// The most that `run` had allocated at a time.
+// The largest number of bytes that `run` had allocated at a time.
 template <class Run>
 size_t peak_of(const Run& run) {
   const size_t before = allocated_bytes;
@@ -61,7 +61,7 @@ size_t peak_of(const Run& run) {
 TEST(PtzMemory, CodersTakeNoMoreThanTheySay) {
   for (const PtzCodec codec : testing::ptz_codecs()) {
     for (const size_t size : {size_t{4096}, size_t{1} << 18, size_t{1} << 20}) {
-      ByteVector alternating(size);  // every second suffix is one that the sort looks at first
+      ByteVector alternating(size);  // the sort examines every second suffix first
       for (size_t i = 0; i < size; ++i) alternating[i] = static_cast<uint8_t>(i % 2 * (1 + i % 253));
       for (const ByteVector& raw :
            {testing::matchable_bytes(size, 1), testing::random_bytes(size, 2), ByteVector(size), alternating}) {
@@ -79,7 +79,7 @@ TEST(PtzMemory, CodersTakeNoMoreThanTheySay) {
 
 class PtzStreamMemory : public ::testing::Test {
  protected:
-  // 9 blocks of lzr, 3 of bbw, in a file that is none's.
+  // 9 blocks of lzr, 3 of bbw, and no multiple of any block size.
   static constexpr uint64_t kRawBytes = 9 * (kMiB / 4) - 77;
 
   Result<ByteVector> packed(PtzCodec codec, scheduler::Ledger& memory, unsigned prefetch = 2) {
@@ -105,7 +105,7 @@ TEST_F(PtzStreamMemory, StreamsKeepToTheirBudgetAndTheBytesAreTheSame) {
       EXPECT_EQ(file, expected);
       EXPECT_LE(memory.peak_bytes(), budget);
       EXPECT_GT(memory.peak_bytes(), 0u);
-      // The source's pattern, the sink that grows, threads and queues are not the stream's.
+      // The pattern of the source, the growing sink, threads and queues do not count for the stream.
       EXPECT_LE(packing, budget + 700'001 + 3 * expected.size() + 100'000);
 
       format::MemorySource source(file, "file");

@@ -1,4 +1,4 @@
-// `.ptz`: what goes in comes out, by order and by table; damage is said with its block and leaves other blocks
+// Tests `.ptz`: round trips, sequentially and by table; an error for damage names the block, and other blocks stay
 // readable.
 #include "runtime/codec/format/ptz.hpp"
 
@@ -41,7 +41,7 @@ Result<ByteVector> unpacked(const ByteVector& file) {
   return sink.take();
 }
 
-// 5 blocks of 4 KiB and a rest; the third does not shrink.
+// 5 blocks of 4 KiB and a shorter one; the third is incompressible.
 ByteVector mixed() {
   ByteVector raw = testing::matchable_bytes(21000, 1);
   const ByteVector noise = testing::random_bytes(4096, 2);
@@ -85,7 +85,7 @@ TEST(Ptz, BlocksByTheTable) {
   }
 }
 
-// Counts what is read of a file.
+// Counts the bytes read from a file.
 class CountedFile final : public format::RandomAccess {
  public:
   explicit CountedFile(const ByteVector& bytes) : file_(bytes, "counted") {}
@@ -112,7 +112,7 @@ TEST(Ptz, OfABlockByTheTableNothingElseIsRead) {
   EXPECT_EQ(counted.read_bytes, opening + format::kPtzBlockHeaderBytes + archive->block(4).stored_bytes);
 }
 
-// As a file does that somebody cuts short while it is read.
+// A file that is truncated while it is read.
 TEST(Ptz, AFileThatEndsBeforeItsSizeIsTruncated) {
   const ByteVector file = packed(mixed(), {PtzCodec::lzf, 12});
   std::FILE* const cut = std::tmpfile();
@@ -153,7 +153,7 @@ TEST(Ptz, EveryFlippedByteOfTheFrameIsRefused) {
     ByteVector bad = file;
     bad[at] ^= 0x41;
     const auto back = unpacked(bad);
-    // A bit that only fills up a byte may change unnoticed; the content may not.
+    // A padding bit may change unnoticed; the content may not.
     EXPECT_TRUE(!back.has_value() || *back == raw) << at;
     const bool is_frame = at < format::kPtzHeaderBytes + format::kPtzBlockHeaderBytes || at >= file.size() - 144;
     EXPECT_FALSE(back.has_value() && is_frame) << at;
@@ -216,7 +216,7 @@ TEST(Ptz, WhatIsWrongWithATableIsSaid) {
   EXPECT_THAT(opened(far), HasSubstr("the table's entry does not fit the file"));
 }
 
-// The table's checksum is right, and so is everything else: positions would be wrong behind the short block.
+// The checksums are right, but raw offsets after the short block would be wrong.
 TEST(Ptz, AShortBlockThatIsNotTheLastIsRefused) {
   const ByteVector raw = testing::random_bytes(4096 + 100 + 4096, 5);
   format::MemorySink sink;
@@ -238,7 +238,7 @@ TEST(Ptz, AShortBlockThatIsNotTheLastIsRefused) {
   EXPECT_THAT(by_table.error().message(), HasSubstr("block 2: it comes after a block that is shorter than the others"));
 }
 
-// A table that is whole in itself but not of these blocks.
+// A valid table that belongs to other blocks.
 TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
   const ByteVector raw = testing::random_bytes(2 * 4096 + 10, 6);
   const ByteVector good = packed(raw, {PtzCodec::lzr, 12});
@@ -251,7 +251,7 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
     for (int i = 0; i < 8; ++i) file[file.size() - 16 + i] = static_cast<uint8_t>(checksum >> 8 * i);
     return file;
   };
-  // The second block said to be the first, and the other way round: both are of 4096 bytes.
+  // The entries of the first two blocks are swapped; both blocks have 4096 bytes.
   const ByteVector swapped = with_table([](ByteVector& file, size_t at) {
     std::swap_ranges(file.begin() + at, file.begin() + at + 16, file.begin() + at + 16);
   });
@@ -264,7 +264,7 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
   const format::MemoryFile other_sum_file(other_sum, "file");
   EXPECT_THAT(PtzArchive::open(other_sum_file).error().message(),
               HasSubstr("the table's entries are not of as many bytes as its end says"));
-  // Without its last entry, which is of 10 bytes: what is left ends before the table.
+  // Without its last entry, of 10 bytes, the blocks end before the table.
   ByteVector shorter = good;
   const size_t last = shorter.size() - format::kPtzFooterBytes - format::kPtzBlockHeaderBytes;
   shorter.erase(shorter.begin() + last, shorter.begin() + last + 16);
@@ -285,7 +285,7 @@ TEST(Ptz, BytesBehindABlocksLastStream) {
   }
 }
 
-// Blocks of random bytes, and good blocks with random changes: never more than a refusal.
+// Random bytes, and good blocks with random changes, may only be rejected.
 TEST(Ptz, BlockDecodersOnDamage) {
   std::mt19937 random(1);
   for (const PtzCodec codec : testing::ptz_codecs()) {

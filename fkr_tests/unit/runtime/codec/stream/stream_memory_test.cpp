@@ -1,5 +1,5 @@
-// Streams under a memory budget: what they reserve stays below it whatever the stream's length, what does not fit is
-// refused, and a stream that is cancelled or fails gives everything back.
+// Tests streams under a memory budget: reservations stay below it for any length, a stream that does not fit is an
+// error, and a cancelled or failed stream gives everything back.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -27,7 +27,7 @@ ByteVector pattern() {
   return bytes;
 }
 
-// Slow to take what it is given, so that everything before it fills up; can fail or cancel after so many bytes.
+// A slow sink, so that all queues before it fill up. Can fail or cancel after a number of bytes.
 class SlowSink final : public format::ByteSink {
  public:
   Result<void> write(format::Bytes bytes) override {
@@ -43,12 +43,12 @@ class SlowSink final : public format::ByteSink {
   std::stop_source stop;
 };
 
-// Holds the first batch until as many as expected are reserved, for ever if they never are.
+// Blocks the first batch until the expected number of bytes is reserved; blocks forever if it never is.
 class HoldingSink final : public format::ByteSink {
  public:
   HoldingSink(const Ledger& memory, uint64_t expected_bytes) : memory_(memory), expected_bytes_(expected_bytes) {}
   Result<void> write(format::Bytes) override {
-    if (++writes_ == 2) {  // the first is the frame's header
+    if (++writes_ == 2) {  // the first write is the frame header
       while (memory_.reserved_bytes() < expected_bytes_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return {};
@@ -90,11 +90,11 @@ class StreamMemory : public ::testing::Test {
 };
 
 TEST_F(StreamMemory, AStreamOfAnyLengthStaysBelowItsBudget) {
-  // On 8 threads the backend would like batches of 8 MiB, three at a time, three buffers each: 72 MiB.
+  // On 8 threads the backend prefers batches of 8 MiB, three at a time with three buffers each: 72 MiB.
   for (const auto& [budget, length] :
        {std::pair(1 * kMiB, 40 * kMiB), std::pair(7 * kMiB, 400 * kMiB), std::pair(64 * kMiB, 4096 * kMiB + 1)}) {
     Ledger memory("memory", budget);
-    HoldingSink sink(memory, budget / 3 + 1);  // more than one batch, which has a third at the most
+    HoldingSink sink(memory, budget / 3 + 1);  // more than one batch, which takes a third at most
     const auto totals = compress(length, memory, sink);
     ASSERT_TRUE(totals) << totals.error().message();
     EXPECT_EQ(totals->raw_bytes, length);
@@ -146,7 +146,7 @@ TEST_F(StreamMemory, DecompressionKeepsToItsBudgetWhateverTheFramesHold) {
   Ledger tight("memory", 5 * kMiB);
   EXPECT_EQ(decompress(small.bytes(), tight)->raw_bytes, 30 * kMiB);
   EXPECT_THAT(decompress(large.bytes(), tight).error().message(), HasSubstr("a block of 4194304 bytes needs"));
-  // Larger blocks that come later, when the batches were laid out for small ones.
+  // Later frames with larger blocks, after batches were planned for small ones.
   ByteVector both = small.bytes();
   both.insert(both.end(), large.bytes().begin(), large.bytes().end());
   EXPECT_THAT(decompress(both, tight).error().message(), HasSubstr("a block of 4194304 bytes needs"));
@@ -156,7 +156,7 @@ TEST_F(StreamMemory, DecompressionKeepsToItsBudgetWhateverTheFramesHold) {
   EXPECT_EQ(tight.reserved_bytes() + memory.reserved_bytes() + unlimited.reserved_bytes(), 0u);
 }
 
-// Valid frames, whatever the order of their block sizes, in any budget that holds a block of the largest.
+// Valid frames in any order of block sizes, with any budget that holds a block of the largest size.
 TEST_F(StreamMemory, FramesOfAnyBlockSizeFollowEachOther) {
   format::MemorySink frames[4];
   Ledger unlimited("memory");
@@ -190,7 +190,7 @@ TEST_F(StreamMemory, FramesOfAnyBlockSizeFollowEachOther) {
   }
 }
 
-// Neither a call of the source nor one of the sink for each of them, nor a batch of its own for a few.
+// Many small blocks share calls of source and sink, and batches.
 TEST_F(StreamMemory, ManyBlocksOfAByteAreFewCalls) {
   constexpr size_t kBlocks = 100'000;
   struct Source final : format::ByteSource {
@@ -266,7 +266,7 @@ TEST_F(StreamMemory, AFailedSinkReturnsEverything) {
   EXPECT_EQ(memory.reserved_bytes(), 0u);
 }
 
-// Fails after so many bytes.
+// Fails after `good_bytes` bytes.
 class FailingSource final : public format::ByteSource {
  public:
   explicit FailingSource(uint64_t good_bytes) : source_(pattern(), good_bytes) {}
@@ -280,7 +280,7 @@ class FailingSource final : public format::ByteSource {
   testing::GeneratedSource source_;
 };
 
-// Buffers are used again: what one held before must not be written a second time when its turn brings no data.
+// Buffers are reused: a batch that gets no data must not write its previous content again.
 TEST_F(StreamMemory, AnEndThatIsNoneWritesABeginningAndNothingElse) {
   Ledger unlimited("memory");
   format::MemorySink whole;
@@ -308,7 +308,7 @@ TEST_F(StreamMemory, AnEndThatIsNoneWritesABeginningAndNothingElse) {
 }
 
 TEST_F(StreamMemory, StreamsThatShareABudgetAllComeThrough) {
-  // Room for five batches of one block; four streams want three each.
+  // The budget holds five batches of one block; four streams want three each.
   Ledger memory("memory", 5 * (3 * 65536 + 65536 + 200));
   std::vector<std::thread> streams;
   std::atomic<int> complete{0};

@@ -1,4 +1,5 @@
-// The byte budget: nobody gets more than there is, whoever asked first is served first, and everything comes back.
+// Tests the byte budget: no more than the budget is reserved, requests are served in order, and everything is given
+// back.
 #include "runtime/codec/threads/ledger.hpp"
 
 #include <atomic>
@@ -51,7 +52,7 @@ TEST(Ledger, TheFirstToAskIsServedFirst) {
     const Reservation reservation = ledger.reserve(80).value();
     served = true;
   });
-  // 50 bytes are free. Once the large request waits, no small one that would fit overtakes it.
+  // 50 bytes are free. Once the large request waits, no small request may overtake it, even if it would fit.
   while (ledger.try_reserve(10)) std::this_thread::yield();
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(ledger.try_reserve(1));
   EXPECT_FALSE(served);
@@ -131,8 +132,8 @@ TEST(BoundedQueue, ProducersWaitForConsumers) {
   });
   while (queue.pop()) {
     ++popped;
-    const int pushed_before = pushed;      // read first: `popped` may only have grown since
-    EXPECT_LE(pushed_before - popped, 3);  // two queued, one in the other consumer's hands
+    const int pushed_before = pushed;      // read first: `popped` can only grow in between
+    EXPECT_LE(pushed_before - popped, 3);  // two queued, one held by the other consumer
   }
   producer.join();
   other.join();

@@ -1,5 +1,5 @@
-// The codec on a system that has no more threads to give: fewer threads, and in the end the caller, do the same work.
-// And work that throws, as it does when memory has run out, is an error on any thread.
+// Tests the codec on a system that refuses threads: fewer threads, or the caller alone, do the same work. An exception
+// on any thread, such as exhausted memory, becomes an error.
 #include "fkr_tests/cases/no_threads.hpp"
 
 #include <atomic>
