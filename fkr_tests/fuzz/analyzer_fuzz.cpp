@@ -1,6 +1,6 @@
-// Any text through everything that reads PTX behind the front end: the rules and, by the text's length one of them, the
-// formats of their report, the statistics, pictures and instrumentation. It returns; the report is the same twice; what
-// is written as JSON is JSON; an instrumented text has no mistakes, and its marker map can be read.
+// Fuzzes everything behind the front end that reads PTX: the rules and, selected by the length of the text, one of
+// report formats, statistics, pictures and instrumentation. They must return; the report must be the same twice; JSON
+// output must parse; an instrumented text must have no errors and a readable marker map.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -96,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > testing::kMaxFuzzedBytes) return -1;
   const std::string text(reinterpret_cast<const char*>(data), size);
   const report::FileAnalysis file = judged(text);
-  // Writing and reading all of them takes ten times as long as the rules do.
+  // Running all of them would take ten times as long as the rules.
   switch (size % 4) {
     case 0:
       check_json(file, text);

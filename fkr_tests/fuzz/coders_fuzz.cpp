@@ -1,6 +1,6 @@
-// Any bytes as a coded stream and as something to code: the CPU's fast transforms say what their references say. The
-// first byte chooses the transform, the second says how much room a decoder has.
-// With clang: -fsanitize=fuzzer,address; with any compiler: coders_smoke.cpp runs it on seeded mutations.
+// Fuzzes the CPU's fast transforms against their references, with any bytes as coded stream and as input to encode. The
+// first byte selects the transform, the second the room of a decoder. With clang: -fsanitize=fuzzer,address; with any
+// compiler: coders_smoke.cpp runs it on seeded mutations.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -70,7 +70,8 @@ void expect_same(const Pair& pair, Bytes src, size_t room_bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  const std::vector<uint8_t> src(data + 2, data + size);  // of exactly the size: a sanitizer sees one byte too far
+  // A copy of the exact size, so that a sanitizer sees an access one byte too far.
+  const std::vector<uint8_t> src(data + 2, data + size);
   expect_same(kDecoders[data[0] % std::size(kDecoders)], src, size_t{64} * data[1]);
   expect_same(kEncoders[data[0] % std::size(kEncoders)], src, data[1] % 2 == 0 ? 4 * size + 2000 : size);
   return 0;

@@ -1,5 +1,5 @@
-// A bounded run of the coders' fuzz target in every test run: streams of every transform, damaged by a seeded
-// generator, a few of them not. usage: coders_smoke [COUNT]
+// A bounded run of the coders' fuzz target in every test run: streams of every transform, most of them damaged by a
+// seeded generator. usage: coders_smoke [COUNT]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

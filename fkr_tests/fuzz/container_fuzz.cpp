@@ -1,5 +1,5 @@
-// The readers of fat binaries, ELF files and static libraries on any bytes: they return, and take what they return from
-// within the bytes or from a decoder with a bound.
+// Fuzzes the readers of fat binaries, ELF files and static libraries. They must return, and their results must lie
+// within the input or come from a decoder with a bound.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

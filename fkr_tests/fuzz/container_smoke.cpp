@@ -1,6 +1,5 @@
-// A bounded run of the containers' fuzz target in every test run: good containers of every kind, damaged by a seeded
-// generator. The same seeds give the same inputs everywhere.
-// usage: container_smoke [COUNT]
+// A bounded run of the containers' fuzz target in every test run: valid containers of every kind, damaged by a seeded
+// generator. The same seeds give the same inputs everywhere. usage: container_smoke [COUNT]
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -25,7 +24,7 @@ std::vector<std::string> seeds() {
               archive_member("/0", object) + archive_member("#1/4", "b.o\n" + object)};
 }
 
-// Fields matter more than bytes: most changes write a size, an offset or a count.
+// Most changes write a size, an offset or a count, because fields matter more than other bytes.
 std::string damage(std::string bytes, std::mt19937& random) {
   static constexpr uint64_t kValues[] = {0,   1,     7,        16,  63,           64,          80,
                                          255, 65535, 1u << 20, ~0u, ~uint64_t{7}, ~uint64_t{0}};

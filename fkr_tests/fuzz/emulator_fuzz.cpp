@@ -1,5 +1,5 @@
-// Any text as a program of the emulator: it is refused with words, or it runs on a launch made up for it until it ends,
-// meets faults or has taken its steps. The same launch twice gives the same outcome.
+// Fuzzes the emulator with any text as a program: it is rejected with a message, or runs with a generated launch until
+// it ends, faults or has used up its steps. The same launch must give the same outcome twice.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

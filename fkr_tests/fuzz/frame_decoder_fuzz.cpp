@@ -1,6 +1,6 @@
-// Any bytes as an LZ4 stream. Decoding ends with raw bytes or with an error that names the place. liblz4 is the oracle:
-// what both take has the same bytes, and neither takes what the other refuses; may_differ() lists the exceptions.
-// With clang: -fsanitize=fuzzer,address; with any compiler: frame_decoder_smoke.cpp runs it on seeded mutations.
+// Fuzzes the LZ4 frame decoder. Decoding must end with raw bytes or with an error that names the position. liblz4 is
+// the oracle: both must accept the same streams and give the same bytes, with the exceptions in may_differ(). With
+// clang: -fsanitize=fuzzer,address; with any compiler: frame_decoder_smoke.cpp runs it on seeded mutations.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 
 using ByteVector = std::vector<uint8_t>;
 
-constexpr size_t kMostRawBytes = 16u << 20;  // a stream that decodes to more is not compared
+constexpr size_t kMostRawBytes = 16u << 20;  // longer results are not compared
 
 class LimitedSink final : public ptxkit::format::ByteSink {
  public:
@@ -32,7 +32,7 @@ class LimitedSink final : public ptxkit::format::ByteSink {
 };
 
 struct OracleAnswer {
-  bool is_complete = false;  // every byte was read, and the last frame has ended
+  bool is_complete = false;  // every byte was read, and the last frame is complete
   bool is_too_long = false;
   std::string error;
   ByteVector raw;
@@ -65,9 +65,9 @@ bool contains(const uint8_t* data, size_t size, std::initializer_list<uint8_t> b
   return std::search(data, data + size, bytes.begin(), bytes.end()) != data + size;
 }
 
-// lz4_block_fuzz.cpp looks closer at the two that concern blocks.
+// lz4_block_fuzz.cpp examines these two exceptions, which concern blocks, more closely.
 bool may_differ(const std::string& ours, const OracleAnswer& oracle) {
-  return ours.find("a match has offset 0") != std::string::npos ||  // liblz4 lets it pass, against the format
+  return ours.find("a match has offset 0") != std::string::npos ||  // liblz4 accepts it, against the format
          (ours.empty() &&
           oracle.error == "ERROR_decompressionFailed");  // it refuses blocks that ignore encoders' rules
 }
@@ -83,7 +83,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!decoded && decoded.error().what != "enough" && decoded.error().where.empty()) std::abort();
 
   const OracleAnswer oracle = decode_with_liblz4(data, size);
-  const bool is_legacy = contains(data, size, {0x02, 0x21, 0x4c, 0x18});  // a format of the program lz4, not of liblz4
+  // The legacy format is one of the program lz4, not of liblz4.
+  const bool is_legacy = contains(data, size, {0x02, 0x21, 0x4c, 0x18});
   if (is_legacy || oracle.is_too_long || (!decoded && decoded.error().what == "enough")) return 0;
   if (decoded.has_value() == oracle.is_complete && (!decoded || sink.raw == oracle.raw)) return 0;
   if (decoded.has_value() != oracle.is_complete && may_differ(decoded ? "" : decoded.error().what, oracle)) return 0;

@@ -25,7 +25,7 @@ ByteVector valid_stream(std::mt19937& random) {
   format::FrameHeader header;
   header.block_size_id = static_cast<int>(4 + random() % 4);
   header.independent_blocks = random() % 2;
-  // Mostly without checksums, which would stop most damage at once.
+  // Mostly without checksums, which would detect most damage at once.
   header.block_checksum = random() % 8 == 0;
   header.content_checksum = random() % 8 == 0;
   if (random() % 4 == 0) header.content_bytes = raw.size();
@@ -35,7 +35,8 @@ ByteVector valid_stream(std::mt19937& random) {
                               {.header = header, .encoder = codec::Encoder::fast, .progress = {}}))
     std::abort();
   ByteVector stream = sink.take();
-  if (random() % 6 == 0) stream[0] = 0x02, stream[1] = 0x21, stream[2] = 0x4c;  // a legacy magic before the same bytes
+  if (random() % 6 == 0)
+    stream[0] = 0x02, stream[1] = 0x21, stream[2] = 0x4c;  // a legacy magic number, then the same bytes
   if (random() % 6 == 0) {
     const ByteVector skippable = {0x50, 0x2a, 0x4d, 0x18, static_cast<uint8_t>(random() % 4), 0, 0, 0, 1, 2, 3};
     stream.insert(random() % 2 ? stream.begin() : stream.end(), skippable.begin(), skippable.end());
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
     std::mt19937 random(seed);
     auto stream = ptxkit::valid_stream(random);
     ptxkit::damage(stream, random);
-    // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
+    // A heap copy of the exact size, so that a sanitizer sees an access one byte too far.
     const std::vector<uint8_t> exact(stream.begin(), stream.end());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   }

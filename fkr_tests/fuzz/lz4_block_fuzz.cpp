@@ -1,7 +1,8 @@
-// LZ4 blocks, with liblz4 as the oracle. Any bytes as a block: the scalar decoder, which the kernels equal byte for byte,
-// takes what liblz4 takes and gives the same bytes; compare_decoders lists two exceptions. Any bytes as raw data: liblz4 reads back what each
-// scalar encoder writes. The first byte chooses, the second and third say how much room a decoder has.
-// With clang: -fsanitize=fuzzer,address; with any compiler: words_smoke.cpp runs it on seeded inputs.
+// Fuzzes LZ4 blocks, with liblz4 as the oracle. Any bytes as a block: the scalar decoder, which the kernels equal byte
+// for byte, accepts what liblz4 accepts and gives the same bytes, with two exceptions (compare_decoders). Any bytes as
+// raw data: liblz4 decodes the output of each scalar encoder. The first byte selects, the second and third give the
+// room of a decoder. With clang: -fsanitize=fuzzer,address; with any compiler: lz4_block_smoke.cpp runs it on seeded
+// inputs.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -29,7 +30,7 @@ int decode_with_liblz4(const ByteVector& block, ByteVector& raw) {
   std::abort();
 }
 
-// What the format's rules for the end of a block say of `block`, which decodes to `raw_bytes`.
+// Properties of `block`, which decodes to `raw_bytes`, with respect to the format's end-of-block rules.
 struct Shape {
   bool has_zero_offset = false;
   bool keeps_end_rules = true;  // the last 5 bytes are literals, and no match starts in the last 12
@@ -63,8 +64,8 @@ Shape shape_of(const ByteVector& block, size_t raw_bytes) {
   return shape;
 }
 
-// liblz4 lets offset 0 pass, against the format, and refuses some blocks that ignore the rules for the end, which bind
-// encoders only. Apart from these both agree.
+// liblz4 accepts offset 0, against the format, and rejects some blocks that violate the end-of-block rules, which bind
+// only encoders. Otherwise both decoders must agree.
 void compare_decoders(const ByteVector& block, size_t room_bytes) {
   ByteVector ours(room_bytes), oracle(room_bytes);
   const DecompressedItem found = lz4_decompress_reference(block, ours);
@@ -90,7 +91,8 @@ void read_back(const ByteVector& raw, const Lz4CompressVariant& variant) {
   if (item.flag != PageFlag::compressed) return;
   block.resize(item.size_bytes);
   const int expected = decode_with_liblz4(block, back);
-  if (expected != static_cast<int>(raw.size())) complain("bytes read back", static_cast<long long>(raw.size()), expected);
+  if (expected != static_cast<int>(raw.size()))
+    complain("bytes read back", static_cast<long long>(raw.size()), expected);
   if (back != raw) complain("bytes read back differ", 0, 0);
 }
 
@@ -98,12 +100,21 @@ void read_back(const ByteVector& raw, const Lz4CompressVariant& variant) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;
-  const ByteVector bytes(data + 3, data + size);  // of exactly the size: a sanitizer sees one byte too far
+  // A copy of the exact size, so that a sanitizer sees an access one byte too far.
+  const ByteVector bytes(data + 3, data + size);
   switch (data[0] % 4) {
-    case 0: compare_decoders(bytes, data[1] | data[2] << 8); break;
-    case 1: read_back(bytes, kPageVariant); break;
-    case 2: read_back(bytes, kChunkVariant); break;
-    case 3: read_back(bytes, kHighVariant); break;
+    case 0:
+      compare_decoders(bytes, data[1] | data[2] << 8);
+      break;
+    case 1:
+      read_back(bytes, kPageVariant);
+      break;
+    case 2:
+      read_back(bytes, kChunkVariant);
+      break;
+    case 3:
+      read_back(bytes, kHighVariant);
+      break;
   }
   return 0;
 }

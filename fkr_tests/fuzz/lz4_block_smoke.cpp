@@ -1,5 +1,5 @@
-// A bounded run of the block fuzz target in every test run: blocks of liblz4 and of the scalar encoders, damaged by a
-// seeded generator, a few of them not; and raw data to encode. usage: lz4_block_smoke [COUNT]
+// A bounded run of the block fuzz target in every test run: blocks of liblz4 and of the scalar encoders, most of them
+// damaged by a seeded generator; and raw data to encode. usage: lz4_block_smoke [COUNT]
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -17,7 +17,7 @@ struct Span {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
 
-// The word or modifier around `at`, with the point or the per cent sign before it.
+// The word or modifier around `at`, with a leading point or percent sign.
 Span word_at(std::string_view text, size_t at) {
   Span word{at, at};
   while (word.begin > 0 && is_word(text[word.begin - 1])) --word.begin;
@@ -31,14 +31,14 @@ Span line_at(std::string_view text, size_t at) {
   return {before == text.npos ? 0 : before + 1, std::min(text.find('\n', at), text.size() - 1) + 1};
 }
 
-// What a word is interchangeable with: words of the same letters, whatever their numbers; modifiers; numbers.
+// Words with the same result are interchangeable: words of the same letters with any number; modifiers; numbers.
 std::string kind_of(std::string_view word) {
   if (word.starts_with('.')) return ".";
   if (!word.empty() && std::isdigit(static_cast<unsigned char>(word.front()))) return "0";
   return std::string(word.substr(0, word.find_first_of("0123456789")));
 }
 
-// The lines that hold a statement and nothing else: no directive, no label, no brace.
+// The lines that hold only a statement: no directive, label or brace.
 std::vector<Span> statements_of(std::string_view text) {
   std::vector<Span> lines;
   for (size_t at = 0; at < text.size();) {
@@ -52,7 +52,7 @@ std::vector<Span> statements_of(std::string_view text) {
   return lines;
 }
 
-// A place in a word of the line; nothing where it has none.
+// A random word of the line; nothing if the search finds none.
 std::optional<Span> some_word(std::string_view text, Span line, std::mt19937& random) {
   const size_t at = text.find_first_of("%0123456789.$", line.begin + random() % line.size());
   if (at >= line.end) return std::nullopt;

@@ -1,5 +1,5 @@
-// How libFuzzer changes PTX: every second time by words (ptx_damage.hpp), for changes of bytes leave few texts that the
-// front end takes.
+// The mutator that libFuzzer uses for PTX. Every second mutation changes words (ptx_damage.hpp), because changes of
+// bytes leave few texts that the front end accepts.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   if (seed % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);
-  static std::string before;  // an input of a while ago, to take statements from
+  static std::string before;  // an earlier input, as a source of statements
   std::mt19937 random(seed);
   std::string text(reinterpret_cast<const char*>(data), size);
   const std::string changed = ptxkit::testing::damage_words(text, before, random);

@@ -1,5 +1,5 @@
-// The PTX front end on any bytes: it must return, and what it returns must be sound (ids within their vectors, offsets
-// within the text, messages in order). A text without mistakes must survive printing.
+// Fuzzes the PTX front end: it must return, and its result must be sound (ids within their vectors, offsets within the
+// text, messages in order). A text without errors must survive printing.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

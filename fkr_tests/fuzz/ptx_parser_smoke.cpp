@@ -1,7 +1,7 @@
 // A bounded run of the PTX front end's fuzz target in every test run: the corpus that libFuzzer kept (corpus/, see
-// docs/front-end.md), the repository's own PTX, damaged by a seeded generator, and texts made to exhaust a careless
-// parser. The same seeds give the same inputs everywhere. usage: ptx_parser_smoke [COUNT [FILE]]    with FILE, its
-// bytes are the one input
+// docs/front-end.md), the repository's PTX damaged by a seeded generator, and texts that would exhaust a careless
+// parser. The same seeds give the same inputs everywhere. usage: ptx_parser_smoke [COUNT [FILE]]; with FILE, its bytes
+// are the only input.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -60,7 +60,7 @@ std::string repeat(const std::string& text, size_t count) {
   return result;
 }
 
-// Each of these is cheap for a parser that is linear and bounded, and fatal for one that is not.
+// Each of these is cheap for a linear parser with limits, and fatal for any other.
 std::vector<std::string> hostile() {
   const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n";
   const std::string body = head + ".entry k() {\n.reg .b32 %r<4000000000>;\n";

@@ -1,5 +1,5 @@
-// Any bytes as a .ptz file: reading in order and by the table end with raw bytes or with an error that names the place.
-// With clang: -fsanitize=fuzzer,address; with any compiler: ptz_smoke.cpp runs it on seeded mutations.
+// Fuzzes the .ptz readers: reading sequentially and by the table must end with raw bytes or with an error that names
+// the position. With clang: -fsanitize=fuzzer,address; with any compiler: ptz_smoke.cpp runs it on seeded mutations.
 #include <cstdint>
 #include <cstdlib>
 

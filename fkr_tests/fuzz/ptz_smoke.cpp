@@ -1,7 +1,7 @@
-// A bounded run of the .ptz fuzz target in every test run: what libFuzzer kept (fkr_tests/fuzz/ptz_corpus), then files
-// of every codec, damaged by a seeded generator, mostly with their checksums put right again, which would stop most
-// damage. usage: ptz_smoke [COUNT [FOLDER]]; with FOLDER, a corpus of undamaged files for libFuzzer is written there
-// instead.
+// A bounded run of the .ptz fuzz target in every test run: the corpus that libFuzzer kept (fkr_tests/fuzz/ptz_corpus),
+// then files of every codec, damaged by a seeded generator. The checksums of most are corrected afterwards, because
+// they would detect most damage at once. usage: ptz_smoke [COUNT [FOLDER]]; with FOLDER, writes a corpus of undamaged
+// files for libFuzzer there instead.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -37,8 +37,8 @@ void put(ByteVector& file, size_t at, uint64_t value) {
   for (size_t i = 0; i < 8; ++i) file[at + i] = static_cast<uint8_t>(value >> 8 * i);
 }
 
-// Makes the checksums of header and table those of what is there. Blocks' own need no help: the content is decoded
-// before it is compared.
+// Corrects the checksums of header and table. Those of blocks need no correction: the content is decoded before its
+// checksum is compared.
 void mend(ByteVector& file) {
   if (file.size() < format::kPtzHeaderBytes + format::kPtzFooterBytes) return;
   put(file, 8, format::ptz_checksum(format::Bytes(file).first(8)));
@@ -66,7 +66,7 @@ void damage(ByteVector& file, std::mt19937& random) {
       case 4:
         *place = static_cast<uint8_t>(random());
         break;
-      case 5:  // the headers and tables of a block stand at its beginning
+      case 5:  // the headers and tables of a block are at its start
         file[random() % std::min<size_t>(file.size(), 300)] = static_cast<uint8_t>(random());
         break;
       default:
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     }
     ptxkit::damage(file, random);
     if (random() % 4 != 0) ptxkit::mend(file);
-    // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
+    // A heap copy of the exact size, so that a sanitizer sees an access one byte too far.
     const std::vector<uint8_t> exact(file.begin(), file.end());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   }

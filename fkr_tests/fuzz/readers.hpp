@@ -1,4 +1,4 @@
-// Which readers readers_fuzz.cpp runs, by the first byte of its input.
+// The readers of readers_fuzz.cpp, selected by the first byte of the input.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace ptxkit::testing {
 enum class Reader : uint8_t { launch_file, evidence, baseline, crash, argument, tensor, image, cost };
 inline constexpr size_t kReaderCount = 8;
 
-// What the debug buffer of Reader::crash is of.
+// The kernel to which the debug buffer of Reader::crash belongs.
 inline std::string crashed_kernel() {
   return ".version 8.0\n.target sm_90\n.address_size 64\n"
          ".visible .entry k(.param .u64 p) {\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n.reg .pred %p<2>;\n"

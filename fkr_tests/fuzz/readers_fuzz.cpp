@@ -1,6 +1,6 @@
-// Any bytes as each of the small files and words that the programs read. The first byte chooses the reader: it returns
-// what it read or an error with words, and what it read is within the bounds that its users rely on.
-// With clang: -fsanitize=fuzzer,address; with any compiler: readers_smoke.cpp runs it on seeded mutations.
+// Fuzzes the readers of small files and of command-line words. The first byte selects the reader. It must return a
+// result or an error with a message, and the result must be within the bounds that its users rely on. With clang:
+// -fsanitize=fuzzer,address; with any compiler: readers_smoke.cpp runs it on seeded mutations.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -45,7 +45,7 @@ void read_launch_file(const std::string& text) {
 }
 
 void read_argument(const std::string& text) {
-  // Not those that name files, which are whatever the machine has, nor gigabytes of zeros.
+  // Skips arguments that name files, which differ between machines, and buffers of gigabytes.
   for (const char* word : {"in:", "inout:", "tex:", "surf:", "tensor:"})
     if (text.find(word) != text.npos) return;
   for (const char* word : {"out:", "mapped:", "uninit:", "zero:"})
@@ -69,7 +69,7 @@ void read_cost(const std::string& text) {
   }
 }
 
-// The first bytes are the ring, the rest the map.
+// The input is the ring, followed by the map.
 void read_crash(const std::string& text) {
   const std::string kernel = testing::crashed_kernel();
   const auto made = instrument::instrument(ptx::parse(kernel, "k.ptx").module, {.kinds = ~0u, .records = 4});

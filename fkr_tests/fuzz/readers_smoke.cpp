@@ -1,6 +1,6 @@
-// A bounded run of the readers' fuzz target in every test run: what each of them takes, damaged by a seeded generator,
-// and texts made to exhaust a careless reader. The same seeds give the same inputs everywhere. usage: readers_smoke
-// [COUNT]
+// A bounded run of the readers' fuzz target in every test run: valid inputs of each reader, damaged by a seeded
+// generator, and texts that would exhaust a careless reader. The same seeds give the same inputs everywhere. usage:
+// readers_smoke [COUNT]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,14 +28,14 @@ struct Input {
 };
 
 void run(const Input& input) {
-  // A copy of exactly the size, on the heap: a sanitizer sees one byte too far.
+  // A heap copy of the exact size, so that a sanitizer sees an access one byte too far.
   std::vector<uint8_t> bytes(1 + input.text.size());
   bytes[0] = static_cast<uint8_t>(input.reader);
   std::copy(input.text.begin(), input.text.end(), bytes.begin() + 1);
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
 
-// A ring of four records, and the map that says what they mean.
+// A ring of four records, and the map that describes them.
 std::string crash_of() {
   const auto made =
       instrument::instrument(ptx::parse(testing::crashed_kernel(), "k.ptx").module, {.kinds = ~0u, .records = 4});
@@ -75,7 +75,7 @@ std::vector<Input> seeds() {
   };
 }
 
-// Each of these ends a reader that is recursive, believes a number, or asks a value for what it is not.
+// Each of these crashes a reader that recurses, trusts a number, or reads a value as the wrong type.
 std::vector<Input> hostile() {
   const std::string open(1'000'000, '['), close(1'000'000, ']');
   return {

@@ -1,6 +1,6 @@
 // A bounded run, in every test run, of a fuzz target that reads PTX behind the front end: the PTX of a folder with
-// words changed by a seeded generator. The same seeds give the same inputs everywhere. usage: NAME COUNT FOLDER    or:
-// NAME FILE, whose bytes are the one input
+// words changed by a seeded generator. The same seeds give the same inputs everywhere. usage: NAME COUNT FOLDER; or
+// NAME FILE, whose bytes are the only input.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Sizes with and without a unit, and what is none.
+// Tests sizes with and without a unit, and words that are not sizes.
 #include "support/byte_size.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Whole files: which are read at all, and names as long as names can be.
+// Tests whole files: which ones are read, and names of maximum length.
 #include "support/file.hpp"
 
 #include <cstdlib>

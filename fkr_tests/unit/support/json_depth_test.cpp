@@ -1,4 +1,4 @@
-// Brackets are counted as a JSON parser would meet them, in any bytes.
+// Tests that brackets are counted as a JSON parser would meet them, in any bytes.
 #include "support/json_depth.hpp"
 
 #include <string>

@@ -16,7 +16,7 @@ TEST(Printable, CharactersThatTurnTextAroundAreQuestionMarks) {
                                 "\u2066", "\u2067", "\u2068", "\u2069", "\u2028", "\u2029"}) {
     EXPECT_EQ(printable(std::string("a") + character + "b"), "a?b") << character;
   }
-  // Their neighbours are text.
+  // The neighbouring code points are printable.
   for (const char* character : {"\u061b", "\u200d", "\u2010", "\u2027", "\u202f", "\u2065", "\u206a", "\U0001f600"}) {
     EXPECT_EQ(printable(character), character);
   }
@@ -35,9 +35,9 @@ TEST(Printable, BytesThatAreNoUtf8AreQuestionMarks) {
             "?31m");                                 // the one-byte form of ESC [
   EXPECT_EQ(printable("\xc0\x9b"), "??");            // overlong
   EXPECT_EQ(printable("\xe0\x82\x9b"), "???");       // overlong
-  EXPECT_EQ(printable("\xed\xa0\x80"), "???");       // half of a pair
+  EXPECT_EQ(printable("\xed\xa0\x80"), "???");       // a surrogate
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "????");  // above U+10FFFF
-  EXPECT_EQ(printable("\xe2\x80"), "??");            // cut short
+  EXPECT_EQ(printable("\xe2\x80"), "??");            // truncated
   EXPECT_EQ(printable("\xe2\x80"
                       "a"),
             "??a");
@@ -67,8 +67,7 @@ TEST(Printable, JsonGetsEscapesThatMeanTheSame) {
 }
 
 TEST(Printable, NothingUnsafeIsLeftOfAnyText) {
-  // Every pair of bytes, and every character that UTF-8 can spell, comes out printable, and stays as it is the second
-  // time.
+  // Every pair of bytes and every UTF-8 character becomes printable, and does not change the second time.
   const auto check = [](const std::string& text) {
     const std::string once = printable(text);
     for (std::string_view rest = once; !rest.empty();) {

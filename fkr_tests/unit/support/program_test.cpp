@@ -1,4 +1,4 @@
-// What becomes of an exception that nobody in a program caught.
+// Tests how a program ends after an uncaught exception.
 #include "support/program.hpp"
 
 #include <new>
@@ -30,7 +30,8 @@ TEST(RunProgram, NamesAnErrorOfItsOwn) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tool: stopped by an error of its own: odd; please report it\n");
 }
 
-// Any of 0, 1 and 2 may be closed: no file that is opened afterwards gets their numbers, and what uses them fails.
+// Descriptors 0, 1 and 2 may be closed in any combination: no file opened later gets their numbers, and using them
+// fails.
 TEST(RunProgram, OpensStandardDescriptorsThatAreMissing) {
   for (int closed = 0; closed < 8; ++closed) {
     const pid_t child = ::fork();

@@ -38,7 +38,7 @@ TEST_F(RegularFiles, AreReadBelowTheirRootOnly) {
   EXPECT_EQ(why(folder + "/in/a"), "read: inner");
   EXPECT_EQ(why(folder + "/in/deep/../a"), "read: inner");
   constexpr const char* kOutside = "lies outside of the folders that may be read";
-  EXPECT_EQ(why(folder + "/inside/b"), kOutside);  // "in" is no folder above "inside"
+  EXPECT_EQ(why(folder + "/inside/b"), kOutside);  // "in" is not a parent of "inside"
   EXPECT_EQ(why(folder + "/in/../inside/b"), kOutside);
   fs::create_symlink(folder + "/inside/b", folder + "/in/link");
   fs::create_directory_symlink(folder + "/inside", folder + "/in/folder");

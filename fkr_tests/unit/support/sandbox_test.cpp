@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What `work` returns in a child that has entered the sandbox; -1 where that failed.
+// The result of `work` in a child process inside the sandbox; -1 if entering it failed.
 int within(const SandboxNeeds& needs, const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -34,7 +34,7 @@ int within(const SandboxNeeds& needs, const std::function<int()>& work) {
   return WIFEXITED(status) && WEXITSTATUS(status) != 255 ? WEXITSTATUS(status) : -1;
 }
 
-// The error of a call that gives -1, or 0.
+// errno of a call that returned -1, otherwise 0.
 int error_of(long outcome) { return outcome < 0 ? errno : 0; }
 
 class Sandbox : public ::testing::Test {
@@ -104,7 +104,7 @@ TEST_F(Sandbox, LeavesReadingThreadsMemoryAndNamedOutputs) {
     EXPECT_EQ(read_file(named).value_or(""), content);
   }
   EXPECT_EQ(within(needs, [&] { return write_file(other, "lost") ? 1 : 0; }), 0);
-  // A link is followed to where it is written; a device is opened in place.
+  // A symbolic link is followed to its target; a device is opened in place.
   fs::create_symlink("../named/out", folder + "/other/link");
   EXPECT_EQ(within({{folder + "/other/link"}}, [&] { return write_file(folder + "/other/link", "by link") ? 0 : 1; }),
             0);
@@ -116,7 +116,7 @@ TEST_F(Sandbox, LeavesReadingThreadsMemoryAndNamedOutputs) {
 TEST_F(Sandbox, ProgramsRunWhereTheUserNamedOne) {
   const SandboxNeeds needs{{}, true};
   EXPECT_EQ(within(needs, [] { return std::system("exit 3") == 3 << 8 ? 0 : 1; }), 0);
-  // What they start has no more rights.
+  // Programs that they start inherit the sandbox.
   EXPECT_EQ(within(needs,
                    [&] { return std::system(("echo x 2>/dev/null >" + folder + "/../escaped").c_str()) == 0 ? 0 : 2; }),
             0)

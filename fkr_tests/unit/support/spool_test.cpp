@@ -26,7 +26,7 @@ class Spools : public ::testing::Test {
   std::string folder;
 };
 
-// 20 MB of lines that say where they are.
+// 20 MB of numbered lines.
 std::string line_of(unsigned i) { return std::to_string(i) + std::string(1000, 'x') + "\n"; }
 
 TEST_F(Spools, GiveBackWhatWasAppended) {

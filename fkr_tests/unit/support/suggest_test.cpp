@@ -1,4 +1,4 @@
-// "did you mean" helps with slips and keeps quiet about everything else.
+// Tests "did you mean": it helps with typing errors and is silent otherwise.
 #include "support/suggest.hpp"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Threads where there are some, none where there are none, and signals for neither.
+// Tests that threads start where the system allows it, fail cleanly where it does not, and block signals.
 #include "support/thread.hpp"
 
 #include <csignal>

@@ -1,5 +1,5 @@
-// The library as other programs include it, on the fake driver: settings that do what they say, errors that say what to
-// do, several objects side by side, and device memory on the caller's stream.
+// Tests the library as other programs include it, on the fake driver: settings have their effect, errors say what to
+// do, several objects coexist, and device memory is processed on the caller's stream.
 #include <atomic>
 #include <cstdlib>
 #include <limits>
@@ -36,7 +36,7 @@ class Library : public testing::FakeGpu {
             .log = [this](LogLevel level, std::string_view message) { log_.emplace_back(level, message); },
             .cuda_library = FAKE_CUDA};
   }
-  // The frame of `raw`, which is checked to decompress to it.
+  // The frame of `raw`; checks that it decompresses to `raw`.
   static ByteVector frame_of(Lz4& lz4, const ByteVector& raw) {
     format::MemorySource source(raw, "raw");
     format::MemorySink sink;
@@ -98,7 +98,7 @@ TEST_F(Library, ABatchHasAStatusForEachItem) {
                         "large, found 4096 and 4095"));
 }
 
-// The encoder that is usual on a GPU links no blocks; who asks for linked ones need not know where they are made.
+// The default encoder of a GPU has no linked blocks. A caller that asks for them need not know where they are made.
 TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
   const ByteVector raw = testing::matchable_bytes(400'000, 7);
   std::vector<ByteVector> frames;
@@ -129,7 +129,7 @@ TEST_F(Library, LinkedBlocksAndReproducibleStreamsAreHadAnywhere) {
   for (size_t i = 2; i < frames.size(); ++i) EXPECT_TRUE(frames[i] == frames[i - 2]);
 }
 
-// Both ways and wherever the work is done: bytes so far that only grow, up to all there are.
+// In both directions and on every backend, the reported bytes only grow, up to the total.
 TEST_F(Library, AStreamTellsHowFarItIs) {
   const ByteVector raw = testing::mixed_content(3'000'000);
   for (const Where where : {Where::cpu, Where::gpu}) {
@@ -223,7 +223,7 @@ TEST_F(Library, TheCallersAllocatorIsAsked) {
   EXPECT_THAT(without.compress(source, sink).error().message(), HasSubstr("the caller's allocator gave no memory"));
 }
 
-// Nothing that a caller passes or does ends the process.
+// No argument or behaviour of a caller ends the process.
 TEST_F(Library, AHeaderThatCannotBeWrittenIsAnError) {
   auto lz4 = Lz4::open(settings(Where::cpu)).value();
   const ByteVector raw = testing::mixed_content(100'000);
@@ -315,7 +315,7 @@ TEST_F(Library, NumbersWithoutASenseAreNoDivisionByZero) {
   EXPECT_TRUE(back.bytes() == raw);
 }
 
-// More than liblz4 can count; the bytes are not touched.
+// A size beyond what liblz4 can count; the bytes are not accessed.
 TEST_F(Library, AnItemThatIsTooLargeSaysSo) {
   auto lz4 = Lz4::open(settings(Where::cpu)).value();
   uint8_t byte = 0;
@@ -335,7 +335,7 @@ TEST_F(Library, ADeviceWithoutAnImageIsRefused) {
   EXPECT_THAT(lz4.error().message(), HasSubstr("Fake GPU"));
 }
 
-// Callers are asked for what the kernels declare of each parameter, for whatever sizes.
+// requirements() gives what the kernels declare for each parameter, for all sizes.
 TEST(DeviceRequirements, AreWhatTheKernelsDeclare) {
   for (const uint32_t item_bytes : {1u, 4095u, 4096u, 65536u}) {
     const DeviceRequirements needed = DeviceLz4::requirements(item_bytes, 7);
@@ -403,7 +403,7 @@ TEST_F(Library, OnTheCallersStreamNothingIsAllocatedOrWaitedFor) {
                                 .statuses = statuses.handle(),
                                 .item_count = kItems},
                                stream.handle()));
-    EXPECT_EQ(state_.calls.size(), 2u);  // the choice of the context, and
+    EXPECT_EQ(state_.calls.size(), 2u);  // setting the context, and the launches
     EXPECT_EQ(state_.calls["cuLaunchKernel"], 2);
     ByteVector back(needed.items_bytes);
     ASSERT_TRUE(output.download(back, stream));
