@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every program opens something on each standard descriptor that its parent closed, before it opens anything else.
+# Every program opens a file on each standard descriptor that its parent closed, before it opens anything else.
 # usage: closed_descriptors.sh PROGRAM...
 # Exit: 0 passed, 1 failed, 77 skipped (no strace, or it may not trace here).
 set -u

@@ -1,10 +1,10 @@
-# What the scripts about ptx-pack share: expectations on a command, its outputs and the folder it worked in. Sourced by
-# a script that has changed into an empty folder.
+# Functions shared by the scripts that test ptx-pack: expectations on a command, its outputs and the working directory.
+# Source it from a script that has changed into an empty directory.
 # shellcheck shell=bash
 failures=0
 
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-# expect CODE COMMAND...: runs it, keeps its outputs in ./out and ./err, compares the exit status.
+# expect CODE COMMAND...: runs the command, keeps its outputs in ./out and ./err, and compares the exit status.
 expect() {
   local code=$1 found; shift
   "$@" >out 2>err; found=$?
@@ -13,7 +13,7 @@ expect() {
 says() { grep -qF -- "$1" err || { fail "expected on standard error: $1"; head -c 500 err; }; }
 prints() { grep -qF -- "$1" out || { fail "expected on standard output: $1"; head -c 500 out; }; }
 silent() { [ ! -s err ] || { fail "expected nothing on standard error"; head -c 500 err; }; }
-# lists NAME WORD...: the line of NAME begins with these words.
+# lists NAME WORD...: the line of NAME in ./out contains these words in this order.
 lists() {
   local name=$1 line; shift
   line=$(grep -F -- "  $name" out | tr -s ' ')
@@ -25,7 +25,7 @@ present() { for f in "$@"; do [ -e "$f" ] || fail "$f should exist"; done; }
 only() { [ "$(ls -A | tr '\n' ' ')" = "$* " ] || fail "expected files: $*; found: $(ls -A | tr '\n' ' ')"; }
 need_lz4() { command -v lz4 >/dev/null || { echo "SKIPPED: no lz4 program (Debian package lz4)"; exit 77; }; }
 
-# 3 MB: text-like, zeros, noise, and a far repetition.
+# 3 MB: text-like bytes, zeros, noise, and a distant repetition.
 make_input() {
   seq 1 120000 >input
   head -c 700000 /dev/zero >>input
@@ -33,6 +33,6 @@ make_input() {
   cat noise noise >>input && rm noise
 }
 
-# What the sections that need another user run as.
+# For sections that need another user.
 need_root() { [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || { echo "SKIPPED: needs root and setpriv (Debian package util-linux)"; exit 77; }; }
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }

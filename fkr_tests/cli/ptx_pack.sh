@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ptx-pack from outside: every flag, every refusal, agreement with lz4. usage: ptx_pack.sh PROGRAM SECTION [FAKE_CUDA]
+# Tests ptx-pack from outside: every flag, every error, agreement with lz4. usage: ptx_pack.sh PROGRAM SECTION
+# [FAKE_CUDA]
 # Exit: 0 passed, 1 failed, 77 skipped (something the section needs is absent).
 set -u
 pack=$1 section=$2 fake_cuda=${3:-}
@@ -7,7 +8,7 @@ source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 . "$source_folder/fkr_tests/cli/pack_common.sh"
 
-# The codecs of .ptz: round trips, names, refusals, damage.
+# The codecs of .ptz: round trips, names, errors, damage.
 section_ptz() {
   make_input
   expect 0 "$pack" --list-codecs
@@ -23,7 +24,7 @@ section_ptz() {
     expect 0 "$pack" -t input.ptz; silent
     expect 0 "$pack" -dc input.ptz; same out input
     expect 0 "$pack" -dc --codec $codec <input.ptz; same out input
-    expect 0 "$pack" -d < <(cat input.ptz); same out input  # what a pipe holds says so itself
+    expect 0 "$pack" -d < <(cat input.ptz); same out input  # the magic number tells the format of a pipe
     expect 0 "$pack" -d input.ptz -o back; same back input; rm back
   done
   head -c 3000 input >part
@@ -32,7 +33,7 @@ section_ptz() {
     expect 0 "$pack" --codec $codec -c part; same out part.ptz
     expect 0 "$pack" -dc --backend emulator part.ptz; same out part
   done
-  # -1 is another search for matches, the same on every backend, and the same format.
+  # -1 selects another match search, the same on every backend, and the same format.
   for codec in $lz_codecs; do
     expect 0 "$pack" --codec $codec -c input; mv out usual
     expect 0 "$pack" --codec $codec -2 -c input; same out usual
@@ -44,7 +45,7 @@ section_ptz() {
     expect 0 "$pack" --codec $codec -1 --backend emulator -c part; same out fast
   done
   expect 2 "$pack" --codec bbw -1 -c input; says "-1 is not for bbw, which has one speed"
-  # --list says what is in them: of names, of a pipe, beside LZ4; and what is wrong with them.
+  # --list describes .ptz files by name, from a pipe and beside LZ4, and reports damage.
   for codec in $ptz_codecs; do
     expect 0 "$pack" --codec $codec -f input; expect 0 "$pack" --list input.ptz; silent
     lists input.ptz 1 0 $codec $([ $codec = bbw ] && echo 3 || echo 10) block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
@@ -63,12 +64,12 @@ section_ptz() {
   expect 2 "$pack" --codec zip input; says "--codec"
   printf 'X' | dd of=input.ptz bs=1 seek=400 conv=notrunc status=none
   expect 1 "$pack" -t input.ptz; says "input.ptz: block 0: "
-  # Of a range of a pipe, what follows it is not decoded.
+  # With a range of a pipe, blocks after the range are not decoded.
   seq 1 600000 >long; "$pack" -qc --codec lzf long >long.ptz
   printf X | dd of=long.ptz bs=1 seek=$(($(stat -c %s long.ptz) - 600)) conv=notrunc status=none
   expect 0 "$pack" -T1 --range 100:200 < <(cat long.ptz); head -c 200 long | tail -c 100 | cmp -s - out || fail "range of a .ptz pipe"
   expect 1 "$pack" -T1 -d < <(cat long.ptz); says "standard input"
-  mv long.ptz long.lz4; expect 0 "$pack" -T1 --range 100:200 long.lz4  # nor does its name matter
+  mv long.ptz long.lz4; expect 0 "$pack" -T1 --range 100:200 long.lz4  # the name does not matter either
   mv input.lz4 wrong.ptz
   expect 1 "$pack" -t wrong.ptz; says "wrong.ptz, byte 0: not a .ptz file: expected its magic number 0x1a5a5450, found 0x184d2204"
   expect 1 "$pack" -d < <(printf 'abc'); says "standard input, frame 0, byte 0: truncated"
@@ -86,9 +87,9 @@ section_flags() {
   expect 0 "$pack" input c.lz4; same a.lz4 c.lz4
   expect 0 "$pack" - <input; same_content out
   expect 0 "$pack" -d a.lz4; same a input
-  expect 0 "$pack" a.lz4 -f; same a input                # .lz4 means decompress
-  expect 0 "$pack" -z a.lz4; present a.lz4.lz4           # unless told otherwise
-  expect 0 "$pack" -dcf a.lz4; same out input            # letters aggregate
+  expect 0 "$pack" a.lz4 -f; same a input  # .lz4 means decompress
+  expect 0 "$pack" -z a.lz4; present a.lz4.lz4  # unless -z is given
+  expect 0 "$pack" -dcf a.lz4; same out input  # options combine
   expect 0 "$pack" -t a.lz4; silent
   expect 0 "$pack" -tv a.lz4; says "a.lz4 -> no errors"
   expect 0 "$pack" -d -o d a.lz4; same d input
@@ -158,12 +159,12 @@ section_range() {
   expect 0 "$pack" -d --range 10:20 a.lz4 -o part; [ "$(stat -c %s part)" = 10 ] || fail "part should have 10 bytes"
   expect 1 "$pack" --range "0:$((size + 1))" a.lz4 -o none; says "a.lz4: the range begins or ends beyond the $size bytes that there are"; absent none
   expect 1 "$pack" --range "$size:" a.lz4 -o none; says "beyond the $size bytes"; absent none
-  # What follows the range is not read for long: damage behind it does not matter, damage before it does.
+  # After the range the reader soon stops: damage further on does not matter, damage before the range does.
   seq 1 9000000 >large; "$pack" -qf -BX large; cp large.lz4 bad.lz4
   printf XX | dd of=bad.lz4 bs=1 seek=$(($(stat -c %s bad.lz4) - 5000)) conv=notrunc status=none
   expect 0 "$pack" -T1 --range 100:200 bad.lz4; head -c 200 large | tail -c 100 | cmp -s - out || fail "range before the damage"
   expect 1 "$pack" -T1 --range 68000000:70880000 bad.lz4; says "block checksum mismatch"
-  # A .ptz file has a table: damage before the range does not matter either, as long as the block is another one.
+  # A .ptz file has a table: damage before the range does not matter either, if it is in another block.
   expect 0 "$pack" -f --codec lzr input -o a.ptz
   for range in 0:1 262143:262145 1234567: :10 "$((size - 1)):$size" "0:$size" :; do
     begin=${range%:*} end=${range#*:}
@@ -194,7 +195,7 @@ section_verify() {
   make_input
   expect 0 "$pack" --verify input; present input.lz4; "$pack" -dc input.lz4 | cmp -s - input || fail "verified output"
   expect 0 "$pack" --verify --reproducible -f -B7 input; present input.lz4
-  # A GPU that damages what it writes is found out before the output is in place.
+  # A GPU that writes damaged data is detected before the output is put in place.
   PTXKIT_LIBCUDA=$fake_cuda PTXKIT_FAKE_CUDA_DAMAGE=1 expect 0 "$pack" --backend cuda input -o damaged.lz4
   expect 1 "$pack" -t damaged.lz4
   PTXKIT_LIBCUDA=$fake_cuda PTXKIT_FAKE_CUDA_DAMAGE=1 expect 1 "$pack" --verify --backend cuda input -o none.lz4
@@ -208,30 +209,33 @@ section_verify() {
 section_progress() {
   command -v script >/dev/null || { echo "SKIPPED: no script program (Debian package bsdutils)"; exit 77; }
   make_input; expect 0 "$pack" input; expect 0 "$pack" --codec lzr input
-  # A line comes after a tenth of a second at the earliest: a pipe that pauses for longer makes one, however fast we are.
-  echo 'head -c 1000 "$1"; sleep 0.3; tail -c +1001 "$1"' >slowly  # a file: not every sh hands on bash's functions
+  # The first line appears after a tenth of a second: a pipe that pauses for longer causes one, however fast the program
+  # is.
+  # A file, because not every sh passes on exported functions.
+  echo 'head -c 1000 "$1"; sleep 0.3; tail -c +1001 "$1"' >slowly
   for words in "input -c" "input --codec lzr -c" "input.lz4 -t" "input.ptz --codec lzr -t"; do
     file=${words%% *}
     script -qec "sh slowly $file | '$pack' -T1 ${words#* } >out" /dev/null >terminal </dev/null
     tr '\r' '\n' <terminal | grep -qE '^standard input: [0-9.]+ MB, [0-9]+ MB/s, ratio [0-9]+\.[0-9]{2}' ||
       { fail "no progress line: $words"; head -c 600 terminal; }
   done
-  rm -f input.lz4; expect 0 "$pack" input; silent  # no terminal, no line
+  rm -f input.lz4; expect 0 "$pack" input; silent  # without a terminal there is no line
 }
 
-# Processes of an MPI job share the files where they are asked to.
+# --share-by-rank splits the files between the processes of an MPI job.
 section_ranks() {
   mkdir d; for n in $(seq 1 40); do seq 1 1000 >d/$n; done
-  cp d/1 d/.ptx-pack.0123456789abcdef  # of another process, which has not finished it
+  cp d/1 d/.ptx-pack.0123456789abcdef  # unfinished output of another process
   expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 "$pack" --share-by-rank -rv d; says "rank 1 of 3: "; says " of 40 inputs"
   [ "$(ls d/*.lz4 | wc -l)" -lt 30 ] || fail "one of three processes took nearly everything"
-  for rank in 0 2; do expect 0 env PMI_RANK=$rank PMI_SIZE=3 "$pack" --share-by-rank -r d; silent; done  # an output twice would be an error
+  # Processing a file twice would fail.
+  for rank in 0 2; do expect 0 env PMI_RANK=$rank PMI_SIZE=3 "$pack" --share-by-rank -r d; silent; done
   for n in $(seq 1 40); do present d/$n.lz4; done
   absent d/.ptx-pack.0123456789abcdef.lz4
   for rank in 0 1; do expect 0 env OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$pack" --share-by-rank d/1 -o one; done
   present one
   expect 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" -dr d -f; for n in $(seq 1 40); do present d/$n; done
-  # What cannot be shared, and no job.
+  # Inputs that cannot be shared, and a process outside any job.
   local words
   for words in "-mc d/1 d/2" "-c d/1" "-" "" "d/1 -o -" "-d -m - d/1.lz4"; do
     # shellcheck disable=SC2086
@@ -266,7 +270,7 @@ section_errors() {
   expect 1 "$pack" -f input -o input; says "input: the output is the input"; same input kept
   ln input link; expect 1 "$pack" -f input -o link; says "the output is the input"
   expect 1 "$pack" input -o nowhere/x; says "nowhere/x: cannot create a file beside it: No such file or directory"
-  # Names are others' to choose, and a terminal obeys what it is sent.
+  # File names may be hostile, and a terminal obeys escape sequences.
   local odd=$'od\e[31md\nname' escape=$'\e'
   cp kept "$odd"
   expect 0 "$pack" -v "$odd"; says "od?[31md?name -> od?[31md?name.lz4: "; ! grep -q "$escape" err || fail "an escape sequence"
@@ -310,7 +314,7 @@ section_errors() {
   expect 0 env PTXKIT_LIBCUDA=/nowhere/libcuda.so "$pack" --policy gpu -vc input; says "using the CPU: no NVIDIA driver"
   expect 2 "$pack" --policy sometimes input; says "sometimes not in {auto,cpu,gpu,mixed}"
   expect 2 "$pack" --policy gpu --backend cuda input; says "--policy is for --backend auto"
-  # A terminal gets no compressed data without -f. script(1) makes one.
+  # Compressed data is not written to a terminal without -f. script(1) provides a terminal.
   if command -v script >/dev/null; then
     script -qec "'$pack' -c input" /dev/null >terminal </dev/null
     grep -q "expected a file or a pipe to write compressed data to, found a terminal" terminal || fail "compressed data went to a terminal"
@@ -337,7 +341,7 @@ section_interop() {
     expect 0 "$pack" -t -T1 theirs.lz4
     expect 0 "$pack" --list theirs.lz4
   done
-  # Concatenated, with skippable frames between and a legacy frame in the middle.
+  # Concatenated frames with skippable frames in between and a legacy frame in the middle.
   seq 1 1000 >small; lz4 -fq small s.lz4; lz4 -fql small l.lz4
   { cat s.lz4; printf '\x5f\x2a\x4d\x18\x05\x00\x00\x00abcde'; cat l.lz4 theirs.lz4; printf '\x50\x2a\x4d\x18\x00\x00\x00\x00'; cat s.lz4; } >all.lz4
   cat small small input small >expected
@@ -377,12 +381,13 @@ section_full_disk() {
   expect 1 "$pack" input -o /dev/full; says "/dev/full: cannot write: No space left on device"
   "$pack" -q input
   expect 1 sh -c "'$pack' -dc input.lz4 >/dev/full"; says "standard output: cannot write: No space left on device"
-  # A file-size limit is a full disk for one process; the signal that comes with it is ignored so that write() reports it.
+  # A file-size limit acts as a full disk for one process. The signal that comes with it is ignored, so that write()
+  # reports the error.
   cp input.lz4 big.lz4
   expect 1 bash -c "trap '' XFSZ; ulimit -f 1000; exec '$pack' -d big.lz4"; says "big: cannot write: File too large"
   absent big
   expect 1 "$pack" -c /proc/self/mem; says "/proc/self/mem: cannot read: Input/output error"
-  # A real small file system, where mounting is allowed.
+  # A real small file system, if mounting is permitted.
   mkdir small
   if mount -t tmpfs -o size=1m none small 2>/dev/null; then
     expect 1 "$pack" input -o small/x.lz4; says "small/x.lz4: cannot write: No space left on device"
@@ -391,14 +396,14 @@ section_full_disk() {
   fi
 }
 
-# The largest resident set of a command, in KiB.
+# The peak resident set of a command, in KiB.
 peak_of() { python3 -c 'import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=open("peak", "w"))
 sys.exit(code)' "$@"; }
 
 section_memory() {
-  # Three gigabytes through a pipe; 16 threads would like 144 MiB of buffers.
+  # Three gigabytes through a pipe; 16 threads would prefer 144 MiB of buffers.
   head -c 3221225472 /dev/zero | peak_of "$pack" --backend cpu --no-frame-crc -c -T16 --memory 64M >zeros.lz4
   [ "$(cat peak)" -lt $((64 * 1024)) ] || fail "64 MiB allowed, $(cat peak) KiB resident while compressing"
   expect 0 "$pack" --list zeros.lz4; prints "49152"
@@ -412,7 +417,7 @@ section_memory() {
   done
   peak_of "$pack" --backend cpu -f -T16 noise || fail "without a budget"
   [ "$(cat peak)" -gt $((64 * 1024)) ] || fail "the budget changes nothing: $(cat peak) KiB resident without it"
-  # Blocks of .ptz take 22 times their size while they are coded; 16 threads would like 120 MiB, of bbw 400.
+  # Coding a .ptz block takes 22 times its size; 16 threads would prefer 120 MiB, or 400 for bbw.
   "$pack" -q --codec lzr input -o expected.ptz; "$pack" -q --codec bbw input -o bbw.ptz
   head -c 30000000 noise | cat - input >more; "$pack" -q --codec lzr more -o more.ptz
   for size in 24 64; do
@@ -450,9 +455,9 @@ section_fake_cuda() {
   expect 0 "$pack" --policy mixed -dc mixed.lz4; same out input
   expect 0 "$pack" --memory 24M --backend cuda -f input -o mixed.lz4; same cpu.lz4 mixed.lz4
   "$pack" -q --backend cpu input -o fast.lz4
-  expect 0 "$pack" -vv -f input -o auto.lz4; same fast.lz4 auto.lz4; says "cpu, "      # too small to start a GPU for
+  expect 0 "$pack" -vv -f input -o auto.lz4; same fast.lz4 auto.lz4; says "cpu, "  # too small to start a GPU
   expect 0 "$pack" --policy cpu -vv -f input -o auto.lz4; same fast.lz4 auto.lz4; says "cpu, "
-  # 300 MB are worth a look at the GPU for one thread; it turns out to be slow, and that is remembered.
+  # With one thread, 300 MB are enough to try the GPU; it proves slow, and that is remembered.
   truncate -s 300000000 large
   export PTXKIT_CALIBRATION=$work/rates
   expect 0 "$pack" -v -T1 --memory 24M large -o large.lz4; says "using the CPU: it was measured to be faster"; present rates
@@ -501,7 +506,7 @@ section_emulator() {
   expect 1 "$pack" --backend emulator -dc linked.lz4; says "the emulator backend lacks decompression of linked blocks; use --backend cpu"
 }
 
-# Every file of the corpus, of which the emulator takes the first 256 KiB, through lz4 -d.
+# Every file of the corpus, decoded by lz4 -d; the emulator gets the first 256 KiB.
 section_corpus() {
   need_lz4
   local folder=${PTXKIT_CORPUS:-$source_folder/../shared/corpus}

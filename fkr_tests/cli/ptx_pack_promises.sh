@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What ptx-pack promises of files when something is wrong around it: closed descriptors, no threads, other writers,
+# Tests what ptx-pack guarantees for files under adverse conditions: closed descriptors, no threads, concurrent writers,
 # limits, signals, owners. usage: ptx_pack_promises.sh PROGRAM SECTION
 # Exit: 0 passed, 1 failed, 77 skipped (something the section needs is absent).
 set -u
@@ -8,7 +8,7 @@ source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d) && trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT && cd "$work"
 . "$source_folder/fkr_tests/cli/pack_common.sh"
 
-# With descriptors of the three standard ones missing, nothing is lost: the input goes only when its output is there.
+# Without some standard descriptors nothing is lost: the input is removed only after its output exists.
 section_closed_descriptors() {
   seq 1 1000 >kept
   local closed
@@ -21,13 +21,13 @@ section_closed_descriptors() {
     bash -c "exec '$pack' --codec lzr --rm x $closed" || fail "--codec lzr --rm with $closed: exit $?"
     absent x; expect 0 "$pack" -t x.ptz; rm -f x x.lz4 x.ptz
   done
-  # A missing standard output is none that takes bytes.
+  # A missing standard output accepts no bytes.
   cp kept x; expect 1 bash -c "exec '$pack' -c x >&-"; says "standard output: cannot write: Bad file descriptor"
   expect 1 bash -c "exec '$pack' --list x.lz4 >&- </dev/null"
   expect 1 bash -c "exec '$pack' -c <&- >out"; says "standard input: cannot read: Bad file descriptor"
 }
 
-# An output that is a device, a pipe, a descriptor or a link is written to, and stays what it is.
+# An output that is a device, a pipe, a descriptor or a link is written to and not replaced.
 section_written_through() {
   seq 1 1000 >x; "$pack" -q -c x >expected
   echo old >target; ln -s target link; ln -s nowhere dangling; mkdir d; ln -s ../target d/link
@@ -39,7 +39,8 @@ section_written_through() {
   expect 0 "$pack" -f -o dangling x; [ -L dangling ] || fail "the link was replaced"; same nowhere expected
   ln -s loop loop; expect 1 "$pack" -f -o loop x; says "loop: cannot open: Too many levels of symbolic links"
   cp expected in.lz4; ln -s target in; expect 0 "$pack" -d -f in.lz4; [ -L in ] || fail "the link was replaced"; same target x
-  # Descriptors, by any name and at their position. A link of our own first: the system's are not to suffer.
+  # Descriptors under any name, from their current position. A link of our own comes first, to protect the system's
+  # links.
   local name; ln -s /proc/self/fd/1 mine
   for name in mine /dev/stdout /dev/fd/1 /proc/self/fd/1; do
     { printf start; "$pack" -f -o $name x; } >file || fail "exit $?"
@@ -52,13 +53,13 @@ section_written_through() {
   "$pack" -o /dev/fd/5 x 5>five; same five expected
   mkfifo pipe; cat pipe >piped & "$pack" -f -o pipe x; wait $!; [ -p pipe ] || fail "the pipe was replaced"; same piped expected
   expect 0 "$pack" -f -o /dev/null x; [ -c /dev/null ] || fail "/dev/null was replaced"
-  # With --rm such an output is no substitute.
+  # Such an output does not permit --rm.
   expect 1 "$pack" --rm x -o /dev/null; says "/dev/null: --rm needs an output file, found a device"; present x
   expect 1 bash -c "'$pack' --rm x -o /dev/stdout >out2"; present x
   expect 1 bash -c "'$pack' -c x >>x"; says "standard output: the output is the input"
 }
 
-# What lz4 does with the same outputs, where it is there.
+# Compares with lz4 on the same outputs, if it is installed.
 section_written_through_as_lz4() {
   need_lz4
   seq 1 1000 >x
@@ -72,7 +73,7 @@ section_written_through_as_lz4() {
   done
 }
 
-# Who comes second does not overwrite, and says so.
+# The second writer does not overwrite, and reports it.
 section_appears_meanwhile() {
   mkfifo pipe
   "$pack" -q pipe -o x.lz4 2>err & local job=$!
@@ -82,7 +83,7 @@ section_appears_meanwhile() {
   "$pack" -qf pipe -o x.lz4 & job=$!
   exec 7>pipe; head -c 3000000 /dev/urandom >&7; exec 7>&-
   wait $job || fail "-f should overwrite"; expect 0 "$pack" -t x.lz4
-  # Of two at once one is told.
+  # One of two concurrent processes reports it.
   rm x.lz4; mkfifo other; seq 1 9000 >data
   "$pack" -q pipe -o x.lz4 2>err1 & local one=$!
   "$pack" -q other -o x.lz4 2>err2 & local two=$!
@@ -93,7 +94,7 @@ section_appears_meanwhile() {
   rm -f pipe other err err1 err2 out data; only x.lz4
 }
 
-# The input goes only when nobody has written to it since. The program is stopped while it reads.
+# The input is removed only if nothing has written to it since. The program is stopped while it reads.
 section_changed_input() {
   local codec job file attempt change
   for codec in lz4 lzr; do
@@ -116,7 +117,7 @@ section_changed_input() {
   done
 }
 
-# Files of /proc and /sys have a size that says nothing.
+# The size of files in /proc and /sys is meaningless.
 section_made_when_read() {
   local file
   for file in /proc/cpuinfo /proc/self/mounts /sys/kernel/mm/transparent_hugepage/enabled; do
@@ -129,11 +130,11 @@ section_made_when_read() {
   : >empty; expect 0 "$pack" empty; [ "$(stat -c %s empty.lz4)" = 23 ] || fail "an empty file has a known size: $(stat -c %s empty.lz4)"
 }
 
-# Without threads the work is done all the same.
+# Without threads the work is still done.
 section_no_threads() {
   need_root; chmod 777 .
   seq 1 300000 >x; "$pack" -q -T1 -c x >expected; "$pack" -q --codec lzr -c x >expected.ptz
-  # The program is copied: another user may not be allowed into the folder of the build.
+  # Copies the program, because another user may have no access to the build folder.
   cp "$pack" ./program; chmod 755 program
   local flags
   for flags in "ulimit -u 1" "ulimit -v 60000" "ulimit -v 90000"; do
@@ -146,17 +147,17 @@ section_no_threads() {
   expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "ulimit -u 1; exec ./program -v -T8 -c x"
   says "using 1 of 8 threads: the system has no more to give"; [ "$(wc -l <err)" = 2 ] || fail "one message expected"
   expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "ulimit -u 1; exec ./program -T8 -c x"; silent
-  # Memory may run out at any point: an error then, and never an abort.
+  # Memory may run out at any point: that must be an error, never an abort.
   local kilobytes code
   for kilobytes in $(seq 10000 2000 90000); do
-    (bash -c "ulimit -v $kilobytes; exec ./program --version") >out 2>err || continue  # too little for the program itself
+    (bash -c "ulimit -v $kilobytes; exec ./program --version") >out 2>err || continue  # too little for the program
     timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T4 -c --codec bbw x" >out 2>err; code=$?
     [ $code -le 1 ] || { fail "with $kilobytes KiB: exit $code"; head -c 300 err; }
     [ $code != 0 ] || "$pack" -dc out | cmp -s - x || fail "with $kilobytes KiB the output is wrong"
   done
 }
 
-# Nothing is left by any signal, and nothing is put in place.
+# After any signal, no temporary file is left and no output is put in place.
 section_signals() {
   local signal job code
   for signal in HUP INT QUIT ABRT PIPE ALRM TERM USR1 USR2 XCPU XFSZ VTALRM PROF IO KILL; do
@@ -171,7 +172,7 @@ section_signals() {
     [ -z "$(ls -A)" ] || { fail "left behind after SIG$signal: $(ls -A)"; rm -rf ./* .ptx-pack.*; }
   done
 }
-# The same with temporary files that have a name, as file systems without O_TMPFILE need: strace refuses the flag.
+# The same with named temporary files, as on file systems without O_TMPFILE: strace makes the flag fail.
 section_signals_with_names() {
   strace -qq -o /dev/null true 2>/dev/null || { echo "SKIPPED: strace (Debian package strace) is absent or may not trace here"; exit 77; }
   local signal job code found
@@ -195,7 +196,7 @@ section_signals_with_names() {
   expect 0 "${refuse[@]}" "$pack" -f x -o "$work/result.lz4"; "$pack" -dc result.lz4 | cmp -s - x || fail "-f without O_TMPFILE"
   rm -f out err x result.lz4; only pipe
 }
-# File systems that lack O_TMPFILE, renames that replace nothing, and hard links: nothing is overwritten either.
+# File systems without O_TMPFILE, without RENAME_NOREPLACE, and without hard links: nothing is overwritten either.
 section_old_file_systems() {
   strace -qq -o /dev/null true 2>/dev/null || { echo "SKIPPED: strace (Debian package strace) is absent or may not trace here"; exit 77; }
   has_unnamed_files || { echo "SKIPPED: no O_TMPFILE in $work"; exit 77; }
@@ -219,7 +220,7 @@ section_old_file_systems() {
 }
 has_unnamed_files() { python3 -c 'import os; os.close(os.open(".", os.O_TMPFILE | os.O_RDWR))' 2>/dev/null; }
 
-# Names as long as names can be.
+# File names of maximum length.
 section_long_names() {
   local length name
   for length in 243 244 245 249 251; do
@@ -230,7 +231,7 @@ section_long_names() {
   name=$(printf 'n%.0s' $(seq 252)); seq 1 100 >$name; expect 1 "$pack" $name; says "cannot write: File name too long"
 }
 
-# What reaches a terminal is neither obeyed nor turned round by it.
+# Text on a terminal contains no control characters and none that change its direction.
 section_names() {
   local name
   for name in $'a\u202Eb' $'a\u2066b' $'a\u200Fb' $'a\u061Cb' $'a\u009bb' $'a\x9bb' $'a\u2028b' $'a\eb'; do
@@ -241,7 +242,7 @@ section_names() {
   name=$'na\u00efve \u4e2d\u6587'; seq 1 9 >"$name"; expect 0 "$pack" -v "$name"; says "$name -> "
 }
 
-# A standard output that takes nothing is an error of every mode that writes to it.
+# A full standard output is an error in every mode that writes to it.
 section_full_output() {
   [ -w /dev/full ] || { echo "SKIPPED: no /dev/full"; exit 77; }
   seq 1 100 >x; "$pack" -q x
@@ -249,7 +250,7 @@ section_full_output() {
   expect 1 bash -c "'$pack' -m --list $(printf 'x.lz4 %.0s' $(seq 300)) >/dev/full"; says "standard output: cannot write"
   [ "$(wc -l <err)" = 1 ] || fail "one message expected"
   expect 1 bash -c "'$pack' -b x >/dev/full"; says "standard output: cannot write"
-  # And a standard error that does is none.
+  # A full standard error is not an error.
   expect 0 bash -c "'$pack' -vv --rm x -o y.lz4 2>/dev/full"; absent x; present y.lz4
   bash -c "'$pack' nothing 2>/dev/full"; [ $? = 1 ] || fail "an input that is missing"
 }
@@ -265,7 +266,7 @@ section_unreadable_folder() {
   chmod 755 t/b; expect 0 as_nobody ./program -tr t good
 }
 
-# Owners: as far as the system lets; nothing that a mode grants goes to somebody else.
+# Owners are taken over as far as permitted; rights are never granted to another user or group.
 section_owners() {
   need_root; chmod 777 .; cp "$pack" ./program; chmod 755 program
   seq 1 9 >x; chown 1234:2345 x; chmod 6750 x
@@ -274,18 +275,18 @@ section_owners() {
   expect 0 as_nobody ./program x; [ "$(stat -c '%u:%g %a' x.lz4)" = "65534:65534 755" ] || fail "setuid: $(stat -c '%u:%g %a' x.lz4)"
   silent; rm -f x.lz4
   expect 0 as_nobody ./program -v x; says "x.lz4: the owner is not taken over: Operation not permitted"; rm -f x.lz4
-  # The group of the caller gets nothing that the group of the file had.
+  # The caller's group does not get the rights of the file's group.
   chown 65534:2345 x; chmod 640 x
   expect 0 as_nobody ./program x; [ "$(stat -c '%g %a' x.lz4)" = "65534 600" ] || fail "group: $(stat -c '%g %a' x.lz4)"; rm -f x.lz4
   chmod 2654 x
   expect 0 as_nobody ./program x; [ "$(stat -c '%g %a' x.lz4)" = "65534 644" ] || fail "common bits: $(stat -c '%g %a' x.lz4)"; rm -f x.lz4
-  # A group that the caller has is taken over.
+  # A group of the caller is taken over.
   chown 1:2345 x; chmod 664 x
   expect 0 setpriv --reuid 65534 --regid 65534 --groups 2345 ./program x
   [ "$(stat -c '%u:%g %a' x.lz4)" = "65534:2345 664" ] || fail "a group of the caller's: $(stat -c '%u:%g %a' x.lz4)"; rm -f x.lz4
 }
 
-# A user namespace with one user, as rootless containers have it: nobody else has a number there.
+# A user namespace with one user, as in rootless containers: other users have no number there.
 section_unmapped_owner() {
   need_root
   unshare --user --map-root-user true 2>/dev/null || { echo "SKIPPED: no user namespaces here (unshare --user)"; exit 77; }
@@ -294,13 +295,13 @@ section_unmapped_owner() {
   expect 0 unshare --user --map-root-user "$pack" -v -f x; says "x.lz4: the owner is not taken over"
   [ "$(grep -c 'taken over' err)" = 1 ] || fail "one message expected"
   expect 0 unshare --user --map-root-user "$pack" -d -f x.lz4; silent
-  # A file system that refuses modes: EPERM of fchmod and futimens.
+  # A file system that refuses modes: fchmod and futimens fail with EPERM.
   command -v strace >/dev/null && strace -qq -o /dev/null true 2>/dev/null || return 0
   expect 0 strace -f -qq -o /dev/null -e inject=fchmod,utimensat:error=EPERM "$pack" -f x; silent
   expect 0 strace -f -qq -o /dev/null -e inject=fchmod,utimensat:error=EPERM "$pack" -v -f x; says "the mode is not taken over: Operation not permitted"
 }
 
-# Frames whose block sizes differ, in any order, within any budget that holds the largest.
+# Frames of different block sizes, in any order, within any budget that holds the largest block.
 section_budget_of_mixed_frames() {
   local from to memory
   make_input; cat input input input >raw
@@ -321,7 +322,7 @@ section_budget_of_mixed_frames() {
   expect 1 "$pack" -t --memory 24M all.lz4; says "all.lz4, frame 4"
 }
 
-# A frame of blocks of one byte: three million of them within twice the instructions that a call for each would take.
+# A frame of one-byte blocks must take fewer than 1500 instructions for each block.
 section_tiny_blocks() {
   command -v valgrind >/dev/null || { echo "SKIPPED: no valgrind"; exit 77; }
   local count size
@@ -336,14 +337,14 @@ section_tiny_blocks() {
   few=$(sed -n 's/^summary: //p; s/^totals: //p' counts.20000 | head -1); many=$(sed -n 's/^summary: //p; s/^totals: //p' counts.120000 | head -1)
   each=$(((many - few) / 100000)); echo "$each instructions a block"
   [ $each -lt 1500 ] || fail "$each instructions for a block of one byte"
-  # Calls of the system are what took the time: one for 16 KiB, not three for a block.
+  # System calls dominated the time: one for 16 KiB is expected, not three for each block.
   command -v strace >/dev/null && strace -qq -o /dev/null true 2>/dev/null || return 0
   strace -f -c -o calls "$pack" -T1 -dc tiny.lz4 >decoded
   local calls; calls=$(awk '$NF == "read" || $NF == "write" { sum += $4 } END { print sum + 0 }' calls)
   [ "$calls" -lt 500 ] || fail "$calls reads and writes for 600 KB"
 }
 
-# The file of rates is small and a file.
+# The calibration file must be a small regular file.
 section_calibration_file() {
   seq 1 100 >x; mkfifo pipe; head -c 3000000 /dev/zero >long
   local rates
@@ -356,7 +357,7 @@ sys.exit(code or (peak > 200000 and f"{peak} KiB"))' "$pack" -c x
   done
 }
 
-# What stands before the position of standard input is not looked at.
+# Bytes before the file offset of standard input are ignored.
 section_range_of_standard_input() {
   make_input; local codec
   for codec in lz4 lzr; do
@@ -367,7 +368,7 @@ section_range_of_standard_input() {
   done
 }
 
-# Pages of zeros are holes in files that are decoded, as with lz4.
+# Pages of zeros become holes in decoded files, as with lz4.
 section_sparse() {
   head -c 50000 /dev/urandom >start; { cat start; head -c 40000000 /dev/zero; cat start; head -c 3000000 /dev/zero; } >x
   local codec used
@@ -380,7 +381,7 @@ section_sparse() {
     "$pack" -dc --sparse packed >back; same back x; [ "$(du -k back | cut -f1)" -lt 2000 ] || fail "no holes on standard output with --sparse"
     { printf ab; "$pack" -dc --sparse packed; printf yz; } >back; { printf ab; cat x; printf yz; } | cmp -s - back || fail "others write to the same standard output"
     { printf ab; "$pack" -dc --sparse packed; printf yz; } >>back2; { printf ab; cat x; printf yz; } | cmp -s - back2 || fail "appending"; rm back2
-    # What is written over is no hole.
+    # Overwritten ranges must not become holes.
     tr '\0' 'q' <x >back; "$pack" -dc --sparse packed 1<>back; same back x
     "$pack" -dc --sparse packed | cmp -s - x || fail "a pipe has no holes"
   done
@@ -391,7 +392,7 @@ section_sparse() {
   expect 2 "$pack" -d --sparse --no-sparse packed; says "--sparse and --no-sparse exclude each other"
 }
 
-# Variables of an MPI job alone change nothing.
+# The environment variables of an MPI job alone change nothing.
 section_ranks_unasked() {
   seq 1 1000 >x; "$pack" -q -c x >expected; head -c 100 expected >bad.lz4; cp expected good.lz4
   local rank variables

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads .ptz files by docs/format.md and the pages it refers to, and by nothing else of this project.
+"""Reads .ptz files by docs/format.md and the pages it refers to, independently of this project's code.
 
-usage: ptz_decoder.py FILE         the raw bytes to standard output
-       ptz_decoder.py --test PACK  what the program PACK writes with each codec comes back
+usage: ptz_decoder.py FILE         writes the raw bytes to standard output
+       ptz_decoder.py --test PACK  checks round trips of the program PACK with each codec
 """
 import os
 import random
@@ -61,7 +61,7 @@ def xxh64(data):
 
 
 class Reader:
-    """Takes bytes and little-endian integers from the front."""
+    """Reads bytes and little-endian integers from the front."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -112,7 +112,7 @@ def rans_warp(stream):
 
 
 class Bits:
-    """A lane: bits from the highest of the first byte on."""
+    """The bits of a lane, from the highest bit of the first byte on."""
 
     def __init__(self, data):
         self.value, self.left = int.from_bytes(data, "big"), 8 * len(data)
@@ -286,7 +286,8 @@ def bbw_block(coded):
     column = moved_from_front(zero_runs(runs))
     require(len(column) == raw_size, "the column has another size")
 
-    # The rows whose suffixes begin with a byte are those that the byte stands before, in their order; row 0 has none.
+    # The rows whose suffixes begin with a byte correspond, in order, to the rows that the byte precedes; row 0 has
+    # none.
     without = rows[0]
     row_of = [row for row in range(raw_size + 1) if row != without]
     by_byte = sorted(range(raw_size), key=lambda i: column[i])
@@ -379,7 +380,7 @@ def test(pack):
 
 
 def check_damage(packed, codec):
-    """The decoder itself is no mere echo: it refuses what is changed."""
+    """The decoder detects damage: it rejects changed files."""
     for at in (5, 9, 20, 60, len(packed) // 2, len(packed) - 40, len(packed) - 2):
         changed = bytearray(packed)
         changed[at] ^= 0x11

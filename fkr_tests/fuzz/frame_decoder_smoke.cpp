@@ -35,8 +35,8 @@ ByteVector valid_stream(std::mt19937& random) {
                               {.header = header, .encoder = codec::Encoder::fast, .progress = {}}))
     std::abort();
   ByteVector stream = sink.take();
-  if (random() % 6 == 0)
-    stream[0] = 0x02, stream[1] = 0x21, stream[2] = 0x4c;  // a legacy magic number, then the same bytes
+  // A legacy magic number, then the same bytes.
+  if (random() % 6 == 0) stream[0] = 0x02, stream[1] = 0x21, stream[2] = 0x4c;
   if (random() % 6 == 0) {
     const ByteVector skippable = {0x50, 0x2a, 0x4d, 0x18, static_cast<uint8_t>(random() % 4), 0, 0, 0, 1, 2, 3};
     stream.insert(random() % 2 ? stream.begin() : stream.end(), skippable.begin(), skippable.end());

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Runs ptx-pack and ptx-debug for a given time on mixed jobs, under limits and with faults injected, and accounts for every byte.
+"""Runs ptx-pack and ptx-debug for a given time on mixed jobs, under limits and injected faults, and checks every file.
 
   soak.py PTX_PACK PTX_DEBUG [--seconds N] [--seed N] [--fake-cuda LIBFAKECUDA] [--kernel FILE.ptx]
 
-Each job draws its input, its options and one fault at random: a limit of memory, descriptors, threads or file size, a full
-file system, closed standard descriptors, a signal at a random moment, a device that fails at a random driver call, or none.
-After each job these must hold:
-  - the exit status is one that the program documents; a signal's status only where a signal was sent or a limit sends one;
-  - the input is as it was; it may be gone only with --rm and exit status 0, and then its output decodes to its bytes;
-  - an output is absent or whole: with exit status 0 it decodes to the input's bytes, with any other it was not there before
-    or is as it was before;
+Each job draws its input, its options and one fault at random: a limit of memory, descriptors, threads or file size, a
+full file system, closed standard descriptors, a signal at a random moment, a device that fails at a random driver call,
+or none. After each job these must hold:
+  - the exit status is a documented one; the status of a signal only if a signal was sent or a limit sends one;
+  - the input is unchanged; it may be gone only with --rm, and then the output decodes to its bytes: after exit
+    status 0, or after a signal that came later;
+  - an output is absent or complete: after exit status 0 it decodes to the input's bytes, after any other it did not
+    exist before or is unchanged;
   - no other file is left in the folder, except after SIGKILL;
-  - standard error of a failure names what failed.
-Exit status 1 at the first job for which one of these does not hold; the line that is printed repeats it. 77 where the
-programs are not built.
+  - standard error of a failure names the cause.
+Exits 1 at the first job that violates one of these, and prints a line that repeats it. Exits 77 if the programs are not
+built.
 """
 import argparse
 import collections
@@ -38,7 +39,7 @@ class Fault(Exception):
 
 
 def raw_bytes(draw):
-    """Text-like, random, zero or mixed bytes."""
+    """Bytes of a random size: text-like, random, zero or mixed."""
     size = draw.choice([0, 1, 100, 5000, 65536, 65537, 300_000, 1_500_000, 5_000_000])
     kind = draw.choice(["words", "random", "zeros", "mixed"])
     if kind == "zeros":
@@ -72,7 +73,7 @@ class Soak:
             return done.returncode == 0 and subprocess.run(["umount", folder]).returncode == 0
 
     def can_be_nobody(self):
-        """Whether another user, whose threads are counted, can start the programs."""
+        """Whether another user can start the programs; thread limits do not apply to root."""
         try:
             return os.geteuid() == 0 and subprocess.run([self.options.ptx_pack, "--version"], user=65534, stdout=subprocess.DEVNULL).returncode == 0
         except OSError:
@@ -88,12 +89,12 @@ class Soak:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (draw_size, draw_size))
             elif fault == "threads":
                 resource.setrlimit(resource.RLIMIT_NPROC, (draw_threads, draw_threads))
-                os.setuid(65534)  # root is not counted
+                os.setuid(65534)  # thread limits do not apply to root
             elif fault == "closed descriptors":
                 for descriptor in draw_closed:
                     os.close(descriptor)
         draw_memory = draw.choice([40, 60, 100, 200, 400]) * MEBI
-        draw_descriptors = draw.randint(4, 12)  # the loader itself needs one
+        draw_descriptors = draw.randint(4, 12)  # the loader needs one
         draw_size = draw.choice([0, 10, 4096, 100_000, 1_000_000])
         draw_threads = draw.choice([1, 2, 4, 20])
         draw_closed = draw.sample([0, 1, 2], draw.randint(1, 3))
@@ -157,7 +158,7 @@ class Soak:
             words += draw.choice([[], ["-f"]])
         words += draw.choice([[], ["--memory", "24M"], ["-T", "1"], ["-T", "3"]])
         environment = dict(os.environ)
-        # The fake driver runs the LZ4 kernels alone.
+        # The fake driver runs only the LZ4 kernels.
         backend = draw.choice(["auto", "cpu", "cpu"] + (["cuda", "auto gpu"] if self.options.fake_cuda and codec == "lz4" else []))
         small = len(raw) <= 65537
         if draw.random() < 0.1 and small and codec == "lz4":
@@ -178,7 +179,7 @@ class Soak:
             environment["PTXKIT_FAKE_CUDA"] = f"{function}:{draw.randint(1, 6)}:{draw.choice([2, 700, 716, 719, 999])}"
         mounted = None
         if fault == "full disk" and writes:
-            # The output's folder is a small file system; the input is reached from there.
+            # The output's folder is a small file system, from which the input is reached.
             mounted = folder / "small"
             mounted.mkdir()
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={draw.choice(['4k', '64k', '1m'])}", "none", mounted], check=True)
@@ -195,7 +196,7 @@ class Soak:
         stored = digest(source)
 
         def is_whole():
-            """Whether the output lies in place with everything that the input holds."""
+            """Whether the output is in place and decodes to the whole input."""
             return target.exists() and (self.decode(target) if action == "compress" else target.read_bytes()) == raw
 
         command = [self.options.ptx_pack, *words, source.name]
@@ -205,7 +206,7 @@ class Soak:
             self.check_status(status, sent, fault, err, {0, 1})
             self.counts[fault, "done" if status == 0 else "failed"] += 1
             if not source.exists():
-                # A signal may come after the input was removed, which is after its output lay in place.
+                # A signal may come after the input was removed, at a time when its output is already in place.
                 if "--rm" not in words or not (status == 0 or (sent and is_whole())):
                     raise Fault(f"the input is gone, exit status {status}")
             elif digest(source) != stored:
@@ -247,7 +248,7 @@ class Soak:
         self.command = f"{' '.join(map(str, command))}; fault: {fault}"
         stored = digest(kernel)
         status, out, err, sent = self.run(command, fault, draw, folder, dict(os.environ))
-        # Findings and mistakes in the text have codes of their own; their report is on standard output.
+        # Findings and errors in the text have exit codes of their own; their report is on standard output.
         self.check_status(status, sent, fault, err or out, {0, 1, 2, 3, 10, 11, 12, 130, 143} if sent else {0, 1, 2, 3, 10, 11, 12})
         self.counts["ptx-debug " + fault, "done" if 0 <= status < 10 else "failed"] += 1
         if digest(kernel) != stored:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Ratio and speed of every codec of ptx-pack beside lz4, zstd, libdeflate, bzip2 and bzip3, as a Markdown table.
 
-Every program has one thread and is timed by its processor time (user and system), its start included. On each file all
-programs take turns, so that what else a machine does touches all of them: of a speed, what holds is the factor over
-zstd -1, the median of a file's turns, of which the table has the geometric mean and the worst file. What is
-decompressed is compared with the file. The peers are the Debian packages lz4, zstd, libdeflate-tools, bzip2 and bzip3;
-one that is missing is left out, and said so; without zstd there are no factors.
+Every program has one thread and is timed by its processor time (user and system), start included. On each file the
+programs alternate, so that other load affects all of them. The robust figure is the factor over zstd -1: the median
+over the turns of a file; the table has the geometric mean over the files and the worst file. Decompressed data is
+compared with the file. The peers are the Debian packages lz4, zstd, libdeflate-tools, bzip2 and bzip3. A missing one is
+left out, with a message; without zstd there are no factors.
 
-usage: codecs_table.py PTX_PACK FOLDER [TURNS]      TURNS: 3 if not said
+usage: codecs_table.py PTX_PACK FOLDER [TURNS]      TURNS: 3 by default
 """
 import math
 import pathlib
@@ -55,7 +55,7 @@ def programs(pack):
 
 
 def timed(command, source, target):
-    """Runs the command on the file, its output going to `target`; seconds of processor time, more than 0."""
+    """Runs the command on the file, with its output to `target`. Returns the seconds of processor time, more than 0."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with open(target, "wb") as output:
         subprocess.run([*command, str(source)], stdout=output, check=True)
@@ -68,7 +68,7 @@ def geometric_mean(values):
 
 
 class Figures:
-    """Of a program: for each file its ratio, and for each of the two ways a list of seconds, one a turn."""
+    """The figures of a program: for each file its ratio, and for each direction the seconds of each turn."""
 
     def __init__(self):
         self.ratios, self.seconds = {}, ({}, {})
@@ -87,7 +87,7 @@ class Figures:
         return sum(path.stat().st_size for path in self.ratios) / seconds / 1e6
 
     def factors(self, way, other):
-        """For each file the speed over the other's, turn by turn, the median."""
+        """For each file the median, over the turns, of the speed relative to the other program."""
         return [statistics.median(theirs / ours for ours, theirs in zip(turns, other.seconds[way][path]))
                 for path, turns in self.seconds[way].items()]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of codecs_table.py: a row for each codec, with factors where zstd is there and without where no peer is.
+"""Tests codecs_table.py: a row for each codec, with factors if zstd is there, and without them if no peer is.
 
 usage: codecs_test.py PTX_PACK
 """
@@ -40,7 +40,7 @@ def main():
         ran = run(pack, folder, 0)
         require(ran.returncode == 1 and "at least 1" in ran.stderr, ran)
 
-        # Without peers: a place for programs in which there is none.
+        # Without peers: PATH names a folder without programs.
         alone = pathlib.Path(scratch, "none")
         alone.mkdir()
         ran = run(pack, folder, 1, path=str(alone))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Processor instructions, counted by valgrind's callgrind, that a whole analysis spends on kernels made to be long in one
-way each, against those for a kernel a quarter as long: they grow as n log n at most, never as n * n.
+"""Processor instructions, counted by valgrind's callgrind, that a whole analysis spends on kernels that are long in one
+respect, compared with a kernel a quarter as long: they may grow as n log n, not as n * n.
 
 usage: growth.py PTX_DEBUG"""
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-SHORT, TIMES = 4000, 4  # lines of a body, and how many times as many the long one has
+SHORT, TIMES = 4000, 4  # lines of a body; how many times as many the long one has
 LIMIT = 1.25 * TIMES
 SKIPPED = 77
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

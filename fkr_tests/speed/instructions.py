@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Processor instructions that the front end and the catalogue's rules spend on PTX, counted by valgrind's callgrind, against
-the counts that were accepted: on what nvcc writes with -lineinfo, what clang writes with -g (sections of debug
-information), and what people write (inputs/hand.py); the rules also on a kernel of this project that took them longest for
-its size (bwt_rank, as it was in November 2026). Fails when one grows or shrinks by more than the tolerance: growth is a slower analyzer, shrinkage asks
-for the smaller count to be written down.
+"""Processor instructions that the front end and the rules of the catalogue spend on PTX, counted by valgrind's
+callgrind and compared with accepted counts. Inputs: what nvcc writes with -lineinfo, what clang writes with -g (debug
+sections), and what people write (inputs/hand.py); for the rules also the kernel of this project that took
+them longest for its size (bwt_rank, as it was in November 2026). Fails when a count grows or shrinks by more than the
+tolerance: growth means a slower analyzer, and a smaller count should be accepted.
 
 usage: instructions.py PTX_DEBUG [--accept]
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Processor instructions from the start of ptx-debug to its end, where it has next to nothing to do, counted by
-valgrind's callgrind: a limit on instructions holds on a busy machine too. 5.5 million of them, the dynamic loader's
-included, are 2.2 ms on an idle server core. With --clock the wall time as well, the least of 100 runs.
+"""Processor instructions of a whole run of ptx-debug that has next to nothing to do, counted by valgrind's callgrind. A
+limit on instructions also holds on a busy machine: 5.5 million of them, the dynamic loader's included, are 2.2 ms on an
+idle server core. With --clock also the wall time, the minimum of 100 runs.
 
 usage: start.py REPO PTX_DEBUG [--clock]"""
 import re

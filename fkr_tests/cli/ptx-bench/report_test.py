@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ptx-bench from outside, wrong usage included, and report.py on what it writes and on rows made up:
-report_test.py REPORT_PY PTX_BENCH."""
+"""Tests ptx-bench from outside, wrong usage included, and report.py on its output and on made-up rows.
+usage: report_test.py REPORT_PY PTX_BENCH"""
 import copy
 import json
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Texts made to break whoever reads them: deep nesting, very long lines, names and chains, very many of one thing. Each
-is a verdict or an error in its time: no crash, no stack that overflows, no run without end. How the time grows is
-speed.growth's matter.
+"""Texts that try to break a reader: deep nesting, very long lines, names and chains, very many of one thing. Each must
+give a verdict or an error in bounded time: no crash, no stack overflow, no endless run. speed.growth measures how the
+time grows.
 
 usage: adversarial.py PTX_DEBUG"""
 import subprocess
@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 PTX_DEBUG = sys.argv[1]
-SECONDS = 120  # on a machine with much else to do
+SECONDS = 120  # for a busy machine
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 ANSWERS = {"check": (0, 10), "analyze": (0, 1, 2, 3, 10)}
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Every number of a launch, at its extremes: no crash, no report of a sanitizer, no hang, whatever stands there.
+"""Every number of a launch at its extremes: no crash, no sanitizer report, no hang.
 
 extreme_numbers.py PTX-DEBUG
 
-Each place below gets 0, 1, 2^16, 2^31, 2^32 - 1 and, where numbers of 64 bits are taken, 2^63 and 2^64 - 1; the verbs
-that use the place then run. An exit code above 128 or below 0 is a signal, and 134 an abort; both are failures, and so
-is `runtime error` (UBSan) or `AddressSanitizer` in the output."""
+Each number below becomes 0, 1, 2^16, 2^31, 2^32 - 1 and, for 64-bit numbers, 2^63 and 2^64 - 1; then the verbs that
+use it run. Failures are an exit code above 128 or below 0 (a signal; 134 is an abort), and `runtime error` (UBSan) or
+`AddressSanitizer` in the output."""
 import itertools
 import json
 import os
@@ -61,7 +61,7 @@ def kernel(directives="", shared=128, module="", body=""):
 
 
 def cases():
-    """(name, files, list of commands): the commands run in a folder with the files."""
+    """Yields (name, files, commands): the commands run in a folder with the files."""
     analyze = [["analyze", "--no-config", "--falsify", "k.ptx"],
                ["analyze", "--no-config", "--falsify", "--replay", "k.ptx"],
                ["cost", "k.ptx"], ["info", "k.ptx"], ["stats", "k.ptx"], ["print", "k.ptx"]]
@@ -77,7 +77,7 @@ def cases():
         yield f"shared {number}", {"k.ptx": kernel(shared=number)}, analyze + run + made
         for space in ("global", "const", "shared"):
             module = f".{space} .align 4 .b8 big[{number}];"
-            is_huge = space == "global" and number >= 2**31  # a device has room for it, and it takes long to fill
+            is_huge = space == "global" and number >= 2**31  # allowed on the device, but slow to fill
             verbs = analyze if is_huge else analyze + run + made
             yield f"{space} variable of {number}", {"k.ptx": kernel(module=module)}, verbs
             module = f".{space} .align 4 .b32 big[{number}][{number}];"
@@ -89,7 +89,7 @@ def cases():
         for key, value in itertools.chain(promises.items(), [("grid", [number] * 3), ("block", [1, 1, number])]):
             launch = json.dumps({"entries": {"k": {key: value}}})
             verbs = [["analyze", "--no-config", "--falsify", "--replay", "--launch", "l.json", "k.ptx"]]
-            if key != "grid" or number != 2**16:  # 65,536 blocks in every schedule take long
+            if key != "grid" or number != 2**16:  # 65,536 blocks are slow under every schedule
                 verbs.append(["gen-fkr", "--launch", "l.json", "k.ptx"])
             yield f"launch file {key} {value}", {"k.ptx": kernel(), "l.json": launch}, verbs
         for key in ("align", "bytes", "value", "min", "max"):
@@ -112,7 +112,7 @@ def cases():
                      f"surf:a2d,8x8x{number},u8:one.bin:o.bin", f"tensor:f16,{number}x{number},box8x8:one.bin",
                      f"tensor:f16,64x64,box{number}x{number}:one.bin"):
             if ":4294967295" in spec or ":2147483648" in spec:
-                continue  # a buffer of this size is allowed, and takes long
+                continue  # allowed, but slow
             yield f"run --arg {spec}", {"k.ptx": kernel(), "one.bin": "x"}, [
                 ["run", "k.ptx", "--arg", spec, "--arg", "u32:0", "--deadline", "5"]]
 

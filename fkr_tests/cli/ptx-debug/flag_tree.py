@@ -17,7 +17,7 @@ def run(*words, **options):
 
 
 def flags_of(help_text):
-    """{"-j", "--jobs", ...} of a help text: names stand in the second column, separated by commas."""
+    """{"-j", "--jobs", ...} of a help text: the names stand in the second column, separated by commas."""
     names = set()
     for line in help_text.splitlines():
         if match := re.match(r"  (-[\w-]+(?:,-[\w-]+)*)(\s|$)", line):
@@ -31,7 +31,7 @@ def compare(what, expected, found):
 
 
 def bash_replies(script, words):
-    """What bash offers for the last of the words."""
+    """The completions that bash offers for the last word."""
     program = (f'source "{script}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ptx_debug; '
                'printf "%s\\n" "${COMPREPLY[@]}"')
     return set(run("bash", "--norc", "-c", program, "bash", *words).split())

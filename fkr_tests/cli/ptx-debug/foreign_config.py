@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A ptx-debug.conf that is found by the search, and may be a stranger's, starts no program, writes no file and reads
-none outside of its project; one that is not the user's own is not taken at all, with one warning and the exit code that
-there would be without it. What --config names may do everything.
+"""A ptx-debug.conf found by the search may come from a stranger: it must start no program, write no file and read none
+outside its project. A file that the user does not own is ignored, with one warning and the exit code of a run without
+it. A file named by --config may do everything.
 
 usage: foreign_config.py REPO PTX_DEBUG"""
 import os
@@ -24,7 +24,7 @@ def analyze(folder, *words):
 
 
 class Scene:
-    """A project with a PTX file, and a folder outside of it."""
+    """A project with a PTX file, and a folder outside it."""
 
     def __init__(self, folder):
         self.top = pathlib.Path(folder)
@@ -44,7 +44,7 @@ class Scene:
 
 
 def refused(scene, why, where=None):
-    """Nothing of the file is taken: one warning, and otherwise the run without it."""
+    """The whole file is ignored: one warning, and otherwise the result of a run without it."""
     code, out, err = analyze(where or scene.project, str(scene.project / "k.ptx"))
     assert code == 3 and err.count("\n") == 1 and "ptx-debug.conf is not taken: " in err, (code, err)
     assert re.search(why, err), err
@@ -63,7 +63,7 @@ def check_programs_and_outputs(scene):
         assert report.read_text() == "precious", option
         assert code == 3 and f"without line 1 ({option}): " in err and err.count("\n") == 1, (code, err)
         assert out == scene.plain[1], out
-        # Named, the same file does it.
+        # Named by --config, the same file has its effect.
         code, _, err = analyze(scene.project, "--config", "ptx-debug.conf", "k.ptx")
         assert code == 3 and report.read_text() != "precious" and not err, (option, err)
         report.write_text("precious")
@@ -77,7 +77,7 @@ def check_programs_and_outputs(scene):
 
 
 def check_reads(scene):
-    """Files of the project may be read, others not; not by a link either, and no device."""
+    """Files of the project may be read; files elsewhere, links to them and devices may not."""
     inside, outside = scene.project / "known.json", scene.outside / "known.json"
     assert analyze(scene.project, "--no-config", "--write-baseline", str(inside), "k.ptx")[0] == 3
     shutil.copy(inside, outside)
@@ -96,7 +96,7 @@ def check_reads(scene):
 
 
 def check_place(scene):
-    """The search ends at the top of the repository, or at the working folder."""
+    """The search ends at the top of the repository, or at the working directory."""
     scene.config("ignore = F051\n", scene.top)
     (scene.project / "ptx-debug.conf").unlink()
     refused(scene, "it lies above the project ")
@@ -106,8 +106,8 @@ def check_place(scene):
     scene.config("ignore = F051\n")
     refused(scene, "it lies above the project ", scene.below)
     code, _, err = analyze(scene.project, "k.ptx")
-    assert code == 64 and "no rule is left" in err, (code, err)  # taken in the working folder itself
-    (scene.project / ".git").write_text("gitdir: elsewhere\n")  # of a worktree or submodule
+    assert code == 64 and "no rule is left" in err, (code, err)  # used in the working directory itself
+    (scene.project / ".git").write_text("gitdir: elsewhere\n")  # as in a worktree or submodule
     assert analyze(scene.below, "../../k.ptx")[0] == 64
     (scene.project / ".git").unlink()
     (scene.project / ".git").mkdir()

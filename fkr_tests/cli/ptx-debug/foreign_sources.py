@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`.file` names anything: lines of it are shown only from regular files of a sane size below the folder of the PTX, the
-working folder and --source-root, after links are followed; nothing is opened that waits.
+"""`.file` may name anything: lines of a file are shown only if it is a regular file of limited size below the folder of
+the PTX, the working directory or --source-root, after links are followed. Opening it must never block.
 
 usage: foreign_sources.py REPO PTX_DEBUG"""
 import os
@@ -17,7 +17,7 @@ PTX = open(f"{REPO}/fkr_tests/cli/ptx-debug/inputs/misaligned.ptx", encoding="ut
 
 
 def shown(folder, ptx, *words):
-    """Whether the secret is in a report of any format."""
+    """Whether the secret appears in a report of any format."""
     page = pathlib.Path(tempfile.gettempdir()) / f"page.{os.getpid()}.html"
     environment = dict(os.environ, LEAKED=SECRET)
     found = False
@@ -45,8 +45,8 @@ def main():
         (work / "folder").symlink_to(outside)
         (work / "own.cu").symlink_to("deep/d.cu")
         os.mkfifo(work / "pipe.cu")
-        # Where a text lies in a container, what stands behind its file's name is the container's: a link of the same
-        # name as the rest must not make its target a folder that sources are shown from.
+        # The name of a text in a container begins with the container's file name. A link with the name of the prefix
+        # must not make its target a folder from which sources are shown.
         (work / "library.a(").symlink_to("/")
 
         def named(name, *words, where=home):
@@ -66,7 +66,7 @@ def main():
         assert named(".hidden/h.cu", "--source-root", work / ".hidden")
         assert not named("/proc/self/environ", "--source-root", "/")
         assert not named("/proc/self/environ", where="/proc/self")
-        # In / everything is below the working folder: that counts for nothing.
+        # In / everything is below the working directory, so the working directory does not count there.
         assert not named(outside / "far.cu", where="/")
 
         payload = PTX.replace("match.cpp", str(outside / "far.cu")).encode()
@@ -96,7 +96,7 @@ def main():
                               text=True, check=False)
         assert "1 source outside of the PTX's folder and the working folder is not shown; --source-root" in done.stderr
 
-        # A link in a folder that is walked leads out of it: what it leads to is not read.
+        # A link in a searched folder leads outside: its target is not read.
         tree = top / "tree"
         (tree / "sub").mkdir(parents=True)
         shutil.copy(f"{REPO}/fkr_tests/cli/ptx-debug/inputs/good.ptx", tree / "good.ptx")

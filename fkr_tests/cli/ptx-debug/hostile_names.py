@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Names that attack who reads a report, through every verb and every format: escape sequences, characters that turn
-text around, line ends, workflow commands, HTML, JSON, bytes that are no UTF-8. They stand in file names, in `.file`, in
-strings, in comments that suppress, in members of archives, and in texts that do not parse. Nothing of them acts; JSON
-and SARIF still give them back as they are.
+"""Names that attack the reader of a report, through every verb and every format: escape sequences, characters that
+change the direction of text, line ends, workflow commands, HTML, JSON, bytes that are not UTF-8. They occur in file
+names, in `.file`, in strings, in suppression comments, in members of archives, and in texts that do not parse. None of
+them may take effect; JSON and SARIF still return them unchanged.
 
 usage: hostile_names.py REPO PTX_DEBUG"""
 import html.parser
@@ -52,7 +52,7 @@ def text_of(name):
 
 
 def safe(output, what):
-    """Nothing that a terminal or a runner acts on."""
+    """Checks that the output contains nothing that a terminal or a runner acts on."""
     try:
         text = output.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -113,7 +113,7 @@ def try_name(folder, name, expected, parses=True):
         file.write(text_of(name) if parses else b".version 8.0\n.target sm_75\n" + name + b"\n.entry \"" + name + b"{\n")
     word = os.fsdecode(path)
     shown = path.decode("utf-8", "replace")
-    parses = run(folder, "check", "--", word)[0] == 0  # PTX knows no control characters
+    parses = run(folder, "check", "--", word)[0] == 0  # PTX has no control characters
     for verb in (["analyze", "--falsify", "-v"], ["analyze", "--falsify", "--color", "never"], ["check"], ["stats"],
                  ["info"], ["cost"], ["run"], ["cfg", "--dot"], ["diff", word]):
         code, out, what = run(folder, *verb, "--", word)
@@ -140,7 +140,7 @@ def try_name(folder, name, expected, parses=True):
     with open(f"{folder}/r.html", "rb") as file:
         page = Page()
         page.feed(safe(file.read(), "page"))
-    # The page is made of the same elements, whatever the name.
+    # The elements of the page do not depend on the name.
     expected.setdefault(parses, page.counts)
     assert page.counts == expected[parses], (name, page.counts, expected[parses])
     code, out, what = run(folder, "analyze", "--falsify", "--format", "github", "--", word)
@@ -168,7 +168,7 @@ def try_name(folder, name, expected, parses=True):
 
 
 def try_archive(folder, name):
-    """A member of a static library is named by the library."""
+    """A member of a static library is named after the library."""
     text = text_of(name)
     payload = text + bytes(-len(text) % 8)
     entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x101, 80, len(payload), len(text), 64, 0, 8, 75, 0, 0, 0x11, 0, 0)
@@ -191,7 +191,7 @@ def try_archive(folder, name):
                   ["print"]):
         code, out, what = run(folder, *words, "library.a")
         assert code != 11, (what, out)
-        if words != ["print"]:  # PTX is printed as it is
+        if words != ["print"]:  # `print` writes the PTX unchanged
             check_commands(safe(out, what), what)
 
 

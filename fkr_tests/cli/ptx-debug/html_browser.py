@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The HTML report in a real browser: the filter in the address hides what it should, a click lights the lines of PTX and
-source that belong together, printing unfolds everything.
+"""The HTML report in a real browser: the filter in the address hides what it should, a click highlights the lines of
+PTX and source that belong together, and printing unfolds everything.
 
 usage: html_browser.py REPO PTX_DEBUG; exits 77 where no Chromium is installed (Debian package chromium)."""
 import os
@@ -18,14 +18,14 @@ if not BROWSER:
 
 
 def opened(folder, name):
-    """The page as it is after its scripts have run."""
+    """The page after its scripts have run."""
     return subprocess.run(
         [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom",
          f"file://{folder}/{name}"], capture_output=True, text=True, timeout=100, check=True).stdout
 
 
 def findings(folder, fragment):
-    """(rule, severity, is hidden) of each finding, and what the page says of their number."""
+    """(rule, severity, is hidden) of each finding, and the whole page."""
     page = opened(folder, "report.html" + fragment)
     tags = re.findall(r"<article [^>]*>", page)
     found = [(re.search(r'data-rule="(\w+)"', tag)[1], int(re.search(r'data-severity="(\d)"', tag)[1]),
@@ -57,7 +57,7 @@ def main():
         assert hidden_kernels(page) == {"find_matches": True, "transpose": False}, hidden_kernels(page)
         _, _, page = findings(folder, "#filter&rule=F051")
         assert hidden_kernels(page) == {"find_matches": False, "transpose": True}, hidden_kernels(page)
-        # What a reader does, as a script at the end of a copy.
+        # Simulates a reader, with a script at the end of a copy.
         acts = ("document.querySelector('.lines.source [data-source]').click();"
                 "window.dispatchEvent(new Event('beforeprint'));")
         with open(f"{folder}/report.html", encoding="utf-8") as file:

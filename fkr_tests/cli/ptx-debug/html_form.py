@@ -1,5 +1,5 @@
-"""Checks an HTML report: tags nest, ids are unique, every link leads somewhere in the page, nothing is loaded from
-elsewhere, and its findings are those of the JSON report. Prints what it counted; exits 1 with the first fault.
+"""Checks an HTML report: tags nest, ids are unique, every link leads to a place in the page, nothing is loaded from
+elsewhere, and its findings are those of the JSON report. Prints its counts; exits 1 with the first fault.
 
 usage: html_form.py REPORT.html REPORT.json"""
 import collections

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The GitHub Action and the pre-commit hooks do what their definitions say, as far as that can be seen offline: the
+"""The GitHub Action and the pre-commit hooks do what their definitions say, as far as it can be tested offline: the
 YAML parses, every input is used, and the steps run as the runner would run them.
 
 usage: integrations.py REPO PTX_DEBUG; exits 77 without the Debian package python3-yaml."""
@@ -72,7 +72,8 @@ def check_action():
         assert code == 64 and "names no file" in text, (code, text)
         code, text, _ = run_action(folder, files="$(touch hacked); touch hacked", min_score="90")
         assert code == 11 and not os.path.exists(f"{folder}/hacked"), (code, text)
-        # A folder whose name has a line end in it does not name a file elsewhere, nor do names act in log and summary.
+        # A folder whose name contains a line end must not name a file elsewhere, and names must not act in log and
+        # summary.
         os.makedirs(f"{folder}/a\n{folder}")
         with open(f"{folder}/secret", "w", encoding="utf-8") as file:
             file.write("secret word")
@@ -94,7 +95,7 @@ def check_hooks():
         assert hook["language"] == "system" and re.search(hook["files"], BAD) and not re.search(hook["files"], "k.cu")
         program, *words = shlex.split(hook["entry"]) + hook["args"]
         assert program == "ptx-debug" and words[-1] == "--", (program, words)
-        # A name that looks like an option is a name.
+        # A file name that looks like an option is still a file name.
         with tempfile.TemporaryDirectory() as folder:
             names = ["--config=evil.ptx", "--html=page.ptx", "-h.ptx"]
             for name in names:

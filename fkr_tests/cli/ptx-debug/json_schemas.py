@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ptx-debug writes as JSON is what docs/schemas/ says, field for field, and the schemas refuse what is not.
+"""The JSON output of ptx-debug matches docs/schemas/ field for field, and the schemas reject documents with a fault.
 
 usage: json_schemas.py REPO PTX_DEBUG; exits 77 where the Debian package python3-jsonschema is missing."""
 import copy
@@ -22,7 +22,7 @@ EXAMPLE = f"{REPO}/docs/examples/misaligned_cursor.ptx"
 
 
 def closed(schema):
-    """The schema without room for fields that it does not describe."""
+    """The schema, but without permission for fields that it does not describe."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -45,7 +45,7 @@ def run(*words, text=None):
 
 
 def objects(value):
-    """Every object in a JSON value, but for those whose keys are data."""
+    """Every object in a JSON value, except those whose keys are data."""
     if isinstance(value, dict):
         yield value
         parts = [part for key, part in value.items() if key not in ("mix", "directives")]
@@ -56,7 +56,7 @@ def objects(value):
 
 
 def damaged(document):
-    """Copies of the document, each without one of its fields or with one of a type that no field has."""
+    """Copies of the document, each without one field or with a value of a type that no field has."""
     for index, fields in enumerate(list(objects(document))):
         for key in list(fields):
             for damage in ("remove", "replace"):
@@ -82,7 +82,7 @@ def main():
             faults += 1
             print(f"{what}: {list(error.path)}: {error.message[:300]}")
 
-    # `damaged` must not meet a field that may be left out.
+    # `document` must not have optional fields: `damaged` removes each field.
     def refuse_damaged(schema, what, document):
         nonlocal faults, refused
         for damage, copied in damaged(document):
@@ -109,7 +109,8 @@ def main():
             accept(validator("baseline-1"), "baseline", json.load(file))
     accept(validator("rules-1"), "rules", json.loads(run("rules", "--json")))
 
-    # Kernels with calls, shared arrays, .ptr parameters and module variables; one of ours, which has a cost block.
+    # Kernels with calls, shared arrays, .ptr parameters and module variables, and one of this project's kernels with a
+    # cost block.
     kernels = [EXAMPLE, f"{INPUTS}/two.ptx", f"{FIXTURES}/F051/survived_in_callee.ptx",
                f"{FIXTURES}/F001/refuted_only_variable.ptx", f"{REPO}/fkr_tests/golden/demux_count.sm_75.ptx"]
     for verb, files in (("stats", kernels), ("info", kernels), ("cost", kernels[-1:])):

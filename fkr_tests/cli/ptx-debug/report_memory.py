@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A file with very many kernels is judged and written part by part: what twice as many kernels take more is the text and
-its tree, and not the report. The parts together are the whole: every kernel once, in order, with the outcome of all.
+"""A file with very many kernels is analyzed and written in parts: twice as many kernels add memory for the text and its
+tree, not for the report. The parts together form the whole: every kernel once, in order, with the outcome of all.
 
 usage: report_memory.py PTX_DEBUG"""
 import json
@@ -12,7 +12,7 @@ import tempfile
 
 PTX_DEBUG = os.path.abspath(sys.argv[1])
 KERNELS = 3000
-# A kernel of these has 245 bytes of text, 2.3 KB of tree, and 13 KB of JSON; as documents they took 80 KB before.
+# Such a kernel has 245 bytes of text, 2.3 KB of tree and 13 KB of JSON; a document of it took 80 KB before.
 MOST_BYTES_OF_A_KERNEL = 8000
 
 
@@ -32,8 +32,8 @@ def kernel(i):
 
 
 def run(folder, count, output, *words):
-    """Exit code and the most bytes in memory; standard output goes to a file. Nothing is read here meanwhile: a process
-    that is started counts what its parent had."""
+    """Exit code and peak memory; standard output goes to a file. Reads no output meanwhile: the peak of a child process
+    includes what its parent had when it was started."""
     with open(f"{folder}/k.ptx", "w", encoding="utf-8") as file:
         file.write(".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(map(kernel, range(count))))
         file.write(f"// ptx-debug: allow F099 -- nothing to say, of {count}\n")

@@ -1,6 +1,6 @@
-"""One PTX, one report: every format of analyze, and every verb that writes about files, gives the same bytes however
-many threads work on it and however often it is asked; another order of the files moves what is said of each, and
-changes nothing in it.  usage: same_bytes.py REPOSITORY PTX-DEBUG"""
+"""Reports are deterministic: every format of analyze, and every verb that writes about files, gives the same bytes for
+any number of threads and any number of runs. Another order of the files moves the parts of the output and changes
+nothing in them.  usage: same_bytes.py REPOSITORY PTX-DEBUG"""
 import json
 import os
 import subprocess
@@ -30,7 +30,7 @@ def run(*words):
 
 
 def written(option, *words):
-    """What the program writes to the file that the option names."""
+    """The file that the program writes because of `option`."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "out")
         run(*words, option, path)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--sandbox: every verb that reads texts of others does its work in it, byte for byte as without; it is in force before
-the first byte is read; where the kernel has none, that is said, and fails only where it was required.
+"""--sandbox: every verb that reads untrusted texts gives the same bytes with it as without; it is in force before the
+first byte is read; a kernel without sandbox support is reported, and is an error only where the sandbox is required.
 
 usage: sandbox.py REPO PTX_DEBUG; exits 77 where this kernel has no Landlock or no seccomp"""
 import ctypes
@@ -20,7 +20,7 @@ NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
 
 
 def without(*calls):
-    """For preexec_fn: a kernel that lacks these calls."""
+    """For preexec_fn: makes the kernel appear to lack these calls."""
     # sock_filter: load the call's number; ENOSYS for each of `calls`; allow
     code = [(0x20, 0, 0, 0)]
     for call in calls:
@@ -54,7 +54,7 @@ def contents(folder):
 
 
 def check_same(folder):
-    """The outcome of every verb, and the files that it leaves."""
+    """The outcome of every verb, and the files that it leaves, are the same with and without the sandbox."""
     good, bad, broken = "good.ptx", "misaligned.ptx", "broken.ptx"
     commands = [
         ["analyze", "--falsify", "--replay", "--json=r.json", "--html", "r.html", "--sarif", "r.sarif", "--write-baseline",
@@ -86,9 +86,9 @@ def check_same(folder):
 
 
 def check_in_force(folder):
-    """Before standard input is read, the kernel says so."""
+    """/proc shows the sandbox before standard input is read."""
     if platform.machine() != "x86_64":
-        return  # read has another number
+        return  # read has another number there
     for when, wanted in (("require", ("1", "2")), ("auto", ("1", "2")), ("off", ("0", "0"))):
         for verb in ("check", "analyze", "stats", "diff"):
             words = [verb, "-", f"--sandbox={when}"] + ([f"{INPUTS}/good.ptx"] if verb == "diff" else [])
@@ -115,14 +115,14 @@ def check_kernels_without(folder):
         code, out, err = run(folder, "analyze", "-v", f"{INPUTS}/good.ptx", preexec_fn=enter)
         assert code == 0 and out and f"ptx-debug: {what}" in err.decode(), (calls, code, err)
         code, _, err = run(folder, "analyze", f"{INPUTS}/good.ptx", preexec_fn=enter)
-        assert code == 0 and not err, (calls, code, err)  # said with -v only
+        assert code == 0 and not err, (calls, code, err)  # reported with -v only
         for words in (["analyze", f"{INPUTS}/good.ptx"], ["check", f"{INPUTS}/good.ptx"], ["run", f"{INPUTS}/good.ptx"]):
             code, out, err = run(folder, *words, "--sandbox=require", preexec_fn=enter)
             assert code == 11 and not out and f"--sandbox=require: {what}" in err.decode(), (calls, words, code, err)
 
 
 def check_programs(folder):
-    """ptxas runs, since the user named it, and may not write elsewhere; a GPU's driver has no sandbox."""
+    """ptxas runs, because the user named it, but may not write elsewhere; a GPU's driver has no sandbox."""
     escaped = f"{folder}/escaped"
     program = f"{folder}/ptxas"
     with open(program, "w", encoding="utf-8") as file:

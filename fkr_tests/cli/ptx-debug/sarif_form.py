@@ -1,5 +1,5 @@
-"""Checks the form of a SARIF 2.1.0 log as far as ptx-debug uses it: what the standard requires, and that indices,
-levels, kinds and URIs hold together. Prints what it counted; exits 1 with the first fault."""
+"""Checks the form of a SARIF 2.1.0 log, as far as ptx-debug uses it: the requirements of the standard, and the
+consistency of indices, levels, kinds and URIs. Prints its counts; exits 1 with the first fault."""
 import json
 import re
 import sys

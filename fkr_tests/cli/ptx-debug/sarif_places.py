@@ -1,5 +1,5 @@
-"""Prints the results of a SARIF log: rule and fingerprint, one line for each place with what is said of it, and with
---properties one with those."""
+"""Prints the results of a SARIF log: rule and fingerprint, a line for each place with its message, and with
+--properties a line with the properties."""
 import json
 import sys
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Every kind of SARIF log that ptx-debug writes is valid by a schema, which refuses the same logs with a fault in them.
+"""Every kind of SARIF log that ptx-debug writes is valid by a schema, which rejects the same logs with a fault.
 
 usage: sarif_schema.py REPO PTX_DEBUG [official]
 
-The schema is docs/schemas/sarif-2.1.0.schema.json, or with `official` that of the OASIS standard, a copy of which the
-environment variable PTXKIT_SARIF_SCHEMA names. Exits 77 where the Debian package python3-jsonschema or the copy is missing."""
+The schema is docs/schemas/sarif-2.1.0.schema.json, or with `official` that of the OASIS standard, of which the
+environment variable PTXKIT_SARIF_SCHEMA names a copy. Exits 77 where the Debian package python3-jsonschema or the copy
+is missing."""
 import copy
 import json
 import os
@@ -35,7 +36,7 @@ def log_of(folder, *words, text=None):
 
 
 def faults_in(log):
-    """Copies of a log, each with one fault that the standard forbids."""
+    """Copies of a log, each with one violation of the standard."""
     def changed(change):
         broken = copy.deepcopy(log)
         change(broken, broken["runs"][0])

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `ptx-debug trace` on a program that nvcc builds: it loads a fat binary through libcuda, once as a linked function and
-# once by cuGetProcAddress, and its kernel runs. What is saved is the PTX that nvcc wrote, and it is analyzed.
-# The driver is the one whose GPU is the emulator.
+# Tests `ptx-debug trace` on a program built by nvcc: it loads a fat binary through libcuda, once as a linked function
+# and once by cuGetProcAddress, and its kernel runs. The saved image is the PTX that nvcc wrote, and it is analyzed. The
+# driver is the one whose GPU is the emulator.
 # usage: cuda_program.sh PTX_DEBUG LIBEMULATEDCUDA REPOSITORY; exit 77 without nvcc.
 set -euo pipefail
 ptx_debug=$1 driver=$2 source=$3/fkr_tests/cli/trace/saxpy.cu
@@ -23,7 +23,7 @@ for way in linked looked-up; do
   code=0
   "$ptx_debug" trace -o $way -- ./saxpy saxpy.fatbin $way >$way.txt || code=$?
   cat $way.txt
-  "$ptx_debug" diff expected.ptx $way/0001.ptx  # a fat binary has it without comments
+  "$ptx_debug" diff expected.ptx $way/0001.ptx  # a fat binary has the text without comments
   [ $code = 3 ] || { echo "exit $code; expected 3, of the critical finding"; exit 1; }
   grep -q '^1000 of 1000 values are right$' $way.txt
   grep -q 'saxpy: exit 0, 1 image loaded, 0 of them without PTX, 1 different text$' $way.txt
@@ -32,7 +32,7 @@ done
 grep -q cuModuleLoadFatBinary linked.txt
 grep -q 'cuModuleLoadData,' looked-up.txt
 
-# The emulator sees what the analyzer says of the text that was taken.
+# The emulator confirms the analyzer's finding on the saved text.
 head -c 4096 /dev/zero >page
 code=0
 "$ptx_debug" run linked/0001.ptx --entry find_matches --block 32 --arg in:page --arg zero:8192 >run.txt || code=$?

@@ -1,4 +1,4 @@
-// A libcuda.so.1 that takes every module and keeps none, for the test of `ptx-debug trace`.
+// A libcuda.so.1 that accepts every module and keeps none, for the test of `ptx-debug trace`.
 #include <stddef.h>
 #include <string.h>
 

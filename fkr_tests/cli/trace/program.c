@@ -1,5 +1,5 @@
-// Loads files into a driver in every way that programs do: usage: trace_program LIBCUDA WAY FILE...; WAY is linked (a
-// function of the global scope), dlsym, runtime (cuGetProcAddress), wrapper (a fat binary behind its C structure) or file.
+// Loads files into a driver in every way that programs do. usage: trace_program LIBCUDA WAY FILE...; WAY is linked (a
+// function of the global scope), dlsym, runtime (cuGetProcAddress), wrapper (a fat binary in its C structure) or file.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

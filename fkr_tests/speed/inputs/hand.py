@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes hand.ptx: PTX as people and old programs write it. One short function for each habit, many times over under other
+"""Writes hand.ptx: PTX as people and old programs write it, a short function for each habit, repeated under other
 names: nested scopes, predicates declared in place, prototypes, tables of labels, textures, long vectors, tensor cores,
 barriers in memory, initial values, comments of both kinds.
 

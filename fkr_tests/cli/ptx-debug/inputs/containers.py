@@ -1,5 +1,5 @@
-"""Writes the containers of inputs.md into the current folder: fat binaries as nvcc lays them out, what links them, and
-damaged ones. Compressed payloads are made by hand: an LZ4 block and a Zstandard frame of stored bytes."""
+"""Writes the containers of inputs.md into the current folder: fat binaries in the layout of nvcc, files that link them,
+and damaged ones. Compressed payloads are assembled by hand: an LZ4 block and a Zstandard frame of stored bytes."""
 import struct
 import sys
 

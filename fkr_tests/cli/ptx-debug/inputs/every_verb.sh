@@ -1,4 +1,5 @@
-# Runs every verb that reads PTX on each FILE and on standard input; prints what fails, says nothing, or depends on --jobs.
+# Runs every verb that reads PTX on each FILE and on standard input; prints the ones that fail, print nothing, or depend
+# on --jobs.
 # usage: every_verb.sh FILE...
 for verb in check print stats info "cfg --dot" analyze; do
   for file in "$@"; do

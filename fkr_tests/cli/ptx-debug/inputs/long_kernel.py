@@ -1,4 +1,4 @@
-"""Prints a kernel of some 2,000 lines with one word load at a misaligned address, behind line 800 of big.cu."""
+"""Prints a kernel of some 2,000 lines with one word load at a misaligned address, after line 800 of big.cu."""
 COUNT = 1600
 FILLER = ["add.u32 %r{0}, %r{1}, %seed;", "xor.b32 %r{0}, %r{1}, %r1;", "mul.lo.u32 %r{0}, %r{1}, 7;",
           "st.global.u32 [%out], %r{1};\n    mov.u32 %r{0}, %r{1};"]
