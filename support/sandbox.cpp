@@ -1,6 +1,6 @@
-// Structures and numbers of the kernel are spelled out where the headers of older distributions lack them. The filter
-// of seccomp names what is refused, and not what is allowed: an allocator or a thread library of another version may
-// ask for anything harmless.
+// Kernel structures and numbers are defined here where headers of older distributions lack them. The seccomp filter
+// lists the calls that are refused, not those that are allowed, because other versions of an allocator or a thread
+// library may make any harmless call.
 #include "support/sandbox.hpp"
 
 #include <cerrno>
@@ -50,7 +50,7 @@ constexpr uint64_t kAbstractSockets = 1 << 0, kSignals = 1 << 1;
 
 constexpr uint64_t kChanges = kWriteFile | kRemoveDirectory | kRemoveFile | kMakeDevice | kMakeDirectory |
                               kMakeRegular | kMakeSocket | kMakeFifo | kMakeBlock | kMakeLink;
-// What write_file does in a folder: a temporary file that takes the place of another.
+// write_file writes a temporary file in the directory and renames it over another.
 constexpr uint64_t kOutputs = kWriteFile | kRemoveFile | kMakeRegular;
 constexpr uint64_t kTemporaries = kOutputs | kMakeDirectory | kRemoveDirectory;
 
@@ -78,13 +78,13 @@ class Ruleset {
   Ruleset(const Ruleset&) = delete;
   Ruleset& operator=(const Ruleset&) = delete;
 
-  // A path that cannot be opened needs no right: whoever writes it says what is wrong.
+  // A path that cannot be opened gets no right: writing to it reports the error.
   void allow(const std::string& path, uint64_t access) {
     const int folder = ::open(path.c_str(), O_PATH | O_CLOEXEC);
     if (folder < 0) return;
     landlock::PathBeneath rule{(access | landlock::kTruncate) & handled_, folder};
     struct stat info{};
-    // Of what is no folder only these two can be allowed.
+    // The kernel accepts only these two rights for anything but a directory.
     if (::fstat(folder, &info) == 0 && !S_ISDIR(info.st_mode))
       rule.allowed_access &= landlock::kWriteFile | landlock::kTruncate;
     ::syscall(landlock::kAddRule, descriptor_, landlock::kPathBeneath, &rule, 0);
@@ -134,7 +134,8 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;  // none whose numbers of calls are known here
 #endif
 
-// Refused with EPERM: the network, other processes, the machine, and io_uring, which seccomp does not see into.
+// Refused with EPERM: the network, other processes, administration of the machine, and io_uring, whose operations
+// seccomp cannot filter.
 constexpr long kRefused[] = {
     __NR_socket,
     __NR_socketpair,
@@ -206,7 +207,7 @@ constexpr long kRefused[] = {
     440,
     442,  // pidfd_getfd, process_madvise, mount_setattr
 };
-// Of these, programs are made; refused unless some may run.
+// Calls that start programs; refused unless programs may run.
 constexpr long kPrograms[] = {
     __NR_execve,
     __NR_execveat,
@@ -238,7 +239,7 @@ std::vector<sock_filter> filter(const SandboxNeeds& needs) {
   for (const long call : kRefused) refuse(call, EPERM);
   if (!needs.may_run_programs) {
     for (const long call : kPrograms) refuse(call, EPERM);
-    // Its flags are in memory, where a filter does not see them: the C library then takes clone.
+    // Its flags are in memory, which a filter cannot read. After ENOSYS the C library uses clone.
     refuse(kClone3, ENOSYS);
     add(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 0, 3);
     add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args));  // the low half: both architectures are little-endian
@@ -259,7 +260,7 @@ bool enter_seccomp(const SandboxNeeds& needs) {
 }  // namespace
 
 Result<std::string> enter_sandbox(const SandboxNeeds& needs) {
-  // Both ask for it of whoever is not root: no program that this one starts gets rights of its own.
+  // Required by both for unprivileged users: programs started from here gain no privileges.
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return fail(fmt::format("no sandbox: cannot set no_new_privs: {}", std::strerror(errno)));
   int version = 0;

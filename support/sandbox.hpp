@@ -1,6 +1,6 @@
-// What a program gives up before it reads input of others, so that a fault in a parser is worth little to an attacker:
-// new files but those it was told to write, programs, other processes, sockets. It is the kernel that refuses, by
-// Landlock (Linux 5.13 and later) and seccomp; reading files stays as it is.
+// A program enters the sandbox before it reads untrusted input, so that exploiting a fault in a parser gains little:
+// the kernel then refuses new files other than the announced outputs, programs, access to other processes, and sockets,
+// by Landlock (Linux 5.13 and later) and seccomp. Reading files is not restricted.
 #pragma once
 
 #include <string>
@@ -14,13 +14,14 @@ struct SandboxNeeds {
   // Files that will be written, by write_file or in place; in their folders files may be made, replaced and removed.
   // Empty paths and "-" count for nothing.
   std::vector<std::string> outputs = {};
-  // The user has named a program to start: then programs and processes are allowed, and writing to the folder for
-  // temporary files.
+  // The user has named a program to start: permits programs, processes, and writing to the directory for temporary
+  // files.
   bool may_run_programs = false;
 };
 
-// Enters it for good, with every thread that the caller makes later; others must not be there yet. Returns what is in
-// force, "Landlock 7 and seccomp". Error: the kernel lacks one of them, which `what` names; the other is in force.
+// Enters the sandbox irrevocably, for the caller and all threads that it starts later; no other thread may exist yet.
+// Returns what is in force, such as "Landlock 7 and seccomp". Fails if the kernel lacks one of them: `what` names it,
+// and the other is in force.
 Result<std::string> enter_sandbox(const SandboxNeeds& needs);
 
 // Why it is no use to enter in this build, a sanitizer's or one that counts lines, which write and trace at exit; empty

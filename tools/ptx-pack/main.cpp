@@ -46,7 +46,7 @@ uint64_t data_bytes(const Options& options) {
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
 uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
   if (options.memory_bytes == 0) {
-    // Where the address space is limited, the batches are to fit into what is left of it.
+    // With a limited address space, batches must fit into the rest of it.
     const auto left = address_space_left();
     return left ? *left / 4 * 3 : scheduler::Ledger::kUnlimited;
   }
@@ -77,7 +77,7 @@ class Packer {
   }
 
  private:
-  // Nothing: whatever is usual where a file is compressed.
+  // Empty: the default encoder of the backend that runs the stream.
   static std::optional<codec::Encoder> encoder_asked_for(const Options& options) {
     if (options.high_ratio) return codec::Encoder::high;
     if (options.reproducible) return codec::Encoder::reproducible;
@@ -146,7 +146,7 @@ class Packer {
     return options_.remove_source ? remove_input(input_path, *input, *file) : Result<void>();
   }
 
-  // As lz4 does: files are sparse where they can be, standard output is where --sparse says so.
+  // As lz4: files get holes where possible, standard output only with --sparse.
   bool writes_sparsely(const OutputFile& file) const {
     const bool is_wanted = options_.sparse.value_or(file.is_new_file());
     return options_.mode == Mode::decompress && is_wanted && SparseSink::fits(file.descriptor());
@@ -161,7 +161,7 @@ class Packer {
     return {};
   }
 
-  // The bytes of options_.range and no more: a .ptz file has a table, and a stream is stopped once they are written.
+  // Writes only the bytes of options_.range: a .ptz file has a table, and a stream is stopped after the range.
   Result<void> extract(const InputFile& input, PeekedSource& source, format::ByteSink& sink) {
     if (is_ptz_ && input.size_bytes()) return extract_from_ptz(input, *options_.range, sink, executor_, memory_);
     RangeSink part(sink, *options_.range);
@@ -210,8 +210,8 @@ class Packer {
     return {};
   }
 
-  // Whether .ptz is written, or read: what is read says so itself. Name and --codec matter where it is neither .ptz nor
-  // LZ4, for what the error expects.
+  // Decides whether .ptz is written or read. An input is read as .ptz if its magic number, its name or --codec says so,
+  // otherwise as LZ4.
   Result<void> look_at(PeekedSource& source) {
     is_ptz_ = options_.codec != "lz4";
     if (options_.mode == Mode::compress) return {};
@@ -280,7 +280,7 @@ class Packer {
 // A thread copies several times as fast as it compresses.
 constexpr size_t kCoresPerCopyCore = 4;
 
-// Of the mixed policy: the cores for the CPU's share of the work, and those for copies to and from the GPU.
+// For the mixed policy: the cores that compress, and those that copy to and from the GPU.
 std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
   std::vector<unsigned> work = codec::usable_cores();
   const auto copies_at = work.end() - static_cast<ptrdiff_t>(std::max<size_t>(1, work.size() / kCoresPerCopyCore));
@@ -335,8 +335,8 @@ int run(int argc, char** argv) {
   if (const auto* code = std::get_if<ExitCode>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
   install_interrupt_cleanup();
-  // What a block took goes back to the system at once; otherwise glibc raises the limit from which on it does that, and
-  // every thread keeps what its largest block took (mallopt(3)).
+  // Returns large allocations to the system at once. Otherwise glibc raises its threshold, and every thread keeps the
+  // memory of its largest block (mallopt(3)).
   if (options.memory_bytes != 0) ::mallopt(M_MMAP_THRESHOLD, kLargeAllocationBytes);
   int exit_code = kOk;
   const auto complain = [&](const Error& error) {

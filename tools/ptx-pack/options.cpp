@@ -1,5 +1,5 @@
-// The flag tree. People come from `lz4`, so its letters mean the same here; what `lz4` has and this program lacks is
-// refused by name with the reason, because an ignored -9 would be a lie.
+// The command line. Letters mean the same as for `lz4`. Options of `lz4` that this program lacks are errors that name
+// the reason: ignoring -9 would mislead.
 #include "tools/ptx-pack/options.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ const std::map<std::string, codec::Policy> kPolicies = {{"auto", codec::Policy::
                                                         {"gpu", codec::Policy::gpu},
                                                         {"mixed", codec::Policy::mixed}};
 
-// "-0", "-4", "-12": to CLI11 a file, or -1 and a file.
+// Words such as "-0", "-4", "-12", which CLI11 would take for a file, or for -1 and a file.
 bool is_other_level(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of("0123456789", 1) == word.npos && word != "-1" &&
          word != "-2" && word != "-3";
@@ -127,7 +127,7 @@ std::vector<std::string_view> names_of_fast_codecs() {
   return names;
 }
 
-// A line for each codec: name, what its files end in, what it is made of.
+// A line for each codec: name, suffix of its files, components.
 std::string codec_table() {
   std::string text = fmt::format("{:<14} {}  LZ4 frames\n", "lz4", kLz4Suffix);
   for (const format::PtzCodecRow& row : format::ptz_codecs())
@@ -135,7 +135,7 @@ std::string codec_table() {
   return text;
 }
 
-// What the program ends with once standard output has taken what was written to it.
+// The exit code after standard output has been flushed.
 ExitCode flushed() {
   if (std::cout.flush()) return kOk;
   tell(fmt::format("ptx-pack: standard output: cannot write: {}\n", std::strerror(errno)));

@@ -15,7 +15,7 @@ namespace ptxkit::pack {
 
 enum class Mode { compress, decompress, test, list, bench };
 
-// Pinned: scripts rely on them. docs/ptx-pack.md lists them.
+// Pinned: scripts rely on these numbers. docs/ptx-pack.md lists them.
 enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 
 // What names of compressed files end in.
@@ -25,10 +25,10 @@ constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
 constexpr uint64_t kProgramBytes = 14u << 20;
 constexpr uint64_t kLeastMemoryBytes = 24u << 20;
 
-// Raw bytes [begin, end) of what the frames hold.
+// A range [begin, end) of raw bytes.
 struct ByteRange {
   uint64_t begin = 0;
-  uint64_t end = std::numeric_limits<uint64_t>::max();  // that: to the end
+  uint64_t end = std::numeric_limits<uint64_t>::max();  // this value: to the end
 };
 
 struct Options {
@@ -39,7 +39,7 @@ struct Options {
   bool remove_source = false;
   bool recursive = false;
   bool share_by_rank = false;      // with the other processes of an MPI job
-  std::optional<bool> sparse;      // outputs of decompression; nothing: files, and not standard output
+  std::optional<bool> sparse;      // sparse decompressed outputs; empty: files yes, standard output no
   bool verify = false;             // read each output back before it is put in place
   std::optional<ByteRange> range;  // of decompression
   int block_size_id = 4;

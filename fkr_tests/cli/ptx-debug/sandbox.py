@@ -20,7 +20,7 @@ NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
 
 
 def without(*calls):
-    """For preexec_fn: makes the kernel appear to lack these calls."""
+    """For preexec_fn: a kernel that lacks these calls."""
     # sock_filter: load the call's number; ENOSYS for each of `calls`; allow
     code = [(0x20, 0, 0, 0)]
     for call in calls:

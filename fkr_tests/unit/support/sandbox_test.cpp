@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The result of `work` in a child process inside the sandbox; -1 if entering it failed.
+// What `work` returns in a child that has entered the sandbox; -1 where that failed.
 int within(const SandboxNeeds& needs, const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -34,7 +34,7 @@ int within(const SandboxNeeds& needs, const std::function<int()>& work) {
   return WIFEXITED(status) && WEXITSTATUS(status) != 255 ? WEXITSTATUS(status) : -1;
 }
 
-// errno of a call that returned -1, otherwise 0.
+// The error of a call that gives -1, or 0.
 int error_of(long outcome) { return outcome < 0 ? errno : 0; }
 
 class Sandbox : public ::testing::Test {
